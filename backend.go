@@ -1,0 +1,84 @@
+package art
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// Backend runs and trains models. What only some backends can do is an optional interface: [Logger],
+// [CheckpointKeeper], [SFTTrainer], [HTTPServer].
+//
+// A Backend is safe for concurrent use. Requests during Train are answered by the step before.
+type Backend interface {
+	// Register prepares m: its base model, its run, its newest checkpoint. It returns the step that m is at,
+	// 0 for a new run. Registering the same model again is an error.
+	Register(ctx context.Context, m *Model) (step int, err error)
+	// Complete answers one chat request with the newest step of m. Every field of req.Settings is set.
+	Complete(ctx context.Context, m *Model, req *ChatRequest) (*ChatResponse, error)
+	// Train makes the next step of m out of groups, and commits it. An option that the backend does not support is an error.
+	Train(ctx context.Context, m *Model, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error)
+	io.Closer
+}
+
+// ChatRequest is one call of the model.
+type ChatRequest struct {
+	Messages []Message
+	Tools    []Tool
+	Settings Sampling
+}
+
+// ChatResponse is its answer.
+type ChatResponse struct {
+	ID    string
+	Model string // name@step
+	// Message is the reply. Its Sample is set when the model is trainable.
+	Message Message
+	Finish  string
+	Usage   Usage
+}
+
+// Usage counts tokens.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CachedTokens     int `json:"-"` // prompt tokens that were not computed again
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+// Logger is a [Backend] that stores trajectories and metrics.
+type Logger interface {
+	// Log stores groups and metrics under (split, step). A second call for the same pair replaces the first.
+	Log(ctx context.Context, m *Model, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64) error
+}
+
+// CheckpointKeeper is a [Backend] that stores a checkpoint for each step.
+type CheckpointKeeper interface {
+	// Checkpoints returns the stored steps in ascending order.
+	Checkpoints(ctx context.Context, m *Model) ([]int, error)
+	// History returns what was logged, in the order of the log.
+	History(ctx context.Context, m *Model) ([]HistoryRow, error)
+	// DeleteCheckpoints deletes all checkpoints but those of the steps to keep.
+	DeleteCheckpoints(ctx context.Context, m *Model, keep []int) error
+}
+
+// HistoryRow is one logged set of metrics. Keys of Metrics carry the split as prefix: "val/reward".
+type HistoryRow struct {
+	Split   string
+	Step    int
+	Metrics map[string]float64
+}
+
+// SFTTrainer is a [Backend] that can train on given answers.
+type SFTTrainer interface {
+	// TrainSFT makes the next step of m by supervised training on the assistant messages of the trajectories.
+	TrainSFT(ctx context.Context, m *Model, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error)
+}
+
+// HTTPServer is a [Backend] with an OpenAI-compatible face.
+type HTTPServer interface {
+	// Handler serves /v1/chat/completions and /v1/models for the registered models.
+	Handler() http.Handler
+	// Transport answers the same requests in process, without a socket, as m's. It serves a request with the
+	// seed and the recorder of the request's context.
+	Transport(m *Model) http.RoundTripper
+}

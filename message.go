@@ -1,0 +1,105 @@
+package art
+
+import "encoding/json"
+
+// Role says who wrote a message. The values are OpenAI's.
+type Role string
+
+// The roles of the chat completions wire format.
+const (
+	RoleSystem    Role = "system"
+	RoleDeveloper Role = "developer"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Message is one turn of a conversation.
+//
+// Its JSON is OpenAI's chat message. A message that was read from JSON keeps its unknown fields, the order of its
+// keys and the form of its content (string, null, list of parts), and is written back the same; see [Message.UnmarshalJSON].
+type Message struct {
+	Role Role
+	// Content is the text of the message. Of a list of parts it is the text parts, joined.
+	Content string
+	// Reasoning is what the model thought before it answered, where its format tells the two apart ("reasoning_content").
+	Reasoning string
+	// ToolCalls are what an assistant asks for.
+	ToolCalls []ToolCall
+	// ToolCallID names the call that a message of [RoleTool] answers.
+	ToolCallID string
+	// Name is the optional name of the participant.
+	Name string
+	// Sample is set exactly when the model being trained wrote this message: that is what is trained on.
+	// It is stored with the trajectory and is not part of the wire JSON.
+	Sample *Sample
+
+	wire []wireField // what the fields above do not hold; nil for a message made in Go
+}
+
+// ToolCall is one function call that an assistant asks for.
+type ToolCall struct {
+	ID string
+	// Name of the function.
+	Name string
+	// Arguments is the JSON text as the model wrote it: it may be invalid.
+	Arguments string
+
+	wire []wireField
+}
+
+// Tool describes a function that the model may call. Parameters keep the order of their keys, because the order is
+// part of the prompt.
+type Tool struct {
+	Name        string
+	Description string
+	// Parameters is a JSON Schema.
+	Parameters json.RawMessage
+
+	wire []wireField
+}
+
+// Sample is what the engine did to write one message, never a reconstruction of it. Training uses these ids and
+// logprobs; text is never encoded again.
+type Sample struct {
+	PromptIDs []int32   // the exact context
+	IDs       []int32   // sampled, the stop token included when it was sampled
+	Logprobs  []float32 // of IDs, natural logarithm, under the policy at Step, before temperature, top-k and top-p reshape it
+	Sampled   []float32 // of IDs, under the distribution that was sampled from; nil when equal to Logprobs
+	Forced    []bool    // tokens that a grammar left no choice about; nil when there is none: they are not trained on
+	Settings  Sampling
+	Step      int    // policy step that sampled
+	Finish    string // one of the Finish constants
+}
+
+// Why a completion ended.
+const (
+	FinishStop      = "stop"       // an end token or a stop string
+	FinishLength    = "length"     // the token limit or the end of the context
+	FinishToolCalls = "tool_calls" // an end token, and the message asks for tools
+)
+
+// Sampling is the full set of values that shaped a distribution, and its seed: with the same weights and prompt it
+// reproduces a sample.
+type Sampling struct {
+	Temperature float64  `json:"temperature"` // 0 is greedy
+	TopP        float64  `json:"top_p"`       // 1 is off
+	TopK        int      `json:"top_k"`       // 0 is off
+	MaxTokens   int      `json:"max_tokens"`  // 0 is the rest of the context
+	Stop        []string `json:"stop,omitempty"`
+	Seed        uint64   `json:"seed"`
+}
+
+// System returns a system message.
+func System(content string) Message { return Message{Role: RoleSystem, Content: content} }
+
+// User returns a user message.
+func User(content string) Message { return Message{Role: RoleUser, Content: content} }
+
+// Assistant returns an assistant message that the model did not write: context, or a target of supervised training.
+func Assistant(content string) Message { return Message{Role: RoleAssistant, Content: content} }
+
+// ToolResult returns the answer to the tool call of the given id.
+func ToolResult(callID, content string) Message {
+	return Message{Role: RoleTool, ToolCallID: callID, Content: content}
+}

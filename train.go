@@ -1,0 +1,122 @@
+package art
+
+// Loss names a policy loss.
+type Loss string
+
+// The losses that package grpo defines.
+const (
+	LossCISPO Loss = "cispo" // clipped importance-sampling weight on the log-likelihood (MiniMax-M1); the default
+	LossPPO   Loss = "ppo"   // clipped surrogate (Schulman et al. 2017)
+)
+
+// AdvantageScale says what a group's centred rewards are divided by.
+type AdvantageScale string
+
+// How rewards become advantages.
+const (
+	ScaleStd  AdvantageScale = "std"  // population standard deviation of the group (GRPO); the default
+	ScaleNone AdvantageScale = "none" // nothing (Dr. GRPO)
+)
+
+// Baseline says what is subtracted from a reward.
+type Baseline string
+
+// Baselines of a group.
+const (
+	BaselineMean     Baseline = "mean"          // mean of the group; the default
+	BaselineLeaveOne Baseline = "leave-one-out" // mean of the others (RLOO)
+)
+
+// TrainConfig holds what a training step may vary. Zero values and a nil *TrainConfig are the defaults.
+type TrainConfig struct {
+	// LearningRate of AdamW. Default 5e-6, ART's. Small models want more.
+	LearningRate float64
+	// Loss defaults to [LossCISPO].
+	Loss Loss
+	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh].
+	// nil is 1 and 4 for CISPO, 0.2 and Epsilon for PPO.
+	Epsilon, EpsilonHigh *float64
+	// Baseline defaults to [BaselineMean].
+	Baseline Baseline
+	// Scale defaults to [ScaleStd].
+	Scale AdvantageScale
+	// KeepBatchScale leaves advantages as they are. By default they are divided by their mean absolute value over the
+	// trained tokens of the batch, so that the size of a step does not depend on the size of rewards.
+	KeepBatchScale bool
+	// Epochs is how often the batch is passed over. Default 1.
+	Epochs int
+	// MiniBatches is the number of optimizer steps that one epoch is split into. Default 1.
+	MiniBatches int
+	// MicroBatch bounds the number of sequences that are computed at once; gradients are accumulated over micro-batches
+	// and the result does not depend on it but for rounding. 0 lets the backend choose.
+	MicroBatch int
+	// MaxGradNorm bounds the global norm of the gradient. Default 0.1, ART's; negative is off.
+	MaxGradNorm float64
+	// Beta1, Beta2 and Eps are AdamW's. Defaults 0.9, 0.99, 1e-8.
+	Beta1, Beta2, Eps float64
+	// WeightDecay is AdamW's, decoupled. nil is 0.1, ART's.
+	WeightDecay *float64
+	// Progress is called after each optimizer step. May be nil.
+	Progress func(TrainProgress)
+}
+
+// SFTConfig holds what supervised training may vary. Zero values and a nil *SFTConfig are the defaults.
+type SFTConfig struct {
+	// LearningRate of AdamW. Default 5e-5.
+	LearningRate float64
+	// BatchSize is the number of trajectories in an optimizer step. Default 8.
+	BatchSize int
+	// Epochs over the data. Default 1.
+	Epochs int
+	// Warmup is the fraction of optimizer steps over which the learning rate rises from 0. Default 0.
+	Warmup float64
+	// Decay is the fraction of the learning rate that is left at the end of a linear decay. nil is 1: constant.
+	Decay *float64
+	// MaxGradNorm bounds the global norm of the gradient. Default 1; negative is off.
+	MaxGradNorm float64
+	// WeightDecay is AdamW's. Default 0.
+	WeightDecay float64
+	// Seed of the order of the data.
+	Seed uint64
+	// Progress is called after each optimizer step. May be nil.
+	Progress func(TrainProgress)
+}
+
+// TrainProgress tells how far a training call is.
+type TrainProgress struct {
+	Done, Total int // optimizer steps
+	Metrics     map[string]float64
+}
+
+// TrainResult tells what a training call did.
+type TrainResult struct {
+	// Step is the new policy step.
+	Step int
+	// Metrics of the step, each described in the documentation of the backend.
+	Metrics map[string]float64
+	// Skipped lists what was not trained on, and why.
+	Skipped []Skip
+}
+
+// Skip is a group or a trajectory that was left out of training.
+type Skip struct {
+	Group      int // index in the call
+	Trajectory int // index in the group; -1 for the whole group
+	Reason     SkipReason
+	Detail     string
+}
+
+// SkipReason says why something was not trained on.
+type SkipReason string
+
+// Reasons to skip.
+const (
+	SkipEmptyGroup    SkipReason = "empty_group"    // no trajectory in the group
+	SkipSingleton     SkipReason = "singleton"      // one usable trajectory: nothing to compare it with
+	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to 1e-12 of their size
+	SkipBadReward     SkipReason = "bad_reward"     // NaN or infinite
+	SkipNoSamples     SkipReason = "no_samples"     // nothing in it was sampled by the model
+	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
+	SkipBadSample     SkipReason = "bad_sample"     // ids and logprobs that do not fit together, or are not finite or not in the vocabulary
+	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
+)

@@ -1,0 +1,94 @@
+package art
+
+import "time"
+
+// History is a conversation: what was said and which tools were offered.
+type History struct {
+	Messages []Message
+	Tools    []Tool
+}
+
+// Add appends messages.
+func (h *History) Add(messages ...Message) { h.Messages = append(h.Messages, messages...) }
+
+// Trajectory is one run of an agent: its conversation, and how good it was.
+type Trajectory struct {
+	History
+	// AdditionalHistories hold what does not continue the first one: sub-agents, compacted contexts.
+	AdditionalHistories []History
+	// Reward is compared within a group only. Higher is better.
+	Reward float64
+	// Metrics are numbers to average and plot.
+	Metrics map[string]float64
+	// Metadata are labels: string, bool, int, float64 or nil.
+	Metadata map[string]any
+	Logs     []string
+	Start    time.Time
+	Duration time.Duration
+}
+
+// TrajectoryGroup is a set of runs that can be compared: the same task, tried several times.
+type TrajectoryGroup struct {
+	Trajectories []*Trajectory
+	// Failures are the rollouts that returned an error or panicked.
+	Failures []Failure
+	Metrics  map[string]float64
+	Metadata map[string]any
+	Logs     []string
+}
+
+// Failure is a rollout that did not produce a trajectory.
+type Failure struct {
+	// Scenario is the index of the scenario in the call to [Gather] or [GatherGroups].
+	Scenario int `json:"scenario"`
+	// Attempt is the index of the rollout within its group.
+	Attempt int `json:"attempt"`
+	// Tries says how often it was tried.
+	Tries int `json:"tries"`
+	// Type is the Go type of the last error, or "panic".
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	// Stack is set for a panic.
+	Stack string `json:"stack,omitempty"`
+}
+
+// NewTrajectory starts a trajectory with the given messages. Its clock starts now.
+func NewTrajectory(messages ...Message) *Trajectory {
+	return &Trajectory{History: History{Messages: messages}, Start: time.Now().UTC().Round(0)}
+}
+
+// Finish sets Duration to the time since Start.
+func (t *Trajectory) Finish() { t.Duration = time.Since(t.Start) }
+
+// Histories returns the main history and the additional ones, in order.
+func (t *Trajectory) Histories() []*History {
+	out := []*History{&t.History}
+	for i := range t.AdditionalHistories {
+		out = append(out, &t.AdditionalHistories[i])
+	}
+	return out
+}
+
+// Samples returns what the trained model wrote, over all histories in order.
+func (t *Trajectory) Samples() []*Sample {
+	var out []*Sample
+	for _, h := range t.Histories() {
+		for i := range h.Messages {
+			if s := h.Messages[i].Sample; s != nil {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// PolicySteps returns the lowest and the highest policy step among the samples. ok is false when there is no sample.
+func (t *Trajectory) PolicySteps() (first, last int, ok bool) {
+	for _, s := range t.Samples() {
+		if !ok {
+			first, last, ok = s.Step, s.Step, true
+		}
+		first, last = min(first, s.Step), max(last, s.Step)
+	}
+	return first, last, ok
+}
