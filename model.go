@@ -2,8 +2,7 @@ package art
 
 import (
 	"context"
-	"maps"
-	"net/http"
+	"fmt"
 	"sync/atomic"
 )
 
@@ -57,12 +56,78 @@ type Model struct {
 	calls   atomic.Uint64 // of calls outside of a gather
 }
 
-// NewModel describes a model; opts may be nil. Nothing happens until [Model.Register].
+// NewModel describes a model; opts may be nil. Nothing happens until [Model.Register], which also tells what is wrong
+// with the description.
 func NewModel(name string, opts *ModelOptions) *Model {
 	m := &Model{name: name}
 	if opts != nil {
-		m.opts = *opts
+		m.opts = opts.clone()
 	}
 	m.opts.setDefaults()
 	return m
+}
+
+// Name returns the name of the model.
+func (m *Model) Name() string { return m.name }
+
+// Options returns a copy of the model's options, with defaults filled in.
+func (m *Model) Options() ModelOptions { return m.opts.clone() }
+
+// Backend returns the backend that the model is registered with, nil before.
+func (m *Model) Backend() Backend { return m.backend }
+
+// Step returns the newest policy step that this process knows of: 0 for a new run, the stored one after
+// [Model.Register], and one more after each training.
+func (m *Model) Step() int { return int(m.step.Load()) }
+
+// Register checks the description of m and connects it to b, which prepares the base model and resumes the run when
+// there is one. A model is registered once.
+//
+// Name and project become names of folders and parts of "name@step": they are not empty, not "." or "..", contain no
+// separator, "@" or control character, and no space at either end.
+func (m *Model) Register(ctx context.Context, b Backend) error {
+	if m.backend != nil {
+		return &Error{"register", fmt.Errorf("%w: model %q is already registered", ErrInvalid, m.name), "make another Model"}
+	}
+	if err := m.validate(b); err != nil {
+		return err
+	}
+	step, err := b.Register(ctx, m)
+	if err != nil {
+		return err
+	}
+	m.backend = b
+	m.reached(step)
+	return nil
+}
+
+// reached raises the known step. It never falls: trainings that overlap may return in any order.
+func (m *Model) reached(step int) {
+	for {
+		old := m.step.Load()
+		if int64(step) <= old || m.step.CompareAndSwap(old, int64(step)) {
+			return
+		}
+	}
+}
+
+// registered returns the backend, or the error that there is none.
+func (m *Model) registered(op string) (Backend, error) {
+	if m.backend == nil {
+		return nil, &Error{op, fmt.Errorf("%w: %q", ErrNotRegistered, m.name), "call Model.Register first"}
+	}
+	return m.backend, nil
+}
+
+// capability returns the backend as the optional interface T, which it takes to do what.
+func capability[T any](m *Model, op, what string) (T, error) {
+	var none T
+	b, err := m.registered(op)
+	if err != nil {
+		return none, err
+	}
+	if t, ok := b.(T); ok {
+		return t, nil
+	}
+	return none, &Error{op, fmt.Errorf("%w: %T", ErrUnsupported, b), "use a backend that implements " + what}
 }

@@ -1,0 +1,134 @@
+package art
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxBackoff bounds the pause between two tries.
+const maxBackoff = 30 * time.Second
+
+var errNoTrajectory = errors.New("rollout returned neither a trajectory nor an error")
+
+// attempt runs one rollout with its retries. ok is false when ctx ended before it had a result.
+func (g *gathering) attempt(ctx context.Context, scenario, attempt int) (c cell, ok bool) {
+	for try := 0; ; try++ {
+		at := &place{seed: g.seed, group: scenario, attempt: attempt, try: try}
+		t, err := g.try(ctx, at)
+		if err == nil {
+			return cell{trajectory: t}, true
+		}
+		if ctx.Err() != nil {
+			return cell{}, false
+		}
+		if try == g.opts.Retries || permanent(err) {
+			return failedCell(scenario, attempt, try+1, err), true
+		}
+		if !sleep(ctx, g.pause(at)) {
+			return cell{}, false
+		}
+	}
+}
+
+// try runs a rollout once.
+func (g *gathering) try(ctx context.Context, at *place) (*Trajectory, error) {
+	timed, cancel := ctx, context.CancelFunc(func() {})
+	if g.opts.Timeout > 0 {
+		timed, cancel = context.WithTimeout(ctx, g.opts.Timeout)
+	}
+	defer cancel()
+	timed = withPlace(timed, at)
+	start := time.Now().UTC().Round(0)
+	o := guard(timed, func() (*Trajectory, error) { return g.rollout(timed, at.group) })
+	if o.late && ctx.Err() == nil {
+		return nil, g.timeoutError(o.err)
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	if o.value == nil {
+		return nil, errNoTrajectory
+	}
+	finish(o.value, start)
+	return o.value, nil
+}
+
+// timeoutError says that a try took too long, and where it was if it noticed.
+func (g *gathering) timeoutError(err error) error {
+	switch {
+	case err == nil:
+		err = context.DeadlineExceeded
+	case !errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return fmt.Errorf("rollout did not return within %v: %w", g.opts.Timeout, err)
+}
+
+// finish gives t a duration if it has none. start stands in for a clock that was never started.
+func finish(t *Trajectory, start time.Time) {
+	if t.Duration != 0 {
+		return
+	}
+	if t.Start.IsZero() {
+		t.Start = start
+	}
+	t.Finish()
+}
+
+// permanent tells whether trying again is of no use.
+func permanent(err error) bool {
+	for _, target := range []error{ErrNotRegistered, ErrClosed, ErrFrozen, ErrUnsupported} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// pause returns how long to wait after the try at p:
+//
+//	min(30 s, Backoff 2^try) (1 - u/2), u uniform in [0, 1) by the seed
+func (g *gathering) pause(p *place) time.Duration {
+	d := maxBackoff
+	if p.try < 32 && g.opts.Backoff < maxBackoff>>p.try {
+		d = g.opts.Backoff << p.try
+	}
+	u := float64(mix(seedBackoff, p.id())>>11) / (1 << 53)
+	return time.Duration(float64(d) * (1 - u/2))
+}
+
+// sleep waits for d. It returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// failedCell describes a rollout that failed after the given number of tries.
+func failedCell(scenario, attempt, tries int, err error) cell {
+	f := &Failure{Scenario: scenario, Attempt: attempt, Tries: tries, Type: errorType(err), Message: err.Error()}
+	var p *panicError
+	if errors.As(err, &p) {
+		f.Type, f.Stack = "panic", p.stack
+	}
+	return cell{failure: f, err: err}
+}
+
+// errorType names the Go type of err below what fmt.Errorf wrapped around it.
+func errorType(err error) string {
+	for {
+		name := fmt.Sprintf("%T", err)
+		inner := errors.Unwrap(err)
+		if name != "*fmt.wrapError" || inner == nil {
+			return name
+		}
+		err = inner
+	}
+}

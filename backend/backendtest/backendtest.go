@@ -1,0 +1,181 @@
+// Package backendtest is the contract of [art.Backend] as tests. Every backend runs it:
+//
+//	func TestContract(t *testing.T) {
+//		backendtest.Run(t, func(t *testing.T) art.Backend { return open(t) })
+//	}
+//
+// It is made for fakes and for real small models alike: replies are at most 4 tokens long, and it never asks what they
+// say. Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.HTTPServer]) are tested when the
+// backend implements them.
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+const (
+	// maxTokens bounds replies.
+	maxTokens = 4
+	// patience bounds what has to be prompt. It is long: a real model may have graphs to compile.
+	patience = 2 * time.Minute
+)
+
+// Run tests a backend. open returns a new one on which nothing is registered; Run closes it. Base "tiny" must work.
+func Run(t *testing.T, open func(t *testing.T) art.Backend) {
+	b := open(t)
+	t.Cleanup(func() { b.Close() })
+	tests := []struct {
+		name string
+		run  func(*testing.T, art.Backend)
+	}{
+		{"Register", testRegister},
+		{"CompleteUnregistered", testUnregistered},
+		{"Sample", testSample},
+		{"Frozen", testFrozen},
+		{"Seed", testSeed},
+		{"Concurrent", testConcurrent},
+		{"MaxTokens", testMaxTokens},
+		{"Cancelled", testCancelled},
+		{"Train", testTrain},
+		{"TrainWhileServing", testTrainWhileServing},
+		{"TrainNothing", testTrainNothing},
+		{"TrainInvalid", testTrainInvalid},
+		{"Logger", testLogger},
+		{"CheckpointKeeper", testCheckpointKeeper},
+		{"SFTTrainer", testSFTTrainer},
+		{"HTTPServer", testHTTPServer},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
+	}
+	t.Run("Close", func(t *testing.T) { testClose(t, open(t)) })
+}
+
+// register makes a model named after the test. opts may be nil.
+func register(t *testing.T, b art.Backend, opts *art.ModelOptions) *art.Model {
+	t.Helper()
+	m := describe(t, "", opts)
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Fatalf("Register: %v", err)
+	}
+	return m
+}
+
+// describe makes a model named after the test, with short replies.
+func describe(t *testing.T, suffix string, opts *art.ModelOptions) *art.Model {
+	t.Helper()
+	var o art.ModelOptions
+	if opts != nil {
+		o = *opts
+	}
+	limit := maxTokens
+	o.Project, o.Chat.MaxTokens = "backendtest", &limit
+	return art.NewModel(strings.ReplaceAll(t.Name(), "/", "-")+suffix, &o)
+}
+
+// ask makes a conversation with one question.
+func ask(question string) *art.History {
+	return &art.History{Messages: []art.Message{art.System("Answer in one word."), art.User(question)}}
+}
+
+// complete asks for one reply.
+func complete(t *testing.T, m *art.Model, question string, opts *art.ChatOptions) *art.ChatResponse {
+	t.Helper()
+	response, err := m.Complete(t.Context(), ask(question), opts)
+	if err != nil {
+		t.Fatalf("Complete: %v", err)
+	}
+	return response
+}
+
+// seeded returns options with a seed.
+func seeded(seed uint64) *art.ChatOptions { return &art.ChatOptions{Seed: &seed} }
+
+// gather makes groups of real completions, with rewards 0 and 1 in turn.
+func gather(t *testing.T, m *art.Model, groups int) []*art.TrajectoryGroup {
+	t.Helper()
+	questions := []string{"What is the colour of the sky?", "What do cows drink?", "How are you?"}[:groups]
+	play := func(ctx context.Context, question string) (*art.Trajectory, error) {
+		trajectory := art.NewTrajectory(ask(question).Messages...)
+		_, err := m.Chat(ctx, trajectory, nil)
+		return trajectory, err
+	}
+	out, err := art.GatherGroups(t.Context(), questions, play, &art.GatherOptions{GroupSize: 2})
+	if err != nil {
+		t.Fatalf("GatherGroups: %v", err)
+	}
+	for _, g := range out {
+		for i, trajectory := range g.Trajectories {
+			trajectory.Reward = float64(i)
+		}
+	}
+	return out
+}
+
+// wantError checks that err is an *art.Error that wraps target.
+func wantError(t *testing.T, what string, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%s: error is %v, want %v", what, err, target)
+		return
+	}
+	if typed := new(art.Error); !errors.As(err, &typed) {
+		t.Errorf("%s: error is a %T, want an *art.Error", what, err)
+	}
+}
+
+// wantStep checks the step of a model.
+func wantStep(t *testing.T, m *art.Model, want int) {
+	t.Helper()
+	if got := m.Step(); got != want {
+		t.Errorf("step is %d, want %d", got, want)
+	}
+}
+
+func testRegister(t *testing.T, b art.Backend) {
+	m := describe(t, "", nil)
+	step, err := b.Register(t.Context(), m)
+	if err != nil || step != 0 {
+		t.Fatalf("Register of a new run: step %d, error %v; want 0 and none", step, err)
+	}
+	if _, err := b.Register(t.Context(), m); err == nil {
+		t.Error("a model could be registered twice")
+	}
+	if err := describe(t, "", nil).Register(t.Context(), b); err == nil {
+		t.Error("a second model of the same project and name could be registered: a run has one owner")
+	}
+	if err := describe(t, "-other", nil).Register(t.Context(), b); err != nil {
+		t.Errorf("Register of another model: %v", err)
+	}
+}
+
+// testClose checks that a closed backend says so, whatever it is asked.
+func testClose(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	groups := gather(t, m, 1)
+	if err := b.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	_, err := m.Complete(t.Context(), ask("Still there?"), nil)
+	wantError(t, "Complete", err, art.ErrClosed)
+	_, err = m.Train(t.Context(), groups, nil)
+	wantError(t, "Train", err, art.ErrClosed)
+	wantError(t, "Register", describe(t, "-late", nil).Register(t.Context(), b), art.ErrClosed)
+	if _, ok := b.(art.Logger); ok {
+		wantError(t, "Log", m.Log(t.Context(), "train", groups, nil), art.ErrClosed)
+	}
+	if keeper, ok := b.(art.CheckpointKeeper); ok {
+		_, err := keeper.Checkpoints(t.Context(), m)
+		wantError(t, "Checkpoints", err, art.ErrClosed)
+	}
+	if _, ok := b.(art.SFTTrainer); ok {
+		_, err := m.TrainSFT(t.Context(), lessons(), nil)
+		wantError(t, "TrainSFT", err, art.ErrClosed)
+	}
+}

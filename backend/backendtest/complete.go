@@ -1,0 +1,170 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+func testUnregistered(t *testing.T, b art.Backend) {
+	request := &art.ChatRequest{Messages: ask("Who are you?").Messages, Settings: art.Sampling{Temperature: 1, TopP: 1, MaxTokens: maxTokens}}
+	_, err := b.Complete(t.Context(), describe(t, "", nil), request)
+	wantError(t, "Complete", err, art.ErrNotRegistered)
+}
+
+// testSample checks what a reply of a trainable model says about itself.
+func testSample(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	response := complete(t, m, "What is the colour of grass?", seeded(1))
+	if response.Message.Role != art.RoleAssistant {
+		t.Errorf("role of the reply is %q", response.Message.Role)
+	}
+	if want := m.Name() + "@0"; response.Model != want {
+		t.Errorf("model of the response is %q, want %q", response.Model, want)
+	}
+	s := response.Message.Sample
+	if s == nil {
+		t.Fatal("the reply has no Sample")
+	}
+	checkSample(t, s)
+	if s.Step != 0 || s.Finish != response.Finish || s.Settings.Seed != 1 || s.Settings.MaxTokens != maxTokens {
+		t.Errorf("sample has step %d, finish %q, settings %+v; the response has finish %q", s.Step, s.Finish, s.Settings, response.Finish)
+	}
+	if u := response.Usage; u.PromptTokens != len(s.PromptIDs) || u.CompletionTokens != len(s.IDs) {
+		t.Errorf("usage %+v of %d prompt and %d sampled ids", u, len(s.PromptIDs), len(s.IDs))
+	}
+}
+
+// checkSample checks that the lists of a sample fit together and hold logprobs.
+func checkSample(t *testing.T, s *art.Sample) {
+	t.Helper()
+	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.IDs) != len(s.Logprobs) {
+		t.Errorf("%d prompt ids, %d ids, %d logprobs", len(s.PromptIDs), len(s.IDs), len(s.Logprobs))
+	}
+	if s.Sampled != nil && len(s.Sampled) != len(s.IDs) || s.Forced != nil && len(s.Forced) != len(s.IDs) {
+		t.Errorf("%d ids, %d logprobs as sampled, %d marks of forced ones", len(s.IDs), len(s.Sampled), len(s.Forced))
+	}
+	for i, x := range append(slices.Clone(s.Logprobs), s.Sampled...) {
+		// A distribution that sums to 1 only nearly may give a little more than 0.
+		if x := float64(x); math.IsNaN(x) || math.IsInf(x, 0) || x > 1e-4 {
+			t.Errorf("logprob %d is %v", i, x)
+		}
+	}
+}
+
+func testFrozen(t *testing.T, b art.Backend) {
+	m := register(t, b, &art.ModelOptions{Frozen: true})
+	if complete(t, m, "Are you frozen?", nil).Message.Sample != nil {
+		t.Error("the reply of a frozen model has a Sample")
+	}
+	_, err := m.Train(t.Context(), gather(t, m, 1), nil)
+	wantError(t, "Train", err, art.ErrFrozen)
+	wantStep(t, m, 0)
+}
+
+// sameReply tells whether two replies say the same and were sampled the same.
+func sameReply(a, b *art.ChatResponse) bool {
+	return a.Message.Content == b.Message.Content && slices.Equal(a.Message.Sample.IDs, b.Message.Sample.IDs) && a.Finish == b.Finish
+}
+
+// testSeed checks that a seed determines a reply at temperature 1, and that greedy replies need none.
+func testSeed(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	const question = "Tell me a word."
+	first := complete(t, m, question, seeded(7))
+	if again := complete(t, m, question, seeded(7)); !sameReply(first, again) {
+		t.Errorf("same request and seed, other reply: %q and %q", first.Message.Content, again.Message.Content)
+	}
+	zero, one, two := 0.0, uint64(1), uint64(2)
+	greedy := complete(t, m, question, &art.ChatOptions{Temperature: &zero, Seed: &one})
+	if other := complete(t, m, question, &art.ChatOptions{Temperature: &zero, Seed: &two}); !sameReply(greedy, other) {
+		t.Errorf("greedy replies differ: %q and %q", greedy.Message.Content, other.Message.Content)
+	}
+	for seed := range uint64(32) {
+		if !sameReply(first, complete(t, m, question, seeded(seed))) {
+			return
+		}
+	}
+	t.Error("32 seeds, one reply: the seed has no effect")
+}
+
+// testConcurrent checks that requests do not disturb each other.
+func testConcurrent(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	const n = 8
+	question := func(i int) string { return fmt.Sprintf("What comes after %d?", i%3) }
+	var alone, together [n]*art.ChatResponse
+	for i := range n {
+		alone[i] = complete(t, m, question(i), seeded(uint64(i)))
+	}
+	var errs [n]error
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { together[i], errs[i] = m.Complete(t.Context(), ask(question(i)), seeded(uint64(i))) })
+	}
+	all.Wait()
+	for i := range n {
+		if errs[i] != nil {
+			t.Fatalf("request %d: %v", i, errs[i])
+		}
+		if !sameReply(alone[i], together[i]) {
+			t.Errorf("request %d: %q alone, %q among others", i, alone[i].Message.Content, together[i].Message.Content)
+		}
+	}
+}
+
+func testMaxTokens(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	for _, limit := range []int{1, 3} {
+		response := complete(t, m, "Tell me everything.", &art.ChatOptions{MaxTokens: &limit})
+		if n := len(response.Message.Sample.IDs); n > limit {
+			t.Errorf("%d tokens, at most %d were asked for", n, limit)
+		}
+		if n := len(response.Message.Sample.IDs); n < limit && response.Finish == art.FinishLength {
+			t.Errorf("finish is %q after %d of %d tokens", response.Finish, n, limit)
+		}
+	}
+}
+
+// testCancelled checks that nothing is done for a context that has ended.
+func testCancelled(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	groups := gather(t, m, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := map[string]func() error{
+		"Complete": func() error { _, err := m.Complete(ctx, ask("Anybody?"), nil); return err },
+		"Train":    func() error { _, err := m.Train(ctx, groups, nil); return err },
+		"Register": func() error { return describe(t, "-cancelled", nil).Register(ctx, b) },
+	}
+	for name, call := range calls {
+		if err := inTime(t, name, call); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error is %v, want context.Canceled", name, err)
+		}
+	}
+	wantStep(t, m, 0)
+	if got := complete(t, m, "And now?", nil).Message.Sample.Step; got != 0 {
+		t.Errorf("a cancelled training made step %d", got)
+	}
+}
+
+// inTime returns what call returns, and fails the test when that takes too long.
+func inTime(t *testing.T, name string, call func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("%s did not return within %v", name, patience)
+		return nil
+	}
+}

@@ -1,0 +1,200 @@
+package backendtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// optional returns the backend as an optional interface, and skips the test when it is not one.
+func optional[T any](t *testing.T, b art.Backend) T {
+	t.Helper()
+	v, ok := b.(T)
+	if !ok {
+		t.Skipf("%T has no such interface", b)
+	}
+	return v
+}
+
+// rowsOf returns the rows of the history under (split, step).
+func rowsOf(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, split string, step int) []art.HistoryRow {
+	t.Helper()
+	rows, err := keeper.History(t.Context(), m)
+	if err != nil {
+		t.Fatalf("History: %v", err)
+	}
+	return slices.DeleteFunc(rows, func(r art.HistoryRow) bool { return r.Split != split || r.Step != step })
+}
+
+// testLogger checks that a second log of the same split and step replaces the first.
+func testLogger(t *testing.T, b art.Backend) {
+	optional[art.Logger](t, b)
+	m := register(t, b, nil)
+	groups := gather(t, m, 2)
+	for i := range 2 {
+		if err := m.Log(t.Context(), "val", groups, map[string]float64{fmt.Sprint("try", i): 1, "accuracy": float64(i)}); err != nil {
+			t.Fatalf("Log: %v", err)
+		}
+	}
+	if err := m.Log(t.Context(), "test", nil, map[string]float64{"accuracy": 5}); err != nil {
+		t.Fatalf("Log without groups: %v", err)
+	}
+	keeper, ok := b.(art.CheckpointKeeper)
+	if !ok {
+		return // nothing reads a log back
+	}
+	rows := rowsOf(t, keeper, m, "val", 0)
+	if len(rows) != 1 {
+		t.Fatalf("%d rows of one split and step, want 1: %+v", len(rows), rows)
+	}
+	metrics := rows[0].Metrics
+	if _, old := metrics["val/try0"]; old || metrics["val/try1"] != 1 || metrics["val/accuracy"] != 1 || metrics["val/reward"] != 0.5 {
+		t.Errorf("metrics are not those of the second log: %v", metrics)
+	}
+	if rows := rowsOf(t, keeper, m, "test", 0); len(rows) != 1 || rows[0].Metrics["test/accuracy"] != 5 {
+		t.Errorf("rows of the other split: %+v", rows)
+	}
+}
+
+// testCheckpointKeeper checks that each step leaves a checkpoint, and which are deleted.
+func testCheckpointKeeper(t *testing.T, b art.Backend) {
+	keeper := optional[art.CheckpointKeeper](t, b)
+	m := register(t, b, nil)
+	_, logs := b.(art.Logger)
+	for step := 1; step <= 3; step++ {
+		if _, err := m.Train(t.Context(), gather(t, m, 1), nil); err != nil {
+			t.Fatalf("Train: %v", err)
+		}
+		if logs {
+			if err := m.Log(t.Context(), "val", nil, map[string]float64{"reward": float64(step % 3)}); err != nil { // best at step 2
+				t.Fatalf("Log: %v", err)
+			}
+		}
+	}
+	wantCheckpoints(t, keeper, m, 1, 2, 3)
+	if logs {
+		if err := m.DeleteCheckpoints(t.Context(), "val/reward"); err != nil {
+			t.Fatalf("DeleteCheckpoints: %v", err)
+		}
+		wantCheckpoints(t, keeper, m, 2, 3)
+	}
+	if err := keeper.DeleteCheckpoints(t.Context(), m, []int{3}); err != nil {
+		t.Fatalf("DeleteCheckpoints: %v", err)
+	}
+	wantCheckpoints(t, keeper, m, 3)
+	if got := complete(t, m, "Still here?", nil).Message.Sample.Step; got != 3 {
+		t.Errorf("the next reply is of step %d, want 3", got)
+	}
+}
+
+// wantCheckpoints checks the stored steps above 0; whether the beginning is stored too is the backend's choice.
+func wantCheckpoints(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, want ...int) {
+	t.Helper()
+	got, err := keeper.Checkpoints(t.Context(), m)
+	if err != nil {
+		t.Fatalf("Checkpoints: %v", err)
+	}
+	got = slices.DeleteFunc(got, func(step int) bool { return step == 0 })
+	if !slices.Equal(got, want) {
+		t.Errorf("checkpoints are %v, want %v", got, want)
+	}
+}
+
+// lessons are given answers.
+func lessons() []*art.Trajectory {
+	return []*art.Trajectory{
+		art.NewTrajectory(append(ask("What is the colour of the sky?").Messages, art.Assistant("Blue"))...),
+		art.NewTrajectory(append(ask("What is the colour of grass?").Messages, art.Assistant("Green"))...),
+	}
+}
+
+func testSFTTrainer(t *testing.T, b art.Backend) {
+	optional[art.SFTTrainer](t, b)
+	m := register(t, b, nil)
+	result, err := m.TrainSFT(t.Context(), lessons(), nil)
+	if err != nil {
+		t.Fatalf("TrainSFT: %v", err)
+	}
+	if result.Step != 1 {
+		t.Errorf("step is %d, want 1", result.Step)
+	}
+	wantStep(t, m, 1)
+	if got := complete(t, m, "What is the colour of the sky?", nil).Message.Sample.Step; got != 1 {
+		t.Errorf("the next reply is of step %d, want 1", got)
+	}
+	_, err = m.TrainSFT(t.Context(), lessons(), &art.SFTConfig{BatchSize: -1})
+	wantError(t, "TrainSFT with a bad config", err, art.ErrInvalid)
+	wantStep(t, m, 1)
+}
+
+// testHTTPServer checks that an OpenAI client in process gets what a Go call gets, and is recorded.
+func testHTTPServer(t *testing.T, b art.Backend) {
+	server := optional[art.HTTPServer](t, b)
+	m := register(t, b, nil)
+	want := complete(t, m, "Hello?", seeded(3))
+	body, err := json.Marshal(map[string]any{"model": m.Name(), "messages": ask("Hello?").Messages, "max_tokens": maxTokens, "seed": 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reply string
+	recorded, err := art.Record(t.Context(), func(ctx context.Context) error {
+		status, text, err := post(ctx, m.HTTPClient(), body)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d: %s", status, text)
+		}
+		reply = text
+		return err
+	})
+	if err != nil {
+		t.Fatalf("POST: %v", err)
+	}
+	var response struct {
+		Choices []struct {
+			Message art.Message `json:"message"`
+			Finish  string      `json:"finish_reason"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal([]byte(reply), &response); err != nil || len(response.Choices) != 1 {
+		t.Fatalf("response %s: %d choices, error %v", reply, len(response.Choices), err)
+	}
+	if got := response.Choices[0]; got.Message.Role != art.RoleAssistant || got.Message.Content != want.Message.Content || got.Finish != want.Finish {
+		t.Errorf("over HTTP %q (%s), in Go %q (%s)", got.Message.Content, got.Finish, want.Message.Content, want.Finish)
+	}
+	samples := recorded.Samples()
+	if len(samples) != 1 || !slices.Equal(samples[0].IDs, want.Message.Sample.IDs) {
+		t.Errorf("recorded %d samples, want the one of the reply", len(samples))
+	}
+	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil || status != http.StatusBadRequest {
+		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)
+	}
+	models := httptest.NewRecorder()
+	server.Handler().ServeHTTP(models, httptest.NewRequest(http.MethodGet, "/v1/models", nil))
+	if models.Code != http.StatusOK || !strings.Contains(models.Body.String(), m.Name()) {
+		t.Errorf("GET /v1/models: status %d, %s; want one that names %q", models.Code, models.Body, m.Name())
+	}
+}
+
+// post sends a chat completion request to a host that does not exist.
+func post(ctx context.Context, client *http.Client, body []byte) (status int, text string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(content), err
+}

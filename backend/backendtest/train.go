@@ -1,0 +1,151 @@
+package backendtest
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// testTrain checks that a training makes the next step, and that the next reply is of it.
+func testTrain(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	for step := 1; step <= 2; step++ {
+		result, err := m.Train(t.Context(), gather(t, m, 2), nil)
+		if err != nil {
+			t.Fatalf("Train: %v", err)
+		}
+		if result.Step != step {
+			t.Errorf("result has step %d, want %d", result.Step, step)
+		}
+		wantStep(t, m, step)
+		if got := result.Metrics["data/groups_trainable"]; got != 2 {
+			t.Errorf("data/groups_trainable is %v, want 2; skipped: %+v", got, result.Skipped)
+		}
+		if got := complete(t, m, "What is new?", nil).Message.Sample.Step; got != step {
+			t.Errorf("the reply after step %d is of step %d", step, got)
+		}
+	}
+}
+
+// testTrainWhileServing checks that requests during a training are answered, by the step before or the step that it makes.
+func testTrainWhileServing(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	groups := gather(t, m, 2)
+	answered := func() error {
+		response, err := m.Complete(t.Context(), ask("Are you busy?"), nil)
+		if err == nil && response.Message.Sample.Step != 0 {
+			t.Errorf("a request before the commit of step 1 was answered by step %d", response.Message.Sample.Step)
+		}
+		return err
+	}
+	// Progress is called when an optimizer step is done and the policy step is not committed.
+	cfg := &art.TrainConfig{Progress: func(p art.TrainProgress) {
+		if p.Done < 1 || p.Done > p.Total {
+			t.Errorf("progress is %d of %d", p.Done, p.Total)
+		}
+		if err := inTime(t, "Complete during Train", answered); err != nil {
+			t.Errorf("request during Train: %v", err)
+		}
+	}}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := uint64(0); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			response, err := m.Complete(t.Context(), ask("Are you there?"), seeded(i))
+			if err != nil {
+				t.Errorf("request beside Train: %v", err)
+				return
+			}
+			if step := response.Message.Sample.Step; step != 0 && step != 1 {
+				t.Errorf("a request beside the training of step 1 was answered by step %d", step)
+			}
+		}
+	}()
+	_, err := m.Train(t.Context(), groups, cfg)
+	close(stop)
+	<-stopped
+	if err != nil {
+		t.Fatalf("Train: %v", err)
+	}
+}
+
+// testTrainNothing checks what comes of groups that cannot be trained on: reasons, and a step all the same.
+func testTrainNothing(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	withRewards := func(rewards ...float64) *art.TrajectoryGroup {
+		g := gather(t, m, 1)[0]
+		g.Trajectories = g.Trajectories[:len(rewards)]
+		for i, r := range rewards {
+			g.Trajectories[i].Reward = r
+		}
+		return g
+	}
+	unsampled := withRewards(0, 1)
+	for _, trajectory := range unsampled.Trajectories {
+		for i := range trajectory.Messages {
+			trajectory.Messages[i].Sample = nil
+		}
+	}
+	bad := []struct {
+		name   string
+		group  *art.TrajectoryGroup
+		reason art.SkipReason
+	}{
+		{"nil", nil, art.SkipEmptyGroup},
+		{"empty", &art.TrajectoryGroup{}, art.SkipEmptyGroup},
+		{"singleton", withRewards(1), art.SkipSingleton},
+		{"equal rewards", withRewards(0.1, 0.1), art.SkipNoVariance},
+		{"NaN reward", withRewards(math.NaN(), 1), art.SkipBadReward},
+		{"infinite reward", withRewards(0, math.Inf(1)), art.SkipBadReward},
+		{"no samples", unsampled, art.SkipNoSamples},
+	}
+	var groups []*art.TrajectoryGroup
+	for _, c := range bad {
+		groups = append(groups, c.group)
+	}
+	result, err := m.Train(t.Context(), groups, nil)
+	if err != nil {
+		t.Fatalf("Train: %v", err)
+	}
+	if got, ok := result.Metrics["data/groups_trainable"]; !ok || got != 0 {
+		t.Errorf("data/groups_trainable is %v (there: %v), want 0", got, ok)
+	}
+	for i, c := range bad {
+		has := slices.ContainsFunc(result.Skipped, func(s art.Skip) bool { return s.Group == i && s.Reason == c.reason })
+		if !has {
+			t.Errorf("group %d (%s) is not skipped as %q: %+v", i, c.name, c.reason, result.Skipped)
+		}
+	}
+	if result.Step != 1 {
+		t.Errorf("step is %d, want 1: nothing to train on is a step too", result.Step)
+	}
+	wantStep(t, m, 1)
+	if got := complete(t, m, "Which step?", nil).Message.Sample.Step; got != 1 {
+		t.Errorf("the next reply is of step %d, want 1", got)
+	}
+}
+
+// testTrainInvalid checks that what is refused makes no step.
+func testTrainInvalid(t *testing.T, b art.Backend) {
+	m := register(t, b, nil)
+	groups := gather(t, m, 1)
+	_, err := m.Train(t.Context(), nil, nil)
+	wantError(t, "Train without groups", err, art.ErrNoGroups)
+	_, err = b.Train(t.Context(), m, nil, new(art.TrainConfig).WithDefaults())
+	wantError(t, "Train of the backend without groups", err, art.ErrNoGroups)
+	_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: -1, Loss: "none"})
+	wantError(t, "Train with a bad config", err, art.ErrInvalid)
+	_, err = b.Train(t.Context(), describe(t, "-unknown", nil), groups, new(art.TrainConfig).WithDefaults())
+	wantError(t, "Train of an unknown model", err, art.ErrNotRegistered)
+	wantStep(t, m, 0)
+	if got := complete(t, m, "Which step?", nil).Message.Sample.Step; got != 0 {
+		t.Errorf("a refused training made step %d", got)
+	}
+}

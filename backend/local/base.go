@@ -1,0 +1,74 @@
+package local
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// base is a base model in memory, and its engine. Models on the same base share it.
+type base struct {
+	weights   *model.Weights
+	params    *model.Params
+	tokenizer *tokenizer.Tokenizer
+	template  *tokenizer.Template
+	engine    *engine.Engine
+}
+
+// base returns the base model of that name; it loads it when it is the first to ask. b.mu is held.
+func (b *Backend) base(name string) (*base, error) {
+	if s := b.bases[name]; s != nil {
+		return s, nil
+	}
+	s, err := loadBase(name, b.device)
+	if err != nil {
+		return nil, &art.Error{
+			Op: "register", Err: fmt.Errorf("%w: %q: %w", art.ErrBaseModel, name, err),
+			Hint: fmt.Sprintf("use %q or the path of a folder with config.json, model.safetensors and tokenizer.json", tiny.Name),
+		}
+	}
+	s.engine, err = engine.New(engine.Options{
+		Device: b.device, Config: s.weights.Config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
+	})
+	if err != nil {
+		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "change Slots or Context of local.Options"}
+	}
+	b.bases[name] = s
+	b.opts.Logger.Info("base model loaded", "base", name, "context", s.engine.Context())
+	return s, nil
+}
+
+func loadBase(name string, device compute.Backend) (s *base, err error) {
+	s = &base{}
+	if name == tiny.Name {
+		s.weights, s.tokenizer, err = tiny.Load()
+	} else {
+		s.weights, s.tokenizer, err = loadFolder(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.template, err = s.tokenizer.Template(""); err != nil {
+		return nil, err
+	}
+	if n := s.tokenizer.VocabSize(); n > s.weights.Config.VocabSize {
+		return nil, fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, s.weights.Config.VocabSize)
+	}
+	s.params, err = s.weights.Params(device, true)
+	return s, err
+}
+
+func loadFolder(dir string) (*model.Weights, *tokenizer.Tokenizer, error) {
+	w, err := model.Load(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tokenizer.Load(dir)
+	return w, t, err
+}

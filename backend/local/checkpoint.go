@@ -1,0 +1,114 @@
+package local
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/safetensors"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+)
+
+const (
+	optimizerFile = "optimizer.safetensors"
+	trainerFile   = "trainer.json"
+)
+
+// trainerState is trainer.json.
+type trainerState struct {
+	Updates int `json:"updates"` // of the optimizer, over all steps
+}
+
+// commit writes adapter and optimizer as the checkpoint of a step. Only then the step exists.
+func (e *entry) commit(step int, baseName string) error {
+	return e.run.Commit(step, func(dir string) error {
+		if err := e.adapter.Save(dir, baseName); err != nil {
+			return err
+		}
+		if err := writeOptimizer(filepath.Join(dir, optimizerFile), e.state); err != nil {
+			return err
+		}
+		data, err := json.Marshal(trainerState{Updates: e.state.Updates})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, trainerFile), append(data, '\n'), 0o644)
+	})
+}
+
+func writeOptimizer(path string, s *trainer.State) error {
+	var list []safetensors.Tensor
+	for i, name := range s.Names {
+		list = append(list,
+			safetensors.NewFloat32(name+".m", s.Shapes[i], s.M[i]),
+			safetensors.NewFloat32(name+".v", s.Shapes[i], s.V[i]))
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	err = safetensors.Write(out, list, nil)
+	return errors.Join(err, out.Flush(), f.Close())
+}
+
+// load takes up the checkpoint of a step.
+func (e *entry) load(step int) error {
+	dir, ok := e.run.Checkpoint(step)
+	if !ok {
+		return &art.Error{Op: "register", Err: fmt.Errorf("%w: no checkpoint of step %d", art.ErrCorrupt, step)}
+	}
+	a, err := lora.Load(dir)
+	if err == nil {
+		err = a.Check(e.layers())
+	}
+	if err == nil {
+		e.adapter, e.state = a, trainer.AdapterState(a)
+		err = readOptimizer(dir, e.state)
+	}
+	if err != nil {
+		return &art.Error{
+			Op: "register", Err: fmt.Errorf("%w: %s: %w", art.ErrCorrupt, dir, err),
+			Hint: "restore the folder from a copy, or move it away to continue from the step before",
+		}
+	}
+	return nil
+}
+
+func readOptimizer(dir string, s *trainer.State) error {
+	data, err := os.ReadFile(filepath.Join(dir, trainerFile))
+	if err != nil {
+		return err
+	}
+	var t trainerState
+	if err := json.Unmarshal(data, &t); err != nil {
+		return fmt.Errorf("%s: %w", trainerFile, err)
+	}
+	s.Updates = t.Updates
+	file, err := safetensors.Open(filepath.Join(dir, optimizerFile))
+	if err != nil {
+		return err
+	}
+	for i, name := range s.Names {
+		for suffix, to := range map[string][][]float32{".m": s.M, ".v": s.V} {
+			if err == nil {
+				to[i], err = moment(file, name+suffix, s.Shapes[i])
+			}
+		}
+	}
+	return errors.Join(err, file.Close())
+}
+
+func moment(file *safetensors.File, name string, shape []int) ([]float32, error) {
+	t, ok := file.Tensor(name)
+	if !ok || !slices.Equal(t.Shape, shape) {
+		return nil, fmt.Errorf("%s: no %s of shape %v", optimizerFile, name, shape)
+	}
+	return t.Float32s()
+}

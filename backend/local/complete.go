@@ -1,0 +1,79 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/model"
+)
+
+// Complete answers with the newest step of m. It waits for a free slot.
+func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+	e, err := b.entry("complete", m)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := e.base.template.Prompt(req.Messages, req.Tools)
+	if err != nil {
+		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+	}
+	now, s := e.serving.Load(), req.Settings
+	result, err := e.base.engine.Complete(ctx, engine.Request{
+		Prompt: prompt, End: e.base.template.EndOfTurn(), Stop: s.Stop, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
+		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
+	})
+	if err != nil {
+		return nil, completionError(err)
+	}
+	message := e.base.message(result, s.Stop)
+	finish := finishOf(result.Reason, message)
+	if now.adapter != nil {
+		message.Sample = &art.Sample{
+			PromptIDs: prompt, IDs: result.IDs, Logprobs: result.Logprobs, Sampled: result.Sampled, Settings: s, Step: now.step, Finish: finish,
+		}
+	}
+	return &art.ChatResponse{
+		ID: fmt.Sprintf("chatcmpl-%d", b.calls.Add(1)), Model: fmt.Sprintf("%s@%d", m.Name(), now.step),
+		Message: message, Finish: finish,
+		Usage: art.Usage{PromptTokens: len(prompt), CachedTokens: result.Cached, CompletionTokens: len(result.IDs)},
+	}, nil
+}
+
+// message reads a reply. A stop text and what follows it are not part of it.
+func (s *base) message(r *engine.Result, stop []string) art.Message {
+	if r.Reason != engine.Stopped {
+		return s.template.Parse(r.IDs)
+	}
+	stream, text := s.tokenizer.Stream(true, stop...), ""
+	for _, id := range r.IDs {
+		delta, _ := stream.Add(id)
+		text += delta
+	}
+	return art.Assistant(text)
+}
+
+func finishOf(r engine.Reason, m art.Message) string {
+	switch {
+	case r == engine.Length:
+		return art.FinishLength
+	case r == engine.End && len(m.ToolCalls) > 0:
+		return art.FinishToolCalls
+	}
+	return art.FinishStop
+}
+
+// completionError says in art's words what the engine said.
+func completionError(err error) error {
+	switch {
+	case errors.Is(err, engine.ErrTooLong):
+		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrContextLength, err), Hint: "send fewer messages, or raise Context of local.Options"}
+	case errors.Is(err, engine.ErrClosed):
+		return &art.Error{Op: "complete", Err: art.ErrClosed}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &art.Error{Op: "complete", Err: err}
+}

@@ -1,0 +1,112 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+// DefaultDir is where runs are stored when Options leaves it empty.
+const DefaultDir = ".art"
+
+// Options of [Open]. Zero values are the defaults.
+type Options struct {
+	// Dir is the root of all run directories. Default [DefaultDir].
+	Dir string
+	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
+	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
+	Slots int
+	// Context bounds prompt and reply together, in tokens. Default: what the base model was made for. Less is faster.
+	Context int
+	// Logger is told what happens. nil discards.
+	Logger *slog.Logger
+	// Progress is where progress bars are drawn. Default: standard error, when that is a terminal. io.Discard is silent.
+	Progress io.Writer
+}
+
+// Backend implements [art.Backend], [art.Logger], [art.CheckpointKeeper], [art.SFTTrainer] and [art.HTTPServer].
+type Backend struct {
+	opts   Options
+	device compute.Backend
+	calls  atomic.Uint64
+
+	mu     sync.RWMutex
+	closed bool
+	bases  map[string]*base
+	models map[*art.Model]*entry
+	order  []*art.Model // of registration
+}
+
+var (
+	_ art.Backend          = (*Backend)(nil)
+	_ art.Logger           = (*Backend)(nil)
+	_ art.CheckpointKeeper = (*Backend)(nil)
+	_ art.SFTTrainer       = (*Backend)(nil)
+	_ art.HTTPServer       = (*Backend)(nil)
+)
+
+// Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil.
+func Open(_ context.Context, opts *Options) (*Backend, error) {
+	b := &Backend{bases: map[string]*base{}, models: map[*art.Model]*entry{}}
+	if opts != nil {
+		b.opts = *opts
+	}
+	b.opts.Dir = cmp.Or(b.opts.Dir, DefaultDir)
+	if b.opts.Logger == nil {
+		b.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if b.opts.Slots < 0 || b.opts.Context < 0 {
+		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context), Hint: "use 0 for the defaults"}
+	}
+	device, err := graphx.NewDevice()
+	if err != nil {
+		return nil, fmt.Errorf("local: device: %w", err)
+	}
+	b.device = device
+	return b, nil
+}
+
+// Close ends all requests and releases the run directories. It waits for a training call that is under way.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.mu.Unlock()
+	for _, s := range b.bases {
+		s.engine.Close()
+	}
+	var errs []error
+	for _, e := range b.models {
+		e.training.Lock()
+		errs = append(errs, e.run.Close())
+		e.training.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// entry returns what was registered for m.
+func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.closed {
+		return nil, &art.Error{Op: op, Err: art.ErrClosed}
+	}
+	e := b.models[m]
+	if e == nil {
+		return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Register on this backend first"}
+	}
+	return e, nil
+}

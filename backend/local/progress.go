@@ -1,0 +1,44 @@
+package local
+
+import (
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
+)
+
+// bar shows how far a training call is. It draws nothing when there is nobody to look.
+type bar struct{ *progressbar.ProgressBar }
+
+func (b *Backend) progress(title string, total int) *bar {
+	w := b.opts.Progress
+	if w == nil {
+		w = io.Discard
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			w = os.Stderr
+		}
+	}
+	return &bar{progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title), progressbar.OptionSetVisibility(w != io.Discard),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
+	)}
+}
+
+// update returns a callback of the trainer that moves the bar and tells the user.
+func (p *bar) update(tell func(art.TrainProgress)) func(done, total int, sums grpo.LossSums, norm float64) {
+	return func(done, total int, sums grpo.LossSums, norm float64) {
+		p.ChangeMax(total)
+		_ = p.Set(done) // a bar that cannot be drawn is no reason to stop
+		if tell != nil {
+			metrics := sums.Metrics()
+			metrics["train/grad_norm"] = norm
+			tell(art.TrainProgress{Done: done, Total: total, Metrics: metrics})
+		}
+	}
+}
+
+func (p *bar) finish() { _ = p.Finish() }

@@ -1,0 +1,146 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+)
+
+// entry is a registered model.
+type entry struct {
+	base    *base
+	run     *runs.Run
+	serving atomic.Pointer[serving]
+
+	training sync.Mutex // one training call at a time; guards the fields below
+	adapter  *lora.Adapter
+	state    *trainer.State
+	trainer  *trainer.Trainer
+}
+
+// serving is what answers new requests. adapter is nil for a frozen model.
+type serving struct {
+	step    int
+	adapter *engine.Adapter
+}
+
+// description is model.json: what a run cannot change on the way.
+type description struct {
+	Name    string   `json:"name"`
+	Project string   `json:"project"`
+	Base    string   `json:"base"`
+	Frozen  bool     `json:"frozen"`
+	LoRA    art.LoRA `json:"lora"`
+	Seed    uint64   `json:"seed"`
+	// Device tells where the run was begun. Results repeat bit for bit on the same kind only.
+	Device string `json:"device"`
+}
+
+// Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits
+// step 0, the adapter that changes nothing.
+func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, &art.Error{Op: "register", Err: art.ErrClosed}
+	}
+	if b.models[m] != nil {
+		return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
+	}
+	opts := m.Options()
+	s, err := b.base(opts.Base)
+	if err != nil {
+		return 0, err
+	}
+	run, err := runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger})
+	if err != nil {
+		return 0, err
+	}
+	e := &entry{base: s, run: run}
+	step, err := e.resume(b.device, m.Name(), opts)
+	if err != nil {
+		_ = run.Close() // the first error is the one to tell
+		return 0, err
+	}
+	b.models[m] = e
+	b.order = append(b.order, m)
+	b.opts.Logger.Info("model registered", "model", m.Name(), "step", step, "dir", run.Dir())
+	return step, nil
+}
+
+// resume checks that the run is the one described, and takes up its newest checkpoint.
+func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions) (int, error) {
+	want := description{
+		Name: name, Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
+		Device: fmt.Sprintf("go %s/%s %s", runtime.GOOS, runtime.GOARCH, runtime.Version()),
+	}
+	var have description
+	known, err := e.run.ReadModel(&have)
+	if err != nil {
+		return 0, err
+	}
+	if known {
+		have.Device, want.Device = "", ""
+		if !reflect.DeepEqual(have, want) {
+			return 0, &art.Error{
+				Op:   "register",
+				Err:  fmt.Errorf("%w: the run in %s was made with %+v, the model asks for %+v", art.ErrInvalid, e.run.Dir(), have, want),
+				Hint: "use another model name for a new run, or the options of the old one to continue it",
+			}
+		}
+	} else if err := e.run.WriteModel(want); err != nil {
+		return 0, err
+	}
+	if opts.Frozen {
+		e.serving.Store(&serving{})
+		return 0, nil
+	}
+	return e.start(device, opts)
+}
+
+// start loads the newest checkpoint, or commits the first.
+func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error) {
+	step, ok := e.run.Latest()
+	if !ok {
+		cfg := lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}
+		a, err := lora.New(cfg, e.layers(), opts.Seed)
+		if err != nil {
+			return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
+		}
+		e.adapter, e.state = a, trainer.AdapterState(a)
+		if err := e.commit(0, opts.Base); err != nil {
+			return 0, err
+		}
+	} else if err := e.load(step); err != nil {
+		return 0, err
+	}
+	onDevice, err := engine.NewAdapter(device, e.adapter)
+	if err != nil {
+		return 0, err
+	}
+	e.serving.Store(&serving{step: step, adapter: onDevice})
+	return step, nil
+}
+
+// layers are the linear layers of the base.
+func (e *entry) layers() []lora.LayerShape {
+	var out []lora.LayerShape
+	for _, l := range e.base.weights.Config.Linears() {
+		out = append(out, lora.LayerShape(l))
+	}
+	return out
+}

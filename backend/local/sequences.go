@@ -1,0 +1,166 @@
+package local
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
+)
+
+// batch is what a training call learns from, and what it leaves out.
+type batch struct {
+	sequences []grpo.Sequence
+	skipped   []art.Skip
+	groups    int // with something to learn from
+	trained   int // trajectories
+}
+
+// collect turns groups into sequences. limit is the longest that can be computed, vocab the number of ids.
+func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, limit, vocab int) *batch {
+	b := &batch{}
+	for g, group := range groups {
+		before := b.trained
+		b.addGroup(g, group, cfg, limit, vocab)
+		if b.trained > before {
+			b.groups++
+		}
+	}
+	return b
+}
+
+func (b *batch) skip(group, trajectory int, reason art.SkipReason, detail string) {
+	b.skipped = append(b.skipped, art.Skip{Group: group, Trajectory: trajectory, Reason: reason, Detail: detail})
+}
+
+// addGroup compares the rewards of a group. A trajectory whose reward is not a number is no part of the comparison; one
+// that cannot be trained on for another reason is.
+func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig, limit, vocab int) {
+	if group == nil || len(group.Trajectories) == 0 {
+		b.skip(g, -1, art.SkipEmptyGroup, "")
+		return
+	}
+	var rewards []float64
+	var usable []int
+	for i, t := range group.Trajectories {
+		switch {
+		case t == nil:
+			b.skip(g, i, art.SkipNoSamples, "the trajectory is nil")
+		case math.IsNaN(t.Reward) || math.IsInf(t.Reward, 0):
+			b.skip(g, i, art.SkipBadReward, fmt.Sprintf("reward is %v", t.Reward))
+		default:
+			rewards, usable = append(rewards, t.Reward), append(usable, i)
+		}
+	}
+	advantages, reason := grpo.Advantages(rewards, grpo.AdvantageConfig{Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale)})
+	if reason != "" {
+		b.skip(g, -1, skipReason(reason), fmt.Sprintf("rewards %v", rewards))
+		return
+	}
+	for k, i := range usable {
+		b.addTrajectory(g, i, group.Trajectories[i], advantages[k], limit, vocab)
+	}
+}
+
+func skipReason(r grpo.Reason) art.SkipReason {
+	switch r {
+	case grpo.ReasonEmpty:
+		return art.SkipEmptyGroup
+	case grpo.ReasonSingleton:
+		return art.SkipSingleton
+	case grpo.ReasonNoVariance:
+		return art.SkipNoVariance
+	}
+	return art.SkipBadReward
+}
+
+func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, limit, vocab int) {
+	if len(t.Samples()) == 0 {
+		b.skip(g, i, art.SkipNoSamples, "no message was sampled by the model")
+		return
+	}
+	if advantage == 0 {
+		b.skip(g, i, art.SkipZeroAdvantage, "")
+		return
+	}
+	var sequences []grpo.Sequence
+	for _, h := range t.Histories() {
+		list, err := historySequences(h, vocab)
+		if err != nil {
+			b.skip(g, i, art.SkipBadSample, err.Error())
+			return
+		}
+		sequences = append(sequences, list...)
+	}
+	for k := range sequences {
+		s := &sequences[k]
+		s.Advantage, s.Trajectory = advantage, b.trained
+		if n := s.NumInputs(); n > limit {
+			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, limit))
+			return
+		}
+	}
+	sequences = slices.DeleteFunc(sequences, func(s grpo.Sequence) bool { return s.NumTrained() == 0 })
+	if len(sequences) == 0 {
+		b.skip(g, i, art.SkipNoSamples, "every sampled token was forced")
+		return
+	}
+	b.sequences = append(b.sequences, sequences...)
+	b.trained++
+}
+
+// historySequences lays the samples of a conversation into as few sequences as possible: a sample whose prompt begins
+// with all of the sequence before it continues it.
+func historySequences(h *art.History, vocab int) ([]grpo.Sequence, error) {
+	var out []grpo.Sequence
+	for i := range h.Messages {
+		s := h.Messages[i].Sample
+		if s == nil {
+			continue
+		}
+		if err := checkSample(s, vocab); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		if n := len(out); n == 0 || !hasPrefix(s.PromptIDs, out[n-1].IDs) {
+			out = append(out, grpo.Sequence{})
+		}
+		extend(&out[len(out)-1], s)
+	}
+	return out, nil
+}
+
+func hasPrefix(ids, prefix []int32) bool {
+	return len(ids) >= len(prefix) && slices.Equal(ids[:len(prefix)], prefix)
+}
+
+// extend appends the rest of the prompt of s, and its tokens.
+func extend(to *grpo.Sequence, s *art.Sample) {
+	for _, id := range s.PromptIDs[len(to.IDs):] {
+		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, false), append(to.Logprobs, 0)
+	}
+	for i, id := range s.IDs {
+		trained := s.Forced == nil || !s.Forced[i]
+		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, s.Logprobs[i])
+	}
+}
+
+// checkSample tells what makes a sample unfit: a file that was edited, another model's tokens.
+func checkSample(s *art.Sample, vocab int) error {
+	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.Logprobs) != len(s.IDs) || s.Forced != nil && len(s.Forced) != len(s.IDs) {
+		return fmt.Errorf("%d prompt ids, %d ids, %d logprobs, %d forced marks do not fit together", len(s.PromptIDs), len(s.IDs), len(s.Logprobs), len(s.Forced))
+	}
+	for _, list := range [][]int32{s.PromptIDs, s.IDs} {
+		for _, id := range list {
+			if id < 0 || int(id) >= vocab {
+				return fmt.Errorf("id %d is not in the vocabulary of %d", id, vocab)
+			}
+		}
+	}
+	for i, lp := range s.Logprobs {
+		if !(lp <= 1e-3 && lp >= -math.MaxFloat32) {
+			return fmt.Errorf("logprob %d is %v", i, lp)
+		}
+	}
+	return nil
+}

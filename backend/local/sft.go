@@ -1,0 +1,113 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/trainer"
+)
+
+// TrainSFT makes the next step by supervised training of the adapter: the mean negative log-likelihood of all that the
+// assistant says, ends of turns included.
+func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig) (*art.TrainResult, error) {
+	e, err := b.trainable("train sft", m)
+	if err != nil {
+		return nil, err
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	if _, err := b.entry("train sft", m); err != nil { // closed meanwhile
+		return nil, err
+	}
+	batch := b.targets(e.base, trajectories)
+	if len(batch.sequences) == 0 {
+		return nil, &art.Error{
+			Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories can be trained on", art.ErrInvalid, len(trajectories)),
+			Hint: "each needs an assistant message and has to fit into the context",
+		}
+	}
+	step := e.serving.Load().step + 1
+	run := sftRun(cfg, len(batch.sequences))
+	bar := b.progress(fmt.Sprintf("sft %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
+	defer bar.finish()
+	run.Progress = bar.update(cfg.Progress)
+	start := time.Now()
+	state, report, err := e.learner(b).Train(ctx, e.state, batch.sequences, run)
+	if err != nil {
+		return nil, trainError(ctx, err)
+	}
+	metrics := batch.metrics(nil)
+	addReport(metrics, report, cfg.LearningRate)
+	metrics["loss/sft"] = metrics["loss/entropy"] // the mean of -logprob is both
+	for _, key := range []string{"loss/policy", "loss/entropy", "loss/kl_old_new", "ratio/clipped_frac", "train/logprob_gap_max", "train/logprob_gap_mean", "data/groups", "data/groups_trainable"} {
+		delete(metrics, key)
+	}
+	metrics["time/train_s"] = time.Since(start).Seconds()
+	groups := []*art.TrajectoryGroup{{Trajectories: trajectories}}
+	if err := b.publish(m, e, state, step, "sft", groups, metrics); err != nil {
+		return nil, err
+	}
+	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
+}
+
+// targets tokenises conversations with their answers.
+func (b *Backend) targets(s *base, trajectories []*art.Trajectory) *batch {
+	out := &batch{}
+	for i, t := range trajectories {
+		if t == nil {
+			out.skip(0, i, art.SkipNoSamples, "the trajectory is nil")
+			continue
+		}
+		for _, h := range t.Histories() {
+			out.addTarget(i, s, h)
+		}
+	}
+	out.trained = len(out.sequences)
+	return out
+}
+
+func (b *batch) addTarget(i int, s *base, h *art.History) {
+	ids, mask, err := s.template.Target(h.Messages, h.Tools)
+	if err != nil {
+		b.skip(0, i, art.SkipBadSample, err.Error())
+		return
+	}
+	seq := grpo.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i}
+	switch limit := s.engine.Context(); {
+	case seq.NumTrained() == 0:
+		b.skip(0, i, art.SkipNoSamples, "no assistant message")
+	case seq.NumInputs() > limit:
+		b.skip(0, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), limit))
+	default:
+		b.sequences = append(b.sequences, seq)
+	}
+}
+
+// sftRun translates a configuration whose defaults are filled in.
+func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
+	batches := (n + cfg.BatchSize - 1) / cfg.BatchSize
+	total := batches * cfg.Epochs
+	return trainer.Run{
+		Supervised: true,
+		Optimizer:  grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
+		Rate:       func(update int) float64 { return cfg.LearningRate * sftSchedule(cfg, update, total) },
+		Epochs:     cfg.Epochs, MiniBatches: batches, Seed: cfg.Seed,
+	}
+}
+
+// sftSchedule rises from 0 over the warm-up, and then falls in a line to Decay.
+func sftSchedule(cfg *art.SFTConfig, update, total int) float64 {
+	warmup := cfg.Warmup * float64(total)
+	if at := float64(update + 1); at < warmup {
+		return at / warmup
+	}
+	left := float64(total) - warmup
+	if left <= 0 {
+		return 1
+	}
+	x := (float64(update+1) - warmup) / left
+	return 1 + (*cfg.Decay-1)*x
+}

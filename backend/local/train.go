@@ -1,0 +1,128 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
+)
+
+// Train makes the next step. When nothing can be learnt from the groups the step is made all the same, with the adapter
+// as it was, so that a loop over steps goes on; the result says what was skipped.
+func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+	e, err := b.trainable("train", m)
+	if err != nil {
+		return nil, err
+	}
+	if len(groups) == 0 {
+		return nil, &art.Error{Op: "train", Err: art.ErrNoGroups, Hint: "gather at least one group of two trajectories"}
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	if _, err := b.entry("train", m); err != nil { // closed meanwhile
+		return nil, err
+	}
+	config := e.base.weights.Config
+	batch := collect(groups, cfg, e.base.engine.Context(), config.VocabSize)
+	metrics := batch.metrics(groups)
+	step := e.serving.Load().step + 1
+	start := time.Now()
+	state := e.state
+	if len(batch.sequences) > 0 {
+		run := policyRun(cfg, trainSeed(m, step))
+		bar := b.progress(fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
+		defer bar.finish()
+		run.Progress = bar.update(cfg.Progress)
+		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{KeepBatchScale: cfg.KeepBatchScale})
+		if err != nil {
+			return nil, &art.Error{Op: "train", Err: err}
+		}
+		next, report, err := e.learner(b).Train(ctx, state, sequences, run)
+		if err != nil {
+			return nil, trainError(ctx, err)
+		}
+		state = next
+		addReport(metrics, report, cfg.LearningRate)
+	}
+	metrics["time/train_s"] = time.Since(start).Seconds()
+	if err := b.publish(m, e, state, step, "train", groups, metrics); err != nil {
+		return nil, err
+	}
+	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
+}
+
+// trainable returns the entry of a model that may learn.
+func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
+	e, err := b.entry(op, m)
+	if err != nil {
+		return nil, err
+	}
+	if m.Options().Frozen {
+		return nil, &art.Error{Op: op, Err: art.ErrFrozen, Hint: "make the model without Frozen to train it"}
+	}
+	return e, nil
+}
+
+// learner returns the trainer of a model. Its graphs are compiled at the first use.
+func (e *entry) learner(b *Backend) *trainer.Trainer {
+	if e.trainer == nil {
+		target := trainer.AdapterTarget(e.base.weights.Config, e.base.params, e.adapter)
+		e.trainer = trainer.New(target, trainer.Options{Device: b.device})
+	}
+	return e.trainer
+}
+
+// publish stores a step, and then serves it. Trajectories and metrics reach the disk before the checkpoint, whose
+// rename is the commit. When it fails the model stays at the step before.
+func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int, split string, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+	oldAdapter, oldState := e.adapter, e.state
+	adapter := e.adapter.Clone()
+	if err := adapter.SetParams(state.Params); err != nil {
+		return &art.Error{Op: split, Err: err}
+	}
+	onDevice, err := engine.NewAdapter(b.device, adapter)
+	if err != nil {
+		return &art.Error{Op: split, Err: err}
+	}
+	if err := b.store(e, split, step, groups, metrics); err != nil {
+		return err
+	}
+	e.adapter, e.state = adapter, state
+	if err := e.commit(step, m.Options().Base); err != nil {
+		e.adapter, e.state = oldAdapter, oldState
+		return err
+	}
+	e.serving.Store(&serving{step: step, adapter: onDevice})
+	b.opts.Logger.Info("step committed", "model", m.Name(), "step", step)
+	return nil
+}
+
+// policyRun translates a configuration whose defaults are filled in.
+func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
+	return trainer.Run{
+		Loss:      grpo.LossConfig{Loss: grpo.Loss(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
+		Optimizer: grpo.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
+		Rate:      func(int) float64 { return cfg.LearningRate },
+		Epochs:    cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,
+	}
+}
+
+// trainSeed is the seed of the order in which step sees its sequences.
+func trainSeed(m *art.Model, step int) uint64 {
+	return m.Options().Seed*0x9e3779b97f4a7c15 + uint64(step)
+}
+
+func trainError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, trainer.ErrNotFinite) {
+		return &art.Error{Op: "train", Err: err, Hint: "nothing was changed"}
+	}
+	return &art.Error{Op: "train", Err: err}
+}

@@ -1,0 +1,88 @@
+package art_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+func TestTrainConfig_WithDefaults(t *testing.T) {
+	want := &art.TrainConfig{
+		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Baseline: art.BaselineMean,
+		Scale: art.ScaleStd, Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
+	}
+	wantEqual(t, "of nil", (*art.TrainConfig)(nil).WithDefaults(), want)
+	wantEqual(t, "of the zero value", new(art.TrainConfig).WithDefaults(), want)
+	wantEqual(t, "of the defaults", want.WithDefaults(), want)
+
+	given := &art.TrainConfig{
+		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Baseline: art.BaselineLeaveOne,
+		Scale: art.ScaleNone, KeepBatchScale: true, Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1, Beta1: 0.5, Beta2: 0.6,
+		Eps: 1e-3, WeightDecay: ptr(0.0),
+	}
+	filled := given.WithDefaults()
+	wantEqual(t, "of what is given", filled, given)
+	if *filled.Epsilon = 9; *given.Epsilon != 0 {
+		t.Error("the copy shares a pointer with what was given")
+	}
+}
+
+func TestTrainConfig_EpsilonDefaults(t *testing.T) {
+	cases := []struct {
+		loss              art.Loss
+		low, high         *float64
+		wantLow, wantHigh float64
+	}{
+		{"", nil, nil, 1, 4},
+		{art.LossCISPO, ptr(0.5), nil, 0.5, 4},
+		{art.LossPPO, nil, nil, 0.2, 0.2},
+		{art.LossPPO, ptr(0.1), nil, 0.1, 0.1},
+		{art.LossPPO, nil, ptr(0.28), 0.2, 0.28},
+	}
+	for _, c := range cases {
+		got := (&art.TrainConfig{Loss: c.loss, Epsilon: c.low, EpsilonHigh: c.high}).WithDefaults()
+		if *got.Epsilon != c.wantLow || *got.EpsilonHigh != c.wantHigh {
+			t.Errorf("%+v: epsilons %v and %v", c, *got.Epsilon, *got.EpsilonHigh)
+		}
+	}
+}
+
+func TestTrainConfig_Validate(t *testing.T) {
+	nan := math.NaN()
+	bad := &art.TrainConfig{
+		LearningRate: -1, Loss: "x", Epsilon: &nan, EpsilonHigh: ptr(-0.1), Baseline: "y", Scale: "z", Epochs: -1, MiniBatches: -2,
+		MicroBatch: -3, MaxGradNorm: nan, Beta1: 1, Beta2: -0.5, Eps: math.Inf(1), WeightDecay: ptr(-4.0),
+	}
+	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is -1", `unknown loss "x"`, "epsilon is NaN", "epsilon high is -0.1",
+		`unknown baseline "y"`, `unknown scale "z"`, "epochs is -1", "mini-batches is -2", "micro-batch is -3", "max grad norm is NaN",
+		"beta1 is 1", "beta2 is -0.5", "eps is +Inf", "weight decay is -4")
+	for _, good := range []*art.TrainConfig{nil, {}, {MaxGradNorm: -1}, (*art.TrainConfig)(nil).WithDefaults()} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+}
+
+func TestSFTConfig_WithDefaults(t *testing.T) {
+	want := &art.SFTConfig{LearningRate: 5e-5, BatchSize: 8, Epochs: 1, Decay: ptr(1.0), MaxGradNorm: 1}
+	wantEqual(t, "of nil", (*art.SFTConfig)(nil).WithDefaults(), want)
+	given := &art.SFTConfig{LearningRate: 1, BatchSize: 2, Epochs: 3, Warmup: 0.1, Decay: ptr(0.0), MaxGradNorm: -1, WeightDecay: 0.5, Seed: 6}
+	filled := given.WithDefaults()
+	wantEqual(t, "of what is given", filled, given)
+	if *filled.Decay = 9; *given.Decay != 0 {
+		t.Error("the copy shares a pointer with what was given")
+	}
+}
+
+func TestSFTConfig_Validate(t *testing.T) {
+	nan := math.NaN()
+	bad := &art.SFTConfig{LearningRate: nan, BatchSize: -1, Epochs: -2, Warmup: 1.5, Decay: &nan, MaxGradNorm: math.Inf(-1), WeightDecay: -3}
+	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5", "decay is NaN",
+		"max grad norm is -Inf", "weight decay is -3")
+	for _, good := range []*art.SFTConfig{nil, {}, {Warmup: 1, Decay: ptr(0.0)}} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+}

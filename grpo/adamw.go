@@ -1,0 +1,108 @@
+package grpo
+
+// Shapes: [...] any, the same for a parameter, its gradient and its moments. [] is a scalar.
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// AdamWState is what an update changes: parameters and their first and second moments, which start at 0.
+type AdamWState struct {
+	Params, M, V []*Node // each [...]
+}
+
+// Nodes returns parameters, first and second moments, in this order.
+func (s AdamWState) Nodes() []*Node { return slices.Concat(s.Params, s.M, s.V) }
+
+// Step builds one update. grads belong to state.Params, one each; scalars is [NumScalars], from [AdamW.Scalars].
+//
+// norm is the global norm of grads before clipping. When it is not finite the state stays as it is, bit for bit, and
+// the caller must not count the step.
+func (c AdamW) Step(state AdamWState, grads []*Node, scalars *Node) (next AdamWState, norm *Node) {
+	if err := c.Validate(); err != nil {
+		panic(err)
+	}
+	n := len(grads)
+	if len(state.Params) != n || len(state.M) != n || len(state.V) != n {
+		panic(fmt.Errorf("grpo: adamw has %d gradients for %d parameters and %d and %d moments",
+			n, len(state.Params), len(state.M), len(state.V)))
+	}
+	norm = GlobalNorm(grads)
+	scale, keep := ClipScale(norm, c.MaxGradNorm), IsFinite(norm)
+	for i := range grads {
+		p, m, v := c.Update(state.Params[i], grads[i], state.M[i], state.V[i], scalars, scale)
+		next.Params = append(next.Params, Where(keep, p, state.Params[i]))
+		next.M = append(next.M, Where(keep, m, state.M[i]))
+		next.V = append(next.V, Where(keep, v, state.V[i]))
+	}
+	return next, norm
+}
+
+// Update builds the update of one parameter. With t the number of the step,
+//
+//	g  = clip·grad
+//	m' = Beta1·m + (1-Beta1)·g
+//	v' = Beta2·v + (1-Beta2)·g²
+//	p' = p - lr·( (m'/(1-Beta1^t)) / (sqrt(v'/(1-Beta2^t)) + Eps) + WeightDecay·p )
+//
+// param, grad, m and v have one shape; scalars is [NumScalars], from [AdamW.Scalars]; clip is a scalar.
+//
+// Source: AdamW (Loshchilov and Hutter 2019, https://arxiv.org/abs/1711.05101), as torch.optim.AdamW.
+func (c AdamW) Update(param, grad, m, v, scalars, clip *Node) (newParam, newM, newV *Node) {
+	for _, x := range []*Node{grad, m, v} {
+		x.AssertDims(param.Shape().Dimensions...)
+	}
+	scalars.AssertDims(NumScalars)
+	clip.AssertScalar()
+	lr, correction1, correction2 := element(scalars, 0), element(scalars, 1), element(scalars, 2) // []
+
+	g := Mul(grad, clip)
+	newM = Add(MulScalar(m, c.Beta1), MulScalar(g, 1-c.Beta1))
+	newV = Add(MulScalar(v, c.Beta2), MulScalar(Mul(g, g), 1-c.Beta2))
+	step := Div(Div(newM, correction1), AddScalar(Sqrt(Div(newV, correction2)), c.Eps))
+	if c.WeightDecay != 0 {
+		step = Add(step, MulScalar(param, c.WeightDecay))
+	}
+	return Sub(param, Mul(lr, step)), newM, newV
+}
+
+// GlobalNorm builds the Euclidean norm [] of all gradients taken as one vector,
+//
+//	sqrt(Σ g²)
+//
+// It is not finite when a gradient is not, and when the sum of squares overflows (in float32, a norm above 1.8e19).
+func GlobalNorm(grads []*Node) *Node {
+	if len(grads) == 0 {
+		panic(fmt.Errorf("grpo: the norm of no gradients"))
+	}
+	var sum *Node
+	for _, g := range grads {
+		squares := ReduceAllSum(Mul(g, g))
+		if sum == nil {
+			sum = squares
+		} else {
+			sum = Add(sum, squares)
+		}
+	}
+	return Sqrt(sum)
+}
+
+// ClipScale builds what gradients of the given global norm [] are multiplied by,
+//
+//	min(1, maxNorm / (norm + 1e-6))
+//
+// and 1 when maxNorm is not above 0. Source: torch.nn.utils.clip_grad_norm_.
+func ClipScale(norm *Node, maxNorm float64) *Node {
+	norm.AssertScalar()
+	one := ScalarOne(norm.Graph(), norm.DType())
+	if maxNorm <= 0 {
+		return one
+	}
+	return Min(one, Div(MulScalar(one, maxNorm), AddScalar(norm, 1e-6)))
+}
+
+// element builds element i [] of a vector.
+func element(x *Node, i int) *Node { return Reshape(Slice(x, AxisRange(i, i+1))) }

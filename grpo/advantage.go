@@ -1,0 +1,163 @@
+package grpo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Baseline says what is subtracted from a reward.
+type Baseline string
+
+// Baselines of a group of n rewards.
+const (
+	// BaselineMean is the mean of the group. The default.
+	BaselineMean Baseline = "mean"
+	// BaselineLeaveOne is the mean of the other n-1 rewards (RLOO; Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740).
+	BaselineLeaveOne Baseline = "leave-one-out"
+)
+
+// Scale says what centred rewards are divided by.
+type Scale string
+
+// Scales of a group.
+const (
+	// ScaleStd is the population standard deviation of the group (GRPO). The default.
+	ScaleStd Scale = "std"
+	// ScaleNone is nothing (Dr. GRPO; Liu et al. 2025, https://arxiv.org/abs/2503.20783).
+	ScaleNone Scale = "none"
+)
+
+// Reason says why a group has no advantages. Its values are those of art.SkipReason.
+type Reason string
+
+// Reasons. The empty one means that there are advantages.
+const (
+	ReasonNone       Reason = ""
+	ReasonEmptyGroup Reason = "empty_group" // no rewards
+	ReasonSingleton  Reason = "singleton"   // one reward: nothing to compare it with
+	ReasonNoVariance Reason = "no_variance" // all rewards are equal, to VarianceTolerance of their size
+	ReasonBadReward  Reason = "bad_reward"  // NaN, infinite, or so large that the arithmetic overflows
+)
+
+const (
+	// VarianceTolerance is the spread of rewards, relative to the largest absolute reward, up to which they count as
+	// equal. It is far above the rounding of float64 (1e-16) and far below any difference that is meant: 0.1 three
+	// times has mean 0.10000000000000002, and without a tolerance the residue would be scaled up to a full gradient.
+	VarianceTolerance = 1e-12
+	// StdEpsilon is added to the standard deviation that advantages are divided by.
+	StdEpsilon = 1e-6
+)
+
+// AdvantageConfig says how rewards become advantages. The zero value is the default.
+type AdvantageConfig struct {
+	Baseline Baseline // default BaselineMean
+	Scale    Scale    // default ScaleStd
+}
+
+// Validate reports an unknown baseline or scale.
+func (c AdvantageConfig) Validate() error {
+	switch c.Baseline {
+	case "", BaselineMean, BaselineLeaveOne:
+	default:
+		return fmt.Errorf("grpo: unknown baseline %q, use %q or %q", c.Baseline, BaselineMean, BaselineLeaveOne)
+	}
+	switch c.Scale {
+	case "", ScaleStd, ScaleNone:
+	default:
+		return fmt.Errorf("grpo: unknown scale %q, use %q or %q", c.Scale, ScaleStd, ScaleNone)
+	}
+	return nil
+}
+
+// Advantages says how much better each reward r of one group is than the group. With n rewards
+//
+//	mean = Σ r / n
+//	std  = sqrt(Σ (r-mean)² / n)      (population)
+//	A    = r - mean                   (BaselineMean)
+//	A    = (r - mean)·n/(n-1)         (BaselineLeaveOne: r minus the mean of the others)
+//	A   /= std + StdEpsilon           (ScaleStd)
+//
+// An advantage whose reward lies within VarianceTolerance of the mean is exactly 0. The result does not depend on the
+// order of the rewards, not even in its last bit. When the group cannot be trained on the advantages are nil and the
+// reason says why. A config that [AdvantageConfig.Validate] refuses panics.
+//
+// Source: GRPO (Shao et al. 2024, https://arxiv.org/abs/2402.03300), with the constants of OpenPipe's ART.
+func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	if reason := untrainable(rewards); reason != ReasonNone {
+		return nil, reason
+	}
+	centred, std := centre(rewards)
+	factor := 1.0
+	if cfg.Baseline == BaselineLeaveOne {
+		n := float64(len(rewards))
+		factor = n / (n - 1)
+	}
+	if cfg.Scale != ScaleNone {
+		factor /= std + StdEpsilon
+	}
+	for i := range centred {
+		centred[i] *= factor
+		if !finite(centred[i]) {
+			return nil, ReasonBadReward
+		}
+	}
+	return centred, ReasonNone
+}
+
+// untrainable says why no advantages can be computed, if so.
+func untrainable(rewards []float64) Reason {
+	for _, r := range rewards {
+		if !finite(r) {
+			return ReasonBadReward
+		}
+	}
+	switch {
+	case len(rewards) == 0:
+		return ReasonEmptyGroup
+	case len(rewards) == 1:
+		return ReasonSingleton
+	case slices.Max(rewards)-slices.Min(rewards) <= VarianceTolerance*largest(rewards):
+		return ReasonNoVariance
+	}
+	return ReasonNone
+}
+
+// centre returns the rewards minus their mean, in the order given, and their population standard deviation. Sums run
+// over the sorted rewards, from the lowest one: the first makes them independent of the order, the second exact for
+// small differences of large rewards.
+func centre(rewards []float64) (centred []float64, std float64) {
+	sorted := slices.Sorted(slices.Values(rewards))
+	low, n := sorted[0], float64(len(sorted))
+	var sum, squares float64
+	for _, r := range sorted {
+		sum += r - low
+	}
+	mean := sum / n // above low
+	for _, r := range sorted {
+		squares += (r - low - mean) * (r - low - mean)
+	}
+	zero := VarianceTolerance * largest(rewards)
+	centred = make([]float64, len(rewards))
+	for i, r := range rewards {
+		if a := r - low - mean; math.Abs(a) > zero {
+			centred[i] = a
+		}
+	}
+	return centred, math.Sqrt(squares / n)
+}
+
+// largest returns the largest absolute value.
+func largest(rewards []float64) float64 {
+	m := 0.0
+	for _, r := range rewards {
+		m = max(m, math.Abs(r))
+	}
+	return m
+}
+
+// finite reports whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,398 @@
+package grpo
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/diff/fd"
+
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+// tokens are the inputs of a loss, but for the denominator.
+type tokens struct{ New, Old, Advantage, Weight, Mask []float64 }
+
+// lossResult is what a device computed.
+type lossResult struct {
+	loss    float64
+	grad    []float64 // of the loss with respect to New
+	metrics LossSums
+}
+
+// deviceLoss computes the loss in T.
+func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, cfg LossConfig, in tokens, denominator float64) lossResult {
+	t.Helper()
+	args := []*tensors.Tensor{scalar(T(denominator))}
+	for _, x := range [][]float64{in.New, in.Old, in.Advantage, in.Weight, in.Mask} {
+		column := make([]T, len(x))
+		for i, v := range x {
+			column[i] = T(v)
+		}
+		args = append(args, vector(column))
+	}
+	out := run(t, device, func(n []*graph.Node) []*graph.Node {
+		loss, m := PolicyLoss(cfg, LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
+		return []*graph.Node{loss, graph.Gradient(loss, n[1])[0], m.Vector()}
+	}, args...)
+	r := lossResult{loss: float64(values[T](t, out[0])[0])}
+	for _, g := range values[T](t, out[1]) {
+		r.grad = append(r.grad, float64(g))
+	}
+	var vec []float32
+	for _, v := range values[T](t, out[2]) {
+		vec = append(vec, float32(v))
+	}
+	var err error
+	r.metrics, err = ReadLossSums(vec)
+	require.NoError(t, err)
+	return r
+}
+
+// plainLoss is the loss in plain Go, token by token and from the papers. frozen, if not nil, are the log-ratios that
+// CISPO's weight is computed from: that loss is only differentiated through new itself.
+func plainLoss(loss Loss, lo, hi float64, in tokens, frozen []float64, denominator float64) float64 {
+	sum := 0.0
+	for i := range in.New {
+		if in.Mask[i] == 0 {
+			continue
+		}
+		ratio, a := math.Exp(in.New[i]-in.Old[i]), in.Advantage[i]
+		var l float64
+		switch loss {
+		case LossPPO:
+			l = math.Max(-ratio*a, -math.Max(lo, math.Min(ratio, hi))*a)
+		case LossCISPO:
+			if frozen != nil {
+				ratio = math.Exp(frozen[i])
+			}
+			l = -math.Max(lo, math.Min(ratio, hi)) * a * in.New[i]
+		}
+		sum += l * in.Weight[i]
+	}
+	return sum / denominator
+}
+
+// randomTokens returns n tokens, both advantages, ratios on both sides of and within the bounds of all test
+// configurations, and none within a tenth of a percent of a kink.
+func randomTokens(src *rand.Rand, n int) tokens {
+	var in tokens
+	for i := range n {
+		old := -0.1 - 3*src.Float64()
+		in.Old = append(in.Old, old)
+		in.New = append(in.New, old+[]float64{-1.5, -0.9, -0.15, -0.05, 0, 0.05, 0.1, 0.5, 1, 1.9}[i%10]+0.001*src.Float64())
+		in.Advantage = append(in.Advantage, []float64{1, -1}[i/10%2]*(0.2+src.Float64()))
+		in.Weight = append(in.Weight, 0.5+src.Float64())
+		in.Mask = append(in.Mask, 1)
+	}
+	return in
+}
+
+func ptr(x float64) *float64 { return &x }
+
+var lossCases = map[string]LossConfig{
+	"ppo":          {Loss: LossPPO},
+	"ppo narrow":   {Loss: LossPPO, Epsilon: ptr(0.03), EpsilonHigh: ptr(0.4)},
+	"cispo":        {Loss: LossCISPO},
+	"cispo narrow": {Epsilon: ptr(0.5), EpsilonHigh: ptr(0.25)},
+}
+
+func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
+	device := newDevice(t)
+	for name, cfg := range lossCases {
+		t.Run(name, func(t *testing.T) {
+			in := randomTokens(rand.New(rand.NewPCG(10, 1)), 60)
+			lo, hi := cfg.Bounds()
+			want := plainLoss(cfg.loss(), lo, hi, in, nil, 50)
+			require.InEpsilon(t, want, deviceLoss[float64](t, device, cfg, in, 50).loss, 1e-12)
+			require.InEpsilon(t, want, deviceLoss[float32](t, device, cfg, in, 50).loss, 1e-4)
+		})
+	}
+}
+
+func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
+	device := newDevice(t)
+	for name, cfg := range lossCases {
+		t.Run(name, func(t *testing.T) {
+			in := randomTokens(rand.New(rand.NewPCG(11, 1)), 60)
+			lo, hi := cfg.Bounds()
+			got := deviceLoss[float64](t, device, cfg, in, 50)
+			frozen := make([]float64, len(in.New))
+			for i := range frozen {
+				frozen[i] = in.New[i] - in.Old[i]
+			}
+			plain := func(x []float64) float64 {
+				at := in
+				at.New = x
+				return plainLoss(cfg.loss(), lo, hi, at, frozen, 50)
+			}
+			want := fd.Gradient(nil, plain, in.New, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+			require.InDeltaSlice(t, want, got.grad, 1e-9)
+			single := deviceLoss[float32](t, device, cfg, in, 50)
+			require.InDeltaSlice(t, want, single.grad, 1e-6)
+
+			if cfg.loss() == LossPPO { // the device's own loss, differentiated numerically
+				own := func(x []float64) float64 {
+					at := in
+					at.New = x
+					return deviceLoss[float64](t, device, cfg, at, 50).loss
+				}
+				head := randomTokens(rand.New(rand.NewPCG(12, 1)), 20)
+				in = head
+				want := fd.Gradient(nil, own, head.New, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+				require.InDeltaSlice(t, want, deviceLoss[float64](t, device, cfg, head, 50).grad, 1e-9)
+			}
+		})
+	}
+}
+
+// TestPolicyLoss_ClipSides pins what clipping is for, one token at a time: bounds 0.8 and 1.2 for PPO, 0 and 5 for CISPO.
+func TestPolicyLoss_ClipSides(t *testing.T) {
+	device := newDevice(t)
+	for _, c := range []struct {
+		loss        Loss
+		ratio, a    float64
+		value, grad float64 // grad with respect to new
+		clipped     float64
+	}{
+		{LossPPO, 1, 2, -2, -2, 0},
+		{LossPPO, 1, -2, 2, 2, 0},
+		{LossPPO, 1.1, 2, -2.2, -2.2, 0},
+		{LossPPO, 1.5, 2, -2.4, 0, 1},  // already likelier: no more of it
+		{LossPPO, 1.5, -2, 3, 3, 1},    // likelier though bad: still pushed down
+		{LossPPO, 0.5, 2, -1, -1, 1},   // less likely though good: still pushed up
+		{LossPPO, 0.5, -2, 1.6, 0, 1},  // already less likely
+		{LossCISPO, 1, 2, 6, -2, 0},    // new = -3
+		{LossCISPO, 4, 2, 24, -8, 0},   // every token has a gradient
+		{LossCISPO, 9, 2, 30, -10, 1},  // of bounded weight
+		{LossCISPO, 9, -2, -30, 10, 1}, //
+		{LossCISPO, 0.01, -2, -0.06, 0.02, 0},
+	} {
+		in := tokens{New: []float64{-3}, Old: []float64{-3 - math.Log(c.ratio)}, Advantage: []float64{c.a}, Weight: []float64{1}, Mask: []float64{1}}
+		got := deviceLoss[float64](t, device, LossConfig{Loss: c.loss}, in, 1)
+		require.InDelta(t, c.value, got.loss, 1e-12, "%+v", c)
+		require.InDelta(t, c.grad, got.grad[0], 1e-12, "%+v", c)
+		require.Equal(t, c.clipped, got.metrics.Clipped, "%+v", c)
+	}
+}
+
+func TestPolicyLoss_MatchesTorch(t *testing.T) {
+	device := newDevice(t)
+	for i, c := range readTorchGolden(t).Losses {
+		t.Run(fmt.Sprintf("%d/%s", i, c.Loss), func(t *testing.T) {
+			cfg := LossConfig{Loss: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}
+			got := deviceLoss[float64](t, device, cfg, c.tokens, c.Denominator)
+			require.InEpsilon(t, c.Value, got.loss, 1e-12)
+			require.InDeltaSlice(t, c.Grad, got.grad, 1e-14)
+		})
+	}
+}
+
+// TestPolicyLoss_PaddingIsInert puts garbage into every padded input: not a bit of the result may change.
+func TestPolicyLoss_PaddingIsInert(t *testing.T) {
+	device := newDevice(t)
+	garbage := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e30, -1e30}
+	for name, cfg := range lossCases {
+		t.Run(name, func(t *testing.T) {
+			clean := randomTokens(rand.New(rand.NewPCG(13, 1)), 40)
+			for i := 20; i < 40; i++ {
+				clean.New[i], clean.Old[i], clean.Advantage[i], clean.Weight[i], clean.Mask[i] = 0, 0, 0, 0, 0
+			}
+			want := deviceLoss[float32](t, device, cfg, clean, 20)
+			require.NotZero(t, want.loss)
+			require.Equal(t, 20.0, want.metrics.Tokens)
+			for _, bad := range garbage {
+				dirty := clean
+				for _, x := range []*[]float64{&dirty.New, &dirty.Old, &dirty.Advantage, &dirty.Weight} {
+					*x = slices.Clone(*x)
+					for i := 20; i < 40; i++ {
+						(*x)[i] = bad
+					}
+				}
+				require.Equal(t, want, deviceLoss[float32](t, device, cfg, dirty, 20), "padding %v", bad)
+			}
+		})
+	}
+}
+
+func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
+	device := newDevice(t)
+	for name, cfg := range lossCases {
+		t.Run(name, func(t *testing.T) {
+			in := randomTokens(rand.New(rand.NewPCG(14, 1)), 60)
+			in.Mask[3], in.Mask[40] = 0, 0
+			whole := deviceLoss[float64](t, device, cfg, in, 58)
+			var sum float64
+			var grad []float64
+			var metrics LossSums
+			for lo := 0; lo < 60; lo += 20 {
+				part := tokens{in.New[lo : lo+20], in.Old[lo : lo+20], in.Advantage[lo : lo+20], in.Weight[lo : lo+20], in.Mask[lo : lo+20]}
+				r := deviceLoss[float64](t, device, cfg, part, 58)
+				sum += r.loss
+				grad = append(grad, r.grad...)
+				metrics.Add(r.metrics)
+			}
+			require.InEpsilon(t, whole.loss, sum, 1e-12)
+			require.InDeltaSlice(t, whole.grad, grad, 1e-15)
+			require.InDelta(t, whole.metrics.GapSum, metrics.GapSum, 1e-5)
+			require.InDelta(t, whole.metrics.KL, metrics.KL, 1e-5)
+			require.InDelta(t, whole.metrics.Loss, metrics.Loss, 1e-6)
+			require.Equal(t, whole.metrics.GapMax, metrics.GapMax)
+			require.Equal(t, whole.metrics.Clipped, metrics.Clipped)
+			require.Equal(t, 58.0, metrics.Tokens)
+		})
+	}
+}
+
+// TestPolicyLoss_FarOffPolicy: a ratio that overflows must not turn the gradient of a clipped token into NaN.
+func TestPolicyLoss_FarOffPolicy(t *testing.T) {
+	device := newDevice(t)
+	in := tokens{
+		New: []float64{-1, -1, -500, -500}, Old: []float64{-500, -500, -1, -1}, Advantage: []float64{1, -1, 1, -1},
+		Weight: []float64{1, 1, 1, 1}, Mask: []float64{1, 1, 1, 1},
+	}
+	for name, cfg := range lossCases {
+		r := deviceLoss[float32](t, device, cfg, in, 4)
+		require.True(t, finite(r.loss), name)
+		for _, g := range r.grad {
+			require.True(t, finite(g), "%s: %v", name, r.grad)
+		}
+	}
+	ppo := deviceLoss[float32](t, device, LossConfig{Loss: LossPPO}, in, 4)
+	require.Equal(t, []float64{0, 0, 0, 0}, ppo.grad, "beyond exp(20) PPO has no gradient")
+	cispo := deviceLoss[float32](t, device, LossConfig{}, in, 4)
+	require.InDeltaSlice(t, []float64{-5. / 4, 5. / 4, 0, 0}, cispo.grad, 1e-6)
+}
+
+// TestPolicyLoss_NonFiniteIsNotHidden: a real token that is NaN must be seen.
+func TestPolicyLoss_NonFiniteIsNotHidden(t *testing.T) {
+	in := randomTokens(rand.New(rand.NewPCG(15, 1)), 20)
+	in.New[7] = math.NaN()
+	device := newDevice(t)
+	for name, cfg := range lossCases {
+		require.True(t, math.IsNaN(deviceLoss[float32](t, device, cfg, in, 20).loss), name)
+	}
+}
+
+func TestPolicyLoss_Metrics(t *testing.T) {
+	device := newDevice(t)
+	in := randomTokens(rand.New(rand.NewPCG(16, 1)), 60)
+	in.Mask[59] = 0
+	cfg := LossConfig{Loss: LossPPO}
+	got := deviceLoss[float32](t, device, cfg, in, 59)
+	var want LossSums
+	for i := range 59 {
+		d := in.New[i] - in.Old[i]
+		want.GapSum += math.Abs(d)
+		want.GapMax = max(want.GapMax, math.Abs(d))
+		want.KL += math.Expm1(d) - d
+		want.Entropy -= in.New[i]
+		want.Tokens++
+		if r := math.Exp(d); r < 0.8 || r > 1.2 {
+			want.Clipped++
+		}
+	}
+	require.Equal(t, want.Tokens, got.metrics.Tokens)
+	require.Equal(t, want.Clipped, got.metrics.Clipped)
+	require.Equal(t, got.loss, got.metrics.Loss)
+	require.InEpsilon(t, want.GapSum, got.metrics.GapSum, 1e-5)
+	require.InEpsilon(t, want.GapMax, got.metrics.GapMax, 1e-5)
+	require.InEpsilon(t, want.KL, got.metrics.KL, 1e-5)
+	require.InEpsilon(t, want.Entropy, got.metrics.Entropy, 1e-5)
+
+	logged := got.metrics.Metrics()
+	require.InEpsilon(t, want.Clipped/59, logged["ratio/clipped_frac"], 1e-6)
+	require.InEpsilon(t, want.KL/59, logged["loss/kl_old_new"], 1e-5)
+	require.InEpsilon(t, want.Entropy/59, logged["loss/entropy"], 1e-5)
+	require.InEpsilon(t, want.GapSum/59, logged["train/logprob_gap_mean"], 1e-5)
+	require.Equal(t, got.metrics.GapMax, logged["train/logprob_gap_max"])
+	require.Equal(t, got.loss, logged["loss/policy"])
+	require.Len(t, logged, NumLossSums)
+	for key, v := range (LossSums{}).Metrics() {
+		require.Zero(t, v, "%s of no tokens", key)
+	}
+	_, err := ReadLossSums(make([]float32, 6))
+	require.Error(t, err)
+}
+
+// TestK3_SmallDifferences: computed as written, exp(d)-1-d is off by a hundred percent below 3e-4, and may be negative.
+func TestK3_SmallDifferences(t *testing.T) {
+	device := newDevice(t)
+	var d []float32
+	for x := 1e-8; x < 5; x *= 1.3 {
+		d = append(d, float32(x), float32(-x))
+	}
+	out := run(t, device, func(in []*graph.Node) []*graph.Node {
+		return []*graph.Node{k3(in[0], graph.Exp(in[0]))}
+	}, vector(d))
+	for i, got := range values[float32](t, out[0]) {
+		x := float64(d[i])
+		want := math.Expm1(x) - x
+		if math.Abs(x) < 1e-3 {
+			want = x * x / 2 * (1 + x/3 + x*x/12)
+		}
+		tolerance := 2e-6 // of the series
+		if math.Abs(x) >= 0.0999 {
+			tolerance = 3e-5 // of the difference
+		}
+		require.InEpsilon(t, want, float64(got), tolerance, "at %g", x)
+	}
+}
+
+// TestPolicyLoss_SupervisedIsNegativeLogLikelihood pins the recipe in the doc comment.
+func TestPolicyLoss_SupervisedIsNegativeLogLikelihood(t *testing.T) {
+	logprobs := []float64{-1, -2, -0.5}
+	ones := vector([]float64{1, 1, 1})
+	out := run(t, newDevice(t), func(n []*graph.Node) []*graph.Node {
+		loss, _ := PolicyLoss(LossConfig{}, LossInputs{
+			New: n[0], Old: graph.StopGradient(n[0]), Advantage: n[1], Weight: n[1], Mask: n[1], Denominator: n[2]})
+		return []*graph.Node{loss, graph.Gradient(loss, n[0])[0]}
+	}, vector(logprobs), ones, scalar(4.0))
+	require.InDeltaSlice(t, []float64{3.5 / 4}, values[float64](t, out[0]), 1e-15)
+	require.InDeltaSlice(t, []float64{-0.25, -0.25, -0.25}, values[float64](t, out[1]), 1e-15)
+}
+
+func TestPolicyLoss_Misuse(t *testing.T) {
+	device := newDevice(t)
+	build := func(cfg LossConfig, spoil func(in *LossInputs)) error {
+		return graphx.Try(func() {
+			g := graph.NewGraph(device, "misuse")
+			x := func(n int) *graph.Node { return graph.Const(g, make([]float32, n)) }
+			in := LossInputs{x(3), x(3), x(3), x(3), x(3), graph.Const(g, float32(1))}
+			spoil(&in)
+			PolicyLoss(cfg, in)
+		})
+	}
+	require.NoError(t, build(LossConfig{}, func(*LossInputs) {}))
+	require.Error(t, build(LossConfig{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
+	require.Error(t, build(LossConfig{}, func(in *LossInputs) { in.Denominator = in.New }))
+	require.ErrorContains(t, build(LossConfig{Loss: "reinforce"}, func(*LossInputs) {}), "reinforce")
+}
+
+func TestLossConfig(t *testing.T) {
+	for _, c := range []struct {
+		cfg    LossConfig
+		lo, hi float64
+	}{
+		{LossConfig{}, 0, 5},
+		{LossConfig{Loss: LossPPO}, 0.8, 1.2},
+		{LossConfig{Loss: LossPPO, Epsilon: ptr(0.1)}, 0.9, 1.1},
+		{LossConfig{Loss: LossPPO, EpsilonHigh: ptr(0.28)}, 0.8, 1.28},
+		{LossConfig{Loss: LossCISPO, Epsilon: ptr(0)}, 1, 5},
+	} {
+		require.NoError(t, c.cfg.Validate())
+		lo, hi := c.cfg.Bounds()
+		require.InDelta(t, c.lo, lo, 1e-15)
+		require.InDelta(t, c.hi, hi, 1e-15)
+	}
+	err := LossConfig{Loss: "x", Epsilon: ptr(-1), EpsilonHigh: ptr(math.NaN())}.Validate()
+	for _, want := range []string{`"x"`, "epsilon is -1", "epsilon high is NaN"} {
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,70 @@
+package grpo
+
+import (
+	"math"
+	"slices"
+)
+
+// NormalizeConfig says how a batch is normalised. The zero value is the default.
+type NormalizeConfig struct {
+	// KeepBatchScale leaves advantages as they are. By default they are divided by their mean absolute value, so that
+	// the size of a step does not depend on the size of rewards.
+	KeepBatchScale bool
+}
+
+// Normalize returns the sequences of one batch with weights and advantages set; the ones given stay as they are. With
+// T(t) the number of trained tokens of trajectory t, over all its histories, and means over all trained tokens of the
+// batch,
+//
+//	w  = 1 / T(t)               (each trajectory counts once, however long it is)
+//	w /= mean(w)
+//	A /= mean(|A|·w)            (unless KeepBatchScale, or all A are 0)
+//
+// so that Σ w over trained tokens is their number, and Σ |A|·w is it too. A weight that is already set is overwritten.
+//
+// Source: OpenPipe's ART (without its 1e-6 in the denominators).
+func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
+	out := slices.Clone(seqs)
+	for i := range out {
+		out[i].Weight = 0
+	}
+	if err := validateAll(out); err != nil {
+		return nil, err
+	}
+	weigh(out)
+	if !cfg.KeepBatchScale {
+		rescale(out)
+	}
+	return out, nil
+}
+
+// weigh sets weights. The mean of 1/T over N trained tokens of K trajectories is K/N.
+func weigh(seqs []Sequence) {
+	tokens := map[int]int{} // trained tokens by trajectory
+	total := 0
+	for i := range seqs {
+		n := seqs[i].NumTrained()
+		tokens[seqs[i].Trajectory] += n
+		total += n
+	}
+	for i := range seqs {
+		seqs[i].Weight = float64(total) / (float64(len(tokens)) * float64(tokens[seqs[i].Trajectory]))
+	}
+}
+
+// rescale divides advantages by the weighted mean of their absolute values.
+func rescale(seqs []Sequence) {
+	var sum, total float64
+	for i := range seqs {
+		n := float64(seqs[i].NumTrained())
+		sum += math.Abs(seqs[i].Advantage) * seqs[i].Weight * n
+		total += n
+	}
+	mean := sum / total
+	if !(mean > 0) || !finite(mean) || !finite(1/mean) {
+		return
+	}
+	for i := range seqs {
+		seqs[i].Advantage /= mean
+	}
+}

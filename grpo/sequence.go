@@ -1,0 +1,107 @@
+package grpo
+
+import (
+	"errors"
+	"fmt"
+)
+
+// maxLogprob is the largest logprob that is taken for one: a log-softmax may exceed 0 by rounding, a probability that
+// was passed by mistake exceeds it by far more.
+const maxLogprob = 1e-3
+
+// Sequence is one history of one trajectory, tokenised. IDs[i] is predicted from IDs[:i].
+type Sequence struct {
+	IDs        []int32   // [S] tokens of the whole history
+	Trained    []bool    // [S] whether the policy sampled the token and is trained on it; never the first
+	Logprobs   []float32 // [S] natural log of the probability it was sampled with; read where Trained only
+	Advantage  float64   // of its trajectory
+	Weight     float64   // of each trained token; set by Normalize
+	Trajectory int       // index of the trajectory in the batch; histories of one trajectory share it
+}
+
+// NumTrained returns the number of trained tokens.
+func (s *Sequence) NumTrained() int {
+	n := 0
+	for _, trained := range s.Trained {
+		if trained {
+			n++
+		}
+	}
+	return n
+}
+
+// last returns the index of the last trained token, -1 when there is none.
+func (s *Sequence) last() int {
+	for i := len(s.Trained) - 1; i >= 0; i-- {
+		if s.Trained[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// NumInputs returns the number of leading tokens that the model must read to predict every trained one. What comes
+// from the last trained token on predicts nothing, so [Pack] leaves it out.
+func (s *Sequence) NumInputs() int { return max(s.last(), 0) }
+
+// NumTrained returns the number of trained tokens of a batch.
+func NumTrained(seqs []Sequence) int {
+	n := 0
+	for i := range seqs {
+		n += seqs[i].NumTrained()
+	}
+	return n
+}
+
+// Validate lists every way in which the sequence cannot be trained on.
+func (s *Sequence) Validate() error {
+	if len(s.Trained) != len(s.IDs) || len(s.Logprobs) != len(s.IDs) {
+		return fmt.Errorf("grpo: sequence has %d ids, %d trained marks and %d logprobs; all three must be per token",
+			len(s.IDs), len(s.Trained), len(s.Logprobs))
+	}
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: sequence "+format, args...)) }
+	if s.NumTrained() == 0 {
+		fail("has no trained token")
+	} else if s.Trained[0] {
+		fail("trains its first token, which nothing predicts")
+	}
+	if !finite(s.Advantage) {
+		fail("has advantage %v", s.Advantage)
+	}
+	if !finite(s.Weight) || s.Weight < 0 {
+		fail("has weight %v", s.Weight)
+	}
+	if s.Trajectory < 0 {
+		fail("has trajectory index %d", s.Trajectory)
+	}
+	s.validateTokens(fail)
+	return errors.Join(errs...)
+}
+
+// validateTokens reports the first negative id and the first logprob that is none.
+func (s *Sequence) validateTokens(fail func(format string, args ...any)) {
+	for i, id := range s.IDs {
+		if id < 0 {
+			fail("has id %d at %d", id, i)
+			break
+		}
+	}
+	for i, logprob := range s.Logprobs {
+		if s.Trained[i] && !(finite(float64(logprob)) && logprob <= maxLogprob) {
+			fail("has logprob %v at trained token %d; it must be finite and at most 0", logprob, i)
+			break
+		}
+	}
+}
+
+// validateAll validates every sequence and says which one fails.
+func validateAll(seqs []Sequence) error {
+	var errs []error
+	for i := range seqs {
+		if err := seqs[i].Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("sequence %d: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}

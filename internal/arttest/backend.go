@@ -1,0 +1,252 @@
+// Package arttest has a fake [art.Backend] that needs no model: for tests and examples of everything that only talks to one.
+package arttest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/goart-dev/art"
+)
+
+// Backend is an [art.Backend] in memory, with every optional interface. Its zero value is ready for use; set the function
+// fields before. To hide the optional interfaces, wrap it: struct{ art.Backend }{fake}.
+//
+// A token is a rune, and its logprob is made up; both depend on the request only. A training step counts what can be
+// trained on and commits; it changes no replies, unless Reply looks at m.Step().
+type Backend struct {
+	// Reply writes the reply to a request. Default: letters that depend on the seed and the conversation; see also [Script].
+	Reply func(ctx context.Context, m *art.Model, req *art.ChatRequest) (art.Message, error)
+	// Learn is called by Train before the step is committed. Its error fails the training. May be nil.
+	Learn func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) error
+
+	training sync.Mutex // one training at a time
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	runs     map[*art.Model]*run
+}
+
+// run is the state of one model.
+type run struct {
+	step        int
+	checkpoints []int
+	rows        []art.HistoryRow
+	logged      map[logKey][]*art.TrajectoryGroup
+}
+
+var (
+	_ art.Backend          = (*Backend)(nil)
+	_ art.Logger           = (*Backend)(nil)
+	_ art.CheckpointKeeper = (*Backend)(nil)
+	_ art.SFTTrainer       = (*Backend)(nil)
+	_ art.HTTPServer       = (*Backend)(nil)
+)
+
+// Script returns a Reply that gives the i-th text to a conversation that has i assistant messages, and begins again after
+// the last. Replies do not depend on what other conversations are going on.
+func Script(replies ...string) func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+	return func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		turn := 0
+		for i := range req.Messages {
+			if req.Messages[i].Role == art.RoleAssistant {
+				turn++
+			}
+		}
+		return art.Assistant(replies[turn%len(replies)]), nil
+	}
+}
+
+// Register implements [art.Backend].
+func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.ready(ctx, "register"); err != nil {
+		return 0, err
+	}
+	for other := range b.runs {
+		if other.Name() == m.Name() && other.Options().Project == m.Options().Project {
+			err := fmt.Errorf("%w: model %q is already registered", art.ErrInvalid, m.Name())
+			return 0, &art.Error{Op: "register", Err: err, Hint: "register each run once"}
+		}
+	}
+	if b.runs == nil {
+		b.runs = map[*art.Model]*run{}
+	}
+	b.runs[m] = &run{logged: map[logKey][]*art.TrajectoryGroup{}}
+	return 0, nil
+}
+
+// ready returns the error of a context that has ended or a backend that is closed. b.mu is held.
+func (b *Backend) ready(ctx context.Context, op string) error {
+	if err := ctx.Err(); err != nil {
+		return &art.Error{Op: op, Err: err, Hint: "the context ended"}
+	}
+	if b.closed {
+		return &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
+	}
+	return nil
+}
+
+// run returns the state of a model. b.mu is held.
+func (b *Backend) run(ctx context.Context, op string, m *art.Model) (*run, error) {
+	if err := b.ready(ctx, op); err != nil {
+		return nil, err
+	}
+	if r := b.runs[m]; r != nil {
+		return r, nil
+	}
+	return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Model.Register first"}
+}
+
+// step returns the step that a model is at.
+func (b *Backend) step(ctx context.Context, op string, m *art.Model) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, op, m)
+	if err != nil {
+		return 0, err
+	}
+	return r.step, nil
+}
+
+// Complete implements [art.Backend].
+func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+	step, err := b.step(ctx, "complete", m)
+	if err != nil {
+		return nil, err
+	}
+	reply := b.Reply
+	if reply == nil {
+		reply = babble
+	}
+	message, err := reply(ctx, m, req)
+	if err != nil {
+		return nil, err
+	}
+	return respond(m, step, req, message), nil
+}
+
+// Train implements [art.Backend].
+func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+	if len(groups) == 0 {
+		return nil, &art.Error{Op: "train", Err: art.ErrNoGroups, Hint: "gather at least one"}
+	}
+	trainable, skipped := sift(groups)
+	metrics := map[string]float64{"data/groups_trainable": float64(trainable)}
+	return b.advance(ctx, "train", m, &art.TrainResult{Metrics: metrics, Skipped: skipped}, func() error {
+		if b.Learn != nil {
+			if err := b.Learn(ctx, m, groups, cfg); err != nil {
+				return err
+			}
+		}
+		if cfg.Progress != nil {
+			cfg.Progress(art.TrainProgress{Done: 1, Total: 1, Metrics: metrics})
+		}
+		return nil
+	})
+}
+
+// TrainSFT implements [art.SFTTrainer].
+func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, _ *art.SFTConfig) (*art.TrainResult, error) {
+	result := &art.TrainResult{Metrics: map[string]float64{"data/trajectories": float64(len(trajectories))}}
+	return b.advance(ctx, "train sft", m, result, func() error { return nil })
+}
+
+// advance does the work of a step and commits it.
+func (b *Backend) advance(ctx context.Context, op string, m *art.Model, result *art.TrainResult, work func() error) (*art.TrainResult, error) {
+	b.training.Lock()
+	defer b.training.Unlock()
+	if _, err := b.step(ctx, op, m); err != nil {
+		return nil, err
+	}
+	if err := work(); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, op, m)
+	if err != nil {
+		return nil, err
+	}
+	r.step++
+	r.checkpoints = append(r.checkpoints, r.step)
+	result.Step = r.step
+	return result, nil
+}
+
+// Close implements [art.Backend].
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	return nil
+}
+
+// Logged returns the groups that were logged last under (split, step).
+func (b *Backend) Logged(m *art.Model, split string, step int) []*art.TrajectoryGroup {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[m]; r != nil {
+		return r.logged[logKey{split, step}]
+	}
+	return nil
+}
+
+// logKey is what a call of Log replaces.
+type logKey struct {
+	split string
+	step  int
+}
+
+// Log implements [art.Logger].
+func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "log", m)
+	if err != nil {
+		return err
+	}
+	copies := make([]*art.TrajectoryGroup, len(groups))
+	for i, g := range groups {
+		copies[i] = g.Clone()
+	}
+	r.logged[logKey{split, step}] = copies
+	r.rows = slices.DeleteFunc(r.rows, func(row art.HistoryRow) bool { return row.Split == split && row.Step == step })
+	r.rows = append(r.rows, art.HistoryRow{Split: split, Step: step, Metrics: metrics})
+	return nil
+}
+
+// Checkpoints implements [art.CheckpointKeeper].
+func (b *Backend) Checkpoints(ctx context.Context, m *art.Model) ([]int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "list checkpoints", m)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(r.checkpoints), nil
+}
+
+// History implements [art.CheckpointKeeper].
+func (b *Backend) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "read history", m)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(r.rows), nil
+}
+
+// DeleteCheckpoints implements [art.CheckpointKeeper].
+func (b *Backend) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "delete checkpoints", m)
+	if err != nil {
+		return err
+	}
+	r.checkpoints = slices.DeleteFunc(r.checkpoints, func(step int) bool { return !slices.Contains(keep, step) })
+	return nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// place is what fill should have replaced.
+var place = regexp.MustCompile(`\{(\d|name|result)\}`)
+
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// draws returns n chats.
+func draws(n int, generate func(*rand.Rand) example) []example {
+	rng := seeded(1)
+	out := make([]example, n)
+	for i := range out {
+		out[i] = generate(rng)
+	}
+	return out
+}
+
+func TestGenerate_Deterministic(t *testing.T) {
+	first := draws(2000, generate)
+	if !reflect.DeepEqual(first, draws(2000, generate)) {
+		t.Error("the same seed gives other chats")
+	}
+	other := seeded(2)
+	same := 0
+	for _, e := range first {
+		if reflect.DeepEqual(e, generate(other)) {
+			same++
+		}
+	}
+	if same > 50 { // small talk meets itself
+		t.Errorf("another seed gives %d chats of 2000 that are the same", same)
+	}
+	if !slices.Equal(corpus(1, 100), corpus(1, 100)) || slices.Equal(corpus(1, 100), corpus(2, 100)) {
+		t.Error("the corpus is not a function of its seed")
+	}
+}
+
+func TestMixture_Percents(t *testing.T) {
+	if total := totalWeight(); total != 100 {
+		t.Errorf("the weights add up to %d", total)
+	}
+	games := 0
+	for _, e := range draws(10_000, generate) {
+		if e.messages[0].Content == ticTacToeRules {
+			games++
+		}
+	}
+	if games < 5350 || games > 5650 {
+		t.Errorf("%d of 10000 chats are tic-tac-toe, want about 55%%", games)
+	}
+}
+
+// TestGenerate_Turns checks the order of the roles in all chats, and that nothing is left to fill in.
+func TestGenerate_Turns(t *testing.T) {
+	next := map[art.Role][]art.Role{
+		"":                {art.RoleSystem, art.RoleUser},
+		art.RoleSystem:    {art.RoleUser},
+		art.RoleUser:      {art.RoleAssistant},
+		art.RoleAssistant: {art.RoleUser, art.RoleTool},
+		art.RoleTool:      {art.RoleAssistant},
+	}
+	for _, e := range draws(20_000, generate) {
+		last := art.Role("")
+		for _, m := range e.messages {
+			calls := len(m.ToolCalls) > 0
+			if !slices.Contains(next[last], m.Role) || calls == (m.Content != "") || calls && m.Role != art.RoleAssistant {
+				t.Fatalf("%s follows %q with %q in %+v", m.Role, last, m.Content, e)
+			}
+			if place.MatchString(m.Content) {
+				t.Fatalf("a place is left to fill in: %q", m.Content)
+			}
+			last = m.Role
+		}
+		if last != art.RoleAssistant {
+			t.Fatalf("the chat ends with %q: %+v", last, e)
+		}
+	}
+}
+
+// TestGenerate_Size checks that chats are short, and that with the model's vocabulary they fit into its context.
+func TestGenerate_Size(t *testing.T) {
+	tok, template := trained(t)
+	const n = 10_000
+	var chars, tokens []int
+	for _, e := range draws(n, generate) {
+		ids, _, err := template.Target(e.messages, e.tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, len(ids))
+		chars = append(chars, utf8.RuneCountInString(tok.Decode(ids, false)))
+	}
+	slices.Sort(chars)
+	slices.Sort(tokens)
+	t.Logf("characters: median %d, 99.9%% %d, most %d", chars[n/2], chars[n-n/1000], chars[n-1])
+	t.Logf("tokens: median %d, 99%% %d, 99.9%% %d, most %d", tokens[n/2], tokens[n-n/100], tokens[n-n/1000], tokens[n-1])
+	if chars[n-n/1000] > 900 || tokens[n-n/1000] > 235 || tokens[n-1] > 256 {
+		t.Error("too long: want 99.9% within 900 characters and 235 tokens, and all within 256")
+	}
+}
+
+// trained returns a tokenizer made as the model's is, of fewer chats, and its chat template.
+func trained(t *testing.T) (*tokenizer.Tokenizer, *tokenizer.Template) {
+	t.Helper()
+	vocab, err := trainBPE(corpus(1, 3000), vocabulary, pattern, specials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.New(vocab, []byte(tokenizerConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := tok.Template(tokenizer.ChatML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok, template
+}
+
+// checkUniform is a chi-square test of counts that should be equal. The seeds are fixed, so a pass stays a pass; the
+// bound is four standard deviations above the mean.
+func checkUniform(t *testing.T, what string, counts []int) {
+	t.Helper()
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	want, chi := float64(total)/float64(len(counts)), 0.0
+	for _, c := range counts {
+		chi += (float64(c) - want) * (float64(c) - want) / want
+	}
+	free := float64(len(counts) - 1)
+	if total < 20*len(counts) || chi > free+4*math.Sqrt(2*free) {
+		t.Errorf("%s: not uniform, chi-square %.1f with %v degrees of freedom: %v", what, chi, free, counts)
+	}
+}

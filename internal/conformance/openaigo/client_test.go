@@ -1,0 +1,203 @@
+package openaigo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/openai"
+	client "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/shared"
+)
+
+// backend answers with a fixed reply, or fails.
+type backend struct {
+	art.Backend // the methods that are not called stay nil
+	reply       art.Message
+	err         error
+	last        *art.ChatRequest
+}
+
+func (b *backend) Register(context.Context, *art.Model) (int, error) { return 3, nil }
+
+func (b *backend) Complete(_ context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+	b.last = req
+	if b.err != nil {
+		return nil, b.err
+	}
+	reply := b.reply
+	reply.Role = art.RoleAssistant
+	reply.Sample = &art.Sample{PromptIDs: []int32{7}, IDs: []int32{72, 105}, Logprobs: []float32{-0.25, -0.5}, Step: 3}
+	return &art.ChatResponse{
+		ID: "chatcmpl-1", Model: m.Name() + "@3", Message: reply, Finish: finish(reply),
+		Usage: art.Usage{PromptTokens: 1, CompletionTokens: 2},
+	}, nil
+}
+
+// finish returns why a reply ended.
+func finish(m art.Message) string {
+	if len(m.ToolCalls) > 0 {
+		return art.FinishToolCalls
+	}
+	return art.FinishStop
+}
+
+// newClient returns OpenAI's client, answered by b in process.
+func newClient(t *testing.T, b *backend) client.Client {
+	t.Helper()
+	m := art.NewModel("player", nil)
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	h := openai.Handler(func() []*art.Model { return []*art.Model{m} }, &openai.Config{
+		Tokens: func(_ *art.Model, id int32) []byte { return []byte{byte(id)} },
+	})
+	return client.NewClient(
+		option.WithHTTPClient(&http.Client{Transport: openai.Transport(h, "player")}),
+		option.WithAPIKey("any"),
+	)
+}
+
+// params is a request for a model that has another name here.
+func params() client.ChatCompletionNewParams {
+	return client.ChatCompletionNewParams{
+		Model:    "gpt-4o",
+		Messages: []client.ChatCompletionMessageParamUnion{client.SystemMessage("Be brief."), client.UserMessage("Hello")},
+	}
+}
+
+// look is a tool.
+var look = client.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+	Name:       "look",
+	Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{"at": map[string]any{"type": "integer"}}},
+})
+
+func TestClient_Plain(t *testing.T) {
+	b := &backend{reply: art.Message{Content: "Hi"}}
+	c := newClient(t, b)
+	p := params()
+	p.Temperature, p.Seed, p.MaxCompletionTokens = client.Float(0.5), client.Int(9), client.Int(20)
+	p.Stop = client.ChatCompletionNewParamsStopUnion{OfStringArray: []string{"END"}}
+	p.Logprobs = client.Bool(true)
+	got, err := c.Chat.Completions.New(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	choice := got.Choices[0]
+	if got.Model != "player@3" || choice.Message.Content != "Hi" || choice.FinishReason != "stop" || got.Usage.TotalTokens != 3 {
+		t.Errorf("got %s", got.RawJSON())
+	}
+	if tokens := choice.Logprobs.Content; len(tokens) != 2 || tokens[0].Token != "H" || tokens[1].Logprob != -0.5 {
+		t.Errorf("logprobs: %+v", tokens)
+	}
+	want := art.Sampling{Temperature: 0.5, TopP: 1, MaxTokens: 20, Seed: 9}
+	settings := b.last.Settings
+	if len(settings.Stop) != 1 || settings.Stop[0] != "END" {
+		t.Errorf("stop strings are %q", settings.Stop)
+	}
+	if settings.Temperature != want.Temperature || settings.MaxTokens != want.MaxTokens || settings.Seed != want.Seed {
+		t.Errorf("settings are %+v, want %+v", settings, want)
+	}
+	if len(b.last.Messages) != 2 || b.last.Messages[0].Role != art.RoleSystem || b.last.Messages[1].Content != "Hello" {
+		t.Errorf("messages are %+v", b.last.Messages)
+	}
+}
+
+func TestClient_Tools(t *testing.T) {
+	b := &backend{reply: art.Message{ToolCalls: []art.ToolCall{{ID: "c1", Name: "look", Arguments: `{"at":1}`}}}}
+	c := newClient(t, b)
+	p := params()
+	p.Tools = []client.ChatCompletionToolUnionParam{look}
+	got, err := c.Chat.Completions.New(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.last.Tools) != 1 || b.last.Tools[0].Name != "look" {
+		t.Errorf("tools are %+v", b.last.Tools)
+	}
+	choice := got.Choices[0]
+	if choice.FinishReason != "tool_calls" || len(choice.Message.ToolCalls) != 1 {
+		t.Fatalf("got %s", got.RawJSON())
+	}
+	if call := choice.Message.ToolCalls[0]; call.ID != "c1" || call.Function.Name != "look" || call.Function.Arguments != `{"at":1}` {
+		t.Errorf("call is %+v", call)
+	}
+
+	// The second turn sends the call and its result back.
+	p.Messages = append(p.Messages, choice.Message.ToParam(), client.ToolMessage("a wall", "c1"))
+	b.reply = art.Message{Content: "A wall."}
+	if _, err := c.Chat.Completions.New(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	m := b.last.Messages
+	if len(m) != 4 || m[2].ToolCalls[0].Arguments != `{"at":1}` || m[3].ToolCallID != "c1" || m[3].Content != "a wall" {
+		t.Errorf("messages are %+v", m)
+	}
+}
+
+func TestClient_Streaming(t *testing.T) {
+	calls := []art.ToolCall{{ID: "c1", Name: "look", Arguments: `{"at":1}`}, {ID: "c2", Name: "look", Arguments: `{"at":2}`}}
+	c := newClient(t, &backend{reply: art.Message{Content: "Looking.", ToolCalls: calls}})
+	p := params()
+	p.Tools = []client.ChatCompletionToolUnionParam{look}
+	p.StreamOptions = client.ChatCompletionStreamOptionsParam{IncludeUsage: client.Bool(true)}
+	stream := c.Chat.Completions.NewStreaming(t.Context(), p)
+	var all client.ChatCompletionAccumulator
+	for stream.Next() {
+		if chunk := stream.Current(); !all.AddChunk(chunk) {
+			t.Errorf("the accumulator refused %s", chunk.RawJSON())
+		}
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	choice := all.Choices[0]
+	if choice.Message.Content != "Looking." || choice.FinishReason != "tool_calls" || all.Usage.TotalTokens != 3 {
+		t.Errorf("got %+v", all.ChatCompletion)
+	}
+	if got := choice.Message.ToolCalls; len(got) != 2 || got[0].ID != "c1" || got[1].Function.Arguments != `{"at":2}` {
+		t.Errorf("calls are %+v", got)
+	}
+}
+
+func TestClient_Errors(t *testing.T) {
+	cases := []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{art.ErrContextLength, http.StatusBadRequest, "context_length_exceeded"},
+		{art.ErrClosed, http.StatusServiceUnavailable, "backend_closed"},
+	}
+	for _, c := range cases {
+		cl := newClient(t, &backend{err: c.err})
+		_, err := cl.Chat.Completions.New(t.Context(), params())
+		var got *client.Error
+		if !errors.As(err, &got) || got.StatusCode != c.status || got.Code != c.code || got.Message != c.err.Error() {
+			t.Errorf("%v: got %v", c.err, err)
+		}
+	}
+}
+
+func TestClient_Canceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := newClient(t, &backend{reply: art.Message{Content: "Hi"}})
+	if _, err := c.Chat.Completions.New(ctx, params()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClient_Models(t *testing.T) {
+	c := newClient(t, &backend{})
+	page, err := c.Models.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Data) != 1 || page.Data[0].ID != "player" {
+		t.Errorf("got %s", page.RawJSON())
+	}
+}

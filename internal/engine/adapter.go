@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/lora"
+)
+
+// Adapter is one version of an adapter on the device. It does not change: a training step makes a new one.
+type Adapter struct {
+	layout *lora.Adapter // names and shapes
+	inputs []*tensors.Tensor
+	key    string // adapters with equal keys share graphs
+}
+
+// NewAdapter copies an adapter to the device, for the engines on it.
+func NewAdapter(device compute.Backend, a *lora.Adapter) (*Adapter, error) {
+	ad := &Adapter{layout: a.Clone(), key: fmt.Sprintf("%+v", a.Config())}
+	for _, p := range a.Params() {
+		t, err := graphx.Upload(device, p.Data, p.Shape...)
+		if err != nil {
+			return nil, fmt.Errorf("engine: adapter %s: %w", p.Name, err)
+		}
+		ad.inputs = append(ad.inputs, t)
+	}
+	return ad, nil
+}

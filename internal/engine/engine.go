@@ -1,0 +1,102 @@
+// Package engine samples completions from one base model with any of several adapters, many at once.
+//
+// Requests join and leave a running batch of slots. A slot holds the keys and values of one conversation; it keeps them
+// when a reply is done, so that the next turn computes only what is new, and lends common prefixes to other slots, so
+// that the samples of a group compute their prompt once.
+//
+// One goroutine owns the device. Each of its rounds runs one graph of fixed width: all slots that have equally many
+// tokens to compute, with the same adapter. A reply depends on its request alone, not on its slot, its neighbours or
+// what was cached, as far as the device computes a row of a product independently of the others (docs/log.md).
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// DefaultSlots is the number of slots when Options leaves it 0.
+const DefaultSlots = 32
+
+// ErrClosed is returned by requests after Close.
+var ErrClosed = errors.New("engine: closed")
+
+// Options describe an engine. Device, Config, Params and Tokenizer are required.
+type Options struct {
+	Device compute.Backend
+	Config *model.Config
+	// Params are the weights, with a head. They are shared, not copied.
+	Params    *model.Params
+	Tokenizer *tokenizer.Tokenizer
+	// Slots is the width of the batch. Default 32.
+	Slots int
+	// Context is the number of tokens that a slot holds. Default: all that the model knows positions for.
+	Context int
+}
+
+// Engine serves requests until it is closed. It is safe for concurrent use.
+type Engine struct {
+	opts   Options
+	runner *runner
+	queue  chan *job
+	quit   chan struct{} // closed by Close
+	done   chan struct{} // closed when the loop has ended
+	once   sync.Once
+}
+
+// New starts an engine.
+func New(opts Options) (*Engine, error) {
+	c := opts.Config
+	opts.Slots = cmp.Or(opts.Slots, DefaultSlots)
+	opts.Context = cmp.Or(opts.Context, c.MaxPositions)
+	if opts.Slots < 0 || opts.Context < 2 || opts.Context > c.MaxPositions {
+		return nil, fmt.Errorf("engine: %d slots of %d tokens: want at least 1 slot and 2 to %d tokens", opts.Slots, opts.Context, c.MaxPositions)
+	}
+	r, err := newRunner(opts)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{opts: opts, runner: r, queue: make(chan *job), quit: make(chan struct{}), done: make(chan struct{})}
+	go e.loop()
+	return e, nil
+}
+
+// Context returns the number of tokens that prompt and reply may have together.
+func (e *Engine) Context() int { return e.opts.Context }
+
+// Close ends the engine. Running requests return ErrClosed.
+func (e *Engine) Close() {
+	e.once.Do(func() { close(e.quit) })
+	<-e.done
+}
+
+// Complete runs one request to its end.
+func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
+	if err := r.check(e.opts); err != nil {
+		return nil, err
+	}
+	j := &job{ctx: ctx, Request: r, reply: make(chan outcome, 1)}
+	if len(r.Stop) > 0 {
+		j.stop = e.opts.Tokenizer.Stream(true, r.Stop...)
+	}
+	select {
+	case e.queue <- j:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-e.quit:
+		return nil, ErrClosed
+	}
+	select {
+	case o := <-j.reply:
+		return o.result, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) // the loop drops the job at its next round
+	}
+}

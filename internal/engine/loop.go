@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/goart-dev/art/model"
+)
+
+// linger is how long the loop waits for further requests before it computes prompts. Agents that got their replies in
+// one round ask again within microseconds; to compute them together is worth the wait.
+const linger = time.Millisecond
+
+// patience is the number of rounds after which a slot is served before larger classes.
+const patience = 8
+
+// loop is the state of the goroutine that owns the device.
+type loop struct {
+	*Engine
+	slots   []slot
+	waiting []*job // for a slot, in order of arrival
+	round   int
+}
+
+func (e *Engine) loop() {
+	l := &loop{Engine: e, slots: make([]slot, e.opts.Slots)}
+	defer close(e.done)
+	defer l.abort()
+	for l.receive() {
+		l.admit()
+		if c, ok := l.choose(); ok {
+			l.run(c)
+		}
+	}
+}
+
+// receive takes new jobs: it waits for one when there is nothing else to do, lingers before prompts, and otherwise takes
+// what is there. It reports false when the engine is closed.
+func (l *loop) receive() bool {
+	if l.idle() {
+		select {
+		case j := <-l.queue:
+			l.waiting = append(l.waiting, j)
+		case <-l.quit:
+			return false
+		}
+	}
+	for l.free() > len(l.waiting) {
+		wait := time.Duration(0)
+		if len(l.waiting) > 0 || l.prompts() {
+			wait = linger
+		}
+		select {
+		case j := <-l.queue:
+			l.waiting = append(l.waiting, j)
+		case <-l.quit:
+			return false
+		case <-time.After(wait):
+			return true
+		}
+	}
+	return true
+}
+
+func (l *loop) idle() bool {
+	for i := range l.slots {
+		if l.slots[i].job != nil {
+			return false
+		}
+	}
+	return len(l.waiting) == 0
+}
+
+func (l *loop) free() int {
+	n := 0
+	for i := range l.slots {
+		if l.slots[i].job == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// prompts reports whether a slot is still computing its prompt.
+func (l *loop) prompts() bool {
+	for i := range l.slots {
+		if s := &l.slots[i]; s.job != nil && len(s.todo) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// admit drops jobs whose callers are gone and places those that wait.
+func (l *loop) admit() {
+	for i := range l.slots {
+		if s := &l.slots[i]; s.job != nil && s.job.ctx.Err() != nil {
+			l.finish(s, context.Cause(s.job.ctx))
+		}
+	}
+	for len(l.waiting) > 0 {
+		j := l.waiting[0]
+		if j.ctx.Err() == nil && !l.place(j) {
+			return
+		}
+		l.waiting = l.waiting[1:]
+	}
+}
+
+// class is a set of slots that one graph can serve.
+type class struct {
+	adapter *Adapter
+	width   int // tokens of each slot, padded
+}
+
+// choose returns the class that most slots belong to, or that of a slot that has waited too long.
+func (l *loop) choose() (class, bool) {
+	count := map[class]int{}
+	var best class
+	for i := range l.slots {
+		s := &l.slots[i]
+		if s.job == nil {
+			continue
+		}
+		c := class{s.adapter, l.runner.bucket(len(s.todo))}
+		if s.waited >= patience {
+			return c, true
+		}
+		count[c]++
+		if n := count[c]; n > count[best] || n == count[best] && c.width < best.width {
+			best = c
+		}
+	}
+	return best, count[best] > 0
+}
+
+// run computes one round for a class.
+func (l *loop) run(c class) {
+	l.round++
+	rows := make([]row, len(l.slots))
+	for i := range l.slots {
+		s := &l.slots[i]
+		if s.job == nil {
+			continue
+		}
+		s.waited++
+		if (class{s.adapter, l.runner.bucket(len(s.todo))}) != c {
+			continue
+		}
+		n := min(len(s.todo), c.width)
+		rows[i] = row{tokens: s.todo[:n], start: len(s.cached)}
+	}
+	logprobs, err := l.runner.step(c, rows)
+	for i := range l.slots {
+		if n := len(rows[i].tokens); n > 0 {
+			l.advance(&l.slots[i], n, logprobs, i, err)
+		}
+	}
+}
+
+// advance takes the outcome of a round for one slot.
+func (l *loop) advance(s *slot, n int, logprobs []float32, i int, err error) {
+	if err != nil {
+		s.cached, s.adapter = nil, nil
+		l.finish(s, err)
+		return
+	}
+	s.cached = append(s.cached, s.todo[:n]...)
+	s.todo = s.todo[n:]
+	s.touched, s.waited = l.round, 0
+	if len(s.todo) > 0 {
+		return
+	}
+	v := l.opts.Config.VocabSize
+	lp := logprobs[i*v : (i+1)*v]
+	j := s.job
+	id, sampled := model.Sample(lp, j.Sampling, j.Seed, len(j.result.IDs))
+	if j.accept(id, lp[id], sampled, l.opts.Context-len(s.cached)-1) {
+		l.finish(s, nil)
+		return
+	}
+	s.todo = append(s.todo[:0], id)
+}
+
+// finish answers the job of a slot. The slot keeps its cache.
+func (l *loop) finish(s *slot, err error) {
+	o := outcome{err: err}
+	if err == nil {
+		o.result = &s.job.result
+	}
+	s.job.reply <- o
+	s.job, s.todo = nil, nil
+}
+
+// abort answers everything that is left when the engine is closed.
+func (l *loop) abort() {
+	for i := range l.slots {
+		if s := &l.slots[i]; s.job != nil {
+			l.finish(s, ErrClosed)
+		}
+	}
+	for _, j := range l.waiting {
+		j.reply <- outcome{err: ErrClosed}
+	}
+}

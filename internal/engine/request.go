@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// ErrTooLong is wrapped by the error of a prompt that leaves no room for a reply.
+var ErrTooLong = errors.New("engine: the prompt is too long")
+
+// Request asks for one completion.
+type Request struct {
+	Prompt    []int32  // at least one token
+	End       []int32  // ids that end the reply; the one sampled is its last
+	Stop      []string // texts that end the reply; the tokens that spell one belong to the ids
+	Sampling  model.Sampling
+	MaxTokens int // 0 is the rest of the context
+	Seed      uint64
+	Adapter   *Adapter // nil is the base model
+}
+
+// Result is a completion.
+type Result struct {
+	IDs      []int32
+	Logprobs []float32 // of IDs, under the model
+	Sampled  []float32 // of IDs, under the reshaped distribution; nil when Sampling does not reshape
+	Reason   Reason
+	Cached   int // prompt tokens that were not computed again
+}
+
+// Reason says why a completion ended.
+type Reason int
+
+// Reasons.
+const (
+	End     Reason = iota // an end id
+	Stopped               // a stop text
+	Length                // MaxTokens or the context
+)
+
+func (r *Request) check(opts Options) error {
+	if len(r.Prompt) == 0 {
+		return errors.New("engine: the prompt has no tokens")
+	}
+	if len(r.Prompt) >= opts.Context {
+		return fmt.Errorf("%w: %d tokens, the context has %d", ErrTooLong, len(r.Prompt), opts.Context)
+	}
+	for _, id := range r.Prompt {
+		if id < 0 || int(id) >= opts.Config.VocabSize {
+			return fmt.Errorf("engine: token %d is not in the vocabulary of %d", id, opts.Config.VocabSize)
+		}
+	}
+	return nil
+}
+
+// job is a request on its way.
+type job struct {
+	Request
+	ctx    context.Context
+	reply  chan outcome // buffered: the loop never waits for a caller
+	result Result
+	stop   *tokenizer.Stream // looks for stop texts; nil when there are none
+}
+
+type outcome struct {
+	result *Result
+	err    error
+}
+
+// accept takes the token that was drawn and reports whether the completion is done.
+func (j *job) accept(id int32, logprob, sampled float32, room int) bool {
+	r := &j.result
+	r.IDs = append(r.IDs, id)
+	r.Logprobs = append(r.Logprobs, logprob)
+	if j.Sampling.Reshapes() {
+		r.Sampled = append(r.Sampled, sampled)
+	}
+	for _, end := range j.End {
+		if id == end {
+			r.Reason = End
+			return true
+		}
+	}
+	if j.stop != nil {
+		if _, stopped := j.stop.Add(id); stopped {
+			r.Reason = Stopped
+			return true
+		}
+	}
+	if len(r.IDs) == j.MaxTokens || room == 0 {
+		r.Reason = Length
+		return true
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"fmt"
+
+	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/model"
+)
+
+// runner compiles and runs the graphs of an engine. Shape legend: W slots, T tokens of a round, V vocabulary.
+type runner struct {
+	opts     Options
+	config   *model.Config
+	params   *model.Params
+	cache    *cache
+	buckets  []int
+	programs map[string]*Exec // by the key of an adapter; "" is the base model
+}
+
+// row is what a round computes for a slot: nothing when tokens is empty.
+type row struct {
+	tokens []int32
+	start  int // tokens already cached
+}
+
+func newRunner(opts Options) (*runner, error) {
+	c := opts.Config
+	k, err := newCache(opts.Device, c, opts.Slots, opts.Context)
+	if err != nil {
+		return nil, fmt.Errorf("engine: cache: %w", err)
+	}
+	return &runner{
+		opts: opts, config: c, params: opts.Params, cache: k,
+		buckets: widths(opts.Context), programs: map[string]*Exec{},
+	}, nil
+}
+
+// maxWidth bounds the tokens of a prompt that one round computes: a longer one takes several.
+const maxWidth = 256
+
+// widths are the numbers of tokens that graphs are compiled for: 1, 8, 16, 24, 32, 48, 64, 96, ...
+func widths(context int) []int {
+	out := []int{1, 8}
+	for w := 16; w <= min(context, maxWidth); w *= 2 {
+		out = append(out, w, w+w/2)
+	}
+	for len(out) > 1 && out[len(out)-1] > min(context, maxWidth) {
+		out = out[:len(out)-1]
+	}
+	return out
+}
+
+// bucket returns the smallest width that holds n tokens, the largest when none does.
+func (r *runner) bucket(n int) int {
+	for _, w := range r.buckets {
+		if w >= n {
+			return w
+		}
+	}
+	return r.buckets[len(r.buckets)-1]
+}
+
+// step computes a round and returns the log-softmax after the last token of each row, [W, V].
+func (r *runner) step(c class, rows []row) ([]float32, error) {
+	program, err := r.program(c.adapter)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := program.Exec(r.inputs(c, rows)...)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	defer func() {
+		for _, o := range outputs {
+			o.MustFinalizeAll()
+		}
+	}()
+	layers := r.config.NumLayers
+	for l := range layers {
+		key, value := outputs[1+l], outputs[1+layers+l]
+		if err := flat(key, func(k []float32) error {
+			return flat(value, func(v []float32) error { return r.cache.write(l, rows, c.width, k, v) })
+		}); err != nil {
+			return nil, fmt.Errorf("engine: cache: %w", err)
+		}
+	}
+	return tensors.CopyFlatData[float32](outputs[0])
+}
+
+// flat gives read access to the values of a tensor.
+func flat(t *tensors.Tensor, read func([]float32) error) error {
+	var inner error
+	if err := tensors.ConstFlatData(t, func(x []float32) { inner = read(x) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+func (r *runner) inputs(c class, rows []row) []any {
+	w, t := len(rows), c.width
+	tokens, start, last := make([]int32, w*t), make([]int32, w), make([]int32, w)
+	for i, row := range rows {
+		copy(tokens[i*t:], row.tokens)
+		start[i] = int32(row.start)
+		last[i] = int32(i*t + max(len(row.tokens), 1) - 1)
+	}
+	var in []any
+	add := func(list []*tensors.Tensor) {
+		for _, x := range list {
+			in = append(in, x)
+		}
+	}
+	add(r.params.Tensors)
+	if c.adapter != nil {
+		add(c.adapter.inputs)
+	}
+	add(r.cache.keys)
+	add(r.cache.values)
+	return append(in, tensors.FromFlatDataAndDimensions(tokens, w, t), tensors.FromFlatDataAndDimensions(start, w),
+		tensors.FromFlatDataAndDimensions(last, w, 1))
+}
+
+// program returns the graphs for adapters like a. They are compiled for a width when it first occurs.
+func (r *runner) program(a *Adapter) (*Exec, error) {
+	key := ""
+	if a != nil {
+		key = a.key
+	}
+	if p := r.programs[key]; p != nil {
+		return p, nil
+	}
+	p, err := NewExec(r.opts.Device, func(in []*Node) []*Node { return r.build(a, in) })
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	p.SetMaxCache(len(r.buckets))
+	r.programs[key] = p
+	return p, nil
+}
+
+// build returns the log-softmax [W, V], then the new keys and the new values of each layer.
+func (r *runner) build(a *Adapter, in []*Node) []*Node {
+	take := func(n int) []*Node {
+		head := in[:n]
+		in = in[n:]
+		return head
+	}
+	f := &model.Forward{Config: r.config, Param: r.params.Lookup(take(len(r.params.Names)))}
+	if a != nil {
+		f.Linear = a.layout.Config().Hook(a.layout.Lookup(take(len(a.inputs))))
+	}
+	layers := r.config.NumLayers
+	keys, values := take(layers), take(layers)
+	tokens, start, last := in[0], in[1], in[2]
+	past := make([]model.KV, layers)
+	for l := range past {
+		past[l] = model.KV{K: keys[l], V: values[l]}
+	}
+	hidden, fresh := f.Hidden(model.Input{Tokens: tokens, Start: start, Cache: past})
+	hidden = Gather(Reshape(hidden, -1, r.config.HiddenSize), last)
+	out := []*Node{f.LogProbs(hidden)}
+	for _, kv := range fresh {
+		out = append(out, kv.K)
+	}
+	for _, kv := range fresh {
+		out = append(out, kv.V)
+	}
+	return out
+}

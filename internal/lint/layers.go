@@ -1,0 +1,141 @@
+package lint
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// layer says what a package may import besides the standard library.
+type layer struct {
+	own   []string // packages of this module, relative to the root, which is ""; "x/..." is x and all below
+	mods  []string // packages of other modules, by prefix
+	any   bool     // a program: it may import everything
+	light bool     // the rule holds for _test.go files too, so that a user's go mod tidy fetches nothing more
+}
+
+var (
+	compute = "github.com/gomlx/compute"
+	gomlx   = []string{"github.com/gomlx/gomlx", compute}
+)
+
+// layers is the house. A new package or dependency is a change to this table, made in the same commit. A key that ends
+// in "/..." stands for the package and all below.
+var layers = map[string]layer{
+	"":                    {light: true},
+	"ruler":               {own: []string{""}, light: true},
+	"tokenizer":           {own: []string{"", "internal/jinja"}, mods: []string{"golang.org/x/text", "github.com/dlclark/regexp2/v2"}, light: true},
+	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
+	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: gomlx},
+	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: append([]string{"github.com/gomlx/go-huggingface"}, gomlx...)},
+	"model/tiny":          {own: []string{"model"}},
+	"backend":             {},
+	"backend/backendtest": {own: []string{""}, light: true},
+	"backend/local": {
+		own: []string{
+			"", "grpo", "lora", "model", "model/tiny", "tokenizer", "backend/device/cpu",
+			"internal/engine", "internal/gguf", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
+			"internal/safetensors", "internal/trainer",
+		},
+		mods: gomlx,
+	},
+	"backend/server":         {own: []string{"", "internal/openai"}, light: true},
+	"backend/remote":         {own: []string{"", "internal/openai"}, light: true},
+	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu"}},
+	"backend/device/xla":     {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
+	"internal/arttest":       {own: []string{""}, light: true},
+	"internal/bench/...":     {any: true},
+	"internal/cmd/...":       {any: true},
+	"internal/engine":        {own: []string{"lora", "model", "tokenizer", "internal/graphx"}, mods: gomlx},
+	"internal/gguf":          {},
+	"internal/golden":        {light: true},
+	"internal/graphx":        {mods: gomlx},
+	"internal/jinja":         {light: true},
+	"internal/lint":          {light: true},
+	"internal/openai":        {own: []string{""}, light: true},
+	"internal/runs":          {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock"}},
+	"internal/safetensors":   {},
+	"internal/trainer":       {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"}, mods: gomlx},
+	"cmd/art":                {any: true},
+	"examples/...":           {any: true},
+}
+
+// testOnly may be imported by the tests of every package.
+var testOnly = []string{"backend/backendtest", "internal/arttest", "internal/golden"}
+
+// checkImports returns what is wrong with the imports of a file.
+func checkImports(file source) []string {
+	rule, ok := findLayer(file.pkg())
+	if !ok {
+		return []string{fmt.Sprintf("%s: package %q is not in the table of internal/lint/layers.go; add it with what it may import", file.path, file.pkg())}
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.data, parser.ImportsOnly)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var problems []string
+	for _, spec := range parsed.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil || !rule.allows(imported, file) {
+			problems = append(problems, fmt.Sprintf("%s: package %q may not import %s; see internal/lint/layers.go", file.path, file.pkg(), imported))
+		}
+	}
+	return problems
+}
+
+// findLayer returns the rule of a package. A name of its own goes before a family.
+func findLayer(pkg string) (layer, bool) {
+	if rule, ok := layers[pkg]; ok {
+		return rule, true
+	}
+	for key, rule := range layers {
+		if isFamily(key) && matches(key, pkg) {
+			return rule, true
+		}
+	}
+	return layer{}, false
+}
+
+// isFamily tells whether an entry stands for a package and all below.
+func isFamily(entry string) bool { return strings.HasSuffix(entry, "/...") }
+
+// matches tells whether an entry names a package.
+func matches(entry, pkg string) bool {
+	top, family := strings.CutSuffix(entry, "/...")
+	return pkg == top || family && strings.HasPrefix(pkg, top+"/")
+}
+
+// allows tells whether a file of this layer may import a package.
+func (l layer) allows(imported string, file source) bool {
+	switch {
+	case imported == "C":
+		return false // everything builds without cgo
+	case l.any, file.isTest() && !l.light:
+		return true
+	case imported == module, strings.HasPrefix(imported, module+"/"):
+		rel := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+		return l.allowsOwn(rel, file)
+	case !strings.Contains(firstElement(imported), "."):
+		return true // standard library
+	}
+	return slices.ContainsFunc(l.mods, func(m string) bool { return matches(path.Join(m, "..."), imported) })
+}
+
+// allowsOwn tells whether a file may import a package of this module. The tests of a package may import it, and the fakes.
+func (l layer) allowsOwn(rel string, file source) bool {
+	named := func(entry string) bool { return matches(entry, rel) }
+	if slices.ContainsFunc(l.own, named) {
+		return true
+	}
+	return file.isTest() && (rel == file.pkg() || slices.Contains(testOnly, rel))
+}
+
+// firstElement returns an import path up to its first slash. That of another module is a host, with a dot.
+func firstElement(imported string) string {
+	first, _, _ := strings.Cut(imported, "/")
+	return first
+}

@@ -1,0 +1,106 @@
+package lint
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the root of the repository.
+var root = filepath.Join("..", "..")
+
+// mustGoFiles reads the Go files of the module.
+func mustGoFiles(t *testing.T) []source {
+	t.Helper()
+	files, err := goFiles(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(files, func(f source) bool { return f.path == "message.go" }) {
+		t.Fatalf("the root of the module is not at %s", root)
+	}
+	return files
+}
+
+// TestLayers checks the imports of every file against the table.
+func TestLayers(t *testing.T) {
+	for _, file := range mustGoFiles(t) {
+		for _, problem := range checkImports(file) {
+			t.Error(problem)
+		}
+	}
+}
+
+// TestLayers_Table checks the table itself: its entries name each other, and what is light rests on what is light.
+func TestLayers_Table(t *testing.T) {
+	for key, rule := range layers {
+		for _, own := range rule.own {
+			below, ok := findLayer(strings.TrimSuffix(own, "/..."))
+			if !ok {
+				t.Errorf("%q may import %q, which has no entry of its own", key, own)
+			}
+			if rule.light && !below.light {
+				t.Errorf("%q is light and may import %q, which is not", key, own)
+			}
+		}
+		if rule.light && slices.ContainsFunc(rule.mods, func(m string) bool { return slices.Contains(gomlx, m) }) {
+			t.Errorf("%q is light and may import GoMLX", key)
+		}
+	}
+	for _, pkg := range testOnly {
+		if !layers[pkg].light {
+			t.Errorf("%q is imported by the tests of light packages and is not light", pkg)
+		}
+	}
+}
+
+// TestCheckImports shows violations and what is no violation to the checker. want is a part of the message; "" is none.
+func TestCheckImports(t *testing.T) {
+	const art, ml = module, "github.com/gomlx/gomlx/core/graph"
+	cases := []struct{ path, imported, want string }{
+		{"chat.go", "net/http", ""},
+		{"chat.go", ml, `package "" may not import ` + ml},
+		{"chat.go", art + "/ruler", "may not import"},
+		{"chat_test.go", art, ""},
+		{"chat_test.go", art + "/internal/arttest", ""},
+		{"chat_test.go", art + "/backend/local", "may not import"},
+		{"chat_test.go", "github.com/stretchr/testify/require", "may not import"},
+		{"ruler/judge.go", art, ""},
+		{"ruler/judge.go", art + "/tokenizer", "may not import"},
+		{"ruler/judge.go", art + "/internal/arttest", "may not import"},
+		{"tokenizer/bpe.go", "github.com/dlclark/regexp2/v2", ""},
+		{"tokenizer/bpe.go", ml, "may not import"},
+		{"tokenizer/bpe_test.go", ml, "may not import"},
+		{"grpo/loss.go", ml, ""},
+		{"grpo/loss.go", "github.com/gomlx/gomlxplus/core", "may not import"},
+		{"grpo/loss.go", art, "may not import"},
+		{"grpo/loss.go", art + "/lora", "may not import"},
+		{"grpo/loss_test.go", "github.com/stretchr/testify/require", ""},
+		{"grpo/loss.go", "github.com/stretchr/testify/require", "may not import"},
+		{"model/forward.go", art + "/lora", "may not import"},
+		{"backend/doc.go", art, "may not import"},
+		{"backend/local/train.go", art + "/grpo", ""},
+		{"backend/server/server.go", art + "/backend/local", "may not import"},
+		{"backend/device/cpu/dot.go", "golang.org/x/sys/cpu", ""},
+		{"backend/device/cpu/kernel/dot.go", art + "/backend/device/cpu", ""},
+		{"backend/device/cpu/kernel/dot.go", ml, "may not import"},
+		{"backend/device/xla/xla.go", "github.com/gomlx/go-xla/pkg", ""},
+		{"backend/device/xla/xla.go", "C", "may not import C"},
+		{"internal/openai/models.go", art, ""},
+		{"internal/openai/models_test.go", ml, "may not import"},
+		{"internal/trainer/step.go", art + "/grpo", ""},
+		{"internal/trainer/step.go", art, "may not import"},
+		{"internal/cmd/tinymodel/main.go", art + "/internal/trainer", ""},
+		{"examples/tictactoe/main.go", art + "/backend/local", ""},
+		{"internal/utils/all.go", "fmt", `package "internal/utils" is not in the table`},
+		{"internal/lint/sub/x.go", "fmt", "is not in the table"},
+	}
+	for _, c := range cases {
+		file := source{path: c.path, data: []byte("package p\n\nimport _ \"" + c.imported + "\"\n")}
+		got := strings.Join(checkImports(file), "\n")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s imports %s: got %q, want %q", c.path, c.imported, got, c.want)
+		}
+	}
+}

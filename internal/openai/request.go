@@ -1,0 +1,133 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/goart-dev/art"
+)
+
+// Request is the body of POST /v1/chat/completions: the fields that are honoured.
+type Request struct {
+	Model               string         `json:"model"`
+	Messages            Messages       `json:"messages"`
+	Tools               Tools          `json:"tools,omitempty"`
+	ToolChoice          ToolChoice     `json:"tool_choice,omitempty"`
+	Temperature         *float64       `json:"temperature,omitempty"`
+	TopP                *float64       `json:"top_p,omitempty"`
+	TopK                *int           `json:"top_k,omitempty"` // vLLM's; -1 and 0 are off
+	MaxTokens           *int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int           `json:"max_completion_tokens,omitempty"`
+	Stop                Stop           `json:"stop,omitempty"`
+	Seed                *Seed          `json:"seed,omitempty"`
+	Logprobs            bool           `json:"logprobs,omitempty"`
+	TopLogprobs         int            `json:"top_logprobs,omitempty"` // only 0 is supported
+	ReturnTokenIDs      bool           `json:"return_token_ids,omitempty"`
+	Stream              bool           `json:"stream,omitempty"`
+	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
+}
+
+// StreamOptions shape a stream.
+type StreamOptions struct {
+	// IncludeUsage adds a last chunk with the token counts.
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// Messages are the conversation so far.
+type Messages []art.Message
+
+// UnmarshalJSON reads a list; an error names the message that is wrong.
+func (m *Messages) UnmarshalJSON(data []byte) (err error) {
+	*m, err = decodeList[art.Message]("messages", data)
+	return err
+}
+
+// Tools are what the model may call.
+type Tools []art.Tool
+
+// UnmarshalJSON reads a list; an error names the tool that is wrong.
+func (t *Tools) UnmarshalJSON(data []byte) (err error) {
+	*t, err = decodeList[art.Tool]("tools", data)
+	return err
+}
+
+// decodeList reads the list of a field. Its error is an [*Error] of the field or of one element.
+func decodeList[T any](field string, data []byte) ([]T, error) {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fieldError(field, "must be a list")
+	}
+	list := make([]T, len(raw))
+	for i := range raw {
+		if err := json.Unmarshal(raw[i], &list[i]); err != nil {
+			return nil, fieldError(fmt.Sprintf("%s[%d]", field, i), "is wrong: %v", err)
+		}
+	}
+	return list, nil
+}
+
+// ToolChoice says whether the model may call tools: "auto", "none", or "" for the default. It holds what the client
+// sent; whether that is supported is checked later.
+type ToolChoice string
+
+// UnmarshalJSON keeps a string as it is, and an object as its JSON text.
+func (c *ToolChoice) UnmarshalJSON(data []byte) error {
+	var s *string
+	if err := json.Unmarshal(data, &s); err != nil {
+		*c = ToolChoice(data)
+		return nil
+	}
+	if s != nil {
+		*c = ToolChoice(*s)
+	}
+	return nil
+}
+
+// Stop is a list of stop strings. On the wire one string may stand for a list of one.
+type Stop []string
+
+// UnmarshalJSON reads a string or a list of strings.
+func (s *Stop) UnmarshalJSON(data []byte) error {
+	var one *string
+	if err := json.Unmarshal(data, &one); err == nil {
+		if one != nil {
+			*s = Stop{*one}
+		}
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal(data, &list); err != nil {
+		return fieldError("stop", "must be a string or a list of strings")
+	}
+	*s = list
+	return nil
+}
+
+// Seed of the sampled tokens. On the wire it may be negative, as OpenAI's is a signed integer; it is then taken
+// modulo 2^64.
+type Seed uint64
+
+// UnmarshalJSON reads an integer between -2^63 and 2^64-1.
+func (s *Seed) UnmarshalJSON(data []byte) error {
+	if u, err := strconv.ParseUint(string(data), 10, 64); err == nil {
+		*s = Seed(u)
+		return nil
+	}
+	i, err := strconv.ParseInt(string(data), 10, 64)
+	if err != nil {
+		return fieldError("seed", "must be an integer of 64 bits")
+	}
+	*s = Seed(i)
+	return nil
+}
+
+// fieldError returns the error of one field of a request.
+func fieldError(field, format string, args ...any) *Error {
+	return &Error{
+		Status:  400,
+		Message: field + " " + fmt.Sprintf(format, args...),
+		Type:    typeInvalid,
+		Param:   field,
+	}
+}

@@ -1,0 +1,266 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// convert returns f of each element; nil of nil.
+func convert[A, B any](list []A, f func(*A) (B, error)) ([]B, error) {
+	if list == nil {
+		return nil, nil
+	}
+	out := make([]B, len(list))
+	for i := range list {
+		var err error
+		if out[i], err = f(&list[i]); err != nil {
+			return nil, fmt.Errorf("%d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+// toTrajectoryRow returns the columns of a trajectory, without its place in a group and without Exact.
+func toTrajectoryRow(t *art.Trajectory) (row trajectoryRow, err error) {
+	row.Reward, row.Logs, row.Duration = &t.Reward, slices.Clone(t.Logs), int64(t.Duration)
+	if row.Metrics, err = encodeMetrics(t.Metrics); err != nil {
+		return row, err
+	}
+	if row.Metadata, err = encodeLabels(t.Metadata); err != nil {
+		return row, err
+	}
+	if row.StartExact, err = t.Start.MarshalBinary(); err != nil {
+		return row, fmt.Errorf("start: %w", err)
+	}
+	if !t.Start.IsZero() {
+		row.Start = t.Start.UnixMicro()
+	}
+	if first, last, ok := t.PolicySteps(); ok {
+		row.FirstPolicyStep, row.LastPolicyStep = number(first), number(last)
+	}
+	if row.Messages, row.Tools, err = toHistoryRows(&t.History); err != nil {
+		return row, err
+	}
+	row.AdditionalHistories, err = convert(t.AdditionalHistories, func(h *art.History) (c historyCol, err error) {
+		c.Messages, c.Tools, err = toHistoryRows(h)
+		return c, err
+	})
+	return row, err
+}
+
+func fromTrajectoryRow(row *trajectoryRow) (t *art.Trajectory, err error) {
+	if row.Reward == nil {
+		return nil, fmt.Errorf("it has no reward")
+	}
+	t = &art.Trajectory{Reward: *row.Reward, Logs: row.Logs, Duration: time.Duration(row.Duration)}
+	if t.Metrics, err = decodeMetrics(row.Metrics); err != nil {
+		return nil, err
+	}
+	if t.Metadata, err = decodeLabels(row.Metadata); err != nil {
+		return nil, err
+	}
+	if err := t.Start.UnmarshalBinary(row.StartExact); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	if t.History, err = fromHistoryRows(row.Messages, row.Tools); err != nil {
+		return nil, err
+	}
+	t.AdditionalHistories, err = convert(row.AdditionalHistories, func(c *historyCol) (art.History, error) {
+		return fromHistoryRows(c.Messages, c.Tools)
+	})
+	return t, err
+}
+
+func toHistoryRows(h *art.History) (messages []messageRow, tools []toolRow, err error) {
+	if messages, err = convert(h.Messages, toMessageRow); err != nil {
+		return nil, nil, fmt.Errorf("message %w", err)
+	}
+	if tools, err = convert(h.Tools, toToolRow); err != nil {
+		return nil, nil, fmt.Errorf("tool %w", err)
+	}
+	return messages, tools, nil
+}
+
+func fromHistoryRows(messages []messageRow, tools []toolRow) (h art.History, err error) {
+	if h.Messages, err = convert(messages, fromMessageRow); err != nil {
+		return h, fmt.Errorf("message %w", err)
+	}
+	if h.Tools, err = convert(tools, fromToolRow); err != nil {
+		return h, fmt.Errorf("tool %w", err)
+	}
+	return h, nil
+}
+
+// toMessageRow keeps the JSON of a message too when the message was read from JSON that says more than the columns.
+func toMessageRow(m *art.Message) (messageRow, error) {
+	row := messageRow{
+		Role: string(m.Role), Content: m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID, Name: m.Name,
+		Trainable: m.Sample != nil, Sample: toSampleRow(m.Sample),
+	}
+	var err error
+	row.ToolCalls, err = convert(m.ToolCalls, func(c *art.ToolCall) (toolCallRow, error) {
+		return toolCallRow{c.ID, c.Name, c.Arguments}, nil
+	})
+	if err != nil {
+		return row, err
+	}
+	bare := *m
+	bare.Sample = nil
+	if plain, err := plainMessage(&row); err != nil || reflect.DeepEqual(plain, bare) {
+		return row, err
+	}
+	row.Wire, err = wireJSON(bare)
+	return row, err
+}
+
+// plainMessage returns what the columns say, without wire and sample.
+func plainMessage(row *messageRow) (art.Message, error) {
+	calls, err := convert(row.ToolCalls, func(c *toolCallRow) (art.ToolCall, error) {
+		return art.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}, nil
+	})
+	return art.Message{
+		Role: art.Role(row.Role), Content: row.Content, Reasoning: row.Reasoning, ToolCalls: calls,
+		ToolCallID: row.ToolCallID, Name: row.Name,
+	}, err
+}
+
+// fromMessageRow takes the fields from the columns and what they do not hold from the JSON.
+func fromMessageRow(row *messageRow) (art.Message, error) {
+	plain, err := plainMessage(row)
+	if err != nil || row.Wire == nil {
+		plain.Sample = fromSampleRow(row.Sample)
+		return plain, err
+	}
+	var m art.Message
+	if err := m.UnmarshalJSON([]byte(*row.Wire)); err != nil {
+		return m, err
+	}
+	if len(m.ToolCalls) != len(plain.ToolCalls) {
+		return m, fmt.Errorf("the JSON has %d tool calls of %d", len(m.ToolCalls), len(plain.ToolCalls))
+	}
+	for i, c := range plain.ToolCalls {
+		m.ToolCalls[i].ID, m.ToolCalls[i].Name, m.ToolCalls[i].Arguments = c.ID, c.Name, c.Arguments
+	}
+	if len(plain.ToolCalls) == 0 {
+		m.ToolCalls = plain.ToolCalls
+	}
+	m.Role, m.Content, m.Reasoning = plain.Role, plain.Content, plain.Reasoning
+	m.ToolCallID, m.Name, m.Sample = plain.ToolCallID, plain.Name, fromSampleRow(row.Sample)
+	return m, nil
+}
+
+// toToolRow keeps the JSON of a tool as toMessageRow does.
+func toToolRow(t *art.Tool) (toolRow, error) {
+	row := toolRow{Name: t.Name, Description: t.Description}
+	if t.Parameters != nil {
+		text := string(t.Parameters)
+		row.Parameters = &text
+	}
+	if reflect.DeepEqual(plainTool(&row), *t) {
+		return row, nil
+	}
+	var err error
+	row.Wire, err = wireJSON(*t)
+	return row, err
+}
+
+func plainTool(row *toolRow) art.Tool {
+	t := art.Tool{Name: row.Name, Description: row.Description}
+	if row.Parameters != nil {
+		t.Parameters = json.RawMessage(*row.Parameters)
+	}
+	return t
+}
+
+func fromToolRow(row *toolRow) (art.Tool, error) {
+	t := plainTool(row)
+	if row.Wire == nil {
+		return t, nil
+	}
+	var read art.Tool
+	err := read.UnmarshalJSON([]byte(*row.Wire))
+	read.Name, read.Description, read.Parameters = t.Name, t.Description, t.Parameters
+	return read, err
+}
+
+func wireJSON(v json.Marshaler) (*string, error) {
+	content, err := v.MarshalJSON()
+	text := string(content)
+	return &text, err
+}
+
+func toSampleRow(s *art.Sample) *sampleRow {
+	if s == nil {
+		return nil
+	}
+	return &sampleRow{
+		PromptIDs: s.PromptIDs, IDs: s.IDs, Logprobs: s.Logprobs, Sampled: s.Sampled, Forced: s.Forced,
+		Step: int64(s.Step), Finish: s.Finish,
+		Settings: settingsRow{
+			Temperature: s.Settings.Temperature, TopP: s.Settings.TopP, TopK: int64(s.Settings.TopK),
+			MaxTokens: int64(s.Settings.MaxTokens), Stop: slices.Clone(s.Settings.Stop), Seed: s.Settings.Seed,
+		},
+	}
+}
+
+func fromSampleRow(row *sampleRow) *art.Sample {
+	if row == nil {
+		return nil
+	}
+	return &art.Sample{
+		PromptIDs: row.PromptIDs, IDs: row.IDs, Logprobs: row.Logprobs, Sampled: row.Sampled, Forced: row.Forced,
+		Step: int(row.Step), Finish: row.Finish,
+		Settings: art.Sampling{
+			Temperature: row.Settings.Temperature, TopP: row.Settings.TopP, TopK: int(row.Settings.TopK),
+			MaxTokens: int(row.Settings.MaxTokens), Stop: row.Settings.Stop, Seed: row.Settings.Seed,
+		},
+	}
+}
+
+func toGroupRow(g *art.TrajectoryGroup) (row *groupRow, err error) {
+	row = &groupRow{Logs: slices.Clone(g.Logs)}
+	if g.Trajectories != nil {
+		row.Trajectories = number(len(g.Trajectories))
+	}
+	if row.Metrics, err = encodeMetrics(g.Metrics); err != nil {
+		return nil, err
+	}
+	if row.Metadata, err = encodeLabels(g.Metadata); err != nil {
+		return nil, err
+	}
+	row.Failures, err = convert(g.Failures, func(f *art.Failure) (failureRow, error) {
+		return failureRow{int64(f.Scenario), int64(f.Attempt), int64(f.Tries), f.Type, f.Message, f.Stack}, nil
+	})
+	return row, err
+}
+
+// fromGroupRow returns the group with room for its trajectories.
+func fromGroupRow(row *groupRow) (g *art.TrajectoryGroup, err error) {
+	g = &art.TrajectoryGroup{Logs: row.Logs}
+	if row.Trajectories != nil {
+		g.Trajectories = []*art.Trajectory{}
+	}
+	if g.Metrics, err = decodeMetrics(row.Metrics); err != nil {
+		return nil, err
+	}
+	if g.Metadata, err = decodeLabels(row.Metadata); err != nil {
+		return nil, err
+	}
+	g.Failures, err = convert(row.Failures, func(f *failureRow) (art.Failure, error) {
+		return art.Failure{
+			Scenario: int(f.Scenario), Attempt: int(f.Attempt), Tries: int(f.Tries),
+			Type: f.Type, Message: f.Message, Stack: f.Stack,
+		}, nil
+	})
+	return g, err
+}
+
+func number(n int) *int64 {
+	v := int64(n)
+	return &v
+}

@@ -1,0 +1,43 @@
+package runs
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/gofrs/flock"
+)
+
+// acquire takes the lock of the run and writes this process into it. The kernel releases the lock when the process
+// ends, however it ends; the file stays.
+func (r *Run) acquire() error {
+	path := filepath.Join(r.dir, "lock")
+	r.lock = flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR))
+	locked, err := r.lock.TryLock()
+	if err != nil {
+		return storage("open run", err, "check that "+path+" can be written to")
+	}
+	if !locked {
+		return &art.Error{Op: "open run", Err: art.ErrLocked, Hint: path + " is held by " + holder(path) + "; close that run first"}
+	}
+	// The id is a hint for the error above, so that it cannot be written is no reason to fail.
+	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		r.log.Warn("cannot write the process id into the lock", "err", err)
+	}
+	return nil
+}
+
+// holder describes the process that holds a lock.
+func holder(path string) string {
+	content, _ := os.ReadFile(path)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	switch {
+	case err != nil:
+		return "another process"
+	case pid == os.Getpid():
+		return "this process (" + strconv.Itoa(pid) + ")"
+	}
+	return "process " + strconv.Itoa(pid)
+}

@@ -1,0 +1,150 @@
+package runs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// manifestName is the file of a checkpoint that describes the others.
+const manifestName = "checksums.json"
+
+// manifest is the content of checksums.json.
+type manifest struct {
+	Files map[string]checksum `json:"files"` // by path within the checkpoint, with slashes
+}
+
+// checksum identifies the content of a file.
+type checksum struct {
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// sealCheckpoint fsyncs every file and folder of dir, and writes their manifest.
+func (r *Run) sealCheckpoint(dir string) error {
+	files, folders, err := r.syncFiles(dir)
+	if err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(manifest{files}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := r.disk.write(filepath.Join(dir, manifestName), os.O_EXCL, append(content, '\n')); err != nil {
+		return err
+	}
+	for _, folder := range slices.Backward(folders) { // the deepest first
+		if err := r.disk.syncDir(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFiles fsyncs the files of dir, and returns their checksums and the folders.
+func (r *Run) syncFiles(dir string) (files map[string]checksum, folders []string, err error) {
+	files = map[string]checksum{}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			folders = append(folders, path)
+			return nil
+		case !entry.Type().IsRegular():
+			return fmt.Errorf("%s is not a regular file; a checkpoint holds files and folders only", path)
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if err := r.disk.syncFile(path); err != nil {
+			return err
+		}
+		files[filepath.ToSlash(name)], err = sum(path)
+		return err
+	})
+	return files, folders, err
+}
+
+// sum reads a file.
+func sum(path string) (checksum, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return checksum{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err := io.Copy(h, f)
+	return checksum{size, hex.EncodeToString(h.Sum(nil))}, err
+}
+
+// Verify compares each file of a checkpoint with its manifest. A file that is missing or different is an error that
+// wraps [art.ErrCorrupt] and names it.
+func (r *Run) Verify(step int) error {
+	const op = "verify checkpoint"
+	dir, ok := r.Checkpoint(step)
+	if !ok {
+		return invalid(op, fmt.Errorf("step %d has no checkpoint", step))
+	}
+	if err := verify(dir); err != nil {
+		return corrupt(op, err, "restore "+dir+" from a backup, or continue from another step")
+	}
+	return nil
+}
+
+// verify checks the files in the order of their names.
+func verify(dir string) error {
+	m, err := readManifest(filepath.Join(dir, manifestName))
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		got, err := sum(path)
+		if err != nil {
+			return err
+		}
+		if got != m.Files[name] {
+			return fmt.Errorf("%s is not what was written: it has %d bytes of %d, or other content", path, got.Size, m.Files[name].Size)
+		}
+	}
+	return nil
+}
+
+func readManifest(path string) (manifest, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return manifest{}, err
+	}
+	m, err := parseManifest(content)
+	if err != nil {
+		return manifest{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// parseManifest reads checksums.json. The paths in it stay within the checkpoint.
+func parseManifest(content []byte) (manifest, error) {
+	var m manifest
+	if err := json.Unmarshal(content, &m); err != nil {
+		return manifest{}, err
+	}
+	if m.Files == nil {
+		return manifest{}, errors.New("it lists no files")
+	}
+	for name := range m.Files {
+		if !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)) {
+			return manifest{}, fmt.Errorf("%q is not a path within the checkpoint", name)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,120 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// recover brings the directory to its newest committed step.
+func (r *Run) recover() error {
+	if err := r.recoverCheckpoints(); err != nil {
+		return err
+	}
+	// What frees space comes first.
+	for _, clean := range []func() error{r.removeTemporary, r.recoverTrajectories, r.recoverHistory} {
+		if err := clean(); err != nil {
+			return storage("open run", err, "nothing that was committed is lost: open the run again when this is repaired")
+		}
+	}
+	return nil
+}
+
+// temp is the name of path before it is renamed into place, and of what is about to be deleted.
+func (r *Run) temp(path string) string {
+	return filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
+}
+
+// discard deletes a file or folder in one step: it is renamed before it is taken apart.
+func (r *Run) discard(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	temp := r.temp(path)
+	if err := r.disk.removeAll(temp); err != nil {
+		return err
+	}
+	if err := r.disk.rename(path, temp); err != nil {
+		return err
+	}
+	if err := r.disk.syncDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return r.disk.removeAll(temp)
+}
+
+// recoverCheckpoints lists the checkpoints and verifies the newest one.
+func (r *Run) recoverCheckpoints() error {
+	entries, err := os.ReadDir(r.checkpoints())
+	if err != nil {
+		return storage("open run", err, "")
+	}
+	for _, e := range entries {
+		if step, ok := parseStep(e.Name()); ok && e.IsDir() {
+			r.steps = append(r.steps, step)
+		}
+	}
+	slices.Sort(r.steps)
+	latest, ok := r.Latest()
+	if !ok {
+		return nil
+	}
+	if err := verify(r.checkpointDir(latest)); err != nil {
+		return corrupt("open run", err, r.advice())
+	}
+	return nil
+}
+
+// advice says what to do about a damaged newest checkpoint.
+func (r *Run) advice() string {
+	latest := r.steps[len(r.steps)-1]
+	damaged := r.checkpointDir(latest)
+	for i, step := range slices.Backward(r.steps[:len(r.steps)-1]) {
+		if verify(r.checkpointDir(step)) != nil {
+			continue
+		}
+		return fmt.Sprintf("nothing was deleted. Restore %s from a backup; or, to continue from step %d, which is intact, "+
+			"move the %d newer folder(s) away from %s", damaged, step, len(r.steps)-1-i, r.checkpoints())
+	}
+	return fmt.Sprintf("nothing was deleted. Restore %s from a backup; no other checkpoint is intact", damaged)
+}
+
+// limit is the last step whose rows and trajectories are part of the run.
+func (r *Run) limit() int {
+	latest, _ := r.Latest()
+	return latest
+}
+
+// removeTemporary removes what was not renamed into place.
+func (r *Run) removeTemporary() error {
+	splits, err := r.splits()
+	if err != nil {
+		return err
+	}
+	folders := []string{r.dir, r.checkpoints()}
+	for _, split := range splits {
+		folders = append(folders, r.splitDir(split))
+	}
+	for _, dir := range folders {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), tempPrefix) {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			if err := r.disk.removeAll(path); err != nil {
+				return err
+			}
+			r.recovered.Temporary++
+			r.log.Info("removed what an interrupted change left", "path", path)
+		}
+	}
+	return nil
+}

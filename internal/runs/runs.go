@@ -1,0 +1,146 @@
+// Package runs stores what a training run leaves behind, so that a kill, a full disk or a second process never costs
+// more than the step that was being made.
+//
+// # Layout
+//
+//	{root}/{project}/models/{name}/
+//	    lock                              held (flock) while the run is open; holds the id of the process
+//	    model.json                        what the model is, written by the backend
+//	    state.json                        the user's own state
+//	    history.jsonl                     one row of metrics per (split, step)
+//	    history.jsonl.damaged             rows that could not be kept in place
+//	    checkpoints/0001/                 the files of a step, and checksums.json
+//	    trajectories/{split}/0001.parquet every trajectory of a (split, step), without loss
+//
+// # Commit
+//
+// A file or folder is written under a name that starts with ".tmp-", fsynced, renamed into place, and the folder above
+// is fsynced. A step writes its trajectories and history rows first, then [Run.Commit] renames its checkpoint into
+// place: that rename is the commit. [Open] drops what an interrupted step left: temporary files, a torn last row, rows
+// and trajectories of the step after the newest checkpoint.
+//
+// # Steps
+//
+// The first checkpoint is step 0 and each further one is the next number. Metrics and trajectories may be stored for any
+// step up to the one that comes next, which they reach disk before. Without a checkpoint, step 0 is the base model, so
+// what is logged for it stays.
+package runs
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/gofrs/flock"
+)
+
+// Options of [Open]. Zero values are the defaults.
+type Options struct {
+	// Logger is told what recovery dropped. nil discards.
+	Logger *slog.Logger
+	// Now is the clock of the history. Default [time.Now].
+	Now func() time.Time
+}
+
+// Run is an open run directory. It is safe for concurrent use.
+type Run struct {
+	dir  string
+	log  *slog.Logger
+	now  func() time.Time
+	lock *flock.Flock
+	disk disk
+
+	writing sync.Mutex // one change of the directory at a time; taken before mu
+	closed  bool       // guarded by writing
+
+	mu        sync.Mutex // guards the fields below, and is never held during input or output
+	steps     []int      // with a checkpoint, ascending
+	history   history
+	recovered Recovery
+}
+
+// Recovery counts what [Open] found from an interrupted process.
+type Recovery struct {
+	Temporary int // files and folders that had not been renamed into place
+	Rows      int // history rows that were torn, or of a step that was not committed: dropped
+	Files     int // trajectory files of a step that was not committed: dropped
+	Aside     int // rows and files that could not be kept and that no interruption explains: moved aside
+}
+
+// Open opens a run directory, and makes it when there is none. It locks it: a second Open, of this or another process,
+// is an error that wraps [art.ErrLocked] until Close. A damaged newest checkpoint is an error that wraps
+// [art.ErrCorrupt]; nothing is deleted then. opts may be nil.
+func Open(root, project, name string, opts *Options) (*Run, error) {
+	return open(root, project, name, opts, disk{})
+}
+
+func open(root, project, name string, opts *Options, d disk) (*Run, error) {
+	if err := errors.Join(checkName("project", project), checkName("model", name)); err != nil {
+		return nil, invalid("open run", err)
+	}
+	r := newRun(filepath.Join(root, project, "models", name), opts, d)
+	for _, dir := range []string{r.dir, r.checkpoints(), r.trajectories()} {
+		if err := r.disk.mkdirAll(dir); err != nil {
+			return nil, storage("open run", err, "check that the folder "+root+" can be written to")
+		}
+	}
+	if err := r.acquire(); err != nil {
+		return nil, err
+	}
+	if err := r.recover(); err != nil {
+		return nil, errors.Join(err, r.lock.Close())
+	}
+	return r, nil
+}
+
+func newRun(dir string, opts *Options, d disk) *Run {
+	if opts == nil {
+		opts = &Options{}
+	}
+	r := &Run{dir: dir, log: opts.Logger, now: opts.Now, disk: d}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	r.log = r.log.With("run", dir)
+	return r
+}
+
+// Dir returns the folder of the run.
+func (r *Run) Dir() string { return r.dir }
+
+// Recovered returns what Open had to clean up.
+func (r *Run) Recovered() Recovery { return r.recovered }
+
+// Close waits for the change in progress and releases the lock. Changes after Close are errors that wrap
+// [art.ErrClosed].
+func (r *Run) Close() error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if err := r.lock.Close(); err != nil {
+		return storage("close run", err, "")
+	}
+	return nil
+}
+
+// change runs do as the only change of the directory.
+func (r *Run) change(op string, do func() error) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.closed {
+		return &art.Error{Op: op, Err: art.ErrClosed, Hint: "the run was closed; open it again"}
+	}
+	return do()
+}
+
+func (r *Run) checkpoints() string  { return filepath.Join(r.dir, "checkpoints") }
+func (r *Run) trajectories() string { return filepath.Join(r.dir, "trajectories") }

@@ -1,0 +1,57 @@
+package runs
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// A Parquet file ends with a footer, its length and a magic number:
+//
+//	"PAR1" | columns | footer | 4 bytes: length of the footer, little-endian | "PAR1"
+//
+// Offsets count from the beginning, so what lies between columns and footer is not read. The seal lies there: the
+// SHA-256 of everything else. It makes sure that a file is what was written, before anything of it is interpreted, and
+// other readers of Parquet do not see it.
+const tailBytes = 8
+
+// seal inserts the checksum.
+func seal(content []byte) ([]byte, error) {
+	footer, err := footerStart(content)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(content)
+	sealed := make([]byte, 0, len(content)+len(sum))
+	sealed = append(sealed, content[:footer]...)
+	sealed = append(sealed, sum[:]...)
+	return append(sealed, content[footer:]...), nil
+}
+
+// unseal checks the checksum and takes it out.
+func unseal(sealed []byte) ([]byte, error) {
+	footer, err := footerStart(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if footer < sha256.Size {
+		return nil, errors.New("it has no checksum")
+	}
+	content := append(sealed[:footer-sha256.Size:footer-sha256.Size], sealed[footer:]...)
+	if sha256.Sum256(content) != [sha256.Size]byte(sealed[footer-sha256.Size:footer]) {
+		return nil, errors.New("its content does not match its checksum")
+	}
+	return content, nil
+}
+
+// footerStart returns where the footer begins.
+func footerStart(content []byte) (int, error) {
+	if len(content) < tailBytes || string(content[len(content)-4:]) != "PAR1" {
+		return 0, errors.New("it is not a whole Parquet file")
+	}
+	size := binary.LittleEndian.Uint32(content[len(content)-tailBytes:])
+	if int64(size) > int64(len(content)-tailBytes) {
+		return 0, errors.New("its footer is longer than the file")
+	}
+	return len(content) - tailBytes - int(size), nil
+}

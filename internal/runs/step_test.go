@@ -1,0 +1,177 @@
+package runs
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/stretchr/testify/require"
+)
+
+// clock is the time of every row.
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// openRun opens the run that makeStep and checkRun work with.
+func openRun(root string, d disk) (*Run, error) {
+	return open(root, "project", "model", &Options{Now: clock}, d)
+}
+
+// tempDir is a folder in memory where there is such a thing, so that fsync takes no time.
+func tempDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "runs")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// openTemp opens a run in a folder of its own and commits steps 0 to last.
+func openTemp(t *testing.T, last int) *Run {
+	t.Helper()
+	r, err := openRun(tempDir(t), disk{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	for step := range last + 1 {
+		require.NoError(t, r.Commit(step, func(dir string) error { return writeFiles(dir, stepFiles(step)) }))
+	}
+	return r
+}
+
+// reopen closes a run and opens it again.
+func reopen(t *testing.T, r *Run) (*Run, error) {
+	t.Helper()
+	require.NoError(t, r.Close())
+	again, err := openRun(filepath.Join(r.Dir(), "..", "..", ".."), disk{})
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, again.Close()) })
+	}
+	return again, err
+}
+
+// stepGroups are the trajectories of a step.
+func stepGroups(step int) []*art.TrajectoryGroup {
+	return generator{rand.New(rand.NewPCG(uint64(step), 1))}.groups(2)
+}
+
+// stepFiles are the files of a checkpoint.
+func stepFiles(step int) map[string]string {
+	return map[string]string{
+		"adapter.bin":     strings.Repeat(fmt.Sprintf("weights of %d\n", step), 2000),
+		"deep/er/opt.bin": fmt.Sprintf("moments of %d", step),
+		"empty":           "",
+	}
+}
+
+func writeFiles(dir string, files map[string]string) error {
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeStep does what a backend does for a step, in the order of a backend.
+func makeStep(r *Run, step int) error {
+	if err := r.WriteTrajectories("train", step, stepGroups(step)); err != nil {
+		return err
+	}
+	if err := r.Log("train", step, map[string]float64{"reward": float64(step) + 0.5}); err != nil {
+		return err
+	}
+	if err := r.Log("best", 0, map[string]float64{"step": float64(step)}); err != nil { // replaces a row
+		return err
+	}
+	if err := r.WriteState(map[string]int{"step": step}); err != nil {
+		return err
+	}
+	return r.Commit(step, func(dir string) error { return writeFiles(dir, stepFiles(step)) })
+}
+
+// checkRun makes sure that the run is at its newest step and at nothing else. It reads the last steps only.
+func checkRun(t *testing.T, r *Run) {
+	t.Helper()
+	latest, ok := r.Latest()
+	if !ok {
+		latest = -1
+	}
+	for step := max(0, latest-4); step <= latest; step++ {
+		checkStep(t, r, step)
+	}
+	checkHistory(t, r, latest)
+	checkNames(t, r, latest)
+	var state map[string]int
+	if ok, err := r.ReadState(&state); ok || err != nil {
+		require.NoError(t, err)
+		require.Contains(t, []int{latest, latest + 1}, state["step"])
+	}
+}
+
+func checkStep(t *testing.T, r *Run, step int) {
+	t.Helper()
+	require.NoError(t, r.Verify(step))
+	dir, ok := r.Checkpoint(step)
+	require.True(t, ok)
+	for name, want := range stepFiles(step) {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	groups, err := r.ReadTrajectories("train", step)
+	require.NoError(t, err)
+	require.True(t, reflect.DeepEqual(stepGroups(step), groups), "trajectories of step %d differ", step)
+}
+
+// checkHistory wants one row for each step, in order. Rows of step 0 are kept without a checkpoint: they describe the
+// base model.
+func checkHistory(t *testing.T, r *Run, latest int) {
+	t.Helper()
+	rows, err := r.History()
+	require.NoError(t, err)
+	var steps []int
+	for _, row := range rows {
+		switch row.Split {
+		case "train":
+			require.Equal(t, float64(row.Step)+0.5, row.Metrics["train/reward"])
+			steps = append(steps, row.Step)
+		case "best":
+			require.Contains(t, []float64{float64(latest), float64(latest + 1)}, row.Metrics["best/step"])
+		default:
+			t.Fatalf("unknown row %v", row)
+		}
+	}
+	var want []int
+	for step := range latest + 1 {
+		want = append(want, step)
+	}
+	if latest < 0 && len(steps) == 1 {
+		want = []int{0}
+	}
+	require.Equal(t, want, steps)
+}
+
+// checkNames wants no file of a step that was not committed, and nothing temporary.
+func checkNames(t *testing.T, r *Run, latest int) {
+	t.Helper()
+	err := filepath.WalkDir(r.Dir(), func(path string, e fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		require.False(t, strings.HasPrefix(e.Name(), tempPrefix), path)
+		if step, ok := parseStep(strings.TrimSuffix(e.Name(), parquetSuffix)); ok {
+			require.LessOrEqual(t, step, max(latest, 0), path)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+}

@@ -1,0 +1,119 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+const parquetSuffix = ".parquet"
+
+// WriteTrajectories stores groups as the trajectories of (split, step), on disk when it returns. A second call for the
+// same pair replaces them. step is at most [Run.Next].
+//
+// What [Run.ReadTrajectories] returns is deeply equal to groups, with two exceptions: of a time with a monotonic clock
+// reading or a location other than UTC, the instant and the offset are kept; and no groups at all are read as nil.
+// Metadata values other than string, bool, int, float64 and nil are an error that wraps [art.ErrInvalid].
+func (r *Run) WriteTrajectories(split string, step int, groups []*art.TrajectoryGroup) error {
+	const op = "write trajectories"
+	return r.change(op, func() error {
+		if err := errors.Join(checkName("split", split), r.checkStep(step)); err != nil {
+			return invalid(op, err)
+		}
+		content, err := encodeGroups(groups)
+		if err != nil {
+			return invalid(op, err)
+		}
+		dir := r.splitDir(split)
+		if err := r.disk.mkdirAll(dir); err != nil {
+			return storage(op, err, "")
+		}
+		if err := r.disk.replace(filepath.Join(dir, stepName(step)+parquetSuffix), content); err != nil {
+			return storage(op, err, "")
+		}
+		return nil
+	})
+}
+
+// ReadTrajectories returns what was written for (split, step). Nothing written is an error that wraps [fs.ErrNotExist], a
+// damaged file one that wraps [art.ErrCorrupt].
+func (r *Run) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, error) {
+	const op = "read trajectories"
+	if err := checkName("split", split); err != nil {
+		return nil, invalid(op, err)
+	}
+	path := filepath.Join(r.splitDir(split), stepName(step)+parquetSuffix)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, storage(op, err, "")
+	}
+	groups, err := decodeGroups(content)
+	if err != nil {
+		return nil, corrupt(op, fmt.Errorf("%s: %w", path, err), "restore the file from a backup, or move it away")
+	}
+	return groups, nil
+}
+
+func (r *Run) splitDir(split string) string { return filepath.Join(r.trajectories(), split) }
+
+// splits returns the names of the folders of trajectories.
+func (r *Run) splits() ([]string, error) {
+	entries, err := os.ReadDir(r.trajectories())
+	if err != nil {
+		return nil, err
+	}
+	var splits []string
+	for _, e := range entries {
+		if e.IsDir() && checkName("split", e.Name()) == nil {
+			splits = append(splits, e.Name())
+		}
+	}
+	return splits, nil
+}
+
+// recoverTrajectories removes the files of the step that was not committed. Files of later steps, which no interruption
+// explains, get another name.
+func (r *Run) recoverTrajectories() error {
+	splits, err := r.splits()
+	if err != nil {
+		return err
+	}
+	for _, split := range splits {
+		entries, err := os.ReadDir(r.splitDir(split))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := r.recoverFile(split, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Run) recoverFile(split string, e fs.DirEntry) error {
+	name, isParquet := strings.CutSuffix(e.Name(), parquetSuffix)
+	step, isStep := parseStep(name)
+	limit := r.limit()
+	if !isParquet || !isStep || step <= limit {
+		return nil
+	}
+	path := filepath.Join(r.splitDir(split), e.Name())
+	if step == limit+1 {
+		r.log.Info("dropped the trajectories of a step that was not committed", "split", split, "step", step)
+		r.recovered.Files++
+		return r.discard(path)
+	}
+	r.log.Warn("moved trajectories aside: checkpoints are missing", "split", split, "step", step, "latest", limit)
+	r.recovered.Aside++
+	if err := r.disk.rename(path, path+".aside"); err != nil {
+		return err
+	}
+	return r.disk.syncDir(r.splitDir(split))
+}

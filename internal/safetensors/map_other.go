@@ -1,0 +1,26 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package safetensors
+
+import (
+	"io"
+	"os"
+)
+
+// mapFile reads a file into memory, where there is no memory map.
+func mapFile(path string) (content []byte, unmap func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	size, err := fileSize(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	content = make([]byte, size)
+	if _, err := io.ReadFull(f, content); err != nil {
+		return nil, nil, err
+	}
+	return content, func() error { return nil }, nil
+}

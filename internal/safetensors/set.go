@@ -1,0 +1,139 @@
+package safetensors
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The names under which Hugging Face folders hold their weights.
+const (
+	singleName = "model.safetensors"
+	indexName  = "model.safetensors.index.json"
+)
+
+// Set is the tensors of a model, of one file or of several shards. It is safe for concurrent use, up to Close.
+type Set struct {
+	names []string
+	files map[string]*File // by name of the tensor
+	open  []*File
+}
+
+// OpenIndex opens the weights of a Hugging Face folder: model.safetensors, or the shards that
+// model.safetensors.index.json lists. The index decides: a tensor belongs to the shard that it names, must be there,
+// and what it does not list is not part of the set. Shards lie in the folder itself.
+func OpenIndex(dir string) (*Set, error) {
+	content, err := os.ReadFile(filepath.Join(dir, indexName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return openSingle(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	shards, err := parseIndex(content)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %s: %w", filepath.Join(dir, indexName), err)
+	}
+	return openShards(dir, shards)
+}
+
+func openSingle(dir string) (*Set, error) {
+	f, err := Open(filepath.Join(dir, singleName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("safetensors: %s has neither %s nor %s: %w", dir, singleName, indexName, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{files: map[string]*File{}}
+	s.add(f, f.Names())
+	return s, nil
+}
+
+// parseIndex returns the names of the tensors of each shard.
+func parseIndex(content []byte) (map[string][]string, error) {
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(content, &index); err != nil {
+		return nil, formatErrorf("%v", err)
+	}
+	if len(index.WeightMap) == 0 {
+		return nil, formatErrorf("it has no weight_map")
+	}
+	shards := map[string][]string{}
+	for tensor, shard := range index.WeightMap {
+		if !filepath.IsLocal(shard) || strings.ContainsAny(shard, `/\`) {
+			return nil, formatErrorf("tensor %q is in %q; a shard is a file of the same folder", tensor, shard)
+		}
+		shards[shard] = append(shards[shard], tensor)
+	}
+	return shards, nil
+}
+
+// openShards opens the shards in the order of their names.
+func openShards(dir string, shards map[string][]string) (*Set, error) {
+	s := &Set{files: map[string]*File{}}
+	for _, shard := range slices.Sorted(maps.Keys(shards)) {
+		f, err := Open(filepath.Join(dir, shard))
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		listed := shards[shard]
+		slices.SortFunc(listed, func(a, b string) int {
+			return cmp.Or(cmp.Compare(f.order(a), f.order(b)), cmp.Compare(a, b))
+		})
+		s.add(f, listed)
+		if f.order(listed[0]) < 0 {
+			err := formatErrorf("%s lists tensor %q, which %s does not hold; download both again", indexName, listed[0], shard)
+			return nil, errors.Join(fmt.Errorf("safetensors: %s: %w", dir, err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+// order returns the position of a tensor in the file, -1 when it is not there.
+func (f *File) order(name string) int {
+	if i, ok := f.index[name]; ok {
+		return i
+	}
+	return -1
+}
+
+func (s *Set) add(f *File, names []string) {
+	s.open = append(s.open, f)
+	s.names = append(s.names, names...)
+	for _, name := range names {
+		s.files[name] = f
+	}
+}
+
+// Names returns the names of all tensors: shard by shard in the order of the shards' names, each in the order of its
+// data.
+func (s *Set) Names() []string { return slices.Clone(s.names) }
+
+// Tensor returns the tensor of that name. As for [File.Tensor], its Data is the file itself.
+func (s *Set) Tensor(name string) (Tensor, bool) {
+	f, ok := s.files[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensor(name)
+}
+
+// Close closes all files of the set; see [File.Close].
+func (s *Set) Close() error {
+	var errs []error
+	for _, f := range s.open {
+		errs = append(errs, f.Close())
+	}
+	s.open, s.files, s.names = nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,124 @@
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// Write writes a file with the tensors in the given order; metadata may be nil. The bytes are a function of the
+// arguments. The header is padded so that the data starts at a multiple of 8 bytes; tensors are not padded, because
+// the format has no holes: a caller who wants each one aligned orders them by falling element size.
+func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
+	header, err := encodeHeader(tensors, metadata)
+	if err != nil {
+		return err
+	}
+	prefix := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	if _, err := w.Write(append(prefix, header...)); err != nil {
+		return err
+	}
+	for _, t := range tensors {
+		if _, err := w.Write(t.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headerTensor is a tensor of the header, its fields in the order in which the reference implementation writes them.
+type headerTensor struct {
+	DType   DType     `json:"dtype"`
+	Shape   []int     `json:"shape"`
+	Offsets [2]uint64 `json:"data_offsets"`
+}
+
+// encodeHeader returns the padded JSON: the metadata by key, then the tensors in order.
+func encodeHeader(tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	h := headerWriter{seen: map[string]bool{}}
+	if err := h.metadata(metadata); err != nil {
+		return nil, err
+	}
+	for _, t := range tensors {
+		if err := h.tensor(t); err != nil {
+			return nil, err
+		}
+	}
+	if h.Len() == 0 {
+		h.WriteByte('{')
+	}
+	h.WriteByte('}')
+	if padding := -h.Len() & 7; padding != 0 {
+		h.Write(bytes.Repeat([]byte(" "), padding))
+	}
+	if h.Len() > MaxHeader {
+		return nil, fmt.Errorf("safetensors: a header of %d bytes, more than %d; write several files", h.Len(), MaxHeader)
+	}
+	return h.Bytes(), nil
+}
+
+// headerWriter builds an object key by key, which keeps their order.
+type headerWriter struct {
+	bytes.Buffer
+	seen   map[string]bool
+	offset uint64
+}
+
+func (h *headerWriter) metadata(m map[string]string) error {
+	if len(m) == 0 {
+		return nil
+	}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if !utf8.ValidString(k) || !utf8.ValidString(m[k]) {
+			return fmt.Errorf("safetensors: metadata %q is not UTF-8", k)
+		}
+	}
+	return h.field(metadataKey, m)
+}
+
+func (h *headerWriter) tensor(t Tensor) error {
+	switch {
+	case t.Name == metadataKey:
+		return fmt.Errorf("safetensors: a tensor may not be named %q", t.Name)
+	case !utf8.ValidString(t.Name):
+		return fmt.Errorf("safetensors: tensor name %q is not UTF-8", t.Name)
+	case h.seen[t.Name]:
+		return fmt.Errorf("safetensors: two tensors are named %q", t.Name)
+	}
+	if err := t.check(); err != nil {
+		return err
+	}
+	h.seen[t.Name] = true
+	begin := h.offset
+	h.offset += uint64(len(t.Data))
+	return h.field(t.Name, headerTensor{t.DType, append([]int{}, t.Shape...), [2]uint64{begin, h.offset}})
+}
+
+// field appends "key":value.
+func (h *headerWriter) field(key string, value any) error {
+	separator := byte(',')
+	if h.Len() == 0 {
+		separator = '{'
+	}
+	h.WriteByte(separator)
+	if err := h.json(key); err != nil {
+		return err
+	}
+	h.WriteByte(':')
+	return h.json(value)
+}
+
+func (h *headerWriter) json(value any) error {
+	e := json.NewEncoder(&h.Buffer)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	h.Truncate(h.Len() - 1) // the newline of Encode
+	return nil
+}

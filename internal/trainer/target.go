@@ -1,0 +1,56 @@
+package trainer
+
+import (
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// Target is what is trained: it says which tensors are inputs of the graph and how they make a forward pass.
+type Target struct {
+	config  *model.Config
+	frozen  []*tensors.Tensor
+	forward func(frozen, trained []*Node) *model.Forward
+}
+
+// AdapterTarget trains an adapter of the given layout; params are the frozen weights, with a head.
+func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) Target {
+	layout = layout.Clone()
+	return Target{config: c, frozen: params.Tensors, forward: func(frozen, trained []*Node) *model.Forward {
+		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained))}
+	}}
+}
+
+// AdapterState is the start of training an adapter.
+func AdapterState(a *lora.Adapter) *State {
+	s := &State{}
+	for _, p := range a.Params() {
+		s.add(p.Name, p.Shape, p.Data)
+	}
+	return s
+}
+
+// FullTarget trains all weights.
+func FullTarget(c *model.Config) Target {
+	params := &model.Params{}
+	for _, s := range c.Specs() {
+		params.Names = append(params.Names, s.Name)
+	}
+	return Target{config: c, forward: func(_, trained []*Node) *model.Forward {
+		return &model.Forward{Config: c, Param: params.Lookup(trained)}
+	}}
+}
+
+// FullState is the start of training all weights.
+func FullState(w *model.Weights) (*State, error) {
+	s := &State{}
+	err := w.GraphValues(func(spec model.Spec, data []float32) error {
+		s.add(spec.Name, spec.GraphShape(), slices.Clone(data))
+		return nil
+	})
+	return s, err
+}

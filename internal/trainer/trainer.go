@@ -1,0 +1,136 @@
+// Package trainer computes gradients and updates: of an adapter, or of all weights, under a policy loss or a supervised
+// one. It uses the forward pass of package model, the one that samples.
+//
+// A batch of sequences becomes micro-batches of similar length, padded to few shapes. Several are computed at once; their
+// gradients are added in a fixed order, so the result does not depend on timing.
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// ErrNotFinite is wrapped by the error of a run in which no update had a finite gradient.
+var ErrNotFinite = errors.New("trainer: no update had a finite gradient")
+
+// Options describe a trainer. Device is required.
+type Options struct {
+	Device compute.Backend
+	// Workers is the number of micro-batches that are computed at once. Default: the number of CPUs in use.
+	Workers int
+	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default 4096.
+	MicroTokens int
+}
+
+// Trainer holds compiled graphs for one target. It is not safe for concurrent use.
+type Trainer struct {
+	opts      Options
+	target    Target
+	gradients map[objective]*graph.Exec
+	updates   map[grpo.AdamW]*graph.Exec
+}
+
+// New returns a trainer for target.
+func New(target Target, opts Options) *Trainer {
+	if opts.Workers <= 0 {
+		opts.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opts.MicroTokens <= 0 {
+		opts.MicroTokens = 4096
+	}
+	return &Trainer{opts: opts, target: target, gradients: map[objective]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{}}
+}
+
+// Run describes a pass, or several, over a batch.
+type Run struct {
+	Loss        grpo.LossConfig // ignored when Supervised
+	Supervised  bool            // negative log-likelihood of the trained tokens
+	Optimizer   grpo.AdamW
+	Rate        func(update int) float64 // learning rate of an update of this run, from 0
+	Epochs      int
+	MiniBatches int    // optimizer steps of an epoch
+	MicroBatch  int    // most sequences of a micro-batch; 0 is as many as MicroTokens allow
+	Seed        uint64 // of the order of sequences
+	// Progress is called after each optimizer step; nil is none.
+	Progress func(done, total int, sums grpo.LossSums, norm float64)
+}
+
+// Report tells what a run did.
+type Report struct {
+	Sums     grpo.LossSums // over all updates
+	First    grpo.LossSums // of the first update: before it, the policy is the one that sampled
+	Norm     float64       // mean gradient norm before clipping, over updates with a finite one
+	Updates  int
+	Skipped  int // updates left out because their gradient was not finite
+	Computed int // tokens computed, padding included
+}
+
+// Train runs over the batch and returns the new state; the old one is left as it is. Sequences are normalised already.
+func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence, run Run) (*State, *Report, error) {
+	if len(batch) == 0 {
+		return nil, nil, errors.New("trainer: the batch has no sequences")
+	}
+	if err := run.Loss.Validate(); err != nil {
+		return nil, nil, err
+	}
+	state = state.Clone()
+	report := &Report{}
+	total := run.Epochs * min(run.MiniBatches, len(batch))
+	for epoch := range run.Epochs {
+		for _, part := range split(batch, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch)))) {
+			if err := t.update(ctx, state, part, &run, report); err != nil {
+				return nil, nil, err
+			}
+			if run.Progress != nil {
+				run.Progress(report.Updates+report.Skipped, total, report.Sums, report.Norm)
+			}
+		}
+	}
+	if report.Updates == 0 {
+		return nil, nil, fmt.Errorf("%w: lower the learning rate, or look for NaN in the weights", ErrNotFinite)
+	}
+	return state, report, nil
+}
+
+// update makes one optimizer step.
+func (t *Trainer) update(ctx context.Context, state *State, part []grpo.Sequence, run *Run, report *Report) error {
+	grads, sums, err := t.gradient(ctx, state, part, run, report)
+	if err != nil {
+		return err
+	}
+	n := report.Updates + report.Skipped
+	norm, ok, err := t.apply(state, grads, run.Optimizer, run.Rate(n))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		report.First = sums
+	}
+	if !ok {
+		report.Skipped++
+		return nil
+	}
+	report.Sums.Add(sums)
+	report.Norm += (norm - report.Norm) / float64(report.Updates+1)
+	report.Updates++
+	return nil
+}
+
+// split shuffles a batch and cuts it into n parts whose sizes differ by at most one.
+func split(batch []grpo.Sequence, n int, rng *rand.Rand) [][]grpo.Sequence {
+	n = min(n, len(batch))
+	order := rng.Perm(len(batch))
+	parts := make([][]grpo.Sequence, n)
+	for i, at := range order {
+		parts[i*n/len(order)] = append(parts[i*n/len(order)], batch[at])
+	}
+	return parts
+}

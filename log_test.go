@@ -1,0 +1,150 @@
+package art_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
+)
+
+// logged returns the metrics that are stored for a call of Log.
+func logged(t *testing.T, groups []*art.TrajectoryGroup, metrics map[string]float64) map[string]float64 {
+	t.Helper()
+	fake := &arttest.Backend{}
+	m := registered(t, fake, nil)
+	if err := m.Log(t.Context(), "val", groups, metrics); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := fake.History(t.Context(), m)
+	if err != nil || len(rows) != 1 || rows[0].Split != "val" || rows[0].Step != 0 {
+		t.Fatalf("rows %+v, error %v", rows, err)
+	}
+	return rows[0].Metrics
+}
+
+func TestModel_LogMetrics(t *testing.T) {
+	nan := math.NaN()
+	groups := []*art.TrajectoryGroup{
+		{
+			Trajectories: []*art.Trajectory{
+				{Reward: 1, Metrics: map[string]float64{"turns": 2, "won": 1}, Duration: time.Second},
+				{Reward: 3, Metrics: map[string]float64{"turns": 4, "broken": nan}},
+			},
+			Failures: make([]art.Failure, 1),
+			Metrics:  map[string]float64{"spread": 5},
+		},
+		{
+			Trajectories: []*art.Trajectory{{Reward: 0, Duration: 4 * time.Second}, {Reward: 0}, {Reward: 0, Metrics: map[string]float64{"turns": nan}}},
+			Metrics:      map[string]float64{"spread": 7},
+		},
+		{Trajectories: []*art.Trajectory{{Reward: 6}}}, // one: no standard deviation
+		{Failures: make([]art.Failure, 1)},
+		nil,
+		{Trajectories: []*art.Trajectory{nil}},
+	}
+	got := logged(t, groups, map[string]float64{"loss/policy": 0.5, "accuracy": 0.25, "time": nan, "won": 9})
+	wantEqual(t, "metrics", got, map[string]float64{
+		"val/reward":         10.0 / 6,
+		"val/reward_std_dev": 0.5, // of 1 and 0
+		"val/exception_rate": 0.25,
+		"val/duration":       2.5,
+		"val/turns":          3,
+		"val/group_spread":   6,
+		"val/accuracy":       0.25,
+		"val/won":            9, // what is given wins
+		"loss/policy":        0.5,
+	})
+}
+
+func TestModel_LogNothing(t *testing.T) {
+	wantEqual(t, "metrics", logged(t, nil, nil), map[string]float64{})
+	wantEqual(t, "metrics of failures", logged(t, []*art.TrajectoryGroup{{Failures: make([]art.Failure, 2)}}, nil),
+		map[string]float64{"val/exception_rate": 1})
+	nan := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{{Reward: math.NaN()}, {Reward: 2}}}}
+	wantEqual(t, "metrics with a NaN reward", logged(t, nan, nil),
+		map[string]float64{"val/exception_rate": 0, "val/reward": 2, "val/reward_std_dev": 0})
+}
+
+// The step of a log is the model's, and its groups are stored.
+func TestModel_LogStep(t *testing.T) {
+	fake := &arttest.Backend{}
+	m := registered(t, fake, nil)
+	groups := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{rewarded(1)}}}
+	if _, err := m.Train(t.Context(), groups, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Log(t.Context(), "train", groups, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "groups", fake.Logged(m, "train", 1), groups)
+	for _, split := range []string{"", "a/b", "..", " "} {
+		wantErr(t, m.Log(t.Context(), split, nil, nil), art.ErrInvalid, "split")
+	}
+}
+
+func TestModel_DeleteCheckpoints(t *testing.T) {
+	type row struct {
+		step   int
+		metric string
+		value  float64
+	}
+	cases := []struct {
+		name   string
+		rows   []row
+		metric string
+		want   []int
+	}{
+		{"best", []row{{1, "val/reward", 1}, {2, "val/reward", 3}, {3, "val/reward", 2}}, "", []int{2, 4}},
+		{"latest is best", []row{{1, "val/reward", 1}, {4, "val/reward", 3}}, "", []int{4}},
+		{"negative", []row{{1, "val/reward", -2}, {2, "val/reward", -1}, {3, "val/reward", -3}}, "", []int{2, 4}},
+		{"equal", []row{{1, "val/reward", 1}, {2, "val/reward", 1}, {3, "val/reward", 0}}, "", []int{2, 4}},
+		{"named", []row{{1, "val/reward", 1}, {2, "test/score", 1}}, "test/score", []int{2, 4}},
+		{"NaN", []row{{1, "val/reward", 1}, {2, "val/reward", math.NaN()}}, "", []int{1, 4}},
+		{"not stored", []row{{1, "val/reward", 1}, {9, "val/reward", 5}}, "", []int{1, 4}},
+		{"never logged", nil, "", []int{4}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			fake := &arttest.Backend{}
+			m := registered(t, fake, nil)
+			for range 4 {
+				if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, r := range c.rows {
+				if err := fake.Log(t.Context(), m, "val", r.step, nil, map[string]float64{r.metric: r.value}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := m.DeleteCheckpoints(t.Context(), c.metric); err != nil {
+				t.Fatal(err)
+			}
+			got, err := fake.Checkpoints(t.Context(), m)
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("checkpoints %v, error %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// A mistyped metric deletes nothing.
+func TestModel_DeleteCheckpointsUnknownMetric(t *testing.T) {
+	fake := &arttest.Backend{}
+	m := registered(t, fake, nil)
+	if err := m.DeleteCheckpoints(t.Context(), "val/rewrad"); err != nil {
+		t.Errorf("without checkpoints: %v", err)
+	}
+	for range 2 {
+		if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantErr(t, m.DeleteCheckpoints(t.Context(), "val/rewrad"), art.ErrInvalid, "val/rewrad")
+	if got, err := fake.Checkpoints(t.Context(), m); err != nil || len(got) != 2 {
+		t.Errorf("checkpoints %v, error %v", got, err)
+	}
+}

@@ -1,0 +1,162 @@
+package lora
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// LayerShape is a linear layer of a model.
+type LayerShape struct {
+	Name    string // in full: "model.layers.0.self_attn.q_proj"
+	In, Out int
+}
+
+// Layer is the adapter of one linear layer, in PEFT's layout.
+type Layer struct {
+	LayerShape
+	A []float32 // [Rank, In] row-major
+	B []float32 // [Out, Rank] row-major
+}
+
+// Adapter holds the adapters of the layers of one model, sorted by name.
+type Adapter struct {
+	config Config
+	layers []Layer
+}
+
+// New returns an adapter for those of the given layers whose last name part is one of the targets, with
+//
+//	A ~ uniform(-1/sqrt(In), 1/sqrt(In)),  B = 0
+//
+// which is PEFT's start (kaiming_uniform_ with a = sqrt(5)). The numbers of a layer depend on seed, its name and the
+// sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error.
+func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
+	cfg = cfg.withDefaults()
+	if err := errors.Join(cfg.Validate(), validateShapes(layers)); err != nil {
+		return nil, err
+	}
+	if err := checkTargets(cfg.Targets, layers); err != nil {
+		return nil, err
+	}
+	a := &Adapter{config: cfg}
+	for _, shape := range layers {
+		if slices.Contains(cfg.Targets, lastPart(shape.Name)) {
+			a.layers = append(a.layers, newLayer(shape, cfg.Rank, seed))
+		}
+	}
+	a.sort()
+	return a, nil
+}
+
+// newLayer returns a layer that changes nothing yet.
+func newLayer(shape LayerShape, rank int, seed uint64) Layer {
+	hash := fnv.New64a()
+	hash.Write([]byte(shape.Name))
+	src := rand.New(rand.NewPCG(seed, hash.Sum64()))
+	bound := 1 / math.Sqrt(float64(shape.In))
+	l := Layer{LayerShape: shape, A: make([]float32, rank*shape.In), B: make([]float32, shape.Out*rank)}
+	for i := range l.A {
+		l.A[i] = float32((2*src.Float64() - 1) * bound)
+	}
+	return l
+}
+
+// Config returns the configuration, defaults filled in.
+func (a *Adapter) Config() Config { return a.config.withDefaults() }
+
+// Layers returns the adapted layers, sorted by name. The slices A and B are the adapter's own.
+func (a *Adapter) Layers() []Layer { return slices.Clone(a.layers) }
+
+// Layer returns the adapter of a layer. ok is false when the layer has none.
+func (a *Adapter) Layer(name string) (layer Layer, ok bool) {
+	i, ok := a.find(name)
+	if !ok {
+		return Layer{}, false
+	}
+	return a.layers[i], true
+}
+
+// NumParams returns the number of trained numbers.
+func (a *Adapter) NumParams() int {
+	n := 0
+	for _, l := range a.layers {
+		n += len(l.A) + len(l.B)
+	}
+	return n
+}
+
+// Clone returns a copy that shares nothing.
+func (a *Adapter) Clone() *Adapter {
+	c := &Adapter{config: a.Config(), layers: a.Layers()}
+	for i := range c.layers {
+		c.layers[i].A, c.layers[i].B = slices.Clone(c.layers[i].A), slices.Clone(c.layers[i].B)
+	}
+	return c
+}
+
+// Check says which layers of the adapter a model with the given layers does not have, or has in another size.
+func (a *Adapter) Check(layers []LayerShape) error {
+	byName := map[string]LayerShape{}
+	for _, shape := range layers {
+		byName[shape.Name] = shape
+	}
+	var errs []error
+	for _, l := range a.layers {
+		switch shape, ok := byName[l.Name]; {
+		case !ok:
+			errs = append(errs, fmt.Errorf("lora: the model has no layer %q", l.Name))
+		case shape != l.LayerShape:
+			errs = append(errs, fmt.Errorf("lora: layer %q is %d to %d in the adapter and %d to %d in the model",
+				l.Name, l.In, l.Out, shape.In, shape.Out))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sort orders the layers by name.
+func (a *Adapter) sort() {
+	slices.SortFunc(a.layers, func(x, y Layer) int { return strings.Compare(x.Name, y.Name) })
+}
+
+// find returns the index of a layer.
+func (a *Adapter) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(a.layers, name, func(l Layer, name string) int { return strings.Compare(l.Name, name) })
+}
+
+// validateShapes reports layers without size or name, and names that occur twice.
+func validateShapes(layers []LayerShape) error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, shape := range layers {
+		if shape.Name == "" || shape.In <= 0 || shape.Out <= 0 {
+			errs = append(errs, fmt.Errorf("lora: layer %q is %d to %d", shape.Name, shape.In, shape.Out))
+		}
+		if seen[shape.Name] {
+			errs = append(errs, fmt.Errorf("lora: layer %q is listed twice", shape.Name))
+		}
+		seen[shape.Name] = true
+	}
+	return errors.Join(errs...)
+}
+
+// checkTargets reports targets that match no layer, and what there is to match.
+func checkTargets(targets []string, layers []LayerShape) error {
+	var parts []string
+	for _, shape := range layers {
+		parts = append(parts, lastPart(shape.Name))
+	}
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+	var errs []error
+	for _, target := range targets {
+		if !slices.Contains(parts, target) {
+			errs = append(errs, fmt.Errorf("lora: no layer is called %q; the model has %s", target, strings.Join(parts, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}

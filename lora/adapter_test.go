@@ -1,0 +1,163 @@
+package lora
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testLayers are the linear layers of two blocks, and what is around them.
+func testLayers() []LayerShape {
+	layers := []LayerShape{{"lm_head", 6, 40}}
+	for _, block := range []string{"model.layers.0.", "model.layers.1.", "model.layers.10."} {
+		layers = append(layers,
+			LayerShape{block + "self_attn.q_proj", 6, 8}, LayerShape{block + "self_attn.k_proj", 6, 4},
+			LayerShape{block + "self_attn.v_proj", 6, 4}, LayerShape{block + "self_attn.o_proj", 8, 6},
+			LayerShape{block + "mlp.gate_proj", 6, 10}, LayerShape{block + "mlp.up_proj", 6, 10},
+			LayerShape{block + "mlp.down_proj", 10, 6})
+	}
+	return layers
+}
+
+// newAdapter returns an adapter of all test layers with random A and B.
+func newAdapter(t testing.TB, cfg Config) *Adapter {
+	t.Helper()
+	a, err := New(cfg, testLayers(), 1)
+	require.NoError(t, err)
+	src := rand.New(rand.NewPCG(1, 2))
+	for _, l := range a.layers {
+		copy(l.A, normal(src, len(l.A)))
+		copy(l.B, normal(src, len(l.B)))
+	}
+	return a
+}
+
+func TestNew_ChoosesTargets(t *testing.T) {
+	a, err := New(Config{}, testLayers(), 1)
+	require.NoError(t, err)
+	require.Len(t, a.Layers(), 21)
+	require.True(t, slices.IsSortedFunc(a.Layers(), func(x, y Layer) int {
+		if x.Name < y.Name {
+			return -1
+		}
+		return 1
+	}))
+	_, ok := a.Layer("lm_head")
+	require.False(t, ok)
+	l, ok := a.Layer("model.layers.10.mlp.down_proj")
+	require.True(t, ok)
+	require.Equal(t, LayerShape{"model.layers.10.mlp.down_proj", 10, 6}, l.LayerShape)
+	require.Len(t, l.A, 8*10)
+	require.Len(t, l.B, 6*8)
+	require.Equal(t, 3*8*(14+10+10+14+16+16+16), a.NumParams())
+	require.Equal(t, Config{Rank: 8, Alpha: 16, Targets: DefaultTargets()}, a.Config())
+
+	a, err = New(Config{Rank: 2, Targets: []string{"v_proj"}}, testLayers(), 1)
+	require.NoError(t, err)
+	require.Len(t, a.Layers(), 3)
+}
+
+func TestNew_Start(t *testing.T) {
+	layers := []LayerShape{{"a.q_proj", 100, 50}, {"b.q_proj", 100, 50}}
+	cfg := Config{Rank: 64, Targets: []string{"q_proj"}}
+	a, err := New(cfg, layers, 7)
+	require.NoError(t, err)
+	for _, l := range a.Layers() {
+		require.Equal(t, make([]float32, 50*64), l.B)
+		bound, squares := 0.1, 0.0
+		for _, v := range l.A {
+			require.LessOrEqual(t, math.Abs(float64(v)), bound)
+			squares += float64(v) * float64(v)
+		}
+		require.InEpsilon(t, bound*bound/3, squares/float64(len(l.A)), 0.05, "variance of a uniform distribution")
+	}
+	require.NotEqual(t, a.layers[0].A, a.layers[1].A, "layers must not start alike")
+
+	slices.Reverse(layers)
+	again, err := New(cfg, append(layers, LayerShape{"c.q_proj", 3, 3}), 7)
+	require.NoError(t, err)
+	require.Equal(t, a.layers, again.layers[:2], "depends on order or on other layers")
+	other, err := New(cfg, layers, 8)
+	require.NoError(t, err)
+	require.NotEqual(t, a.layers[0].A, other.layers[0].A, "does not depend on the seed")
+}
+
+// TestNew_Stable pins the numbers of a seed: a run must be reproducible by later versions.
+func TestNew_Stable(t *testing.T) {
+	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}}, []LayerShape{{"model.layers.0.self_attn.q_proj", 4, 2}}, 42)
+	require.NoError(t, err)
+	require.Equal(t, []float32{-0.46322644, 0.344286, 0.4775044, -0.32489333}, a.layers[0].A)
+}
+
+func TestNew_Errors(t *testing.T) {
+	_, err := New(Config{Targets: []string{"q_proj", "wq"}}, testLayers(), 1)
+	require.ErrorContains(t, err, `no layer is called "wq"; the model has down_proj, gate_proj, k_proj, lm_head,`)
+	_, err = New(Config{}, nil, 1)
+	require.Error(t, err)
+	_, err = New(Config{Targets: []string{"q_proj"}}, []LayerShape{{"q_proj", 1, 1}, {"q_proj", 1, 1}, {"", 1, 1}, {"x", 0, 1}}, 1)
+	for _, want := range []string{`"q_proj" is listed twice`, `layer "" is 1 to 1`, `layer "x" is 0 to 1`} {
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	require.NoError(t, Config{}.Validate())
+	require.Equal(t, 2.0, Config{}.Scale())
+	require.Equal(t, 0.5, Config{Rank: 32}.Scale())
+	require.Equal(t, 5.0/3, Config{Rank: 3, Alpha: 5}.Scale())
+	err := Config{Rank: -1, Alpha: math.NaN(), Targets: []string{"", "self_attn.q_proj", "v", "v"}}.Validate()
+	for _, want := range []string{"rank is -1", "alpha is NaN", `target ""`, `"self_attn.q_proj"`, `"v" is listed twice`} {
+		require.ErrorContains(t, err, want)
+	}
+	require.Error(t, Config{Alpha: -1}.Validate())
+}
+
+func TestAdapter_CheckAndClone(t *testing.T) {
+	a := newAdapter(t, Config{Rank: 2})
+	require.NoError(t, a.Check(testLayers()))
+	layers := testLayers()[:21] // without the last down_proj
+	layers[1].In++
+	err := a.Check(layers)
+	require.ErrorContains(t, err, `no layer "model.layers.10.mlp.down_proj"`)
+	require.ErrorContains(t, err, `"model.layers.0.self_attn.q_proj" is 6 to 8 in the adapter and 7 to 8 in the model`)
+
+	c := a.Clone()
+	require.Equal(t, a, c)
+	c.layers[0].A[0]++
+	c.layers[0].B[0]++
+	require.NotEqual(t, a.layers[0].A[0], c.layers[0].A[0])
+	require.NotEqual(t, a.layers[0].B[0], c.layers[0].B[0])
+}
+
+func TestParams_RoundTrip(t *testing.T) {
+	a := newAdapter(t, Config{Rank: 2})
+	params := a.Params()
+	require.Len(t, params, 42)
+	require.Equal(t, "model.layers.0.mlp.down_proj.lora_A", params[0].Name)
+	require.Equal(t, []int{10, 2}, params[0].Shape)
+	require.Equal(t, "model.layers.0.mlp.down_proj.lora_B", params[1].Name)
+	require.Equal(t, []int{2, 6}, params[1].Shape)
+	l, _ := a.Layer("model.layers.0.mlp.down_proj")
+	require.Equal(t, l.A[1*10+3], params[0].Data[3*2+1], "A[rank 1, in 3]")
+	require.Equal(t, l.B[4*2+1], params[1].Data[1*6+4], "B[out 4, rank 1]")
+
+	blank, err := New(Config{Rank: 2}, testLayers(), 99)
+	require.NoError(t, err)
+	data := make([][]float32, len(params))
+	for i, p := range params {
+		data[i] = p.Data
+	}
+	require.NoError(t, blank.SetParams(data))
+	require.Equal(t, a.layers, blank.layers)
+
+	before := blank.Clone()
+	data[41] = data[41][:3]
+	require.ErrorContains(t, blank.SetParams(data), `layer "model.layers.10.self_attn.v_proj" has 12 and 8 numbers, not 12 and 3`)
+	require.ErrorContains(t, blank.SetParams(data[:41]), "41 tensors")
+	require.Equal(t, before, blank, "a refused call changed something")
+	params[0].Data[0]++
+	require.Equal(t, before.layers[0].A, a.layers[0].A, "Params shares memory")
+}

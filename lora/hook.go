@@ -1,0 +1,94 @@
+package lora
+
+// Shapes: M rows of x, In and Out sizes of the layer, R rank, P adapters side by side (one for each of P equal blocks
+// of rows).
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute/dtypes"
+	. "github.com/gomlx/gomlx/core/graph"
+
+	. "github.com/goart-dev/art/internal/graphx" //nolint:revive // graph functions
+)
+
+// Hook returns what a model calls at each of its linear layers: x is [..., In], base builds the frozen layer, name is
+// its full name. params returns the matrices of a layer as nodes, in the layout of [Adapter.Params], and ok = false for
+// a layer without adapter, which the hook leaves as it is. Otherwise the hook builds
+//
+//	y = base(x) + (Scale·(x·a))·b        a [In, Rank], b [Rank, Out]
+//
+// With b = 0 this is base(x) bit for bit, save that -0 becomes 0.
+//
+// For several adapters at once a may be [P, In, Rank] and b [P, Rank, Out]: the rows of x, flattened, are P blocks of
+// equal size, and block p gets adapter p. With x [B, T, In] and P = B that is an adapter for each sequence.
+//
+// The product is computed in the dtype of a and b, and converted to that of base(x).
+func (c Config) Hook(params func(name string) (a, b *Node, ok bool)) func(x *Node, name string, base func(*Node) *Node) *Node {
+	return func(x *Node, name string, base func(*Node) *Node) *Node {
+		a, b, ok := params(name)
+		if !ok {
+			return base(x)
+		}
+		y := base(x)
+		delta := c.delta(x, name, a, b)
+		return Add(y, Reshape(convert(delta, y.DType()), y.Shape().Dimensions...))
+	}
+}
+
+// delta builds Scale·x·a·b, [M, Out] or [P, M/P, Out].
+func (c Config) delta(x *Node, name string, a, b *Node) *Node {
+	c = c.withDefaults()
+	in, rank, out := x.Shape().Dim(-1), c.Rank, b.Shape().Dim(-1)
+	x = convert(x, a.DType())
+	switch a.Rank() {
+	case 2:
+		a.AssertDims(in, rank)
+		b.AssertDims(rank, out)
+		a, b = padRank(a, 1), padRank(b, 0)
+		x = Reshape(x, -1, in)            // [M, In]
+		down := Product(x, a)             // [M, R]
+		return Product(c.scaled(down), b) // [M, Out]
+	case 3:
+		p := a.Shape().Dim(0)
+		a.AssertDims(p, in, rank)
+		b.AssertDims(p, rank, out)
+		a, b = padRank(a, 2), padRank(b, 1)
+		x = Reshape(x, p, -1, in)         // [P, M/P, In]
+		down := Product(x, a)             // [P, M/P, R]
+		return Product(c.scaled(down), b) // [P, M/P, Out]
+	}
+	panic(fmt.Errorf("lora: the adapter of %q has shape %s, want [In, Rank] or [P, In, Rank]", name, a.Shape()))
+}
+
+// minRank is the rank that smaller ones are padded to with zeros, which changes no result. The Go device computes a
+// product of 16 columns or fewer in plain Go, in an order that depends on the number of rows: a token's logprob would
+// depend on its neighbours. It is also slower than four times the columns in vectors.
+const minRank = 2 * Lanes
+
+// padRank builds x with the axis of the rank padded.
+func padRank(x *Node, axis int) *Node {
+	rank := x.Shape().Dim(axis)
+	if rank >= minRank {
+		return x
+	}
+	zeros := x.Shape().Clone()
+	zeros.Dimensions[axis] = minRank - rank
+	return Concatenate([]*Node{x, Zeros(x.Graph(), zeros)}, axis)
+}
+
+// scaled builds Scale·x.
+func (c Config) scaled(x *Node) *Node {
+	if scale := c.Scale(); scale != 1 {
+		return MulScalar(x, scale)
+	}
+	return x
+}
+
+// convert builds x in another dtype.
+func convert(x *Node, dtype dtypes.DType) *Node {
+	if x.DType() == dtype {
+		return x
+	}
+	return ConvertDType(x, dtype)
+}

@@ -1,0 +1,282 @@
+package lora
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/diff/fd"
+
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+const hooked = "model.layers.0.self_attn.q_proj"
+
+// params makes a and b the matrices of the layer hooked, and of no other.
+func params(a, b *graph.Node) func(string) (*graph.Node, *graph.Node, bool) {
+	return func(name string) (*graph.Node, *graph.Node, bool) { return a, b, name == hooked }
+}
+
+func TestHook_ZeroBIsBase(t *testing.T) {
+	device := newDevice(t)
+	src := rand.New(rand.NewPCG(20, 1))
+	const in, out, rank = 33, 17, 8
+	x, w, a := normal(src, 30*in), normal(src, out*in), normal(src, in*rank)
+	for _, dims := range [][]int{{30, in}, {5, 6, in}, {1, 30, in}} {
+		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+			hook := Config{}.Hook(params(n[2], n[3]))
+			return []*graph.Node{linear(n[1])(n[0]), hook(n[0], hooked, linear(n[1]))}
+		}, tensor(x, dims...), tensor(w, out, in), tensor(a, in, rank), tensor(make([]float32, rank*out), rank, out))
+		want, got := values[float32](t, outs[0]), values[float32](t, outs[1])
+		require.Equal(t, outs[0].Shape(), outs[1].Shape())
+		require.Len(t, got, 30*out)
+		for i := range want {
+			require.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), "element %d of %v", i, dims)
+		}
+	}
+}
+
+func TestHook_LeavesOtherLayersAlone(t *testing.T) {
+	g := graph.NewGraph(newDevice(t), "other")
+	x, y := graph.Const(g, []float32{1}), graph.Const(g, []float32{2})
+	hook := Config{}.Hook(params(nil, nil))
+	got := hook(x, "lm_head", func(in *graph.Node) *graph.Node {
+		require.Same(t, x, in)
+		return y
+	})
+	require.Same(t, y, got)
+}
+
+// plainLora is base(x) + scale·(x·Aᵀ)·Bᵀ in plain Go; w and b are [out, ...], a is [rank, in].
+func plainLora(x, w, a, b []float64, in, rank, out int, scale float64) []float64 {
+	var y []float64
+	for ; len(x) > 0; x = x[in:] {
+		for o := range out {
+			sum := 0.0
+			for i := range in {
+				weight := w[o*in+i]
+				for r := range rank {
+					weight += scale * b[o*rank+r] * a[r*in+i]
+				}
+				sum += weight * x[i]
+			}
+			y = append(y, sum)
+		}
+	}
+	return y
+}
+
+// widen converts to float64.
+func widen(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func TestHook_GradientMatchesFiniteDifferences(t *testing.T) {
+	device := newDevice(t)
+	src := rand.New(rand.NewPCG(21, 1))
+	const m, in, out, rank = 4, 5, 3, 2
+	cfg := Config{Rank: rank, Alpha: 3}
+	x, w := widen(normal(src, m*in)), widen(normal(src, out*in))
+	a, b, target := widen(normal(src, rank*in)), widen(normal(src, out*rank)), widen(normal(src, m*out))
+
+	// The loss is Σ tanh(y)·target; its arguments are A, then B, in PEFT's layout.
+	plain := func(ab []float64) float64 {
+		sum := 0.0
+		for i, y := range plainLora(x, w, ab[:rank*in], ab[rank*in:], in, rank, out, 1.5) {
+			sum += math.Tanh(y) * target[i]
+		}
+		return sum
+	}
+	outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+		y := cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))
+		loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(y), n[4]))
+		return append([]*graph.Node{loss}, graph.Gradient(loss, n[2], n[3])...)
+	}, tensor(x, 2, 2, in), tensor(w, out, in), transposed(a, rank, in), transposed(b, out, rank), tensor(target, 2, 2, out))
+
+	ab := slices.Concat(a, b)
+	require.InEpsilon(t, plain(ab), values[float64](t, outs[0])[0], 1e-12)
+	want := fd.Gradient(nil, plain, ab, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+	require.InDeltaSlice(t, want[:rank*in], flip(values[float64](t, outs[1]), in, rank), 1e-7)
+	require.InDeltaSlice(t, want[rank*in:], flip(values[float64](t, outs[2]), rank, out), 1e-7)
+	require.Greater(t, math.Abs(want[0]), 1e-3)
+}
+
+// flip is transpose for float64.
+func flip(x []float64, rows, cols int) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i%cols*rows+i/cols] = v
+	}
+	return out
+}
+
+// transposed returns x [rows, cols] as a tensor [cols, rows].
+func transposed(x []float64, rows, cols int) *tensors.Tensor {
+	return tensor(flip(x, rows, cols), cols, rows)
+}
+
+// TestHook_AdapterPerSequence: several adapters in one call give each sequence, bit for bit, what its adapter gives alone.
+func TestHook_AdapterPerSequence(t *testing.T) {
+	device := newDevice(t)
+	src := rand.New(rand.NewPCG(22, 1))
+	const p, rows, in, out, rank = 3, 4, 6, 5, 2
+	cfg := Config{Rank: rank}
+	x, w := normal(src, p*rows*in), normal(src, out*in)
+	a, b := normal(src, p*in*rank), normal(src, p*rank*out)
+	for _, dims := range [][]int{{p, rows, in}, {p * rows, in}} { // models may flatten rows
+		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+			return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
+		}, tensor(x, dims...), tensor(w, out, in), tensor(a, p, in, rank), tensor(b, p, rank, out))
+		got := values[float32](t, outs[0])
+		for i := range p {
+			alone := run(t, device, func(n []*graph.Node) []*graph.Node {
+				return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
+			}, tensor(x[i*rows*in:(i+1)*rows*in], rows, in), tensor(w, out, in),
+				tensor(a[i*in*rank:(i+1)*in*rank], in, rank), tensor(b[i*rank*out:(i+1)*rank*out], rank, out))
+			require.InDeltaSlice(t, values[float32](t, alone[0]), got[i*rows*out:(i+1)*rows*out], 1e-5, "adapter %d", i)
+		}
+	}
+}
+
+// TestHook_MixedDTypes: a float32 adapter on a bfloat16 model computes in float32 and returns bfloat16.
+func TestHook_MixedDTypes(t *testing.T) {
+	out := run(t, newDevice(t), func(n []*graph.Node) []*graph.Node {
+		x := graph.ConvertDType(n[0], dtypes.BFloat16)
+		y := Config{Rank: 1, Alpha: 1}.Hook(params(n[1], n[2]))(x, hooked, func(x *graph.Node) *graph.Node { return x })
+		require.Equal(t, dtypes.BFloat16, y.DType())
+		return []*graph.Node{graph.ConvertDType(y, dtypes.Float32)}
+	}, tensor([]float32{1, 2}, 1, 2), tensor([]float32{1, 0.5}, 2, 1), tensor([]float32{3, -0.25}, 1, 2))
+	require.Equal(t, []float32{1 + 2*3, 2 - 2*0.25}, values[float32](t, out[0]))
+}
+
+func TestHook_Misuse(t *testing.T) {
+	device := newDevice(t)
+	build := func(dimsA, dimsB []int) error {
+		return graphx.Try(func() {
+			g := graph.NewGraph(device, "misuse")
+			zeros := func(dims ...int) *graph.Node {
+				return graph.ConstCachedTensor(g, tensors.FromFlatDataAndDimensions(make([]float32, product(dims)), dims...))
+			}
+			Config{Rank: 2}.Hook(params(zeros(dimsA...), zeros(dimsB...)))(zeros(6, 4), hooked, linear(zeros(3, 4)))
+		})
+	}
+	require.NoError(t, build([]int{4, 2}, []int{2, 3}))
+	require.NoError(t, build([]int{2, 4, 2}, []int{2, 2, 3}))
+	require.Error(t, build([]int{2, 4}, []int{2, 3}), "A in PEFT's layout")
+	require.Error(t, build([]int{4, 3}, []int{3, 3}), "another rank")
+	require.Error(t, build([]int{4, 2}, []int{2, 5}), "another output")
+	require.Error(t, build([]int{4, 4, 2}, []int{4, 2, 3}), "6 rows for 4 adapters")
+	require.ErrorContains(t, build([]int{8}, []int{6}), hooked)
+}
+
+func product(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+func TestLookup(t *testing.T) {
+	a := newAdapter(t, Config{Rank: 2})
+	g := graph.NewGraph(newDevice(t), "lookup")
+	var nodes []*graph.Node
+	for _, p := range a.Params() {
+		nodes = append(nodes, graph.Const(g, tensor(p.Data, p.Shape...)))
+	}
+	lookup := a.Lookup(nodes)
+	for _, l := range a.Layers() {
+		na, nb, ok := lookup(l.Name)
+		require.True(t, ok)
+		na.AssertDims(l.In, 2)
+		nb.AssertDims(2, l.Out)
+	}
+	_, _, ok := lookup("lm_head")
+	require.False(t, ok)
+	require.Error(t, graphx.Try(func() { a.Lookup(nodes[:3]) }))
+}
+
+func TestMerge_EqualsHook(t *testing.T) {
+	device := newDevice(t)
+	a := newAdapter(t, Config{Rank: 3, Alpha: 5})
+	src := rand.New(rand.NewPCG(23, 1))
+	for _, l := range a.Layers() {
+		for _, data := range [][]float32{l.A, l.B} { // of the size that training leaves
+			for i := range data {
+				data[i] *= 0.1
+			}
+		}
+		x, w := normal(src, 7*l.In), normal(src, l.Out*l.In)
+		merged := slices.Clone(w)
+		require.NoError(t, a.Merge(merged, l.Name))
+		require.NotEqual(t, w, merged)
+		args := []*tensors.Tensor{tensor(x, 7, l.In), tensor(w, l.Out, l.In), tensor(merged, l.Out, l.In)}
+		for _, p := range a.Params() {
+			args = append(args, tensor(p.Data, p.Shape...))
+		}
+		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+			hook := a.Config().Hook(a.Lookup(n[3:]))
+			return []*graph.Node{hook(n[0], l.Name, linear(n[1])), linear(n[2])(n[0])}
+		}, args...)
+		want, got := values[float32](t, outs[0]), values[float32](t, outs[1])
+		require.NotEqual(t, make([]float32, len(want)), want)
+		for i := range want {
+			require.InDelta(t, want[i], got[i], 1e-6*max(1, math.Abs(float64(want[i])))*4, "%s", l.Name)
+		}
+	}
+}
+
+func TestMerge_Errors(t *testing.T) {
+	a := newAdapter(t, Config{})
+	require.ErrorContains(t, a.Merge(make([]float32, 240), "lm_head"), `"lm_head" has no adapter`)
+	require.ErrorContains(t, a.Merge(make([]float32, 47), hooked), "47 numbers, want 8 x 6")
+}
+
+// peftLayer is what PEFT computed with testdata/peft at one layer; testdata/golden.py writes it.
+type peftLayer struct{ X, Y, W, Merged [][]float32 }
+
+func readPEFTGolden(t *testing.T) map[string]peftLayer {
+	t.Helper()
+	content, err := os.ReadFile("testdata/golden.json")
+	require.NoError(t, err)
+	var golden map[string]peftLayer
+	require.NoError(t, json.Unmarshal(content, &golden))
+	require.Len(t, golden, 7)
+	return golden
+}
+
+// TestPEFT_ComputesTheSame loads an adapter that PEFT saved and compares every layer: with hook, and merged.
+func TestPEFT_ComputesTheSame(t *testing.T) {
+	device := newDevice(t)
+	a, err := Load("testdata/peft")
+	require.NoError(t, err)
+	require.Equal(t, 3, a.Config().Rank)
+	require.Equal(t, 5.0, a.Config().Alpha)
+	require.ElementsMatch(t, DefaultTargets(), a.Config().Targets)
+	for name, want := range readPEFTGolden(t) {
+		l, ok := a.Layer(name)
+		require.True(t, ok, name)
+		w := slices.Concat(want.W...)
+		args := []*tensors.Tensor{tensor(slices.Concat(want.X...), len(want.X), l.In), tensor(w, l.Out, l.In)}
+		for _, p := range a.Params() {
+			args = append(args, tensor(p.Data, p.Shape...))
+		}
+		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+			return []*graph.Node{a.Config().Hook(a.Lookup(n[2:]))(n[0], name, linear(n[1]))}
+		}, args...)
+		require.InDeltaSlice(t, slices.Concat(want.Y...), values[float32](t, outs[0]), 1e-6, name)
+		require.NoError(t, a.Merge(w, name))
+		require.InDeltaSlice(t, slices.Concat(want.Merged...), w, 1e-6, name)
+	}
+}

@@ -1,0 +1,145 @@
+package lora
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// peftConfig is adapter_config.json as PEFT writes it, in the fields that matter to an adapter of plain LoRA.
+type peftConfig struct {
+	PeftType        string   `json:"peft_type"`
+	TaskType        string   `json:"task_type"`
+	BaseModel       string   `json:"base_model_name_or_path"`
+	Revision        *string  `json:"revision"`
+	InferenceMode   bool     `json:"inference_mode"`
+	R               int      `json:"r"`
+	LoraAlpha       float64  `json:"lora_alpha"`
+	TargetModules   []string `json:"target_modules"`
+	LoraDropout     float64  `json:"lora_dropout"`
+	Bias            string   `json:"bias"`
+	FanInFanOut     bool     `json:"fan_in_fan_out"`
+	InitLoraWeights bool     `json:"init_lora_weights"`
+	ModulesToSave   []string `json:"modules_to_save"`
+	RankPattern     struct{} `json:"rank_pattern"`
+	AlphaPattern    struct{} `json:"alpha_pattern"`
+	UseRSLora       bool     `json:"use_rslora"`
+	UseDora         bool     `json:"use_dora"`
+}
+
+// encodePEFT returns adapter_config.json.
+func encodePEFT(cfg Config, baseModelName string) ([]byte, error) {
+	content, err := json.MarshalIndent(peftConfig{
+		PeftType:        "LORA",
+		TaskType:        "CAUSAL_LM",
+		BaseModel:       baseModelName,
+		InferenceMode:   true,
+		R:               cfg.Rank,
+		LoraAlpha:       cfg.Alpha,
+		TargetModules:   cfg.Targets,
+		Bias:            "none",
+		InitLoraWeights: true,
+	}, "", "  ")
+	return append(content, '\n'), err
+}
+
+// unsupported are the settings of PEFT that change what an adapter computes, and that this package does not have. Each
+// is off when absent or null, false, 0 or empty.
+var unsupported = []string{
+	"alora_invocation_tokens", "alpha_pattern", "arrow_config", "fan_in_fan_out", "kasa_config", "layer_replication",
+	"lora_bias", "modules_to_save", "monteclora_config", "rank_pattern", "target_parameters", "trainable_token_indices",
+	"use_bdlora", "use_dora", "use_qalora", "use_rslora", "velora_config",
+}
+
+// baseChanging are the values of init_lora_weights that also change the base model, by their beginnings.
+var baseChanging = []string{"pissa", "olora", "loftq", "corda", "lora_ga"}
+
+// decodePEFT reads adapter_config.json. modules are the target_modules as they stand there, nil when they are a
+// pattern; Targets are then left empty.
+//
+// lora_dropout is ignored: it has no effect on an adapter once trained.
+func decodePEFT(content []byte) (cfg Config, modules []string, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(content, &fields); err != nil {
+		return Config{}, nil, err
+	}
+	if err := checkSupported(fields); err != nil {
+		return Config{}, nil, err
+	}
+	cfg.Rank, cfg.Alpha = 0, 8 // PEFT always writes r; 8 is its lora_alpha
+	err = errors.Join(
+		decodeField(fields, "r", &cfg.Rank),
+		decodeField(fields, "lora_alpha", &cfg.Alpha),
+	)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	if cfg.Rank <= 0 || cfg.Alpha <= 0 {
+		return Config{}, nil, fmt.Errorf("r is %d and lora_alpha %v, both must be positive", cfg.Rank, cfg.Alpha)
+	}
+	if raw := fields["target_modules"]; len(raw) > 0 && raw[0] == '[' {
+		if err := json.Unmarshal(raw, &modules); err != nil {
+			return Config{}, nil, fmt.Errorf("target_modules: %w", err)
+		}
+	}
+	for _, module := range modules {
+		if target := lastPart(module); !slices.Contains(cfg.Targets, target) {
+			cfg.Targets = append(cfg.Targets, target)
+		}
+	}
+	return cfg, modules, nil
+}
+
+// checkSupported lists everything in the file that this package cannot do.
+func checkSupported(fields map[string]json.RawMessage) error {
+	var errs []error
+	var kind, bias, initial string
+	if err := decodeField(fields, "peft_type", &kind); err != nil || kind != "LORA" {
+		errs = append(errs, fmt.Errorf("peft_type is %s, only \"LORA\" is supported", fields["peft_type"]))
+	}
+	if err := decodeField(fields, "bias", &bias); err != nil || bias != "" && bias != "none" {
+		errs = append(errs, fmt.Errorf("bias is %s, only \"none\" is supported", fields["bias"]))
+	}
+	if decodeField(fields, "init_lora_weights", &initial) == nil && changesBase(initial) {
+		errs = append(errs, fmt.Errorf("init_lora_weights is %q, which changes the base model: not supported; convert the adapter to plain LoRA with PEFT", initial))
+	}
+	for _, key := range unsupported {
+		if raw, ok := fields[key]; ok && !isOff(raw) {
+			errs = append(errs, fmt.Errorf("%s is %s: not supported", key, raw))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// changesBase reports whether an initialisation changes the base model.
+func changesBase(initial string) bool {
+	return slices.ContainsFunc(baseChanging, func(prefix string) bool { return strings.HasPrefix(initial, prefix) })
+}
+
+// isOff reports whether a value is null, false, 0 or empty.
+func isOff(raw json.RawMessage) bool {
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil {
+		return false
+	}
+	switch compact.String() {
+	case "null", "false", "0", `""`, "[]", "{}":
+		return true
+	}
+	return false
+}
+
+// decodeField reads one field, and leaves value as it is when there is none.
+func decodeField(fields map[string]json.RawMessage, key string, value any) error {
+	raw, ok := fields[key]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(raw, value); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package art
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// fieldError says which field of a JSON value is wrong.
+type fieldError struct {
+	path    string // "tool_calls[1].function.name", "" for the value itself
+	problem string
+}
+
+// Error implements error.
+func (e *fieldError) Error() string { return strings.TrimSpace(e.path + " " + e.problem) }
+
+// within puts a field or an index in front of the path of err.
+func within(parent string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &fieldError{problem: err.Error()}
+	errors.As(err, &e)
+	return &fieldError{join(parent, e.path), e.problem}
+}
+
+// join joins two parts of the path of a field.
+func join(parent, path string) string {
+	if parent == "" || path == "" || path[0] == '[' {
+		return parent + path
+	}
+	return parent + "." + path
+}
+
+// wireError is what a failed UnmarshalJSON or MarshalJSON returns.
+func wireError(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{op, fmt.Errorf("%w: %w", ErrInvalid, err), "the form is that of OpenAI's chat completions"}
+}
+
+// decoder takes known fields out of an object that was read and keeps the first problem.
+type decoder struct {
+	fields []wireField
+	err    error
+}
+
+// raw returns the value of a key, nil when it is absent.
+func (d *decoder) raw(key string) json.RawMessage {
+	for _, f := range d.fields {
+		if f.key == key {
+			return f.raw
+		}
+	}
+	return nil
+}
+
+// fail notes a problem of a field unless there is one already.
+func (d *decoder) fail(key, format string, args ...any) {
+	if d.err == nil {
+		d.err = &fieldError{key, fmt.Sprintf(format, args...)}
+	}
+}
+
+// text returns a string field; absent and null are "".
+func (d *decoder) text(key string) string {
+	raw := d.raw(key)
+	if kind := kindOf(raw); kind != kindString && kind != kindNull && kind != "" {
+		d.fail(key, "is %s, want a string", kind)
+	}
+	return stringOf(raw)
+}
+
+// required returns a string field that must be there.
+func (d *decoder) required(key string) string {
+	if kind := kindOf(d.raw(key)); kind == "" || kind == kindNull {
+		d.fail(key, "is missing")
+	}
+	return d.text(key)
+}
+
+// array returns the elements of an array field; absent and null are none.
+func (d *decoder) array(key string) []json.RawMessage {
+	raw := d.raw(key)
+	var out []json.RawMessage
+	switch kind := kindOf(raw); kind {
+	case kindArray:
+		json.Unmarshal(raw, &out) // of valid JSON there is no error
+	case kindNull, "":
+	default:
+		d.fail(key, "is %s, want an array", kind)
+	}
+	return out
+}
+
+// UnmarshalJSON reads a message in OpenAI's wire form. Content is a string, null, absent, or a list of parts, of which
+// Content holds the text parts, joined.
+//
+// [Message.MarshalJSON] writes back what was read: unknown fields, the order of keys, the form of the content. Fields
+// that were changed since win over what was read. A message whose role is missing, or in which a field has the wrong
+// type, is an [ErrInvalid] that names the field.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	return wireError("read message", m.decode(data))
+}
+
+// decode is UnmarshalJSON with a plain error.
+func (m *Message) decode(data []byte) error {
+	fields, err := parseObject(data)
+	if err != nil {
+		return err
+	}
+	d := decoder{fields: fields}
+	read := Message{
+		Role: Role(d.required("role")), Content: d.content(), Reasoning: d.text("reasoning_content"),
+		ToolCallID: d.text("tool_call_id"), Name: d.text("name"),
+	}
+	for i, raw := range d.array("tool_calls") {
+		var call ToolCall
+		if err := call.decode(raw); err != nil && d.err == nil {
+			d.err = within(fmt.Sprintf("tool_calls[%d]", i), err)
+		}
+		read.ToolCalls = append(read.ToolCalls, call)
+	}
+	if read.Role == "" {
+		d.fail("role", "is empty")
+	}
+	if d.err != nil {
+		return d.err
+	}
+	known, err := read.known()
+	if err != nil {
+		return err
+	}
+	if read.wire, err = keepWire(fields, known); err != nil {
+		return err
+	}
+	*m = read
+	return nil
+}
+
+// content returns the text of the content field.
+func (d *decoder) content() string {
+	text, problem := contentText(d.raw("content"))
+	if problem != nil && d.err == nil {
+		d.err = within("content", problem)
+	}
+	return text
+}
+
+// contentText returns the text of a content: of a string itself, of a list of parts the text parts joined.
+func contentText(raw json.RawMessage) (string, error) {
+	switch kind := kindOf(raw); kind {
+	case kindString:
+		return stringOf(raw), nil
+	case kindNull, "":
+		return "", nil
+	case kindArray:
+		return partsText(raw)
+	default:
+		return "", fmt.Errorf("is %s, want a string, null or an array of parts", kind)
+	}
+}
+
+// partsText joins the text parts. Parts of other types say nothing.
+func partsText(raw json.RawMessage) (string, error) {
+	var text strings.Builder
+	for i, part := range parts(raw) {
+		fields, err := parseObject(part)
+		if err != nil {
+			return "", within(fmt.Sprintf("[%d]", i), err)
+		}
+		d := decoder{fields: fields}
+		if d.required("type") == "text" {
+			text.WriteString(d.required("text"))
+		}
+		if d.err != nil {
+			return "", within(fmt.Sprintf("[%d]", i), d.err)
+		}
+	}
+	return text.String(), nil
+}
+
+// parts returns the elements of a JSON array.
+func parts(raw json.RawMessage) []json.RawMessage {
+	d := decoder{fields: []wireField{{key: "content", raw: raw}}}
+	return d.array("content")
+}
+
+// media returns the content as it was read if it has parts that Content does not hold, such as images.
+func (m *Message) media() json.RawMessage {
+	for _, f := range m.wire {
+		if f.key != "content" || kindOf(f.raw) != kindArray {
+			continue
+		}
+		isMedia := func(part json.RawMessage) bool {
+			fields, _ := parseObject(part) // was checked when it was read
+			d := decoder{fields: fields}
+			return d.text("type") != "text"
+		}
+		if slices.ContainsFunc(parts(f.raw), isMedia) {
+			return f.raw
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes OpenAI's wire form; see [Message.UnmarshalJSON]. A message made in Go has the keys role, content,
+// reasoning_content, tool_calls, tool_call_id, name; those that are empty are left out, and the content of one that has
+// tool calls only is null. A message without a role is an [ErrInvalid].
+func (m Message) MarshalJSON() ([]byte, error) {
+	known, err := m.known()
+	if err != nil {
+		return nil, wireError("write message", err)
+	}
+	return appendObject(nil, m.wire, known), nil
+}
+
+// known returns the wire form of the Go fields.
+func (m *Message) known() ([]knownField, error) {
+	if m.Role == "" {
+		return nil, &fieldError{"role", "is empty"}
+	}
+	calls, err := m.callsJSON()
+	if err != nil {
+		return nil, err
+	}
+	content := quote(m.Content)
+	if m.Content == "" && len(m.ToolCalls) > 0 {
+		content = json.RawMessage("null")
+	}
+	return []knownField{
+		textField("role", string(m.Role)),
+		{key: "content", raw: content, zero: m.Content == "", says: func(raw json.RawMessage) bool {
+			text, err := contentText(raw)
+			return err == nil && text == m.Content
+		}},
+		textField("reasoning_content", m.Reasoning),
+		{key: "tool_calls", raw: calls, zero: len(m.ToolCalls) == 0, says: func(json.RawMessage) bool {
+			return len(m.ToolCalls) == 0 // of tool calls only null and [] are kept
+		}},
+		textField("tool_call_id", m.ToolCallID),
+		textField("name", m.Name),
+	}, nil
+}
+
+// textField is an optional string field.
+func textField(key, value string) knownField {
+	k := knownField{key: key, zero: value == "", says: func(raw json.RawMessage) bool { return stringOf(raw) == value }}
+	if value != "" {
+		k.raw = quote(value)
+	}
+	return k
+}
+
+// callsJSON writes the tool calls; nil when there is none.
+func (m *Message) callsJSON() (json.RawMessage, error) {
+	if len(m.ToolCalls) == 0 {
+		return nil, nil
+	}
+	b := []byte{'['}
+	for i := range m.ToolCalls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		call, err := m.ToolCalls[i].MarshalJSON()
+		if err != nil {
+			return nil, within(fmt.Sprintf("tool_calls[%d]", i), err)
+		}
+		b = append(b, call...)
+	}
+	return append(b, ']'), nil
+}

@@ -1,0 +1,106 @@
+package model
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/goart-dev/art/internal/safetensors"
+)
+
+// WeightsFile is the name of the weights in a model folder.
+const WeightsFile = "model.safetensors"
+
+// Load reads a folder with config.json and model.safetensors, or its shards. Tensors that the architecture does not
+// have are an error, and so are tensors that are missing.
+func Load(dir string) (*Weights, error) {
+	c, err := LoadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	set, err := safetensors.OpenIndex(dir)
+	if err != nil {
+		return nil, fmt.Errorf("model: %s: %w", dir, err)
+	}
+	w, err := read(c, set)
+	return w, errors.Join(err, set.Close())
+}
+
+// tensorSet is an open checkpoint.
+type tensorSet interface {
+	Names() []string
+	Tensor(name string) (safetensors.Tensor, bool)
+}
+
+// Parse reads a checkpoint that is in memory: an embedded one.
+func Parse(config, weights []byte) (*Weights, error) {
+	c, err := ParseConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	file, err := safetensors.Parse(weights)
+	if err != nil {
+		return nil, fmt.Errorf("model: %s: %w", WeightsFile, err)
+	}
+	return read(c, file)
+}
+
+func read(c *Config, set tensorSet) (*Weights, error) {
+	w := &Weights{Config: c}
+	var errs []error
+	known := map[string]bool{}
+	for _, s := range c.Specs() {
+		known[s.Name] = true
+		t, err := readTensor(s, set)
+		errs = append(errs, err)
+		w.Tensors = append(w.Tensors, t)
+	}
+	for _, name := range set.Names() {
+		if !known[name] {
+			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func readTensor(s Spec, set tensorSet) (Tensor, error) {
+	stored, ok := set.Tensor(s.Name)
+	if !ok {
+		return Tensor{}, fmt.Errorf("model: the checkpoint has no %s", s.Name)
+	}
+	if !slices.Equal(stored.Shape, s.Shape) {
+		return Tensor{}, fmt.Errorf("model: %s is %v, the configuration asks for %v", s.Name, stored.Shape, s.Shape)
+	}
+	data, err := stored.Float32s()
+	if err != nil {
+		return Tensor{}, fmt.Errorf("model: %s: %w", s.Name, err)
+	}
+	return Tensor{Name: s.Name, Shape: s.Shape, Data: data}, nil
+}
+
+// Save writes config.json and model.safetensors in float32.
+func (w *Weights) Save(dir string) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if err := w.Config.Save(dir); err != nil {
+		return err
+	}
+	list := make([]safetensors.Tensor, 0, len(w.Tensors))
+	for _, t := range w.Tensors {
+		list = append(list, safetensors.NewFloat32(t.Name, t.Shape, t.Data))
+	}
+	f, err := os.Create(filepath.Join(dir, WeightsFile))
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	out := bufio.NewWriter(f)
+	err = safetensors.Write(out, list, map[string]string{"format": "pt"})
+	return errors.Join(err, out.Flush(), f.Close())
+}

@@ -1,0 +1,104 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Sampling shapes the distribution that a token is drawn from.
+type Sampling struct {
+	Temperature float64 // 0 is greedy
+	TopP        float64 // 1 is off
+	TopK        int     // 0 is off
+}
+
+// Reshapes says whether the distribution differs from the model's own.
+func (s Sampling) Reshapes() bool { return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 }
+
+// Sample draws the token at position index of the completion that has the given seed. logprobs is a log-softmax over
+// the vocabulary. sampled is the logprob of the token under the reshaped distribution: temperature first, then top-k,
+// then top-p, each renormalised, as vLLM has it. A draw depends on its arguments alone.
+//
+// Ties are in favour of the smaller id.
+func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, sampled float32) {
+	if s.Temperature == 0 {
+		return argmax(logprobs), 0
+	}
+	best := float64(logprobs[argmax(logprobs)])
+	weights := make([]float64, len(logprobs))
+	for i, lp := range logprobs {
+		// Not math.Exp: see exp.go.
+		weights[i] = math.Exp2((float64(lp) - best) / s.Temperature * math.Log2E)
+	}
+	if s.TopK > 0 || s.TopP < 1 {
+		truncate(weights, s)
+	}
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	u := rand.New(rand.NewPCG(seed, uint64(index))).Float64() * total
+	id = pick(weights, u)
+	return id, float32(math.Log(weights[id] / total))
+}
+
+func argmax(x []float32) int32 {
+	best := 0
+	for i, v := range x {
+		if v > x[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+// pick returns the first index at which the running sum exceeds u; the last one with weight when rounding hides it.
+func pick(weights []float64, u float64) int32 {
+	last := 0
+	for i, w := range weights {
+		if w == 0 {
+			continue
+		}
+		if u -= w; u < 0 {
+			return int32(i)
+		}
+		last = i
+	}
+	return int32(last)
+}
+
+// truncate sets to zero what top-k and top-p leave out.
+func truncate(weights []float64, s Sampling) {
+	order := make([]int, len(weights))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case weights[a] > weights[b]:
+			return -1
+		case weights[a] < weights[b]:
+			return 1
+		}
+		return 0
+	})
+	keep := len(order)
+	if s.TopK > 0 {
+		keep = min(keep, s.TopK)
+	}
+	total := 0.0
+	for _, i := range order[:keep] {
+		total += weights[i]
+	}
+	sum := 0.0
+	for n, i := range order[:keep] {
+		if sum += weights[i]; sum >= s.TopP*total {
+			keep = n + 1
+			break
+		}
+	}
+	for _, i := range order[keep:] {
+		weights[i] = 0
+	}
+}

@@ -1,0 +1,63 @@
+package art
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// setDefaults fills in what is empty.
+func (o *ModelOptions) setDefaults() {
+	o.Project = cmp.Or(o.Project, "default")
+	o.Base = cmp.Or(o.Base, "tiny")
+	o.LoRA.setDefaults()
+}
+
+// setDefaults fills in what is empty.
+func (l *LoRA) setDefaults() {
+	l.Rank = cmp.Or(l.Rank, 8)
+	l.Alpha = cmp.Or(l.Alpha, 2*float64(l.Rank))
+	if len(l.Targets) == 0 {
+		l.Targets = []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+	}
+}
+
+// clone returns a deep copy.
+func (o ModelOptions) clone() ModelOptions {
+	o.LoRA.Targets = slices.Clone(o.LoRA.Targets)
+	o.Chat = o.Chat.clone()
+	return o
+}
+
+// validate lists everything that is wrong with the description of the model.
+func (m *Model) validate(b Backend) error {
+	var p problems
+	p.check(b != nil, "backend is nil")
+	p.folderName("name", m.name)
+	p.folderName("project", m.opts.Project)
+	m.opts.LoRA.validate(&p)
+	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
+		p.addf("chat options: %v", err)
+	}
+	return p.err("register", "correct NewModel's name and options")
+}
+
+// validate adds what is wrong with the adapter.
+func (l *LoRA) validate(p *problems) {
+	p.check(l.Rank > 0, "LoRA rank is %d, want > 0", l.Rank)
+	p.check(finite(l.Alpha) && l.Alpha > 0, "LoRA alpha is %v, want a finite number > 0", l.Alpha)
+	for i, target := range l.Targets {
+		p.check(target != "", "LoRA target %d is empty", i)
+		p.check(!slices.Contains(l.Targets[:i], target), "LoRA target %q is named twice", target)
+	}
+}
+
+// folderName checks that s can be the name of a folder on every system, and part of "name@step".
+func (p *problems) folderName(what, s string) {
+	p.check(s != "", "%s is empty", what)
+	p.check(s != "." && s != "..", "%s is %q, which names another folder", what, s)
+	p.check(!strings.ContainsAny(s, `/\@`), `%s %q contains one of / \ @`, what, s)
+	p.check(!strings.ContainsFunc(s, unicode.IsControl), "%s %q contains a control character", what, s)
+	p.check(strings.TrimSpace(s) == s, "%s %q begins or ends with a space", what, s)
+}

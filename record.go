@@ -1,0 +1,116 @@
+package art
+
+import (
+	"context"
+	"sync"
+)
+
+// Record runs f and returns what the model wrote for it: every completion made with the context that f is given, by
+// [Model.Chat], [Model.Complete] or an HTTP client from [Model.HTTPClient], whatever code is in between. f may call the
+// model from several goroutines; what is completed after f returned is not recorded. Within a nested Record, the inner
+// one records.
+//
+// A request that repeats a recorded conversation and goes on continues it; any other request, and one with other tools,
+// starts a history of its own: the first is the trajectory's, the others are additional. Messages are compared by what
+// survives a client that rebuilds them (role, text, tool calls), and the recorded message, with its [Sample], is the one
+// that is kept. Each sample is in one history only: where a conversation forks, the fork repeats the text without it.
+//
+// The trajectory is returned also when f fails, with f's error. The caller sets its reward.
+func Record(ctx context.Context, f func(ctx context.Context) error) (*Trajectory, error) {
+	r := &recorder{trajectory: NewTrajectory()}
+	defer r.close()
+	err := f(context.WithValue(ctx, recorderKey{}, r))
+	return r.close(), err
+}
+
+// recorderKey is the context key of a *recorder.
+type recorderKey struct{}
+
+// recorder grows a trajectory.
+type recorder struct {
+	mu         sync.Mutex
+	closed     bool
+	trajectory *Trajectory
+	tools      []string // of each history, as one comparable text
+}
+
+// recordCompletion hands a completion to the recorder of ctx, if there is one.
+func recordCompletion(ctx context.Context, request *ChatRequest, reply Message) {
+	if r, ok := ctx.Value(recorderKey{}).(*recorder); ok {
+		r.add(request, reply)
+	}
+}
+
+// close ends the recording and returns the trajectory.
+func (r *recorder) close() *Trajectory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.closed = true
+		r.trajectory.Finish()
+	}
+	return r.trajectory
+}
+
+// add records one completion.
+func (r *recorder) add(request *ChatRequest, reply Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	tools := toolsText(request.Tools)
+	h := r.continued(request.Messages, tools)
+	if h == nil {
+		h = r.fork(request.Tools, tools)
+	}
+	for _, m := range request.Messages[len(h.Messages):] {
+		if m.Sample != nil && r.has(m.Sample) {
+			m.Sample = nil
+		}
+		h.Add(m)
+	}
+	h.Add(reply)
+}
+
+// continued returns the longest history that messages repeat, or nil.
+func (r *recorder) continued(messages []Message, tools string) *History {
+	var best *History
+	for i, h := range r.histories() {
+		longer := best == nil || len(h.Messages) > len(best.Messages)
+		if longer && r.tools[i] == tools && hasPrefix(messages, h.Messages) {
+			best = h
+		}
+	}
+	return best
+}
+
+// fork starts a history. The first one is the trajectory's own.
+func (r *recorder) fork(tools []Tool, text string) *History {
+	r.tools = append(r.tools, text)
+	t := r.trajectory
+	if len(r.tools) == 1 {
+		t.Tools = tools
+		return &t.History
+	}
+	t.AdditionalHistories = append(t.AdditionalHistories, History{Tools: tools})
+	return &t.AdditionalHistories[len(t.AdditionalHistories)-1]
+}
+
+// histories returns the histories that were started.
+func (r *recorder) histories() []*History {
+	if len(r.tools) == 0 {
+		return nil
+	}
+	return r.trajectory.Histories()
+}
+
+// has tells whether a sample is recorded.
+func (r *recorder) has(s *Sample) bool {
+	for _, known := range r.trajectory.Samples() {
+		if known == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// addedToken is a token that is found in the text before anything else happens to it.
+type addedToken struct {
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"` // not inside a word
+	LStrip     bool   `json:"lstrip"`      // takes the white space before it
+	RStrip     bool   `json:"rstrip"`      // takes the white space after it
+	Normalized bool   `json:"normalized"`  // is looked for in the normalized text
+	Special    bool   `json:"special"`
+}
+
+// addedVocabulary is the added tokens of a file.
+type addedVocabulary struct {
+	raw, normalized finder
+	special         map[int32]bool
+	byContent       map[string]int32
+}
+
+func newAddedVocabulary(tokens []addedToken, normalize normalizer) (*addedVocabulary, error) {
+	v := &addedVocabulary{special: map[int32]bool{}, byContent: map[string]int32{}}
+	byID := map[int32]string{}
+	for _, a := range tokens {
+		if a.Content == "" {
+			return nil, fmt.Errorf("added token %d has no content", a.ID)
+		}
+		if other, dup := byID[a.ID]; dup {
+			return nil, fmt.Errorf("added tokens %q and %q have the same id %d", other, a.Content, a.ID)
+		}
+		if _, dup := v.byContent[a.Content]; dup {
+			return nil, fmt.Errorf("added token %q is listed twice", a.Content)
+		}
+		byID[a.ID], v.byContent[a.Content] = a.Content, a.ID
+		if a.Special {
+			v.special[a.ID] = true
+		}
+		if a.Normalized {
+			v.normalized.add(normalize(a.Content), a)
+		} else {
+			v.raw.add(a.Content, a)
+		}
+	}
+	return v, nil
+}
+
+// finder finds added tokens in a text: from left to right, the longest at each position.
+type finder struct {
+	byFirst [256][]pattern // longest first
+	any     bool
+}
+
+type pattern struct {
+	text  string
+	token addedToken
+}
+
+func (f *finder) add(text string, token addedToken) {
+	if text == "" {
+		return
+	}
+	list := append(f.byFirst[text[0]], pattern{text, token})
+	slices.SortStableFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
+	f.byFirst[text[0]], f.any = list, true
+}
+
+// split calls text for the pieces between added tokens, and token for each of these, in order.
+func (f *finder) split(s string, text func(string), token func(id int32)) {
+	done := 0 // end of what was handed out
+	for i := 0; f.any && i < len(s); {
+		p := f.at(s, i)
+		if p == nil {
+			i++
+			continue
+		}
+		start, end := i, i+len(p.text)
+		i = end
+		if p.token.SingleWord && (endsInWord(s[:start]) || startsWithWord(s[end:])) {
+			continue
+		}
+		if p.token.LStrip {
+			start = max(done, len(strings.TrimRightFunc(s[:start], unicode.IsSpace)))
+		}
+		if p.token.RStrip {
+			end = len(s) - len(strings.TrimLeftFunc(s[end:], unicode.IsSpace))
+		}
+		if done < start {
+			text(s[done:start])
+		}
+		token(p.token.ID)
+		done = end
+	}
+	if done < len(s) {
+		text(s[done:])
+	}
+}
+
+func (f *finder) at(s string, i int) *pattern {
+	list := f.byFirst[s[i]]
+	for k := range list {
+		if strings.HasPrefix(s[i:], list[k].text) {
+			return &list[k]
+		}
+	}
+	return nil
+}
+
+func endsInWord(s string) bool {
+	r, n := utf8.DecodeLastRuneInString(s)
+	return n > 0 && isWord(r)
+}
+
+func startsWithWord(s string) bool {
+	r, n := utf8.DecodeRuneInString(s)
+	return n > 0 && isWord(r)
+}
+
+// isWord is \w of Unicode's regular expressions (UTS #18, annex C).
+func isWord(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc, unicode.Join_Control)
+}

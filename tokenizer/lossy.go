@@ -1,0 +1,39 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// appendValid appends b to dst as valid UTF-8 and returns what is left at the end of b: the first bytes of a rune that
+// is not complete. Each longest run of bytes that begins a rune but does not go on is replaced by one U+FFFD, as Unicode
+// recommends ("substitution of maximal subparts") and as Rust and Python do.
+func appendValid(dst, b []byte) (text, rest []byte) {
+	for len(b) > 0 {
+		if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n > 1 {
+			dst, b = append(dst, b[:n]...), b[n:]
+			continue
+		}
+		n := subpart(b)
+		if n == len(b) && !utf8.FullRune(b) {
+			return dst, b
+		}
+		dst, b = utf8.AppendRune(dst, utf8.RuneError), b[n:]
+	}
+	return dst, nil
+}
+
+// lossy returns b as valid UTF-8, with U+FFFD for what is left at its end too.
+func lossy(b []byte) string {
+	text, rest := appendValid(make([]byte, 0, len(b)), b)
+	if len(rest) > 0 {
+		text = utf8.AppendRune(text, utf8.RuneError)
+	}
+	return string(text)
+}
+
+// subpart returns the length of the longest beginning of b, which does not start with a rune, that could begin one.
+func subpart(b []byte) int {
+	n := 1
+	for n < len(b) && !utf8.FullRune(b[:n+1]) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,92 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Stream decodes one reply as it is sampled. The deltas that it returns are valid UTF-8, and together they are what
+// [Tokenizer.Decode] returns for all ids, up to a stop string. It is not safe for concurrent use.
+type Stream struct {
+	tok         *Tokenizer
+	skipSpecial bool
+	stops       []string
+	rune        []byte // the beginning of a character
+	held        string // text that may be the beginning of a stop string
+	stopped     bool
+}
+
+// Stream starts to decode a reply. Text from the first stop string on is not part of it.
+func (t *Tokenizer) Stream(skipSpecial bool, stops ...string) *Stream {
+	s := &Stream{tok: t, skipSpecial: skipSpecial}
+	for _, stop := range stops {
+		if stop != "" {
+			s.stops = append(s.stops, stop)
+		}
+	}
+	return s
+}
+
+// Add takes one id and returns the text that has become certain, which may be "". stopped says that a stop string has
+// been seen: nothing comes after it.
+func (s *Stream) Add(id int32) (delta string, stopped bool) {
+	if s.stopped {
+		return "", true
+	}
+	text, rest := appendValid(nil, s.tok.appendBytes(s.rune, id, s.skipSpecial))
+	s.rune = append([]byte(nil), rest...)
+	return s.release(string(text))
+}
+
+// Flush returns the text that was held back, when no id follows.
+func (s *Stream) Flush() string {
+	if s.stopped {
+		return ""
+	}
+	end := ""
+	if len(s.rune) > 0 {
+		end, s.rune = string(utf8.RuneError), nil
+	}
+	delta, stopped := s.release(end)
+	if !stopped {
+		delta += s.held
+	}
+	s.held = ""
+	return delta
+}
+
+// release returns what no stop string can begin in.
+func (s *Stream) release(text string) (delta string, stopped bool) {
+	text = s.held + text
+	if at := firstOf(text, s.stops); at >= 0 {
+		s.held, s.stopped = "", true
+		return text[:at], true
+	}
+	keep := 0
+	for _, stop := range s.stops {
+		keep = max(keep, overlap(text, stop))
+	}
+	s.held = text[len(text)-keep:]
+	return text[:len(text)-keep], false
+}
+
+// firstOf returns where the first of the stop strings begins, or -1.
+func firstOf(text string, stops []string) int {
+	first := -1
+	for _, stop := range stops {
+		if at := strings.Index(text, stop); at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// overlap returns the length of the longest end of text that is a beginning of stop.
+func overlap(text, stop string) int {
+	for n := min(len(text), len(stop)-1); n > 0; n-- {
+		if strings.HasSuffix(text, stop[:n]) {
+			return n
+		}
+	}
+	return 0
+}

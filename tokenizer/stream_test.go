@@ -1,0 +1,103 @@
+package tokenizer
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// randomIDs are ids that no text encodes to: half of them are single bytes, many of them not UTF-8.
+func randomIDs(rng *rand.Rand, tok *Tokenizer) []int32 {
+	ids := make([]int32, rng.IntN(20))
+	for i := range ids {
+		ids[i] = int32(rng.IntN(tok.VocabSize()))
+		if rng.IntN(2) == 0 {
+			ids[i] = int32(rng.IntN(256))
+		}
+	}
+	return ids
+}
+
+func TestStream_EqualsDecode(t *testing.T) {
+	tok, rng := small(t), seeded(t)
+	for range 3000 {
+		ids := randomIDs(rng, tok)
+		for _, skip := range []bool{false, true} {
+			s, got := tok.Stream(skip), ""
+			for _, id := range ids {
+				delta, stopped := s.Add(id)
+				if stopped || !utf8.ValidString(delta) {
+					t.Fatalf("delta %q of %v, stopped %v", delta, ids, stopped)
+				}
+				got += delta
+			}
+			got += s.Flush()
+			if want := tok.Decode(ids, skip); got != want {
+				t.Fatalf("%v streams to %q, decodes to %q", ids, got, want)
+			}
+		}
+	}
+}
+
+func TestStream_HoldsBackRunes(t *testing.T) {
+	tok := small(t)
+	s := tok.Stream(false)
+	var deltas []string
+	for _, b := range []byte("é😀") {
+		delta, _ := s.Add(tok.model.symbol[b])
+		deltas = append(deltas, delta)
+	}
+	if got := strings.Join(deltas, "|"); got != "|é||||😀" {
+		t.Errorf("deltas %q", got)
+	}
+}
+
+func TestStream_Stop(t *testing.T) {
+	tok := small(t)
+	for _, c := range []struct {
+		text    string
+		stops   []string
+		want    string
+		stopped bool
+	}{
+		{"one END two", []string{"END"}, "one ", true},
+		{"one EN", []string{"END"}, "one EN", false},
+		{"one EEND", []string{"END"}, "one E", true},
+		{"é日😀日é", []string{"😀日"}, "é日", true},
+		{"abab!", []string{"aba", "b!"}, "", true},
+		{"text", []string{""}, "text", false},
+		{"a\n\nb", []string{"\n\n", "x"}, "a", true},
+	} {
+		s, got, stopped := tok.Stream(false, c.stops...), "", false
+		for _, b := range []byte(c.text) {
+			var delta string
+			delta, stopped = s.Add(tok.model.symbol[b])
+			got += delta
+		}
+		got += s.Flush()
+		if got != c.want || stopped != c.stopped {
+			t.Errorf("%q with stops %q: %q, stopped %v", c.text, c.stops, got, stopped)
+		}
+	}
+}
+
+// TestStream_StopProperty: the text is what Decode says, up to a stop string, and holds none itself.
+func TestStream_StopProperty(t *testing.T) {
+	tok, rng := small(t), seeded(t)
+	for range 3000 {
+		text := randomWord(rng, 1+rng.IntN(40))
+		stops := []string{randomWord(rng, 1+rng.IntN(3)), randomWord(rng, 1+rng.IntN(3))}
+		s, got, stopped := tok.Stream(false, stops...), "", false
+		for _, id := range tok.EncodeOrdinary(text) {
+			delta, stop := s.Add(id)
+			got, stopped = got+delta, stop
+		}
+		got += s.Flush()
+		rest, ok := strings.CutPrefix(text, got)
+		atStop := strings.HasPrefix(rest, stops[0]) || strings.HasPrefix(rest, stops[1])
+		if !ok || firstOf(got, stops) >= 0 || stopped != (firstOf(text, stops) >= 0) || stopped != atStop {
+			t.Fatalf("%q with stops %q: %q, stopped %v", text, stops, got, stopped)
+		}
+	}
+}
