@@ -17,6 +17,10 @@ type Backend interface {
 	// Complete answers one chat request with the newest step of m. Every field of req.Settings is set.
 	Complete(ctx context.Context, m *Model, req *ChatRequest) (*ChatResponse, error)
 	// Train makes the next step of m out of groups, and commits it. An option that the backend does not support is an error.
+	// cfg is valid and has its defaults filled in.
+	//
+	// What cannot be trained on is listed in the result; the step is made also when that is all of it. Metrics has the
+	// number of groups that were trained on under "data/groups_trainable". No groups at all are an [ErrNoGroups].
 	Train(ctx context.Context, m *Model, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error)
 	io.Closer
 }

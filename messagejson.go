@@ -131,13 +131,7 @@ func (m *Message) decode(data []byte) error {
 	if d.err != nil {
 		return d.err
 	}
-	known, err := read.known()
-	if err != nil {
-		return err
-	}
-	if read.wire, err = keepWire(fields, known); err != nil {
-		return err
-	}
+	read.wire = keepWire(fields, read.known())
 	*m = read
 	return nil
 }
@@ -212,22 +206,14 @@ func (m *Message) media() json.RawMessage {
 // reasoning_content, tool_calls, tool_call_id, name; those that are empty are left out, and the content of one that has
 // tool calls only is null. A message without a role is an [ErrInvalid].
 func (m Message) MarshalJSON() ([]byte, error) {
-	known, err := m.known()
-	if err != nil {
-		return nil, wireError("write message", err)
+	if m.Role == "" {
+		return nil, wireError("write message", &fieldError{"role", "is empty"})
 	}
-	return appendObject(nil, m.wire, known), nil
+	return appendObject(nil, m.wire, m.known()), nil
 }
 
 // known returns the wire form of the Go fields.
-func (m *Message) known() ([]knownField, error) {
-	if m.Role == "" {
-		return nil, &fieldError{"role", "is empty"}
-	}
-	calls, err := m.callsJSON()
-	if err != nil {
-		return nil, err
-	}
+func (m *Message) known() []knownField {
 	content := quote(m.Content)
 	if m.Content == "" && len(m.ToolCalls) > 0 {
 		content = json.RawMessage("null")
@@ -239,12 +225,12 @@ func (m *Message) known() ([]knownField, error) {
 			return err == nil && text == m.Content
 		}},
 		textField("reasoning_content", m.Reasoning),
-		{key: "tool_calls", raw: calls, zero: len(m.ToolCalls) == 0, says: func(json.RawMessage) bool {
+		{key: "tool_calls", raw: m.callsJSON(), zero: len(m.ToolCalls) == 0, says: func(json.RawMessage) bool {
 			return len(m.ToolCalls) == 0 // of tool calls only null and [] are kept
 		}},
 		textField("tool_call_id", m.ToolCallID),
 		textField("name", m.Name),
-	}, nil
+	}
 }
 
 // textField is an optional string field.
@@ -257,20 +243,16 @@ func textField(key, value string) knownField {
 }
 
 // callsJSON writes the tool calls; nil when there is none.
-func (m *Message) callsJSON() (json.RawMessage, error) {
+func (m *Message) callsJSON() json.RawMessage {
 	if len(m.ToolCalls) == 0 {
-		return nil, nil
+		return nil
 	}
 	b := []byte{'['}
 	for i := range m.ToolCalls {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		call, err := m.ToolCalls[i].MarshalJSON()
-		if err != nil {
-			return nil, within(fmt.Sprintf("tool_calls[%d]", i), err)
-		}
-		b = append(b, call...)
+		b = append(b, m.ToolCalls[i].encode()...)
 	}
-	return append(b, ']'), nil
+	return append(b, ']')
 }

@@ -1,8 +1,6 @@
 package art
 
-import (
-	"encoding/json"
-)
+import "encoding/json"
 
 // UnmarshalJSON reads a tool call in OpenAI's wire form. Arguments is the text of function.arguments; from servers that
 // send an object instead it is that object's JSON. Calls of another type than "function" keep what they are, and have no
@@ -26,9 +24,7 @@ func (c *ToolCall) decode(data []byte) error {
 	if d.err != nil {
 		return d.err
 	}
-	if read.wire, err = keepWire(fields, read.known(d.raw("function") != nil)); err != nil {
-		return err
-	}
+	read.wire = keepWire(fields, read.known(d.raw("function") != nil))
 	*c = read
 	return nil
 }
@@ -70,12 +66,14 @@ func (d *decoder) arguments() string {
 }
 
 // MarshalJSON writes OpenAI's wire form; see [ToolCall.UnmarshalJSON].
-func (c ToolCall) MarshalJSON() ([]byte, error) {
-	return appendObject(nil, c.wire, c.known(c.isFunction())), nil
-}
+func (c ToolCall) MarshalJSON() ([]byte, error) { return c.encode(), nil }
 
-// isFunction tells whether the call is one of a function: all are, but for those that were read without.
-func (c *ToolCall) isFunction() bool { return c.wire == nil || hasFunction(c.wire) || c.Name != "" }
+// encode is MarshalJSON without an error.
+func (c *ToolCall) encode() []byte {
+	// All calls are of a function, but for those that were read without.
+	isFunction := c.wire == nil || hasFunction(c.wire) || c.Name != ""
+	return appendObject(nil, c.wire, c.known(isFunction))
+}
 
 // hasFunction tells whether an object that was read has the field "function".
 func hasFunction(wire []wireField) bool {
@@ -136,9 +134,7 @@ func (t *Tool) decode(data []byte) error {
 	if d.err != nil {
 		return d.err
 	}
-	if read.wire, err = keepWire(fields, read.known(d.raw("function") != nil)); err != nil {
-		return err
-	}
+	read.wire = keepWire(fields, read.known(d.raw("function") != nil))
 	*t = read
 	return nil
 }

@@ -94,6 +94,8 @@ func TestTrajectoryGroup_GoldenJSON(t *testing.T) {
 	wantEqual(t, "JSON of nothing", encode(t, art.Trajectory{}), `{"messages":[],"reward":0}`)
 	wantEqual(t, "nothing, read back", decode[art.Trajectory](t, `{"messages":[],"reward":0}`), art.Trajectory{})
 	wantEqual(t, "unknown fields, nulls", decode[art.Trajectory](t, `{"x":1,"messages":null,"samples":null,"metrics":null,"logs":null,"start":null}`), art.Trajectory{})
+	empty := decode[art.Trajectory](t, `{"messages":[{"role":"user","content":""}],"samples":[{"logprobs":[ ],"ids":[1],"step":2}]}`)
+	wantEqual(t, "empty list", empty.Messages[0].Sample, &art.Sample{IDs: []int32{1}, Step: 2})
 	holes := art.TrajectoryGroup{Trajectories: []*art.Trajectory{nil, {Reward: 1}}}
 	wantEqual(t, "nil trajectory", decode[art.TrajectoryGroup](t, encode(t, holes)), holes)
 	history := whole().Trajectories[0].History

@@ -50,9 +50,6 @@ type storedGroup struct {
 
 // storedError is what a failed read of stored JSON returns.
 func storedError(op string, err error) error {
-	if err == nil {
-		return nil
-	}
 	return &Error{op, fmt.Errorf("%w: %w", ErrCorrupt, err), "the form is what MarshalJSON writes"}
 }
 

@@ -34,7 +34,7 @@ type knownField struct {
 func (k *knownField) present() bool { return k.raw != nil || k.sub != nil }
 
 // keepWire returns what an object that was read has beyond the canonical form of known; nil when that is nothing.
-func keepWire(read []wireField, known []knownField) ([]wireField, error) {
+func keepWire(read []wireField, known []knownField) []wireField {
 	out := make([]wireField, 0, len(read))
 	for _, f := range read {
 		k := findKnown(known, f.key)
@@ -42,14 +42,8 @@ func keepWire(read []wireField, known []knownField) ([]wireField, error) {
 		case k == nil:
 			f.raw = normalize(f.raw)
 		case k.sub != nil:
-			nested, err := parseObject(f.raw)
-			if err != nil {
-				return nil, err
-			}
-			if f.sub, err = keepWire(nested, k.sub); err != nil {
-				return nil, err
-			}
-			f.raw = nil
+			nested, _ := parseObject(f.raw) // known is what was decoded from it
+			f.sub, f.raw = keepWire(nested, k.sub), nil
 		case sameForm(f.raw, k.raw):
 			f.raw = nil
 		default:
@@ -58,9 +52,9 @@ func keepWire(read []wireField, known []knownField) ([]wireField, error) {
 		out = append(out, f)
 	}
 	if isCanonical(out, known) {
-		return nil, nil
+		return nil
 	}
-	return out, nil
+	return out
 }
 
 // isCanonical tells whether fields are those that writing known gives.
@@ -160,11 +154,10 @@ func parseObject(data []byte) ([]wireField, error) {
 	fields := []wireField{}
 	for d.More() {
 		key, _ := d.Token() // valid JSON has a string here
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
+		f := wireField{key: key.(string)}
+		if err := d.Decode(&f.raw); err != nil {
 			return nil, err
 		}
-		f := wireField{key: key.(string), raw: raw}
 		if i := slices.IndexFunc(fields, func(old wireField) bool { return old.key == f.key }); i >= 0 {
 			fields[i] = f
 			continue

@@ -87,6 +87,7 @@ func TestMessage_WireRoundTrip(t *testing.T) {
 		{`{"role":"user","content":"x","":{"":""},"Role":"other","CONTENT":5}`, "x"},
 		{`{"role":"assistant","content":"x","tool_calls":[{"index":0,"function":{"arguments":"{}","name":"f","extra":true},"type":"function","id":"1"}]}`, "x"},
 		{`{"role":"assistant","content":"x","tool_calls":[{"function":{"name":"f","arguments":{"b":1,"a":[1.0]}}}]}`, "x"},
+		{`{"role":"assistant","content":"x","tool_calls":[{"function":{"name":"f","arguments":null}}]}`, "x"},
 		{`{"role":"assistant","content":"x","tool_calls":[{"id":"1","type":"custom","custom":{"name":"f","input":"raw"}}]}`, "x"},
 		{`{"role":"user","content":"x","text":"\\u003c \" \\\\\" end"}`, "x"},
 	}
@@ -197,8 +198,9 @@ func TestMessage_InvalidJSON(t *testing.T) {
 	wantErr(t, err, art.ErrInvalid, "write message", "role is empty")
 }
 
-func TestToolCall_InvalidJSON(t *testing.T) {
-	var c art.ToolCall
+func TestToolCall_JSON(t *testing.T) {
+	c := decode[art.ToolCall](t, `{"function":{"name":"f"},"index":0}`)
+	wantEqual(t, "a call on its own", encode(t, c), `{"function":{"name":"f"},"index":0}`)
 	wantErr(t, json.Unmarshal([]byte(`{"function":{"name":5}}`), &c), art.ErrInvalid, "read tool call", "function.name is a number")
 }
 

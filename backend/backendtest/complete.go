@@ -122,12 +122,14 @@ func testConcurrent(t *testing.T, b art.Backend) {
 
 func testMaxTokens(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
-	for _, limit := range []int{1, 3} {
-		response := complete(t, m, "Tell me everything.", &art.ChatOptions{MaxTokens: &limit})
-		if n := len(response.Message.Sample.IDs); n > limit {
+	for seed := range uint64(8) {
+		limit := 1 + int(seed)%3
+		response := complete(t, m, "Tell me everything.", &art.ChatOptions{MaxTokens: &limit, Seed: &seed})
+		n := len(response.Message.Sample.IDs)
+		if n > limit {
 			t.Errorf("%d tokens, at most %d were asked for", n, limit)
 		}
-		if n := len(response.Message.Sample.IDs); n < limit && response.Finish == art.FinishLength {
+		if n < limit && response.Finish == art.FinishLength {
 			t.Errorf("finish is %q after %d of %d tokens", response.Finish, n, limit)
 		}
 	}

@@ -173,6 +173,11 @@ func testHTTPServer(t *testing.T, b art.Backend) {
 	if len(samples) != 1 || !slices.Equal(samples[0].IDs, want.Message.Sample.IDs) {
 		t.Errorf("recorded %d samples, want the one of the reply", len(samples))
 	}
+	testHandler(t, server, m)
+}
+
+// testHandler checks the answer to a bad request, and the list of models.
+func testHandler(t *testing.T, server art.HTTPServer, m *art.Model) {
 	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil || status != http.StatusBadRequest {
 		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)
 	}

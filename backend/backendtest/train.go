@@ -52,21 +52,7 @@ func testTrainWhileServing(t *testing.T, b art.Backend) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		for i := uint64(0); ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			response, err := m.Complete(t.Context(), ask("Are you there?"), seeded(i))
-			if err != nil {
-				t.Errorf("request beside Train: %v", err)
-				return
-			}
-			if step := response.Message.Sample.Step; step != 0 && step != 1 {
-				t.Errorf("a request beside the training of step 1 was answered by step %d", step)
-			}
-		}
+		keepAsking(t, m, stop)
 	}()
 	_, err := m.Train(t.Context(), groups, cfg)
 	close(stop)
@@ -76,36 +62,29 @@ func testTrainWhileServing(t *testing.T, b art.Backend) {
 	}
 }
 
+// keepAsking makes requests, each answered by step 0 or 1, until stop is closed.
+func keepAsking(t *testing.T, m *art.Model, stop <-chan struct{}) {
+	for i := uint64(0); ; i++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		response, err := m.Complete(t.Context(), ask("Are you there?"), seeded(i))
+		if err != nil {
+			t.Errorf("request beside Train: %v", err)
+			return
+		}
+		if step := response.Message.Sample.Step; step != 0 && step != 1 {
+			t.Errorf("a request beside the training of step 1 was answered by step %d", step)
+		}
+	}
+}
+
 // testTrainNothing checks what comes of groups that cannot be trained on: reasons, and a step all the same.
 func testTrainNothing(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
-	withRewards := func(rewards ...float64) *art.TrajectoryGroup {
-		g := gather(t, m, 1)[0]
-		g.Trajectories = g.Trajectories[:len(rewards)]
-		for i, r := range rewards {
-			g.Trajectories[i].Reward = r
-		}
-		return g
-	}
-	unsampled := withRewards(0, 1)
-	for _, trajectory := range unsampled.Trajectories {
-		for i := range trajectory.Messages {
-			trajectory.Messages[i].Sample = nil
-		}
-	}
-	bad := []struct {
-		name   string
-		group  *art.TrajectoryGroup
-		reason art.SkipReason
-	}{
-		{"nil", nil, art.SkipEmptyGroup},
-		{"empty", &art.TrajectoryGroup{}, art.SkipEmptyGroup},
-		{"singleton", withRewards(1), art.SkipSingleton},
-		{"equal rewards", withRewards(0.1, 0.1), art.SkipNoVariance},
-		{"NaN reward", withRewards(math.NaN(), 1), art.SkipBadReward},
-		{"infinite reward", withRewards(0, math.Inf(1)), art.SkipBadReward},
-		{"no samples", unsampled, art.SkipNoSamples},
-	}
+	bad := useless(t, m)
 	var groups []*art.TrajectoryGroup
 	for _, c := range bad {
 		groups = append(groups, c.group)
@@ -130,6 +109,44 @@ func testTrainNothing(t *testing.T, b art.Backend) {
 	if got := complete(t, m, "Which step?", nil).Message.Sample.Step; got != 1 {
 		t.Errorf("the next reply is of step %d, want 1", got)
 	}
+}
+
+// uselessGroup cannot be trained on, for a reason.
+type uselessGroup struct {
+	name   string
+	group  *art.TrajectoryGroup
+	reason art.SkipReason
+}
+
+// useless returns groups that cannot be trained on.
+func useless(t *testing.T, m *art.Model) []uselessGroup {
+	t.Helper()
+	unsampled := withRewards(t, m, 0, 1)
+	for _, trajectory := range unsampled.Trajectories {
+		for i := range trajectory.Messages {
+			trajectory.Messages[i].Sample = nil
+		}
+	}
+	return []uselessGroup{
+		{"nil", nil, art.SkipEmptyGroup},
+		{"empty", &art.TrajectoryGroup{}, art.SkipEmptyGroup},
+		{"singleton", withRewards(t, m, 1), art.SkipSingleton},
+		{"equal rewards", withRewards(t, m, 0.1, 0.1), art.SkipNoVariance},
+		{"NaN reward", withRewards(t, m, math.NaN(), 1), art.SkipBadReward},
+		{"infinite reward", withRewards(t, m, 0, math.Inf(1)), art.SkipBadReward},
+		{"no samples", unsampled, art.SkipNoSamples},
+	}
+}
+
+// withRewards makes a group of one or two real completions.
+func withRewards(t *testing.T, m *art.Model, rewards ...float64) *art.TrajectoryGroup {
+	t.Helper()
+	g := gather(t, m, 1)[0]
+	g.Trajectories = g.Trajectories[:len(rewards)]
+	for i, r := range rewards {
+		g.Trajectories[i].Reward = r
+	}
+	return g
 }
 
 // testTrainInvalid checks that what is refused makes no step.

@@ -47,7 +47,7 @@ func (b *Backend) base(name string) (*base, error) {
 func loadBase(name string, device compute.Backend) (s *base, err error) {
 	s = &base{}
 	if name == tiny.Name {
-		s.weights, s.tokenizer, err = tiny.Load()
+		s.weights, s.tokenizer, err = loadTiny()
 	} else {
 		s.weights, s.tokenizer, err = loadFolder(name)
 	}
@@ -62,6 +62,15 @@ func loadBase(name string, device compute.Backend) (s *base, err error) {
 	}
 	s.params, err = s.weights.Params(device, true)
 	return s, err
+}
+
+func loadTiny() (*model.Weights, *tokenizer.Tokenizer, error) {
+	w, err := tiny.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tokenizer.New(tiny.Tokenizer())
+	return w, t, err
 }
 
 func loadFolder(dir string) (*model.Weights, *tokenizer.Tokenizer, error) {

@@ -54,25 +54,13 @@ func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig
 		}
 	}
 	advantages, reason := grpo.Advantages(rewards, grpo.AdvantageConfig{Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale)})
-	if reason != "" {
-		b.skip(g, -1, skipReason(reason), fmt.Sprintf("rewards %v", rewards))
+	if reason != grpo.ReasonNone {
+		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
 		return
 	}
 	for k, i := range usable {
 		b.addTrajectory(g, i, group.Trajectories[i], advantages[k], limit, vocab)
 	}
-}
-
-func skipReason(r grpo.Reason) art.SkipReason {
-	switch r {
-	case grpo.ReasonEmpty:
-		return art.SkipEmptyGroup
-	case grpo.ReasonSingleton:
-		return art.SkipSingleton
-	case grpo.ReasonNoVariance:
-		return art.SkipNoVariance
-	}
-	return art.SkipBadReward
 }
 
 func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, limit, vocab int) {

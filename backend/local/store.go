@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"slices"
 
 	"github.com/goart-dev/art"
 )
@@ -19,12 +20,29 @@ func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int,
 }
 
 func (b *Backend) store(e *entry, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
-	if len(groups) > 0 {
+	if groups = present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
 		}
 	}
 	return e.run.Log(split, step, metrics)
+}
+
+// present leaves out groups and trajectories that are nil: there is nothing in them to store.
+func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
+	var out []*art.TrajectoryGroup
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		if slices.Contains(g.Trajectories, nil) {
+			copied := *g
+			copied.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories), func(t *art.Trajectory) bool { return t == nil })
+			g = &copied
+		}
+		out = append(out, g)
+	}
+	return out
 }
 
 // Checkpoints returns the stored steps.

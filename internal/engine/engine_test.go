@@ -212,8 +212,8 @@ func TestComplete_Cancel(t *testing.T) {
 }
 
 func TestWidths(t *testing.T) {
-	require.Equal(t, []int{1, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(300))
-	require.Equal(t, []int{1, 8, 16, 24, 32}, widths(40))
+	require.Equal(t, []int{1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(300))
+	require.Equal(t, []int{1, 4, 8, 12, 16, 24, 32}, widths(40))
 	require.Equal(t, []int{1}, widths(2))
 }
 

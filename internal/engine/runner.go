@@ -40,10 +40,10 @@ func newRunner(opts Options) (*runner, error) {
 // maxWidth bounds the tokens of a prompt that one round computes: a longer one takes several.
 const maxWidth = 256
 
-// widths are the numbers of tokens that graphs are compiled for: 1, 8, 16, 24, 32, 48, 64, 96, ...
+// widths are the numbers of tokens that graphs are compiled for: 1, 4, 8, 12, 16, 24, 32, 48, 64, 96, ...
 func widths(context int) []int {
-	out := []int{1, 8}
-	for w := 16; w <= min(context, maxWidth); w *= 2 {
+	out := []int{1, 4}
+	for w := 8; w <= min(context, maxWidth); w *= 2 {
 		out = append(out, w, w+w/2)
 	}
 	for len(out) > 1 && out[len(out)-1] > min(context, maxWidth) {

@@ -41,7 +41,7 @@ var layers = map[string]layer{
 			"internal/engine", "internal/gguf", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},
-		mods: gomlx,
+		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
 	},
 	"backend/server":         {own: []string{"", "internal/openai"}, light: true},
 	"backend/remote":         {own: []string{"", "internal/openai"}, light: true},

@@ -69,6 +69,21 @@ func TestDeleteCheckpoints(t *testing.T) {
 	require.Equal(t, 5, r.Next())
 }
 
+// What a commit that failed could not clean up is not part of the next one.
+func TestCommit_Leftovers(t *testing.T) {
+	f := &fault{at: -1, err: errors.New("gone")}
+	r, err := openRun(tempDir(t), f.disk())
+	require.NoError(t, err)
+	require.Error(t, r.Commit(0, func(dir string) error {
+		f.at = f.seen
+		return writeFiles(dir, map[string]string{"old": ""})
+	}))
+	f.at = -1
+	require.NoError(t, r.Commit(0, func(string) error { return nil }))
+	require.NoFileExists(t, filepath.Join(r.checkpointDir(0), "old"))
+	require.NoError(t, r.Close())
+}
+
 // A deletion that is interrupted leaves each checkpoint whole or gone.
 func TestDeleteCheckpoints_Kill(t *testing.T) {
 	base := tempDir(t)

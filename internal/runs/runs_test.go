@@ -106,11 +106,16 @@ func TestRecover_MissingCheckpoints(t *testing.T) {
 	for _, step := range []int{2, 3} {
 		require.NoError(t, os.RemoveAll(r.checkpointDir(step)))
 	}
-	r, err = reopen(t, r)
+	require.NoError(t, r.Close())
+	d := watch(t, root)
+	r, err = openRun(root, (&fault{at: -1, durable: d}).disk())
 	require.NoError(t, err)
 	require.Equal(t, Recovery{Rows: 1, Files: 1, Aside: 2}, r.Recovered())
-	require.FileExists(t, filepath.Join(r.Dir(), "trajectories/train/0003.parquet.aside"))
-	aside, err := os.ReadFile(r.historyPath() + ".damaged")
+	kill(t, r)
+	dir := filepath.Join(d.restore(t), "project", "models", "model") // the machine stops, too
+	require.FileExists(t, filepath.Join(dir, "trajectories/train/0003.parquet.aside"))
+	require.NoFileExists(t, filepath.Join(dir, "trajectories/train/0003.parquet"))
+	aside, err := os.ReadFile(filepath.Join(dir, "history.jsonl.damaged"))
 	require.NoError(t, err)
 	require.Contains(t, string(aside), `"step":3,`)
 }

@@ -6,10 +6,10 @@
 package tiny
 
 import (
+	"bytes"
 	_ "embed" // the files of the model
 
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/tokenizer"
 )
 
 // Name is what the model is called as a base model.
@@ -27,12 +27,10 @@ var tokenizerJSON []byte
 //go:embed tokenizer_config.json
 var tokenizerConfigJSON []byte
 
-// Load returns a copy of the model.
-func Load() (*model.Weights, *tokenizer.Tokenizer, error) {
-	w, err := model.Parse(configJSON, weights)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := tokenizer.New(tokenizerJSON, tokenizerConfigJSON)
-	return w, t, err
+// Load returns a copy of the weights.
+func Load() (*model.Weights, error) { return model.Parse(configJSON, weights) }
+
+// Tokenizer returns the contents of tokenizer.json and tokenizer_config.json.
+func Tokenizer() (vocabulary, config []byte) {
+	return bytes.Clone(tokenizerJSON), bytes.Clone(tokenizerConfigJSON)
 }

@@ -1,0 +1,252 @@
+package backendtest_test
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/backendtest"
+	"github.com/goart-dev/art/internal/arttest"
+)
+
+// broken names the defect that TestBroken runs the suite with. TestRun_FindsDefects sets it, in a process of its own.
+var broken = flag.String("broken", "", "defect to run the suite with")
+
+// defective is a fake in which one method is replaced.
+type defective struct {
+	*arttest.Backend
+	register func(m *art.Model, step int, err error) (int, error)
+	complete func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error)
+	train    func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error)
+	log      func(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error
+	keep     func(keep []int) []int
+	sft      func(r *art.TrainResult)
+	send     func(m *art.Model) http.RoundTripper
+}
+
+func (d *defective) Register(ctx context.Context, m *art.Model) (int, error) {
+	step, err := d.Backend.Register(ctx, m)
+	if d.register != nil {
+		return d.register(m, step, err)
+	}
+	return step, err
+}
+
+func (d *defective) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+	if d.complete != nil {
+		return d.complete(ctx, m, req)
+	}
+	return d.Backend.Complete(ctx, m, req)
+}
+
+func (d *defective) Train(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+	if d.train != nil {
+		return d.train(ctx, m, groups, cfg)
+	}
+	return d.Backend.Train(ctx, m, groups, cfg)
+}
+
+func (d *defective) Log(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+	if d.log != nil {
+		return d.log(ctx, m, split, step, groups, metrics)
+	}
+	return d.Backend.Log(ctx, m, split, step, groups, metrics)
+}
+
+func (d *defective) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []int) error {
+	if d.keep != nil {
+		keep = d.keep(keep)
+	}
+	return d.Backend.DeleteCheckpoints(ctx, m, keep)
+}
+
+func (d *defective) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig) (*art.TrainResult, error) {
+	r, err := d.Backend.TrainSFT(ctx, m, trajectories, cfg)
+	if err == nil && d.sft != nil {
+		d.sft(r)
+	}
+	return r, err
+}
+
+func (d *defective) Transport(m *art.Model) http.RoundTripper {
+	if d.send != nil {
+		return d.send(m)
+	}
+	return d.Backend.Transport(m)
+}
+
+// afterComplete changes replies.
+func afterComplete(change func(req *art.ChatRequest, r *art.ChatResponse)) func(*defective) {
+	return func(d *defective) {
+		d.complete = func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+			r, err := d.Backend.Complete(ctx, m, req)
+			if err == nil {
+				change(req, r)
+			}
+			return r, err
+		}
+	}
+}
+
+// onSample changes the samples of replies.
+func onSample(change func(s *art.Sample)) func(*defective) {
+	return afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) {
+		if r.Message.Sample != nil {
+			change(r.Message.Sample)
+		}
+	})
+}
+
+// beforeComplete changes requests.
+func beforeComplete(change func(ctx context.Context, req *art.ChatRequest) context.Context) func(*defective) {
+	return func(d *defective) {
+		d.complete = func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+			ctx = change(ctx, req)
+			return d.Backend.Complete(ctx, m, req)
+		}
+	}
+}
+
+// afterTrain changes results.
+func afterTrain(change func(r *art.TrainResult)) func(*defective) {
+	return func(d *defective) {
+		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+			r, err := d.Backend.Train(ctx, m, groups, cfg)
+			if err == nil {
+				change(r)
+			}
+			return r, err
+		}
+	}
+}
+
+var calls atomic.Uint64
+
+// defects are what is wrong with a backend, and the test of the suite that finds it.
+var defects = map[string]struct {
+	test  string
+	apply func(d *defective)
+}{
+	"first step is 1": {"Register", func(d *defective) {
+		d.register = func(_ *art.Model, step int, err error) (int, error) { return step + 1, err }
+	}},
+	"registers twice": {"Register", func(d *defective) {
+		d.register = func(*art.Model, int, error) (int, error) { return 0, nil }
+	}},
+	"no role":           {"Sample", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Message.Role = "" })},
+	"no model":          {"Sample", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Model = "" })},
+	"no usage":          {"Sample", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Usage = art.Usage{} })},
+	"no sample":         {"Sample", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Message.Sample = nil })},
+	"frozen samples":    {"Frozen", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Message.Sample = &art.Sample{} })},
+	"no prompt ids":     {"Sample", onSample(func(s *art.Sample) { s.PromptIDs = nil })},
+	"a logprob too few": {"Sample", onSample(func(s *art.Sample) { s.Logprobs = s.Logprobs[1:] })},
+	"positive logprob":  {"Sample", onSample(func(s *art.Sample) { s.Logprobs[0] = 1 })},
+	"a mark too many":   {"Sample", onSample(func(s *art.Sample) { s.Forced = make([]bool, len(s.IDs)+1) })},
+	"no settings":       {"Sample", onSample(func(s *art.Sample) { s.Settings = art.Sampling{} })},
+	"stale step":        {"Train", onSample(func(s *art.Sample) { s.Step = 0 })},
+	"seed is ignored":   {"Seed", beforeComplete(func(ctx context.Context, r *art.ChatRequest) context.Context { r.Settings.Seed = 0; return ctx })},
+	"seed is not enough": {"Seed", beforeComplete(func(ctx context.Context, r *art.ChatRequest) context.Context {
+		r.Settings.Seed += calls.Add(1)
+		return ctx
+	})},
+	"greedy by seed": {"Seed", beforeComplete(func(ctx context.Context, r *art.ChatRequest) context.Context {
+		if r.Settings.Temperature == 0 {
+			r.Settings.Temperature = 1
+		}
+		return ctx
+	})},
+	"limit is ignored": {"MaxTokens", beforeComplete(func(ctx context.Context, r *art.ChatRequest) context.Context { r.Settings.MaxTokens = 0; return ctx })},
+	"context is ignored": {"Cancelled", beforeComplete(func(ctx context.Context, _ *art.ChatRequest) context.Context {
+		return context.WithoutCancel(ctx)
+	})},
+	"neighbours matter": {"Concurrent", func(d *defective) {
+		var running atomic.Int64
+		d.complete = func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+			req.Settings.Seed += uint64(running.Add(1)) * 1000
+			defer running.Add(-1)
+			time.Sleep(2 * time.Millisecond) // the others come meanwhile
+			return d.Backend.Complete(ctx, m, req)
+		}
+	}},
+	"wrong step in the result": {"Train", afterTrain(func(r *art.TrainResult) { r.Step++ })},
+	"no metric":                {"Train", afterTrain(func(r *art.TrainResult) { r.Metrics = nil })},
+	"no reasons":               {"TrainNothing", afterTrain(func(r *art.TrainResult) { r.Skipped = nil })},
+	"trains nil groups": {"TrainInvalid", func(d *defective) {
+		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+			return d.Backend.Train(ctx, m, append(groups, nil), cfg)
+		}
+	}},
+	"training ignores its context": {"Cancelled", func(d *defective) {
+		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+			return d.Backend.Train(context.WithoutCancel(ctx), m, groups, cfg)
+		}
+	}},
+	"early swap": {"TrainWhileServing", func(d *defective) {
+		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+			quiet := *cfg
+			quiet.Progress = nil
+			r, err := d.Backend.Train(ctx, m, groups, &quiet)
+			if err == nil && cfg.Progress != nil {
+				cfg.Progress(art.TrainProgress{Done: 1, Total: 1})
+			}
+			return r, err
+		}
+	}},
+	"log is not kept": {"Logger", func(d *defective) {
+		d.log = func(context.Context, *art.Model, string, int, []*art.TrajectoryGroup, map[string]float64) error {
+			return nil
+		}
+	}},
+	"log is appended": {"Logger", func(d *defective) {
+		d.log = func(ctx context.Context, m *art.Model, _ string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+			return d.Backend.Log(ctx, m, "val", step, groups, metrics)
+		}
+	}},
+	"deletes nothing": {"CheckpointKeeper", func(d *defective) { d.keep = func([]int) []int { return []int{1, 2, 3} } }},
+	"deletes all":     {"CheckpointKeeper", func(d *defective) { d.keep = func([]int) []int { return nil } }},
+	"sft has no step": {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
+	"no transport": {"HTTPServer", func(d *defective) {
+		d.send = func(*art.Model) http.RoundTripper { return http.NewFileTransport(http.Dir(os.DevNull)) }
+	}},
+}
+
+// TestBroken runs the suite on a defective backend, and fails then. It does nothing on its own.
+func TestBroken(t *testing.T) {
+	defect, ok := defects[*broken]
+	if !ok {
+		t.Skip("a part of TestRun_FindsDefects")
+	}
+	backendtest.Run(t, func(*testing.T) art.Backend {
+		d := &defective{Backend: &arttest.Backend{}}
+		defect.apply(d)
+		return d
+	})
+}
+
+// A test that cannot fail is none: each defect is found, by the test that is there for it.
+func TestRun_FindsDefects(t *testing.T) {
+	for name, defect := range defects {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := exec.Command(os.Args[0], "-test.run=^TestBroken$", "-broken="+name).CombinedOutput()
+			if err == nil {
+				t.Fatal("the suite passes")
+			}
+			found := regexp.MustCompile(`--- FAIL: TestBroken/(\w+)`).FindAllStringSubmatch(string(out), -1)
+			for _, f := range found {
+				if f[1] == defect.test {
+					return
+				}
+			}
+			t.Errorf("%s did not fail:\n%s", defect.test, strings.TrimSpace(string(out)))
+		})
+	}
+}

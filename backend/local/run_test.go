@@ -1,0 +1,196 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
+)
+
+// twoTurns plays a short conversation and rewards it by its text.
+func twoTurns(m *art.Model) func(ctx context.Context, question string) (*art.Trajectory, error) {
+	return func(ctx context.Context, question string) (*art.Trajectory, error) {
+		t := art.NewTrajectory(art.System("Reply with a number."), art.User(question))
+		for turn := range 2 {
+			reply, err := m.Chat(ctx, t, nil)
+			if err != nil {
+				return nil, err
+			}
+			t.Reward += float64(turn+1) * float64(len(reply.Content)+strings.Count(reply.Content, "1"))
+			t.Add(art.User("and now?"))
+		}
+		return t, nil
+	}
+}
+
+// TestTrain_GapIsZero: the trainer computes the logprobs of the sampler, bit for bit, whatever the rank, the temperature
+// and the step.
+func TestTrain_GapIsZero(t *testing.T) {
+	b := open(t, t.TempDir())
+	for _, rank := range []int{1, 8, 32, 40} {
+		m := art.NewModel(fmt.Sprintf("rank-%d", rank), &art.ModelOptions{
+			LoRA: art.LoRA{Rank: rank}, Chat: art.ChatOptions{MaxTokens: new(7), Temperature: new(1.3), TopP: new(0.95)},
+		})
+		require.NoError(t, m.Register(t.Context(), b))
+		for range 3 {
+			groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m), &art.GatherOptions{GroupSize: 5, Concurrency: 4})
+			require.NoError(t, err)
+			result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 3e-3})
+			require.NoError(t, err)
+			require.Positive(t, result.Metrics["data/tokens_trained"])
+			require.Positive(t, result.Metrics["train/grad_norm"])
+			require.Zero(t, result.Metrics["train/logprob_gap_max"], "rank %d, step %d", rank, result.Step)
+		}
+	}
+}
+
+// TestTrain_FromStorage: a step that was stored trains again to the same adapter, bit for bit.
+func TestTrain_FromStorage(t *testing.T) {
+	b, dir := open(t, t.TempDir()), t.TempDir()
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
+	require.NoError(t, err)
+	_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
+	require.NoError(t, err)
+	stored, err := b.Trajectories(t.Context(), m, "train", 1)
+	require.NoError(t, err)
+	require.Equal(t, groups, stored)
+
+	again, other := art.NewModel("m", nil), open(t, dir)
+	require.NoError(t, again.Register(t.Context(), other))
+	_, err = again.Train(t.Context(), stored, &art.TrainConfig{LearningRate: 1e-3})
+	require.NoError(t, err)
+	require.Equal(t, adapterBytes(t, b, m, 1), adapterBytes(t, other, again, 1))
+}
+
+func adapterBytes(t *testing.T, b *Backend, m *art.Model, step int) string {
+	dir, err := b.Dir(m)
+	require.NoError(t, err)
+	data, err := os.ReadFile(filepath.Join(dir, "checkpoints", fmt.Sprintf("%04d", step), "adapter_model.safetensors"))
+	require.NoError(t, err)
+	return string(data)
+}
+
+func TestRegister_Errors(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir)
+	require.NoError(t, art.NewModel("m", nil).Register(t.Context(), b))
+	for name, c := range map[string]struct {
+		model *art.Model
+		want  error
+	}{
+		"no such base":   {art.NewModel("x", &art.ModelOptions{Base: filepath.Join(dir, "nowhere")}), art.ErrBaseModel},
+		"not a model":    {art.NewModel("x", &art.ModelOptions{Base: dir}), art.ErrBaseModel},
+		"same run":       {art.NewModel("m", nil), art.ErrLocked},
+		"unknown target": {art.NewModel("x", &art.ModelOptions{LoRA: art.LoRA{Targets: []string{"nothing"}}}), art.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.model.Register(t.Context(), b)
+			require.ErrorIs(t, err, c.want)
+			var e *art.Error
+			require.ErrorAs(t, err, &e)
+			require.NotEmpty(t, e.Hint, err)
+		})
+	}
+	require.ErrorIs(t, art.NewModel("m", nil).Register(t.Context(), open(t, dir)), art.ErrLocked, "a second backend")
+}
+
+// TestRegister_Changed: a run does not continue with other options than it began with.
+func TestRegister_Changed(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir)
+	require.NoError(t, art.NewModel("m", &art.ModelOptions{Seed: 1}).Register(t.Context(), b))
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, art.NewModel("m", &art.ModelOptions{Seed: 2}).Register(t.Context(), open(t, dir)), art.ErrInvalid)
+	require.NoError(t, art.NewModel("m", &art.ModelOptions{Seed: 1}).Register(t.Context(), open(t, dir)))
+}
+
+// TestRegister_Damaged: a checkpoint that was truncated or changed is an error that names it, and stays.
+func TestRegister_Damaged(t *testing.T) {
+	for _, file := range []string{"adapter_model.safetensors", "optimizer.safetensors", "trainer.json", "adapter_config.json"} {
+		t.Run(file, func(t *testing.T) {
+			dir := t.TempDir()
+			b := open(t, dir)
+			require.NoError(t, art.NewModel("m", nil).Register(t.Context(), b))
+			require.NoError(t, b.Close())
+			path := filepath.Join(dir, "default", "models", "m", "checkpoints", "0000", file)
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, data[:len(data)-1], 0o644))
+			err = art.NewModel("m", nil).Register(t.Context(), open(t, dir))
+			require.ErrorIs(t, err, art.ErrCorrupt)
+			require.ErrorContains(t, err, "0000")
+			after, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, data[:len(data)-1], after)
+		})
+	}
+}
+
+func TestComplete_TooLong(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	_, err := m.Chat(t.Context(), art.NewTrajectory(art.User(strings.Repeat("word ", 200))), nil)
+	require.ErrorIs(t, err, art.ErrContextLength)
+}
+
+// TestComplete_Stop: a stop text is not part of the message; its tokens are part of the sample.
+func TestComplete_Stop(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	ask := func(stop ...string) *art.Message {
+		reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("7+5=")), &art.ChatOptions{Seed: new(uint64(5)), MaxTokens: new(30), Stop: stop})
+		require.NoError(t, err)
+		return reply
+	}
+	whole := ask()
+	require.Greater(t, len(whole.Content), 0)
+	stop := whole.Content[len(whole.Content)/2 : len(whole.Content)/2+1]
+	cut := ask(stop)
+	before, _, _ := strings.Cut(whole.Content, stop)
+	require.Equal(t, before, cut.Content)
+	require.Equal(t, art.FinishStop, cut.Sample.Finish)
+	require.Equal(t, whole.Sample.IDs[:len(cut.Sample.IDs)], cut.Sample.IDs)
+}
+
+// TestHandler serves over a socket.
+func TestHandler(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	server := httptest.NewServer(b.Handler())
+	defer server.Close()
+	body := `{"model":"m","messages":[{"role":"user","content":"7+5="}],"max_tokens":4,"logprobs":true,"return_token_ids":true,"seed":3}`
+	response, err := http.Post(server.URL+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, string(data))
+	var got struct {
+		Model   string `json:"model"`
+		Choices []struct {
+			Message  art.Message `json:"message"`
+			TokenIDs []int32     `json:"token_ids"`
+		} `json:"choices"`
+	}
+	require.NoError(t, json.Unmarshal(data, &got))
+	require.Equal(t, "m@0", got.Model)
+	direct, err := m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("7+5=")}}, &art.ChatOptions{MaxTokens: new(4), Seed: new(uint64(3))})
+	require.NoError(t, err)
+	require.Equal(t, direct.Message.Sample.IDs, got.Choices[0].TokenIDs)
+	require.Equal(t, direct.Message.Content, got.Choices[0].Message.Content)
+}

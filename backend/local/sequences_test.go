@@ -1,0 +1,103 @@
+package local
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
+)
+
+// sampled returns a message with a sample of the given ids.
+func sampled(prompt, ids []int32) art.Message {
+	m := art.Assistant("x")
+	m.Sample = &art.Sample{PromptIDs: prompt, IDs: ids, Logprobs: make([]float32, len(ids))}
+	for i := range ids {
+		m.Sample.Logprobs[i] = -float32(ids[i])
+	}
+	return m
+}
+
+func rewarded(reward float64, messages ...art.Message) *art.Trajectory {
+	t := art.NewTrajectory(art.User("u"))
+	t.Add(messages...)
+	t.Reward = reward
+	return t
+}
+
+func group(trajectories ...*art.Trajectory) []*art.TrajectoryGroup {
+	return []*art.TrajectoryGroup{{Trajectories: trajectories}}
+}
+
+func collectAll(groups []*art.TrajectoryGroup) *batch {
+	return collect(groups, (&art.TrainConfig{}).WithDefaults(), 20, 100)
+}
+
+// TestCollect_Turns: turns that continue one another are one sequence, in which only sampled tokens are trained.
+func TestCollect_Turns(t *testing.T) {
+	first := sampled([]int32{1, 2}, []int32{3, 4})
+	second := sampled([]int32{1, 2, 3, 4, 5, 6}, []int32{7})
+	second.Sample.IDs, second.Sample.Logprobs, second.Sample.Forced = []int32{7, 8}, []float32{-7, -8}, []bool{false, true}
+	b := collectAll(group(rewarded(1, first, art.User("u"), second), rewarded(0, sampled([]int32{1, 2}, []int32{9}))))
+	require.Empty(t, b.skipped)
+	require.Len(t, b.sequences, 2)
+	s := b.sequences[0]
+	require.Equal(t, []int32{1, 2, 3, 4, 5, 6, 7, 8}, s.IDs)
+	require.Equal(t, []bool{false, false, true, true, false, false, true, false}, s.Trained)
+	require.Equal(t, []float32{0, 0, -3, -4, 0, 0, -7, -8}, s.Logprobs)
+	require.InDelta(t, 1, s.Advantage, 1e-5)
+	require.InDelta(t, -1, b.sequences[1].Advantage, 1e-5)
+	require.Equal(t, 1, b.groups)
+	require.Equal(t, 2, b.trained)
+}
+
+// TestCollect_Rewritten: a prompt that does not contain what was sampled before begins a sequence of its own.
+func TestCollect_Rewritten(t *testing.T) {
+	b := collectAll(group(
+		rewarded(1, sampled([]int32{1, 2}, []int32{3, 4}), sampled([]int32{1, 2, 5}, []int32{6})),
+		rewarded(0, sampled([]int32{1}, []int32{2}))))
+	require.Len(t, b.sequences, 3)
+	require.Equal(t, 0, b.sequences[0].Trajectory)
+	require.Equal(t, 0, b.sequences[1].Trajectory, "both belong to the first trajectory")
+	require.Equal(t, 1, b.sequences[2].Trajectory)
+}
+
+func TestCollect_Skips(t *testing.T) {
+	good := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
+	with := func(edit func(s *art.Sample)) *art.Trajectory {
+		x := good(3)
+		edit(x.Messages[1].Sample)
+		return x
+	}
+	for name, c := range map[string]struct {
+		groups []*art.TrajectoryGroup
+		want   art.Skip // without detail
+	}{
+		"nil group":   {[]*art.TrajectoryGroup{nil}, art.Skip{Trajectory: -1, Reason: art.SkipEmptyGroup}},
+		"empty group": {group(), art.Skip{Trajectory: -1, Reason: art.SkipEmptyGroup}},
+		"one":         {group(good(1)), art.Skip{Trajectory: -1, Reason: art.SkipSingleton}},
+		"equal":       {group(good(.1), good(.1), good(.1)), art.Skip{Trajectory: -1, Reason: art.SkipNoVariance}},
+		"NaN":         {group(good(1), good(2), good(math.NaN())), art.Skip{Trajectory: 2, Reason: art.SkipBadReward}},
+		"infinite":    {group(good(1), good(math.Inf(1)), good(2)), art.Skip{Trajectory: 1, Reason: art.SkipBadReward}},
+		"nil":         {group(good(1), nil, good(2)), art.Skip{Trajectory: 1, Reason: art.SkipNoSamples}},
+		"no sample":   {group(good(1), good(2), rewarded(3)), art.Skip{Trajectory: 2, Reason: art.SkipNoSamples}},
+		"all forced":  {group(good(1), good(2), with(func(s *art.Sample) { s.Forced = []bool{true} })), art.Skip{Trajectory: 2, Reason: art.SkipNoSamples}},
+		"mean":        {group(good(1), good(2), good(3)), art.Skip{Trajectory: 1, Reason: art.SkipZeroAdvantage}},
+		"too long":    {group(good(1), good(2), with(func(s *art.Sample) { s.PromptIDs = make([]int32, 21) })), art.Skip{Trajectory: 2, Reason: art.SkipTooLong}},
+		"vocabulary":  {group(good(1), good(2), with(func(s *art.Sample) { s.IDs[0] = 100 })), art.Skip{Trajectory: 2, Reason: art.SkipBadSample}},
+		"NaN logprob": {group(good(1), good(2), with(func(s *art.Sample) { s.Logprobs[0] = float32(math.NaN()) })), art.Skip{Trajectory: 2, Reason: art.SkipBadSample}},
+		"lengths":     {group(good(1), good(2), with(func(s *art.Sample) { s.Logprobs = nil })), art.Skip{Trajectory: 2, Reason: art.SkipBadSample}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := collectAll(c.groups)
+			var found []art.Skip
+			for _, s := range b.skipped {
+				s.Detail = ""
+				found = append(found, s)
+			}
+			require.Contains(t, found, c.want)
+			require.Equal(t, 1.0, b.metrics(c.groups)["data/skipped_"+string(c.want.Reason)])
+		})
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import "strconv"
+
+// board holds 'X' (the agent), 'O' (its opponent) or 0 for each cell.
+type board [9]byte
+
+var lines = [8][3]int{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}}
+
+func (b *board) won(mark byte) bool {
+	for _, l := range lines {
+		if b[l[0]] == mark && b[l[1]] == mark && b[l[2]] == mark {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *board) free() []int {
+	var cells []int
+	for i, mark := range b {
+		if mark == 0 {
+			cells = append(cells, i)
+		}
+	}
+	return cells
+}
+
+func (b *board) over() bool { return b.won('X') || b.won('O') || len(b.free()) == 0 }
+
+// play puts the agent's mark where its reply says, and reports whether that is a move: one free cell, 1 to 9.
+func (b *board) play(reply string) bool {
+	cell, err := strconv.Atoi(reply)
+	if err != nil || cell < 1 || cell > 9 || b[cell-1] != 0 {
+		return false
+	}
+	b[cell-1] = 'X'
+	return true
+}

@@ -1,0 +1,242 @@
+package art
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+// gathering is the state of one gather.
+type gathering struct {
+	opts    GatherOptions
+	rollout func(ctx context.Context, scenario int) (*Trajectory, error)
+	seed    uint64
+	next    atomic.Int64 // index of the next rollout to start
+
+	mu        sync.Mutex
+	cells     []cell               // of each rollout: scenario x GroupSize + attempt
+	open      []int                // of each scenario: rollouts that have not ended
+	results   [][]*TrajectoryGroup // of each scenario
+	complete  []bool               // of each scenario: results is final
+	failed    int                  // number of failures
+	rewards   mean                 // of trajectories
+	done      int                  // number of rollouts that have ended
+	broken    error                // what a hook did that ends the gather
+	stop      context.CancelFunc   // ends the rollouts
+	reporting chan struct{}        // of size 1, full while Progress runs: unlike a mutex, testing/synctest can see through it
+}
+
+// cell is how one rollout ended: with a trajectory or with a failure and its error.
+type cell struct {
+	trajectory *Trajectory
+	failure    *Failure
+	err        error
+}
+
+func newGathering(o GatherOptions, scenarios int, rollout func(context.Context, int) (*Trajectory, error)) *gathering {
+	g := &gathering{
+		opts: o, rollout: rollout,
+		cells:     make([]cell, scenarios*o.GroupSize),
+		open:      make([]int, scenarios),
+		results:   make([][]*TrajectoryGroup, scenarios),
+		complete:  make([]bool, scenarios),
+		reporting: make(chan struct{}, 1),
+	}
+	for i := range g.open {
+		g.open[i] = o.GroupSize
+	}
+	return g
+}
+
+// run runs everything and returns what is complete.
+func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
+	g.seed = gatherSeed(ctx, g.opts.Seed)
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	g.stop = stop
+	var workers sync.WaitGroup
+	for range min(g.opts.Concurrency, len(g.cells)) {
+		workers.Go(func() { g.work(inner) })
+	}
+	workers.Wait()
+	return g.outcome(ctx)
+}
+
+// work runs rollouts, in order, until none is left.
+func (g *gathering) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		i := int(g.next.Add(1)) - 1
+		if i >= len(g.cells) {
+			return
+		}
+		c, ok := g.attempt(ctx, i/g.opts.GroupSize, i%g.opts.GroupSize)
+		if !ok {
+			return // cancelled: the rollout has no result
+		}
+		if group := g.put(i, c); group != nil {
+			g.finish(ctx, i/g.opts.GroupSize, group)
+		}
+		g.report()
+	}
+}
+
+// put stores how a rollout ended. It returns the group when that was the last one of it.
+func (g *gathering) put(i int, c cell) *TrajectoryGroup {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cells[i] = c
+	g.done++
+	if c.failure != nil {
+		g.fail()
+	} else {
+		g.rewards.add(c.trajectory.Reward)
+	}
+	scenario := i / g.opts.GroupSize
+	if g.open[scenario]--; g.open[scenario] > 0 {
+		return nil
+	}
+	return g.group(scenario)
+}
+
+// group collects the rollouts of a scenario.
+func (g *gathering) group(scenario int) *TrajectoryGroup {
+	group := &TrajectoryGroup{}
+	for _, c := range g.cellsOf(scenario) {
+		if c.failure != nil {
+			group.Failures = append(group.Failures, *c.failure)
+		} else {
+			group.Trajectories = append(group.Trajectories, c.trajectory)
+		}
+	}
+	return group
+}
+
+// cellsOf returns the cells of a scenario.
+func (g *gathering) cellsOf(scenario int) []cell {
+	return g.cells[scenario*g.opts.GroupSize : (scenario+1)*g.opts.GroupSize]
+}
+
+// finish hands a complete group to After, if there is one, and stores what is to be returned for it.
+func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryGroup) {
+	groups := []*TrajectoryGroup{group}
+	if g.opts.After != nil {
+		o := guard(ctx, func() ([]*TrajectoryGroup, error) { return g.opts.After(ctx, group) })
+		if o.err != nil && ctx.Err() != nil {
+			return // cancelled: the group is not complete
+		}
+		if o.err != nil {
+			o.value = []*TrajectoryGroup{g.failGroup(scenario, o.err)}
+		}
+		groups = o.value
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, group := range groups {
+		if group != nil {
+			g.results[scenario] = append(g.results[scenario], group)
+		}
+	}
+	g.complete[scenario] = true
+}
+
+// failGroup turns the trajectories of a group that After could not handle into failures.
+func (g *gathering) failGroup(scenario int, err error) *TrajectoryGroup {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err = fmt.Errorf("after hook: %w", err)
+	for i, c := range g.cellsOf(scenario) {
+		if c.failure == nil {
+			g.cellsOf(scenario)[i] = failedCell(scenario, i, 1, err)
+			g.fail()
+		}
+	}
+	return g.group(scenario)
+}
+
+// fail counts a failure and ends the gather when there are too many. g.mu is held.
+func (g *gathering) fail() {
+	g.failed++
+	if g.failed > g.allowed() {
+		g.stop()
+	}
+}
+
+// allowed returns how many rollouts may fail.
+func (g *gathering) allowed() int {
+	// Without the small addition, 0.29 of 100 would be 28.
+	fraction := math.Floor(g.opts.MaxFailureFraction*float64(len(g.cells)) + 1e-9)
+	return max(g.opts.MaxFailures, int(fraction))
+}
+
+// report calls Progress. The lock is taken first, so that calls are in the order of what they say.
+func (g *gathering) report() {
+	if g.opts.Progress == nil {
+		return
+	}
+	g.reporting <- struct{}{}
+	defer func() { <-g.reporting }()
+	g.mu.Lock()
+	p := GatherProgress{Done: g.done, Total: len(g.cells), Failed: g.failed, Reward: g.rewards.value()}
+	broken := g.broken != nil
+	g.mu.Unlock()
+	if broken {
+		return
+	}
+	o := guard(context.Background(), func() (struct{}, error) { g.opts.Progress(p); return struct{}{}, nil })
+	if o.err != nil {
+		g.mu.Lock()
+		g.broken = o.err
+		g.mu.Unlock()
+		g.stop()
+	}
+}
+
+// outcome returns the groups that are complete, in order, and why there are not more of them.
+func (g *gathering) outcome(ctx context.Context) ([]*TrajectoryGroup, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	groups, all := []*TrajectoryGroup{}, true
+	for i, result := range g.results {
+		groups = append(groups, result...)
+		all = all && g.complete[i]
+	}
+	switch {
+	case g.broken != nil:
+		return groups, &Error{"gather", fmt.Errorf("progress hook: %w", g.broken), "mend GatherOptions.Progress"}
+	case g.failed > g.allowed():
+		return groups, &Error{"gather", g.tooMany(), "mend the rollout, or allow failures with GatherOptions.MaxFailures"}
+	case !all:
+		return groups, &Error{"gather", endOf(ctx), "the context ended before the rollouts did; what is complete is returned"}
+	}
+	return groups, nil
+}
+
+// endOf returns the error of a context that has ended, with its cause when that says more.
+func endOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// tooMany quotes the first failures, in the order of rollouts, and wraps their errors.
+func (g *gathering) tooMany() error {
+	const quoted = 3
+	format, args := "%w: %d of %d, at most %d allowed", []any{ErrTooManyFailures, g.failed, len(g.cells), g.allowed()}
+	n := 0
+	for _, c := range g.cells {
+		if c.failure == nil {
+			continue
+		}
+		if n++; n > quoted {
+			break
+		}
+		format += "; scenario %d, attempt %d: %w"
+		args = append(args, c.failure.Scenario, c.failure.Attempt, c.err)
+	}
+	return fmt.Errorf(format, args...)
+}
