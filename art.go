@@ -63,9 +63,7 @@
 // only records, or calls a remote backend, stays small.
 //
 //   - backend/local is the default [Backend]: engine, trainer and run directory in this process.
-//   - backend/server serves a backend over HTTP, backend/remote is its client, backend/backendtest the tests that every
-//     backend passes.
-//   - ruler scores a group with an LLM as judge.
+//   - backend/backendtest has the tests that every backend passes.
 //   - tokenizer renders conversations to tokens and parses replies.
 //   - grpo has advantages, losses and batches; lora the adapter; model the transformer.
 //

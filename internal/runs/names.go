@@ -4,25 +4,24 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const maxName = 128 // bytes
 
-// checkName makes sure that a name is one plain path element on every file system: no separators, no dot names, and
-// nothing that would read as a temporary file.
+// checkName makes sure that a name is one path element: no separators, no dot names, nothing that would read as a
+// temporary file, and no '@', which separates the name of a model from its step.
 func checkName(what, name string) error {
 	switch {
 	case name == "" || len(name) > maxName:
-		return fmt.Errorf("%s name %q must have 1 to %d characters", what, name, maxName)
-	case strings.IndexFunc(name, func(c rune) bool { return !plain(c) }) >= 0, name[0] == '.':
-		return fmt.Errorf("%s name %q may have letters, digits, '-', '_' and '.', and does not start with '.'", what, name)
+		return fmt.Errorf("%s name %q must have 1 to %d bytes", what, name, maxName)
+	case strings.ContainsAny(name, `/\@`), strings.ContainsFunc(name, unicode.IsControl), !utf8.ValidString(name):
+		return fmt.Errorf("%s name %q has '/', '\\', '@' or a character that cannot be printed", what, name)
+	case name[0] == '.', strings.TrimSpace(name) != name:
+		return fmt.Errorf("%s name %q begins with '.', or begins or ends with a space", what, name)
 	}
 	return nil
-}
-
-// plain holds for ASCII letters and digits and for -_. only.
-func plain(c rune) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
 // stepName is the name of a step in the file system: 0001.

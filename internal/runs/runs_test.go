@@ -30,7 +30,7 @@ func TestOpen_Layout(t *testing.T) {
 
 func TestOpen_Names(t *testing.T) {
 	root := tempDir(t)
-	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, "%2e%2e/x", ".hidden", "a\x00", "a b", "é", strings.Repeat("x", 129)} {
+	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, "%2e%2e/x", ".hidden", "a\x00", "a\n", "a@1", " a", "a ", "\xff", strings.Repeat("x", 129)} {
 		for _, names := range [][2]string{{name, "model"}, {"project", name}} {
 			_, err := Open(root, names[0], names[1], nil)
 			require.ErrorIs(t, err, art.ErrInvalid, "%q", names)
@@ -39,6 +39,10 @@ func TestOpen_Names(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+
+	r, err := Open(root, "my games", "gracz-ż 1.5", nil)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
 }
 
 func TestOpen_Locked(t *testing.T) {

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+var runSeed = flag.Uint64("run", 0, "seed of the run in -runs whose player is measured over all lines of play")
+var runsDir = flag.String("runs", ".art", "where runs are stored")
+
+func TestBoard(t *testing.T) {
+	var b board
+	for _, reply := range []string{"", "0", "10", "x", "5 ", "five"} {
+		if b.play(reply) {
+			t.Errorf("%q is taken for a move", reply)
+		}
+	}
+	if !b.play("5") || b.play("5") || len(b.free()) != 8 {
+		t.Error("a cell is taken once")
+	}
+	for _, l := range lines {
+		var b board
+		for _, cell := range l {
+			if b.over() {
+				t.Errorf("line %v: over too early", l)
+			}
+			b[cell] = 'O'
+		}
+		if !b.won('O') || b.won('X') || !b.over() {
+			t.Errorf("line %v: not won", l)
+		}
+	}
+}
+
+// scripts are all ways in which an opponent can choose among its free cells.
+func scripts(first bool) [][]int {
+	counts := []int{9, 7, 5, 3, 1}
+	if first {
+		counts = []int{8, 6, 4, 2}
+	}
+	all := [][]int{nil}
+	for _, n := range counts {
+		var longer [][]int
+		for _, s := range all {
+			for choice := range n {
+				longer = append(longer, append(s[:len(s):len(s)], choice))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// TestLines plays the greedy agent of a stored run through every line of play from the empty board, on both sides:
+//
+//	GOEXPERIMENT=simd go test ./examples/tictactoe -run Lines -v -args -run 1 -runs "$PWD/.art"
+func TestLines(t *testing.T) {
+	if *runSeed == 0 {
+		t.Skip("measures a stored run: see the comment")
+	}
+	*seed, *dir = *runSeed, *runsDir
+	backend, model, err := open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	for _, first := range []bool{true, false} {
+		total, lost, illegal := countLines(t, model, first)
+		t.Logf("step %d, agent first %v: %d lines, %d lost, %d with an illegal move", model.Step(), first, total, lost, illegal)
+	}
+}
+
+func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong int) {
+	g, err := art.Gather(t.Context(), scripts(first), func(ctx context.Context, script []int) (*art.Trajectory, error) {
+		next := 0
+		return play(ctx, model, first, func([]int) int { next++; return script[next-1] }, &art.ChatOptions{Temperature: new(0.0)})
+	}, &art.GatherOptions{Concurrency: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, x := range g.Trajectories {
+		var line strings.Builder
+		for _, m := range x.Messages {
+			line.WriteString(m.Content + " ")
+		}
+		if seen[line.String()] {
+			continue // the game ended before the scripts differ
+		}
+		seen[line.String()] = true
+		total++
+		switch x.Reward {
+		case loss:
+			lost++
+		case illegal:
+			wrong++
+		}
+	}
+	return total, lost, wrong
+}
