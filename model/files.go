@@ -2,6 +2,7 @@ package model
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +16,7 @@ import (
 const WeightsFile = "model.safetensors"
 
 // Load reads a folder with config.json and model.safetensors, or its shards. Tensors that the architecture does not
-// have are an error, and so are tensors that are missing.
+// have are an error, and so are tensors that are missing. A tied model may hold its embedding again, as an output head.
 func Load(dir string) (*Weights, error) {
 	c, err := LoadConfig(dir)
 	if err != nil {
@@ -59,7 +60,11 @@ func read(c *Config, set tensorSet) (*Weights, error) {
 		w.Tensors = append(w.Tensors, t)
 	}
 	for _, name := range set.Names() {
-		if !known[name] {
+		switch {
+		case known[name]:
+		case name == headName: // of a tied model
+			errs = append(errs, checkCopy(set))
+		default:
 			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}
 	}
@@ -67,6 +72,17 @@ func read(c *Config, set tensorSet) (*Weights, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// checkCopy reports an output head that is not the embedding that it is tied to. Some checkpoints hold the copy, such as
+// Qwen/Qwen3-0.6B.
+func checkCopy(set tensorSet) error {
+	head, _ := set.Tensor(headName)
+	embed, ok := set.Tensor(embedName)
+	if ok && (head.DType != embed.DType || !slices.Equal(head.Shape, embed.Shape) || !bytes.Equal(head.Data, embed.Data)) {
+		return fmt.Errorf("model: the checkpoint has a %s that differs from %s: set tie_word_embeddings to false in %s", headName, embedName, ConfigFile)
+	}
+	return nil
 }
 
 func readTensor(s Spec, set tensorSet) (Tensor, error) {

@@ -28,9 +28,9 @@ type Weights struct {
 	Tensors []Tensor // in the order of Config.Specs
 }
 
-// Random draws weights for c: linear layers and the embedding from a normal distribution with standard deviation 0.02,
-// the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's), norms one. A tensor depends on
-// the seed and its name alone.
+// Random draws weights for c: linear layers and the embedding from a normal distribution of standard deviation
+// 1/sqrt(in) (LeCun), the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's), norms one. A
+// tensor depends on the seed, its name and its shape alone.
 func Random(c *Config, seed uint64) (*Weights, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func fill(data []float32, s Spec, layers int, seed uint64) {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(s.Name))
-	std := 0.02
+	std := 1 / math.Sqrt(float64(s.Shape[1]))
 	if name := s.Name; strings.HasSuffix(name, "o_proj.weight") || strings.HasSuffix(name, "down_proj.weight") {
 		std /= math.Sqrt(2 * float64(layers))
 	}

@@ -73,8 +73,12 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, fmt.Errorf("local: device: %w", err)
 	}
 	b.device = device
+	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }
+
+// Device says what computes, and what it is missing.
+func (b *Backend) Device() string { return graphx.DeviceName() }
 
 // Close ends all requests and releases the run directories. It waits for a training call that is under way.
 func (b *Backend) Close() error {

@@ -2,49 +2,79 @@
 //
 //	GOEXPERIMENT=simd go run ./examples/tictactoe
 //
-// A game is a chat: the user's message is the opponent's cell, the reply is the agent's. The opponent moves at random.
-// The whole game is one trajectory, and its reward is how it ended.
+// A game is a chat: the user's message is the opponent's cell, the reply is the agent's. The opponent moves at random. A
+// game is one trajectory, and its reward is how it ended. Run it again and it goes on where it stopped.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/examples/internal/curves"
 )
 
 // Rewards. A draw is worth nearly a win: what counts is not to lose.
 const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
-	seed   = flag.Uint64("seed", 1, "seed of the run")
-	steps  = flag.Int("steps", 48, "training steps")
-	games  = flag.Int("games", 128, "games of a step")
-	group  = flag.Int("group", 32, "games of a group")
-	rate   = flag.Float64("rate", 1e-3, "learning rate")
-	epochs = flag.Int("epochs", 3, "passes over the games of a step")
-	minis  = flag.Int("minibatches", 2, "optimizer steps of a pass")
-	evals  = flag.Int("evals", 1000, "games of an evaluation")
-	dir    = flag.String("dir", ".art", "where runs are stored")
-	short  = flag.Bool("short", false, "few steps; fail unless the reward rises")
+	seed  = flag.Uint64("seed", 1, "seed of the run")
+	steps = flag.Int("steps", 50, "training steps, of 128 games each")
+	dir   = flag.String("dir", ".art", "where runs are stored")
+	short = flag.Bool("short", false, "10 steps; fail unless the reward rises")
 )
 
 func main() {
 	flag.Parse()
 	if *short {
-		*steps, *evals = 6, 200
+		*steps = 10
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	backend, model, err := open(ctx)
+	check(err)
+	defer backend.Close()
+	fmt.Println("device:", backend.Device())
+	before, start := evaluate(ctx, model), time.Now()
+
+	for step := model.Step(); step < *steps; step++ {
+		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(ctx context.Context, first bool) (*art.Trajectory, error) {
+			return play(ctx, model, first, art.Rand(ctx).IntN, nil)
+		}, &art.GatherOptions{GroupSize: 32, Concurrency: 64, Seed: uint64(step)})
+		check(err)
+		result, err := model.Train(ctx, groups, &art.TrainConfig{
+			Loss: art.LossPPO, LearningRate: 1e-3, Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
+		})
+		check(err)
+		check(model.Log(ctx, "train", groups, result.Metrics))
+		fmt.Printf("step %3d  not lost %3.0f%%  entropy %.2f  %v\n",
+			model.Step(), 100*mean(groups, "not_lost"), result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+	}
+
+	after := evaluate(ctx, model)
+	dir, err := backend.Dir(model)
+	check(err)
+	rows, err := backend.History(ctx, model)
+	check(err)
+	check(curves.Save(dir, "tic-tac-toe against a random opponent", rows, "train/reward", "train/not_lost", "val/not_lost"))
+	fmt.Println("curves:", filepath.Join(dir, "reward.svg"))
+	if *short && after <= before {
+		log.Fatalf("it did not learn: %.3f not lost, then %.3f", before, after)
+	}
+}
+
+// check ends the program. A run that was cut off goes on where it stopped.
+func check(err error) {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
@@ -60,68 +90,16 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	return backend, model, model.Register(ctx, backend)
 }
 
-func run(ctx context.Context) error {
-	start := time.Now()
-	backend, model, err := open(ctx)
-	if err != nil {
-		return err
-	}
-	defer backend.Close()
-	first, last := 0.0, 0.0
-	for step := model.Step(); ; step++ {
-		if step == 0 || step >= *steps {
-			if err := evaluate(ctx, model); err != nil {
-				return err
-			}
-		}
-		if step >= *steps {
-			break
-		}
-		groups, err := art.GatherGroups(ctx, sides(*games / *group), func(ctx context.Context, first bool) (*art.Trajectory, error) {
-			rng := art.Rand(ctx)
-			return play(ctx, model, first, func(free []int) int { return rng.IntN(len(free)) }, nil)
-		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step)})
-		if err != nil {
-			return err
-		}
-		result, err := model.Train(ctx, groups, &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: *rate, Epochs: *epochs, MiniBatches: *minis, MaxGradNorm: 1, WeightDecay: new(0.0),
-		})
-		if err != nil {
-			return err
-		}
-		if err := model.Log(ctx, "train", groups, result.Metrics); err != nil {
-			return err
-		}
-		if last = mean(groups, "not_lost"); step == 0 {
-			first = last
-		}
-		fmt.Printf("step %3d  not lost %.2f  entropy %.3f  %v\n", model.Step(), last, result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
-	}
-	if *short && last <= first {
-		return errors.New("the reward did not rise")
-	}
-	return plotRun(ctx, backend, model)
-}
-
-// sides alternates who begins: true is the agent.
-func sides(n int) []bool {
-	list := make([]bool, n)
-	for i := range list {
-		list[i] = i%2 == 0
-	}
-	return list
-}
-
-// play is the agent: an ordinary loop around a chat. opponent chooses among the free cells.
-func play(ctx context.Context, model *art.Model, first bool, opponent func(free []int) int, opts *art.ChatOptions) (*art.Trajectory, error) {
+// play is the agent: an ordinary loop around a chat. first says that it begins, pick(n) chooses one of n free cells for
+// its opponent.
+func play(ctx context.Context, model *art.Model, first bool, pick func(n int) int, opts *art.ChatOptions) (*art.Trajectory, error) {
 	t := art.NewTrajectory(art.System("Play tic-tac-toe."))
 	var b board
 	message, legal, moves := "Begin.", true, 0.0
 	for turn := 0; legal && !b.over(); turn++ {
 		if turn > 0 || !first {
 			free := b.free()
-			cell := free[opponent(free)]
+			cell := free[pick(len(free))]
 			b[cell] = 'O'
 			message = strconv.Itoa(cell + 1)
 		}
@@ -129,40 +107,42 @@ func play(ctx context.Context, model *art.Model, first bool, opponent func(free 
 		if b.over() {
 			break
 		}
-		moves++
 		reply, err := model.Chat(ctx, t, opts)
 		if err != nil {
 			return nil, err
 		}
+		moves++
 		legal = b.play(reply.Content)
 	}
-	t.Metrics = map[string]float64{"not_lost": 0, "moves": moves, "legal": moves}
+	t.Reward = draw
 	switch {
 	case !legal:
-		t.Reward, t.Metrics["legal"] = illegal, moves-1
+		t.Reward = illegal
 	case b.won('O'):
 		t.Reward = loss
 	case b.won('X'):
-		t.Reward, t.Metrics["not_lost"] = win, 1
-	default:
-		t.Reward, t.Metrics["not_lost"] = draw, 1
+		t.Reward = win
+	}
+	t.Metrics = map[string]float64{"moves": moves, "illegal": 0, "not_lost": 0}
+	if t.Reward >= draw {
+		t.Metrics["not_lost"] = 1
+	} else if !legal {
+		t.Metrics["illegal"] = 1
 	}
 	return t, nil
 }
 
-// evaluate plays greedily, half of the games on each side.
-func evaluate(ctx context.Context, model *art.Model) error {
-	g, err := art.Gather(ctx, sides(*evals), func(ctx context.Context, first bool) (*art.Trajectory, error) {
-		rng := art.Rand(ctx)
-		return play(ctx, model, first, func(free []int) int { return rng.IntN(len(free)) }, &art.ChatOptions{Temperature: new(0.0)})
-	}, &art.GatherOptions{Concurrency: 64, Seed: 1})
-	if err != nil {
-		return err
-	}
+// evaluate plays 1,000 games greedily, half of them on each side, and returns the share that was not lost.
+func evaluate(ctx context.Context, model *art.Model) float64 {
+	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, 500), func(ctx context.Context, first bool) (*art.Trajectory, error) {
+		return play(ctx, model, first, art.Rand(ctx).IntN, &art.ChatOptions{Temperature: new(0.0)})
+	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+	check(err)
 	groups := []*art.TrajectoryGroup{g}
-	fmt.Printf("greedy at step %d: %.1f%% of %d games not lost, %.2f%% of moves legal\n",
-		model.Step(), 100*mean(groups, "not_lost"), *evals, 100*mean(groups, "legal")/mean(groups, "moves"))
-	return model.Log(ctx, "val", groups, nil)
+	notLost, legal := mean(groups, "not_lost"), 1-mean(groups, "illegal")/mean(groups, "moves")
+	fmt.Printf("greedy at step %d: %.1f%% of 1,000 games not lost, %.2f%% of moves legal\n", model.Step(), 100*notLost, 100*legal)
+	check(model.Log(ctx, "val", groups, nil))
+	return notLost
 }
 
 // mean averages a metric over all trajectories.

@@ -77,7 +77,7 @@ func TestLines(t *testing.T) {
 func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong int) {
 	g, err := art.Gather(t.Context(), scripts(first), func(ctx context.Context, script []int) (*art.Trajectory, error) {
 		next := 0
-		return play(ctx, model, first, func([]int) int { next++; return script[next-1] }, &art.ChatOptions{Temperature: new(0.0)})
+		return play(ctx, model, first, func(int) int { next++; return script[next-1] }, &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,10 @@ const Lanes = 16
 //
 // so that a row of the result has the same bits whatever the number of rows, on the Go device too.
 func Product(x, w *Node) *Node {
+	return firstRows(panels(padRows(x), w), x.Shape().Dim(-2))
+}
+
+func panels(x, w *Node) *Node {
 	last := x.Rank() - 1
 	batch := make([]int, last-1)
 	for i := range batch {

@@ -1,6 +1,9 @@
 package main
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // board holds 'X' (the agent), 'O' (its opponent) or 0 for each cell.
 type board [9]byte
@@ -8,16 +11,10 @@ type board [9]byte
 var lines = [8][3]int{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}}
 
 func (b *board) won(mark byte) bool {
-	for _, l := range lines {
-		if b[l[0]] == mark && b[l[1]] == mark && b[l[2]] == mark {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lines[:], func(l [3]int) bool { return b[l[0]] == mark && b[l[1]] == mark && b[l[2]] == mark })
 }
 
-func (b *board) free() []int {
-	var cells []int
+func (b *board) free() (cells []int) {
 	for i, mark := range b {
 		if mark == 0 {
 			cells = append(cells, i)

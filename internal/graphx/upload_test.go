@@ -1,0 +1,61 @@
+package graphx
+
+import (
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+)
+
+func TestUpload_RoundTrip(t *testing.T) {
+	device := newDevice(t)
+	values := []float32{1, float32(math.Copysign(0, -1)), float32(math.Inf(1)), 1e-45, math.Float32frombits(0x7fc00123), -3}
+	x, err := Upload(device, values, 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 3}, x.Shape().Dimensions)
+	values[0] = 7 // Upload copies
+	got := tensors.MustCopyFlatData[float32](x)
+	require.Equal(t, float32(1), got[0])
+	for i := range got[1:] {
+		require.Equal(t, math.Float32bits(values[i+1]), math.Float32bits(got[i+1]))
+	}
+}
+
+func TestUpload_Scalar(t *testing.T) {
+	x, err := Upload(newDevice(t), []float32{5})
+	require.NoError(t, err)
+	require.Equal(t, float32(5), tensors.ToScalar[float32](x))
+}
+
+func TestUpload_WrongShape(t *testing.T) {
+	device := newDevice(t)
+	for _, dims := range [][]int{{}, {5}, {2, 2}, {7}, {2, 3, 2}} {
+		_, err := Upload(device, make([]float32, 6), dims...)
+		require.ErrorContains(t, err, "graphx: 6 values for shape", "%v", dims)
+	}
+}
+
+// TestUpload_SharedByExecutions reads one tensor in many executions at once.
+func TestUpload_SharedByExecutions(t *testing.T) {
+	device := newDevice(t)
+	x, err := Upload(device, []float32{1, 2, 3}, 3)
+	require.NoError(t, err)
+	exec := newExec(t, device, func(in []*graph.Node) *graph.Node { return graph.Add(in[0], in[1]) })
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			out, err := exec.Exec1(x, []float32{float32(i), 0, 0})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got := tensors.MustCopyFlatData[float32](out); got[0] != float32(i+1) {
+				t.Errorf("execution %d: %v", i, got)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,164 @@
+package trainer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// tokensOf lists the trained tokens of a batch, each with all that it is learned from, in a sorted order.
+func tokensOf(batch []grpo.Sequence) []string {
+	var out []string
+	for _, s := range batch {
+		for i, trained := range s.Trained {
+			if trained {
+				out = append(out, fmt.Sprint(s.IDs[i], s.Logprobs[i], float32(s.Advantage), float32(s.Weight), s.IDs[:i]))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// unpack lists the same of micro-batches.
+func unpack(micro []grpo.MicroBatch) []string {
+	var out []string
+	for _, m := range micro {
+		for n := range m.Tokens.NumReal {
+			x, at := &m.Tokens, int(m.Tokens.Position[n])
+			row := m.IDs[at/m.Length*m.Length : at+1]
+			out = append(out, fmt.Sprint(x.Target[n], x.Old[n], x.Advantage[n], x.Weight[n], row))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestPack_EveryTrainedTokenOnce over batches, bounds and numbers of workers of all sizes.
+func TestPack_EveryTrainedTokenOnce(t *testing.T) {
+	for i := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, i))
+		batch := randomBatch(rng, 1+rng.IntN(30), 1000, 3+rng.IntN(90))
+		before := tokensOf(batch)
+		tr := New(Target{}, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000)})
+		most := rng.IntN(10)
+		micro, err := tr.pack(batch, most)
+		require.NoError(t, err)
+		require.Equal(t, before, unpack(micro), "seed %d %d", seed, i)
+		require.Equal(t, before, tokensOf(batch), "pack changes what it is given")
+		for _, m := range micro {
+			require.LessOrEqual(t, m.Rows*m.Length, max(tr.opts.MicroTokens, m.Length), "one sequence may exceed the bound, two may not")
+			if most > 0 {
+				require.LessOrEqual(t, m.Rows, most)
+			}
+			require.Zero(t, m.Length%16)
+			require.GreaterOrEqual(t, m.Length, 32)
+		}
+	}
+}
+
+// TestPack_DependsOnTheBatchAlone: what a trainer did before changes nothing.
+func TestPack_DependsOnTheBatchAlone(t *testing.T) {
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 2)), 30, 100, 100)
+	tr := New(Target{}, Options{Workers: 2})
+	first, err := tr.pack(batch, 0)
+	require.NoError(t, err)
+	again, err := tr.pack(batch, 0)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+}
+
+// TestPack_KeepsWorkersBusy: a batch that suffices is cut for two workers.
+func TestPack_KeepsWorkersBusy(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		batch := randomBatch(rand.New(rand.NewPCG(seed, uint64(n))), n, 100, 40)
+		micro, err := New(Target{}, Options{Workers: 2}).pack(batch, 0)
+		require.NoError(t, err)
+		if n >= 2*rowStep {
+			require.GreaterOrEqual(t, len(micro), 2, "%d sequences", n)
+		}
+	}
+}
+
+// TestPack_FewShapes counts the graphs that a long training would compile: each micro-batch of another shape is one.
+// Batches are of 8 to 64 sequences of up to 1,000 tokens.
+func TestPack_FewShapes(t *testing.T) {
+	type shape struct{ rows, length, trained int }
+	seen := map[shape]int{}
+	rng := rand.New(rand.NewPCG(seed, 3))
+	tr := New(Target{}, Options{Workers: 2})
+	var middle int
+	for step := range 400 {
+		micro, err := tr.pack(randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980)), 0)
+		require.NoError(t, err)
+		for _, m := range micro {
+			seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}]++
+		}
+		if step == 199 {
+			middle = len(seen)
+		}
+	}
+	lengths, rows := map[int]bool{}, map[int]bool{}
+	for s := range seen {
+		lengths[s.length], rows[s.rows] = true, true
+	}
+	t.Logf("%d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", middle, len(seen), len(lengths), len(rows))
+	require.LessOrEqual(t, len(lengths), 16+8+8)
+	require.LessOrEqual(t, len(seen), 500)
+}
+
+func TestPadLength(t *testing.T) {
+	require.Equal(t, 32, padLength(0))
+	seen := map[int]bool{}
+	for n := 1; n <= 1<<15; n++ {
+		p := padLength(n)
+		require.GreaterOrEqual(t, p, n)
+		require.Zero(t, p%16)
+		require.LessOrEqual(t, padLength(n-1), p)
+		if n > 256 {
+			require.Less(t, float64(p)/float64(n), 1.125, "at most an eighth is padding")
+		}
+		seen[p] = true
+	}
+	require.Len(t, seen, 15+7*8, "15 up to 256, 8 for each doubling")
+}
+
+// TestSplit_Partition: every sequence is in one part, parts differ in size by at most one, and the order is that of the
+// random numbers.
+func TestSplit_Partition(t *testing.T) {
+	for i := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, i))
+		batch := randomBatch(rng, 1+rng.IntN(30), 100, 10)
+		n := 1 + rng.IntN(12)
+		parts := split(batch, n, rand.New(rand.NewPCG(i, 1)))
+		require.Len(t, parts, min(n, len(batch)))
+		var all []int
+		smallest, largest := len(batch), 0
+		for _, p := range parts {
+			smallest, largest = min(smallest, len(p)), max(largest, len(p))
+			for _, s := range p {
+				require.Equal(t, batch[s.Trajectory], s)
+				all = append(all, s.Trajectory)
+			}
+		}
+		require.LessOrEqual(t, largest-smallest, 1, "seed %d", i)
+		require.Equal(t, parts, split(batch, n, rand.New(rand.NewPCG(i, 1))))
+		slices.Sort(all)
+		for at, trajectory := range all {
+			require.Equal(t, at, trajectory, "each once")
+		}
+	}
+}
+
+// TestSplit_Shuffles: another seed makes other parts.
+func TestSplit_Shuffles(t *testing.T) {
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 4)), 20, 100, 10)
+	first := split(batch, 2, rand.New(rand.NewPCG(1, 0)))
+	require.NotEqual(t, first, split(batch, 2, rand.New(rand.NewPCG(2, 0))))
+	require.NotEqual(t, first, split(batch, 2, rand.New(rand.NewPCG(1, 1))))
+}

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+const seed = 7
+
+// sharedDevice is one for all tests.
+var sharedDevice = sync.OnceValues(graphx.NewDevice)
+
+func testDevice(t testing.TB) compute.Backend {
+	t.Helper()
+	device, err := sharedDevice()
+	require.NoError(t, err)
+	return device
+}
+
+// run builds and runs a graph once.
+func run(t testing.TB, build func(in []*graph.Node) []*graph.Node, inputs ...*tensors.Tensor) []*tensors.Tensor {
+	t.Helper()
+	exec, err := graph.NewExec(testDevice(t), build)
+	require.NoError(t, err)
+	defer exec.Finalize()
+	return call(t, exec, inputs...)
+}
+
+func call(t testing.TB, exec *graph.Exec, inputs ...*tensors.Tensor) []*tensors.Tensor {
+	t.Helper()
+	args := make([]any, len(inputs))
+	for i, x := range inputs {
+		args[i] = x
+	}
+	out, err := exec.Exec(args...)
+	require.NoError(t, err)
+	return out
+}
+
+// tensor copies values.
+func tensor[T float32 | float64 | int32](values []T, dims ...int) *tensors.Tensor {
+	return tensors.FromFlatDataAndDimensions(append([]T{}, values...), dims...)
+}
+
+// values copies a tensor from the device.
+func values[T float32 | float64](t testing.TB, x *tensors.Tensor) []T {
+	t.Helper()
+	v, err := tensors.CopyFlatData[T](x)
+	require.NoError(t, err)
+	return v
+}
+
+// widen converts to float64.
+func widen(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+// sameBits compares numbers bit for bit.
+func sameBits(t testing.TB, want, got []float32, format string, args ...any) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		if math.Float32bits(want[i]) != math.Float32bits(got[i]) {
+			require.Failf(t, "other bits", "element %d is %v, want %v: "+format, append([]any{i, got[i], want[i]}, args...)...)
+		}
+	}
+}
+
+// testConfig has groups of query heads, several layers, and only dimensions that are whole vectors, at least two of them.
+func testConfig() *Config {
+	return &Config{
+		ModelType: ModelTypeQwen3, HiddenAct: "silu", VocabSize: 176, HiddenSize: 64, IntermediateSize: 144,
+		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true,
+	}
+}
+
+// testWeights have norms that differ from one.
+func testWeights(t testing.TB, c *Config) *Weights {
+	t.Helper()
+	w, err := Random(c, seed)
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for _, x := range w.Tensors {
+		for i := range x.Data {
+			if len(x.Shape) == 1 {
+				x.Data[i] += float32(rng.NormFloat64() * 0.2)
+			}
+		}
+	}
+	return w
+}
+
+// testTokens are random ids.
+func testTokens(rng *rand.Rand, c *Config, n int) []int32 {
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32(rng.IntN(c.VocabSize))
+	}
+	return ids
+}
+
+// forward runs passes without a cache.
+type forward struct {
+	config *Config
+	params *Params
+	exec   *graph.Exec
+}
+
+// newForward compiles a model. extra are inputs that linear, if any, builds its hook from.
+func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) Linear) *forward {
+	t.Helper()
+	params, err := w.Params(testDevice(t), true)
+	require.NoError(t, err)
+	n := len(params.Names)
+	f := &forward{config: w.Config, params: params}
+	f.exec, err = graph.NewExec(testDevice(t), func(in []*graph.Node) []*graph.Node {
+		m := &Forward{Config: w.Config, Param: params.Lookup(in)}
+		if linear != nil {
+			m.Linear = linear(in[n : len(in)-1])
+		}
+		tokens := in[len(in)-1]
+		hidden, _ := m.Hidden(Input{Tokens: tokens})
+		return []*graph.Node{m.LogProbs(graph.Reshape(hidden, -1, w.Config.HiddenSize))}
+	})
+	require.NoError(t, err)
+	t.Cleanup(f.exec.Finalize)
+	f.params.Tensors = append(f.params.Tensors, extra...)
+	f.exec.SetMaxCache(-1)
+	return f
+}
+
+// logprobs returns the log-softmax after each of ids [rows, T]: [rows, T, V].
+func (f *forward) logprobs(t testing.TB, ids []int32, rows int) []float32 {
+	t.Helper()
+	in := append(f.params.Tensors[:len(f.params.Tensors):len(f.params.Tensors)], tensor(ids, rows, len(ids)/rows))
+	out := call(t, f.exec, in...)
+	defer out[0].MustFinalizeAll()
+	return values[float32](t, out[0])
+}

@@ -1,0 +1,198 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/floats"
+)
+
+// apply computes f of one row, and the gradient of Σ f(x)·target.
+func apply[T float32 | float64](t *testing.T, f func(*graph.Node) *graph.Node, x, target []float64) (y, grad []float64) {
+	t.Helper()
+	narrow := func(x []float64) *tensors.Tensor {
+		row := make([]T, len(x))
+		for i, v := range x {
+			row[i] = T(v)
+		}
+		return tensor(row, 1, len(x))
+	}
+	out := run(t, func(in []*graph.Node) []*graph.Node {
+		y := f(in[0])
+		return []*graph.Node{y, graph.Gradient(graph.ReduceAllSum(graph.Mul(y, in[1])), in[0])[0]}
+	}, narrow(x), narrow(target))
+	for _, v := range values[T](t, out[0]) {
+		y = append(y, float64(v))
+	}
+	for _, v := range values[T](t, out[1]) {
+		grad = append(grad, float64(v))
+	}
+	return y, grad
+}
+
+func plainLogSoftmax(x []float64) []float64 {
+	y, sum := make([]float64, len(x)), floats.LogSumExp(x)
+	for i, v := range x {
+		y[i] = v - sum
+	}
+	return y
+}
+
+func plainSoftmax(x []float64) []float64 {
+	y := plainLogSoftmax(x)
+	for i, v := range y {
+		y[i] = math.Exp(v)
+	}
+	return y
+}
+
+func plainSilu(x []float64) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = v / (1 + math.Exp(-v))
+	}
+	return y
+}
+
+// activations are the functions of exp.go and the same in plain Go.
+var activations = []struct {
+	name  string
+	graph func(*graph.Node) *graph.Node
+	plain func([]float64) []float64
+}{{"softmax", softmax, plainSoftmax}, {"logSoftmax", logSoftmax, plainLogSoftmax}, {"silu", silu, plainSilu}}
+
+// TestExp_Error checks the bound in the doc comment of exp, and the ends of the range.
+func TestExp_Error(t *testing.T) {
+	x := []float32{0, float32(math.Copysign(0, -1)), masked, -math.MaxFloat32, float32(math.Inf(-1)), -1e-45}
+	for v := 0.0; v < 110; v += 0.01 {
+		x = append(x, float32(-v))
+	}
+	out := values[float32](t, run(t, func(in []*graph.Node) []*graph.Node { return []*graph.Node{exp(in[0])} }, tensor(x, len(x)))[0])
+	for i, y := range out {
+		require.InDelta(t, math.Exp(float64(x[i])), y, 6e-8, "exp(%v)", x[i])
+		require.GreaterOrEqual(t, y, float32(0), "exp(%v)", x[i])
+	}
+	require.Equal(t, []float32{1, 1, 0, 0, 0, 1}, out[:6], "a masked score has no weight at all")
+}
+
+// TestActivations_MatchPlainGo compares values with float64, in both types of numbers.
+func TestActivations_MatchPlainGo(t *testing.T) {
+	src := rand.New(rand.NewPCG(seed, 20))
+	for _, a := range activations {
+		for _, scale := range []float64{1e-3, 1, 30} {
+			x := make([]float64, 300)
+			for i := range x {
+				x[i] = float64(float32(src.NormFloat64() * scale))
+			}
+			want := a.plain(x)
+			single, _ := apply[float32](t, a.graph, x, x)
+			double, _ := apply[float64](t, a.graph, x, x)
+			for i := range want {
+				// Each step rounds to 2^-24 of its result, the largest of which is the one returned or a sum of 1 or more.
+				require.InDelta(t, want[i], single[i], 5*0x1p-24*max(1, math.Abs(want[i])), "%s(%v), scale %v, seed %d", a.name, x[i], scale, seed)
+				require.InDelta(t, want[i], double[i], 1e-14*max(1, math.Abs(want[i])), "%s(%v)", a.name, x[i])
+			}
+		}
+	}
+}
+
+// TestActivations_GradientMatchesFiniteDifferences differentiates the plain functions.
+func TestActivations_GradientMatchesFiniteDifferences(t *testing.T) {
+	src := rand.New(rand.NewPCG(seed, 21))
+	for _, a := range activations {
+		x, target := make([]float64, 40), make([]float64, 40)
+		for i := range x {
+			x[i], target[i] = float64(float32(3*src.NormFloat64())), float64(float32(src.NormFloat64()))
+		}
+		x[3], x[5], x[8], x[9] = 0, 12, -14, 1e-3
+		plain := func(x []float64) float64 { return floats.Dot(a.plain(x), target) }
+		want := fd.Gradient(nil, plain, x, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+		_, double := apply[float64](t, a.graph, x, target)
+		require.InDeltaSlice(t, want, double, 1e-8, "%s, seed %d", a.name, seed)
+		_, single := apply[float32](t, a.graph, x, target)
+		require.InDeltaSlice(t, want, single, 2e-6, "%s, seed %d", a.name, seed)
+	}
+}
+
+// TestSoftmax_Extremes: masked entries have no weight and no gradient, and nothing is NaN.
+func TestSoftmax_Extremes(t *testing.T) {
+	for _, c := range []struct{ x, want []float64 }{
+		{[]float64{0, masked, 0, masked}, []float64{0.5, 0, 0.5, 0}},
+		{[]float64{masked, -3, masked, masked}, []float64{0, 1, 0, 0}},
+		{[]float64{masked, masked}, []float64{0.5, 0.5}},
+		{[]float64{1e30, 0, -1e30}, []float64{1, 0, 0}},
+		{[]float64{3e38, 3e38, -3e38}, []float64{0.5, 0.5, 0}},
+		{[]float64{200, 0}, []float64{1, 0}},
+		{[]float64{0}, []float64{1}},
+	} {
+		target := []float64{0.3, -2, 5, 0.7}[:len(c.x)]
+		y, grad := apply[float32](t, softmax, c.x, target)
+		require.Equal(t, c.want, y, "%v", c.x)
+		mean := floats.Dot(c.want, target)
+		for i, p := range c.want {
+			require.InDelta(t, p*(target[i]-mean), grad[i], 1e-6, "%v", c.x)
+			if p == 0 {
+				require.Zero(t, grad[i], "%v", c.x)
+			}
+		}
+	}
+}
+
+// TestLogSoftmax_Extremes: far below the maximum the result is the difference itself, and nothing is NaN.
+func TestLogSoftmax_Extremes(t *testing.T) {
+	y, grad := apply[float32](t, logSoftmax, []float64{masked, 5, -100, 5 - 50}, []float64{1, 0, 2, 0})
+	require.Equal(t, []float64{float64(float32(masked)), 0, -105, -50}, y)
+	require.Equal(t, []float64{1, -3, 2, 0}, grad)
+	y, _ = apply[float32](t, logSoftmax, []float64{1e30, 1e30}, []float64{1, 1})
+	require.InDeltaSlice(t, []float64{-math.Ln2, -math.Ln2}, y, 1e-7)
+}
+
+func TestSilu_Extremes(t *testing.T) {
+	x := []float64{0, 1e30, 3e38, -1e30, -3e38, 88.8, -88.8, -104, 20, -1e-30, 1e-30}
+	ones := make([]float64, len(x))
+	for i := range ones {
+		ones[i] = 1
+	}
+	y, grad := apply[float32](t, silu, x, ones)
+	want := []float64{0, 1e30, 3e38, 0, 0, 88.8, 0, 0, 20, -0.5e-30, 0.5e-30}
+	slope := []float64{0.5, 1, 1, 0, 0, 1, 0, 0, 1, 0.5, 0.5}
+	for i := range x {
+		require.InDelta(t, want[i], y[i], 1e-6*math.Abs(want[i])+1e-36, "silu(%v)", x[i])
+		require.InDelta(t, slope[i], grad[i], 1e-6, "silu'(%v)", x[i])
+	}
+}
+
+// TestWithGradient_ExactValue: for a finite x the value is y with all its bits, and the gradient is the one given.
+// (-0 becomes 0; an infinite x makes NaN.)
+func TestWithGradient_ExactValue(t *testing.T) {
+	src := rand.New(rand.NewPCG(seed, 22))
+	var x, y []float32
+	for range 1000 {
+		x = append(x, float32(src.NormFloat64()*math.Pow(10, float64(src.IntN(70)-35))))
+		y = append(y, float32(src.NormFloat64()*math.Pow(10, float64(src.IntN(70)-35))))
+	}
+	x = append(x, masked, math.MaxFloat32, -math.MaxFloat32, 1e-45, 0, 0, 1)
+	y = append(y, 1e-45, 1e-30, math.MaxFloat32, masked, 1e-45, float32(math.Inf(-1)), float32(math.Inf(1)))
+	out := run(t, func(in []*graph.Node) []*graph.Node {
+		z := withGradient(in[1], in[0], func(v *graph.Node) *graph.Node { return graph.Mul(v, in[1]) })
+		return []*graph.Node{z, graph.Gradient(graph.ReduceAllSum(graph.MulScalar(z, 2)), in[0])[0]}
+	}, tensor(x, len(x)), tensor(y, len(y)))
+	sameBits(t, y, values[float32](t, out[0]), "seed %d", seed)
+	for i, g := range values[float32](t, out[1]) {
+		require.Equal(t, 2*y[i], g)
+	}
+}
+
+// TestWithGradient_OnlyTheOneGiven: y is no function of x for the gradient, even where it is one.
+func TestWithGradient_OnlyTheOneGiven(t *testing.T) {
+	out := run(t, func(in []*graph.Node) []*graph.Node {
+		z := withGradient(graph.Mul(in[0], in[0]), in[0], func(v *graph.Node) *graph.Node { return graph.MulScalar(v, 5) })
+		return []*graph.Node{graph.Gradient(graph.ReduceAllSum(z), in[0])[0]}
+	}, tensor([]float32{3, 4}, 2))
+	require.Equal(t, []float32{5, 5}, values[float32](t, out[0]))
+}

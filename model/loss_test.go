@@ -1,0 +1,76 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+)
+
+// lossOf is the mean negative log-likelihood of all tokens but the first of each row, as a function of every weight.
+type lossOf struct {
+	config         *Config
+	names          []string
+	at             [][]int32 // the position before each of these tokens, in all rows, and its id
+	ids            *tensors.Tensor
+	value, descent *graph.Exec // logprobs of the tokens; the same, then the gradients
+}
+
+func newLossOf(t testing.TB, c *Config, ids []int32, rows int) *lossOf {
+	t.Helper()
+	l := &lossOf{config: c, ids: tensor(ids, rows, len(ids)/rows)}
+	for _, s := range c.Specs() {
+		l.names = append(l.names, s.Name)
+	}
+	for i := range ids {
+		if i%(len(ids)/rows) > 0 {
+			l.at = append(l.at, []int32{int32(i - 1), ids[i]})
+		}
+	}
+	l.value = l.compile(t, func(_ []*graph.Node, logprobs *graph.Node) []*graph.Node { return []*graph.Node{logprobs} })
+	l.descent = l.compile(t, func(weights []*graph.Node, logprobs *graph.Node) []*graph.Node {
+		return append([]*graph.Node{logprobs}, graph.Gradient(graph.Neg(graph.ReduceAllMean(logprobs)), weights...)...)
+	})
+	return l
+}
+
+func (l *lossOf) compile(t testing.TB, outputs func(weights []*graph.Node, logprobs *graph.Node) []*graph.Node) *graph.Exec {
+	t.Helper()
+	params := &Params{Names: l.names}
+	exec, err := graph.NewExec(testDevice(t), func(in []*graph.Node) []*graph.Node {
+		weights, tokens := in[:len(in)-1], in[len(in)-1]
+		f := &Forward{Config: l.config, Param: params.Lookup(weights)}
+		hidden, _ := f.Hidden(Input{Tokens: tokens})
+		all := f.LogProbs(graph.Reshape(hidden, -1, l.config.HiddenSize))
+		return outputs(weights, graph.Gather(all, graph.Const(tokens.Graph(), l.at)))
+	})
+	require.NoError(t, err)
+	t.Cleanup(exec.Finalize)
+	return exec
+}
+
+// run returns the loss, added up in float64, and what else the graph returns.
+func (l *lossOf) run(t testing.TB, exec *graph.Exec, w *Weights) (loss float64, rest []*tensors.Tensor) {
+	t.Helper()
+	var in []*tensors.Tensor
+	require.NoError(t, w.GraphValues(func(s Spec, data []float32) error {
+		in = append(in, tensor(data, s.GraphShape()...))
+		return nil
+	}))
+	out := call(t, exec, append(in, l.ids)...)
+	for _, lp := range values[float32](t, out[0]) {
+		loss -= float64(lp) / float64(len(l.at))
+	}
+	return loss, out[1:]
+}
+
+// gradient returns the loss and its gradients, in the shapes of the graph.
+func (l *lossOf) gradient(t testing.TB, w *Weights) (loss float64, grads [][]float32) {
+	t.Helper()
+	loss, out := l.run(t, l.descent, w)
+	for _, x := range out {
+		grads = append(grads, values[float32](t, x))
+	}
+	return loss, grads
+}

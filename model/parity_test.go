@@ -1,0 +1,293 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/lora"
+)
+
+// The tests of this file compare bits. They hold on the Go device for models whose dimensions are multiples of 16 and at
+// least 32, and for numbers of keys of which the same is true; package graphx pins the reasons.
+
+// TestForward_BatchDoesNotMatter: each sequence of a batch has the logprobs that it has alone, wherever it stands.
+func TestForward_BatchDoesNotMatter(t *testing.T) {
+	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	rng := rand.New(rand.NewPCG(seed, 30))
+	const length, distinct = 48, 4
+	var sequences [distinct][]int32
+	var alone [distinct][]float32
+	for i := range sequences {
+		sequences[i] = testTokens(rng, f.config, length)
+		alone[i] = f.logprobs(t, sequences[i], 1)
+	}
+	for _, rows := range []int{2, 3, 5, 16, 33} { // 33 rows take the kernels for large products
+		var ids []int32
+		for i := range rows {
+			ids = append(ids, sequences[i*3%distinct]...)
+		}
+		got := f.logprobs(t, ids, rows)
+		for i := range rows {
+			n := len(alone[0])
+			sameBits(t, alone[i*3%distinct], got[i*n:(i+1)*n], "row %d of %d, seed %d", i, rows, seed)
+		}
+	}
+}
+
+// TestForward_PaddingDoesNotMatter: tokens behind a sequence change nothing, whatever they are.
+func TestForward_PaddingDoesNotMatter(t *testing.T) {
+	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	rng := rand.New(rand.NewPCG(seed, 31))
+	for _, length := range []int{32, 48, 112} {
+		ids := testTokens(rng, f.config, length)
+		want := f.logprobs(t, ids, 1)
+		for _, padded := range []int{length, length + 16, 128, 144, 160} {
+			if padded < length {
+				continue
+			}
+			got := f.logprobs(t, append(ids[:length:length], testTokens(rng, f.config, padded-length)...), 1)
+			sameBits(t, want, got[:len(want)], "%d tokens padded to %d, seed %d", length, padded, seed)
+		}
+	}
+}
+
+// TestForward_IsCausal: a token changes what comes after it, and nothing before.
+func TestForward_IsCausal(t *testing.T) {
+	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	v := f.config.VocabSize
+	ids := testTokens(rand.New(rand.NewPCG(seed, 32)), f.config, 48)
+	want := f.logprobs(t, ids, 1)
+	for _, at := range []int{0, 17, 47} {
+		changed := slices.Clone(ids)
+		changed[at] = (changed[at] + 1) % int32(v)
+		got := f.logprobs(t, changed, 1)
+		sameBits(t, want[:at*v], got[:at*v], "before the token %d, seed %d", at, seed)
+		for i := at; i < len(ids); i++ {
+			require.NotEqual(t, want[i*v:(i+1)*v], got[i*v:(i+1)*v], "position %d does not see token %d", i, at)
+		}
+	}
+}
+
+// cached runs passes with a cache on the host.
+type cached struct {
+	*forward
+	rows, capacity int
+	keys, values   [][]float32 // of each layer, [B, K, E, S] and [B, K, S, E]
+	exec           *graph.Exec
+}
+
+func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
+	t.Helper()
+	c := &cached{forward: f, rows: rows, capacity: capacity}
+	layers, n := f.config.NumLayers, len(f.params.Names)
+	for range layers {
+		c.keys = append(c.keys, make([]float32, rows*f.config.NumKVHeads*f.config.HeadDim*capacity))
+		c.values = append(c.values, make([]float32, rows*f.config.NumKVHeads*f.config.HeadDim*capacity))
+	}
+	var err error
+	c.exec, err = graph.NewExec(testDevice(t), func(in []*graph.Node) []*graph.Node {
+		m := &Forward{Config: f.config, Param: f.params.Lookup(in)}
+		past := make([]KV, layers)
+		for l := range past {
+			past[l] = KV{K: in[n+l], V: in[n+layers+l]}
+		}
+		tokens, start := in[len(in)-2], in[len(in)-1]
+		hidden, fresh := m.Hidden(Input{Tokens: tokens, Start: start, Cache: past})
+		out := []*graph.Node{m.LogProbs(graph.Reshape(hidden, -1, f.config.HiddenSize))}
+		for _, kv := range fresh {
+			out = append(out, kv.K, kv.V)
+		}
+		return out
+	})
+	require.NoError(t, err)
+	c.exec.SetMaxCache(-1)
+	t.Cleanup(c.exec.Finalize)
+	return c
+}
+
+// logprobs computes the next tokens of each row, of which there are start[row] already and used[row] are not padding.
+func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) []float32 {
+	t.Helper()
+	width := len(ids) / c.rows
+	heads, dim := c.config.NumKVHeads, c.config.HeadDim
+	in := slices.Clone(c.params.Tensors)
+	for _, k := range c.keys {
+		in = append(in, tensor(k, c.rows, heads, dim, c.capacity))
+	}
+	for _, v := range c.values {
+		in = append(in, tensor(v, c.rows, heads, c.capacity, dim))
+	}
+	out := call(t, c.exec, append(in, tensor(ids, c.rows, width), tensor(start, c.rows))...)
+	for l := range c.keys {
+		key, value := values[float32](t, out[1+2*l]), values[float32](t, out[2+2*l])
+		for at := range c.rows * heads * dim { // row, head and dimension of keys
+			row := at / (heads * dim)
+			copy(c.keys[l][at*c.capacity+int(start[row]):], key[at*width:at*width+used[row]])
+		}
+		for at := range c.rows * heads { // row and head of values
+			row := at / heads
+			copy(c.values[l][(at*c.capacity+int(start[row]))*dim:], value[at*width*dim:(at*width+used[row])*dim])
+		}
+	}
+	return values[float32](t, out[0])
+}
+
+// TestForward_CacheDoesNotMatter feeds three sequences in pieces of random length, padded to few widths, each row at its
+// own position: every token has the logprobs of one pass over the whole.
+func TestForward_CacheDoesNotMatter(t *testing.T) {
+	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	v := f.config.VocabSize
+	for _, capacity := range []int{48, 96, 160} { // 160: contractions over keys that are longer than a panel
+		rng := rand.New(rand.NewPCG(seed, uint64(capacity)))
+		const rows = 3
+		var whole [rows][]int32
+		var want [rows][]float32
+		for i := range whole {
+			whole[i] = testTokens(rng, f.config, capacity)
+			want[i] = f.logprobs(t, whole[i], 1)
+		}
+		c := newCached(t, f, rows, capacity)
+		start := make([]int32, rows)
+		for step := 0; ; step++ {
+			width := []int{32, 1, 4, 1, 16, 1}[step%6]
+			ids, used := make([]int32, rows*width), make([]int, rows)
+			left := 0
+			for i := range rows {
+				used[i] = min(rng.IntN(width+1), capacity-int(start[i])) // 0: a slot without anything to compute
+				left += capacity - int(start[i])
+				piece := ids[i*width : (i+1)*width]
+				copy(piece, testTokens(rng, f.config, width)) // padding
+				copy(piece, whole[i][start[i]:int(start[i])+used[i]])
+			}
+			if left == 0 {
+				break
+			}
+			got := c.logprobs(t, ids, start, used)
+			for i := range rows {
+				sameBits(t, want[i][int(start[i])*v:(int(start[i])+used[i])*v], got[i*width*v:(i*width+used[i])*v],
+					"row %d, %d tokens after %d of %d, step %d, seed %d", i, used[i], start[i], capacity, step, seed)
+				start[i] += int32(used[i])
+			}
+		}
+	}
+}
+
+// testAdapter has random B, or B = 0.
+func testAdapter(t *testing.T, c *Config, rank int, zero bool) (*lora.Adapter, []*tensors.Tensor) {
+	t.Helper()
+	var shapes []lora.LayerShape
+	for _, l := range c.Linears() {
+		shapes = append(shapes, lora.LayerShape(l))
+	}
+	a, err := lora.New(lora.Config{Rank: rank}, shapes, seed)
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(seed, 33))
+	for _, l := range a.Layers() {
+		for i := range l.B {
+			if !zero {
+				l.B[i] = float32(rng.NormFloat64() * 0.05)
+			}
+		}
+	}
+	var in []*tensors.Tensor
+	for _, p := range a.Params() {
+		in = append(in, tensor(p.Data, p.Shape...))
+	}
+	return a, in
+}
+
+// withAdapter compiles a model with an adapter.
+func withAdapter(t *testing.T, w *Weights, rank int, zero bool) (*forward, *lora.Adapter) {
+	t.Helper()
+	a, in := testAdapter(t, w.Config, rank, zero)
+	return newForward(t, w, in, func(extra []*graph.Node) Linear { return a.Config().Hook(a.Lookup(extra)) }), a
+}
+
+// TestForward_AdapterOfZeros: at the start of training, with B = 0, the model is the base model bit for bit.
+func TestForward_AdapterOfZeros(t *testing.T) {
+	w := testWeights(t, testConfig())
+	ids := testTokens(rand.New(rand.NewPCG(seed, 34)), w.Config, 64)
+	want := newForward(t, w, nil, nil).logprobs(t, ids, 2)
+	for _, rank := range []int{1, 8, 40} {
+		f, _ := withAdapter(t, w, rank, true)
+		sameBits(t, want, f.logprobs(t, ids, 2), "rank %d, seed %d", rank, seed)
+	}
+}
+
+// TestForward_AdapterIsMergedWeights: an adapter computes what the weights do that it is merged into.
+func TestForward_AdapterIsMergedWeights(t *testing.T) {
+	w := testWeights(t, testConfig())
+	ids := testTokens(rand.New(rand.NewPCG(seed, 35)), w.Config, 64)
+	base := newForward(t, w, nil, nil).logprobs(t, ids, 2)
+	f, a := withAdapter(t, w, 4, false)
+	got := f.logprobs(t, ids, 2)
+	for _, l := range a.Layers() {
+		require.NoError(t, a.Merge(find(t, w, l.Name+".weight").Data, l.Name))
+	}
+	want := newForward(t, w, nil, nil).logprobs(t, ids, 2)
+	require.InDeltaSlice(t, want, got, 2e-4, "seed %d", seed)
+	furthest := float32(0)
+	for i := range base {
+		furthest = max(furthest, base[i]-got[i], got[i]-base[i])
+	}
+	require.Greater(t, furthest, float32(0.1), "the adapter changes nothing")
+}
+
+// TestForward_AdapterBatchAndPadding: with an adapter too, company and padding do not matter.
+func TestForward_AdapterBatchAndPadding(t *testing.T) {
+	for _, rank := range []int{3, 16, 40} {
+		f, _ := withAdapter(t, testWeights(t, testConfig()), rank, false)
+		rng := rand.New(rand.NewPCG(seed, 36))
+		ids := testTokens(rng, f.config, 48)
+		want := f.logprobs(t, ids, 1)
+		padded := append(ids[:48:48], testTokens(rng, f.config, 16)...)
+		got := f.logprobs(t, slices.Concat(testTokens(rng, f.config, 64), padded, padded, testTokens(rng, f.config, 64)), 4)
+		n := 64 * f.config.VocabSize
+		sameBits(t, want, got[n:n+len(want)], "rank %d, seed %d", rank, seed)
+		sameBits(t, want, got[2*n:2*n+len(want)], "rank %d, seed %d", rank, seed)
+	}
+}
+
+// TestForward_CallsLinearForEveryLayer: the hook sees each linear layer of the blocks once, as Linears lists it, with
+// rows flattened.
+func TestForward_CallsLinearForEveryLayer(t *testing.T) {
+	w := testWeights(t, testConfig())
+	var seen []string
+	newForward(t, w, nil, func([]*graph.Node) Linear {
+		seen = nil
+		return func(x *graph.Node, name string, base func(*graph.Node) *graph.Node) *graph.Node {
+			y := base(x)
+			require.Equal(t, 2*32, x.Shape().Dim(0))
+			seen = append(seen, fmt.Sprintf("%s %d %d", name, x.Shape().Dim(1), y.Shape().Dim(1)))
+			return y
+		}
+	}).logprobs(t, testTokens(rand.New(rand.NewPCG(seed, 37)), w.Config, 64), 2)
+	var want []string
+	for _, l := range w.Config.Linears() {
+		want = append(want, fmt.Sprintf("%s %d %d", l.Name, l.In, l.Out))
+	}
+	require.ElementsMatch(t, want, seen)
+}
+
+// TestForward_LogProbsAreNormalised: each row is a distribution.
+func TestForward_LogProbsAreNormalised(t *testing.T) {
+	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	got := f.logprobs(t, testTokens(rand.New(rand.NewPCG(seed, 38)), f.config, 64), 2)
+	for row := range slices.Chunk(got, f.config.VocabSize) {
+		sum := 0.0
+		for _, p := range plainSoftmax(widen(row)) {
+			sum += p
+		}
+		require.InDelta(t, 1, sum, 1e-9)
+		for i, lp := range plainLogSoftmax(widen(row)) {
+			require.InDelta(t, lp, row[i], 2e-6)
+			require.LessOrEqual(t, row[i], float32(1e-6))
+		}
+	}
+}

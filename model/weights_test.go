@@ -1,0 +1,193 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func find(t *testing.T, w *Weights, name string) Tensor {
+	t.Helper()
+	i := slices.IndexFunc(w.Tensors, func(x Tensor) bool { return x.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return w.Tensors[i]
+}
+
+// TestRandom_DependsOnSeedAndName: the numbers of a tensor do not change with what else is in the model.
+func TestRandom_DependsOnSeedAndName(t *testing.T) {
+	a, err := Random(testConfig(), 1)
+	require.NoError(t, err)
+	again, err := Random(testConfig(), 1)
+	require.NoError(t, err)
+	sameWeights(t, a, again)
+
+	larger := testConfig()
+	larger.NumLayers, larger.VocabSize, larger.TieEmbeddings = 3, 200, false
+	b, err := Random(larger, 1)
+	require.NoError(t, err)
+	for _, name := range []string{"self_attn.q_proj", "self_attn.v_proj", "mlp.gate_proj", "input_layernorm"} {
+		name = "model.layers.1." + name + ".weight"
+		sameBits(t, find(t, a, name).Data, find(t, b, name).Data, "%s", name)
+	}
+	embed := find(t, a, embedName).Data
+	sameBits(t, embed, find(t, b, embedName).Data[:len(embed)], "the rows that both have")
+	for i, v := range find(t, a, "model.layers.1.mlp.down_proj.weight").Data {
+		require.InEpsilon(t, float64(v)*math.Sqrt(2.0/3), find(t, b, "model.layers.1.mlp.down_proj.weight").Data[i], 1e-6, "its scale knows the number of layers")
+	}
+
+	other, err := Random(testConfig(), 2)
+	require.NoError(t, err)
+	for i, x := range a.Tensors {
+		if len(x.Shape) == 1 {
+			require.Equal(t, x, other.Tensors[i])
+			continue
+		}
+		require.NotEqual(t, x.Data[0], other.Tensors[i].Data[0], "%s does not depend on the seed", x.Name)
+		for _, y := range a.Tensors[:i] {
+			require.NotEqual(t, x.Data[0], y.Data[0], "%s and %s start alike", x.Name, y.Name)
+		}
+	}
+}
+
+func TestRandom_Scale(t *testing.T) {
+	c := testConfig()
+	w, err := Random(c, seed)
+	require.NoError(t, err)
+	for _, x := range w.Tensors {
+		var mean, square float64
+		for _, v := range x.Data {
+			mean += float64(v) / float64(len(x.Data))
+			square += float64(v) * float64(v) / float64(len(x.Data))
+		}
+		std := 1 / math.Sqrt(float64(x.Shape[len(x.Shape)-1]))
+		if strings.HasSuffix(x.Name, "o_proj.weight") || strings.HasSuffix(x.Name, "down_proj.weight") {
+			std /= 2 // sqrt(2 * 2 layers)
+		}
+		if len(x.Shape) == 1 {
+			require.Equal(t, slices.Repeat([]float32{1}, len(x.Data)), x.Data, x.Name)
+			continue
+		}
+		n := math.Sqrt(float64(len(x.Data)))
+		require.InDelta(t, 0, mean, 5*std/n, "%s, seed %d", x.Name, seed)
+		require.InEpsilon(t, std, math.Sqrt(square), 5/n, "%s, seed %d", x.Name, seed)
+	}
+}
+
+// TestRandom_Stable pins the numbers of a seed: a run must be reproducible by later versions.
+func TestRandom_Stable(t *testing.T) {
+	w, err := Random(testConfig(), 42)
+	require.NoError(t, err)
+	require.Equal(t, []float32{-0.12782258, 0.14494762, 0.058892112}, find(t, w, embedName).Data[:3])
+	require.Equal(t, []float32{-0.027875068, -0.008962211, 0.0023914552}, find(t, w, "model.layers.1.self_attn.o_proj.weight").Data[:3])
+}
+
+func TestRandom_InvalidConfig(t *testing.T) {
+	c := testConfig()
+	c.HeadDim = 3
+	_, err := Random(c, 1)
+	require.ErrorContains(t, err, "head_dim 3 is odd")
+}
+
+// TestSpecs_Complete compares the list with the parameters of Qwen3: their number is known.
+func TestSpecs_Complete(t *testing.T) {
+	count := func(c *Config) (n int) {
+		for _, s := range c.Specs() {
+			n += s.size()
+		}
+		return n
+	}
+	c, err := ParseConfig(withKeys(t, nil)) // Qwen3-0.6B
+	require.NoError(t, err)
+	require.Equal(t, 596_049_920, count(c))
+	c.TieEmbeddings = false
+	require.Equal(t, 596_049_920+151_936*1024, count(c))
+	require.Len(t, c.Specs(), 1+28*11+2)
+}
+
+func TestLinears_AreTheMatricesOfTheBlocks(t *testing.T) {
+	c := testConfig()
+	c.TieEmbeddings = false
+	var got []string
+	for _, l := range c.Linears() {
+		got = append(got, fmt.Sprintf("%s %d %d", l.Name, l.In, l.Out))
+	}
+	var want []string
+	for l := range 2 {
+		p := fmt.Sprintf("model.layers.%d.", l)
+		want = append(want, p+"self_attn.q_proj 64 128", p+"self_attn.k_proj 64 64", p+"self_attn.v_proj 64 64", p+"self_attn.o_proj 128 64",
+			p+"mlp.gate_proj 64 144", p+"mlp.up_proj 64 144", p+"mlp.down_proj 144 64")
+	}
+	require.Equal(t, want, got)
+}
+
+// TestGraphValues_SetParam: what one gives the other takes back, and a linear layer is [in, out] in between.
+func TestGraphValues_SetParam(t *testing.T) {
+	for _, tied := range []bool{true, false} {
+		w := testWeights(t, smallConfig(tied))
+		blank, err := Random(w.Config, 99)
+		require.NoError(t, err)
+		require.NoError(t, w.GraphValues(func(s Spec, data []float32) error {
+			shape := s.GraphShape()
+			if !s.Linear {
+				require.Equal(t, s.Shape, shape)
+				require.Equal(t, find(t, w, s.Name).Data, data)
+			} else {
+				in, out := shape[0], shape[1]
+				require.Equal(t, []int{out, in}, s.Shape, "GraphShape changes the specification")
+				require.Equal(t, find(t, w, s.Name).Data[1*in+2], data[2*out+1], "%s: weight [out 1, in 2]", s.Name)
+			}
+			return blank.SetParam(s.Name, slices.Clone(data))
+		}))
+		sameWeights(t, w, blank)
+	}
+}
+
+func TestSetParam_Errors(t *testing.T) {
+	w := testWeights(t, smallConfig(true))
+	before := slices.Clone(w.Tensors[0].Data)
+	require.ErrorContains(t, w.SetParam("lm_head.weight", make([]float32, 20)), `no tensor "lm_head.weight"`)
+	require.ErrorContains(t, w.SetParam(embedName, make([]float32, 19)), "19 values, want 20")
+	require.Equal(t, before, w.Tensors[0].Data)
+}
+
+// TestSetParam_Copies: the weights keep nothing of the caller's.
+func TestSetParam_Copies(t *testing.T) {
+	w := testWeights(t, smallConfig(true))
+	for _, name := range []string{embedName, "model.layers.0.mlp.up_proj.weight"} {
+		data := make([]float32, len(find(t, w, name).Data))
+		require.NoError(t, w.SetParam(name, data))
+		data[0] = 5
+		require.Zero(t, find(t, w, name).Data[0])
+	}
+}
+
+// TestParams_Head: a tied embedding is given a second time, transposed, when a head is asked for.
+func TestParams_Head(t *testing.T) {
+	for _, tied := range []bool{true, false} {
+		for _, head := range []bool{true, false} {
+			w := testWeights(t, smallConfig(tied))
+			p, err := w.Params(testDevice(t), head)
+			require.NoError(t, err)
+			require.Equal(t, head || !tied, slices.Contains(p.Names, headName))
+			require.Len(t, p.Tensors, len(p.Names))
+			for i, s := range w.Config.Specs() {
+				require.Equal(t, s.Name, p.Names[i])
+				require.Equal(t, s.GraphShape(), p.Tensors[i].Shape().Dimensions)
+			}
+			i := slices.Index(p.Names, headName)
+			if i < 0 {
+				continue
+			}
+			source := find(t, w, embedName)
+			if !tied {
+				source = find(t, w, headName)
+			}
+			require.Equal(t, []int{4, 5}, p.Tensors[i].Shape().Dimensions)
+			require.Equal(t, source.Data[3*4+1], values[float32](t, p.Tensors[i])[1*5+3], "token 3, hidden 1")
+		}
+	}
+}
