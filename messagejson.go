@@ -89,7 +89,7 @@ func (d *decoder) array(key string) []json.RawMessage {
 	var out []json.RawMessage
 	switch kind := kindOf(raw); kind {
 	case kindArray:
-		json.Unmarshal(raw, &out) // of valid JSON there is no error
+		_ = json.Unmarshal(raw, &out) // of valid JSON there is no error
 	case kindNull, "":
 	default:
 		d.fail(key, "is %s, want an array", kind)

@@ -170,7 +170,7 @@ func TestModel_ChatFails(t *testing.T) {
 		return art.Message{}, boom
 	}}, nil)
 	tr := art.NewTrajectory(art.User("u"))
-	if reply, err := m.Chat(t.Context(), tr, nil); err != boom || reply != nil || len(tr.Messages) != 1 {
+	if reply, err := m.Chat(t.Context(), tr, nil); err != boom || reply != nil || len(tr.Messages) != 1 { //nolint:errorlint // it comes back as it is
 		t.Errorf("reply %v, error %v, %d messages", reply, err, len(tr.Messages))
 	}
 }
@@ -255,7 +255,7 @@ func TestModel_Train(t *testing.T) {
 	}
 	wantEqual(t, "config that the backend gets", cfg, (*art.TrainConfig)(nil).WithDefaults())
 	fail = boom
-	if result, err := m.Train(t.Context(), groups, nil); err != boom || result != nil || m.Step() != 1 {
+	if result, err := m.Train(t.Context(), groups, nil); err != boom || result != nil || m.Step() != 1 { //nolint:errorlint // it comes back as it is
 		t.Errorf("after a failure: result %v, error %v, step %d", result, err, m.Step())
 	}
 	cfg = nil

@@ -275,7 +275,7 @@ func TestRecord_Fails(t *testing.T) {
 	}
 	wantEqual(t, "histories", histories(tr), [][]string{{"user:u", "assistant:1*"}})
 	empty, err := art.Record(t.Context(), func(context.Context) error { return boom })
-	if err != boom || len(empty.Messages) != 0 {
+	if err != boom || len(empty.Messages) != 0 { //nolint:errorlint // it comes back as it is
 		t.Errorf("%d messages, error %v", len(empty.Messages), err)
 	}
 }

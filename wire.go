@@ -150,7 +150,7 @@ func parseObject(data []byte) ([]wireField, error) {
 		return nil, fmt.Errorf("is %s, want an object", kind)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.Token() // the opening brace
+	_, _ = d.Token() // the opening brace
 	fields := []wireField{}
 	for d.More() {
 		key, _ := d.Token() // valid JSON has a string here
@@ -202,7 +202,7 @@ func kindOf(raw []byte) string {
 func stringOf(raw []byte) string {
 	var s string
 	if kindOf(raw) == kindString {
-		json.Unmarshal(raw, &s) // of a valid string, which raw is, there is no error
+		_ = json.Unmarshal(raw, &s) // of a valid string, which raw is, there is no error
 	}
 	return s
 }

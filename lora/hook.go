@@ -9,7 +9,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph"
 
-	. "github.com/goart-dev/art/internal/graphx" //nolint:revive // graph functions
+	. "github.com/goart-dev/art/internal/graphx"
 )
 
 // Hook returns what a model calls at each of its linear layers: x is [..., In], base builds the frozen layer, name is

@@ -126,7 +126,7 @@ func transposed(x []float64, rows, cols int) *tensors.Tensor {
 	return tensor(flip(x, rows, cols), cols, rows)
 }
 
-// TestHook_AdapterPerSequence: several adapters in one call give each sequence, bit for bit, what its adapter gives alone.
+// TestHook_AdapterPerSequence: several adapters in one call give each sequence what its adapter gives alone, to 1e-5.
 func TestHook_AdapterPerSequence(t *testing.T) {
 	device := newDevice(t)
 	src := rand.New(rand.NewPCG(22, 1))

@@ -1,7 +1,7 @@
 package model
 
 import (
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 )
 
 // The graph's own Exp and Logistic are not used: on the Go device they call math.Exp, whose assembly mixes SSE and AVX

@@ -3,10 +3,10 @@ package model
 import (
 	"math"
 
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	. "github.com/goart-dev/art/internal/graphx" //nolint:revive // the same
+	. "github.com/goart-dev/art/internal/graphx"
 )
 
 // Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head

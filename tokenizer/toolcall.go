@@ -75,7 +75,7 @@ func spaced(raw json.RawMessage) string {
 	for i, c := range compact.Bytes() {
 		out = append(out, c)
 		switch {
-		case c == '"' && !(inString && escaped(compact.Bytes()[:i])):
+		case c == '"' && (!inString || !escaped(compact.Bytes()[:i])):
 			inString = !inString
 		case !inString && (c == ':' || c == ','):
 			out = append(out, ' ')

@@ -105,5 +105,5 @@ func errorBody(message string) map[string]any {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(body) // a client that is gone is no concern of the fake
+	_ = json.NewEncoder(w).Encode(body) // a client that is gone is no concern of the fake
 }

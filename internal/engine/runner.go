@@ -3,7 +3,7 @@ package engine
 import (
 	"fmt"
 
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/model"
@@ -68,7 +68,7 @@ func (r *runner) step(c class, rows []row) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := program.Exec(r.inputs(c, rows)...)
+	outputs, err := program.Call(r.inputs(c, rows)...)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}

@@ -1,7 +1,7 @@
 package graphx
 
 import (
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 )
 
 // panel is the length of contraction that the Go device computes as one chain of fused multiply-adds whatever else the

@@ -1,7 +1,7 @@
 package graphx
 
 import (
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 )
 
 // plainRows is how many rows the Go device's product in plain Go computes at a time. It adds up those behind the last

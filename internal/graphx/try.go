@@ -2,7 +2,6 @@ package graphx
 
 import (
 	"fmt"
-	"io"
 	"runtime/debug"
 )
 
@@ -30,7 +29,7 @@ func (e *PanicError) Format(f fmt.State, verb rune) {
 	case verb == 'v' && f.Flag('+'):
 		fmt.Fprintf(f, "%s\n\n%s", e.Error(), e.Stack)
 	default:
-		io.WriteString(f, e.Error())
+		fmt.Fprint(f, e.Error())
 	}
 }
 

@@ -13,7 +13,7 @@ func Open(path string) (*File, error) {
 	}
 	f, err := Parse(content)
 	if err != nil {
-		unmap()
+		_ = unmap() // the error of Parse is the one to tell
 		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
 	}
 	f.unmap = unmap

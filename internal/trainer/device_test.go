@@ -71,6 +71,7 @@ type subject struct {
 	adapter *lora.Adapter // nil when all weights are trained
 	target  Target
 	state   *State
+	scorer  *scorer
 }
 
 // full trains all weights.
@@ -105,40 +106,61 @@ func (s *subject) trainer(t testing.TB, opts Options) *Trainer {
 	return New(s.target, opts)
 }
 
-// score returns the logprobs of the ids of a sequence, each after those before it, from one pass of package model over
-// the sequence alone. params are in the order of the state. The first one is 0.
+// scorer computes logprobs with package model, of one sequence at a time.
+type scorer struct {
+	exec   *graph.Exec
+	frozen []*tensors.Tensor
+}
+
+// newScorer compiles the model as the sampler has it.
+func (s *subject) newScorer(t testing.TB) *scorer {
+	t.Helper()
+	n := len(s.state.Params)
+	forward := func(params, _ []*graph.Node) *model.Forward {
+		return &model.Forward{Config: s.weights.Config, Param: (&model.Params{Names: s.state.Names}).Lookup(params)}
+	}
+	sc := &scorer{}
+	if s.adapter != nil {
+		base, err := s.weights.Params(testDevice(t), true)
+		require.NoError(t, err)
+		sc.frozen = base.Tensors
+		forward = func(params, frozen []*graph.Node) *model.Forward {
+			return &model.Forward{Config: s.weights.Config, Param: base.Lookup(frozen), Linear: s.adapter.Config().Hook(s.adapter.Lookup(params))}
+		}
+	}
+	var err error
+	sc.exec, err = graph.NewExec(testDevice(t), func(in []*graph.Node) *graph.Node {
+		f := forward(in[1:1+n], in[1+n:])
+		hidden, _ := f.Hidden(model.Input{Tokens: in[0]})
+		return f.LogProbs(graph.Reshape(hidden, -1, f.Config.HiddenSize))
+	})
+	require.NoError(t, err)
+	sc.exec.SetMaxCache(-1)
+	return sc
+}
+
+// score returns the logprobs of the ids of a sequence, each after those before it, from one pass over the sequence
+// alone. params are in the order of the state. The first one is 0.
 func (s *subject) score(t testing.TB, params [][]float32, ids []int32) []float32 {
 	t.Helper()
-	c := s.weights.Config
+	if s.scorer == nil {
+		s.scorer = s.newScorer(t)
+	}
 	padded := make([]int32, max(32, (len(ids)+15)/16*16))
 	copy(padded, ids)
 	in := []any{tensors.FromFlatDataAndDimensions(padded, 1, len(padded))}
 	for i, p := range params {
 		in = append(in, tensors.FromFlatDataAndDimensions(append([]float32{}, p...), s.state.Shapes[i]...))
 	}
-	names := &model.Params{Names: s.state.Names}
-	if s.adapter != nil {
-		var err error
-		names, err = s.weights.Params(testDevice(t), true)
-		require.NoError(t, err)
-		for _, x := range names.Tensors {
-			in = append(in, x)
-		}
+	for _, x := range s.scorer.frozen {
+		in = append(in, x)
 	}
-	out, err := graph.ExecOnce(testDevice(t), func(in []*graph.Node) *graph.Node {
-		tokens, params, frozen := in[0], in[1:1+len(params)], in[1+len(params):]
-		f := &model.Forward{Config: c, Param: names.Lookup(params)}
-		if s.adapter != nil {
-			f = &model.Forward{Config: c, Param: names.Lookup(frozen), Linear: s.adapter.Config().Hook(s.adapter.Lookup(params))}
-		}
-		hidden, _ := f.Hidden(model.Input{Tokens: tokens})
-		return f.LogProbs(graph.Reshape(hidden, -1, c.HiddenSize))
-	}, in...)
+	out, err := s.scorer.exec.Exec1(in...)
 	require.NoError(t, err)
 	all := tensors.MustCopyFlatData[float32](out)
 	lps := make([]float32, len(ids))
 	for i := 1; i < len(ids); i++ {
-		lps[i] = all[(i-1)*c.VocabSize+int(ids[i])]
+		lps[i] = all[(i-1)*s.weights.Config.VocabSize+int(ids[i])]
 	}
 	return lps
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/gomlx/compute/dtypes"
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
@@ -49,7 +49,7 @@ func (t *Trainer) gradient(ctx context.Context, s *State, part []grpo.Sequence, 
 	denominator := float32(grpo.NumTrained(part))
 	results := make([][]*tensors.Tensor, len(micro))
 	err = t.each(ctx, len(micro), func(i int) (err error) {
-		results[i], err = exec.Exec(append(shared[:len(shared):len(shared)], microInputs(&micro[i], denominator)...)...)
+		results[i], err = exec.Call(append(shared[:len(shared):len(shared)], microInputs(&micro[i], denominator)...)...)
 		return err
 	})
 	var grads [][]float32

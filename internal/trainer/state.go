@@ -85,7 +85,7 @@ func (t *Trainer) apply(s *State, grads [][]float32, cfg grpo.AdamW, rate float6
 	}
 	defer free()
 	in = append(in, tensors.FromFlatDataAndDimensions(cfg.Scalars(s.Updates+1, rate), grpo.NumScalars))
-	out, err := exec.Exec(in...)
+	out, err := exec.Call(in...)
 	if err != nil {
 		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}

@@ -3,7 +3,7 @@ package trainer
 import (
 	"slices"
 
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas read better
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/lora"

@@ -37,7 +37,7 @@ func TestTicTacToe_Rules(t *testing.T) {
 		for i := 1; i < len(e.messages); i += 2 {
 			now := cells(t, e.messages[i].Content)
 			changed := difference(last, now)
-			if now.over() || changed != "O" && !(i == 1 && changed == "") {
+			if now.over() || changed != "O" && (i != 1 || changed != "") {
 				t.Fatalf("%q cannot follow %q", now, last)
 			}
 			if i == 1 && changed == "O" {

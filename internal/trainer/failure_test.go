@@ -1,0 +1,129 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// TestTrain_NotFinite: an update whose gradient is not finite is left out, bit for bit as if it had not been.
+func TestTrain_NotFinite(t *testing.T) {
+	for _, s := range both(t) {
+		t.Run(s.name, func(t *testing.T) {
+			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 30)), 2, 64, 30), func() float32 { return 0 })
+			run := plainRun()
+			run.Supervised, run.MiniBatches = false, 2
+			bad := []grpo.Sequence{batch[0], batch[1]}
+			bad[1].Advantage = 1e30 // its square is beyond float32
+			for i := range s.state.M {
+				s.state.M[i][0], s.state.V[i][0] = 0.5, 0.25
+			}
+			tr := s.trainer(t, Options{})
+			for order := range uint64(4) { // the bad one first, and last
+				run.Seed = order
+				got, report, err := tr.Train(context.Background(), s.state, bad, run)
+				require.NoError(t, err)
+				require.Equal(t, 1, report.Skipped)
+				require.Equal(t, 1, report.Updates)
+				require.False(t, math.IsInf(report.Norm, 0) || math.IsNaN(report.Norm))
+				want, wantReport, err := tr.Train(context.Background(), s.state, batch[:1], run)
+				require.NoError(t, err)
+				sameState(t, want, got)
+				require.Equal(t, wantReport.Sums, report.Sums)
+				require.Equal(t, wantReport.Norm, report.Norm)
+			}
+		})
+	}
+}
+
+// TestTrain_NothingFinite: no update is possible, so there is no new state, and the old one has not changed.
+func TestTrain_NothingFinite(t *testing.T) {
+	for name, spoil := range map[string]func(s *State, batch []grpo.Sequence){
+		"nan in the weights": func(s *State, _ []grpo.Sequence) { s.Params[3][0] = float32(math.NaN()) },
+		"inf in the weights": func(s *State, _ []grpo.Sequence) { s.Params[3][0] = float32(math.Inf(1)) },
+		"advantage":          func(_ *State, batch []grpo.Sequence) { batch[0].Advantage, batch[1].Advantage = 1e30, 1e30 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range both(t) {
+				batch := randomBatch(rand.New(rand.NewPCG(seed, 31)), 2, 64, 30)
+				run := plainRun()
+				run.Supervised, run.MiniBatches, run.Epochs = false, 2, 2
+				skipped := 0
+				run.Progress = func(done, _ int, _ grpo.LossSums, _ float64) { skipped = done }
+				spoil(s.state, batch)
+				before := s.state.Clone()
+				got, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+				require.ErrorIs(t, err, ErrNotFinite, s.name)
+				require.Nil(t, got)
+				require.Nil(t, report)
+				require.Equal(t, 4, skipped)
+				sameState(t, before, s.state)
+			}
+		})
+	}
+}
+
+func TestTrain_Refuses(t *testing.T) {
+	s := both(t)[1]
+	tr := s.trainer(t, Options{})
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 32)), 2, 64, 30)
+	train := func(batch []grpo.Sequence, change func(run *Run)) error {
+		run := plainRun()
+		change(&run)
+		before := s.state.Clone()
+		state, _, err := tr.Train(context.Background(), s.state, batch, run)
+		require.Nil(t, state)
+		sameState(t, before, s.state)
+		return err
+	}
+	require.ErrorContains(t, train(nil, func(*Run) {}), "the batch has no sequences")
+	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss.Loss = "dpo" }), `unknown loss "dpo"`)
+	require.ErrorContains(t, train(batch, func(r *Run) { r.Optimizer.Eps = 0 }), "eps is 0")
+	require.ErrorContains(t, train([]grpo.Sequence{{IDs: []int32{1, 2}, Trained: []bool{false, false}, Logprobs: []float32{0, 0}}}, func(*Run) {}), "no trained token")
+	require.Error(t, train([]grpo.Sequence{randomSequenceOf(200)}, func(*Run) {}), "the model knows 128 positions")
+}
+
+// randomSequenceOf has n tokens.
+func randomSequenceOf(n int) grpo.Sequence {
+	s := grpo.Sequence{IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n), Weight: 1}
+	s.Trained[n-1] = true
+	return s
+}
+
+// TestTrain_Cancelled: a run that would take minutes ends soon after its context, with the cause, and changes nothing.
+func TestTrain_Cancelled(t *testing.T) {
+	s := both(t)[0]
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 33)), 400, 64, 120)
+	cause := errors.New("enough")
+	for name, change := range map[string]func(run *Run, stop func()){
+		"before":       func(_ *Run, stop func()) { stop() },
+		"in an update": func(run *Run, stop func()) { run.MicroBatch = 1; time.AfterFunc(100*time.Millisecond, stop) },
+		"between updates": func(run *Run, stop func()) {
+			run.MiniBatches = 400
+			run.Progress = func(int, int, grpo.LossSums, float64) { stop() }
+		},
+		"with large batches": func(_ *Run, stop func()) { time.AfterFunc(100*time.Millisecond, stop) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			run := plainRun()
+			run.Epochs = 1000
+			change(&run, func() { cancel(cause) })
+			before, began := s.state.Clone(), time.Now()
+			state, report, err := s.trainer(t, Options{}).Train(ctx, s.state, batch, run)
+			require.ErrorIs(t, err, cause)
+			require.Nil(t, state)
+			require.Nil(t, report)
+			sameState(t, before, s.state)
+			require.Less(t, time.Since(began), 20*time.Second)
+		})
+	}
+}

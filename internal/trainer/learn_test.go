@@ -1,0 +1,93 @@
+package trainer
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/lora"
+)
+
+// TestTrain_Overfits: supervised training makes four random sequences nearly certain, with all weights and with an
+// adapter that starts at B = 0.
+func TestTrain_Overfits(t *testing.T) {
+	c := testConfig()
+	for _, s := range []subject{full(t, c), adapted(t, c, testAdapter(t, lora.Config{Rank: 16}, c, true))} {
+		t.Run(s.name, func(t *testing.T) {
+			batch := randomBatch(rand.New(rand.NewPCG(seed, 40)), 4, 64, 20)
+			for i := range batch {
+				batch[i].IDs[0] = int32(i) // told apart by their first token
+				batch[i].Weight = 1
+			}
+			run := plainRun()
+			run.Rate, run.Epochs = constant(3e-2), 60
+			var losses []float64
+			last := 0.0
+			run.Progress = func(_, _ int, sums grpo.LossSums, _ float64) {
+				losses = append(losses, sums.Loss-last)
+				last = sums.Loss
+			}
+			state, _, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			t.Logf("loss from %.3f to %.4f", losses[0], losses[len(losses)-1])
+			require.Greater(t, losses[0], 2.0)
+			require.Less(t, losses[len(losses)-1], 0.1*losses[0])
+			require.InDelta(t, losses[0], plainLoss(run, batch, s.scoreAll(t, s.state.Params, batch), nil), 1e-4)
+			require.Less(t, plainLoss(run, batch, s.scoreAll(t, state.Params, batch), nil), losses[len(losses)-2], "what was learned is in the state")
+		})
+	}
+}
+
+// TestTrain_Reinforces: tokens of a positive advantage become likelier, those of a negative one less likely.
+func TestTrain_Reinforces(t *testing.T) {
+	for _, loss := range []grpo.Loss{grpo.LossCISPO, grpo.LossPPO} {
+		for _, s := range both(t) {
+			batch := randomBatch(rand.New(rand.NewPCG(seed, 41)), 4, 64, 20)
+			for i := range batch {
+				batch[i].Advantage, batch[i].Weight = []float64{1, -1}[i%2], 1
+			}
+			batch = s.scored(t, batch, func() float32 { return 0 })
+			run := plainRun()
+			run.Supervised, run.Loss.Loss, run.Rate = false, loss, constant(1e-3)
+			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			require.Zero(t, report.First.GapMax)
+			after := s.scoreAll(t, state.Params, batch)
+			for i := range batch {
+				change := 0.0
+				for j, trained := range batch[i].Trained {
+					if trained {
+						change += float64(after[i][j] - batch[i].Logprobs[j])
+					}
+				}
+				require.Positive(t, change*batch[i].Advantage, "%s %s: sequence %d of advantage %v changed by %v", loss, s.name, i, batch[i].Advantage, change)
+			}
+		}
+	}
+}
+
+// TestTrain_FirstGapIsZero: logprobs of the forward pass that samples are the trainer's own, bit for bit, however its
+// micro-batches are cut: tied and untied, with all weights (whose head is the embedding, transposed in the graph) and
+// with an adapter (whose head is a copy).
+func TestTrain_FirstGapIsZero(t *testing.T) {
+	for _, tied := range []bool{true, false} {
+		c := testConfig()
+		c.TieEmbeddings, c.NumLayers, c.IntermediateSize = tied, 2, 144
+		for _, s := range []subject{full(t, c), adapted(t, c, testAdapter(t, lora.Config{Rank: 8}, c, false))} {
+			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 42)), 9, 64, 60), func() float32 { return 0 })
+			for _, opts := range []Options{{Workers: 1}, {Workers: 2}, {Workers: 2, MicroTokens: 1}} {
+				run := plainRun()
+				run.Supervised, run.MiniBatches = false, 2
+				_, report, err := s.trainer(t, opts).Train(context.Background(), s.state, batch, run)
+				require.NoError(t, err)
+				require.Zero(t, report.First.GapMax, "tied %v, %s, %+v, seed %d", tied, s.name, opts, seed)
+				require.Zero(t, report.First.GapSum)
+				require.Zero(t, report.First.KL)
+				require.Positive(t, report.Sums.GapMax, "the second update is off policy")
+			}
+		}
+	}
+}

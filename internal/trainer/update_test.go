@@ -1,0 +1,198 @@
+package trainer
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/diff/fd"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/lora"
+)
+
+// fourPoints is the difference formula with an error of h⁴: float32 losses allow no small steps.
+var fourPoints = fd.Formula{
+	Stencil:    []fd.Point{{Loc: -2, Coeff: 1.0 / 12}, {Loc: -1, Coeff: -8.0 / 12}, {Loc: 1, Coeff: 8.0 / 12}, {Loc: 2, Coeff: -1.0 / 12}},
+	Derivative: 1, Step: 0.01,
+}
+
+// handAdamW is one update by the formulas of the paper (Loshchilov and Hutter 2019) in float64: p, m and v after step t.
+func handAdamW(c grpo.AdamW, p, m, v, g []float64, t int, rate float64) {
+	norm := 0.0
+	for _, x := range g {
+		norm = math.Hypot(norm, x)
+	}
+	clip := 1.0
+	if c.MaxGradNorm > 0 {
+		clip = min(1, c.MaxGradNorm/norm)
+	}
+	for i := range p {
+		m[i] = c.Beta1*m[i] + (1-c.Beta1)*clip*g[i]
+		v[i] = c.Beta2*v[i] + (1-c.Beta2)*clip*g[i]*clip*g[i]
+		step := m[i] / (1 - math.Pow(c.Beta1, float64(t))) / (math.Sqrt(v[i]/(1-math.Pow(c.Beta2, float64(t)))) + c.Eps)
+		p[i] -= rate * (step + c.WeightDecay*p[i])
+	}
+}
+
+// TestTrain_UpdateByHand follows a whole update of a model with 64 trained numbers: the loss apart from the trainer, its
+// gradient by finite differences, AdamW by hand, from moments that are not zero.
+//
+// The loss is wrong by 1e-7, so differences over a step of 0.01 are by 1e-5; a large Eps keeps AdamW from blowing that up
+// where a gradient is small.
+func TestTrain_UpdateByHand(t *testing.T) {
+	for name, run := range objectives {
+		t.Run(name, func(t *testing.T) {
+			c := testConfig()
+			s := adapted(t, c, testAdapter(t, lora.Config{Rank: 1, Targets: []string{"v_proj"}}, c, false))
+			rng := rand.New(rand.NewPCG(seed, 20))
+			s.state.Updates = 3
+			var p, m, v []float64
+			for i := range s.state.Params {
+				for j := range s.state.Params[i] {
+					s.state.M[i][j], s.state.V[i][j] = float32(rng.NormFloat64()*0.02), float32(rng.Float64()*0.001)
+					p = append(p, float64(s.state.Params[i][j]))
+					m, v = append(m, float64(s.state.M[i][j])), append(v, float64(s.state.V[i][j]))
+				}
+			}
+			require.Len(t, p, 64)
+			batch := randomBatch(rng, 3, 64, 30)
+			start := s.scoreAll(t, s.state.Params, batch)
+			awayFromKinks(rng, batch, start)
+
+			loss := func(p []float64) float64 {
+				params := clone(s.state.Params)
+				for i, k := 0, 0; i < len(params); i++ {
+					for j := range params[i] {
+						params[i][j] = float32(p[k])
+						k++
+					}
+				}
+				return plainLoss(run, batch, s.scoreAll(t, params, batch), start)
+			}
+			g := fd.Gradient(nil, loss, p, &fd.Settings{Formula: fourPoints})
+			norm := 0.0
+			for _, x := range g {
+				norm = math.Hypot(norm, x)
+			}
+			run.Optimizer = grpo.AdamW{Beta1: 0.8, Beta2: 0.95, Eps: 0.05, WeightDecay: 0.1, MaxGradNorm: norm / 2}
+			run.Rate, run.Epochs, run.MiniBatches = constant(0.1), 1, 1
+			before := append([]float64{}, p...)
+			handAdamW(run.Optimizer, p, m, v, g, 4, 0.1)
+
+			state, report, err := s.trainer(t, Options{Workers: 2}).Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			require.Equal(t, 4, state.Updates)
+			require.InEpsilon(t, norm, report.Norm, 1e-3)
+			var worst, furthest float64
+			for i, k := 0, 0; i < len(state.Params); i++ {
+				for j := range state.Params[i] {
+					worst = max(worst, math.Abs(p[k]-float64(state.Params[i][j])))
+					require.InDelta(t, p[k], state.Params[i][j], 2e-4, "seed %d, parameter %d, gradient %v", seed, k, g[k])
+					require.InDelta(t, m[k], state.M[i][j], 2e-4)
+					require.InDelta(t, v[k], state.V[i][j], 2e-5)
+					furthest = max(furthest, math.Abs(p[k]-before[k]))
+					k++
+				}
+			}
+			t.Logf("moves of up to %.3f, wrong by %.1g", furthest, worst)
+			require.Greater(t, furthest, 0.01, "the update is too small to tell")
+		})
+	}
+}
+
+// TestTrain_RatesAndProgress: the rate is asked for the number of each update, and progress is told after it.
+func TestTrain_RatesAndProgress(t *testing.T) {
+	s := both(t)[1]
+	var asked, done []int
+	run := plainRun()
+	run.Epochs, run.MiniBatches = 2, 3
+	run.Rate = func(update int) float64 {
+		asked = append(asked, update)
+		return 1e-3
+	}
+	run.Progress = func(n, total int, sums grpo.LossSums, norm float64) {
+		require.Equal(t, 6, total)
+		require.Positive(t, norm)
+		require.Positive(t, sums.Tokens)
+		done = append(done, n)
+	}
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 21)), 7, 64, 30)
+	state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, asked)
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, done)
+	require.Equal(t, 6, state.Updates)
+	require.Equal(t, 6, report.Updates)
+	require.Zero(t, report.Skipped)
+	require.EqualValues(t, 2*grpo.NumTrained(batch), report.Sums.Tokens, "every token once an epoch")
+	require.Less(t, report.First.Tokens, report.Sums.Tokens)
+	require.GreaterOrEqual(t, report.Computed, 2*7*32)
+}
+
+// TestTrain_MoreMiniBatchesThanSequences makes one update for each sequence.
+func TestTrain_MoreMiniBatchesThanSequences(t *testing.T) {
+	s := both(t)[1]
+	run := plainRun()
+	run.MiniBatches = 10
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 22)), 3, 64, 30)
+	state, _, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+	require.NoError(t, err)
+	require.Equal(t, 3, state.Updates)
+}
+
+// TestTrain_Repeats: the new state is a function of the old one, the batch and the run, and the old one stays as it is.
+func TestTrain_Repeats(t *testing.T) {
+	for _, s := range both(t) {
+		t.Run(s.name, func(t *testing.T) {
+			run := plainRun()
+			run.Epochs, run.MiniBatches, run.Seed = 2, 2, 5
+			batch := randomBatch(rand.New(rand.NewPCG(seed, 23)), 9, 64, 50)
+			before := s.state.Clone()
+			tr := s.trainer(t, Options{Workers: 2})
+			first, report, err := tr.Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			sameState(t, before, s.state)
+			require.NotEqual(t, before.Params, first.Params)
+
+			_, _, err = tr.Train(context.Background(), first, batch, run) // what a trainer did before does not matter
+			require.NoError(t, err)
+			again, sameReport, err := tr.Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			sameState(t, first, again)
+			require.Equal(t, report, sameReport)
+
+			run.Seed = 6
+			other, _, err := tr.Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			require.NotEqual(t, first.Params, other.Params, "the seed orders the sequences")
+		})
+	}
+}
+
+// TestState_Clone shares nothing.
+func TestState_Clone(t *testing.T) {
+	s := both(t)[1].state
+	s.Updates = 2
+	c := s.Clone()
+	sameState(t, s, c)
+	c.Params[0][0]++
+	c.M[1][0]++
+	c.V[2][0]++
+	c.Updates++
+	c.Names[0] = "x"
+	require.NotEqual(t, s.Params[0][0], c.Params[0][0])
+	require.NotEqual(t, s.M[1][0], c.M[1][0])
+	require.NotEqual(t, s.V[2][0], c.V[2][0])
+	require.NotEqual(t, s.Names[0], c.Names[0])
+}
+
+// TestFullState_LeavesWeightsAlone: training does not write into the weights that it began with.
+func TestFullState_LeavesWeightsAlone(t *testing.T) {
+	s := full(t, testConfig())
+	before := s.weights.Tensors[0].Data[0]
+	s.state.Params[0][0] += 5
+	require.Equal(t, before, s.weights.Tensors[0].Data[0])
+}
