@@ -41,7 +41,7 @@ func call(t testing.TB, exec *graph.Exec, inputs ...*tensors.Tensor) []*tensors.
 	for i, x := range inputs {
 		args[i] = x
 	}
-	out, err := exec.Exec(args...)
+	out, err := exec.Call(args...)
 	require.NoError(t, err)
 	return out
 }

@@ -116,19 +116,18 @@ type attention struct {
 func (f *Forward) attention(in Input) *attention {
 	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
 	g := in.Tokens.Graph()
-	cos, sin := f.Config.ropeTables()
 	if in.Start == nil {
-		rows := func(table *tensors.Tensor) *Node {
-			return Reshape(Slice(ConstTensor(g, table), AxisRange(0, t)), 1, t, 1, -1)
-		}
+		cos, sin := f.Config.ropeTables(t)
+		rows := func(table *tensors.Tensor) *Node { return Reshape(ConstTensor(g, table), 1, t, 1, -1) }
 		causal := LessOrEqual(Iota(g, shapeI32(t, t), 1), Iota(g, shapeI32(t, t), 0))
 		return &attention{cos: rows(cos), sin: rows(sin), mask: Reshape(causal, 1, 1, 1, t, t)}
 	}
 	in.Start.AssertDims(b)
 	s := in.Cache[0].K.Shape().Dim(-1)
+	cos, sin := f.Config.ropeTables(s)
 	position := Add(BroadcastToDims(Reshape(in.Start, b, 1), b, t), Iota(g, shapeI32(b, t), 1)) // [B, T]
 	rows := func(table *tensors.Tensor) *Node {
-		known := MinScalar(position, int32(f.Config.MaxPositions-1)) // padding may lie beyond
+		known := MinScalar(position, int32(s-1)) // padding may lie beyond
 		return Reshape(Gather(ConstTensor(g, table), ExpandAxes(known, -1)), b, t, 1, -1)
 	}
 	query := BroadcastToDims(Reshape(position, b, t, 1), b, t, s)

@@ -57,6 +57,18 @@ func TestForward_PaddingDoesNotMatter(t *testing.T) {
 	}
 }
 
+// TestForward_PaddingBeyondTheContext: rows may be padded to more tokens than the model knows positions for.
+func TestForward_PaddingBeyondTheContext(t *testing.T) {
+	c := testConfig()
+	c.MaxPositions = 50
+	f := newForward(t, testWeights(t, c), nil, nil)
+	ids := testTokens(rand.New(rand.NewPCG(seed, 39)), c, 64)
+	want := f.logprobs(t, ids[:48], 1)
+	sameBits(t, want, f.logprobs(t, ids, 1)[:len(want)], "without a cache, seed %d", seed)
+	got := newCached(t, f, 1, 64).logprobs(t, ids, []int32{0}, []int{48})
+	sameBits(t, want, got[:len(want)], "with a cache, seed %d", seed)
+}
+
 // TestForward_IsCausal: a token changes what comes after it, and nothing before.
 func TestForward_IsCausal(t *testing.T) {
 	f := newForward(t, testWeights(t, testConfig()), nil, nil)

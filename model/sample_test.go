@@ -136,7 +136,7 @@ func TestSample_Greedy(t *testing.T) {
 func TestSample_TiesAtTheEdge(t *testing.T) {
 	quarter := float32(math.Log(0.25))
 	logprobs := []float32{quarter, quarter, quarter, quarter}
-	for _, s := range []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.4}, {Temperature: 1, TopP: 0.9, TopK: 2}} {
+	for _, s := range []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 0.4}, {Temperature: 1, TopP: 0.9, TopK: 2}} {
 		seen := map[int32]bool{}
 		for i := range 200 {
 			id, sampled := Sample(logprobs, s, seed, i)

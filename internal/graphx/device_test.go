@@ -37,7 +37,7 @@ func call[T float32 | float64](t testing.TB, exec *graph.Exec, inputs ...*tensor
 	for i, x := range inputs {
 		args[i] = x
 	}
-	out, err := exec.Exec1(args...)
+	out, err := exec.Call1(args...)
 	require.NoError(t, err)
 	defer out.MustFinalizeAll()
 	return tensors.MustCopyFlatData[T](out)

@@ -47,7 +47,7 @@ func TestUpload_SharedByExecutions(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
-			out, err := exec.Exec1(x, []float32{float32(i), 0, 0})
+			out, err := exec.Call1(x, []float32{float32(i), 0, 0})
 			if err != nil {
 				t.Error(err)
 				return

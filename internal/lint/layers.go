@@ -28,7 +28,7 @@ var (
 var layers = map[string]layer{
 	"":                    {light: true},
 	"ruler":               {own: []string{""}, light: true},
-	"tokenizer":           {own: []string{"", "internal/jinja"}, mods: []string{"golang.org/x/text", "github.com/dlclark/regexp2/v2"}, light: true},
+	"tokenizer":           {own: []string{"", "internal/jinja"}, mods: []string{"golang.org/x/text", "github.com/dlclark/regexp2/v2", "github.com/tiktoken-go/tokenizer"}, light: true},
 	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: gomlx},
 	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: append([]string{"github.com/gomlx/go-huggingface"}, gomlx...)},
@@ -37,7 +37,7 @@ var layers = map[string]layer{
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "grpo", "lora", "model", "model/tiny", "tokenizer", "backend/device/cpu",
+			"", "ruler", "grpo", "lora", "model", "model/tiny", "tokenizer", "backend/device/cpu",
 			"internal/engine", "internal/gguf", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},

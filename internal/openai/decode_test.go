@@ -67,7 +67,7 @@ func TestDecodeRequest_Refused(t *testing.T) {
 		{`{"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url"}]}]}`,
 			"messages[0].content[1]", "only text"},
 		{`{"messages": "x"}`, "messages", "must be a list"},
-		{hello(`, "messages": [{"role": "user", "content": "x"}, {"role": "user", "content": 5}]`), "messages[1]", "content is number"},
+		{hello(`, "messages": [{"role": "user", "content": "x"}, {"role": "user", "content": 5}]`), "messages[1]", "content is a number"},
 		{hello(`, "tools": [{"type": "function"}]`), "tools[0]", "function is missing"},
 		{hello(`, "stream_options": 5`), "stream_options", "must be an object, not number"},
 		{hello(`, "tools": [{"type": "web_search"}]`), "tools[0].type", `only "function"`},

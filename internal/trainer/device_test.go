@@ -155,7 +155,7 @@ func (s *subject) score(t testing.TB, params [][]float32, ids []int32) []float32
 	for _, x := range s.scorer.frozen {
 		in = append(in, x)
 	}
-	out, err := s.scorer.exec.Exec1(in...)
+	out, err := s.scorer.exec.Call1(in...)
 	require.NoError(t, err)
 	all := tensors.MustCopyFlatData[float32](out)
 	lps := make([]float32, len(ids))

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -26,19 +27,22 @@ func TestTrain_NotFinite(t *testing.T) {
 				s.state.M[i][0], s.state.V[i][0] = 0.5, 0.25
 			}
 			tr := s.trainer(t, Options{})
+			want, wantReport, err := tr.Train(context.Background(), s.state, batch[:1], run)
+			require.NoError(t, err)
+			first := map[bool]bool{}
 			for order := range uint64(4) { // the bad one first, and last
 				run.Seed = order
+				first[split(bad, 2, rand.New(rand.NewPCG(order, 0)))[0][0].Trajectory == 1] = true
 				got, report, err := tr.Train(context.Background(), s.state, bad, run)
 				require.NoError(t, err)
 				require.Equal(t, 1, report.Skipped)
 				require.Equal(t, 1, report.Updates)
 				require.False(t, math.IsInf(report.Norm, 0) || math.IsNaN(report.Norm))
-				want, wantReport, err := tr.Train(context.Background(), s.state, batch[:1], run)
-				require.NoError(t, err)
 				sameState(t, want, got)
 				require.Equal(t, wantReport.Sums, report.Sums)
 				require.Equal(t, wantReport.Norm, report.Norm)
 			}
+			require.Len(t, first, 2, "both orders")
 		})
 	}
 }
@@ -87,7 +91,17 @@ func TestTrain_Refuses(t *testing.T) {
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss.Loss = "dpo" }), `unknown loss "dpo"`)
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Optimizer.Eps = 0 }), "eps is 0")
 	require.ErrorContains(t, train([]grpo.Sequence{{IDs: []int32{1, 2}, Trained: []bool{false, false}, Logprobs: []float32{0, 0}}}, func(*Run) {}), "no trained token")
-	require.Error(t, train([]grpo.Sequence{randomSequenceOf(200)}, func(*Run) {}), "the model knows 128 positions")
+	require.ErrorContains(t, train(append(batch, randomSequenceOf(130)), func(*Run) {}), "sequence 2 needs 129 tokens, the model knows 128 positions")
+	for _, id := range []int32{-1, 64, 1 << 30} { // the device ends the process at such a token
+		strange := randomSequenceOf(20)
+		strange.IDs[7] = id
+		require.ErrorContains(t, train([]grpo.Sequence{strange}, func(*Run) {}), fmt.Sprintf("sequence 0 has id %d at 7, the vocabulary has 64", id))
+	}
+	for _, change := range []func(*Run){
+		func(r *Run) { r.Epochs = 0 }, func(r *Run) { r.MiniBatches = 0 }, func(r *Run) { r.MiniBatches = -1 }, func(r *Run) { r.Rate = nil },
+	} {
+		require.ErrorContains(t, train(batch, change), "want at least one of each, and a learning rate")
+	}
 }
 
 // randomSequenceOf has n tokens.

@@ -28,9 +28,9 @@ func TestGradient_MicroBatchesAddUp(t *testing.T) {
 	for _, s := range both(t) {
 		t.Run(s.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 10))
-			batch := s.scored(t, randomBatch(rng, 11, 64, 90), func() float32 { return float32(rng.NormFloat64()) * 0.3 })
+			batch := s.scored(t, randomBatch(rng, 9, 64, 60), func() float32 { return float32(rng.NormFloat64()) * 0.3 })
 			want, sums := gradientOf(t, &s, Options{Workers: 1, MicroTokens: 1 << 20}, batch, Run{})
-			for _, c := range []struct{ workers, tokens, most int }{{1, 4096, 1}, {1, 4096, 4}, {2, 4096, 0}, {3, 200, 0}, {4, 1, 3}} {
+			for _, c := range []struct{ workers, tokens, most int }{{1, 4096, 1}, {2, 4096, 0}, {3, 200, 4}} {
 				got, gotSums := gradientOf(t, &s, Options{Workers: c.workers, MicroTokens: c.tokens}, batch, Run{MicroBatch: c.most})
 				difference, length := distance(want, got)
 				require.Greater(t, length, 1e-3)
@@ -52,10 +52,10 @@ func TestGradient_SameBitsForAnyWorkers(t *testing.T) {
 	for _, s := range both(t) {
 		t.Run(s.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 11))
-			batch := s.scored(t, randomBatch(rng, 12, 64, 60), func() float32 { return float32(rng.NormFloat64()) * 0.3 })
+			batch := s.scored(t, randomBatch(rng, 10, 64, 45), func() float32 { return float32(rng.NormFloat64()) * 0.3 })
 			var first [][]float32
 			var sums grpo.LossSums
-			for _, workers := range []int{1, 2, 3, 1} {
+			for _, workers := range []int{1, 2, 3} {
 				opts := Options{Workers: workers}
 				micro, err := s.trainer(t, opts).pack(batch, rowStep)
 				require.NoError(t, err)
@@ -111,8 +111,11 @@ func (s *subject) scoreAll(t testing.TB, params [][]float32, batch []grpo.Sequen
 func awayFromKinks(rng *rand.Rand, batch []grpo.Sequence, logprobs [][]float32) {
 	for i := range batch {
 		for j := range batch[i].Logprobs {
-			gap := []float64{-0.6, -0.1, 0.05, 0.1, 0.5, 2}[rng.IntN(6)]
-			batch[i].Logprobs[j] = min(0, logprobs[i][j]-float32(gap))
+			gap := []float32{-0.6, -0.1, 0.05, 0.1, 0.5, 2}[rng.IntN(6)]
+			if logprobs[i][j]-gap > 0 { // no logprob
+				gap = 0.05
+			}
+			batch[i].Logprobs[j] = logprobs[i][j] - gap
 		}
 	}
 }
@@ -152,7 +155,6 @@ func TestGradient_MatchesFiniteDifferences(t *testing.T) {
 				}
 				got := fd.Derivative(near, 0, &fd.Settings{Formula: fourPoints})
 				require.Greater(t, math.Abs(want), 0.01)
-				t.Log(want, got)
 				require.InEpsilon(t, want, got, 0.002, "seed %d", seed)
 			})
 		}

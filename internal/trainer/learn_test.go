@@ -15,15 +15,15 @@ import (
 // adapter that starts at B = 0.
 func TestTrain_Overfits(t *testing.T) {
 	c := testConfig()
-	for _, s := range []subject{full(t, c), adapted(t, c, testAdapter(t, lora.Config{Rank: 16}, c, true))} {
+	for _, s := range []subject{full(t, c), adapted(t, c, testAdapter(t, lora.Config{Rank: 16, Targets: []string{"v_proj", "o_proj", "up_proj", "down_proj"}}, c, true))} {
 		t.Run(s.name, func(t *testing.T) {
-			batch := randomBatch(rand.New(rand.NewPCG(seed, 40)), 4, 64, 20)
+			batch := randomBatch(rand.New(rand.NewPCG(seed, 40)), 4, 64, 14)
 			for i := range batch {
 				batch[i].IDs[0] = int32(i) // told apart by their first token
 				batch[i].Weight = 1
 			}
 			run := plainRun()
-			run.Rate, run.Epochs = constant(3e-2), 60
+			run.Rate, run.Epochs = constant(3e-2), 30
 			var losses []float64
 			last := 0.0
 			run.Progress = func(_, _ int, sums grpo.LossSums, _ float64) {
@@ -34,7 +34,7 @@ func TestTrain_Overfits(t *testing.T) {
 			require.NoError(t, err)
 			t.Logf("loss from %.3f to %.4f", losses[0], losses[len(losses)-1])
 			require.Greater(t, losses[0], 2.0)
-			require.Less(t, losses[len(losses)-1], 0.1*losses[0])
+			require.Less(t, losses[len(losses)-1], 0.2*losses[0])
 			require.InDelta(t, losses[0], plainLoss(run, batch, s.scoreAll(t, s.state.Params, batch), nil), 1e-4)
 			require.Less(t, plainLoss(run, batch, s.scoreAll(t, state.Params, batch), nil), losses[len(losses)-2], "what was learned is in the state")
 		})
@@ -71,14 +71,14 @@ func TestTrain_Reinforces(t *testing.T) {
 
 // TestTrain_FirstGapIsZero: logprobs of the forward pass that samples are the trainer's own, bit for bit, however its
 // micro-batches are cut: tied and untied, with all weights (whose head is the embedding, transposed in the graph) and
-// with an adapter (whose head is a copy).
+// with an adapter (whose head is a copy). The contraction of 144 is longer than a panel.
 func TestTrain_FirstGapIsZero(t *testing.T) {
 	for _, tied := range []bool{true, false} {
 		c := testConfig()
-		c.TieEmbeddings, c.NumLayers, c.IntermediateSize = tied, 2, 144
+		c.TieEmbeddings, c.IntermediateSize = tied, 144
 		for _, s := range []subject{full(t, c), adapted(t, c, testAdapter(t, lora.Config{Rank: 8}, c, false))} {
-			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 42)), 9, 64, 60), func() float32 { return 0 })
-			for _, opts := range []Options{{Workers: 1}, {Workers: 2}, {Workers: 2, MicroTokens: 1}} {
+			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 42)), 6, 64, 60), func() float32 { return 0 })
+			for _, opts := range []Options{{Workers: 2}, {Workers: 1, MicroTokens: 1}} {
 				run := plainRun()
 				run.Supervised, run.MiniBatches = false, 2
 				_, report, err := s.trainer(t, opts).Train(context.Background(), s.state, batch, run)
@@ -90,4 +90,18 @@ func TestTrain_FirstGapIsZero(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTrain_PaddingBeyondTheContext: a sequence may fill a context whose length is no multiple of what rows are padded to.
+func TestTrain_PaddingBeyondTheContext(t *testing.T) {
+	c := testConfig()
+	c.MaxPositions = 100
+	s := full(t, c)
+	batch := s.scored(t, []grpo.Sequence{randomSequenceOf(101)}, func() float32 { return 0 })
+	run := plainRun()
+	run.Supervised, batch[0].Advantage = false, 1
+	_, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+	require.NoError(t, err)
+	require.Zero(t, report.First.GapMax)
+	require.Zero(t, report.Computed%112, "100 tokens padded to 112")
 }

@@ -92,11 +92,16 @@ func TestPack_FewShapes(t *testing.T) {
 	seen := map[shape]int{}
 	rng := rand.New(rand.NewPCG(seed, 3))
 	tr := New(Target{}, Options{Workers: 2})
-	var middle int
+	var middle, needed, computed int
 	for step := range 400 {
-		micro, err := tr.pack(randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980)), 0)
+		batch := randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980))
+		for i := range batch {
+			needed += batch[i].NumInputs()
+		}
+		micro, err := tr.pack(batch, 0)
 		require.NoError(t, err)
 		for _, m := range micro {
+			computed += m.Rows * m.Length
 			seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}]++
 		}
 		if step == 199 {
@@ -108,6 +113,8 @@ func TestPack_FewShapes(t *testing.T) {
 		lengths[s.length], rows[s.rows] = true, true
 	}
 	t.Logf("%d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", middle, len(seen), len(lengths), len(rows))
+	t.Logf("%.2f tokens computed for each that is needed", float64(computed)/float64(needed))
+	require.Less(t, float64(computed), 1.6*float64(needed))
 	require.LessOrEqual(t, len(lengths), 16+8+8)
 	require.LessOrEqual(t, len(seen), 500)
 }

@@ -1,11 +1,13 @@
 package trainer
 
 import (
+	"fmt"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -15,6 +17,19 @@ type Target struct {
 	config  *model.Config
 	frozen  []*tensors.Tensor
 	forward func(frozen, trained []*Node) *model.Forward
+}
+
+// check reports a sequence that does not fit the model.
+func (t *Target) check(s *grpo.Sequence) error {
+	if n := s.NumInputs(); n > t.config.MaxPositions {
+		return fmt.Errorf("needs %d tokens, the model knows %d positions", n, t.config.MaxPositions)
+	}
+	for at, id := range s.IDs {
+		if id < 0 || int(id) >= t.config.VocabSize {
+			return fmt.Errorf("has id %d at %d, the vocabulary has %d", id, at, t.config.VocabSize)
+		}
+	}
+	return nil
 }
 
 // AdapterTarget trains an adapter of the given layout; params are the frozen weights, with a head.

@@ -75,10 +75,7 @@ type Report struct {
 
 // Train runs over the batch and returns the new state; the old one is left as it is. Sequences are normalised already.
 func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence, run Run) (*State, *Report, error) {
-	if len(batch) == 0 {
-		return nil, nil, errors.New("trainer: the batch has no sequences")
-	}
-	if err := run.Loss.Validate(); err != nil {
+	if err := t.check(batch, &run); err != nil {
 		return nil, nil, err
 	}
 	state = state.Clone()
@@ -98,6 +95,22 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 		return nil, nil, fmt.Errorf("%w: lower the learning rate, or look for NaN in the weights", ErrNotFinite)
 	}
 	return state, report, nil
+}
+
+// check refuses what no graph can compute: the device would end the process at a token that it has no embedding for.
+func (t *Trainer) check(batch []grpo.Sequence, run *Run) error {
+	if len(batch) == 0 {
+		return errors.New("trainer: the batch has no sequences")
+	}
+	if run.Epochs < 1 || run.MiniBatches < 1 || run.Rate == nil {
+		return fmt.Errorf("trainer: %d epochs of %d mini-batches: want at least one of each, and a learning rate", run.Epochs, run.MiniBatches)
+	}
+	for i := range batch {
+		if err := t.target.check(&batch[i]); err != nil {
+			return fmt.Errorf("trainer: sequence %d %w", i, err)
+		}
+	}
+	return errors.Join(run.Loss.Validate(), run.Optimizer.Validate())
 }
 
 // update makes one optimizer step.
