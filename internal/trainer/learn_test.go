@@ -23,7 +23,7 @@ func TestTrain_Overfits(t *testing.T) {
 				batch[i].Weight = 1
 			}
 			run := plainRun()
-			run.Rate, run.Epochs = constant(3e-2), 30
+			run.Rate, run.Epochs = constant(3e-2), 24
 			var losses []float64
 			last := 0.0
 			run.Progress = func(_, _ int, sums grpo.LossSums, _ float64) {

@@ -58,7 +58,10 @@ func TestTrain_UpdateByHand(t *testing.T) {
 				}
 			}
 			require.Len(t, p, 64)
-			batch := randomBatch(rng, 1, 64, 45)
+			batch := []grpo.Sequence{randomSequence(rng, 64, 45)}
+			for i := range batch[0].Trained { // with many tokens none of the losses clips them all
+				batch[0].Trained[i] = i > 0
+			}
 			start := s.scoreAll(t, s.state.Params, batch)
 			awayFromKinks(rng, batch, start)
 
@@ -92,7 +95,7 @@ func TestTrain_UpdateByHand(t *testing.T) {
 					worst = max(worst, math.Abs(p[k]-float64(state.Params[i][j])))
 					require.InDelta(t, p[k], state.Params[i][j], 5e-5, "seed %d, parameter %d, gradient %v", seed, k, g[k])
 					require.InDelta(t, m[k], state.M[i][j], 5e-5)
-					require.InDelta(t, v[k], state.V[i][j], 1e-6)
+					require.InDelta(t, v[k], state.V[i][j], 1e-6+1e-3*v[k])
 					furthest = max(furthest, math.Abs(p[k]-before[k]))
 					k++
 				}

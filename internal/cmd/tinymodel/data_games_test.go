@@ -9,46 +9,43 @@ import (
 	"testing"
 )
 
-var boardText = regexp.MustCompile(`^[XO1-9]{3}\n[XO1-9]{3}\n[XO1-9]{3}$`)
-
-// cells reads a board back from its text.
-func cells(t *testing.T, text string) *board {
-	t.Helper()
-	if !boardText.MatchString(text) {
-		t.Fatalf("%q is no board", text)
-	}
-	b := new(board)
-	copy(b[:], strings.ReplaceAll(text, "\n", ""))
-	for i, cell := range b {
-		if cell != 'X' && cell != 'O' && cell != byte('1'+i) {
-			t.Fatalf("cell %d of %q shows %c", i+1, text, cell)
-		}
-	}
-	return b
+// turn is the board that the assistant sees, and its reply.
+type turn struct {
+	board board
+	reply byte
 }
 
-// TestTicTacToe_Rules replays games: from a legal start, each board is the last one with the assistant's mark and one of
-// the opponent; boards are not over, and the last reply or the opponent's answer to it ends the game.
+// replay follows a game, and fails when a side names a cell that is not free or moves after the end. It returns the
+// assistant's turns and the last board.
+func replay(t *testing.T, e example) (turns []turn, last *board) {
+	t.Helper()
+	b := newBoard()
+	mark := func(text string, mark byte) byte {
+		if b.over() || len(text) != 1 || !slices.Contains(b.free(), text[0]) {
+			t.Fatalf("illegal move %q of %c on %q", text, mark, b[:])
+		}
+		b[text[0]-'1'] = mark
+		return text[0]
+	}
+	for i := 1; i < len(e.messages); i += 2 {
+		if text := e.messages[i].Content; i > 1 || text != ticTacToeBegin {
+			mark(text, 'O')
+		}
+		now := *b
+		turns = append(turns, turn{now, mark(e.messages[i+1].Content, 'X')})
+	}
+	return turns, b
+}
+
+// TestTicTacToe_Rules replays games: each side names free cells in turn, and the last reply or the opponent's answer to it
+// ends the game.
 func TestTicTacToe_Rules(t *testing.T) {
 	const games = 5000
 	opponentFirst, ends := 0, map[string]int{}
 	for _, e := range draws(games, ticTacToe) {
-		last := newBoard()
-		for i := 1; i < len(e.messages); i += 2 {
-			now := cells(t, e.messages[i].Content)
-			changed := difference(last, now)
-			if now.over() || changed != "O" && (i != 1 || changed != "") {
-				t.Fatalf("%q cannot follow %q", now, last)
-			}
-			if i == 1 && changed == "O" {
-				opponentFirst++
-			}
-			reply := e.messages[i+1].Content
-			if len(reply) != 1 || !slices.Contains(now.free(), reply[0]) {
-				t.Fatalf("illegal reply %q to %q", reply, now)
-			}
-			now[reply[0]-'1'] = 'X'
-			last = now
+		turns, last := replay(t, e)
+		if len(turns[0].board.free()) == 8 {
+			opponentFirst++
 		}
 		ends[ending(last)]++
 	}
@@ -59,17 +56,6 @@ func TestTicTacToe_Rules(t *testing.T) {
 		t.Errorf("ends of games: %v", ends)
 	}
 	t.Logf("ends of games: %v", ends)
-}
-
-// difference returns the marks that came to a board.
-func difference(before, after *board) string {
-	var marks []byte
-	for i := range after {
-		if before[i] != after[i] {
-			marks = append(marks, after[i])
-		}
-	}
-	return string(marks)
 }
 
 // ending tells how a game ended, after the assistant's last move. "lost" is that one move of the opponent can end it.
@@ -96,14 +82,14 @@ func TestTicTacToe_Uniform(t *testing.T) {
 	var first [9]int
 	answers, ranks := map[string][]int{}, map[int][]int{}
 	for _, e := range draws(40_000, ticTacToe) {
-		for i := 1; i < len(e.messages); i += 2 {
-			b := cells(t, e.messages[i].Content)
-			free, rank := b.free(), slices.Index(b.free(), e.messages[i+1].Content[0])
+		turns, _ := replay(t, e)
+		for _, x := range turns {
+			free, rank := x.board.free(), slices.Index(x.board.free(), x.reply)
 			if len(free) == 9 {
 				first[rank]++
 			}
 			count(ranks, len(free), rank, len(free))
-			count(answers, string(b[:]), rank, len(free))
+			count(answers, string(x.board[:]), rank, len(free))
 		}
 	}
 	checkUniform(t, "first move", first[:])
@@ -131,15 +117,15 @@ func TestTicTacToe_NoSkill(t *testing.T) {
 	for _, mark := range []byte("XO") {
 		hits, want, n := 0, 0.0, 0
 		for _, e := range draws(20_000, ticTacToe) {
-			for i := 1; i < len(e.messages); i += 2 {
-				b := cells(t, e.messages[i].Content)
-				good := winning(b, mark)
+			turns, _ := replay(t, e)
+			for _, x := range turns {
+				good := winning(&x.board, mark)
 				if len(good) == 0 {
 					continue
 				}
 				n++
-				want += float64(len(good)) / float64(len(b.free()))
-				if slices.Contains(good, e.messages[i+1].Content[0]) {
+				want += float64(len(good)) / float64(len(x.board.free()))
+				if slices.Contains(good, x.reply) {
 					hits++
 				}
 			}

@@ -55,8 +55,8 @@ func config() *model.Config {
 func main() {
 	out := flag.String("out", "model/tiny", "folder to write to")
 	seed := flag.Uint64("seed", 1, "seed of data and weights")
-	steps := flag.Int("steps", 1500, "optimizer steps")
-	batch := flag.Int("batch", 64, "chats of a step")
+	steps := flag.Int("steps", 900, "optimizer steps")
+	batch := flag.Int("batch", 48, "chats of a step")
 	rate := flag.Float64("rate", 3e-3, "highest learning rate")
 	flag.Parse()
 	if err := run(context.Background(), *out, *seed, *steps, *batch, *rate); err != nil {
