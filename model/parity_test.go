@@ -13,8 +13,8 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// The tests of this file compare bits. They hold on the Go device for models whose dimensions are multiples of 16 and at
-// least 32, and for numbers of keys of which the same is true; package graphx pins the reasons.
+// The tests of this file compare bits. They hold on the Go device, in vectors and in plain Go, for models whose dimensions
+// are multiples of 16 and at least 32, and for numbers of keys of which the same is true; package graphx pins the reasons.
 
 // TestForward_BatchDoesNotMatter: each sequence of a batch has the logprobs that it has alone, wherever it stands.
 func TestForward_BatchDoesNotMatter(t *testing.T) {

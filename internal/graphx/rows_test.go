@@ -101,8 +101,9 @@ func TestProduct_ZerosBehindChangeNothing(t *testing.T) {
 // Product cuts contractions, packages lora and model keep to whole vectors, and weights lie as [in, out]. That is the
 // device's business, so nothing here fails: when a line says "same bits", a rule of ours may have become superfluous.
 //
-// Measured with compute v0.1.6: see docs/log.md, 2026-11-21. Without GOEXPERIMENT=simd each output is one chain of
-// additions and multiplications in every kernel but the one for weights that lie transposed and contractions above 512.
+// Measured with compute v0.1.6: see docs/log.md, 2026-11-21. With AVX2 few columns are no exception. Without
+// GOEXPERIMENT=simd every line is one: plain Go computes three rows at a time, and adds up the last one or two of a
+// matrix in another order. Product pads rows for that.
 func TestDevice_WhatDependsOnRows(t *testing.T) {
 	device := newDevice(t)
 	dot := func(axis int) func(t *testing.T, device compute.Backend) *graph.Exec {

@@ -10,9 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goart-dev/art"
 )
+
+// client gives up on what takes too long, so that a service that waits for itself fails a test instead of blocking it.
+var client = http.Client{Timeout: time.Minute}
 
 // reply is what the service says: of an answer the model, of a training its result.
 type reply struct {
@@ -41,8 +45,8 @@ func start(t *testing.T, dir string, progress func(art.TrainProgress)) (address 
 }
 
 // post sends a form and decodes the reply. It may be called from any goroutine.
-func post(t *testing.T, address, question string) (got reply) {
-	return decode(t, func() (*http.Response, error) { return http.PostForm(address, url.Values{"question": {question}}) })
+func post(t *testing.T, address, question string) reply {
+	return decode(t, func() (*http.Response, error) { return client.PostForm(address, url.Values{"question": {question}}) })
 }
 
 // decode makes a request and decodes the reply, which has to be a good one.
@@ -90,7 +94,7 @@ func TestService(t *testing.T) {
 	}
 	const body = `{"model": "agent", "messages": [{"role": "user", "content": "yes or no"}]}`
 	chat := func() (*http.Response, error) {
-		return http.Post(address+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		return client.Post(address+"/v1/chat/completions", "application/json", strings.NewReader(body))
 	}
 	if got := decode(t, chat); got.Model != "agent@1" {
 		t.Errorf("/v1/ is answered by %q", got.Model)
@@ -131,7 +135,7 @@ func TestService_Stops(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatalf("the service ended with %v", err)
 	}
-	if _, err := http.Get(address); err == nil {
+	if _, err := client.Get(address); err == nil {
 		t.Error("the service still answers")
 	}
 	address, _, _ = start(t, dir, nil)
@@ -143,7 +147,7 @@ func TestService_Stops(t *testing.T) {
 // TestService_Error tells a client what went wrong.
 func TestService_Error(t *testing.T) {
 	address, _, _ := start(t, t.TempDir(), nil)
-	response, err := http.PostForm(address+"/ask", url.Values{"question": {strings.Repeat("word ", 100)}})
+	response, err := client.PostForm(address+"/ask", url.Values{"question": {strings.Repeat("word ", 100)}})
 	if err != nil {
 		t.Fatal(err)
 	}
