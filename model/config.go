@@ -33,13 +33,13 @@ type Config struct {
 	HiddenAct        string   `json:"hidden_act"`
 	AttentionBias    bool     `json:"attention_bias"`
 	TorchDType       string   `json:"torch_dtype,omitempty"`
-	BOSTokenID       *int     `json:"bos_token_id,omitempty"`
-	EOSTokenID       *int     `json:"eos_token_id,omitempty"`
+	// EOSTokenID is a number or a list of numbers; it is carried along, the tokenizer's files decide what ends a reply.
+	EOSTokenID json.RawMessage `json:"eos_token_id,omitempty"`
 }
 
 // unsupported are keys of config.json that change the computation and that this package does not build. Each value is
 // accepted when it is absent, null or false.
-var unsupported = []string{"rope_scaling", "use_sliding_window", "quantization_config"}
+var unsupported = []string{"rope_scaling", "rope_parameters", "use_sliding_window", "quantization_config"}
 
 // LoadConfig reads dir's config.json.
 func LoadConfig(dir string) (*Config, error) {

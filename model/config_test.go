@@ -40,11 +40,10 @@ func withKeys(t *testing.T, changes map[string]any) []byte {
 func TestParseConfig_Real(t *testing.T) {
 	c, err := ParseConfig(withKeys(t, nil))
 	require.NoError(t, err)
-	bos, eos := 151643, 151645
 	require.Equal(t, &Config{
 		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: "qwen3", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
-		TieEmbeddings: true, HiddenAct: "silu", TorchDType: "bfloat16", BOSTokenID: &bos, EOSTokenID: &eos,
+		TieEmbeddings: true, HiddenAct: "silu", TorchDType: "bfloat16", EOSTokenID: json.RawMessage("151645"),
 	}, c)
 }
 
@@ -57,7 +56,6 @@ func TestParseConfig_Defaults(t *testing.T) {
 	require.Equal(t, 64, c.HeadDim, "hidden_size / num_attention_heads")
 	require.Equal(t, 16, c.NumKVHeads, "as many as query heads")
 	require.False(t, c.TieEmbeddings)
-	require.Nil(t, c.BOSTokenID)
 	require.Nil(t, c.EOSTokenID)
 }
 
@@ -116,10 +114,9 @@ func TestParseConfig_NotJSON(t *testing.T) {
 }
 
 func TestConfig_SaveLoad(t *testing.T) {
-	eos := 3
 	for _, change := range []func(c *Config){
 		func(*Config) {},
-		func(c *Config) { c.TieEmbeddings, c.EOSTokenID, c.TorchDType = false, &eos, "float32" },
+		func(c *Config) { c.TieEmbeddings, c.EOSTokenID, c.TorchDType = false, json.RawMessage("3"), "float32" },
 		func(c *Config) { c.RMSNormEps, c.RopeTheta = 1.0/3*1e-5, 1e6/7 },
 	} {
 		dir, want := t.TempDir(), testConfig()

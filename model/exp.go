@@ -45,7 +45,7 @@ func silu(x *Node) *Node {
 	})
 }
 
-// withGradient returns y, exactly, as a function of x whose gradient is given.
+// withGradient returns y, exactly but for the sign of a zero, as a function of x whose gradient is given. x is finite.
 func withGradient(y, x *Node, gradient func(v *Node) *Node) *Node {
 	through := IdentityWithCustomGradient(x, func(_, v *Node) *Node { return gradient(v) })
 	return Add(StopGradient(y), Sub(through, StopGradient(x)))

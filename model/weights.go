@@ -30,7 +30,7 @@ type Weights struct {
 
 // Random draws weights for c: linear layers and the embedding from a normal distribution of standard deviation
 // 1/sqrt(in) (LeCun), the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's), norms one. A
-// tensor depends on the seed, its name and its shape alone.
+// tensor depends on the seed, its name, its shape and the number of layers alone.
 func Random(c *Config, seed uint64) (*Weights, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

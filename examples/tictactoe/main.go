@@ -44,7 +44,8 @@ func main() {
 	check(err)
 	defer backend.Close()
 	fmt.Println("device:", backend.Device())
-	before, start := evaluate(ctx, model), time.Now()
+	before := evaluate(ctx, model)
+	after, start := before, time.Now()
 
 	for step := model.Step(); step < *steps; step++ {
 		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(ctx context.Context, first bool) (*art.Trajectory, error) {
@@ -58,9 +59,11 @@ func main() {
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  not lost %3.0f%%  entropy %.2f  %v\n",
 			model.Step(), 100*mean(groups, "not_lost"), result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+		if step%10 == 9 || step == *steps-1 {
+			after = evaluate(ctx, model)
+		}
 	}
 
-	after := evaluate(ctx, model)
 	dir, err := backend.Dir(model)
 	check(err)
 	rows, err := backend.History(ctx, model)

@@ -13,14 +13,21 @@ func padLength(n int) int {
 	for n > 16*step {
 		step *= 2
 	}
-	return max(2*graphx.Lanes, (n+step-1)/step*step)
+	return max(2*graphx.Lanes, roundUp(n, step))
 }
+
+func roundUp(n, step int) int { return (n + step - 1) / step * step }
 
 // rowStep is what the number of rows is rounded up to, so that few shapes occur.
 const rowStep = 4
 
+// spread is what the number of micro-batches is rounded up to when the sequences suffice, so that two workers have equal
+// shares. It is a constant: results must not depend on the number of cores. (More would make products so small that the
+// Go device takes its slow kernels: docs/log.md.)
+const spread = 2
+
 // pack sorts sequences by length and cuts them into micro-batches of equally many rows, each as long as its longest row
-// needs. There are at least as many as workers when the sequences suffice.
+// needs. The last may have fewer.
 func (t *Trainer) pack(part []grpo.Sequence, most int) ([]grpo.MicroBatch, error) {
 	part = slices.Clone(part)
 	slices.SortStableFunc(part, func(a, b grpo.Sequence) int { return a.NumInputs() - b.NumInputs() })
@@ -30,15 +37,14 @@ func (t *Trainer) pack(part []grpo.Sequence, most int) ([]grpo.MicroBatch, error
 		rows = min(rows, most)
 	}
 	pieces := (len(part) + rows - 1) / rows
-	if w := t.opts.Workers; len(part) >= w*rowStep {
-		pieces = (pieces + w - 1) / w * w
+	if len(part) >= spread*rowStep {
+		pieces = roundUp(pieces, spread)
 	}
-	even := (len(part) + pieces - 1) / pieces
-	even = min(rows, (even+rowStep-1)/rowStep*rowStep)
+	even := min(rows, roundUp((len(part)+pieces-1)/pieces, rowStep))
 	var out []grpo.MicroBatch
 	for chunk := range slices.Chunk(part, even) {
 		length := padLength(chunk[len(chunk)-1].NumInputs())
-		packed, err := grpo.Pack(chunk, grpo.PackOptions{Buckets: []grpo.Bucket{{Length: length, Rows: even}}})
+		packed, err := grpo.Pack(chunk, grpo.PackOptions{Buckets: []grpo.Bucket{{Length: length, Rows: min(even, roundUp(len(chunk), rowStep))}}})
 		if err != nil {
 			return nil, err
 		}

@@ -10,12 +10,14 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/goart-dev/art/internal/graphx"
@@ -80,8 +82,7 @@ func run(ctx context.Context, out string, seed uint64, steps, batch int, rate fl
 	}
 	c := config()
 	c.VocabSize = tok.VocabSize()
-	eos := int(tok.EOS()[0])
-	c.EOSTokenID = &eos
+	c.EOSTokenID = json.RawMessage(strconv.Itoa(int(tok.EOS()[0])))
 	w, err := model.Random(c, seed)
 	if err != nil {
 		return err
