@@ -29,14 +29,16 @@ func TestMain(m *testing.M) {
 		if err := makeStep(r, r.Next()); err != nil {
 			panic(err)
 		}
+		os.Stdout.WriteString("step\n")
 	}
 }
 
-// A process that makes steps is killed at random moments. Each time the run is at one of its steps, whole.
+// A process that makes steps is killed at random moments. Each time the run is at one of its steps, whole. How long a
+// step takes depends on the disk, so a moment is a number of steps and a part of the time that the slowest one took.
 func TestKill(t *testing.T) {
 	random := seeded(t)
 	root := t.TempDir() // a real disk
-	steps, recovered := 0, 0
+	steps, recovered, pace := 0, 0, 50*time.Millisecond
 	for range 20 {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), childEnv+"="+root)
@@ -44,22 +46,28 @@ func TestKill(t *testing.T) {
 		out, err := child.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, child.Start())
-		_, err = bufio.NewReader(out).ReadString('\n')
-		require.NoError(t, err)
+		lines := bufio.NewScanner(out)
+		require.True(t, lines.Scan(), "it did not open the run")
 
 		_, err = openRun(root, disk{})
 		require.ErrorIs(t, err, art.ErrLocked)
 		require.ErrorContains(t, err, "process ")
 		require.False(t, strings.Contains(err.Error(), "this process"))
 
-		time.Sleep(time.Duration(random.Int64N(int64(150 * time.Millisecond))))
+		made := random.IntN(3)
+		for range made {
+			began := time.Now()
+			require.True(t, lines.Scan(), "it made no step")
+			pace = max(pace, time.Since(began))
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(pace))))
 		require.NoError(t, child.Process.Kill())
 		require.Error(t, child.Wait())
 
 		r, err := openRun(root, disk{})
 		require.NoError(t, err)
 		checkRun(t, r)
-		require.GreaterOrEqual(t, r.Next(), steps)
+		require.GreaterOrEqual(t, r.Next(), steps+made)
 		steps = r.Next()
 		if r.Recovered() != (Recovery{}) {
 			recovered++
