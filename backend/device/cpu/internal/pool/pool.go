@@ -1,0 +1,190 @@
+// Package pool runs loops on a fixed set of workers.
+//
+// The goroutine that calls [Pool.For] works too, and waits only for iterations that another goroutine is running. So a
+// loop may run inside of a loop, several may run at once, and none can wait for another: there is no deadlock.
+package pool
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// linger is how long a worker looks for the next loop before it sleeps: waking it takes tens of microseconds, and the
+// loops of a graph follow one another closely.
+const linger = 50 * time.Microsecond
+
+// Pool is a set of workers. Its methods may be called from several goroutines.
+type Pool struct {
+	workers int
+	mu      sync.Mutex
+	wake    sync.Cond
+	loops   []*loop       // that may have iterations left
+	posted  atomic.Uint64 // number of loops so far; a worker that lingers watches it
+	closed  bool
+}
+
+// loop is a call of For.
+type loop struct {
+	body    func(i int)
+	n       int64
+	next    atomic.Int64 // first iteration that nobody took
+	left    atomic.Int64 // iterations that are not finished
+	done    chan struct{}
+	failure atomic.Pointer[failure]
+}
+
+// failure is a panic of a body.
+type failure struct{ value any }
+
+// New returns a pool of so many workers, the caller of For included. 0 is as many as the process may use.
+func New(workers int) *Pool {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	p := &Pool{workers: workers}
+	p.wake.L = &p.mu
+	for range workers - 1 {
+		go p.work()
+	}
+	return p
+}
+
+// Workers is the number of goroutines that can run a loop at once.
+func (p *Pool) Workers() int { return p.workers }
+
+// Close ends the workers. Loops that run are finished by their callers, and so are later ones.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.posted.Add(1)
+	p.wake.Broadcast()
+}
+
+// For calls body(i) for each i of [0, n), in no order and on several workers, and returns when all calls did. A panic in
+// body is raised again by For, after the calls that run; those that did not begin are left out.
+func (p *Pool) For(n int, body func(i int)) {
+	if n <= 1 || p.workers == 1 {
+		for i := range n {
+			body(i)
+		}
+		return
+	}
+	l := &loop{body: body, n: int64(n), done: make(chan struct{})}
+	l.left.Store(int64(n))
+	p.post(l)
+	l.run()
+	p.retire(l)
+	l.wait()
+	if f := l.failure.Load(); f != nil {
+		panic(f.value)
+	}
+}
+
+func (p *Pool) post(l *loop) {
+	p.mu.Lock()
+	p.loops = append(p.loops, l)
+	p.posted.Add(1)
+	p.mu.Unlock()
+	for range min(int64(p.workers), l.n) - 1 {
+		p.wake.Signal()
+	}
+}
+
+// retire takes a loop without iterations left from the list.
+func (p *Pool) retire(l *loop) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, x := range p.loops {
+		if x == l {
+			p.loops = append(p.loops[:i], p.loops[i+1:]...)
+			return
+		}
+	}
+}
+
+// work is the life of a worker.
+func (p *Pool) work() {
+	for {
+		seen := p.posted.Load()
+		if l := p.find(); l != nil {
+			l.run()
+			continue
+		}
+		if p.await(seen) {
+			return
+		}
+	}
+}
+
+// find returns the newest loop that has iterations left: an inner loop goes before the one that waits for it.
+func (p *Pool) find() *loop {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.loops) - 1; i >= 0; i-- {
+		if l := p.loops[i]; l.next.Load() < l.n {
+			return l
+		}
+	}
+	return nil
+}
+
+// await returns when a loop was posted after the first seen, and reports whether the pool is closed.
+func (p *Pool) await(seen uint64) bool {
+	for start := time.Now(); time.Since(start) < linger; {
+		for range 64 {
+			if p.posted.Load() != seen {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.posted.Load() == seen && !p.closed {
+		p.wake.Wait()
+	}
+	return p.closed
+}
+
+// run takes iterations until none is left.
+func (l *loop) run() {
+	for {
+		i := l.next.Add(1) - 1
+		if i >= l.n {
+			return
+		}
+		l.call(int(i))
+	}
+}
+
+func (l *loop) call(i int) {
+	defer func() {
+		if value := recover(); value != nil {
+			l.failure.CompareAndSwap(nil, &failure{value})
+			skipped := l.n - min(l.n, l.next.Swap(l.n))
+			l.finish(skipped)
+		}
+		l.finish(1)
+	}()
+	l.body(i)
+}
+
+func (l *loop) finish(n int64) {
+	if n > 0 && l.left.Add(-n) == 0 {
+		close(l.done)
+	}
+}
+
+// wait returns when all iterations are finished. The last ones take microseconds as a rule, so it looks before it sleeps.
+func (l *loop) wait() {
+	for start := time.Now(); time.Since(start) < linger; {
+		if l.left.Load() == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+	<-l.done
+}
