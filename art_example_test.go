@@ -245,6 +245,17 @@ func ExampleRecord() {
 	// assistant Paris true
 }
 
+// Metrics of an evaluation, without a backend that stores them.
+func ExampleMetrics() {
+	group := &art.TrajectoryGroup{Trajectories: []*art.Trajectory{
+		{Reward: 1, Metrics: map[string]float64{"moves": 3}},
+		{Reward: 0, Metrics: map[string]float64{"moves": 4}},
+	}}
+	m := art.Metrics(group)
+	fmt.Println(m["reward"], m["reward_std_dev"], m["moves"])
+	// Output: 0.5 0.5 3.5
+}
+
 // Metrics of the groups are computed; others are given.
 func ExampleModel_Log() {
 	ctx := context.Background()

@@ -10,7 +10,7 @@ import (
 // Log stores groups and metrics under split ("train", "val") and the model's step. Logging the same pair again replaces
 // what was there. groups and metrics may be nil.
 //
-// To the given metrics it adds, unless they are given,
+// To the given metrics it adds those of [Metrics], unless they are given,
 //
 //	split/reward          mean over the trajectories
 //	split/reward_std_dev  mean over the groups of two or more of their population standard deviation
@@ -33,7 +33,7 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 	if err := p.err("log", `use a plain word such as "train" or "val"`); err != nil {
 		return err
 	}
-	all := groupMetrics(groups)
+	all := Metrics(groups...)
 	maps.Copy(all, metrics)
 	return logger.Log(ctx, m, split, m.Step(), groups, underSplit(split, all))
 }
@@ -53,8 +53,9 @@ func underSplit(split string, metrics map[string]float64) map[string]float64 {
 	return out
 }
 
-// groupMetrics computes what groups say, under keys without a split. What has no value is absent.
-func groupMetrics(groups []*TrajectoryGroup) map[string]float64 {
+// Metrics computes what [Model.Log] adds for groups, under keys without a split, such as "reward". What has no value is
+// absent.
+func Metrics(groups ...*TrajectoryGroup) map[string]float64 {
 	named, own := means{}, means{}
 	failures, trajectories := 0, 0
 	for _, g := range groups {

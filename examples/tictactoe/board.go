@@ -34,3 +34,23 @@ func (b *board) play(reply string) bool {
 	b[cell-1] = 'X'
 	return true
 }
+
+// opponent chooses a free cell.
+type opponent func(*board) int
+
+func random(intn func(int) int) opponent {
+	return func(b *board) int { free := b.free(); return free[intn(len(free))] }
+}
+
+// sharp wins where it can, and moves at random elsewhere: what it is not kept from, it takes.
+func sharp(intn func(int) int) opponent {
+	return func(b *board) int {
+		for _, cell := range b.free() {
+			next := *b
+			if next[cell] = 'O'; next.won('O') {
+				return cell
+			}
+		}
+		return random(intn)(b)
+	}
+}

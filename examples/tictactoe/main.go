@@ -2,8 +2,9 @@
 //
 //	GOEXPERIMENT=simd go run ./examples/tictactoe
 //
-// A game is a chat: the user's message is the opponent's cell, the reply is the agent's. The opponent moves at random. A
-// game is one trajectory, and its reward is how it ended. Run it again and it goes on where it stopped.
+// A game is a chat: the user's message is the opponent's cell, the reply is the agent's. A game is one trajectory, and its
+// reward is how it ended. It trains against an opponent that wins where it can, so that leaving a row open costs the game
+// at once, and is measured against one that moves at random. Stop it at any time: run again, it goes on at the last step.
 package main
 
 import (
@@ -11,11 +12,9 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -38,8 +37,7 @@ func main() {
 	if *short {
 		*steps = 10
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	ctx := context.Background()
 	backend, model, err := open(ctx)
 	check(err)
 	defer backend.Close()
@@ -49,7 +47,7 @@ func main() {
 
 	for step := model.Step(); step < *steps; step++ {
 		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(ctx context.Context, first bool) (*art.Trajectory, error) {
-			return play(ctx, model, first, art.Rand(ctx).IntN, nil)
+			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
 		}, &art.GatherOptions{GroupSize: 32, Concurrency: 64, Seed: uint64(step)})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
@@ -58,7 +56,7 @@ func main() {
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  not lost %3.0f%%  entropy %.2f  %v\n",
-			model.Step(), 100*mean(groups, "not_lost"), result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+			model.Step(), 100*art.Metrics(groups...)["not_lost"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
 		if step%10 == 9 || step == *steps-1 {
 			after = evaluate(ctx, model)
 		}
@@ -75,7 +73,6 @@ func main() {
 	}
 }
 
-// check ends the program. A run that was cut off goes on where it stopped.
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)
@@ -93,16 +90,14 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	return backend, model, model.Register(ctx, backend)
 }
 
-// play is the agent: an ordinary loop around a chat. first says that it begins, pick(n) chooses one of n free cells for
-// its opponent.
-func play(ctx context.Context, model *art.Model, first bool, pick func(n int) int, opts *art.ChatOptions) (*art.Trajectory, error) {
+// play is the agent: an ordinary loop around a chat. first says that it begins.
+func play(ctx context.Context, model *art.Model, first bool, next opponent, opts *art.ChatOptions) (*art.Trajectory, error) {
 	t := art.NewTrajectory(art.System("Play tic-tac-toe."))
 	var b board
 	message, legal, moves := "Begin.", true, 0.0
 	for turn := 0; legal && !b.over(); turn++ {
 		if turn > 0 || !first {
-			free := b.free()
-			cell := free[pick(len(free))]
+			cell := next(&b)
 			b[cell] = 'O'
 			message = strconv.Itoa(cell + 1)
 		}
@@ -138,23 +133,12 @@ func play(ctx context.Context, model *art.Model, first bool, pick func(n int) in
 // evaluate plays 1,000 games greedily, half of them on each side, and returns the share that was not lost.
 func evaluate(ctx context.Context, model *art.Model) float64 {
 	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, 500), func(ctx context.Context, first bool) (*art.Trajectory, error) {
-		return play(ctx, model, first, art.Rand(ctx).IntN, &art.ChatOptions{Temperature: new(0.0)})
+		return play(ctx, model, first, random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
 	check(err)
-	groups := []*art.TrajectoryGroup{g}
-	notLost, legal := mean(groups, "not_lost"), 1-mean(groups, "illegal")/mean(groups, "moves")
-	fmt.Printf("greedy at step %d: %.1f%% of 1,000 games not lost, %.2f%% of moves legal\n", model.Step(), 100*notLost, 100*legal)
-	check(model.Log(ctx, "val", groups, nil))
-	return notLost
-}
-
-// mean averages a metric over all trajectories.
-func mean(groups []*art.TrajectoryGroup, metric string) float64 {
-	sum, n := 0.0, 0
-	for _, g := range groups {
-		for _, t := range g.Trajectories {
-			sum, n = sum+t.Metrics[metric], n+1
-		}
-	}
-	return sum / float64(n)
+	m := art.Metrics(g)
+	fmt.Printf("greedy at step %d: %.1f%% of 1,000 games not lost, %.2f%% of moves legal\n",
+		model.Step(), 100*m["not_lost"], 100-100*m["illegal"]/m["moves"])
+	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
+	return m["not_lost"]
 }

@@ -36,6 +36,24 @@ func TestBoard(t *testing.T) {
 	}
 }
 
+func TestSharp(t *testing.T) {
+	first := func(int) int { return 0 }
+	b := board{'X', 'O', 'O', 0, 'O', 0, 0, 'X', 'X'}
+	if cell := sharp(first)(&b); cell != 6 {
+		t.Errorf("plays %d, want 6: it wins", cell)
+	}
+	if cell := random(first)(&b); cell != 3 {
+		t.Errorf("plays %d, want the first free cell", cell)
+	}
+	b[6] = 'X'
+	if cell := sharp(first)(&b); cell != 3 {
+		t.Errorf("plays %d, want the first free cell: nothing wins", cell)
+	}
+	if b[3] != 0 {
+		t.Error("looking ahead moved a mark")
+	}
+}
+
 // scripts are all ways in which an opponent can choose among its free cells.
 func scripts(first bool) [][]int {
 	counts := []int{9, 7, 5, 3, 1}
@@ -77,7 +95,7 @@ func TestLines(t *testing.T) {
 func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong int) {
 	g, err := art.Gather(t.Context(), scripts(first), func(ctx context.Context, script []int) (*art.Trajectory, error) {
 		next := 0
-		return play(ctx, model, first, func(int) int { next++; return script[next-1] }, &art.ChatOptions{Temperature: new(0.0)})
+		return play(ctx, model, first, random(func(int) int { next++; return script[next-1] }), &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64})
 	if err != nil {
 		t.Fatal(err)
