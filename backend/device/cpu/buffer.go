@@ -1,0 +1,152 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+)
+
+// Buffer is a tensor in the memory of the process, rows first.
+type Buffer struct {
+	device *Device
+	shape  shapes.Shape
+	mu     sync.Mutex
+	mem    span // zero when finalized
+}
+
+var _ compute.Buffer = (*Buffer)(nil)
+
+var errFinalized = errors.New("cpu: the buffer is finalized, or was donated")
+
+func (d *Device) newBuffer(shape shapes.Shape) *Buffer {
+	return &Buffer{device: d, shape: shape, mem: d.memory.alloc(bytesOf(shape))}
+}
+
+// bytesOf is the size of a tensor.
+func bytesOf(s shapes.Shape) int { return s.Size() * s.DType.Size() }
+
+// BufferFromFlatData copies a slice to a new buffer.
+func (d *Device) BufferFromFlatData(_ compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
+	if err := supported(shape); err != nil {
+		return nil, err
+	}
+	data, err := bytesFor(flat, shape)
+	if err != nil {
+		return nil, err
+	}
+	b := d.newBuffer(shape)
+	copy(bytesAt(b.mem.base, len(data)), data)
+	return b, nil
+}
+
+// bytesFor returns the memory of a slice that holds a tensor of shape.
+func bytesFor(flat any, shape shapes.Shape) ([]byte, error) {
+	if t := reflect.TypeOf(flat); t != nil && (t.Kind() != reflect.Slice || t.Elem() != shape.DType.GoType()) {
+		return nil, fmt.Errorf("cpu: a %T for a tensor of %s; it takes a []%s", flat, shape, shape.DType.GoStr())
+	}
+	data := dtypes.UnsafeByteSliceFromAny(flat)
+	if len(data) != bytesOf(shape) {
+		return nil, fmt.Errorf("cpu: %d bytes of data for a tensor of %s, which has %d", len(data), shape, bytesOf(shape))
+	}
+	return data, nil
+}
+
+// HasSharedBuffers is true: a buffer is memory of the process.
+func (d *Device) HasSharedBuffers() bool { return true }
+
+// NewSharedBuffer returns a buffer of zeros, and its memory.
+func (d *Device) NewSharedBuffer(_ compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
+	if err := supported(shape); err != nil {
+		return nil, nil, err
+	}
+	b := d.newBuffer(shape)
+	clear(bytesAt(b.mem.base, b.mem.size))
+	flat, err := b.Data()
+	return b, flat, err
+}
+
+// supported returns an error for a shape that the device cannot hold.
+func supported(s shapes.Shape) error {
+	if !dataTypes[s.DType] || s.IsTuple() || s.IsDynamic() {
+		return fmt.Errorf("cpu: tensors of %s are not supported", s)
+	}
+	return nil
+}
+
+// Backend returns the device.
+func (b *Buffer) Backend() compute.Backend { return b.device }
+
+// Finalize gives the memory back.
+func (b *Buffer) Finalize() error {
+	if mem := b.take(); mem.base != nil {
+		b.device.memory.release(mem)
+	}
+	return nil
+}
+
+// take empties the buffer and returns its memory.
+func (b *Buffer) take() span {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	mem := b.mem
+	b.mem = span{}
+	return mem
+}
+
+// span returns the memory.
+func (b *Buffer) span() (span, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mem.base == nil {
+		return span{}, errFinalized
+	}
+	return b.mem, nil
+}
+
+// Shape of the tensor.
+func (b *Buffer) Shape() (shapes.Shape, error) { return b.shape, nil }
+
+// DeviceNum is 0.
+func (b *Buffer) DeviceNum() (compute.DeviceNum, error) { return 0, nil }
+
+// ToFlatData copies the tensor to a slice of its type and size.
+func (b *Buffer) ToFlatData(flat any) error {
+	mem, err := b.span()
+	if err != nil {
+		return err
+	}
+	dst, err := bytesFor(flat, b.shape)
+	if err != nil {
+		return err
+	}
+	copy(dst, bytesAt(mem.base, len(dst)))
+	return nil
+}
+
+// Data returns the memory of the tensor, valid until the buffer is finalized or donated.
+func (b *Buffer) Data() (any, error) {
+	mem, err := b.span()
+	if err != nil {
+		return nil, err
+	}
+	return dtypes.UnsafeAnySliceFromBytes(mem.base, b.shape.DType, b.shape.Size()), nil
+}
+
+// CopyToDevice copies the buffer; there is one device.
+func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
+	mem, err := b.span()
+	if err != nil {
+		return nil, err
+	}
+	if n != 0 {
+		return nil, fmt.Errorf("cpu: there is no device %d, only 0", n)
+	}
+	c := b.device.newBuffer(b.shape)
+	copy(bytesAt(c.mem.base, c.mem.size), bytesAt(mem.base, mem.size))
+	return c, nil
+}

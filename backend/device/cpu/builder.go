@@ -1,0 +1,173 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/notimplemented"
+	"github.com/gomlx/compute/shapes"
+)
+
+// builder makes one computation.
+type builder struct {
+	notimplemented.Builder
+	device   *Device
+	name     string
+	main     *function
+	compiled bool
+}
+
+func newBuilder(d *Device, name string) *builder {
+	b := &builder{device: d, name: name}
+	b.main = &function{builder: b}
+	b.main.ErrFn = func(op compute.OpType) error {
+		return fmt.Errorf("cpu: the operation %s is missing: %w", op, compute.ErrNotImplemented)
+	}
+	return b
+}
+
+// Name of the computation.
+func (b *builder) Name() string { return b.name }
+
+// Main is the only function.
+func (b *builder) Main() compute.Function { return b.main }
+
+// NewFunction is an error: there are no calls.
+func (b *builder) NewFunction(name string) (compute.Function, error) {
+	return nil, fmt.Errorf("cpu: function %q: functions are missing: %w", name, compute.ErrNotImplemented)
+}
+
+// OpShape returns the shape of a value.
+func (b *builder) OpShape(v compute.Value) (shapes.Shape, error) { return b.main.Shape(v) }
+
+// Compile turns the graph into steps.
+func (b *builder) Compile() (compute.Executable, error) {
+	if b.compiled {
+		return nil, fmt.Errorf("cpu: computation %q was compiled already", b.name)
+	}
+	if b.main.outputs == nil {
+		return nil, errors.New("cpu: nothing is returned: call Return before Compile")
+	}
+	b.compiled = true
+	return compile(b.device, b.main)
+}
+
+// function is a graph that grows.
+type function struct {
+	notimplemented.Function
+	builder    *builder
+	nodes      []*node
+	parameters []*node
+	outputs    []*node // nil until Return
+}
+
+var _ compute.Function = (*function)(nil)
+
+// Name is that of the main function.
+func (f *function) Name() string { return compute.MainName }
+
+// Builder returns the builder.
+func (f *function) Builder() compute.Builder { return f.builder }
+
+// Shape of a value.
+func (f *function) Shape(v compute.Value) (shapes.Shape, error) {
+	n, err := f.node(v)
+	if err != nil {
+		return shapes.Invalid(), err
+	}
+	return n.shape, nil
+}
+
+// Parameter adds an input of the computation.
+func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.ShardingSpec) (compute.Value, error) {
+	if sharding != nil {
+		return nil, errors.New("cpu: there is one device: parameters cannot be sharded")
+	}
+	if err := supported(shape); err != nil {
+		return nil, err
+	}
+	v, err := f.add(compute.OpTypeParameter, shape, parameter{name, len(f.parameters)})
+	if err == nil {
+		f.parameters = append(f.parameters, v.(*node))
+	}
+	return v, err
+}
+
+// Constant adds a copy of data.
+func (f *function) Constant(flat any, dims ...int) (compute.Value, error) {
+	t := reflect.TypeOf(flat)
+	if t == nil || t.Kind() != reflect.Slice {
+		return nil, fmt.Errorf("cpu: a constant of %T; it takes a slice of numbers", flat)
+	}
+	shape := shapes.Make(dtypes.FromGoType(t.Elem()), dims...)
+	if err := supported(shape); err != nil {
+		return nil, err
+	}
+	data, err := bytesFor(flat, shape)
+	if err != nil {
+		return nil, err
+	}
+	mem := newSpan(rounded(len(data)))
+	copy(bytesAt(mem.base, len(data)), data)
+	return f.add(compute.OpTypeConstant, shape, constant{bytesAt(mem.base, len(data))})
+}
+
+// Return names the outputs.
+func (f *function) Return(outputs []compute.Value, shardings []*compute.ShardingSpec) error {
+	if f.outputs != nil {
+		return errors.New("cpu: Return was called already")
+	}
+	for _, s := range shardings {
+		if s != nil {
+			return errors.New("cpu: there is one device: outputs cannot be sharded")
+		}
+	}
+	list := make([]*node, len(outputs))
+	for i, v := range outputs {
+		n, err := f.node(v)
+		if err != nil {
+			return err
+		}
+		list[i] = n
+	}
+	f.outputs = list
+	return nil
+}
+
+// node returns what a value stands for.
+func (f *function) node(v compute.Value) (*node, error) {
+	n, ok := v.(*node)
+	if !ok || n == nil || n.owner != f {
+		return nil, fmt.Errorf("cpu: the value %v is not of this function", v)
+	}
+	return n, nil
+}
+
+// add appends an operation.
+func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*node) (compute.Value, error) {
+	if f.outputs != nil {
+		return nil, fmt.Errorf("cpu: %s after Return", op)
+	}
+	if err := supported(shape); err != nil {
+		return nil, err
+	}
+	n := &node{id: len(f.nodes), op: op, shape: shape, in: in, attr: attr, owner: f}
+	f.nodes = append(f.nodes, n)
+	return n, nil
+}
+
+// operands returns the nodes of values.
+func (f *function) operands(values ...compute.Value) ([]*node, error) {
+	out := make([]*node, len(values))
+	for i, v := range values {
+		n, err := f.node(v)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = n
+	}
+	return out, nil
+}

@@ -1,0 +1,212 @@
+package cpu
+
+import "slices"
+
+// cache is how much memory the registers of a loop may take: what stays in the nearest cache.
+const cache = 32 << 10
+
+// smallest and largest number of elements of a block, but for rows that are longer.
+const smallestBlock, largestBlock = 128, 4096
+
+// generator makes a loop of a group.
+type generator struct {
+	c      *compiler
+	u      *unit
+	loop   *loop
+	loaded map[string]int  // registers of external views, by what they show
+	made   map[*tensor]int // registers of members
+	wide   map[int]int     // registers of rows, spread, by the register of one element for each row
+	uses   map[int]int     // instruction that reads a register last
+	kinds  []register
+}
+
+// register describes memory that an instruction writes.
+type register struct {
+	size    int  // bytes of an element
+	row     bool // one element for each row
+	pointer bool // it points into a tensor
+	keep    bool // it is filled once, before the first block
+}
+
+// build returns the loop of u.
+func (c *compiler) build(u *unit) step {
+	g := u.group
+	gen := &generator{
+		c: c, u: u, loop: &loop{numel: g.numel, inner: g.inner},
+		loaded: map[string]int{}, made: map[*tensor]int{}, wide: map[int]int{}, uses: map[int]int{},
+	}
+	for _, m := range g.members {
+		gen.member(m)
+	}
+	gen.allocate()
+	return gen.loop
+}
+
+// member adds the instructions of one operation.
+func (g *generator) member(m *member) {
+	in := instr{do: apply, row: m.row, size: m.out.size}
+	for i, v := range m.in {
+		in.src[i] = g.operand(m, v)
+	}
+	for i := len(m.in); i < len(in.src); i++ {
+		in.src[i] = in.src[0]
+	}
+	if isReduction(m.n.op) {
+		in.do, in.row = shrink, false
+		in.sourceSize = m.in[0].of.size
+		in.reduce = reduceKernel(m.n.op, m.in[0].of.kind).row
+	} else {
+		in.kernel = elementKernel(m.n.op, m.out.kind, m.in[0].of.kind)
+	}
+	in.dst = g.register(register{size: m.out.size, row: m.row, pointer: m.out.outside})
+	if m.out.outside {
+		g.emit(instr{do: point, dst: in.dst, v: whole(m.out, []int{m.out.count}), row: m.row})
+	}
+	g.made[m.out] = in.dst
+	g.emit(in)
+}
+
+// operand returns the register that holds what a member reads.
+func (g *generator) operand(m *member, v view) int {
+	narrow := m.row && !isReduction(m.n.op)
+	if w := v.of.writer; w == nil || w.root() != g.u {
+		return g.load(v, narrow)
+	}
+	r := g.made[v.of]
+	if !g.kinds[r].row || narrow {
+		return r
+	}
+	if wide, ok := g.wide[r]; ok {
+		return wide
+	}
+	wide := g.register(register{size: v.of.size})
+	g.emit(instr{do: spread, dst: wide, src: [3]int{r, r, r}, size: v.of.size})
+	g.wide[r] = wide
+	return wide
+}
+
+// load returns the register of an external view, and the instruction that fills it unless there is one.
+func (g *generator) load(v view, row bool) int {
+	c := v.collapse()
+	key := viewKey(c, row)
+	if r, ok := g.loaded[key]; ok {
+		return r
+	}
+	in := instr{do: fetch, v: c, size: v.of.size, row: row}
+	kind := register{size: v.of.size, row: row}
+	switch {
+	case len(c.dims) == 0 || slices.Max(c.strides) == 0 && slices.Min(c.strides) == 0:
+		in.do, kind.keep = repeat, true
+	case len(c.dims) == 1 && c.strides[0] == 1:
+		in.do, kind.pointer = point, true
+	case len(c.dims) > 8:
+		panic("a view of more than eight axes")
+	}
+	in.dst = g.register(kind)
+	g.loaded[key] = in.dst
+	g.emit(in)
+	return in.dst
+}
+
+func (g *generator) register(k register) int {
+	g.kinds = append(g.kinds, k)
+	return len(g.kinds) - 1
+}
+
+func (g *generator) emit(in instr) {
+	at := len(g.loop.instrs)
+	if in.do == apply || in.do == shrink || in.do == spread {
+		for _, r := range in.src {
+			g.uses[r] = at
+		}
+	}
+	g.uses[in.dst] = max(g.uses[in.dst], at)
+	g.loop.instrs = append(g.loop.instrs, in)
+}
+
+// allocate chooses the size of a block, and gives registers that are in use at the same time different memory.
+func (g *generator) allocate() {
+	l := g.loop
+	slots, slot := g.slots()
+	perElement := 1
+	for _, s := range slots {
+		if !s.row {
+			perElement += s.size
+		}
+	}
+	l.block = min(max(cache/perElement, smallestBlock), largestBlock)
+	rows := 0
+	if l.inner > 0 {
+		rows = max(1, l.block/l.inner)
+		l.block = rows * l.inner
+	}
+	starts := make([]int, len(slots))
+	for i, s := range slots {
+		starts[i] = l.scratch
+		n := l.block
+		if s.row {
+			n = rows
+		}
+		l.scratch += rounded(n * s.size)
+	}
+	l.registers = len(g.kinds)
+	l.offsets = make([]int, len(g.kinds))
+	for r := range g.kinds {
+		l.offsets[r] = -1
+		if slot[r] >= 0 {
+			l.offsets[r] = starts[slot[r]]
+		}
+	}
+}
+
+// slots returns the pieces of memory that are needed, and which one each register has.
+func (g *generator) slots() (slots []register, slot []int) {
+	slot = make([]int, len(g.kinds))
+	busy := []int{} // instruction until which each slot is in use
+	for r := range g.kinds {
+		slot[r] = -1
+	}
+	for at, in := range g.loop.instrs {
+		k := g.kinds[in.dst]
+		if k.pointer || slot[in.dst] >= 0 {
+			continue
+		}
+		until := g.uses[in.dst]
+		if k.keep {
+			until = len(g.loop.instrs)
+		}
+		s := freeSlot(slots, busy, k, at)
+		if s == len(slots) {
+			slots, busy = append(slots, k), append(busy, 0)
+		}
+		slot[in.dst], busy[s] = s, until
+	}
+	return slots, slot
+}
+
+// freeSlot returns a slot like k that is not in use, or their number. One that is filled before the first block is its own.
+func freeSlot(slots []register, busy []int, k register, at int) int {
+	for i, s := range slots {
+		if !k.keep && !s.keep && s.size == k.size && s.row == k.row && busy[i] < at {
+			return i
+		}
+	}
+	return len(slots)
+}
+
+// viewKey says what a view shows.
+func viewKey(v view, row bool) string {
+	b := []byte{byte(len(v.dims)), 0}
+	if row {
+		b[1] = 1
+	}
+	for _, list := range [][]int{{v.of.id, v.off}, v.dims, v.strides} {
+		for _, x := range list {
+			for range 8 {
+				b = append(b, byte(x))
+				x >>= 8
+			}
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,88 @@
+// Package cpu is a device of GoMLX that computes on the cores of this machine, in Go and Go assembly.
+//
+// It implements [compute.Backend] for the operations of transformers and their gradients. A graph is compiled to a list of
+// steps: products of matrices, copies, and fused loops over rows. Each step runs on all workers of one pool.
+//
+// Every number depends on its own inputs only, not on the size of the batch, on padding, on the number of workers or on the
+// instruction set: an element of a product is one chain of fused multiply-adds in the order of the contracted axis, and a
+// sum is one fixed tree over the summed axis.
+package cpu
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/notimplemented"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+)
+
+// Name under which the device is registered with GoMLX.
+const Name = "cpu"
+
+func init() {
+	compute.Register(Name, func(config string) (compute.Backend, error) {
+		if config != "" {
+			return nil, fmt.Errorf("cpu: the configuration %q is not known; leave it empty", config)
+		}
+		return New(nil)
+	})
+}
+
+// Options of a device. The zero value and nil are the defaults.
+type Options struct {
+	// Workers is the number of goroutines that compute. Default: as many as the process may use.
+	Workers int
+}
+
+// Device computes graphs. Its methods may be called from several goroutines.
+type Device struct {
+	notimplemented.Backend // for what later versions of the interface add
+	pool                   *pool.Pool
+	memory                 memory
+	finalized              atomic.Bool
+}
+
+var _ compute.Backend = (*Device)(nil)
+
+// New returns a device.
+func New(opts *Options) (*Device, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if opts.Workers < 0 {
+		return nil, fmt.Errorf("cpu: %d workers; give a positive number, or 0 for all cores", opts.Workers)
+	}
+	return &Device{pool: pool.New(opts.Workers)}, nil
+}
+
+// Name returns "cpu".
+func (d *Device) Name() string { return Name }
+
+// String returns "cpu".
+func (d *Device) String() string { return Name }
+
+// Description tells how the device computes.
+func (d *Device) Description() string {
+	return fmt.Sprintf("CPU, %d workers", d.pool.Workers())
+}
+
+// NumDevices is 1.
+func (d *Device) NumDevices() int { return 1 }
+
+// DeviceDescription is that of the device.
+func (d *Device) DeviceDescription(compute.DeviceNum) string { return d.Description() }
+
+// Builder returns a builder of a computation.
+func (d *Device) Builder(name string) compute.Builder { return newBuilder(d, name) }
+
+// Finalize ends the workers. Buffers stay readable.
+func (d *Device) Finalize() {
+	if !d.finalized.Swap(true) {
+		d.pool.Close()
+	}
+}
+
+// IsFinalized reports whether Finalize was called.
+func (d *Device) IsFinalized() bool { return d.finalized.Load() }

@@ -1,0 +1,161 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/gomlx/compute"
+)
+
+// indexing is how gather and scatter find their places: an index vector for each batch element, whose components are
+// positions on axes of the operand.
+type indexing struct {
+	indices   view  // of the first component of each vector
+	step      int   // between components
+	axes      []int // of the operand, one for each component
+	batch     []int // dimensions of the batch
+	component int   // number of components
+}
+
+// newIndexing splits indices into a batch of vectors. vector may be the rank: then each index is a vector of one.
+func newIndexing(indices view, vector int, axes []int) indexing {
+	x := indexing{indices: indices, axes: axes, component: 1}
+	if vector < len(indices.dims) {
+		x.step, x.component = indices.strides[vector], indices.dims[vector]
+		x.indices = indices.without(vector)
+	}
+	x.batch = x.indices.dims
+	return x
+}
+
+// position reads the vector at off into pos, one place for each axis of the operand.
+func (x *indexing) position(r *run, off int, pos []int) {
+	for k := range x.component {
+		pos[x.axes[k]] = integer(r.ptr(x.indices, off+k*x.step), x.indices.of.kind)
+	}
+}
+
+// newGather copies a window of the operand for each index vector.
+func newGather(at gather, out, operand, indices view) step {
+	x := newIndexing(indices, at.vector, at.start)
+	window := view{of: operand.of, strides: []int{}, dims: []int{}}
+	for i := range operand.dims {
+		if !slices.Contains(at.collapsed, i) {
+			window.dims = append(window.dims, at.size[i])
+			window.strides = append(window.strides, operand.strides[i])
+		}
+	}
+	var to, batch view
+	to.of, batch.of = out.of, out.of
+	for i := range out.dims {
+		part := &batch
+		if slices.Contains(at.offsets, i) {
+			part = &to
+		}
+		part.dims = append(part.dims, out.dims[i])
+		part.strides = append(part.strides, out.strides[i])
+	}
+	from, places := offsetsOf(x.indices), offsetsOf(batch)
+	return stepFunc(func(r *run) {
+		parts := min(len(from), 4*r.device.pool.Workers())
+		if out.of.count < threshold {
+			parts = min(parts, 1)
+		}
+		r.device.pool.For(parts, func(p int) {
+			pos := make([]int, len(operand.dims))
+			for i := len(from) * p / parts; i < len(from)*(p+1)/parts; i++ {
+				x.position(r, from[i], pos)
+				src, dst := window, to
+				src.off, dst.off = operand.off, places[i]
+				for a := range pos {
+					src.off += min(max(pos[a], 0), operand.dims[a]-at.size[a]) * operand.strides[a]
+				}
+				copyInto(r, dst, src)
+			}
+		})
+	})
+}
+
+// newScatter copies the operand and combines a window of it with each update, in the order of the updates.
+func newScatter(op compute.OpType, at scatter, out view, in []view) step {
+	operand, updates := in[0], in[2]
+	x := newIndexing(in[1], at.vector, at.target)
+	window := view{of: updates.of} // of an update
+	batch := view{of: updates.of, off: updates.off}
+	for i := range updates.dims {
+		part := &batch
+		if slices.Contains(at.window, i) {
+			part = &window
+		}
+		part.dims = append(part.dims, updates.dims[i])
+		part.strides = append(part.strides, updates.strides[i])
+	}
+	to := view{of: out.of, dims: window.dims} // of the output
+	size := slices.Repeat([]int{1}, len(out.dims))
+	for i := range out.dims {
+		if !slices.Contains(at.inserted, i) {
+			size[i] = window.dims[len(to.strides)]
+			to.strides = append(to.strides, out.strides[i])
+		}
+	}
+	combine := scatterKernel(op, out.of.kind)
+	from, places, all := offsetsOf(x.indices), offsetsOf(batch), operand.collapse()
+	return stepFunc(func(r *run) {
+		copyView(r, out, 0, all)
+		pos := make([]int, len(out.dims))
+		for i, off := range from {
+			x.position(r, off, pos)
+			dst, inside := 0, true
+			for a := range pos {
+				inside = inside && pos[a] >= 0 && pos[a]+size[a] <= out.dims[a]
+				dst += pos[a] * out.strides[a]
+			}
+			if inside {
+				combineInto(r, combine, view{of: to.of, off: dst, dims: to.dims, strides: to.strides}, window, places[i])
+			}
+		}
+	})
+}
+
+// combineInto combines the elements of to with those of an update.
+func combineInto(r *run, combine func(acc, x unsafe.Pointer, n int), to, update view, at int) {
+	update.off = at
+	if a, b := to.collapse(), update.collapse(); len(a.dims) == 1 && len(b.dims) == 1 && a.strides[0] == 1 && b.strides[0] == 1 {
+		combine(r.ptr(to, to.off), r.ptr(update, update.off), a.dims[0])
+		return
+	}
+	from, i := offsetsOf(update), 0
+	to.walk(func(off int) {
+		combine(r.ptr(to, off), r.ptr(update, from[i]), 1)
+		i++
+	})
+}
+
+// start reads scalars, and moves them so that a window of the given size lies inside.
+func start(r *run, scalars []view, dims, size []int) []int {
+	pos := make([]int, len(dims))
+	for i, s := range scalars {
+		pos[i] = min(max(integer(r.ptr(s, s.off), s.of.kind), 0), dims[i]-size[i])
+	}
+	return pos
+}
+
+func dynamicSlice(out view, in []view) step {
+	x := in[0]
+	return stepFunc(func(r *run) {
+		pos := start(r, in[1:], x.dims, out.dims)
+		copyView(r, out, 0, x.slice(pos, slices.Repeat([]int{1}, len(pos)), out.dims).collapse())
+	})
+}
+
+func dynamicUpdate(out view, in []view) step {
+	x, update := in[0], in[1]
+	all := x.collapse()
+	return stepFunc(func(r *run) {
+		if r.at[x.of.id] != r.at[out.of.id] {
+			copyView(r, out, 0, all)
+		}
+		pos := start(r, in[2:], out.dims, update.dims)
+		copyInto(r, out.slice(pos, slices.Repeat([]int{1}, len(pos)), update.dims), update)
+	})
+}

@@ -1,0 +1,217 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// loop runs a group: for each block of elements, each instruction.
+type loop struct {
+	numel, inner, block int // elements in all, of a row (0 without rows), and of a block, a multiple of inner
+	instrs              []instr
+	registers           int
+	offsets             []int // of each register in the scratch memory; -1 for those that point to tensors
+	scratch             int   // bytes
+	free                sync.Pool
+}
+
+// instr is what is done with a block.
+type instr struct {
+	do         action
+	dst        int    // register
+	src        [3]int // registers
+	v          view   // of what is loaded, collapsed, or stored to
+	size       int    // bytes of an element of dst
+	row        bool   // works on one element for each row
+	kernel     kernel
+	reduce     func(dst, x unsafe.Pointer, n int)
+	sourceSize int // bytes of an element that is reduced
+}
+
+type action int
+
+const (
+	point  action = iota // dst points to the elements of a tensor
+	repeat               // dst is filled with one element, before the first block
+	fetch                // dst is filled through a view
+	apply                // dst = kernel(src...)
+	shrink               // dst[row] = reduction of the row of src[0]
+	spread               // row of dst = src[0][row]
+)
+
+// block is a range of elements, and of rows.
+type block struct{ first, n, row, rows int }
+
+// worker is the state of a goroutine that runs a loop.
+type worker struct {
+	memory    span
+	registers []unsafe.Pointer
+}
+
+// threshold is the number of elements times instructions that is worth a second worker.
+const threshold = 1 << 15
+
+func (l *loop) run(r *run) {
+	blocks := (l.numel + l.block - 1) / l.block
+	if blocks == 0 {
+		return
+	}
+	parts := min(blocks, 4*r.device.pool.Workers())
+	if l.numel*len(l.instrs) < threshold {
+		parts = 1
+	}
+	r.device.pool.For(parts, func(i int) {
+		w := l.worker()
+		defer l.free.Put(w)
+		l.begin(r, w)
+		for b := blocks * i / parts; b < blocks*(i+1)/parts; b++ {
+			l.runBlock(r, w, l.at(b))
+		}
+	})
+}
+
+func (l *loop) at(i int) block {
+	b := block{first: i * l.block}
+	b.n = min(l.block, l.numel-b.first)
+	if l.inner > 0 {
+		b.row, b.rows = b.first/l.inner, b.n/l.inner
+	}
+	return b
+}
+
+// worker returns the state of a goroutine, with the registers that lie in its memory set.
+func (l *loop) worker() *worker {
+	if w, ok := l.free.Get().(*worker); ok {
+		return w
+	}
+	w := &worker{memory: newSpan(rounded(l.scratch)), registers: make([]unsafe.Pointer, l.registers)}
+	for i, off := range l.offsets {
+		if off >= 0 {
+			w.registers[i] = unsafe.Add(w.memory.base, off)
+		}
+	}
+	return w
+}
+
+// begin fills the registers that are the same for all blocks.
+func (l *loop) begin(r *run, w *worker) {
+	for i := range l.instrs {
+		if in := &l.instrs[i]; in.do == repeat {
+			n := l.block
+			if in.row {
+				n /= l.inner
+			}
+			fill(w.registers[in.dst], r.ptr(in.v, in.v.off), n, in.size)
+		}
+	}
+}
+
+func (l *loop) runBlock(r *run, w *worker, b block) {
+	reg := w.registers
+	for i := range l.instrs {
+		in := &l.instrs[i]
+		first, n := b.first, b.n
+		if in.row {
+			first, n = b.row, b.rows
+		}
+		switch in.do {
+		case point:
+			reg[in.dst] = r.ptr(in.v, in.v.off+first)
+		case fetch:
+			load(reg[in.dst], r.at[in.v.of.id], in.v, first, n)
+		case apply:
+			in.kernel(reg[in.dst], reg[in.src[0]], reg[in.src[1]], reg[in.src[2]], n)
+		case shrink:
+			for k := range b.rows {
+				in.reduce(unsafe.Add(reg[in.dst], k*in.size), unsafe.Add(reg[in.src[0]], k*l.inner*in.sourceSize), l.inner)
+			}
+		case spread:
+			for k := range b.rows {
+				fill(unsafe.Add(reg[in.dst], k*l.inner*in.size), unsafe.Add(reg[in.src[0]], k*in.size), l.inner, in.size)
+			}
+		}
+	}
+}
+
+// fill writes n copies of an element.
+func fill(dst, src unsafe.Pointer, n, size int) {
+	switch size {
+	case 1:
+		fillWith[uint8](dst, src, n)
+	case 2:
+		fillWith[uint16](dst, src, n)
+	case 4:
+		fillWith[uint32](dst, src, n)
+	case 8:
+		fillWith[uint64](dst, src, n)
+	}
+}
+
+func fillWith[T any](dst, src unsafe.Pointer, n int) {
+	x, out := *(*T)(src), list[T](dst, n)
+	for i := range out {
+		out[i] = x
+	}
+}
+
+// load copies elements [first, first+n) of a collapsed view, of the tensor at base, to dst.
+func load(dst, base unsafe.Pointer, v view, first, n int) {
+	size := v.of.size
+	k := len(v.dims) - 1
+	if n == 0 {
+		return
+	}
+	if k < 0 {
+		fill(dst, unsafe.Add(base, v.off*size), n, size)
+		return
+	}
+	var index [8]int
+	off := v.off
+	for i, rest := k, first; i >= 0; i-- {
+		index[i] = rest % v.dims[i]
+		rest /= v.dims[i]
+		off += index[i] * v.strides[i]
+	}
+	for n > 0 {
+		run := min(n, v.dims[k]-index[k])
+		line(dst, unsafe.Add(base, off*size), run, v.strides[k], size)
+		dst = unsafe.Add(dst, run*size)
+		n -= run
+		off -= index[k] * v.strides[k]
+		index[k] = 0
+		for i := k - 1; i >= 0; i-- {
+			index[i]++
+			off += v.strides[i]
+			if index[i] < v.dims[i] {
+				break
+			}
+			off -= index[i] * v.strides[i]
+			index[i] = 0
+		}
+	}
+}
+
+// line copies n elements that are stride apart.
+func line(dst, src unsafe.Pointer, n, stride, size int) {
+	switch {
+	case stride == 1:
+		copy(bytesAt(dst, n*size), bytesAt(src, n*size))
+	case stride == 0:
+		fill(dst, src, n, size)
+	case size == 4:
+		pick[uint32](dst, src, n, stride)
+	case size == 8:
+		pick[uint64](dst, src, n, stride)
+	case size == 2:
+		pick[uint16](dst, src, n, stride)
+	default:
+		pick[uint8](dst, src, n, stride)
+	}
+}
+
+func pick[T any](dst, src unsafe.Pointer, n, stride int) {
+	step := stride * int(unsafe.Sizeof(*new(T)))
+	for i := range list[T](dst, n) {
+		*(*T)(unsafe.Add(dst, i*int(unsafe.Sizeof(*new(T))))) = *(*T)(unsafe.Add(src, i*step))
+	}
+}

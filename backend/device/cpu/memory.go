@@ -1,0 +1,62 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// alignment of tensors: a cache line, and the widest vector.
+const alignment = 64
+
+// span is memory of a tensor: bytes at an aligned address. The garbage collector keeps it alive through base.
+type span struct {
+	base unsafe.Pointer
+	size int
+}
+
+// memory hands out spans, and keeps those that come back for the next call of the same size. A training step allocates the
+// same sizes over and over.
+type memory struct {
+	mu   sync.Mutex
+	free map[int][]span
+	held int // bytes in free
+}
+
+// most is what is kept in free: enough for the outputs of a step, little beside a model.
+const most = 256 << 20
+
+// rounded is the size that is allocated for size bytes.
+func rounded(size int) int { return max(alignment, (size+alignment-1)/alignment*alignment) }
+
+func (m *memory) alloc(size int) span {
+	size = rounded(size)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if list := m.free[size]; len(list) > 0 {
+		s := list[len(list)-1]
+		m.free[size] = list[:len(list)-1]
+		m.held -= size
+		return s
+	}
+	return newSpan(size)
+}
+
+func newSpan(size int) span {
+	raw := make([]byte, size+alignment)
+	p := unsafe.Pointer(unsafe.SliceData(raw))
+	skip := (alignment - uintptr(p)%alignment) % alignment
+	return span{unsafe.Add(p, skip), size}
+}
+
+func (m *memory) release(s span) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held+s.size > most {
+		return
+	}
+	if m.free == nil {
+		m.free = map[int][]span{}
+	}
+	m.free[s.size] = append(m.free[s.size], s)
+	m.held += s.size
+}

@@ -1,0 +1,111 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/gomlx/compute/shapes"
+)
+
+// reduction lowers a reduction. Of the last axes it is fused, of others it is a unit.
+func (c *compiler) reduction(n *node, x view) view {
+	axes := n.attr.(reduce).axes
+	k := reduceKernel(n.op, x.of.kind)
+	if volume(x.dims) == 0 {
+		return c.single(n.id, n.shape, nil, func(out view) step {
+			return stepFunc(func(r *run) { k.start(r.ptr(out, 0), out.of.count) })
+		})
+	}
+	var kept []int
+	inner := 1
+	for i, d := range x.dims {
+		if slices.Contains(axes, i) {
+			inner *= d
+		} else {
+			kept = append(kept, i)
+		}
+	}
+	switch {
+	case inner == 1:
+		x = x.transpose(append(slices.Clone(kept), axes...))
+		x.dims, x.strides = x.dims[:len(kept)], x.strides[:len(kept)]
+		return x
+	case trailing(x, axes):
+		if n.shape.Size() == 1 && inner > chunk {
+			return c.longRow(n, x, k)
+		}
+		return c.fuseRows(n, x, inner)
+	}
+	if last := kept[len(kept)-1]; x.strides[last] == 1 || x.dims[last] > 1 && !slices.Contains(axes, len(x.dims)-1) {
+		return c.single(n.id, n.shape, []view{x}, func(out view) step { return columns(out, x, axes, kept, k) })
+	}
+	rows := x.transpose(append(slices.Clone(kept), axes...))
+	rows = c.copy(rows, shapes.Make(n.shape.DType, rows.dims...), n.id)
+	return c.fuseRows(n, rows, inner)
+}
+
+// trailing reports whether axes are the last ones, but for axes of one element.
+func trailing(x view, axes []int) bool {
+	reduced := false
+	for i, d := range x.dims {
+		if d == 1 {
+			continue
+		}
+		is := slices.Contains(axes, i)
+		if reduced && !is {
+			return false
+		}
+		reduced = is
+	}
+	return true
+}
+
+// columns reduces all but the kept axes: each row of the last kept axis is combined with the output, in order.
+func columns(out, x view, axes, kept []int, k *reducer) step {
+	last := kept[len(kept)-1]
+	outer, width := x.transpose(kept[:len(kept)-1]), x.dims[last]
+	outer.off = 0
+	reduced := x.transpose(axes)
+	groups, rows := offsetsOf(outer), offsetsOf(reduced)
+	stride := x.strides[last]
+	// Work is cut by groups and by columns, so the order of the rows is the same for any number of workers.
+	const part = 256
+	parts := (width + part - 1) / part
+	return stepFunc(func(r *run) {
+		r.device.pool.For(len(groups)*parts, func(i int) {
+			g, first := i/parts, i%parts*part
+			n := min(part, width-first)
+			acc := r.ptr(out, g*width+first)
+			k.start(acc, n)
+			var line8 [part * 8]byte
+			for _, off := range rows {
+				p := r.ptr(x, groups[g]+off+first*stride)
+				if stride != 1 {
+					line(unsafe.Pointer(&line8), p, n, stride, x.of.size)
+					p = unsafe.Pointer(&line8)
+				}
+				k.columns(acc, p, n)
+			}
+		})
+	})
+}
+
+// longRow reduces everything: the pieces of the row by all workers, then what they gave.
+func (c *compiler) longRow(n *node, x view, k *reducer) view {
+	reads := x
+	if !x.contiguous() {
+		reads = c.copy(x, shapes.Make(n.shape.DType, x.dims...), n.id)
+	}
+	count := volume(x.dims)
+	pieces := (count + chunk - 1) / chunk
+	parts := c.single(n.id, shapes.Make(n.shape.DType, pieces), []view{reads}, func(out view) step {
+		return stepFunc(func(r *run) {
+			r.device.pool.For(pieces, func(i int) {
+				k.row(r.ptr(out, i), r.ptr(reads, reads.off+i*chunk), min(chunk, count-i*chunk))
+			})
+		})
+	})
+	return c.single(n.id, n.shape, []view{parts}, func(out view) step {
+		return stepFunc(func(r *run) { k.row(r.ptr(out, 0), r.ptr(parts, 0), pieces) })
+	})
+}
