@@ -14,17 +14,16 @@ type example struct {
 }
 
 // mixture is what the model is made of. The weights are percents of the chats. Tic-tac-toe is the game of the examples,
-// and its board takes the longest to learn; a line of arithmetic or of yes and no is short and soon learned.
+// and its boards take the longest to learn; a line of arithmetic or of yes and no is short and soon learned.
 var mixture = []struct {
 	weight   int
 	generate func(*rand.Rand) example
 }{
-	{40, ticTacToe},
-	{20, gameQuestion},
-	{9, arithmetic},
-	{9, yesNo},
-	{9, instruction},
-	{10, toolChat},
+	{50, ticTacToe},
+	{12, arithmetic},
+	{12, yesNo},
+	{11, instruction},
+	{12, toolChat},
 	{3, talk},
 }
 

@@ -35,54 +35,6 @@ func ticTacToe(rng *rand.Rand) example {
 	}
 }
 
-// gameQuestion is a game as in [ticTacToe], or its beginning, and a question about it. A model that only ever names free cells
-// need not know whose a mark is: what the questions teach is to see the board, not to play.
-func gameQuestion(rng *rand.Rand) example {
-	e := example{messages: []art.Message{art.System(ticTacToeRules)}}
-	b, user := newBoard(), ticTacToeBegin
-	if chance(rng, 50) {
-		user = b.move(rng, 'O')
-	}
-	stop := 1 + rng.IntN(9) // a game never takes nine turns: it goes to the end as often as not
-	for turn := 1; ; turn++ {
-		e.say(user, b.move(rng, 'X'))
-		if b.over() {
-			e.say("Who won?", b.winner())
-			return e
-		}
-		if turn == stop {
-			cell := between(rng, 1, 9)
-			e.say(fill("Whose is {0}?", cell), b.owner(cell))
-			return e
-		}
-		if user = b.move(rng, 'O'); b.over() {
-			e.say(user+". Who won?", b.winner())
-			return e
-		}
-	}
-}
-
-// winner and owner answer as the assistant, which plays X.
-func (b *board) winner() string {
-	switch {
-	case b.won('X'):
-		return "me"
-	case b.won('O'):
-		return "you"
-	}
-	return "nobody"
-}
-
-func (b *board) owner(cell int) string {
-	switch b[cell-1] {
-	case 'X':
-		return "mine"
-	case 'O':
-		return "yours"
-	}
-	return "free"
-}
-
 // board holds a mark in each cell: 'X', 'O', or the cell's digit where it is free.
 type board [9]byte
 
