@@ -54,9 +54,9 @@ func (g *generator) member(m *member) {
 	if isReduction(m.n.op) {
 		in.do, in.row = shrink, false
 		in.sourceSize = m.in[0].of.size
-		in.reduce = reduceKernel(m.n.op, m.in[0].of.kind).row
+		in.reduce = reduceKernel(g.c.device.level, m.n.op, m.in[0].of.kind).row
 	} else {
-		in.kernel = elementKernel(m.n.op, m.out.kind, m.in[0].of.kind)
+		in.kernel = elementKernel(g.c.device.level, m.n.op, m.out.kind, m.in[0].of.kind)
 	}
 	in.dst = g.register(register{size: m.out.size, row: m.row, pointer: m.out.outside})
 	if m.out.outside {

@@ -152,6 +152,7 @@ func (c *compiler) finish(e *executable) {
 		}
 		e.steps = append(e.steps, u.step)
 	}
+	c.donors(e)
 	e.tensors, e.arena = c.tensors, arena(c.tensors)
 	if e.steps == nil {
 		e.steps = []step{}
@@ -277,8 +278,10 @@ func (c *compiler) lower(n *node) {
 	case compute.OpTypeReduceSum, compute.OpTypeReduceMax, compute.OpTypeReduceMin, compute.OpTypeReduceProduct,
 		compute.OpTypeReduceLogicalAnd, compute.OpTypeReduceLogicalOr:
 		c.values[n] = c.reduction(n, in[0])
+	case compute.OpTypeDotGeneral:
+		c.values[n] = c.product(n, in[0], in[1])
 	default:
-		c.values[n] = c.single(n.id, n.shape, in, func(out view) step { return newStep(n, out, in) })
+		c.values[n] = c.single(n.id, n.shape, in, func(out view) step { return newStep(c.device.level, n, out, in) })
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gomlx/compute/notimplemented"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // Name under which the device is registered with GoMLX.
@@ -41,6 +42,8 @@ type Device struct {
 	notimplemented.Backend // for what later versions of the interface add
 	pool                   *pool.Pool
 	memory                 memory
+	level                  vec.Level
+	unfused                bool // tests: each operation is a loop of its own
 	finalized              atomic.Bool
 }
 
@@ -54,7 +57,7 @@ func New(opts *Options) (*Device, error) {
 	if opts.Workers < 0 {
 		return nil, fmt.Errorf("cpu: %d workers; give a positive number, or 0 for all cores", opts.Workers)
 	}
-	return &Device{pool: pool.New(opts.Workers)}, nil
+	return &Device{pool: pool.New(opts.Workers), level: vec.Best()}, nil
 }
 
 // Name returns "cpu".
@@ -65,7 +68,7 @@ func (d *Device) String() string { return Name }
 
 // Description tells how the device computes.
 func (d *Device) Description() string {
-	return fmt.Sprintf("CPU, %d workers", d.pool.Workers())
+	return fmt.Sprintf("CPU with %s, %d workers", d.level, d.pool.Workers())
 }
 
 // NumDevices is 1.

@@ -1,59 +1,103 @@
 package cpu
 
 import (
+	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 )
 
-// newDot multiplies. The axes of a side are the batch, those it keeps, and the contracted ones.
-func newDot(at product, out, lhs, rhs view) step {
-	a, b := arrange(lhs, at.batch[0], at.contract[0]), arrange(rhs, at.batch[1], at.contract[1])
-	switch out.of.kind {
-	case dtypes.Float32:
-		return dotStep(out, a, b, func(r *run, off int) float64 { return float64(*(*float32)(r.ptr(a.all, off))) },
-			func(r *run, off int) float64 { return float64(*(*float32)(r.ptr(b.all, off))) },
-			func(r *run, i int, x float64) { *(*float32)(r.ptr(out, i)) = float32(x) })
-	}
-	return dotStep(out, a, b, func(r *run, off int) float64 { return *(*float64)(r.ptr(a.all, off)) },
-		func(r *run, off int) float64 { return *(*float64)(r.ptr(b.all, off)) },
-		func(r *run, i int, x float64) { *(*float64)(r.ptr(out, i)) = x })
-}
-
-// side is an operand of a product.
+// side is an operand of a product: a matrix for each element of the batch.
 type side struct {
-	all                view
-	batch, keep, inner []int // offsets of the positions of each kind of axes, relative to one another
+	v          view  // what is read
+	batch      []int // offsets of the matrices
+	rows       int   // the axes that are kept, as one
+	row, inner int   // strides of rows and of the contracted axes
 }
 
-func arrange(v view, batch, contract []int) side {
+// side brings an operand to matrices. It is copied when its axes cannot be walked with two strides.
+func (c *compiler) side(n *node, v view, batch, contract []int) side {
 	var keep []int
 	for i := range v.dims {
 		if !slices.Contains(batch, i) && !slices.Contains(contract, i) {
 			keep = append(keep, i)
 		}
 	}
-	part := func(axes []int, off int) []int {
-		p := v.transpose(axes)
-		p.off = off
-		return offsetsOf(p)
+	v = v.transpose(slices.Concat(batch, keep, contract))
+	b, k := len(batch), len(batch)+len(keep)
+	rows, inner := volume(v.dims[b:k]), volume(v.dims[k:])
+	m, ok := v.after(b).reshape([]int{rows, inner})
+	if !ok || m.strides[0] < 0 || m.strides[1] < 0 {
+		v = c.copy(v, shapes.Make(v.of.kind, v.dims...), n.id)
+		m, _ = v.after(b).reshape([]int{rows, inner})
 	}
-	return side{v, part(batch, v.off), part(keep, 0), part(contract, 0)}
+	places := v.before(b)
+	return side{v: v, batch: offsetsOf(places), rows: rows, row: m.strides[0], inner: m.strides[1]}
 }
 
-// dotStep computes each element as one sum in the order of the contracted axes.
-func dotStep(out view, a, b side, left, right func(r *run, off int) float64, set func(r *run, i int, x float64)) step {
-	m, n := len(a.keep), len(b.keep)
-	return stepFunc(func(r *run) {
-		r.device.pool.For(len(a.batch)*m, func(row int) {
-			base, other := a.batch[row/m]+a.keep[row%m], b.batch[row/m]
-			for j := range n {
-				sum := 0.0
-				for k, off := range a.inner {
-					sum += left(r, base+off) * right(r, other+b.keep[j]+b.inner[k])
-				}
-				set(r, row*n+j, sum)
-			}
-		})
+// before returns the first axes of v, after those that follow, from its first element.
+func (v view) before(n int) view {
+	return view{of: v.of, off: v.off, dims: v.dims[:n], strides: v.strides[:n]}
+}
+
+func (v view) after(n int) view {
+	return view{of: v.of, off: v.off, dims: v.dims[n:], strides: v.strides[n:]}
+}
+
+// product lowers a product of matrices.
+func (c *compiler) product(n *node, lhs, rhs view) view {
+	at := n.attr.(product)
+	a, b := c.side(n, lhs, at.batch[0], at.contract[0]), c.side(n, rhs, at.batch[1], at.contract[1])
+	inner := 1
+	for _, i := range at.contract[0] {
+		inner *= lhs.dims[i]
+	}
+	return c.single(n.id, n.shape, []view{a.v, b.v}, func(out view) step {
+		if out.of.kind == dtypes.Float64 {
+			return stepFunc(func(r *run) { multiply(r, out, a, b, inner, mulDouble) })
+		}
+		return stepFunc(func(r *run) { multiply(r, out, a, b, inner, mulSingle) })
 	})
+}
+
+// matrix is where the elements of a matrix lie: (i, j) is i*row + j*col elements behind p.
+type matrix struct {
+	p        unsafe.Pointer
+	row, col int
+}
+
+// multiply computes c = a b for each element of the batch.
+func multiply(r *run, out view, a, b side, inner int, mul func(c unsafe.Pointer, a, b matrix, m, n, k int)) {
+	m, n := a.rows, b.rows
+	r.device.pool.For(len(a.batch), func(i int) {
+		mul(r.ptr(out, i*m*n), matrix{r.ptr(a.v, a.batch[i]), a.row, a.inner}, matrix{r.ptr(b.v, b.batch[i]), b.inner, b.row}, m, n, inner)
+	})
+}
+
+func mulDouble(c unsafe.Pointer, a, b matrix, m, n, k int) {
+	out := list[float64](c, m*n)
+	clear(out)
+	for i := range m {
+		for l := range k {
+			x := *(*float64)(unsafe.Add(a.p, 8*(i*a.row+l*a.col)))
+			for j := range n {
+				out[i*n+j] = math.FMA(x, *(*float64)(unsafe.Add(b.p, 8*(l*b.row+j*b.col))), out[i*n+j])
+			}
+		}
+	}
+}
+
+func mulSingle(c unsafe.Pointer, a, b matrix, m, n, k int) {
+	out := list[float32](c, m*n)
+	clear(out)
+	for i := range m {
+		for l := range k {
+			x := float64(*(*float32)(unsafe.Add(a.p, 4*(i*a.row+l*a.col))))
+			for j := range n {
+				out[i*n+j] = float32(x*float64(*(*float32)(unsafe.Add(b.p, 4*(l*b.row+j*b.col)))) + float64(out[i*n+j]))
+			}
+		}
+	}
 }

@@ -244,7 +244,7 @@ func (f *function) element(op compute.OpType, shape shapes.Shape, in ...*node) (
 		}
 		wide[i] = v
 	}
-	if elementKernel(op, shape.DType, wide[0].shape.DType) == nil {
+	if elementKernel(f.builder.device.level, op, shape.DType, wide[0].shape.DType) == nil {
 		return nil, missing(op, wide[0].shape.DType)
 	}
 	return f.add(op, shape, nil, wide...)

@@ -3,12 +3,15 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 )
+
+var _ compute.Executable = (*executable)(nil)
 
 // executable is a compiled graph.
 type executable struct {
@@ -105,6 +108,9 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 		}
 		if !b.shape.Equal(e.inputs[i]) {
 			return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, e.names[i], b.shape, e.inputs[i])
+		}
+		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donate[i]) {
+			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", first, i)
 		}
 	}
 	return nil

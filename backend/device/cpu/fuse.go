@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // group is a set of operations that run as one loop over blocks of elements. A block is loaded once, goes through all of
@@ -41,7 +43,7 @@ var elementwise = func() map[compute.OpType]bool {
 			switch op {
 			case compute.OpTypeConvertDType, compute.OpTypeWhere:
 			default:
-				if elementKernel(op, t, t) != nil {
+				if elementKernel(vec.Portable, op, t, t) != nil {
 					set[op] = true
 				}
 			}
@@ -79,7 +81,7 @@ func (c *compiler) place(m *member, fits func(*group) bool, fresh group) view {
 	m.out = c.tensor(m.n.shape)
 	candidates := c.candidates(m)
 	at := slices.IndexFunc(candidates, func(u *unit) bool {
-		return len(u.group.members) < mostMembers && fits(u.group) && c.joins(m, u)
+		return !c.device.unfused && len(u.group.members) < mostMembers && fits(u.group) && c.joins(m, u)
 	})
 	if at < 0 {
 		fits(&fresh)

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // indexing is how gather and scatter find their places: an index vector for each batch element, whose components are
@@ -77,8 +79,8 @@ func newGather(at gather, out, operand, indices view) step {
 }
 
 // newScatter copies the operand and combines a window of it with each update, in the order of the updates.
-func newScatter(op compute.OpType, at scatter, out view, in []view) step {
-	operand, updates := in[0], in[2]
+func newScatter(l vec.Level, op compute.OpType, at scatter, out view, in []view) step {
+	updates := in[2]
 	x := newIndexing(in[1], at.vector, at.target)
 	window := view{of: updates.of} // of an update
 	batch := view{of: updates.of, off: updates.off}
@@ -98,10 +100,9 @@ func newScatter(op compute.OpType, at scatter, out view, in []view) step {
 			to.strides = append(to.strides, out.strides[i])
 		}
 	}
-	combine := scatterKernel(op, out.of.kind)
-	from, places, all := offsetsOf(x.indices), offsetsOf(batch), operand.collapse()
-	return stepFunc(func(r *run) {
-		copyView(r, out, 0, all)
+	combine := scatterKernel(l, op, out.of.kind)
+	from, places := offsetsOf(x.indices), offsetsOf(batch)
+	return newUpdate(out, in, func(r *run) {
 		pos := make([]int, len(out.dims))
 		for i, off := range from {
 			x.position(r, off, pos)
@@ -149,12 +150,8 @@ func dynamicSlice(out view, in []view) step {
 }
 
 func dynamicUpdate(out view, in []view) step {
-	x, update := in[0], in[1]
-	all := x.collapse()
-	return stepFunc(func(r *run) {
-		if r.at[x.of.id] != r.at[out.of.id] {
-			copyView(r, out, 0, all)
-		}
+	update := in[1]
+	return newUpdate(out, in, func(r *run) {
 		pos := start(r, in[2:], out.dims, update.dims)
 		copyInto(r, out.slice(pos, slices.Repeat([]int{1}, len(pos)), update.dims), update)
 	})

@@ -7,6 +7,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/dtypes/bfloat16"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // kernel computes n elements from up to three operands. All are contiguous; dst may be an operand.
@@ -29,7 +31,7 @@ func bytesAt(p unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(p), n
 
 // elementKernel returns the kernel of an element-wise operation, or nil. out is the type of the result, in that of the
 // first operand.
-func elementKernel(op compute.OpType, out, in dtypes.DType) kernel {
+func elementKernel(l vec.Level, op compute.OpType, out, in dtypes.DType) kernel {
 	switch op {
 	case compute.OpTypeConvertDType:
 		return conversion(out, in)
@@ -40,9 +42,9 @@ func elementKernel(op compute.OpType, out, in dtypes.DType) kernel {
 	case dtypes.Bool:
 		return logic(op)
 	case dtypes.BFloat16:
-		return widened(elementKernel(op, dtypes.Float32, dtypes.Float32), out)
+		return widened(single(l, op), out)
 	case dtypes.Float32:
-		return either(functionKernel(op), arithmetic[float32](op))
+		return single(l, op)
 	case dtypes.Float64:
 		return either(functions64(op), arithmetic[float64](op))
 	case dtypes.Int8:
@@ -254,24 +256,6 @@ func real1(op compute.OpType) func(float64) float64 {
 		return math.Ceil
 	case compute.OpTypeRound:
 		return math.RoundToEven
-	}
-	return nil
-}
-
-// functionKernel computes functions of float32 in double precision.
-func functionKernel(op compute.OpType) kernel {
-	if f := real1(op); f != nil {
-		return unary(func(x float32) float32 { return float32(f(float64(x))) })
-	}
-	switch op {
-	case compute.OpTypePow:
-		return binary(func(x, y float32) float32 { return float32(math.Pow(float64(x), float64(y))) })
-	case compute.OpTypeRem:
-		return binary(func(x, y float32) float32 { return float32(math.Mod(float64(x), float64(y))) })
-	case compute.OpTypeIsNaN:
-		return test(func(x float32) bool { return x != x })
-	case compute.OpTypeIsFinite:
-		return test(func(x float32) bool { return x-x == 0 })
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (f *function) scatter(op compute.OpType, operand, indices, updates compute.
 	if err != nil {
 		return nil, err
 	}
-	if !in[1].shape.DType.IsInt() || scatterKernel(op, shape.DType) == nil {
+	if !in[1].shape.DType.IsInt() || scatterKernel(f.builder.device.level, op, shape.DType) == nil {
 		return nil, missing(op, shape.DType)
 	}
 	return f.add(op, shape, attr, in...)

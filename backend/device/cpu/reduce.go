@@ -6,6 +6,8 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // reducer reduces elements of one type.
@@ -58,10 +60,10 @@ func sumLong[T float32 | float64](x []T) T {
 }
 
 // reduceKernel returns how an operation reduces a type, or nil.
-func reduceKernel(op compute.OpType, t dtypes.DType) *reducer {
+func reduceKernel(l vec.Level, op compute.OpType, t dtypes.DType) *reducer {
 	switch t {
 	case dtypes.Float32:
-		return floats[float32](op)
+		return singleReducer(l, op)
 	case dtypes.Float64:
 		return floats[float64](op)
 	case dtypes.Int8:
@@ -270,13 +272,13 @@ func count[T number](dst unsafe.Pointer, n, times, limit int) {
 }
 
 // scatterKernel returns the function that adds n elements to others, or keeps the greater or smaller one.
-func scatterKernel(op compute.OpType, t dtypes.DType) func(acc, x unsafe.Pointer, n int) {
+func scatterKernel(l vec.Level, op compute.OpType, t dtypes.DType) func(acc, x unsafe.Pointer, n int) {
 	of := map[compute.OpType]compute.OpType{
 		compute.OpTypeScatterSum: compute.OpTypeReduceSum,
 		compute.OpTypeScatterMax: compute.OpTypeReduceMax,
 		compute.OpTypeScatterMin: compute.OpTypeReduceMin,
 	}[op]
-	if r := reduceKernel(of, t); r != nil {
+	if r := reduceKernel(l, of, t); r != nil {
 		return r.columns
 	}
 	return nil

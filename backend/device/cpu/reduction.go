@@ -10,7 +10,7 @@ import (
 // reduction lowers a reduction. Of the last axes it is fused, of others it is a unit.
 func (c *compiler) reduction(n *node, x view) view {
 	axes := n.attr.(reduce).axes
-	k := reduceKernel(n.op, x.of.kind)
+	k := reduceKernel(c.device.level, n.op, x.of.kind)
 	if volume(x.dims) == 0 {
 		return c.single(n.id, n.shape, nil, func(out view) step {
 			return stepFunc(func(r *run) { k.start(r.ptr(out, 0), out.of.count) })

@@ -56,7 +56,7 @@ func (f *function) reduce(op compute.OpType, v compute.Value, axes []int) (compu
 	if err != nil {
 		return nil, err
 	}
-	if reduceKernel(op, x.shape.DType) == nil {
+	if reduceKernel(f.builder.device.level, op, x.shape.DType) == nil {
 		return nil, missing(op, x.shape.DType)
 	}
 	return f.add(op, shape, reduce{slices.Sorted(slices.Values(axes))}, x)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // stepFunc is a step that is a function.
@@ -14,10 +16,8 @@ type stepFunc func(r *run)
 func (f stepFunc) run(r *run) { f(r) }
 
 // newStep returns the step of an operation that is neither a view nor fused.
-func newStep(n *node, out view, in []view) step {
+func newStep(l vec.Level, n *node, out view, in []view) step {
 	switch n.op {
-	case compute.OpTypeDotGeneral:
-		return newDot(n.attr.(product), out, in[0], in[1])
 	case compute.OpTypeConcatenate:
 		return concatenate(n.attr.(axis).axis, out, in)
 	case compute.OpTypePad:
@@ -31,7 +31,7 @@ func newStep(n *node, out view, in []view) step {
 	case compute.OpTypeGather:
 		return newGather(n.attr.(gather), out, in[0], in[1])
 	case compute.OpTypeScatterSum, compute.OpTypeScatterMax, compute.OpTypeScatterMin:
-		return newScatter(n.op, n.attr.(scatter), out, in)
+		return newScatter(l, n.op, n.attr.(scatter), out, in)
 	case compute.OpTypeDynamicSlice:
 		return dynamicSlice(out, in)
 	case compute.OpTypeDynamicUpdateSlice:

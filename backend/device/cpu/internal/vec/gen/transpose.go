@@ -1,0 +1,5 @@
+package main
+
+import "strings"
+
+func transposes(s isa, out *strings.Builder) {}

@@ -1,0 +1,63 @@
+package vec
+
+import (
+	"math"
+	"math/bits"
+)
+
+// waveLimit is up to where the kernels reduce an angle well.
+const waveLimit = 1e5
+
+// sinAt returns the sine at a level.
+func sinAt(l Level) func(dst, x []float32) {
+	return func(dst, x []float32) { sine(l, dst, x, 0, sinSmall) }
+}
+
+// cosAt returns the cosine at a level, the sine of a quarter turn more.
+func cosAt(l Level) func(dst, x []float32) {
+	return func(dst, x []float32) { sine(l, dst, x, 1, cosSmall) }
+}
+
+// sine calls small for a block of small angles, and else handles one element after the other.
+func sine(l Level, dst, x []float32, quarters int32, small func(l Level, dst, x []float32)) {
+	if m := maxAbs(l, x); m <= waveLimit {
+		small(l, dst, x)
+		return
+	}
+	for i, v := range x[:len(dst)] {
+		if a := math.Abs(float64(v)); a <= waveLimit || a > math.MaxFloat32 || a != a {
+			small(Portable, dst[i:i+1], x[i:i+1])
+			continue
+		}
+		r, quarter := reduceLarge(v)
+		wavePortable(dst[i:i+1], []float32{r}, []int32{quarter + quarters})
+	}
+}
+
+// twoOverPi has the bits of 2/pi behind the binary point, after 64 zeros.
+var twoOverPi = [6]uint64{
+	0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
+}
+
+// reduceLarge returns r, at most pi/4 away from 0, and a number of quarter turns that make up x, |x| >= 1e5. Of x times 2/pi
+// it computes only the bits that matter: two in front of the binary point and 62 behind it.
+func reduceLarge(x float32) (r float32, quarter int32) {
+	b := math.Float32bits(x)
+	fraction, exponent := uint64(b&0x7fffff|0x800000), int(b>>23&0xff)-150
+	at := 64 + exponent - 2
+	turns := fraction * piBits(at)
+	low, _ := bits.Mul64(fraction, piBits(at+64))
+	turns += low
+	whole := (turns + 1<<61) >> 62
+	angle := float32(float64(int64(turns-whole<<62)) * (0x1p-62 * math.Pi / 2))
+	if x < 0 {
+		return -angle, -int32(whole)
+	}
+	return angle, int32(whole)
+}
+
+// piBits returns 64 bits of twoOverPi.
+func piBits(at int) uint64 {
+	i, shift := at/64, uint(at%64)
+	return twoOverPi[i]<<shift | twoOverPi[i+1]>>(64-shift)
+}

@@ -1,0 +1,39 @@
+package vec
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestUnary_SameBits(t *testing.T) {
+	r := newRandom(1)
+	for op := range unaryTable {
+		for _, n := range sizes {
+			off := r.IntN(16)
+			x := random(r, n+off)[off:]
+			want := make([]float32, n)
+			unaryTable[op][Portable](want, x)
+			for _, l := range fast() {
+				what := fmt.Sprint("operation ", op, " ", l)
+				dst, all := guarded(n, off)
+				unaryTable[op][l](dst, x)
+				wantSame(t, what, dst, want)
+				wantGuards(t, what, all, n, off)
+				own := append([]float32(nil), x...)
+				Unary(l, UnaryOp(op), own, own)
+				wantSame(t, what+" in place", own, want)
+			}
+		}
+	}
+}
+
+func TestUnary_LongSlices(t *testing.T) {
+	x := random(newRandom(2), 2*chunk+37)
+	want := make([]float32, len(x))
+	expPortable(want, x)
+	for _, l := range fast() {
+		got := make([]float32, len(x))
+		Unary(l, OpExp, got, x)
+		wantSame(t, l.String(), got, want)
+	}
+}

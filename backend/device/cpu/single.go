@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
+)
+
+// singles has the kernels of float32.
+func single(l vec.Level, op compute.OpType) kernel {
+	if k, ok := unaries[op]; ok {
+		f := vec.UnaryFunc(l, k)
+		return func(dst, a, _, _ unsafe.Pointer, n int) { f(list[float32](dst, n), list[float32](a, n)) }
+	}
+	if k, ok := binaries[op]; ok {
+		f := vec.BinaryFunc(l, k)
+		return func(dst, a, b, _ unsafe.Pointer, n int) {
+			f(list[float32](dst, n), list[float32](a, n), list[float32](b, n))
+		}
+	}
+	if k, ok := comparisons[op]; ok {
+		f := vec.CompareFunc(l, k)
+		return func(dst, a, b, _ unsafe.Pointer, n int) {
+			f(list[bool](dst, n), list[float32](a, n), list[float32](b, n))
+		}
+	}
+	switch op {
+	case compute.OpTypeErf:
+		return unary(func(x float32) float32 { return float32(math.Erf(float64(x))) })
+	case compute.OpTypePow:
+		return binary(func(x, y float32) float32 { return float32(math.Pow(float64(x), float64(y))) })
+	case compute.OpTypeRem:
+		return binary(func(x, y float32) float32 { return float32(math.Mod(float64(x), float64(y))) })
+	case compute.OpTypeIsNaN:
+		return test(func(x float32) bool { return x != x })
+	case compute.OpTypeIsFinite:
+		return test(func(x float32) bool { return x-x == 0 })
+	}
+	return nil
+}
+
+var unaries = map[compute.OpType]vec.UnaryOp{
+	compute.OpTypeNeg: vec.OpNeg, compute.OpTypeAbs: vec.OpAbs, compute.OpTypeSign: vec.OpSign,
+	compute.OpTypeSqrt: vec.OpSqrt, compute.OpTypeRsqrt: vec.OpRsqrt,
+	compute.OpTypeExp: vec.OpExp, compute.OpTypeExpm1: vec.OpExpm1, compute.OpTypeLog: vec.OpLog, compute.OpTypeLog1p: vec.OpLog1p,
+	compute.OpTypeLogistic: vec.OpSigmoid, compute.OpTypeTanh: vec.OpTanh, compute.OpTypeSin: vec.OpSin, compute.OpTypeCos: vec.OpCos,
+	compute.OpTypeFloor: vec.OpFloor, compute.OpTypeCeil: vec.OpCeil, compute.OpTypeRound: vec.OpRound,
+}
+
+var binaries = map[compute.OpType]vec.BinaryOp{
+	compute.OpTypeAdd: vec.OpAdd, compute.OpTypeSub: vec.OpSub, compute.OpTypeMul: vec.OpMul, compute.OpTypeDiv: vec.OpDiv,
+	compute.OpTypeMax: vec.OpMax, compute.OpTypeMin: vec.OpMin,
+}
+
+var comparisons = map[compute.OpType]vec.CompareOp{
+	compute.OpTypeEqual: vec.OpEqual, compute.OpTypeNotEqual: vec.OpNotEqual, compute.OpTypeLessThan: vec.OpLess,
+	compute.OpTypeLessOrEqual: vec.OpLessEqual, compute.OpTypeGreaterThan: vec.OpGreater, compute.OpTypeGreaterOrEqual: vec.OpGreaterEqual,
+}
+
+// singleReducer reduces float32.
+func singleReducer(l vec.Level, op compute.OpType) *reducer {
+	var row func(l vec.Level, x []float32) float32
+	var columns vec.BinaryOp
+	var identity float32
+	switch op {
+	case compute.OpTypeReduceSum:
+		row, columns, identity = sumSingle, vec.OpAdd, 0
+	case compute.OpTypeReduceMax:
+		row, columns, identity = vec.Max, vec.OpMax, float32(math.Inf(-1))
+	case compute.OpTypeReduceMin:
+		row, columns, identity = vec.Min, vec.OpMin, float32(math.Inf(1))
+	default:
+		return floats[float32](op)
+	}
+	f := vec.BinaryFunc(l, columns)
+	return &reducer{
+		row: func(dst, x unsafe.Pointer, n int) { *(*float32)(dst) = row(l, list[float32](x, n)) },
+		columns: func(acc, x unsafe.Pointer, n int) {
+			f(list[float32](acc, n), list[float32](acc, n), list[float32](x, n))
+		},
+		start: func(acc unsafe.Pointer, n int) { vec.Fill(l, list[float32](acc, n), identity) },
+	}
+}
+
+// sumSingle adds up a row: the sums of its chunks, if it is longer than one.
+func sumSingle(l vec.Level, x []float32) float32 {
+	if len(x) <= chunk {
+		return vec.Sum(l, x)
+	}
+	var parts []float32
+	for len(x) > 0 {
+		n := min(chunk, len(x))
+		parts = append(parts, vec.Sum(l, x[:n]))
+		x = x[n:]
+	}
+	return sumSingle(l, parts)
+}
