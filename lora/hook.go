@@ -45,7 +45,6 @@ func (c Config) delta(x *Node, name string, a, b *Node) *Node {
 	case 2:
 		a.AssertDims(in, rank)
 		b.AssertDims(rank, out)
-		a, b = padRank(a, 1), padRank(b, 0)
 		x = Reshape(x, -1, in)            // [M, In]
 		down := Product(x, a)             // [M, R]
 		return Product(c.scaled(down), b) // [M, Out]
@@ -53,28 +52,11 @@ func (c Config) delta(x *Node, name string, a, b *Node) *Node {
 		p := a.Shape().Dim(0)
 		a.AssertDims(p, in, rank)
 		b.AssertDims(p, rank, out)
-		a, b = padRank(a, 2), padRank(b, 1)
 		x = Reshape(x, p, -1, in)         // [P, M/P, In]
 		down := Product(x, a)             // [P, M/P, R]
 		return Product(c.scaled(down), b) // [P, M/P, Out]
 	}
 	panic(fmt.Errorf("lora: the adapter of %q has shape %s, want [In, Rank] or [P, In, Rank]", name, a.Shape()))
-}
-
-// minRank is the rank that smaller ones are padded to with zeros, which changes no result. The Go device computes a
-// product of 16 columns or fewer in plain Go, in an order that depends on the number of rows: a token's logprob would
-// depend on its neighbours. It is also slower than four times the columns in vectors.
-const minRank = 2 * Lanes
-
-// padRank builds x with the axis of the rank padded.
-func padRank(x *Node, axis int) *Node {
-	rank := x.Shape().Dim(axis)
-	if rank >= minRank {
-		return x
-	}
-	zeros := x.Shape().Clone()
-	zeros.Dimensions[axis] = minRank - rank
-	return Concatenate([]*Node{x, Zeros(x.Graph(), zeros)}, axis)
 }
 
 // scaled builds Scale·x.

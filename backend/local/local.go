@@ -13,7 +13,7 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/backend/device/cpu"
 )
 
 // DefaultDir is where runs are stored when Options leaves it empty.
@@ -68,7 +68,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Slots < 0 || b.opts.Context < 0 {
 		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context), Hint: "use 0 for the defaults"}
 	}
-	device, err := graphx.NewDevice()
+	device, err := cpu.New(nil)
 	if err != nil {
 		return nil, fmt.Errorf("local: device: %w", err)
 	}
@@ -77,8 +77,8 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	return b, nil
 }
 
-// Device says what computes, and what it is missing.
-func (b *Backend) Device() string { return graphx.DeviceName() }
+// Device says what computes.
+func (b *Backend) Device() string { return b.device.Description() }
 
 // Close ends all requests and releases the run directories. It waits for a training call that is under way.
 func (b *Backend) Close() error {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -87,7 +86,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions) (int, error) {
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
-		Device: fmt.Sprintf("%s, %s, %s/%s", graphx.DeviceName(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		Device: fmt.Sprintf("%s, %s, %s/%s", device.Description(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 	}
 	var have description
 	known, err := e.run.ReadModel(&have)

@@ -6,7 +6,6 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 )
 
@@ -21,8 +20,7 @@ type cache struct {
 }
 
 func newCache(device compute.Backend, c *model.Config, slots, capacity int) (*cache, error) {
-	capacity = (capacity + graphx.Lanes - 1) / graphx.Lanes * graphx.Lanes
-	k := &cache{slots: slots, heads: c.NumKVHeads, dim: c.HeadDim, capacity: max(capacity, 2*graphx.Lanes)}
+	k := &cache{slots: slots, heads: c.NumKVHeads, dim: c.HeadDim, capacity: capacity}
 	for range c.NumLayers {
 		key, err := tensors.FromShapeForBackend(device, 0, shapes.Make(dtypes.Float32, slots, k.heads, k.dim, k.capacity))
 		if err != nil {

@@ -7,11 +7,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goart-dev/art/internal/graphx"
+	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -41,7 +42,7 @@ func testWeights(t testing.TB) *model.Weights {
 }
 
 // testDevice is shared: a tensor belongs to one device.
-var testDevice = sync.OnceValues(graphx.NewDevice)
+var testDevice = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
 
 func testEngine(t testing.TB, slots int) *Engine {
 	device, err := testDevice()

@@ -11,8 +11,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -20,7 +20,7 @@ import (
 const seed = 7
 
 // sharedDevice is one for all tests.
-var sharedDevice = sync.OnceValues(graphx.NewDevice)
+var sharedDevice = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
 
 func testDevice(t testing.TB) compute.Backend {
 	t.Helper()

@@ -4,16 +4,16 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/graphx"
 )
 
-// padLength is what rows are padded to: steps of a vector up to 256 tokens, then of a sixteenth of a power of two.
+// padLength is what rows are padded to, so that few shapes occur: steps of 16 up to 256 tokens, then of a sixteenth of a
+// power of two.
 func padLength(n int) int {
-	step := graphx.Lanes
+	step := 16
 	for n > 16*step {
 		step *= 2
 	}
-	return max(2*graphx.Lanes, roundUp(n, step))
+	return max(step, roundUp(n, step))
 }
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }
@@ -22,8 +22,7 @@ func roundUp(n, step int) int { return (n + step - 1) / step * step }
 const rowStep = 4
 
 // spread is what the number of micro-batches is rounded up to when the sequences suffice, so that two workers have equal
-// shares. It is a constant: results must not depend on the number of cores. (More would make products so small that the
-// Go device takes its slow kernels: docs/log.md.)
+// shares. It is a constant: results must not depend on the number of cores.
 const spread = 2
 
 // pack sorts sequences by length and cuts them into micro-batches of equally many rows, each as long as its longest row

@@ -57,7 +57,7 @@ func TestPack_EveryTrainedTokenOnce(t *testing.T) {
 				require.LessOrEqual(t, m.Rows, most)
 			}
 			require.Zero(t, m.Length%16)
-			require.GreaterOrEqual(t, m.Length, 32)
+			require.GreaterOrEqual(t, m.Length, 16)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestPack_FewShapes(t *testing.T) {
 }
 
 func TestPadLength(t *testing.T) {
-	require.Equal(t, 32, padLength(0))
+	require.Equal(t, 16, padLength(0))
 	seen := map[int]bool{}
 	for n := 1; n <= 1<<15; n++ {
 		p := padLength(n)
@@ -132,7 +132,7 @@ func TestPadLength(t *testing.T) {
 		}
 		seen[p] = true
 	}
-	require.Len(t, seen, 15+7*8, "15 up to 256, 8 for each doubling")
+	require.Len(t, seen, 16+7*8, "16 up to 256, 8 for each doubling")
 }
 
 // TestSplit_Partition: every sequence is in one part, parts differ in size by at most one, and the order is that of the

@@ -1,6 +1,9 @@
 package cpu
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // cache is how much memory the registers of a loop may take: what stays in the nearest cache.
 const cache = 32 << 10
@@ -99,8 +102,8 @@ func (g *generator) load(v view, row bool) int {
 		in.do, kind.keep = repeat, true
 	case len(c.dims) == 1 && c.strides[0] == 1:
 		in.do, kind.pointer = point, true
-	case len(c.dims) > 8:
-		panic("a view of more than eight axes")
+	case len(c.dims) > mostAxes:
+		panic(fmt.Sprintf("a view with more than %d axes that cannot be joined", mostAxes))
 	}
 	in.dst = g.register(kind)
 	g.loaded[key] = in.dst

@@ -15,6 +15,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/notimplemented"
 
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
@@ -43,6 +45,7 @@ type Device struct {
 	pool                   *pool.Pool
 	memory                 memory
 	level                  vec.Level
+	kernels                *gemm.Kernels
 	unfused                bool // tests: each operation is a loop of its own
 	finalized              atomic.Bool
 }
@@ -57,7 +60,11 @@ func New(opts *Options) (*Device, error) {
 	if opts.Workers < 0 {
 		return nil, fmt.Errorf("cpu: %d workers; give a positive number, or 0 for all cores", opts.Workers)
 	}
-	return &Device{pool: pool.New(opts.Workers), level: vec.Best()}, nil
+	level, err := cpuid.Default()
+	if err != nil {
+		return nil, err
+	}
+	return &Device{pool: pool.New(opts.Workers), level: vec.Level(level), kernels: gemm.New(level)}, nil
 }
 
 // Name returns "cpu".

@@ -3,18 +3,19 @@ package cpu
 import (
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
 // side is an operand of a product: a matrix for each element of the batch.
 type side struct {
-	v          view  // what is read
-	batch      []int // offsets of the matrices
-	rows       int   // the axes that are kept, as one
-	row, inner int   // strides of rows and of the contracted axes
+	v          view  // what is read, with the axes of the batch in front
+	batch      []int // strides of the axes of the batch
+	rows       int   // elements of the axes that are kept
+	row, inner int   // strides of rows, and of the contracted axes
 }
 
 // side brings an operand to matrices. It is copied when its axes cannot be walked with two strides.
@@ -27,21 +28,16 @@ func (c *compiler) side(n *node, v view, batch, contract []int) side {
 	}
 	v = v.transpose(slices.Concat(batch, keep, contract))
 	b, k := len(batch), len(batch)+len(keep)
-	rows, inner := volume(v.dims[b:k]), volume(v.dims[k:])
-	m, ok := v.after(b).reshape([]int{rows, inner})
-	if !ok || m.strides[0] < 0 || m.strides[1] < 0 {
+	shape := []int{volume(v.dims[b:k]), volume(v.dims[k:])}
+	m, ok := v.after(b).reshape(shape)
+	if !ok || slices.ContainsFunc(v.strides, func(s int) bool { return s < 0 }) {
 		v = c.copy(v, shapes.Make(v.of.kind, v.dims...), n.id)
-		m, _ = v.after(b).reshape([]int{rows, inner})
+		m, _ = v.after(b).reshape(shape)
 	}
-	places := v.before(b)
-	return side{v: v, batch: offsetsOf(places), rows: rows, row: m.strides[0], inner: m.strides[1]}
+	return side{v: v, batch: v.strides[:b], rows: shape[0], row: m.strides[0], inner: m.strides[1]}
 }
 
-// before returns the first axes of v, after those that follow, from its first element.
-func (v view) before(n int) view {
-	return view{of: v.of, off: v.off, dims: v.dims[:n], strides: v.strides[:n]}
-}
-
+// after returns v without its first axes.
 func (v view) after(n int) view {
 	return view{of: v.of, off: v.off, dims: v.dims[n:], strides: v.strides[n:]}
 }
@@ -50,54 +46,65 @@ func (v view) after(n int) view {
 func (c *compiler) product(n *node, lhs, rhs view) view {
 	at := n.attr.(product)
 	a, b := c.side(n, lhs, at.batch[0], at.contract[0]), c.side(n, rhs, at.batch[1], at.contract[1])
-	inner := 1
+	d := dot{kernels: c.device.kernels, a: a, b: b, inner: 1}
 	for _, i := range at.contract[0] {
-		inner *= lhs.dims[i]
+		d.inner *= lhs.dims[i]
+	}
+	count := 1
+	d.axes = make([]gemm.Axis, len(a.batch))
+	for i := len(a.batch) - 1; i >= 0; i-- {
+		d.axes[i] = gemm.Axis{N: a.v.dims[i], A: a.batch[i], B: b.batch[i], C: count * a.rows * b.rows}
+		count *= a.v.dims[i]
 	}
 	return c.single(n.id, n.shape, []view{a.v, b.v}, func(out view) step {
-		if out.of.kind == dtypes.Float64 {
-			return stepFunc(func(r *run) { multiply(r, out, a, b, inner, mulDouble) })
-		}
-		return stepFunc(func(r *run) { multiply(r, out, a, b, inner, mulSingle) })
+		d.out = out
+		return d
 	})
 }
 
-// matrix is where the elements of a matrix lie: (i, j) is i*row + j*col elements behind p.
-type matrix struct {
-	p        unsafe.Pointer
-	row, col int
+// dot is a product of matrices, for each element of a batch.
+type dot struct {
+	kernels *gemm.Kernels
+	out     view
+	a, b    side
+	inner   int
+	axes    []gemm.Axis
 }
 
-// multiply computes c = a b for each element of the batch.
-func multiply(r *run, out view, a, b side, inner int, mul func(c unsafe.Pointer, a, b matrix, m, n, k int)) {
-	m, n := a.rows, b.rows
-	r.device.pool.For(len(a.batch), func(i int) {
-		mul(r.ptr(out, i*m*n), matrix{r.ptr(a.v, a.batch[i]), a.row, a.inner}, matrix{r.ptr(b.v, b.batch[i]), b.inner, b.row}, m, n, inner)
+func (d dot) run(r *run) {
+	if d.out.of.kind == dtypes.Float64 {
+		d.double(r)
+		return
+	}
+	out := list[float32](r.ptr(d.out, 0), d.out.of.count)
+	d.kernels.MulBatch(r.device.pool, d.axes, out, d.b.rows,
+		gemm.View{Data: from[float32](r, d.a.v), Row: d.a.row, Col: d.a.inner},
+		gemm.View{Data: from[float32](r, d.b.v), Row: d.b.inner, Col: d.b.row}, d.a.rows, d.b.rows, d.inner, false)
+}
+
+// from returns the elements of a tensor from the first one of a view on.
+func from[T any](r *run, v view) []T { return list[T](r.ptr(v, v.off), v.of.count-v.off) }
+
+// double multiplies in double precision, for tests.
+func (d dot) double(r *run) {
+	n := d.a.rows * d.b.rows
+	if n == 0 {
+		return
+	}
+	r.device.pool.For(d.out.of.count/n, func(i int) {
+		out := list[float64](r.ptr(d.out, i*n), n)
+		a, b := from[float64](r, d.a.v), from[float64](r, d.b.v)
+		for k := len(d.axes) - 1; k >= 0; k-- {
+			at := i % d.axes[k].N
+			i /= d.axes[k].N
+			a, b = a[at*d.axes[k].A:], b[at*d.axes[k].B:]
+		}
+		for j := range out {
+			x, y := j/d.b.rows*d.a.row, j%d.b.rows*d.b.row
+			out[j] = 0
+			for k := range d.inner {
+				out[j] = math.FMA(a[x+k*d.a.inner], b[y+k*d.b.inner], out[j])
+			}
+		}
 	})
-}
-
-func mulDouble(c unsafe.Pointer, a, b matrix, m, n, k int) {
-	out := list[float64](c, m*n)
-	clear(out)
-	for i := range m {
-		for l := range k {
-			x := *(*float64)(unsafe.Add(a.p, 8*(i*a.row+l*a.col)))
-			for j := range n {
-				out[i*n+j] = math.FMA(x, *(*float64)(unsafe.Add(b.p, 8*(l*b.row+j*b.col))), out[i*n+j])
-			}
-		}
-	}
-}
-
-func mulSingle(c unsafe.Pointer, a, b matrix, m, n, k int) {
-	out := list[float32](c, m*n)
-	clear(out)
-	for i := range m {
-		for l := range k {
-			x := float64(*(*float32)(unsafe.Add(a.p, 4*(i*a.row+l*a.col))))
-			for j := range n {
-				out[i*n+j] = float32(x*float64(*(*float32)(unsafe.Add(b.p, 4*(l*b.row+j*b.col)))) + float64(out[i*n+j]))
-			}
-		}
-	}
 }

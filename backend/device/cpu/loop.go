@@ -154,6 +154,9 @@ func fillWith[T any](dst, src unsafe.Pointer, n int) {
 	}
 }
 
+// mostAxes is how many axes a view may have that is copied, when all that can be joined are.
+const mostAxes = 16
+
 // load copies elements [first, first+n) of a collapsed view, of the tensor at base, to dst.
 func load(dst, base unsafe.Pointer, v view, first, n int) {
 	size := v.of.size
@@ -165,7 +168,7 @@ func load(dst, base unsafe.Pointer, v view, first, n int) {
 		fill(dst, unsafe.Add(base, v.off*size), n, size)
 		return
 	}
-	var index [8]int
+	var index [mostAxes]int
 	off := v.off
 	for i, rest := k, first; i >= 0; i-- {
 		index[i] = rest % v.dims[i]

@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/backend/device/cpu"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/trainer"
@@ -95,7 +95,7 @@ func run(ctx context.Context, out string, seed uint64, steps, batch int, rate fl
 
 // train is supervised training with a short warm-up and a cosine decay to a tenth.
 func train(ctx context.Context, w *model.Weights, template *tokenizer.Template, seed uint64, steps, batch int, rate float64) error {
-	device, err := graphx.NewDevice()
+	device, err := cpu.New(nil)
 	if err != nil {
 		return err
 	}

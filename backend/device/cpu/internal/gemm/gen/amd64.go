@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// amd64 tells the tile kernels of the two instruction sets apart.
+type amd64 struct {
+	name     string
+	register byte   // letter of a vector register
+	bytes    int    // size of a vector
+	rows     int    // of the largest tile
+	b, a     [2]int // registers of a row of B, and of an element of A, which is broadcast
+	masks    bool
+}
+
+var (
+	setAVX512 = amd64{name: "AVX512", register: 'Z', bytes: 64, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31}, masks: true}
+	setAVX2   = amd64{name: "AVX2", register: 'Y', bytes: 32, rows: 6, b: [2]int{12, 13}, a: [2]int{14, 15}}
+)
+
+// Registers of a tile kernel: AX the argument; SI, R14 and DX the tile's parts of A, B and C; CX and R15 a column of A
+// and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of B; R13
+// the distance of what is fetched ahead; BX the number of columns left.
+
+// row is the address of a row of A in the column at CX.
+func row(i int) string {
+	return [...]string{
+		"(CX)", "(CX)(R8*1)", "(CX)(R8*2)", "(CX)(R9*1)", "(CX)(R8*4)", "(CX)(R10*1)", "(CX)(R9*2)",
+		"(R15)", "(CX)(R8*8)", "(R15)(R8*2)", "(CX)(R10*2)", "(R15)(R8*4)", "(CX)(R9*4)", "(R15)(R9*2)",
+	}[i]
+}
+
+func (m amd64) reg(i int) string { return fmt.Sprintf("%c%d", m.register, i) }
+
+// accumulator is the register of a vector of the tile.
+func (m amd64) accumulator(row, vectors, vector int) string { return m.reg(row*vectors + vector) }
+
+func (m amd64) tileName(rows, vectors int, half bool) string {
+	kind := "tile"
+	if half {
+		kind = "half"
+	}
+	return fmt.Sprintf("%s%s_%dx%d", kind, m.name, rows, vectors*m.bytes/4)
+}
+
+// tile writes a kernel. The B of half is bfloat16.
+func (m amd64) tile(s *source, rows, vectors int, half bool) {
+	s.begin(m.tileName(rows, vectors, half) + "(SB)")
+	s.op("MOVQ t+0(FP), AX")
+	s.op("MOVQ tile_a(AX), SI")
+	s.op("MOVQ tile_b(AX), R14")
+	s.op("MOVQ tile_c(AX), DX")
+	s.op("MOVQ tile_aRow(AX), R8")
+	s.op("LEAQ (R8)(R8*2), R9")
+	s.op("LEAQ (R8)(R8*4), R10")
+	s.op("MOVQ tile_aCol(AX), R11")
+	s.op("MOVQ tile_bRow(AX), R12")
+	s.op("MOVQ tile_ahead(AX), R13")
+	if m.masks {
+		s.op("KMOVW tile_lanes(AX), K1")
+		s.op("KMOVW tile_lanes+2(AX), K2")
+	}
+	s.label("next")
+	m.initial(s, rows, vectors)
+	s.op("MOVQ SI, CX")
+	s.op("LEAQ (SI)(R9*2), R15")
+	s.op("ADDQ R8, R15")
+	s.op("MOVQ R14, DI")
+	s.op("MOVQ tile_k(AX), BX")
+	s.op("PCALIGN $32")
+	s.label("column")
+	m.column(s, rows, vectors, half)
+	s.op("DECQ BX")
+	s.op("JNZ column")
+	m.final(s, rows, vectors)
+	s.op("ADDQ tile_aStep(AX), SI")
+	s.op("ADDQ tile_bStep(AX), R14")
+	s.op("ADDQ tile_cStep(AX), DX")
+	s.op("DECQ tile_count(AX)")
+	s.op("JNZ next")
+	s.op("VZEROUPPER")
+	s.op("RET")
+}
+
+// initial sets the accumulators to 0 or to C, and fetches the C of the next tile.
+func (m amd64) initial(s *source, rows, vectors int) {
+	s.op("MOVQ tile_cRow(AX), BX")
+	s.op("MOVQ DX, CX")
+	s.op("ADDQ tile_cStep(AX), CX")
+	for r := range rows {
+		for v := range vectors {
+			if v*m.bytes%64 == 0 {
+				s.op("PREFETCHT0 %d(CX)", v*m.bytes)
+			}
+		}
+		if r < rows-1 {
+			s.op("ADDQ BX, CX")
+		}
+	}
+	s.op("CMPQ tile_load(AX), $0")
+	s.op("JEQ zero")
+	s.op("MOVQ DX, CX")
+	for r := range rows {
+		for v := range vectors {
+			if m.masks {
+				s.op("VMOVUPS.Z %d(CX), K%d, %s", v*m.bytes, v+1, m.accumulator(r, vectors, v))
+			} else {
+				s.op("VMOVUPS %d(CX), %s", v*m.bytes, m.accumulator(r, vectors, v))
+			}
+		}
+		if r < rows-1 {
+			s.op("ADDQ BX, CX")
+		}
+	}
+	s.op("JMP ready")
+	s.label("zero")
+	for i := range rows * vectors {
+		s.op("VXORPS %s, %s, %s", m.reg(i), m.reg(i), m.reg(i))
+	}
+	s.label("ready")
+}
+
+// column adds the product of a column of A and a row of B.
+func (m amd64) column(s *source, rows, vectors int, half bool) {
+	for v := range vectors {
+		b := m.reg(m.b[v])
+		if half {
+			s.op("VPMOVZXWD %d(DI), %s", v*m.bytes/2, b)
+			s.op("VPSLLD $16, %s, %s", b, b)
+		} else {
+			s.op("VMOVUPS %d(DI), %s", v*m.bytes, b)
+		}
+	}
+	s.op("PREFETCHT0 (DI)(R13*1)")
+	if !half && vectors*m.bytes > 64 {
+		s.op("PREFETCHT0 64(DI)(R13*1)")
+	}
+	for r := range rows {
+		a := m.reg(m.a[r%2])
+		s.op("VBROADCASTSS %s, %s", row(r), a)
+		for v := range vectors {
+			s.op("VFMADD231PS %s, %s, %s", m.reg(m.b[v]), a, m.accumulator(r, vectors, v))
+		}
+	}
+	s.op("ADDQ R12, DI")
+	s.op("ADDQ R11, CX")
+	if rows > 7 {
+		s.op("ADDQ R11, R15")
+	}
+}
+
+// final stores the accumulators to C.
+func (m amd64) final(s *source, rows, vectors int) {
+	s.op("MOVQ tile_cRow(AX), BX")
+	s.op("MOVQ DX, CX")
+	for r := range rows {
+		for v := range vectors {
+			if m.masks {
+				s.op("VMOVUPS %s, K%d, %d(CX)", m.accumulator(r, vectors, v), v+1, v*m.bytes)
+			} else {
+				s.op("VMOVUPS %s, %d(CX)", m.accumulator(r, vectors, v), v*m.bytes)
+			}
+		}
+		if r < rows-1 {
+			s.op("ADDQ BX, CX")
+		}
+	}
+}
+
+func avx512() string {
+	s := newSource()
+	for r := 1; r <= setAVX512.rows; r++ {
+		setAVX512.tile(s, r, 2, false)
+		setAVX512.tile(s, r, 1, false)
+		setAVX512.tile(s, r, 2, true)
+	}
+	return s.String()
+}
+
+func avx2() string {
+	s := newSource()
+	for r := 1; r <= setAVX2.rows; r++ {
+		setAVX2.tile(s, r, 2, false)
+		setAVX2.tile(s, r, 2, true)
+	}
+	return s.String()
+}
+
+// amd64Declarations declares the kernels and lists them by rows.
+func amd64Declarations() string {
+	var s strings.Builder
+	s.WriteString("// Code generated by gen; DO NOT EDIT.\n\npackage gemm\n")
+	lists := ""
+	list := func(m amd64, name string, vectors int, half bool) {
+		lists += fmt.Sprintf("\nvar %s = []kernel{\n\tnil,\n", name)
+		for r := 1; r <= m.rows; r++ {
+			fmt.Fprintf(&s, "\n//go:noescape\nfunc %s(t *tile)\n", m.tileName(r, vectors, half))
+			lists += "\t" + m.tileName(r, vectors, half) + ",\n"
+		}
+		lists += "}\n"
+	}
+	list(setAVX512, "fullAVX512", 2, false)
+	list(setAVX512, "narrowAVX512", 1, false)
+	list(setAVX512, "halfAVX512", 2, true)
+	list(setAVX2, "fullAVX2", 2, false)
+	list(setAVX2, "halfAVX2", 2, true)
+	return s.String() + lists
+}

@@ -1,0 +1,110 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+)
+
+// level is the kernels of an instruction set.
+type level struct {
+	rows, columns int      // of the largest tile
+	full          []kernel // by rows
+	narrow        []kernel // the same for 16 columns, where columns is 32
+	half          []kernel // for a B of bfloat16; nil: it is widened before
+	masks         bool     // kernels heed lanes
+	copy          func(*packing)
+	transpose     func(*packing)
+	widen         func(dst []float32, src []uint16)
+}
+
+var portable = level{
+	rows: 4, columns: panel,
+	full:      []kernel{1: portableTile(1, panel), portableTile(2, panel), portableTile(3, panel), portableTile(4, panel)},
+	copy:      copyLines,
+	transpose: transposeLines,
+	widen:     widenAll,
+}
+
+func widenAll(dst []float32, src []uint16) {
+	for i, v := range src {
+		dst[i] = widen(v)
+	}
+}
+
+// levelOf returns the kernels of a level; those of Go where there are no others.
+func levelOf(l cpuid.Level) *level {
+	if l := assembly(l); l != nil {
+		return l
+	}
+	return &portable
+}
+
+// tiles computes the tiles of s, each of so many rows and up to 32 columns.
+func (l *level) tiles(s *scratch, rows, width int, half bool) {
+	t, size := &s.tile, 4
+	kernels := l.full
+	switch {
+	case half:
+		kernels, size = l.half, 2
+	case width <= 16 && l.narrow != nil:
+		kernels = l.narrow
+	}
+	count, columns := t.count, l.columns
+	for {
+		t.lanes = 1<<min(width, columns) - 1
+		t.count = count
+		if width >= columns || l.masks {
+			kernels[rows](t)
+		} else {
+			l.edge(s, kernels[rows], rows, width)
+		}
+		if width -= columns; width <= 0 {
+			return
+		}
+		t.b, t.c = unsafe.Add(t.b, size*columns), unsafe.Add(t.c, 4*columns)
+	}
+}
+
+// edge computes tiles that reach out of C, one after another, in memory of their own.
+func (l *level) edge(s *scratch, call kernel, rows, width int) {
+	whole := s.tile
+	t := &s.tile
+	t.c, t.cRow = unsafe.Pointer(&s.edge[0]), 4*l.columns
+	for i := range whole.count {
+		t.a, t.b = unsafe.Add(whole.a, i*t.aStep), unsafe.Add(whole.b, i*t.bStep)
+		c := unsafe.Add(whole.c, i*whole.cStep)
+		if t.load != 0 {
+			for r := range rows {
+				copy(s.edge[r*l.columns:], floats(unsafe.Add(c, r*whole.cRow), width))
+			}
+		}
+		t.count = 1
+		call(t)
+		for r := range rows {
+			copy(floats(unsafe.Add(c, r*whole.cRow), width), s.edge[r*l.columns:])
+		}
+	}
+	s.tile = whole
+}
+
+// pack copies k lines of width numbers, each line to dst[k*line:]. Number i of line k is src.Data[k*src.Row + i*src.Col];
+// ahead is how many numbers after it one begins that is packed later.
+func (l *level) pack(s *scratch, dst []float32, line int, src View, k, width, ahead int) {
+	if src.Row != 1 && src.Col != 1 {
+		copyView(View{dst, line, 1}, src, k, width)
+		return
+	}
+	kernel, step, across := l.transpose, src.Col, src.Col
+	if src.Col == 1 {
+		kernel, step, across = l.copy, src.Row, 1
+	}
+	for i := 0; i < width; i += 16 {
+		n := min(16, width-i)
+		s.packing = packing{
+			dst: unsafe.Pointer(&dst[i]), src: unsafe.Pointer(&src.Data[i*across]), dstLine: 4 * line, srcLine: 4 * step,
+			width: n, k: k, ahead: 4 * ahead, lanes: 1<<n - 1,
+		}
+		kernel(&s.packing)
+	}
+}

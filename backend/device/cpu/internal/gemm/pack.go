@@ -1,0 +1,35 @@
+package gemm
+
+import "unsafe"
+
+// packing tells a kernel to copy a block of k lines of up to 16 numbers, where numbers or lines lie together in the
+// source. Strides are bytes.
+type packing struct {
+	dst, src unsafe.Pointer
+	dstLine  int // from a line to the next
+	srcLine  int // copy: from a line to the next; transpose: from a number of a line to the next
+	width    int // numbers of a line, 1 to 16
+	k        int // lines
+	ahead    int // from the source to what is needed later
+	lanes    int // numbers of a line that are written, as bits: those after the width repeat or are 0
+	offset   [16]int
+}
+
+// copyLines copies lines whose numbers lie together:
+// dst[k*dstLine + i] = src[k*srcLine + i].
+func copyLines(p *packing) {
+	for k := range p.k {
+		copy(floats(unsafe.Add(p.dst, k*p.dstLine), p.width), floats(unsafe.Add(p.src, k*p.srcLine), p.width))
+	}
+}
+
+// transposeLines copies lines whose numbers lie apart, while the lines lie side by side:
+// dst[k*dstLine + i] = src[i*srcLine + k].
+func transposeLines(p *packing) {
+	for i := range p.width {
+		src := floats(unsafe.Add(p.src, i*p.srcLine), p.k)
+		for k, v := range src {
+			*(*float32)(unsafe.Add(p.dst, k*p.dstLine+4*i)) = v
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package gemm
+
+import "sync"
+
+// scratch is what a worker needs for a task.
+type scratch struct {
+	tile    tile
+	packing packing
+	a, b, c buffer
+	edge    [512]float32 // a tile that reaches out of C
+}
+
+// buffer is memory that is kept from a task to the next.
+type buffer struct{ data []float32 }
+
+// take returns n numbers of any value.
+func (b *buffer) take(n int) []float32 {
+	if cap(b.data) < n {
+		b.data = make([]float32, n, max(n, 1<<14)) // large slices begin at a page
+	}
+	return b.data[:n]
+}
+
+// scratches are those that no worker uses.
+type scratches struct{ pool sync.Pool }
+
+func (f *scratches) get() *scratch {
+	if s, ok := f.pool.Get().(*scratch); ok {
+		return s
+	}
+	return new(scratch)
+}
+
+// put keeps a scratch, without the pointers into the operands.
+func (f *scratches) put(s *scratch) {
+	s.tile, s.packing = tile{}, packing{}
+	f.pool.Put(s)
+}

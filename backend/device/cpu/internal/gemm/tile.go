@@ -1,0 +1,48 @@
+package gemm
+
+import "unsafe"
+
+// tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
+type tile struct {
+	a, b, c             unsafe.Pointer
+	aRow, aCol          int // from a row and a column of A to the next
+	bRow                int // the columns of B lie together
+	cRow                int // and so do those of C
+	k                   int // length of the contracted axis, at least 1
+	count               int // number of tiles, at least 1; kernels may change it
+	aStep, bStep, cStep int // from a tile to the next
+	ahead               int // from a row of B to one that is needed later
+	load                int // 1: chains go on from C; 0: they begin with +0
+	lanes               int // columns of C that exist, as bits; kernels without masks are called for full tiles only
+}
+
+// kernel computes tiles; the number of rows and columns is its own.
+type kernel func(t *tile)
+
+// floats is a slice of n numbers at p.
+func floats(p unsafe.Pointer, n int) []float32 { return unsafe.Slice((*float32)(p), n) }
+
+// portableTile returns the kernel in Go for tiles of so many rows and columns.
+func portableTile(rows, columns int) kernel {
+	return func(t *tile) {
+		for i := range t.count {
+			a, b, c := unsafe.Add(t.a, i*t.aStep), unsafe.Add(t.b, i*t.bStep), unsafe.Add(t.c, i*t.cStep)
+			for r := range rows {
+				chains(t, unsafe.Add(a, r*t.aRow), b, floats(unsafe.Add(c, r*t.cRow), columns))
+			}
+		}
+	}
+}
+
+// chains computes a row of a tile.
+func chains(t *tile, a, b unsafe.Pointer, c []float32) {
+	if t.load == 0 {
+		clear(c)
+	}
+	for k := range t.k {
+		x := *(*float32)(unsafe.Add(a, k*t.aCol))
+		for j, y := range floats(unsafe.Add(b, k*t.bRow), len(c)) {
+			c[j] = FMA(x, y, c[j])
+		}
+	}
+}
