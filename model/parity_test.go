@@ -13,14 +13,13 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// The tests of this file compare bits. They hold on the Go device, in vectors and in plain Go, for models whose dimensions
-// are multiples of 16 and at least 32, and for numbers of keys of which the same is true; package graphx pins the reasons.
+// The tests of this file compare bits.
 
 // TestForward_BatchDoesNotMatter: each sequence of a batch has the logprobs that it has alone, wherever it stands.
 func TestForward_BatchDoesNotMatter(t *testing.T) {
-	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	f := newForward(t, testWeights(t, oddConfig()), nil, nil)
 	rng := rand.New(rand.NewPCG(seed, 30))
-	const length, distinct = 48, 4
+	const length, distinct = 47, 4
 	var sequences [distinct][]int32
 	var alone [distinct][]float32
 	for i := range sequences {
@@ -42,12 +41,12 @@ func TestForward_BatchDoesNotMatter(t *testing.T) {
 
 // TestForward_PaddingDoesNotMatter: tokens behind a sequence change nothing, whatever they are.
 func TestForward_PaddingDoesNotMatter(t *testing.T) {
-	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	f := newForward(t, testWeights(t, oddConfig()), nil, nil)
 	rng := rand.New(rand.NewPCG(seed, 31))
-	for _, length := range []int{32, 48, 112} {
+	for _, length := range []int{1, 31, 48, 113} {
 		ids := testTokens(rng, f.config, length)
 		want := f.logprobs(t, ids, 1)
-		for _, padded := range []int{length, length + 16, 128, 144, 160} {
+		for _, padded := range []int{length, length + 1, 127, 144, 160} {
 			if padded < length {
 				continue
 			}
@@ -59,7 +58,7 @@ func TestForward_PaddingDoesNotMatter(t *testing.T) {
 
 // TestForward_PaddingBeyondTheContext: rows may be padded to more tokens than the model knows positions for.
 func TestForward_PaddingBeyondTheContext(t *testing.T) {
-	c := testConfig()
+	c := oddConfig()
 	c.MaxPositions = 50
 	f := newForward(t, testWeights(t, c), nil, nil)
 	ids := testTokens(rand.New(rand.NewPCG(seed, 39)), c, 64)
@@ -71,7 +70,7 @@ func TestForward_PaddingBeyondTheContext(t *testing.T) {
 
 // TestForward_IsCausal: a token changes what comes after it, and nothing before.
 func TestForward_IsCausal(t *testing.T) {
-	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	f := newForward(t, testWeights(t, oddConfig()), nil, nil)
 	v := f.config.VocabSize
 	ids := testTokens(rand.New(rand.NewPCG(seed, 32)), f.config, 48)
 	want := f.logprobs(t, ids, 1)
@@ -153,9 +152,9 @@ func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) 
 // TestForward_CacheDoesNotMatter feeds three sequences in pieces of random length, padded to few widths, each row at its
 // own position: every token has the logprobs of one pass over the whole.
 func TestForward_CacheDoesNotMatter(t *testing.T) {
-	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	f := newForward(t, testWeights(t, oddConfig()), nil, nil)
 	v := f.config.VocabSize
-	for _, capacity := range []int{48, 96, 160} { // 160: contractions over keys that are longer than a panel
+	for _, capacity := range []int{47, 96, 160} {
 		rng := rand.New(rand.NewPCG(seed, uint64(capacity)))
 		const rows = 3
 		var whole [rows][]int32
@@ -167,7 +166,7 @@ func TestForward_CacheDoesNotMatter(t *testing.T) {
 		c := newCached(t, f, rows, capacity)
 		start := make([]int32, rows)
 		for step := 0; ; step++ {
-			width := []int{32, 1, 4, 1, 16, 1}[step%6]
+			width := []int{31, 1, 4, 1, 17, 1}[step%6]
 			ids, used := make([]int32, rows*width), make([]int, rows)
 			left := 0
 			for i := range rows {
@@ -223,7 +222,7 @@ func withAdapter(t *testing.T, w *Weights, rank int, zero bool) (*forward, *lora
 
 // TestForward_AdapterOfZeros: at the start of training, with B = 0, the model is the base model bit for bit.
 func TestForward_AdapterOfZeros(t *testing.T) {
-	w := testWeights(t, testConfig())
+	w := testWeights(t, oddConfig())
 	ids := testTokens(rand.New(rand.NewPCG(seed, 34)), w.Config, 64)
 	want := newForward(t, w, nil, nil).logprobs(t, ids, 2)
 	for _, rank := range []int{1, 8, 40} {
@@ -234,7 +233,7 @@ func TestForward_AdapterOfZeros(t *testing.T) {
 
 // TestForward_AdapterIsMergedWeights: an adapter computes what the weights do that it is merged into.
 func TestForward_AdapterIsMergedWeights(t *testing.T) {
-	w := testWeights(t, testConfig())
+	w := testWeights(t, oddConfig())
 	ids := testTokens(rand.New(rand.NewPCG(seed, 35)), w.Config, 64)
 	base := newForward(t, w, nil, nil).logprobs(t, ids, 2)
 	f, a := withAdapter(t, w, 4, false)
@@ -254,7 +253,7 @@ func TestForward_AdapterIsMergedWeights(t *testing.T) {
 // TestForward_AdapterBatchAndPadding: with an adapter too, company and padding do not matter.
 func TestForward_AdapterBatchAndPadding(t *testing.T) {
 	for _, rank := range []int{3, 16, 40} {
-		f, _ := withAdapter(t, testWeights(t, testConfig()), rank, false)
+		f, _ := withAdapter(t, testWeights(t, oddConfig()), rank, false)
 		rng := rand.New(rand.NewPCG(seed, 36))
 		ids := testTokens(rng, f.config, 48)
 		want := f.logprobs(t, ids, 1)
@@ -269,7 +268,7 @@ func TestForward_AdapterBatchAndPadding(t *testing.T) {
 // TestForward_CallsLinearForEveryLayer: the hook sees each linear layer of the blocks once, as Linears lists it, with
 // rows flattened.
 func TestForward_CallsLinearForEveryLayer(t *testing.T) {
-	w := testWeights(t, testConfig())
+	w := testWeights(t, oddConfig())
 	var seen []string
 	newForward(t, w, nil, func([]*graph.Node) Linear {
 		seen = nil
@@ -289,7 +288,7 @@ func TestForward_CallsLinearForEveryLayer(t *testing.T) {
 
 // TestForward_LogProbsAreNormalised: each row is a distribution.
 func TestForward_LogProbsAreNormalised(t *testing.T) {
-	f := newForward(t, testWeights(t, testConfig()), nil, nil)
+	f := newForward(t, testWeights(t, oddConfig()), nil, nil)
 	got := f.logprobs(t, testTokens(rand.New(rand.NewPCG(seed, 38)), f.config, 64), 2)
 	for row := range slices.Chunk(got, f.config.VocabSize) {
 		sum := 0.0

@@ -9,8 +9,7 @@ import (
 type Spec struct {
 	Name  string
 	Shape []int // as stored; a linear layer is [out, in]
-	// Linear says that the tensor is the weight of a linear layer. The graph wants it as [in, out]: an output is then a
-	// chain of fused multiply-adds over the rows of the weight, the fast and batch-independent order of the Go device.
+	// Linear says that the tensor is the weight of a linear layer. The graph wants it as [in, out].
 	Linear bool
 }
 

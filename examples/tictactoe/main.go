@@ -1,6 +1,6 @@
 // Command tictactoe trains a language model to play tic-tac-toe, in this process and on this CPU.
 //
-//	GOEXPERIMENT=simd go run ./examples/tictactoe
+//	go run ./examples/tictactoe
 //
 // A game is a chat: the user's message is the opponent's cell, the reply is the agent's. A game is one trajectory, and its
 // reward is how it ended. It trains against an opponent that wins where it can, so that leaving a row open costs the game

@@ -75,7 +75,7 @@ func scripts(first bool) [][]int {
 
 // TestLines plays the greedy agent of a stored run through every line of play from the empty board, on both sides:
 //
-//	GOEXPERIMENT=simd go test ./examples/tictactoe -run Lines -v -args -run 1 -runs "$PWD/.art"
+//	go test ./examples/tictactoe -run Lines -v -args -run 1 -runs "$PWD/.art"
 func TestLines(t *testing.T) {
 	if *runSeed == 0 {
 		t.Skip("measures a stored run: see the comment")

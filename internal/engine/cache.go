@@ -13,7 +13,7 @@ import (
 // tokens of a slot it is zero.
 //
 // A graph reads it and returns what is new; the host writes that into the cache. On a device whose buffers are shared
-// with the host, such as the Go device, nothing else is copied. (That device has no update in place of its own.)
+// with the host, such as the CPU, nothing else is copied.
 type cache struct {
 	slots, heads, dim, capacity int // W, K, E, S
 	keys, values                []*tensors.Tensor

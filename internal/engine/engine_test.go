@@ -19,11 +19,10 @@ import (
 
 const testSeed = 7
 
-// testConfig has groups of query heads, several layers, and contractions of at most 256: the Go device computes those
-// in one chain, whatever the number of rows.
+// testConfig has groups of query heads and several layers.
 func testConfig() *model.Config {
 	return &model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 304, HiddenSize: 64, IntermediateSize: 160,
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
 		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true,
 	}
 }

@@ -3,6 +3,8 @@ package cpu
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gomlx/compute/dtypes"
 )
 
 // cache is how much memory the registers of a loop may take: what stays in the nearest cache.
@@ -48,8 +50,13 @@ func (c *compiler) build(u *unit) step {
 // member adds the instructions of one operation.
 func (g *generator) member(m *member) {
 	in := instr{do: apply, row: m.row, size: m.out.size}
-	for i, v := range m.in {
-		in.src[i] = g.operand(m, v)
+	if narrow := g.narrow(m); narrow >= 0 {
+		in.do, in.scalar = applyRows, scalarKernel(g.c.device.level, m.n.op, narrow)
+		in.src[0], in.src[1] = g.operand(m, m.in[1-narrow]), g.made[m.in[narrow].of]
+	} else {
+		for i, v := range m.in {
+			in.src[i] = g.operand(m, v)
+		}
 	}
 	for i := len(m.in); i < len(in.src); i++ {
 		in.src[i] = in.src[0]
@@ -67,6 +74,26 @@ func (g *generator) member(m *member) {
 	}
 	g.made[m.out] = in.dst
 	g.emit(in)
+}
+
+// narrow returns the operand of a binary operation that has one element for each row, where the other has all and there is
+// a kernel for that, or -1.
+func (g *generator) narrow(m *member) int {
+	if m.row || len(m.in) != 2 || m.out.kind != dtypes.Float32 || scalarKernel(g.c.device.level, m.n.op, 0) == nil {
+		return -1
+	}
+	var rows [2]bool
+	for i, v := range m.in {
+		w := v.of.writer
+		rows[i] = w != nil && w.root() == g.u && g.kinds[g.made[v.of]].row
+	}
+	switch rows {
+	case [2]bool{true, false}:
+		return 0
+	case [2]bool{false, true}:
+		return 1
+	}
+	return -1
 }
 
 // operand returns the register that holds what a member reads.
@@ -118,7 +145,7 @@ func (g *generator) register(k register) int {
 
 func (g *generator) emit(in instr) {
 	at := len(g.loop.instrs)
-	if in.do == apply || in.do == shrink || in.do == spread {
+	if in.do >= apply {
 		for _, r := range in.src {
 			g.uses[r] = at
 		}

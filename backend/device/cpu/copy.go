@@ -1,6 +1,9 @@
 package cpu
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // copyStep writes the elements of a view one after another.
 type copyStep struct{ to, from view } // from is collapsed, to contiguous
@@ -22,28 +25,69 @@ func copyView(r *run, to view, off int, from view) {
 	})
 }
 
-// copyInto writes the elements of from to the places of to, in order. Both have the same axes.
-func copyInto(r *run, to, from view) {
-	if len(to.dims) == 0 {
-		copy(bytesAt(r.ptr(to, to.off), to.of.size), bytesAt(r.ptr(from, from.off), to.of.size))
+// move copies elements from places to places: the same walk over axes, with strides of its own on each side.
+type move struct {
+	size           int // bytes of an element
+	dims, to, from []int
+}
+
+// newMove joins the axes of two views of the same dimensions where both allow it. The last axis is walked innermost.
+func newMove(to, from view) move {
+	m := move{size: to.of.size}
+	for i, d := range to.dims {
+		if d == 1 {
+			continue
+		}
+		k := len(m.dims) - 1
+		if k >= 0 && m.to[k] == d*to.strides[i] && m.from[k] == d*from.strides[i] {
+			m.dims[k] *= d
+			m.to[k], m.from[k] = to.strides[i], from.strides[i]
+			continue
+		}
+		m.dims, m.to, m.from = append(m.dims, d), append(m.to, to.strides[i]), append(m.from, from.strides[i])
+	}
+	if len(m.dims) == 0 {
+		m.dims, m.to, m.from = []int{1}, []int{1}, []int{1}
+	}
+	return m
+}
+
+// run copies: dst and src are the first elements.
+func (m *move) run(dst, src unsafe.Pointer) {
+	k := len(m.dims) - 1
+	var index [mostAxes]int
+	if slices.Contains(m.dims, 0) {
 		return
 	}
-	k := len(to.dims) - 1
-	n, size := to.dims[k], to.of.size
-	at := offsetsOf(from.rows())
-	i := 0
-	to.rows().walk(func(off int) {
-		src := r.ptr(from, at[i])
-		i++
-		dst := r.ptr(to, off)
-		if to.strides[k] == 1 {
-			line(dst, src, n, from.strides[k], size)
+	for {
+		m.line(dst, src, m.dims[k])
+		i := k - 1
+		for ; i >= 0; i-- {
+			index[i]++
+			dst, src = unsafe.Add(dst, m.to[i]*m.size), unsafe.Add(src, m.from[i]*m.size)
+			if index[i] < m.dims[i] {
+				break
+			}
+			dst, src = unsafe.Add(dst, -index[i]*m.to[i]*m.size), unsafe.Add(src, -index[i]*m.from[i]*m.size)
+			index[i] = 0
+		}
+		if i < 0 {
 			return
 		}
-		for j := range n {
-			line(unsafe.Add(dst, j*to.strides[k]*size), unsafe.Add(src, j*from.strides[k]*size), 1, 1, size)
-		}
-	})
+	}
+}
+
+// line copies along the last axis.
+func (m *move) line(dst, src unsafe.Pointer, n int) {
+	k := len(m.dims) - 1
+	if m.to[k] == 1 {
+		line(dst, src, n, m.from[k], m.size)
+		return
+	}
+	for range n {
+		line(dst, src, 1, 1, m.size)
+		dst, src = unsafe.Add(dst, m.to[k]*m.size), unsafe.Add(src, m.from[k]*m.size)
+	}
 }
 
 // offsetsOf lists the offsets of a view's elements.

@@ -58,6 +58,7 @@ func newGather(at gather, out, operand, indices view) step {
 		part.strides = append(part.strides, out.strides[i])
 	}
 	from, places := offsetsOf(x.indices), offsetsOf(batch)
+	m := newMove(to, window)
 	return stepFunc(func(r *run) {
 		parts := min(len(from), 4*r.device.pool.Workers())
 		if out.of.count < threshold {
@@ -67,12 +68,11 @@ func newGather(at gather, out, operand, indices view) step {
 			pos := make([]int, len(operand.dims))
 			for i := len(from) * p / parts; i < len(from)*(p+1)/parts; i++ {
 				x.position(r, from[i], pos)
-				src, dst := window, to
-				src.off, dst.off = operand.off, places[i]
+				src := operand.off
 				for a := range pos {
-					src.off += min(max(pos[a], 0), operand.dims[a]-at.size[a]) * operand.strides[a]
+					src += min(max(pos[a], 0), operand.dims[a]-at.size[a]) * operand.strides[a]
 				}
-				copyInto(r, dst, src)
+				m.run(r.ptr(out, places[i]), r.ptr(operand, src))
 			}
 		})
 	})
@@ -150,9 +150,10 @@ func dynamicSlice(out view, in []view) step {
 }
 
 func dynamicUpdate(out view, in []view) step {
-	update := in[1]
+	update, ones := in[1], slices.Repeat([]int{1}, len(out.dims))
+	m := newMove(view{of: out.of, dims: update.dims, strides: out.strides}, update)
 	return newUpdate(out, in, func(r *run) {
-		pos := start(r, in[2:], out.dims, update.dims)
-		copyInto(r, out.slice(pos, slices.Repeat([]int{1}, len(pos)), update.dims), update)
+		to := out.slice(start(r, in[2:], out.dims, update.dims), ones, update.dims)
+		m.run(r.ptr(out, to.off), r.ptr(update, update.off))
 	})
 }

@@ -24,6 +24,7 @@ type instr struct {
 	size       int    // bytes of an element of dst
 	row        bool   // works on one element for each row
 	kernel     kernel
+	scalar     func(dst, x []float32, y float32)
 	reduce     func(dst, x unsafe.Pointer, n int)
 	sourceSize int // bytes of an element that is reduced
 }
@@ -31,12 +32,13 @@ type instr struct {
 type action int
 
 const (
-	point  action = iota // dst points to the elements of a tensor
-	repeat               // dst is filled with one element, before the first block
-	fetch                // dst is filled through a view
-	apply                // dst = kernel(src...)
-	shrink               // dst[row] = reduction of the row of src[0]
-	spread               // row of dst = src[0][row]
+	point     action = iota // dst points to the elements of a tensor
+	repeat                  // dst is filled with one element, before the first block
+	fetch                   // dst is filled through a view
+	apply                   // dst = kernel(src...)
+	applyRows               // row of dst = scalar(row of src[0], src[1][row])
+	shrink                  // dst[row] = reduction of the row of src[0]
+	spread                  // row of dst = src[0][row]
 )
 
 // block is a range of elements, and of rows.
@@ -121,6 +123,12 @@ func (l *loop) runBlock(r *run, w *worker, b block) {
 			load(reg[in.dst], r.at[in.v.of.id], in.v, first, n)
 		case apply:
 			in.kernel(reg[in.dst], reg[in.src[0]], reg[in.src[1]], reg[in.src[2]], n)
+		case applyRows:
+			for k := range b.rows {
+				at := k * l.inner * 4
+				in.scalar(list[float32](unsafe.Add(reg[in.dst], at), l.inner), list[float32](unsafe.Add(reg[in.src[0]], at), l.inner),
+					*(*float32)(unsafe.Add(reg[in.src[1]], 4*k)))
+			}
 		case shrink:
 			for k := range b.rows {
 				in.reduce(unsafe.Add(reg[in.dst], k*in.size), unsafe.Add(reg[in.src[0]], k*l.inner*in.sourceSize), l.inner)
@@ -148,9 +156,13 @@ func fill(dst, src unsafe.Pointer, n, size int) {
 }
 
 func fillWith[T any](dst, src unsafe.Pointer, n int) {
-	x, out := *(*T)(src), list[T](dst, n)
-	for i := range out {
-		out[i] = x
+	out := list[T](dst, n)
+	if n == 0 {
+		return
+	}
+	out[0] = *(*T)(src)
+	for done := 1; done < n; done *= 2 {
+		copy(out[done:], out[:done]) // vectors, at any size of element
 	}
 }
 

@@ -42,6 +42,18 @@ func single(l vec.Level, op compute.OpType) kernel {
 	return nil
 }
 
+// scalarKernel returns the kernel of a binary operation whose left (0) or right (1) operand is one number, or nil.
+func scalarKernel(l vec.Level, op compute.OpType, side int) func(dst, x []float32, y float32) {
+	k, ok := binaries[op]
+	switch {
+	case !ok:
+		return nil
+	case side == 0:
+		return vec.ScalarBinaryFunc(l, k)
+	}
+	return vec.BinaryScalarFunc(l, k)
+}
+
 var unaries = map[compute.OpType]vec.UnaryOp{
 	compute.OpTypeNeg: vec.OpNeg, compute.OpTypeAbs: vec.OpAbs, compute.OpTypeSign: vec.OpSign,
 	compute.OpTypeSqrt: vec.OpSqrt, compute.OpTypeRsqrt: vec.OpRsqrt,

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/gomlx/compute"
@@ -41,16 +42,44 @@ func newStep(l vec.Level, n *node, out view, in []view) step {
 }
 
 func concatenate(ax int, out view, in []view) step {
+	// Each operand is cut along its first axis, so that the workers have equal shares.
+	type part struct {
+		move
+		from, to view
+	}
+	var parts []part
+	at := 0
+	for _, x := range in {
+		to := view{of: out.of, off: out.off + at*out.strides[ax], dims: x.dims, strides: out.strides}
+		at += x.dims[ax]
+		for _, p := range cuts(x.dims) {
+			a, b := to.slice(p.starts, p.strides, p.dims), x.slice(p.starts, p.strides, p.dims)
+			parts = append(parts, part{newMove(a, b), b, a})
+		}
+	}
 	return stepFunc(func(r *run) {
-		r.device.pool.For(len(in), func(i int) {
-			to := out
-			for _, before := range in[:i] {
-				to.off += before.dims[ax] * out.strides[ax]
-			}
-			to.dims = in[i].dims
-			copyInto(r, to, in[i])
+		r.device.pool.For(len(parts), func(i int) {
+			p := &parts[i]
+			p.run(r.ptr(p.to, p.to.off), r.ptr(p.from, p.from.off))
 		})
 	})
+}
+
+// piece is a part of a tensor.
+type piece struct{ starts, strides, dims []int }
+
+// cuts divides the first axis longer than one into parts of some size.
+func cuts(dims []int) (list []piece) {
+	ones := slices.Repeat([]int{1}, len(dims))
+	ax := max(0, slices.IndexFunc(dims, func(d int) bool { return d > 1 }))
+	step := dims[ax]
+	if n := volume(dims); n > threshold {
+		step = max(1, dims[ax]*threshold/n)
+	}
+	for at := 0; at < dims[ax]; at += step {
+		list = append(list, piece{with1(make([]int, len(dims)), ax, at), ones, with1(dims, ax, min(step, dims[ax]-at))})
+	}
+	return list
 }
 
 // pad fills the output and copies what is left of the input over it.
@@ -71,11 +100,10 @@ func pad(axes []compute.PadAxis, out, x, with view) step {
 		to.strides[i] *= step
 		to.dims[i] = x.dims[i]
 	}
+	m := newMove(to, x)
 	return stepFunc(func(r *run) {
 		fill(r.ptr(out, out.off), r.ptr(with, with.off), out.of.count, out.of.size)
-		if volume(to.dims) > 0 {
-			copyInto(r, to, x)
-		}
+		m.run(r.ptr(out, to.off), r.ptr(x, x.off))
 	})
 }
 
