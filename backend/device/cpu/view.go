@@ -151,12 +151,6 @@ func (v view) walk(body func(off int)) {
 	}
 }
 
-// rows returns v without its last axis.
-func (v view) rows() view {
-	k := len(v.dims) - 1
-	return view{of: v.of, off: v.off, dims: v.dims[:k], strides: v.strides[:k]}
-}
-
 // at returns the offset of the element with number i, rows first.
 func (v view) at(i int) int {
 	off := v.off
