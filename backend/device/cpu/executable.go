@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/gomlx/compute"
@@ -22,9 +21,6 @@ type executable struct {
 	steps   []step
 	tensors []*tensor
 	arena   int // bytes of memory for what lives within a run
-
-	mu     sync.Mutex
-	spaces []span // arenas that no run uses
 }
 
 // output is a value that is returned.
@@ -48,12 +44,8 @@ func (r *run) ptr(v view, off int) unsafe.Pointer {
 	return unsafe.Add(r.at[v.of.id], off*v.of.size)
 }
 
-// Finalize gives the memory back.
-func (e *executable) Finalize() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.spaces, e.steps = nil, nil
-}
+// Finalize drops the steps.
+func (e *executable) Finalize() { e.steps = nil }
 
 // Inputs returns names and shapes of the parameters.
 func (e *executable) Inputs() ([]string, []shapes.Shape) { return e.names, e.inputs }
@@ -77,8 +69,8 @@ func (e *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 			out, err = nil, fmt.Errorf("cpu: %v", value)
 		}
 	}()
-	space := e.space()
-	defer e.giveBack(space)
+	space := e.device.memory.arena(e.arena)
+	defer e.device.memory.keep(space)
 	r := &run{device: e.device, at: make([]unsafe.Pointer, len(e.tensors))}
 	spans := make([]span, len(inputs))
 	for i, b := range inputs {
@@ -161,21 +153,4 @@ func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []spa
 		}
 	}
 	return out
-}
-
-func (e *executable) space() span {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if n := len(e.spaces); n > 0 {
-		s := e.spaces[n-1]
-		e.spaces = e.spaces[:n-1]
-		return s
-	}
-	return newSpan(rounded(e.arena))
-}
-
-func (e *executable) giveBack(s span) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.spaces = append(e.spaces, s)
 }

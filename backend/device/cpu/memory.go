@@ -20,6 +20,8 @@ type memory struct {
 	mu   sync.Mutex
 	free map[int][]span
 	held int // bytes in free
+
+	arenas []span // that no run uses
 }
 
 // most is what is kept in free: enough for the outputs of a step, little beside a model.
@@ -59,4 +61,27 @@ func (m *memory) release(s span) {
 	}
 	m.free[s.size] = append(m.free[s.size], s)
 	m.held += s.size
+}
+
+// arena returns memory for what lives within a run. All computations share the arenas: there are as many as ever ran at
+// once, each as large as the largest that it served.
+func (m *memory) arena(size int) span {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var s span
+	if n := len(m.arenas); n > 0 {
+		s = m.arenas[n-1]
+		m.arenas = m.arenas[:n-1]
+	}
+	if s.size < size {
+		s = newSpan(rounded(size))
+	}
+	return s
+}
+
+// keep takes an arena back.
+func (m *memory) keep(s span) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arenas = append(m.arenas, s)
 }
