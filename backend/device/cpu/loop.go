@@ -12,7 +12,6 @@ type loop struct {
 	registers           int
 	offsets             []int // of each register in the scratch memory; -1 for those that point to tensors
 	scratch             int   // bytes
-	free                sync.Pool
 }
 
 // instr is what is done with a block.
@@ -44,11 +43,13 @@ const (
 // block is a range of elements, and of rows.
 type block struct{ first, n, row, rows int }
 
-// worker is the state of a goroutine that runs a loop.
+// worker is the state of a goroutine that runs a loop. Loops share them.
 type worker struct {
 	memory    span
 	registers []unsafe.Pointer
 }
+
+var workers = sync.Pool{New: func() any { return new(worker) }}
 
 // threshold is the number of elements times instructions that is worth a second worker.
 const threshold = 1 << 15
@@ -64,7 +65,7 @@ func (l *loop) run(r *run) {
 	}
 	r.device.pool.For(parts, func(i int) {
 		w := l.worker()
-		defer l.free.Put(w)
+		defer workers.Put(w)
 		l.begin(r, w)
 		for b := blocks * i / parts; b < blocks*(i+1)/parts; b++ {
 			l.runBlock(r, w, l.at(b))
@@ -83,10 +84,13 @@ func (l *loop) at(i int) block {
 
 // worker returns the state of a goroutine, with the registers that lie in its memory set.
 func (l *loop) worker() *worker {
-	if w, ok := l.free.Get().(*worker); ok {
-		return w
+	w := workers.Get().(*worker)
+	if w.memory.size < l.scratch {
+		w.memory = newSpan(rounded(l.scratch))
 	}
-	w := &worker{memory: newSpan(rounded(l.scratch)), registers: make([]unsafe.Pointer, l.registers)}
+	if len(w.registers) < l.registers {
+		w.registers = make([]unsafe.Pointer, l.registers)
+	}
 	for i, off := range l.offsets {
 		if off >= 0 {
 			w.registers[i] = unsafe.Add(w.memory.base, off)
