@@ -129,6 +129,90 @@ func halfAVX512_13x32(t *tile)
 func halfAVX512_14x32(t *tile)
 
 //go:noescape
+func keepAVX512_1x32(t *tile)
+
+//go:noescape
+func keepAVX512_2x32(t *tile)
+
+//go:noescape
+func keepAVX512_3x32(t *tile)
+
+//go:noescape
+func keepAVX512_4x32(t *tile)
+
+//go:noescape
+func keepAVX512_5x32(t *tile)
+
+//go:noescape
+func keepAVX512_6x32(t *tile)
+
+//go:noescape
+func keepAVX512_7x32(t *tile)
+
+//go:noescape
+func keepAVX512_8x32(t *tile)
+
+//go:noescape
+func keepAVX512_9x32(t *tile)
+
+//go:noescape
+func keepAVX512_10x32(t *tile)
+
+//go:noescape
+func keepAVX512_11x32(t *tile)
+
+//go:noescape
+func keepAVX512_12x32(t *tile)
+
+//go:noescape
+func keepAVX512_13x32(t *tile)
+
+//go:noescape
+func keepAVX512_14x32(t *tile)
+
+//go:noescape
+func turnAVX512_1x16(t *tile)
+
+//go:noescape
+func turnAVX512_2x16(t *tile)
+
+//go:noescape
+func turnAVX512_3x16(t *tile)
+
+//go:noescape
+func turnAVX512_4x16(t *tile)
+
+//go:noescape
+func turnAVX512_5x16(t *tile)
+
+//go:noescape
+func turnAVX512_6x16(t *tile)
+
+//go:noescape
+func turnAVX512_7x16(t *tile)
+
+//go:noescape
+func turnAVX512_8x16(t *tile)
+
+//go:noescape
+func turnAVX512_9x16(t *tile)
+
+//go:noescape
+func turnAVX512_10x16(t *tile)
+
+//go:noescape
+func turnAVX512_11x16(t *tile)
+
+//go:noescape
+func turnAVX512_12x16(t *tile)
+
+//go:noescape
+func turnAVX512_13x16(t *tile)
+
+//go:noescape
+func turnAVX512_14x16(t *tile)
+
+//go:noescape
 func tileAVX2_1x16(t *tile)
 
 //go:noescape
@@ -216,6 +300,42 @@ var halfAVX512 = []kernel{
 	halfAVX512_12x32,
 	halfAVX512_13x32,
 	halfAVX512_14x32,
+}
+
+var keepAVX512 = []kernel{
+	nil,
+	keepAVX512_1x32,
+	keepAVX512_2x32,
+	keepAVX512_3x32,
+	keepAVX512_4x32,
+	keepAVX512_5x32,
+	keepAVX512_6x32,
+	keepAVX512_7x32,
+	keepAVX512_8x32,
+	keepAVX512_9x32,
+	keepAVX512_10x32,
+	keepAVX512_11x32,
+	keepAVX512_12x32,
+	keepAVX512_13x32,
+	keepAVX512_14x32,
+}
+
+var turnAVX512 = []kernel{
+	nil,
+	turnAVX512_1x16,
+	turnAVX512_2x16,
+	turnAVX512_3x16,
+	turnAVX512_4x16,
+	turnAVX512_5x16,
+	turnAVX512_6x16,
+	turnAVX512_7x16,
+	turnAVX512_8x16,
+	turnAVX512_9x16,
+	turnAVX512_10x16,
+	turnAVX512_11x16,
+	turnAVX512_12x16,
+	turnAVX512_13x16,
+	turnAVX512_14x16,
 }
 
 var fullAVX2 = []kernel{

@@ -12,10 +12,13 @@ type level struct {
 	full          []kernel // by rows
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	half          []kernel // for a B of bfloat16; nil: it is widened before
+	keep          []kernel // that copy a B of 32 columns as well; nil: it is copied before
+	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)
 	transpose     func(*packing)
 	widen         func(dst []float32, src []uint16)
+	read          func(p unsafe.Pointer, bytes int)
 }
 
 var portable = level{
@@ -24,6 +27,7 @@ var portable = level{
 	copy:      copyLines,
 	transpose: transposeLines,
 	widen:     widenAll,
+	read:      readAll,
 }
 
 func widenAll(dst []float32, src []uint16) {
@@ -95,12 +99,12 @@ func (l *level) pack(s *scratch, dst []float32, line int, src View, k, width, ah
 		copyView(View{dst, line, 1}, src, k, width)
 		return
 	}
-	kernel, step, across := l.transpose, src.Col, src.Col
+	kernel, step, across, most := l.transpose, src.Col, src.Col, 16
 	if src.Col == 1 {
-		kernel, step, across = l.copy, src.Row, 1
+		kernel, step, across, most = l.copy, src.Row, 1, 32
 	}
-	for i := 0; i < width; i += 16 {
-		n := min(16, width-i)
+	for i := 0; i < width; i += most {
+		n := min(most, width-i)
 		s.packing = packing{
 			dst: unsafe.Pointer(&dst[i]), src: unsafe.Pointer(&src.Data[i*across]), dstLine: 4 * line, srcLine: 4 * step,
 			width: n, k: k, ahead: 4 * ahead, lanes: 1<<n - 1,

@@ -1,18 +1,28 @@
 package gemm
 
-import "github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+import (
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+)
 
 //go:generate go run ./gen
 
 var levelAVX512 = level{
-	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, masks: true,
-	copy: copyLines, transpose: transposeLines, widen: widenAll,
+	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512, masks: true,
+	copy: copyAVX512, transpose: transposeWideAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2,
-	copy: copyLines, transpose: transposeLines, widen: widenAll,
+	copy: copyLines, transpose: transposeLines, widen: widenAll, read: readAVX2,
 }
+
+//go:noescape
+func readAVX512(p unsafe.Pointer, n int)
+
+//go:noescape
+func readAVX2(p unsafe.Pointer, n int)
 
 func assembly(l cpuid.Level) *level {
 	switch l {
@@ -22,4 +32,38 @@ func assembly(l cpuid.Level) *level {
 		return &levelAVX2
 	}
 	return nil
+}
+
+//go:noescape
+func copyAVX512(p *packing)
+
+//go:noescape
+func transposeAVX512(p *packing)
+
+//go:noescape
+func widenAVX512(dst, src unsafe.Pointer, n int)
+
+// transposeWideAVX512 is transposeLines. The kernel takes 4 lines at once, of 16 numbers: it is given one of them several
+// times where there are fewer.
+func transposeWideAVX512(p *packing) {
+	k := p.k
+	if p.k &^= 3; p.k > 0 {
+		for i := range p.offset {
+			p.offset[i] = min(i, p.width-1) * p.srcLine
+		}
+		transposeAVX512(p)
+	}
+	if p.k < k {
+		p.dst, p.src, p.k = unsafe.Add(p.dst, p.k*p.dstLine), unsafe.Add(p.src, p.k*4), k-p.k
+		transposeLines(p)
+	}
+}
+
+// widenWideAVX512 is widenAll.
+func widenWideAVX512(dst []float32, src []uint16) {
+	n := len(src) &^ 15
+	if n > 0 {
+		widenAVX512(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n)
+	}
+	widenAll(dst[n:], src[n:])
 }

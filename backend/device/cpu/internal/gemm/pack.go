@@ -2,16 +2,16 @@ package gemm
 
 import "unsafe"
 
-// packing tells a kernel to copy a block of k lines of up to 16 numbers, where numbers or lines lie together in the
+// packing tells a kernel to copy a block of k lines of numbers, where numbers or lines lie together in the
 // source. Strides are bytes.
 type packing struct {
 	dst, src unsafe.Pointer
 	dstLine  int // from a line to the next
 	srcLine  int // copy: from a line to the next; transpose: from a number of a line to the next
-	width    int // numbers of a line, 1 to 16
+	width    int // numbers of a line, 1 to 32; transpose: to 16
 	k        int // lines
 	ahead    int // from the source to what is needed later
-	lanes    int // numbers of a line that are written, as bits: those after the width repeat or are 0
+	lanes    int // numbers of a line that are written, as bits
 	offset   [16]int
 }
 

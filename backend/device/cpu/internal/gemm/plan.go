@@ -11,9 +11,9 @@ type plan struct {
 
 const (
 	taskWork    = 50_000 // least multiply-adds that are worth a task of their own
-	taskRows    = 512
-	taskColumns = 1024
-	blockDepth  = 256
+	taskRows    = 1024
+	taskColumns = 512
+	blockDepth  = 512
 )
 
 // planOf cuts a product of a batch of so many.
@@ -29,6 +29,10 @@ func planOf(g *product, count, workers int) plan {
 		if p.tasks >= want || !p.halve(g.level.rows) {
 			break
 		}
+	}
+	p.sideways = p.mb > 64
+	if p.mb <= g.level.rows {
+		p.kb = 4096
 	}
 	p.packA = p.mb > 4 && p.nb > 256
 	return p

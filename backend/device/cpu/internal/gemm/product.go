@@ -113,7 +113,7 @@ func (g *product) task(s *scratch, i int) {
 	one := g.member(i / g.down)
 	mb, nb := min(g.mb, g.m-i0), min(g.nb, g.n-j0)
 	if !g.flipped {
-		one.block(s, i0, mb, j0, nb, View{one.c[i0*g.ldc+j0:], g.ldc, 1})
+		one.compute(s, i0, mb, j0, nb, View{one.c[i0*g.ldc+j0:], g.ldc, 1})
 		return
 	}
 	c := View{s.c.take(mb * nb), nb, 1}
@@ -121,7 +121,7 @@ func (g *product) task(s *scratch, i int) {
 	if g.add {
 		copyView(c, to, mb, nb)
 	}
-	one.block(s, i0, mb, j0, nb, c)
+	one.compute(s, i0, mb, j0, nb, c)
 	copyView(to, c, mb, nb)
 }
 

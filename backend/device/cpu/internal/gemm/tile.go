@@ -5,15 +5,18 @@ import "unsafe"
 // tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
 type tile struct {
 	a, b, c             unsafe.Pointer
-	aRow, aCol          int // from a row and a column of A to the next
-	bRow                int // the columns of B lie together
-	cRow                int // and so do those of C
-	k                   int // length of the contracted axis, at least 1
-	count               int // number of tiles, at least 1; kernels may change it
-	aStep, bStep, cStep int // from a tile to the next
-	ahead               int // from a row of B to one that is needed later
-	load                int // 1: chains go on from C; 0: they begin with +0
-	lanes               int // columns of C that exist, as bits; kernels without masks are called for full tiles only
+	aRow, aCol          int            // from a row and a column of A to the next
+	bRow                int            // the columns of B lie together
+	cRow                int            // and so do those of C
+	k                   int            // length of the contracted axis, at least 1
+	count               int            // number of tiles, at least 1; kernels may change it
+	aStep, bStep, cStep int            // from a tile to the next
+	ahead               int            // from a row of B to one that is needed later
+	load                int            // 1: chains go on from C; 0: they begin with +0
+	keep                unsafe.Pointer // kernels that copy B: where its first row goes
+	kept                uintptr        // the end of the last one
+	offset              unsafe.Pointer // kernels that turn B, of 16 columns that lie together: from b to each; bRow is that of the copy
+	lanes               int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }
 
 // kernel computes tiles; the number of rows and columns is its own.

@@ -19,7 +19,7 @@ type AdamW struct {
 func (a AdamW) Update(l Level, w, m, v, g []float32) {
 	step := float32(a.Rate / (1 - power(a.Beta1, a.Step)))
 	root := float32(1 / math.Sqrt(1-power(a.Beta2, a.Step)))
-	keep := float32(1 - a.Rate*a.Decay)
+	keep := float32(1 - float64(a.Rate*a.Decay))
 	n := len(w)
 	m, v, g = m[:n], v[:n], g[:n]
 	for i := 0; i < n; i += chunk {

@@ -477,155 +477,155 @@ func fill(l Level, dst []float32, s float32) {
 }
 
 //go:noescape
-func sumLanesAVX512(lanes *[64]float32, x []float32)
+func sumLanesAVX512(lanes *[64]float32, x []float32) float32
 
 //go:noescape
-func sumLanesAVX2(lanes *[64]float32, x []float32)
+func sumLanesAVX2(lanes *[64]float32, x []float32) float32
 
-func sumLanes(l Level, lanes *[64]float32, x []float32) {
+func sumLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case AVX512:
-		sumLanesAVX512(lanes, x)
+		return sumLanesAVX512(lanes, x)
 	case AVX2:
-		sumLanesAVX2(lanes, x)
+		return sumLanesAVX2(lanes, x)
 	default:
-		sumLanesPortable(lanes, x)
+		return sumLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
-func maxLanesAVX512(lanes *[64]float32, x []float32)
+func maxLanesAVX512(lanes *[64]float32, x []float32) float32
 
 //go:noescape
-func maxLanesAVX2(lanes *[64]float32, x []float32)
+func maxLanesAVX2(lanes *[64]float32, x []float32) float32
 
-func maxLanes(l Level, lanes *[64]float32, x []float32) {
+func maxLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case AVX512:
-		maxLanesAVX512(lanes, x)
+		return maxLanesAVX512(lanes, x)
 	case AVX2:
-		maxLanesAVX2(lanes, x)
+		return maxLanesAVX2(lanes, x)
 	default:
-		maxLanesPortable(lanes, x)
+		return maxLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
-func minLanesAVX512(lanes *[64]float32, x []float32)
+func minLanesAVX512(lanes *[64]float32, x []float32) float32
 
 //go:noescape
-func minLanesAVX2(lanes *[64]float32, x []float32)
+func minLanesAVX2(lanes *[64]float32, x []float32) float32
 
-func minLanes(l Level, lanes *[64]float32, x []float32) {
+func minLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case AVX512:
-		minLanesAVX512(lanes, x)
+		return minLanesAVX512(lanes, x)
 	case AVX2:
-		minLanesAVX2(lanes, x)
+		return minLanesAVX2(lanes, x)
 	default:
-		minLanesPortable(lanes, x)
+		return minLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
-func maxAbsLanesAVX512(lanes *[64]float32, x []float32)
+func maxAbsLanesAVX512(lanes *[64]float32, x []float32) float32
 
 //go:noescape
-func maxAbsLanesAVX2(lanes *[64]float32, x []float32)
+func maxAbsLanesAVX2(lanes *[64]float32, x []float32) float32
 
-func maxAbsLanes(l Level, lanes *[64]float32, x []float32) {
+func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case AVX512:
-		maxAbsLanesAVX512(lanes, x)
+		return maxAbsLanesAVX512(lanes, x)
 	case AVX2:
-		maxAbsLanesAVX2(lanes, x)
+		return maxAbsLanesAVX2(lanes, x)
 	default:
-		maxAbsLanesPortable(lanes, x)
+		return maxAbsLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
-func squaresLanesAVX512(lanes *[64]float32, x []float32)
+func squaresLanesAVX512(lanes *[64]float32, x []float32) float32
 
 //go:noescape
-func squaresLanesAVX2(lanes *[64]float32, x []float32)
+func squaresLanesAVX2(lanes *[64]float32, x []float32) float32
 
-func squaresLanes(l Level, lanes *[64]float32, x []float32) {
+func squaresLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case AVX512:
-		squaresLanesAVX512(lanes, x)
+		return squaresLanesAVX512(lanes, x)
 	case AVX2:
-		squaresLanesAVX2(lanes, x)
+		return squaresLanesAVX2(lanes, x)
 	default:
-		squaresLanesPortable(lanes, x)
+		return squaresLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
-func dotLanesAVX512(lanes *[64]float32, a []float32, b []float32)
+func dotLanesAVX512(lanes *[64]float32, a []float32, b []float32) float32
 
 //go:noescape
-func dotLanesAVX2(lanes *[64]float32, a []float32, b []float32)
+func dotLanesAVX2(lanes *[64]float32, a []float32, b []float32) float32
 
-func dotLanes(l Level, lanes *[64]float32, a []float32, b []float32) {
+func dotLanes(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	switch l {
 	case AVX512:
-		dotLanesAVX512(lanes, a, b)
+		return dotLanesAVX512(lanes, a, b)
 	case AVX2:
-		dotLanesAVX2(lanes, a, b)
+		return dotLanesAVX2(lanes, a, b)
 	default:
-		dotLanesPortable(lanes, a, b)
+		return dotLanesPortable(lanes, a, b)
 	}
 }
 
 //go:noescape
-func dot3LanesAVX512(lanes *[64]float32, a []float32, b []float32, c []float32)
+func dot3LanesAVX512(lanes *[64]float32, a []float32, b []float32, c []float32) float32
 
 //go:noescape
-func dot3LanesAVX2(lanes *[64]float32, a []float32, b []float32, c []float32)
+func dot3LanesAVX2(lanes *[64]float32, a []float32, b []float32, c []float32) float32
 
-func dot3Lanes(l Level, lanes *[64]float32, a []float32, b []float32, c []float32) {
+func dot3Lanes(l Level, lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
 	switch l {
 	case AVX512:
-		dot3LanesAVX512(lanes, a, b, c)
+		return dot3LanesAVX512(lanes, a, b, c)
 	case AVX2:
-		dot3LanesAVX2(lanes, a, b, c)
+		return dot3LanesAVX2(lanes, a, b, c)
 	default:
-		dot3LanesPortable(lanes, a, b, c)
+		return dot3LanesPortable(lanes, a, b, c)
 	}
 }
 
 //go:noescape
-func expLanesAVX512(lanes *[64]float32, x []float32, scale float32, shift float32)
+func expLanesAVX512(lanes *[64]float32, x []float32, scale float32, shift float32) float32
 
 //go:noescape
-func expLanesAVX2(lanes *[64]float32, x []float32, scale float32, shift float32)
+func expLanesAVX2(lanes *[64]float32, x []float32, scale float32, shift float32) float32
 
-func expLanes(l Level, lanes *[64]float32, x []float32, scale float32, shift float32) {
+func expLanes(l Level, lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
 	switch l {
 	case AVX512:
-		expLanesAVX512(lanes, x, scale, shift)
+		return expLanesAVX512(lanes, x, scale, shift)
 	case AVX2:
-		expLanesAVX2(lanes, x, scale, shift)
+		return expLanesAVX2(lanes, x, scale, shift)
 	default:
-		expLanesPortable(lanes, x, scale, shift)
+		return expLanesPortable(lanes, x, scale, shift)
 	}
 }
 
 //go:noescape
-func expStoreLanesAVX512(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32)
+func expStoreLanesAVX512(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32
 
 //go:noescape
-func expStoreLanesAVX2(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32)
+func expStoreLanesAVX2(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32
 
-func expStoreLanes(l Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) {
+func expStoreLanes(l Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
 	switch l {
 	case AVX512:
-		expStoreLanesAVX512(lanes, dst, x, scale, shift)
+		return expStoreLanesAVX512(lanes, dst, x, scale, shift)
 	case AVX2:
-		expStoreLanesAVX2(lanes, dst, x, scale, shift)
+		return expStoreLanesAVX2(lanes, dst, x, scale, shift)
 	default:
-		expStoreLanesPortable(lanes, dst, x, scale, shift)
+		return expStoreLanesPortable(lanes, dst, x, scale, shift)
 	}
 }
 
@@ -876,57 +876,6 @@ func fromInt32(l Level, dst []float32, x []int32) {
 		fromInt32AVX2(dst, x)
 	default:
 		fromInt32Portable(dst, x)
-	}
-}
-
-//go:noescape
-func sumTreeAVX512(lanes *[64]float32) float32
-
-//go:noescape
-func sumTreeAVX2(lanes *[64]float32) float32
-
-func sumTree(l Level, lanes *[64]float32) float32 {
-	switch l {
-	case AVX512:
-		return sumTreeAVX512(lanes)
-	case AVX2:
-		return sumTreeAVX2(lanes)
-	default:
-		return sumTreePortable(lanes)
-	}
-}
-
-//go:noescape
-func maxTreeAVX512(lanes *[64]float32) float32
-
-//go:noescape
-func maxTreeAVX2(lanes *[64]float32) float32
-
-func maxTree(l Level, lanes *[64]float32) float32 {
-	switch l {
-	case AVX512:
-		return maxTreeAVX512(lanes)
-	case AVX2:
-		return maxTreeAVX2(lanes)
-	default:
-		return maxTreePortable(lanes)
-	}
-}
-
-//go:noescape
-func minTreeAVX512(lanes *[64]float32) float32
-
-//go:noescape
-func minTreeAVX2(lanes *[64]float32) float32
-
-func minTree(l Level, lanes *[64]float32) float32 {
-	switch l {
-	case AVX512:
-		return minTreeAVX512(lanes)
-	case AVX2:
-		return minTreeAVX2(lanes)
-	default:
-		return minTreePortable(lanes)
 	}
 }
 

@@ -432,162 +432,207 @@ func fill(l Level, dst []float32, s float32) {
 //go:noescape
 func sumLanesNEONBody(lanes *[64]float32, x []float32)
 
-func sumLanesNEON(lanes *[64]float32, x []float32) {
+func sumLanesNEON(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	n := len(x) &^ 63
 	sumLanesNEONBody(lanes, x[:n])
-	sumLanesPortable(lanes, x[n:])
+	return sumLanesPortable(lanes, x[n:])
 }
 
-func sumLanes(l Level, lanes *[64]float32, x []float32) {
+func sumLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case NEON:
-		sumLanesNEON(lanes, x)
+		return sumLanesNEON(lanes, x)
 	default:
-		sumLanesPortable(lanes, x)
+		return sumLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
 func maxLanesNEONBody(lanes *[64]float32, x []float32)
 
-func maxLanesNEON(lanes *[64]float32, x []float32) {
+func maxLanesNEON(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], negativeInfinity)
+	}
 	n := len(x) &^ 63
 	maxLanesNEONBody(lanes, x[:n])
-	maxLanesPortable(lanes, x[n:])
+	return maxLanesPortable(lanes, x[n:])
 }
 
-func maxLanes(l Level, lanes *[64]float32, x []float32) {
+func maxLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case NEON:
-		maxLanesNEON(lanes, x)
+		return maxLanesNEON(lanes, x)
 	default:
-		maxLanesPortable(lanes, x)
+		return maxLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
 func minLanesNEONBody(lanes *[64]float32, x []float32)
 
-func minLanesNEON(lanes *[64]float32, x []float32) {
+func minLanesNEON(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], positiveInfinity)
+	}
 	n := len(x) &^ 63
 	minLanesNEONBody(lanes, x[:n])
-	minLanesPortable(lanes, x[n:])
+	return minLanesPortable(lanes, x[n:])
 }
 
-func minLanes(l Level, lanes *[64]float32, x []float32) {
+func minLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case NEON:
-		minLanesNEON(lanes, x)
+		return minLanesNEON(lanes, x)
 	default:
-		minLanesPortable(lanes, x)
+		return minLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
 func maxAbsLanesNEONBody(lanes *[64]float32, x []float32)
 
-func maxAbsLanesNEON(lanes *[64]float32, x []float32) {
+func maxAbsLanesNEON(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], negativeInfinity)
+	}
 	n := len(x) &^ 63
 	maxAbsLanesNEONBody(lanes, x[:n])
-	maxAbsLanesPortable(lanes, x[n:])
+	return maxAbsLanesPortable(lanes, x[n:])
 }
 
-func maxAbsLanes(l Level, lanes *[64]float32, x []float32) {
+func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case NEON:
-		maxAbsLanesNEON(lanes, x)
+		return maxAbsLanesNEON(lanes, x)
 	default:
-		maxAbsLanesPortable(lanes, x)
+		return maxAbsLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
 func squaresLanesNEONBody(lanes *[64]float32, x []float32)
 
-func squaresLanesNEON(lanes *[64]float32, x []float32) {
+func squaresLanesNEON(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	n := len(x) &^ 63
 	squaresLanesNEONBody(lanes, x[:n])
-	squaresLanesPortable(lanes, x[n:])
+	return squaresLanesPortable(lanes, x[n:])
 }
 
-func squaresLanes(l Level, lanes *[64]float32, x []float32) {
+func squaresLanes(l Level, lanes *[64]float32, x []float32) float32 {
 	switch l {
 	case NEON:
-		squaresLanesNEON(lanes, x)
+		return squaresLanesNEON(lanes, x)
 	default:
-		squaresLanesPortable(lanes, x)
+		return squaresLanesPortable(lanes, x)
 	}
 }
 
 //go:noescape
 func dotLanesNEONBody(lanes *[64]float32, a []float32, b []float32)
 
-func dotLanesNEON(lanes *[64]float32, a []float32, b []float32) {
+func dotLanesNEON(lanes *[64]float32, a []float32, b []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	n := len(a) &^ 63
 	dotLanesNEONBody(lanes, a[:n], b[:n])
-	dotLanesPortable(lanes, a[n:], b[n:])
+	return dotLanesPortable(lanes, a[n:], b[n:])
 }
 
-func dotLanes(l Level, lanes *[64]float32, a []float32, b []float32) {
+func dotLanes(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	switch l {
 	case NEON:
-		dotLanesNEON(lanes, a, b)
+		return dotLanesNEON(lanes, a, b)
 	default:
-		dotLanesPortable(lanes, a, b)
+		return dotLanesPortable(lanes, a, b)
 	}
 }
 
 //go:noescape
 func dot3LanesNEONBody(lanes *[64]float32, a []float32, b []float32, c []float32)
 
-func dot3LanesNEON(lanes *[64]float32, a []float32, b []float32, c []float32) {
+func dot3LanesNEON(lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	n := len(a) &^ 63
 	dot3LanesNEONBody(lanes, a[:n], b[:n], c[:n])
-	dot3LanesPortable(lanes, a[n:], b[n:], c[n:])
+	return dot3LanesPortable(lanes, a[n:], b[n:], c[n:])
 }
 
-func dot3Lanes(l Level, lanes *[64]float32, a []float32, b []float32, c []float32) {
+func dot3Lanes(l Level, lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
 	switch l {
 	case NEON:
-		dot3LanesNEON(lanes, a, b, c)
+		return dot3LanesNEON(lanes, a, b, c)
 	default:
-		dot3LanesPortable(lanes, a, b, c)
+		return dot3LanesPortable(lanes, a, b, c)
 	}
 }
 
 //go:noescape
 func expLanesNEONBody(lanes *[64]float32, x []float32, scale float32, shift float32)
 
-func expLanesNEON(lanes *[64]float32, x []float32, scale float32, shift float32) {
+func expLanesNEON(lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	n := len(x) &^ 63
 	expLanesNEONBody(lanes, x[:n], scale, shift)
-	expLanesPortable(lanes, x[n:], scale, shift)
+	return expLanesPortable(lanes, x[n:], scale, shift)
 }
 
-func expLanes(l Level, lanes *[64]float32, x []float32, scale float32, shift float32) {
+func expLanes(l Level, lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
 	switch l {
 	case NEON:
-		expLanesNEON(lanes, x, scale, shift)
+		return expLanesNEON(lanes, x, scale, shift)
 	default:
-		expLanesPortable(lanes, x, scale, shift)
+		return expLanesPortable(lanes, x, scale, shift)
 	}
 }
 
 //go:noescape
 func expStoreLanesNEONBody(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32)
 
-func expStoreLanesNEON(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) {
+func expStoreLanesNEON(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	n := len(dst) &^ 63
 	expStoreLanesNEONBody(lanes, dst[:n], x[:n], scale, shift)
-	expStoreLanesPortable(lanes, dst[n:], x[n:], scale, shift)
+	return expStoreLanesPortable(lanes, dst[n:], x[n:], scale, shift)
 }
 
-func expStoreLanes(l Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) {
+func expStoreLanes(l Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
 	switch l {
 	case NEON:
-		expStoreLanesNEON(lanes, dst, x, scale, shift)
+		return expStoreLanesNEON(lanes, dst, x, scale, shift)
 	default:
-		expStoreLanesPortable(lanes, dst, x, scale, shift)
+		return expStoreLanesPortable(lanes, dst, x, scale, shift)
 	}
 }
 
@@ -813,18 +858,6 @@ func fromInt32(l Level, dst []float32, x []int32) {
 	default:
 		fromInt32Portable(dst, x)
 	}
-}
-
-func sumTree(_ Level, lanes *[64]float32) float32 {
-	return sumTreePortable(lanes)
-}
-
-func maxTree(_ Level, lanes *[64]float32) float32 {
-	return maxTreePortable(lanes)
-}
-
-func minTree(_ Level, lanes *[64]float32) float32 {
-	return minTreePortable(lanes)
 }
 
 var unaryTable = [...][numLevels]func(dst []float32, x []float32){

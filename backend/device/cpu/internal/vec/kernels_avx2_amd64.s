@@ -26,102 +26,102 @@ DATA constAVX2<>+80(SB)/4, $0x3f800000
 DATA constAVX2<>+84(SB)/4, $0x3f800000
 DATA constAVX2<>+88(SB)/4, $0x3f800000
 DATA constAVX2<>+92(SB)/4, $0x3f800000
-DATA constAVX2<>+96(SB)/4, $0xc2d00000
-DATA constAVX2<>+100(SB)/4, $0xc2d00000
-DATA constAVX2<>+104(SB)/4, $0xc2d00000
-DATA constAVX2<>+108(SB)/4, $0xc2d00000
-DATA constAVX2<>+112(SB)/4, $0xc2d00000
-DATA constAVX2<>+116(SB)/4, $0xc2d00000
-DATA constAVX2<>+120(SB)/4, $0xc2d00000
-DATA constAVX2<>+124(SB)/4, $0xc2d00000
-DATA constAVX2<>+128(SB)/4, $0x42b20000
-DATA constAVX2<>+132(SB)/4, $0x42b20000
-DATA constAVX2<>+136(SB)/4, $0x42b20000
-DATA constAVX2<>+140(SB)/4, $0x42b20000
-DATA constAVX2<>+144(SB)/4, $0x42b20000
-DATA constAVX2<>+148(SB)/4, $0x42b20000
-DATA constAVX2<>+152(SB)/4, $0x42b20000
-DATA constAVX2<>+156(SB)/4, $0x42b20000
-DATA constAVX2<>+160(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+164(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+168(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+172(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+176(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+180(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+184(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+188(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+192(SB)/4, $0x4b400000
-DATA constAVX2<>+196(SB)/4, $0x4b400000
-DATA constAVX2<>+200(SB)/4, $0x4b400000
-DATA constAVX2<>+204(SB)/4, $0x4b400000
-DATA constAVX2<>+208(SB)/4, $0x4b400000
-DATA constAVX2<>+212(SB)/4, $0x4b400000
-DATA constAVX2<>+216(SB)/4, $0x4b400000
-DATA constAVX2<>+220(SB)/4, $0x4b400000
-DATA constAVX2<>+224(SB)/4, $0x3f317218
-DATA constAVX2<>+228(SB)/4, $0x3f317218
-DATA constAVX2<>+232(SB)/4, $0x3f317218
-DATA constAVX2<>+236(SB)/4, $0x3f317218
-DATA constAVX2<>+240(SB)/4, $0x3f317218
-DATA constAVX2<>+244(SB)/4, $0x3f317218
-DATA constAVX2<>+248(SB)/4, $0x3f317218
-DATA constAVX2<>+252(SB)/4, $0x3f317218
-DATA constAVX2<>+256(SB)/4, $0xb102e308
-DATA constAVX2<>+260(SB)/4, $0xb102e308
-DATA constAVX2<>+264(SB)/4, $0xb102e308
-DATA constAVX2<>+268(SB)/4, $0xb102e308
-DATA constAVX2<>+272(SB)/4, $0xb102e308
-DATA constAVX2<>+276(SB)/4, $0xb102e308
-DATA constAVX2<>+280(SB)/4, $0xb102e308
-DATA constAVX2<>+284(SB)/4, $0xb102e308
-DATA constAVX2<>+288(SB)/4, $0x3ab523a7
-DATA constAVX2<>+292(SB)/4, $0x3ab523a7
-DATA constAVX2<>+296(SB)/4, $0x3ab523a7
-DATA constAVX2<>+300(SB)/4, $0x3ab523a7
-DATA constAVX2<>+304(SB)/4, $0x3ab523a7
-DATA constAVX2<>+308(SB)/4, $0x3ab523a7
-DATA constAVX2<>+312(SB)/4, $0x3ab523a7
-DATA constAVX2<>+316(SB)/4, $0x3ab523a7
-DATA constAVX2<>+320(SB)/4, $0x3c091cd4
-DATA constAVX2<>+324(SB)/4, $0x3c091cd4
-DATA constAVX2<>+328(SB)/4, $0x3c091cd4
-DATA constAVX2<>+332(SB)/4, $0x3c091cd4
-DATA constAVX2<>+336(SB)/4, $0x3c091cd4
-DATA constAVX2<>+340(SB)/4, $0x3c091cd4
-DATA constAVX2<>+344(SB)/4, $0x3c091cd4
-DATA constAVX2<>+348(SB)/4, $0x3c091cd4
-DATA constAVX2<>+352(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+356(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+360(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+364(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+368(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+372(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+376(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+380(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+384(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+388(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+392(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+396(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+400(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+404(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+408(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+412(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+416(SB)/4, $0x3efffffe
-DATA constAVX2<>+420(SB)/4, $0x3efffffe
-DATA constAVX2<>+424(SB)/4, $0x3efffffe
-DATA constAVX2<>+428(SB)/4, $0x3efffffe
-DATA constAVX2<>+432(SB)/4, $0x3efffffe
-DATA constAVX2<>+436(SB)/4, $0x3efffffe
-DATA constAVX2<>+440(SB)/4, $0x3efffffe
-DATA constAVX2<>+444(SB)/4, $0x3efffffe
-DATA constAVX2<>+448(SB)/4, $0x0000007f
-DATA constAVX2<>+452(SB)/4, $0x0000007f
-DATA constAVX2<>+456(SB)/4, $0x0000007f
-DATA constAVX2<>+460(SB)/4, $0x0000007f
-DATA constAVX2<>+464(SB)/4, $0x0000007f
-DATA constAVX2<>+468(SB)/4, $0x0000007f
-DATA constAVX2<>+472(SB)/4, $0x0000007f
-DATA constAVX2<>+476(SB)/4, $0x0000007f
+DATA constAVX2<>+96(SB)/4, $0x4b400000
+DATA constAVX2<>+100(SB)/4, $0x4b400000
+DATA constAVX2<>+104(SB)/4, $0x4b400000
+DATA constAVX2<>+108(SB)/4, $0x4b400000
+DATA constAVX2<>+112(SB)/4, $0x4b400000
+DATA constAVX2<>+116(SB)/4, $0x4b400000
+DATA constAVX2<>+120(SB)/4, $0x4b400000
+DATA constAVX2<>+124(SB)/4, $0x4b400000
+DATA constAVX2<>+128(SB)/4, $0x0000007f
+DATA constAVX2<>+132(SB)/4, $0x0000007f
+DATA constAVX2<>+136(SB)/4, $0x0000007f
+DATA constAVX2<>+140(SB)/4, $0x0000007f
+DATA constAVX2<>+144(SB)/4, $0x0000007f
+DATA constAVX2<>+148(SB)/4, $0x0000007f
+DATA constAVX2<>+152(SB)/4, $0x0000007f
+DATA constAVX2<>+156(SB)/4, $0x0000007f
+DATA constAVX2<>+160(SB)/4, $0xc2d00000
+DATA constAVX2<>+164(SB)/4, $0xc2d00000
+DATA constAVX2<>+168(SB)/4, $0xc2d00000
+DATA constAVX2<>+172(SB)/4, $0xc2d00000
+DATA constAVX2<>+176(SB)/4, $0xc2d00000
+DATA constAVX2<>+180(SB)/4, $0xc2d00000
+DATA constAVX2<>+184(SB)/4, $0xc2d00000
+DATA constAVX2<>+188(SB)/4, $0xc2d00000
+DATA constAVX2<>+192(SB)/4, $0x42b20000
+DATA constAVX2<>+196(SB)/4, $0x42b20000
+DATA constAVX2<>+200(SB)/4, $0x42b20000
+DATA constAVX2<>+204(SB)/4, $0x42b20000
+DATA constAVX2<>+208(SB)/4, $0x42b20000
+DATA constAVX2<>+212(SB)/4, $0x42b20000
+DATA constAVX2<>+216(SB)/4, $0x42b20000
+DATA constAVX2<>+220(SB)/4, $0x42b20000
+DATA constAVX2<>+224(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+228(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+232(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+236(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+240(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+244(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+248(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+252(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+256(SB)/4, $0x3f317218
+DATA constAVX2<>+260(SB)/4, $0x3f317218
+DATA constAVX2<>+264(SB)/4, $0x3f317218
+DATA constAVX2<>+268(SB)/4, $0x3f317218
+DATA constAVX2<>+272(SB)/4, $0x3f317218
+DATA constAVX2<>+276(SB)/4, $0x3f317218
+DATA constAVX2<>+280(SB)/4, $0x3f317218
+DATA constAVX2<>+284(SB)/4, $0x3f317218
+DATA constAVX2<>+288(SB)/4, $0xb102e308
+DATA constAVX2<>+292(SB)/4, $0xb102e308
+DATA constAVX2<>+296(SB)/4, $0xb102e308
+DATA constAVX2<>+300(SB)/4, $0xb102e308
+DATA constAVX2<>+304(SB)/4, $0xb102e308
+DATA constAVX2<>+308(SB)/4, $0xb102e308
+DATA constAVX2<>+312(SB)/4, $0xb102e308
+DATA constAVX2<>+316(SB)/4, $0xb102e308
+DATA constAVX2<>+320(SB)/4, $0x3ab523a7
+DATA constAVX2<>+324(SB)/4, $0x3ab523a7
+DATA constAVX2<>+328(SB)/4, $0x3ab523a7
+DATA constAVX2<>+332(SB)/4, $0x3ab523a7
+DATA constAVX2<>+336(SB)/4, $0x3ab523a7
+DATA constAVX2<>+340(SB)/4, $0x3ab523a7
+DATA constAVX2<>+344(SB)/4, $0x3ab523a7
+DATA constAVX2<>+348(SB)/4, $0x3ab523a7
+DATA constAVX2<>+352(SB)/4, $0x3c091cd4
+DATA constAVX2<>+356(SB)/4, $0x3c091cd4
+DATA constAVX2<>+360(SB)/4, $0x3c091cd4
+DATA constAVX2<>+364(SB)/4, $0x3c091cd4
+DATA constAVX2<>+368(SB)/4, $0x3c091cd4
+DATA constAVX2<>+372(SB)/4, $0x3c091cd4
+DATA constAVX2<>+376(SB)/4, $0x3c091cd4
+DATA constAVX2<>+380(SB)/4, $0x3c091cd4
+DATA constAVX2<>+384(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+388(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+392(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+396(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+400(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+404(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+408(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+412(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+416(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+420(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+424(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+428(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+432(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+436(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+440(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+444(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+448(SB)/4, $0x3efffffe
+DATA constAVX2<>+452(SB)/4, $0x3efffffe
+DATA constAVX2<>+456(SB)/4, $0x3efffffe
+DATA constAVX2<>+460(SB)/4, $0x3efffffe
+DATA constAVX2<>+464(SB)/4, $0x3efffffe
+DATA constAVX2<>+468(SB)/4, $0x3efffffe
+DATA constAVX2<>+472(SB)/4, $0x3efffffe
+DATA constAVX2<>+476(SB)/4, $0x3efffffe
 DATA constAVX2<>+480(SB)/4, $0x3f000000
 DATA constAVX2<>+484(SB)/4, $0x3f000000
 DATA constAVX2<>+488(SB)/4, $0x3f000000
@@ -138,30 +138,30 @@ DATA constAVX2<>+528(SB)/4, $0x00000000
 DATA constAVX2<>+532(SB)/4, $0x00000000
 DATA constAVX2<>+536(SB)/4, $0x00000000
 DATA constAVX2<>+540(SB)/4, $0x00000000
-DATA constAVX2<>+544(SB)/4, $0x00800000
-DATA constAVX2<>+548(SB)/4, $0x00800000
-DATA constAVX2<>+552(SB)/4, $0x00800000
-DATA constAVX2<>+556(SB)/4, $0x00800000
-DATA constAVX2<>+560(SB)/4, $0x00800000
-DATA constAVX2<>+564(SB)/4, $0x00800000
-DATA constAVX2<>+568(SB)/4, $0x00800000
-DATA constAVX2<>+572(SB)/4, $0x00800000
-DATA constAVX2<>+576(SB)/4, $0x4c000000
-DATA constAVX2<>+580(SB)/4, $0x4c000000
-DATA constAVX2<>+584(SB)/4, $0x4c000000
-DATA constAVX2<>+588(SB)/4, $0x4c000000
-DATA constAVX2<>+592(SB)/4, $0x4c000000
-DATA constAVX2<>+596(SB)/4, $0x4c000000
-DATA constAVX2<>+600(SB)/4, $0x4c000000
-DATA constAVX2<>+604(SB)/4, $0x4c000000
-DATA constAVX2<>+608(SB)/4, $0x3f3504f3
-DATA constAVX2<>+612(SB)/4, $0x3f3504f3
-DATA constAVX2<>+616(SB)/4, $0x3f3504f3
-DATA constAVX2<>+620(SB)/4, $0x3f3504f3
-DATA constAVX2<>+624(SB)/4, $0x3f3504f3
-DATA constAVX2<>+628(SB)/4, $0x3f3504f3
-DATA constAVX2<>+632(SB)/4, $0x3f3504f3
-DATA constAVX2<>+636(SB)/4, $0x3f3504f3
+DATA constAVX2<>+544(SB)/4, $0x3f400000
+DATA constAVX2<>+548(SB)/4, $0x3f400000
+DATA constAVX2<>+552(SB)/4, $0x3f400000
+DATA constAVX2<>+556(SB)/4, $0x3f400000
+DATA constAVX2<>+560(SB)/4, $0x3f400000
+DATA constAVX2<>+564(SB)/4, $0x3f400000
+DATA constAVX2<>+568(SB)/4, $0x3f400000
+DATA constAVX2<>+572(SB)/4, $0x3f400000
+DATA constAVX2<>+576(SB)/4, $0x00800000
+DATA constAVX2<>+580(SB)/4, $0x00800000
+DATA constAVX2<>+584(SB)/4, $0x00800000
+DATA constAVX2<>+588(SB)/4, $0x00800000
+DATA constAVX2<>+592(SB)/4, $0x00800000
+DATA constAVX2<>+596(SB)/4, $0x00800000
+DATA constAVX2<>+600(SB)/4, $0x00800000
+DATA constAVX2<>+604(SB)/4, $0x00800000
+DATA constAVX2<>+608(SB)/4, $0x4c000000
+DATA constAVX2<>+612(SB)/4, $0x4c000000
+DATA constAVX2<>+616(SB)/4, $0x4c000000
+DATA constAVX2<>+620(SB)/4, $0x4c000000
+DATA constAVX2<>+624(SB)/4, $0x4c000000
+DATA constAVX2<>+628(SB)/4, $0x4c000000
+DATA constAVX2<>+632(SB)/4, $0x4c000000
+DATA constAVX2<>+636(SB)/4, $0x4c000000
 DATA constAVX2<>+640(SB)/4, $0x007fffff
 DATA constAVX2<>+644(SB)/4, $0x007fffff
 DATA constAVX2<>+648(SB)/4, $0x007fffff
@@ -170,86 +170,86 @@ DATA constAVX2<>+656(SB)/4, $0x007fffff
 DATA constAVX2<>+660(SB)/4, $0x007fffff
 DATA constAVX2<>+664(SB)/4, $0x007fffff
 DATA constAVX2<>+668(SB)/4, $0x007fffff
-DATA constAVX2<>+672(SB)/4, $0xc1c80000
-DATA constAVX2<>+676(SB)/4, $0xc1c80000
-DATA constAVX2<>+680(SB)/4, $0xc1c80000
-DATA constAVX2<>+684(SB)/4, $0xc1c80000
-DATA constAVX2<>+688(SB)/4, $0xc1c80000
-DATA constAVX2<>+692(SB)/4, $0xc1c80000
-DATA constAVX2<>+696(SB)/4, $0xc1c80000
-DATA constAVX2<>+700(SB)/4, $0xc1c80000
-DATA constAVX2<>+704(SB)/4, $0x3d8a4274
-DATA constAVX2<>+708(SB)/4, $0x3d8a4274
-DATA constAVX2<>+712(SB)/4, $0x3d8a4274
-DATA constAVX2<>+716(SB)/4, $0x3d8a4274
-DATA constAVX2<>+720(SB)/4, $0x3d8a4274
-DATA constAVX2<>+724(SB)/4, $0x3d8a4274
-DATA constAVX2<>+728(SB)/4, $0x3d8a4274
-DATA constAVX2<>+732(SB)/4, $0x3d8a4274
-DATA constAVX2<>+736(SB)/4, $0xbdef0802
-DATA constAVX2<>+740(SB)/4, $0xbdef0802
-DATA constAVX2<>+744(SB)/4, $0xbdef0802
-DATA constAVX2<>+748(SB)/4, $0xbdef0802
-DATA constAVX2<>+752(SB)/4, $0xbdef0802
-DATA constAVX2<>+756(SB)/4, $0xbdef0802
-DATA constAVX2<>+760(SB)/4, $0xbdef0802
-DATA constAVX2<>+764(SB)/4, $0xbdef0802
-DATA constAVX2<>+768(SB)/4, $0x3df3601f
-DATA constAVX2<>+772(SB)/4, $0x3df3601f
-DATA constAVX2<>+776(SB)/4, $0x3df3601f
-DATA constAVX2<>+780(SB)/4, $0x3df3601f
-DATA constAVX2<>+784(SB)/4, $0x3df3601f
-DATA constAVX2<>+788(SB)/4, $0x3df3601f
-DATA constAVX2<>+792(SB)/4, $0x3df3601f
-DATA constAVX2<>+796(SB)/4, $0x3df3601f
-DATA constAVX2<>+800(SB)/4, $0xbdfe1356
-DATA constAVX2<>+804(SB)/4, $0xbdfe1356
-DATA constAVX2<>+808(SB)/4, $0xbdfe1356
-DATA constAVX2<>+812(SB)/4, $0xbdfe1356
-DATA constAVX2<>+816(SB)/4, $0xbdfe1356
-DATA constAVX2<>+820(SB)/4, $0xbdfe1356
-DATA constAVX2<>+824(SB)/4, $0xbdfe1356
-DATA constAVX2<>+828(SB)/4, $0xbdfe1356
-DATA constAVX2<>+832(SB)/4, $0x3e119dbc
-DATA constAVX2<>+836(SB)/4, $0x3e119dbc
-DATA constAVX2<>+840(SB)/4, $0x3e119dbc
-DATA constAVX2<>+844(SB)/4, $0x3e119dbc
-DATA constAVX2<>+848(SB)/4, $0x3e119dbc
-DATA constAVX2<>+852(SB)/4, $0x3e119dbc
-DATA constAVX2<>+856(SB)/4, $0x3e119dbc
-DATA constAVX2<>+860(SB)/4, $0x3e119dbc
-DATA constAVX2<>+864(SB)/4, $0xbe2aae27
-DATA constAVX2<>+868(SB)/4, $0xbe2aae27
-DATA constAVX2<>+872(SB)/4, $0xbe2aae27
-DATA constAVX2<>+876(SB)/4, $0xbe2aae27
-DATA constAVX2<>+880(SB)/4, $0xbe2aae27
-DATA constAVX2<>+884(SB)/4, $0xbe2aae27
-DATA constAVX2<>+888(SB)/4, $0xbe2aae27
-DATA constAVX2<>+892(SB)/4, $0xbe2aae27
-DATA constAVX2<>+896(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+900(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+904(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+908(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+912(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+916(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+920(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+924(SB)/4, $0x3e4cd23c
-DATA constAVX2<>+928(SB)/4, $0xbe800003
-DATA constAVX2<>+932(SB)/4, $0xbe800003
-DATA constAVX2<>+936(SB)/4, $0xbe800003
-DATA constAVX2<>+940(SB)/4, $0xbe800003
-DATA constAVX2<>+944(SB)/4, $0xbe800003
-DATA constAVX2<>+948(SB)/4, $0xbe800003
-DATA constAVX2<>+952(SB)/4, $0xbe800003
-DATA constAVX2<>+956(SB)/4, $0xbe800003
-DATA constAVX2<>+960(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+964(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+968(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+972(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+976(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+980(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+984(SB)/4, $0x3eaaaaa4
-DATA constAVX2<>+988(SB)/4, $0x3eaaaaa4
+DATA constAVX2<>+672(SB)/4, $0x41c80000
+DATA constAVX2<>+676(SB)/4, $0x41c80000
+DATA constAVX2<>+680(SB)/4, $0x41c80000
+DATA constAVX2<>+684(SB)/4, $0x41c80000
+DATA constAVX2<>+688(SB)/4, $0x41c80000
+DATA constAVX2<>+692(SB)/4, $0x41c80000
+DATA constAVX2<>+696(SB)/4, $0x41c80000
+DATA constAVX2<>+700(SB)/4, $0x41c80000
+DATA constAVX2<>+704(SB)/4, $0x3d1a075d
+DATA constAVX2<>+708(SB)/4, $0x3d1a075d
+DATA constAVX2<>+712(SB)/4, $0x3d1a075d
+DATA constAVX2<>+716(SB)/4, $0x3d1a075d
+DATA constAVX2<>+720(SB)/4, $0x3d1a075d
+DATA constAVX2<>+724(SB)/4, $0x3d1a075d
+DATA constAVX2<>+728(SB)/4, $0x3d1a075d
+DATA constAVX2<>+732(SB)/4, $0x3d1a075d
+DATA constAVX2<>+736(SB)/4, $0xbdba8017
+DATA constAVX2<>+740(SB)/4, $0xbdba8017
+DATA constAVX2<>+744(SB)/4, $0xbdba8017
+DATA constAVX2<>+748(SB)/4, $0xbdba8017
+DATA constAVX2<>+752(SB)/4, $0xbdba8017
+DATA constAVX2<>+756(SB)/4, $0xbdba8017
+DATA constAVX2<>+760(SB)/4, $0xbdba8017
+DATA constAVX2<>+764(SB)/4, $0xbdba8017
+DATA constAVX2<>+768(SB)/4, $0x3def8e31
+DATA constAVX2<>+772(SB)/4, $0x3def8e31
+DATA constAVX2<>+776(SB)/4, $0x3def8e31
+DATA constAVX2<>+780(SB)/4, $0x3def8e31
+DATA constAVX2<>+784(SB)/4, $0x3def8e31
+DATA constAVX2<>+788(SB)/4, $0x3def8e31
+DATA constAVX2<>+792(SB)/4, $0x3def8e31
+DATA constAVX2<>+796(SB)/4, $0x3def8e31
+DATA constAVX2<>+800(SB)/4, $0xbe0256cc
+DATA constAVX2<>+804(SB)/4, $0xbe0256cc
+DATA constAVX2<>+808(SB)/4, $0xbe0256cc
+DATA constAVX2<>+812(SB)/4, $0xbe0256cc
+DATA constAVX2<>+816(SB)/4, $0xbe0256cc
+DATA constAVX2<>+820(SB)/4, $0xbe0256cc
+DATA constAVX2<>+824(SB)/4, $0xbe0256cc
+DATA constAVX2<>+828(SB)/4, $0xbe0256cc
+DATA constAVX2<>+832(SB)/4, $0x3e1231c7
+DATA constAVX2<>+836(SB)/4, $0x3e1231c7
+DATA constAVX2<>+840(SB)/4, $0x3e1231c7
+DATA constAVX2<>+844(SB)/4, $0x3e1231c7
+DATA constAVX2<>+848(SB)/4, $0x3e1231c7
+DATA constAVX2<>+852(SB)/4, $0x3e1231c7
+DATA constAVX2<>+856(SB)/4, $0x3e1231c7
+DATA constAVX2<>+860(SB)/4, $0x3e1231c7
+DATA constAVX2<>+864(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+868(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+872(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+876(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+880(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+884(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+888(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+892(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+896(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+900(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+904(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+908(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+912(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+916(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+920(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+924(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+928(SB)/4, $0xbe800037
+DATA constAVX2<>+932(SB)/4, $0xbe800037
+DATA constAVX2<>+936(SB)/4, $0xbe800037
+DATA constAVX2<>+940(SB)/4, $0xbe800037
+DATA constAVX2<>+944(SB)/4, $0xbe800037
+DATA constAVX2<>+948(SB)/4, $0xbe800037
+DATA constAVX2<>+952(SB)/4, $0xbe800037
+DATA constAVX2<>+956(SB)/4, $0xbe800037
+DATA constAVX2<>+960(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+964(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+968(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+972(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+976(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+980(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+984(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+988(SB)/4, $0x3eaaaaad
 DATA constAVX2<>+992(SB)/4, $0xbf000000
 DATA constAVX2<>+996(SB)/4, $0xbf000000
 DATA constAVX2<>+1000(SB)/4, $0xbf000000
@@ -314,247 +314,239 @@ DATA constAVX2<>+1232(SB)/4, $0x4169999a
 DATA constAVX2<>+1236(SB)/4, $0x4169999a
 DATA constAVX2<>+1240(SB)/4, $0x4169999a
 DATA constAVX2<>+1244(SB)/4, $0x4169999a
-DATA constAVX2<>+1248(SB)/4, $0xc169999a
-DATA constAVX2<>+1252(SB)/4, $0xc169999a
-DATA constAVX2<>+1256(SB)/4, $0xc169999a
-DATA constAVX2<>+1260(SB)/4, $0xc169999a
-DATA constAVX2<>+1264(SB)/4, $0xc169999a
-DATA constAVX2<>+1268(SB)/4, $0xc169999a
-DATA constAVX2<>+1272(SB)/4, $0xc169999a
-DATA constAVX2<>+1276(SB)/4, $0xc169999a
-DATA constAVX2<>+1280(SB)/4, $0x3e99999a
-DATA constAVX2<>+1284(SB)/4, $0x3e99999a
-DATA constAVX2<>+1288(SB)/4, $0x3e99999a
-DATA constAVX2<>+1292(SB)/4, $0x3e99999a
-DATA constAVX2<>+1296(SB)/4, $0x3e99999a
-DATA constAVX2<>+1300(SB)/4, $0x3e99999a
-DATA constAVX2<>+1304(SB)/4, $0x3e99999a
-DATA constAVX2<>+1308(SB)/4, $0x3e99999a
-DATA constAVX2<>+1312(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1316(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1320(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1324(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1328(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1332(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1336(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1340(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1344(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1348(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1352(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1356(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1360(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1364(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1368(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1372(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1376(SB)/4, $0x37819b59
-DATA constAVX2<>+1380(SB)/4, $0x37819b59
-DATA constAVX2<>+1384(SB)/4, $0x37819b59
-DATA constAVX2<>+1388(SB)/4, $0x37819b59
-DATA constAVX2<>+1392(SB)/4, $0x37819b59
-DATA constAVX2<>+1396(SB)/4, $0x37819b59
-DATA constAVX2<>+1400(SB)/4, $0x37819b59
-DATA constAVX2<>+1404(SB)/4, $0x37819b59
-DATA constAVX2<>+1408(SB)/4, $0x3701c55f
-DATA constAVX2<>+1412(SB)/4, $0x3701c55f
-DATA constAVX2<>+1416(SB)/4, $0x3701c55f
-DATA constAVX2<>+1420(SB)/4, $0x3701c55f
-DATA constAVX2<>+1424(SB)/4, $0x3701c55f
-DATA constAVX2<>+1428(SB)/4, $0x3701c55f
-DATA constAVX2<>+1432(SB)/4, $0x3701c55f
-DATA constAVX2<>+1436(SB)/4, $0x3701c55f
-DATA constAVX2<>+1440(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1444(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1448(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1452(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1456(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1460(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1464(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1468(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1472(SB)/4, $0xba944028
-DATA constAVX2<>+1476(SB)/4, $0xba944028
-DATA constAVX2<>+1480(SB)/4, $0xba944028
-DATA constAVX2<>+1484(SB)/4, $0xba944028
-DATA constAVX2<>+1488(SB)/4, $0xba944028
-DATA constAVX2<>+1492(SB)/4, $0xba944028
-DATA constAVX2<>+1496(SB)/4, $0xba944028
-DATA constAVX2<>+1500(SB)/4, $0xba944028
-DATA constAVX2<>+1504(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1508(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1512(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1516(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1520(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1524(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1528(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1532(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1536(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1540(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1544(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1548(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1552(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1556(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1560(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1564(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1568(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1572(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1576(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1580(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1584(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1588(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1592(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1596(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1600(SB)/4, $0x3d922279
-DATA constAVX2<>+1604(SB)/4, $0x3d922279
-DATA constAVX2<>+1608(SB)/4, $0x3d922279
-DATA constAVX2<>+1612(SB)/4, $0x3d922279
-DATA constAVX2<>+1616(SB)/4, $0x3d922279
-DATA constAVX2<>+1620(SB)/4, $0x3d922279
-DATA constAVX2<>+1624(SB)/4, $0x3d922279
-DATA constAVX2<>+1628(SB)/4, $0x3d922279
-DATA constAVX2<>+1632(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1636(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1640(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1644(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1648(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1652(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1656(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1660(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1664(SB)/4, $0x3f22f983
-DATA constAVX2<>+1668(SB)/4, $0x3f22f983
-DATA constAVX2<>+1672(SB)/4, $0x3f22f983
-DATA constAVX2<>+1676(SB)/4, $0x3f22f983
-DATA constAVX2<>+1680(SB)/4, $0x3f22f983
-DATA constAVX2<>+1684(SB)/4, $0x3f22f983
-DATA constAVX2<>+1688(SB)/4, $0x3f22f983
-DATA constAVX2<>+1692(SB)/4, $0x3f22f983
-DATA constAVX2<>+1696(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1700(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1704(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1708(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1712(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1716(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1720(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1724(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1728(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1732(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1736(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1740(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1744(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1748(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1752(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1756(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1760(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1764(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1768(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1772(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1776(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1780(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1784(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1788(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1792(SB)/4, $0x363e19c1
-DATA constAVX2<>+1796(SB)/4, $0x363e19c1
-DATA constAVX2<>+1800(SB)/4, $0x363e19c1
-DATA constAVX2<>+1804(SB)/4, $0x363e19c1
-DATA constAVX2<>+1808(SB)/4, $0x363e19c1
-DATA constAVX2<>+1812(SB)/4, $0x363e19c1
-DATA constAVX2<>+1816(SB)/4, $0x363e19c1
-DATA constAVX2<>+1820(SB)/4, $0x363e19c1
-DATA constAVX2<>+1824(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1828(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1832(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1836(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1840(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1844(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1848(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1852(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1856(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1860(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1864(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1868(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1872(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1876(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1880(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1884(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1888(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1892(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1896(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1900(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1904(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1908(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1912(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1916(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1920(SB)/4, $0x37ccf409
-DATA constAVX2<>+1924(SB)/4, $0x37ccf409
-DATA constAVX2<>+1928(SB)/4, $0x37ccf409
-DATA constAVX2<>+1932(SB)/4, $0x37ccf409
-DATA constAVX2<>+1936(SB)/4, $0x37ccf409
-DATA constAVX2<>+1940(SB)/4, $0x37ccf409
-DATA constAVX2<>+1944(SB)/4, $0x37ccf409
-DATA constAVX2<>+1948(SB)/4, $0x37ccf409
-DATA constAVX2<>+1952(SB)/4, $0xbab60614
-DATA constAVX2<>+1956(SB)/4, $0xbab60614
-DATA constAVX2<>+1960(SB)/4, $0xbab60614
-DATA constAVX2<>+1964(SB)/4, $0xbab60614
-DATA constAVX2<>+1968(SB)/4, $0xbab60614
-DATA constAVX2<>+1972(SB)/4, $0xbab60614
-DATA constAVX2<>+1976(SB)/4, $0xbab60614
-DATA constAVX2<>+1980(SB)/4, $0xbab60614
-DATA constAVX2<>+1984(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1988(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1992(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1996(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+2000(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+2004(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+2008(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+2012(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+2016(SB)/4, $0x00000001
-DATA constAVX2<>+2020(SB)/4, $0x00000001
-DATA constAVX2<>+2024(SB)/4, $0x00000001
-DATA constAVX2<>+2028(SB)/4, $0x00000001
-DATA constAVX2<>+2032(SB)/4, $0x00000001
-DATA constAVX2<>+2036(SB)/4, $0x00000001
-DATA constAVX2<>+2040(SB)/4, $0x00000001
-DATA constAVX2<>+2044(SB)/4, $0x00000001
-DATA constAVX2<>+2048(SB)/4, $0xbf800000
-DATA constAVX2<>+2052(SB)/4, $0xbf800000
-DATA constAVX2<>+2056(SB)/4, $0xbf800000
-DATA constAVX2<>+2060(SB)/4, $0xbf800000
-DATA constAVX2<>+2064(SB)/4, $0xbf800000
-DATA constAVX2<>+2068(SB)/4, $0xbf800000
-DATA constAVX2<>+2072(SB)/4, $0xbf800000
-DATA constAVX2<>+2076(SB)/4, $0xbf800000
-DATA constAVX2<>+2080(SB)/4, $0x00007fff
-DATA constAVX2<>+2084(SB)/4, $0x00007fff
-DATA constAVX2<>+2088(SB)/4, $0x00007fff
-DATA constAVX2<>+2092(SB)/4, $0x00007fff
-DATA constAVX2<>+2096(SB)/4, $0x00007fff
-DATA constAVX2<>+2100(SB)/4, $0x00007fff
-DATA constAVX2<>+2104(SB)/4, $0x00007fff
-DATA constAVX2<>+2108(SB)/4, $0x00007fff
-DATA constAVX2<>+2112(SB)/4, $0x00007fc0
-DATA constAVX2<>+2116(SB)/4, $0x00007fc0
-DATA constAVX2<>+2120(SB)/4, $0x00007fc0
-DATA constAVX2<>+2124(SB)/4, $0x00007fc0
-DATA constAVX2<>+2128(SB)/4, $0x00007fc0
-DATA constAVX2<>+2132(SB)/4, $0x00007fc0
-DATA constAVX2<>+2136(SB)/4, $0x00007fc0
-DATA constAVX2<>+2140(SB)/4, $0x00007fc0
-DATA constAVX2<>+2144(SB)/4, $0x4f000000
-DATA constAVX2<>+2148(SB)/4, $0x4f000000
-DATA constAVX2<>+2152(SB)/4, $0x4f000000
-DATA constAVX2<>+2156(SB)/4, $0x4f000000
-DATA constAVX2<>+2160(SB)/4, $0x4f000000
-DATA constAVX2<>+2164(SB)/4, $0x4f000000
-DATA constAVX2<>+2168(SB)/4, $0x4f000000
-DATA constAVX2<>+2172(SB)/4, $0x4f000000
-DATA constAVX2<>+2176(SB)/4, $0xcf000000
-DATA constAVX2<>+2180(SB)/4, $0xcf000000
-DATA constAVX2<>+2184(SB)/4, $0xcf000000
-DATA constAVX2<>+2188(SB)/4, $0xcf000000
-DATA constAVX2<>+2192(SB)/4, $0xcf000000
-DATA constAVX2<>+2196(SB)/4, $0xcf000000
-DATA constAVX2<>+2200(SB)/4, $0xcf000000
-DATA constAVX2<>+2204(SB)/4, $0xcf000000
-GLOBL constAVX2<>(SB), RODATA|NOPTR, $2208
+DATA constAVX2<>+1248(SB)/4, $0x3e99999a
+DATA constAVX2<>+1252(SB)/4, $0x3e99999a
+DATA constAVX2<>+1256(SB)/4, $0x3e99999a
+DATA constAVX2<>+1260(SB)/4, $0x3e99999a
+DATA constAVX2<>+1264(SB)/4, $0x3e99999a
+DATA constAVX2<>+1268(SB)/4, $0x3e99999a
+DATA constAVX2<>+1272(SB)/4, $0x3e99999a
+DATA constAVX2<>+1276(SB)/4, $0x3e99999a
+DATA constAVX2<>+1280(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1284(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1288(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1292(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1296(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1300(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1304(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1308(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1312(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1316(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1320(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1324(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1328(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1332(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1336(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1340(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1344(SB)/4, $0x37819b59
+DATA constAVX2<>+1348(SB)/4, $0x37819b59
+DATA constAVX2<>+1352(SB)/4, $0x37819b59
+DATA constAVX2<>+1356(SB)/4, $0x37819b59
+DATA constAVX2<>+1360(SB)/4, $0x37819b59
+DATA constAVX2<>+1364(SB)/4, $0x37819b59
+DATA constAVX2<>+1368(SB)/4, $0x37819b59
+DATA constAVX2<>+1372(SB)/4, $0x37819b59
+DATA constAVX2<>+1376(SB)/4, $0x3701c55f
+DATA constAVX2<>+1380(SB)/4, $0x3701c55f
+DATA constAVX2<>+1384(SB)/4, $0x3701c55f
+DATA constAVX2<>+1388(SB)/4, $0x3701c55f
+DATA constAVX2<>+1392(SB)/4, $0x3701c55f
+DATA constAVX2<>+1396(SB)/4, $0x3701c55f
+DATA constAVX2<>+1400(SB)/4, $0x3701c55f
+DATA constAVX2<>+1404(SB)/4, $0x3701c55f
+DATA constAVX2<>+1408(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1412(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1416(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1420(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1424(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1428(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1432(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1436(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1440(SB)/4, $0xba944028
+DATA constAVX2<>+1444(SB)/4, $0xba944028
+DATA constAVX2<>+1448(SB)/4, $0xba944028
+DATA constAVX2<>+1452(SB)/4, $0xba944028
+DATA constAVX2<>+1456(SB)/4, $0xba944028
+DATA constAVX2<>+1460(SB)/4, $0xba944028
+DATA constAVX2<>+1464(SB)/4, $0xba944028
+DATA constAVX2<>+1468(SB)/4, $0xba944028
+DATA constAVX2<>+1472(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1476(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1480(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1484(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1488(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1492(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1496(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1500(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1504(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1508(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1512(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1516(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1520(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1524(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1528(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1532(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1536(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1540(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1544(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1548(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1552(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1556(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1560(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1564(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1568(SB)/4, $0x3d922279
+DATA constAVX2<>+1572(SB)/4, $0x3d922279
+DATA constAVX2<>+1576(SB)/4, $0x3d922279
+DATA constAVX2<>+1580(SB)/4, $0x3d922279
+DATA constAVX2<>+1584(SB)/4, $0x3d922279
+DATA constAVX2<>+1588(SB)/4, $0x3d922279
+DATA constAVX2<>+1592(SB)/4, $0x3d922279
+DATA constAVX2<>+1596(SB)/4, $0x3d922279
+DATA constAVX2<>+1600(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1604(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1608(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1612(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1616(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1620(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1624(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1628(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1632(SB)/4, $0x3f22f983
+DATA constAVX2<>+1636(SB)/4, $0x3f22f983
+DATA constAVX2<>+1640(SB)/4, $0x3f22f983
+DATA constAVX2<>+1644(SB)/4, $0x3f22f983
+DATA constAVX2<>+1648(SB)/4, $0x3f22f983
+DATA constAVX2<>+1652(SB)/4, $0x3f22f983
+DATA constAVX2<>+1656(SB)/4, $0x3f22f983
+DATA constAVX2<>+1660(SB)/4, $0x3f22f983
+DATA constAVX2<>+1664(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1668(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1672(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1676(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1680(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1684(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1688(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1692(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1696(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1700(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1704(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1708(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1712(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1716(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1720(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1724(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1728(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1732(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1736(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1740(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1744(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1748(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1752(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1756(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1760(SB)/4, $0x363e19c1
+DATA constAVX2<>+1764(SB)/4, $0x363e19c1
+DATA constAVX2<>+1768(SB)/4, $0x363e19c1
+DATA constAVX2<>+1772(SB)/4, $0x363e19c1
+DATA constAVX2<>+1776(SB)/4, $0x363e19c1
+DATA constAVX2<>+1780(SB)/4, $0x363e19c1
+DATA constAVX2<>+1784(SB)/4, $0x363e19c1
+DATA constAVX2<>+1788(SB)/4, $0x363e19c1
+DATA constAVX2<>+1792(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1796(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1800(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1804(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1808(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1812(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1816(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1820(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1824(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1828(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1832(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1836(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1840(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1844(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1848(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1852(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1856(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1860(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1864(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1868(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1872(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1876(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1880(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1884(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1888(SB)/4, $0x37ccf409
+DATA constAVX2<>+1892(SB)/4, $0x37ccf409
+DATA constAVX2<>+1896(SB)/4, $0x37ccf409
+DATA constAVX2<>+1900(SB)/4, $0x37ccf409
+DATA constAVX2<>+1904(SB)/4, $0x37ccf409
+DATA constAVX2<>+1908(SB)/4, $0x37ccf409
+DATA constAVX2<>+1912(SB)/4, $0x37ccf409
+DATA constAVX2<>+1916(SB)/4, $0x37ccf409
+DATA constAVX2<>+1920(SB)/4, $0xbab60614
+DATA constAVX2<>+1924(SB)/4, $0xbab60614
+DATA constAVX2<>+1928(SB)/4, $0xbab60614
+DATA constAVX2<>+1932(SB)/4, $0xbab60614
+DATA constAVX2<>+1936(SB)/4, $0xbab60614
+DATA constAVX2<>+1940(SB)/4, $0xbab60614
+DATA constAVX2<>+1944(SB)/4, $0xbab60614
+DATA constAVX2<>+1948(SB)/4, $0xbab60614
+DATA constAVX2<>+1952(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1956(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1960(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1964(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1968(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1972(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1976(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1980(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1984(SB)/4, $0x00000001
+DATA constAVX2<>+1988(SB)/4, $0x00000001
+DATA constAVX2<>+1992(SB)/4, $0x00000001
+DATA constAVX2<>+1996(SB)/4, $0x00000001
+DATA constAVX2<>+2000(SB)/4, $0x00000001
+DATA constAVX2<>+2004(SB)/4, $0x00000001
+DATA constAVX2<>+2008(SB)/4, $0x00000001
+DATA constAVX2<>+2012(SB)/4, $0x00000001
+DATA constAVX2<>+2016(SB)/4, $0xbf800000
+DATA constAVX2<>+2020(SB)/4, $0xbf800000
+DATA constAVX2<>+2024(SB)/4, $0xbf800000
+DATA constAVX2<>+2028(SB)/4, $0xbf800000
+DATA constAVX2<>+2032(SB)/4, $0xbf800000
+DATA constAVX2<>+2036(SB)/4, $0xbf800000
+DATA constAVX2<>+2040(SB)/4, $0xbf800000
+DATA constAVX2<>+2044(SB)/4, $0xbf800000
+DATA constAVX2<>+2048(SB)/4, $0x00007fff
+DATA constAVX2<>+2052(SB)/4, $0x00007fff
+DATA constAVX2<>+2056(SB)/4, $0x00007fff
+DATA constAVX2<>+2060(SB)/4, $0x00007fff
+DATA constAVX2<>+2064(SB)/4, $0x00007fff
+DATA constAVX2<>+2068(SB)/4, $0x00007fff
+DATA constAVX2<>+2072(SB)/4, $0x00007fff
+DATA constAVX2<>+2076(SB)/4, $0x00007fff
+DATA constAVX2<>+2080(SB)/4, $0x00007fc0
+DATA constAVX2<>+2084(SB)/4, $0x00007fc0
+DATA constAVX2<>+2088(SB)/4, $0x00007fc0
+DATA constAVX2<>+2092(SB)/4, $0x00007fc0
+DATA constAVX2<>+2096(SB)/4, $0x00007fc0
+DATA constAVX2<>+2100(SB)/4, $0x00007fc0
+DATA constAVX2<>+2104(SB)/4, $0x00007fc0
+DATA constAVX2<>+2108(SB)/4, $0x00007fc0
+DATA constAVX2<>+2112(SB)/4, $0x4f000000
+DATA constAVX2<>+2116(SB)/4, $0x4f000000
+DATA constAVX2<>+2120(SB)/4, $0x4f000000
+DATA constAVX2<>+2124(SB)/4, $0x4f000000
+DATA constAVX2<>+2128(SB)/4, $0x4f000000
+DATA constAVX2<>+2132(SB)/4, $0x4f000000
+DATA constAVX2<>+2136(SB)/4, $0x4f000000
+DATA constAVX2<>+2140(SB)/4, $0x4f000000
+DATA constAVX2<>+2144(SB)/4, $0xcf000000
+DATA constAVX2<>+2148(SB)/4, $0xcf000000
+DATA constAVX2<>+2152(SB)/4, $0xcf000000
+DATA constAVX2<>+2156(SB)/4, $0xcf000000
+DATA constAVX2<>+2160(SB)/4, $0xcf000000
+DATA constAVX2<>+2164(SB)/4, $0xcf000000
+DATA constAVX2<>+2168(SB)/4, $0xcf000000
+DATA constAVX2<>+2172(SB)/4, $0xcf000000
+GLOBL constAVX2<>(SB), RODATA|NOPTR, $2176
 DATA tailMask<>+0(SB)/8, $-1
 DATA tailMask<>+8(SB)/8, $-1
 DATA tailMask<>+16(SB)/8, $-1
@@ -567,14 +559,15 @@ TEXT ·negAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+0(SB), Y15
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPXOR constAVX2<>+0(SB), Y0, Y0
+	VPXOR Y15, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPXOR constAVX2<>+0(SB), Y0, Y0
+	VPXOR Y15, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -591,7 +584,7 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPXOR constAVX2<>+0(SB), Y0, Y0
+	VPXOR Y15, Y0, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -607,14 +600,15 @@ TEXT ·absAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+32(SB), Y15
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y15, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y15, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -631,7 +625,7 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y15, Y0, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -727,16 +721,15 @@ TEXT ·reciprocalAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VDIVPS Y0, Y1, Y0
+	VDIVPS Y0, Y15, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VDIVPS Y0, Y1, Y0
+	VDIVPS Y0, Y15, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -753,8 +746,7 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VDIVPS Y0, Y1, Y0
+	VDIVPS Y0, Y15, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -770,18 +762,17 @@ TEXT ·rsqrtAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VSQRTPS Y0, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VDIVPS Y0, Y1, Y0
+	VDIVPS Y0, Y15, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VSQRTPS Y0, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VDIVPS Y0, Y1, Y0
+	VDIVPS Y0, Y15, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -799,8 +790,7 @@ rest:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VSQRTPS Y0, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VDIVPS Y0, Y1, Y0
+	VDIVPS Y0, Y15, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -816,64 +806,68 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+96(SB), Y15
+	VBROADCASTSS constAVX2<>+64(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+192(SB), Y11
+	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VBROADCASTSS constAVX2<>+384(SB), Y5
+	VBROADCASTSS constAVX2<>+416(SB), Y4
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
+	VMAXPS Y0, Y12, Y0
+	VMINPS Y0, Y11, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFMADD213PS Y15, Y10, Y1
+	VSUBPS Y15, Y1, Y1
+	VFNMADD231PS Y9, Y1, Y0
+	VFNMADD231PS Y8, Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS Y6, Y7, Y2
+	VFMADD213PS Y5, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y14, Y0, Y2
+	VFMADD213PS Y14, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD Y13, Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
+	VMAXPS Y0, Y12, Y0
+	VMINPS Y0, Y11, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFMADD213PS Y15, Y10, Y1
+	VSUBPS Y15, Y1, Y1
+	VFNMADD231PS Y9, Y1, Y0
+	VFNMADD231PS Y8, Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS Y6, Y7, Y2
+	VFMADD213PS Y5, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y14, Y0, Y2
+	VFMADD213PS Y14, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD Y13, Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 32(DI)(AX*4)
@@ -892,31 +886,27 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
+	VMAXPS Y0, Y12, Y0
+	VMINPS Y0, Y11, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFMADD213PS Y15, Y10, Y1
+	VSUBPS Y15, Y1, Y1
+	VFNMADD231PS Y9, Y1, Y0
+	VFNMADD231PS Y8, Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS Y6, Y7, Y2
+	VFMADD213PS Y5, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y14, Y0, Y2
+	VFMADD213PS Y14, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD Y13, Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -934,80 +924,83 @@ TEXT ·expm1AVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+96(SB), Y15
+	VBROADCASTSS constAVX2<>+128(SB), Y14
+	VBROADCASTSS constAVX2<>+480(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+160(SB), Y11
+	VBROADCASTSS constAVX2<>+192(SB), Y10
+	VBROADCASTSS constAVX2<>+224(SB), Y9
+	VBROADCASTSS constAVX2<>+256(SB), Y8
+	VBROADCASTSS constAVX2<>+288(SB), Y7
+	VBROADCASTSS constAVX2<>+320(SB), Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
-	VMAXPS Y0, Y1, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y2, Y1, Y2
-	VMOVAPS Y2, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y2
-	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y3
-	VMULPS Y2, Y2, Y4
-	VFMADD231PS Y4, Y3, Y2
-	VCVTPS2DQ Y1, Y4
+	VMAXPS Y0, Y11, Y1
+	VMINPS Y1, Y10, Y1
+	VMOVAPS Y1, Y2
+	VFMADD213PS Y15, Y9, Y2
+	VSUBPS Y15, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y1
+	VFNMADD231PS Y7, Y2, Y1
+	VMOVAPS Y1, Y3
+	VFMADD213PS Y5, Y6, Y3
+	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VMULPS Y1, Y1, Y4
+	VFMADD231PS Y4, Y3, Y1
+	VCVTPS2DQ Y2, Y4
 	VPSRAD $1, Y4, Y3
 	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y14, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS constAVX2<>+480(SB), Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VMULPS Y13, Y3, Y3
+	VPADDD Y14, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y3, Y3
-	VSUBPS constAVX2<>+480(SB), Y3, Y4
-	VFMADD231PS Y2, Y3, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y1, Y1
+	VSUBPS Y13, Y3, Y4
+	VFMADD231PS Y1, Y3, Y4
+	VCMPPS $0, Y12, Y2, Y2
 	VADDPS Y4, Y4, Y4
-	VBLENDVPS Y1, Y2, Y4, Y1
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y4
-	VBLENDVPS Y4, Y0, Y1, Y4
+	VBLENDVPS Y2, Y1, Y4, Y2
+	VCMPPS $0, Y12, Y0, Y4
+	VBLENDVPS Y4, Y0, Y2, Y4
 	VMOVUPS Y4, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
-	VMAXPS Y0, Y1, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y2, Y1, Y2
-	VMOVAPS Y2, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y2
-	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y3
-	VMULPS Y2, Y2, Y4
-	VFMADD231PS Y4, Y3, Y2
-	VCVTPS2DQ Y1, Y4
+	VMAXPS Y0, Y11, Y1
+	VMINPS Y1, Y10, Y1
+	VMOVAPS Y1, Y2
+	VFMADD213PS Y15, Y9, Y2
+	VSUBPS Y15, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y1
+	VFNMADD231PS Y7, Y2, Y1
+	VMOVAPS Y1, Y3
+	VFMADD213PS Y5, Y6, Y3
+	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VMULPS Y1, Y1, Y4
+	VFMADD231PS Y4, Y3, Y1
+	VCVTPS2DQ Y2, Y4
 	VPSRAD $1, Y4, Y3
 	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y14, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS constAVX2<>+480(SB), Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VMULPS Y13, Y3, Y3
+	VPADDD Y14, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y3, Y3
-	VSUBPS constAVX2<>+480(SB), Y3, Y4
-	VFMADD231PS Y2, Y3, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y1, Y1
+	VSUBPS Y13, Y3, Y4
+	VFMADD231PS Y1, Y3, Y4
+	VCMPPS $0, Y12, Y2, Y2
 	VADDPS Y4, Y4, Y4
-	VBLENDVPS Y1, Y2, Y4, Y1
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y4
-	VBLENDVPS Y4, Y0, Y1, Y4
+	VBLENDVPS Y2, Y1, Y4, Y2
+	VCMPPS $0, Y12, Y0, Y4
+	VBLENDVPS Y4, Y0, Y2, Y4
 	VMOVUPS Y4, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -1024,42 +1017,38 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
-	VMAXPS Y0, Y1, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y2, Y1, Y2
-	VMOVAPS Y2, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y2
-	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y3
-	VMULPS Y2, Y2, Y4
-	VFMADD231PS Y4, Y3, Y2
-	VCVTPS2DQ Y1, Y4
+	VMAXPS Y0, Y11, Y1
+	VMINPS Y1, Y10, Y1
+	VMOVAPS Y1, Y2
+	VFMADD213PS Y15, Y9, Y2
+	VSUBPS Y15, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y1
+	VFNMADD231PS Y7, Y2, Y1
+	VMOVAPS Y1, Y3
+	VFMADD213PS Y5, Y6, Y3
+	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VMULPS Y1, Y1, Y4
+	VFMADD231PS Y4, Y3, Y1
+	VCVTPS2DQ Y2, Y4
 	VPSRAD $1, Y4, Y3
 	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y14, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS constAVX2<>+480(SB), Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VMULPS Y13, Y3, Y3
+	VPADDD Y14, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y3, Y3
-	VSUBPS constAVX2<>+480(SB), Y3, Y4
-	VFMADD231PS Y2, Y3, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y1, Y1
+	VSUBPS Y13, Y3, Y4
+	VFMADD231PS Y1, Y3, Y4
+	VCMPPS $0, Y12, Y2, Y2
 	VADDPS Y4, Y4, Y4
-	VBLENDVPS Y1, Y2, Y4, Y1
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y4
-	VBLENDVPS Y4, Y0, Y1, Y4
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y4, Y1, 0(DI)(AX*4)
+	VBLENDVPS Y2, Y1, Y4, Y2
+	VCMPPS $0, Y12, Y0, Y4
+	VBLENDVPS Y4, Y0, Y2, Y4
+	VMOVDQU (R13), Y2
+	VMASKMOVPS Y4, Y2, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	JGT rest
@@ -1073,26 +1062,34 @@ TEXT ·logAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+544(SB), Y14
+	VBROADCASTSS constAVX2<>+576(SB), Y13
+	VBROADCASTSS constAVX2<>+608(SB), Y12
+	VBROADCASTSS constAVX2<>+640(SB), Y11
+	VBROADCASTSS constAVX2<>+672(SB), Y10
+	VBROADCASTSS constAVX2<>+64(SB), Y9
+	VBROADCASTSS constAVX2<>+704(SB), Y8
+	VBROADCASTSS constAVX2<>+736(SB), Y7
+	VBROADCASTSS constAVX2<>+768(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VCMPPS $17, constAVX2<>+544(SB), Y0, Y1
-	VMULPS constAVX2<>+576(SB), Y0, Y2
+	VCMPPS $17, Y13, Y0, Y1
+	VMULPS Y12, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y2
-	VPSUBD constAVX2<>+608(SB), Y2, Y2
-	VPAND constAVX2<>+640(SB), Y2, Y3
-	VPADDD constAVX2<>+608(SB), Y3, Y3
+	VPSUBD Y14, Y2, Y2
+	VPAND Y11, Y2, Y3
+	VPADDD Y14, Y3, Y3
 	VPSRAD $23, Y2, Y2
 	VCVTDQ2PS Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y4
-	VBLENDVPS Y1, constAVX2<>+672(SB), Y4, Y1
-	VADDPS Y1, Y2, Y2
-	VSUBPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y1, Y10, Y15, Y1
+	VSUBPS Y1, Y2, Y2
+	VSUBPS Y9, Y3, Y3
 	VMOVAPS Y3, Y1
-	VBROADCASTSS constAVX2<>+704(SB), Y4
-	VFMADD213PS constAVX2<>+736(SB), Y4, Y1
-	VFMADD213PS constAVX2<>+768(SB), Y3, Y1
+	VFMADD213PS Y7, Y8, Y1
+	VFMADD213PS Y6, Y3, Y1
 	VFMADD213PS constAVX2<>+800(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+832(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+864(SB), Y3, Y1
@@ -1102,34 +1099,32 @@ loop:
 	VMULPS Y3, Y3, Y4
 	VMULPS Y4, Y3, Y5
 	VMULPS Y1, Y5, Y5
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y5
+	VFMADD231PS constAVX2<>+288(SB), Y2, Y5
 	VFMADD231PS constAVX2<>+992(SB), Y4, Y5
 	VADDPS Y5, Y3, Y3
-	VFMADD231PS constAVX2<>+224(SB), Y2, Y3
+	VFMADD231PS constAVX2<>+256(SB), Y2, Y3
 	VCMPPS $17, constAVX2<>+1024(SB), Y0, Y2
 	VBLENDVPS Y2, Y3, Y0, Y2
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
+	VCMPPS $17, Y15, Y0, Y3
 	VBLENDVPS Y3, constAVX2<>+1056(SB), Y2, Y3
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y0
+	VCMPPS $0, Y15, Y0, Y0
 	VBLENDVPS Y0, constAVX2<>+1088(SB), Y3, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VCMPPS $17, constAVX2<>+544(SB), Y0, Y1
-	VMULPS constAVX2<>+576(SB), Y0, Y2
+	VCMPPS $17, Y13, Y0, Y1
+	VMULPS Y12, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y2
-	VPSUBD constAVX2<>+608(SB), Y2, Y2
-	VPAND constAVX2<>+640(SB), Y2, Y3
-	VPADDD constAVX2<>+608(SB), Y3, Y3
+	VPSUBD Y14, Y2, Y2
+	VPAND Y11, Y2, Y3
+	VPADDD Y14, Y3, Y3
 	VPSRAD $23, Y2, Y2
 	VCVTDQ2PS Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y4
-	VBLENDVPS Y1, constAVX2<>+672(SB), Y4, Y1
-	VADDPS Y1, Y2, Y2
-	VSUBPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y1, Y10, Y15, Y1
+	VSUBPS Y1, Y2, Y2
+	VSUBPS Y9, Y3, Y3
 	VMOVAPS Y3, Y1
-	VBROADCASTSS constAVX2<>+704(SB), Y4
-	VFMADD213PS constAVX2<>+736(SB), Y4, Y1
-	VFMADD213PS constAVX2<>+768(SB), Y3, Y1
+	VFMADD213PS Y7, Y8, Y1
+	VFMADD213PS Y6, Y3, Y1
 	VFMADD213PS constAVX2<>+800(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+832(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+864(SB), Y3, Y1
@@ -1139,15 +1134,15 @@ loop:
 	VMULPS Y3, Y3, Y4
 	VMULPS Y4, Y3, Y5
 	VMULPS Y1, Y5, Y5
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y5
+	VFMADD231PS constAVX2<>+288(SB), Y2, Y5
 	VFMADD231PS constAVX2<>+992(SB), Y4, Y5
 	VADDPS Y5, Y3, Y3
-	VFMADD231PS constAVX2<>+224(SB), Y2, Y3
+	VFMADD231PS constAVX2<>+256(SB), Y2, Y3
 	VCMPPS $17, constAVX2<>+1024(SB), Y0, Y2
 	VBLENDVPS Y2, Y3, Y0, Y2
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
+	VCMPPS $17, Y15, Y0, Y3
 	VBLENDVPS Y3, constAVX2<>+1056(SB), Y2, Y3
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y0
+	VCMPPS $0, Y15, Y0, Y0
 	VBLENDVPS Y0, constAVX2<>+1088(SB), Y3, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -1165,22 +1160,20 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VCMPPS $17, constAVX2<>+544(SB), Y0, Y1
-	VMULPS constAVX2<>+576(SB), Y0, Y2
+	VCMPPS $17, Y13, Y0, Y1
+	VMULPS Y12, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y2
-	VPSUBD constAVX2<>+608(SB), Y2, Y2
-	VPAND constAVX2<>+640(SB), Y2, Y3
-	VPADDD constAVX2<>+608(SB), Y3, Y3
+	VPSUBD Y14, Y2, Y2
+	VPAND Y11, Y2, Y3
+	VPADDD Y14, Y3, Y3
 	VPSRAD $23, Y2, Y2
 	VCVTDQ2PS Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y4
-	VBLENDVPS Y1, constAVX2<>+672(SB), Y4, Y1
-	VADDPS Y1, Y2, Y2
-	VSUBPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y1, Y10, Y15, Y1
+	VSUBPS Y1, Y2, Y2
+	VSUBPS Y9, Y3, Y3
 	VMOVAPS Y3, Y1
-	VBROADCASTSS constAVX2<>+704(SB), Y4
-	VFMADD213PS constAVX2<>+736(SB), Y4, Y1
-	VFMADD213PS constAVX2<>+768(SB), Y3, Y1
+	VFMADD213PS Y7, Y8, Y1
+	VFMADD213PS Y6, Y3, Y1
 	VFMADD213PS constAVX2<>+800(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+832(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+864(SB), Y3, Y1
@@ -1190,15 +1183,15 @@ rest:
 	VMULPS Y3, Y3, Y4
 	VMULPS Y4, Y3, Y5
 	VMULPS Y1, Y5, Y5
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y5
+	VFMADD231PS constAVX2<>+288(SB), Y2, Y5
 	VFMADD231PS constAVX2<>+992(SB), Y4, Y5
 	VADDPS Y5, Y3, Y3
-	VFMADD231PS constAVX2<>+224(SB), Y2, Y3
+	VFMADD231PS constAVX2<>+256(SB), Y2, Y3
 	VCMPPS $17, constAVX2<>+1024(SB), Y0, Y2
 	VBLENDVPS Y2, Y3, Y0, Y2
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
+	VCMPPS $17, Y15, Y0, Y3
 	VBLENDVPS Y3, constAVX2<>+1056(SB), Y2, Y3
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y0
+	VCMPPS $0, Y15, Y0, Y0
 	VBLENDVPS Y0, constAVX2<>+1088(SB), Y3, Y0
 	VMOVDQU (R13), Y3
 	VMASKMOVPS Y0, Y3, 0(DI)(AX*4)
@@ -1215,31 +1208,44 @@ TEXT ·log1pAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+64(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+576(SB), Y12
+	VBROADCASTSS constAVX2<>+608(SB), Y11
+	VBROADCASTSS constAVX2<>+544(SB), Y10
+	VBROADCASTSS constAVX2<>+672(SB), Y9
+	VBROADCASTSS constAVX2<>+0(SB), Y8
+	VBROADCASTSS constAVX2<>+704(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VADDPS constAVX2<>+64(SB), Y0, Y1
-	VPSUBD constAVX2<>+608(SB), Y1, Y2
-	VPSRAD $23, Y2, Y2
-	VCVTDQ2PS Y2, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y3
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y4
-	VPSUBD Y4, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VADDPS Y14, Y0, Y1
+	VCMPPS $17, Y12, Y1, Y2
+	VMULPS Y11, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y3
+	VPSUBD Y10, Y3, Y3
+	VPSRAD $23, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VBLENDVPS Y2, Y9, Y15, Y2
+	VSUBPS Y2, Y3, Y3
+	VPXOR Y8, Y3, Y2
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y4
+	VPSUBD Y4, Y2, Y2
+	VPADDD Y13, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y0, Y5
-	VPADDD constAVX2<>+448(SB), Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VMULPS constAVX2<>+64(SB), Y4, Y4
-	VMULPS Y3, Y4, Y4
-	VSUBPS constAVX2<>+64(SB), Y4, Y4
+	VPADDD Y13, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y5, Y5
+	VMULPS Y14, Y4, Y4
+	VMULPS Y2, Y4, Y4
+	VSUBPS Y14, Y4, Y4
 	VADDPS Y4, Y5, Y5
 	VMOVAPS Y5, Y4
-	VBROADCASTSS constAVX2<>+704(SB), Y3
-	VFMADD213PS constAVX2<>+736(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+736(SB), Y7, Y4
 	VFMADD213PS constAVX2<>+768(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+800(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+832(SB), Y5, Y4
@@ -1247,44 +1253,48 @@ loop:
 	VFMADD213PS constAVX2<>+896(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+928(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+960(SB), Y5, Y4
-	VMULPS Y5, Y5, Y3
-	VMULPS Y3, Y5, Y6
+	VMULPS Y5, Y5, Y2
+	VMULPS Y2, Y5, Y6
 	VMULPS Y4, Y6, Y6
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y6
-	VFMADD231PS constAVX2<>+992(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+288(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+992(SB), Y2, Y6
 	VADDPS Y6, Y5, Y5
-	VFMADD231PS constAVX2<>+224(SB), Y2, Y5
-	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y2
-	VBLENDVPS Y2, Y5, Y1, Y2
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y5
-	VBLENDVPS Y5, constAVX2<>+1056(SB), Y2, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y1, Y1
+	VFMADD231PS constAVX2<>+256(SB), Y3, Y5
+	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y3
+	VBLENDVPS Y3, Y5, Y1, Y3
+	VCMPPS $17, Y15, Y1, Y5
+	VBLENDVPS Y5, constAVX2<>+1056(SB), Y3, Y5
+	VCMPPS $0, Y15, Y1, Y1
 	VBLENDVPS Y1, constAVX2<>+1088(SB), Y5, Y1
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y5
+	VCMPPS $0, Y15, Y0, Y5
 	VBLENDVPS Y5, Y0, Y1, Y5
 	VMOVUPS Y5, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VADDPS constAVX2<>+64(SB), Y0, Y1
-	VPSUBD constAVX2<>+608(SB), Y1, Y2
-	VPSRAD $23, Y2, Y2
-	VCVTDQ2PS Y2, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y3
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y4
-	VPSUBD Y4, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VADDPS Y14, Y0, Y1
+	VCMPPS $17, Y12, Y1, Y2
+	VMULPS Y11, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y3
+	VPSUBD Y10, Y3, Y3
+	VPSRAD $23, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VBLENDVPS Y2, Y9, Y15, Y2
+	VSUBPS Y2, Y3, Y3
+	VPXOR Y8, Y3, Y2
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y4
+	VPSUBD Y4, Y2, Y2
+	VPADDD Y13, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y0, Y5
-	VPADDD constAVX2<>+448(SB), Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VMULPS constAVX2<>+64(SB), Y4, Y4
-	VMULPS Y3, Y4, Y4
-	VSUBPS constAVX2<>+64(SB), Y4, Y4
+	VPADDD Y13, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y5, Y5
+	VMULPS Y14, Y4, Y4
+	VMULPS Y2, Y4, Y4
+	VSUBPS Y14, Y4, Y4
 	VADDPS Y4, Y5, Y5
 	VMOVAPS Y5, Y4
-	VBROADCASTSS constAVX2<>+704(SB), Y3
-	VFMADD213PS constAVX2<>+736(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+736(SB), Y7, Y4
 	VFMADD213PS constAVX2<>+768(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+800(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+832(SB), Y5, Y4
@@ -1292,20 +1302,20 @@ loop:
 	VFMADD213PS constAVX2<>+896(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+928(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+960(SB), Y5, Y4
-	VMULPS Y5, Y5, Y3
-	VMULPS Y3, Y5, Y6
+	VMULPS Y5, Y5, Y2
+	VMULPS Y2, Y5, Y6
 	VMULPS Y4, Y6, Y6
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y6
-	VFMADD231PS constAVX2<>+992(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+288(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+992(SB), Y2, Y6
 	VADDPS Y6, Y5, Y5
-	VFMADD231PS constAVX2<>+224(SB), Y2, Y5
-	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y2
-	VBLENDVPS Y2, Y5, Y1, Y2
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y5
-	VBLENDVPS Y5, constAVX2<>+1056(SB), Y2, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y1, Y1
+	VFMADD231PS constAVX2<>+256(SB), Y3, Y5
+	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y3
+	VBLENDVPS Y3, Y5, Y1, Y3
+	VCMPPS $17, Y15, Y1, Y5
+	VBLENDVPS Y5, constAVX2<>+1056(SB), Y3, Y5
+	VCMPPS $0, Y15, Y1, Y1
 	VBLENDVPS Y1, constAVX2<>+1088(SB), Y5, Y1
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y5
+	VCMPPS $0, Y15, Y0, Y5
 	VBLENDVPS Y5, Y0, Y1, Y5
 	VMOVUPS Y5, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -1323,27 +1333,31 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VADDPS constAVX2<>+64(SB), Y0, Y1
-	VPSUBD constAVX2<>+608(SB), Y1, Y2
-	VPSRAD $23, Y2, Y2
-	VCVTDQ2PS Y2, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y3
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y4
-	VPSUBD Y4, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VADDPS Y14, Y0, Y1
+	VCMPPS $17, Y12, Y1, Y2
+	VMULPS Y11, Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y3
+	VPSUBD Y10, Y3, Y3
+	VPSRAD $23, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VBLENDVPS Y2, Y9, Y15, Y2
+	VSUBPS Y2, Y3, Y3
+	VPXOR Y8, Y3, Y2
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y4
+	VPSUBD Y4, Y2, Y2
+	VPADDD Y13, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y0, Y5
-	VPADDD constAVX2<>+448(SB), Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VMULPS constAVX2<>+64(SB), Y4, Y4
-	VMULPS Y3, Y4, Y4
-	VSUBPS constAVX2<>+64(SB), Y4, Y4
+	VPADDD Y13, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y5, Y5
+	VMULPS Y14, Y4, Y4
+	VMULPS Y2, Y4, Y4
+	VSUBPS Y14, Y4, Y4
 	VADDPS Y4, Y5, Y5
 	VMOVAPS Y5, Y4
-	VBROADCASTSS constAVX2<>+704(SB), Y3
-	VFMADD213PS constAVX2<>+736(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+736(SB), Y7, Y4
 	VFMADD213PS constAVX2<>+768(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+800(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+832(SB), Y5, Y4
@@ -1351,20 +1365,20 @@ rest:
 	VFMADD213PS constAVX2<>+896(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+928(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+960(SB), Y5, Y4
-	VMULPS Y5, Y5, Y3
-	VMULPS Y3, Y5, Y6
+	VMULPS Y5, Y5, Y2
+	VMULPS Y2, Y5, Y6
 	VMULPS Y4, Y6, Y6
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y6
-	VFMADD231PS constAVX2<>+992(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+288(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+992(SB), Y2, Y6
 	VADDPS Y6, Y5, Y5
-	VFMADD231PS constAVX2<>+224(SB), Y2, Y5
-	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y2
-	VBLENDVPS Y2, Y5, Y1, Y2
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y5
-	VBLENDVPS Y5, constAVX2<>+1056(SB), Y2, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y1, Y1
+	VFMADD231PS constAVX2<>+256(SB), Y3, Y5
+	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y3
+	VBLENDVPS Y3, Y5, Y1, Y3
+	VCMPPS $17, Y15, Y1, Y5
+	VBLENDVPS Y5, constAVX2<>+1056(SB), Y3, Y5
+	VCMPPS $0, Y15, Y1, Y1
 	VBLENDVPS Y1, constAVX2<>+1088(SB), Y5, Y1
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y5
+	VCMPPS $0, Y15, Y0, Y5
 	VBLENDVPS Y5, Y0, Y1, Y5
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y5, Y1, 0(DI)(AX*4)
@@ -1381,79 +1395,76 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+0(SB), Y12
+	VBROADCASTSS constAVX2<>+160(SB), Y11
+	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VBROADCASTSS constAVX2<>+384(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VPXOR constAVX2<>+0(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPOR Y12, Y0, Y1
+	VMAXPS Y1, Y11, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
+	VFMADD213PS Y14, Y10, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y9, Y2, Y1
+	VFNMADD231PS Y8, Y2, Y1
 	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS Y6, Y7, Y3
+	VFMADD213PS Y5, Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
 	VCVTPS2DQ Y2, Y2
 	VPSRAD $1, Y2, Y1
 	VPSUBD Y1, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y3, Y3
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VBLENDVPS Y0, Y3, Y2, Y0
-	VADDPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y0, Y3, Y15, Y0
+	VADDPS Y15, Y3, Y3
 	VDIVPS Y3, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VPXOR constAVX2<>+0(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPOR Y12, Y0, Y1
+	VMAXPS Y1, Y11, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
+	VFMADD213PS Y14, Y10, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y9, Y2, Y1
+	VFNMADD231PS Y8, Y2, Y1
 	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS Y6, Y7, Y3
+	VFMADD213PS Y5, Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
 	VCVTPS2DQ Y2, Y2
 	VPSRAD $1, Y2, Y1
 	VPSUBD Y1, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y3, Y3
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VBLENDVPS Y0, Y3, Y2, Y0
-	VADDPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y0, Y3, Y15, Y0
+	VADDPS Y15, Y3, Y3
 	VDIVPS Y3, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -1471,39 +1482,32 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VPXOR constAVX2<>+0(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPOR Y12, Y0, Y1
+	VMAXPS Y1, Y11, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
+	VFMADD213PS Y14, Y10, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y9, Y2, Y1
+	VFNMADD231PS Y8, Y2, Y1
 	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS Y6, Y7, Y3
+	VFMADD213PS Y5, Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
 	VCVTPS2DQ Y2, Y2
 	VPSRAD $1, Y2, Y1
 	VPSUBD Y1, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y3, Y3
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y0
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VBLENDVPS Y0, Y3, Y2, Y0
-	VADDPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y0, Y3, Y15, Y0
+	VADDPS Y15, Y3, Y3
 	VDIVPS Y3, Y0, Y0
 	VMOVDQU (R13), Y3
 	VMASKMOVPS Y0, Y3, 0(DI)(AX*4)
@@ -1520,105 +1524,98 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+32(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+128(SB), Y12
+	VBROADCASTSS constAVX2<>+1120(SB), Y11
+	VBROADCASTSS constAVX2<>+160(SB), Y10
+	VBROADCASTSS constAVX2<>+224(SB), Y9
+	VBROADCASTSS constAVX2<>+256(SB), Y8
+	VBROADCASTSS constAVX2<>+288(SB), Y7
+	VBROADCASTSS constAVX2<>+320(SB), Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VMULPS constAVX2<>+1120(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPAND Y14, Y0, Y1
+	VMULPS Y11, Y1, Y1
+	VMAXPS Y1, Y10, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
-	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VMULPS Y1, Y1, Y4
-	VFMADD231PS Y4, Y3, Y1
-	VCVTPS2DQ Y2, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VFMADD213PS Y13, Y9, Y2
+	VSUBPS Y13, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y1
+	VFNMADD231PS Y7, Y2, Y1
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y3
+	VPSUBD Y3, Y2, Y2
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS constAVX2<>+480(SB), Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y3, Y3
-	VSUBPS constAVX2<>+480(SB), Y3, Y4
-	VFMADD231PS Y1, Y3, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y2, Y2
-	VADDPS Y4, Y4, Y4
-	VBLENDVPS Y2, Y1, Y4, Y2
-	VCMPPS $17, constAVX2<>+1152(SB), Y2, Y4
-	VADDPS constAVX2<>+64(SB), Y2, Y1
+	VMULPS Y15, Y3, Y3
+	VPADDD Y12, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VMOVAPS Y1, Y2
+	VFMADD213PS Y5, Y6, Y2
+	VFMADD213PS constAVX2<>+384(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y2
+	VMULPS Y1, Y1, Y4
+	VFMADD231PS Y4, Y2, Y1
+	VSUBPS Y15, Y3, Y4
+	VFMADD231PS Y3, Y1, Y4
+	VCMPPS $17, constAVX2<>+1152(SB), Y4, Y3
+	VADDPS Y15, Y4, Y1
 	VADDPS Y1, Y1, Y1
-	VBLENDVPS Y4, Y1, Y2, Y1
-	VADDPS constAVX2<>+1184(SB), Y2, Y2
-	VDIVPS Y2, Y1, Y1
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VSUBPS Y1, Y2, Y3
-	VPAND constAVX2<>+32(SB), Y1, Y1
-	VBLENDVPS Y4, Y3, Y1, Y4
+	VBLENDVPS Y3, Y1, Y4, Y1
+	VADDPS constAVX2<>+1184(SB), Y4, Y4
+	VDIVPS Y4, Y1, Y1
+	VSUBPS Y1, Y15, Y4
+	VBLENDVPS Y3, Y4, Y1, Y3
+	VPAND Y14, Y3, Y3
 	VPAND constAVX2<>+0(SB), Y0, Y0
-	VPOR Y0, Y4, Y4
-	VMOVUPS Y4, 0(DI)(AX*4)
+	VPOR Y0, Y3, Y3
+	VMOVUPS Y3, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VMULPS constAVX2<>+1120(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPAND Y14, Y0, Y1
+	VMULPS Y11, Y1, Y1
+	VMAXPS Y1, Y10, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
-	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VMULPS Y1, Y1, Y4
-	VFMADD231PS Y4, Y3, Y1
-	VCVTPS2DQ Y2, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VFMADD213PS Y13, Y9, Y2
+	VSUBPS Y13, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y1
+	VFNMADD231PS Y7, Y2, Y1
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y3
+	VPSUBD Y3, Y2, Y2
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS constAVX2<>+480(SB), Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y3, Y3
-	VSUBPS constAVX2<>+480(SB), Y3, Y4
-	VFMADD231PS Y1, Y3, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y2, Y2
-	VADDPS Y4, Y4, Y4
-	VBLENDVPS Y2, Y1, Y4, Y2
-	VCMPPS $17, constAVX2<>+1152(SB), Y2, Y4
-	VADDPS constAVX2<>+64(SB), Y2, Y1
+	VMULPS Y15, Y3, Y3
+	VPADDD Y12, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VMOVAPS Y1, Y2
+	VFMADD213PS Y5, Y6, Y2
+	VFMADD213PS constAVX2<>+384(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y2
+	VMULPS Y1, Y1, Y4
+	VFMADD231PS Y4, Y2, Y1
+	VSUBPS Y15, Y3, Y4
+	VFMADD231PS Y3, Y1, Y4
+	VCMPPS $17, constAVX2<>+1152(SB), Y4, Y3
+	VADDPS Y15, Y4, Y1
 	VADDPS Y1, Y1, Y1
-	VBLENDVPS Y4, Y1, Y2, Y1
-	VADDPS constAVX2<>+1184(SB), Y2, Y2
-	VDIVPS Y2, Y1, Y1
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VSUBPS Y1, Y2, Y3
-	VPAND constAVX2<>+32(SB), Y1, Y1
-	VBLENDVPS Y4, Y3, Y1, Y4
+	VBLENDVPS Y3, Y1, Y4, Y1
+	VADDPS constAVX2<>+1184(SB), Y4, Y4
+	VDIVPS Y4, Y1, Y1
+	VSUBPS Y1, Y15, Y4
+	VBLENDVPS Y3, Y4, Y1, Y3
+	VPAND Y14, Y3, Y3
 	VPAND constAVX2<>+0(SB), Y0, Y0
-	VPOR Y0, Y4, Y4
-	VMOVUPS Y4, 32(DI)(AX*4)
+	VPOR Y0, Y3, Y3
+	VMOVUPS Y3, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
 	JGE loop
@@ -1634,54 +1631,45 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VMULPS constAVX2<>+1120(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPAND Y14, Y0, Y1
+	VMULPS Y11, Y1, Y1
+	VMAXPS Y1, Y10, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
-	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VMULPS Y1, Y1, Y4
-	VFMADD231PS Y4, Y3, Y1
-	VCVTPS2DQ Y2, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VFMADD213PS Y13, Y9, Y2
+	VSUBPS Y13, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y1
+	VFNMADD231PS Y7, Y2, Y1
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y3
+	VPSUBD Y3, Y2, Y2
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS constAVX2<>+480(SB), Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y3, Y3
-	VSUBPS constAVX2<>+480(SB), Y3, Y4
-	VFMADD231PS Y1, Y3, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y2, Y2
-	VADDPS Y4, Y4, Y4
-	VBLENDVPS Y2, Y1, Y4, Y2
-	VCMPPS $17, constAVX2<>+1152(SB), Y2, Y4
-	VADDPS constAVX2<>+64(SB), Y2, Y1
+	VMULPS Y15, Y3, Y3
+	VPADDD Y12, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VMOVAPS Y1, Y2
+	VFMADD213PS Y5, Y6, Y2
+	VFMADD213PS constAVX2<>+384(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y2
+	VMULPS Y1, Y1, Y4
+	VFMADD231PS Y4, Y2, Y1
+	VSUBPS Y15, Y3, Y4
+	VFMADD231PS Y3, Y1, Y4
+	VCMPPS $17, constAVX2<>+1152(SB), Y4, Y3
+	VADDPS Y15, Y4, Y1
 	VADDPS Y1, Y1, Y1
-	VBLENDVPS Y4, Y1, Y2, Y1
-	VADDPS constAVX2<>+1184(SB), Y2, Y2
-	VDIVPS Y2, Y1, Y1
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VSUBPS Y1, Y2, Y3
-	VPAND constAVX2<>+32(SB), Y1, Y1
-	VBLENDVPS Y4, Y3, Y1, Y4
+	VBLENDVPS Y3, Y1, Y4, Y1
+	VADDPS constAVX2<>+1184(SB), Y4, Y4
+	VDIVPS Y4, Y1, Y1
+	VSUBPS Y1, Y15, Y4
+	VBLENDVPS Y3, Y4, Y1, Y3
+	VPAND Y14, Y3, Y3
 	VPAND constAVX2<>+0(SB), Y0, Y0
-	VPOR Y0, Y4, Y4
+	VPOR Y0, Y3, Y3
 	VMOVDQU (R13), Y0
-	VMASKMOVPS Y4, Y0, 0(DI)(AX*4)
+	VMASKMOVPS Y3, Y0, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	JGT rest
@@ -1695,137 +1683,124 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+32(SB), Y12
+	VBROADCASTSS constAVX2<>+1216(SB), Y11
+	VBROADCASTSS constAVX2<>+992(SB), Y10
+	VBROADCASTSS constAVX2<>+160(SB), Y9
+	VBROADCASTSS constAVX2<>+224(SB), Y8
+	VBROADCASTSS constAVX2<>+256(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+1216(SB), Y1
-	VMINPS Y0, Y1, Y2
-	VBROADCASTSS constAVX2<>+1248(SB), Y1
-	VMAXPS Y2, Y1, Y2
-	VPAND constAVX2<>+32(SB), Y2, Y1
-	VMULPS Y1, Y1, Y3
-	VPXOR constAVX2<>+0(SB), Y3, Y4
-	VFMADD231PS Y1, Y1, Y4
-	VMULPS constAVX2<>+992(SB), Y3, Y3
-	VBROADCASTSS constAVX2<>+96(SB), Y5
-	VMAXPS Y3, Y5, Y3
-	VBROADCASTSS constAVX2<>+128(SB), Y5
-	VMINPS Y3, Y5, Y3
+	VPAND Y12, Y0, Y1
+	VMINPS Y1, Y11, Y1
+	VMULPS Y10, Y1, Y2
+	VMULPS Y1, Y2, Y3
+	VFNMADD132PS Y1, Y3, Y2
+	VMAXPS Y3, Y9, Y3
+	VMOVAPS Y3, Y4
+	VFMADD213PS Y14, Y8, Y4
+	VSUBPS Y14, Y4, Y4
+	VFNMADD231PS Y7, Y4, Y3
+	VFNMADD231PS constAVX2<>+288(SB), Y4, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+160(SB), Y6
-	VFMADD213PS constAVX2<>+192(SB), Y6, Y5
-	VSUBPS constAVX2<>+192(SB), Y5, Y5
-	VFNMADD231PS constAVX2<>+224(SB), Y5, Y3
-	VFNMADD231PS constAVX2<>+256(SB), Y5, Y3
-	VMOVAPS Y3, Y6
-	VBROADCASTSS constAVX2<>+288(SB), Y7
-	VFMADD213PS constAVX2<>+320(SB), Y7, Y6
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y6
-	VCVTPS2DQ Y5, Y5
-	VPSRAD $1, Y5, Y3
-	VPSUBD Y3, Y5, Y5
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VBROADCASTSS constAVX2<>+320(SB), Y6
+	VFMADD213PS constAVX2<>+352(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y3
+	VPSUBD Y3, Y4, Y4
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y6, Y6
-	VPADDD constAVX2<>+448(SB), Y5, Y5
-	VPSLLD $23, Y5, Y5
-	VMULPS Y5, Y6, Y6
-	VMULPS constAVX2<>+992(SB), Y4, Y4
-	VMOVAPS Y6, Y5
-	VFMADD132PS Y4, Y6, Y5
-	VMOVAPS Y1, Y4
-	VBROADCASTSS constAVX2<>+1280(SB), Y6
-	VFMADD213PS constAVX2<>+64(SB), Y6, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y6
-	VDIVPS Y4, Y6, Y4
-	VMULPS Y4, Y1, Y1
-	VMOVAPS Y1, Y6
-	VBROADCASTSS constAVX2<>+1312(SB), Y3
-	VFMADD213PS constAVX2<>+1344(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+1376(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1408(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1440(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1472(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1504(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1536(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1568(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+480(SB), Y1, Y6
-	VMULPS Y6, Y4, Y4
+	VMULPS Y3, Y5, Y5
+	VPADDD Y13, Y4, Y4
+	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y5, Y5
-	VCMPPS $17, constAVX2<>+512(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+64(SB), Y4
-	VSUBPS Y5, Y4, Y6
-	VBLENDVPS Y2, Y5, Y6, Y2
+	VMOVAPS Y5, Y4
+	VFNMADD132PS Y2, Y5, Y4
+	VMOVAPS Y1, Y2
+	VBROADCASTSS constAVX2<>+1248(SB), Y5
+	VFMADD213PS Y15, Y5, Y2
+	VDIVPS Y2, Y15, Y2
+	VMULPS Y2, Y1, Y1
+	VMOVAPS Y1, Y5
+	VBROADCASTSS constAVX2<>+1280(SB), Y3
+	VFMADD213PS constAVX2<>+1312(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+1344(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1376(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1408(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1440(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1472(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1504(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1536(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y5
+	VMULPS Y5, Y2, Y2
+	VMULPS Y2, Y4, Y4
+	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
+	VSUBPS Y4, Y15, Y5
+	VBLENDVPS Y2, Y4, Y5, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VBROADCASTSS constAVX2<>+1216(SB), Y1
-	VMINPS Y0, Y1, Y2
-	VBROADCASTSS constAVX2<>+1248(SB), Y1
-	VMAXPS Y2, Y1, Y2
-	VPAND constAVX2<>+32(SB), Y2, Y1
-	VMULPS Y1, Y1, Y3
-	VPXOR constAVX2<>+0(SB), Y3, Y4
-	VFMADD231PS Y1, Y1, Y4
-	VMULPS constAVX2<>+992(SB), Y3, Y3
-	VBROADCASTSS constAVX2<>+96(SB), Y5
-	VMAXPS Y3, Y5, Y3
-	VBROADCASTSS constAVX2<>+128(SB), Y5
-	VMINPS Y3, Y5, Y3
+	VPAND Y12, Y0, Y1
+	VMINPS Y1, Y11, Y1
+	VMULPS Y10, Y1, Y2
+	VMULPS Y1, Y2, Y3
+	VFNMADD132PS Y1, Y3, Y2
+	VMAXPS Y3, Y9, Y3
+	VMOVAPS Y3, Y4
+	VFMADD213PS Y14, Y8, Y4
+	VSUBPS Y14, Y4, Y4
+	VFNMADD231PS Y7, Y4, Y3
+	VFNMADD231PS constAVX2<>+288(SB), Y4, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+160(SB), Y6
-	VFMADD213PS constAVX2<>+192(SB), Y6, Y5
-	VSUBPS constAVX2<>+192(SB), Y5, Y5
-	VFNMADD231PS constAVX2<>+224(SB), Y5, Y3
-	VFNMADD231PS constAVX2<>+256(SB), Y5, Y3
-	VMOVAPS Y3, Y6
-	VBROADCASTSS constAVX2<>+288(SB), Y7
-	VFMADD213PS constAVX2<>+320(SB), Y7, Y6
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y6
-	VCVTPS2DQ Y5, Y5
-	VPSRAD $1, Y5, Y3
-	VPSUBD Y3, Y5, Y5
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VBROADCASTSS constAVX2<>+320(SB), Y6
+	VFMADD213PS constAVX2<>+352(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y3
+	VPSUBD Y3, Y4, Y4
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y6, Y6
-	VPADDD constAVX2<>+448(SB), Y5, Y5
-	VPSLLD $23, Y5, Y5
-	VMULPS Y5, Y6, Y6
-	VMULPS constAVX2<>+992(SB), Y4, Y4
-	VMOVAPS Y6, Y5
-	VFMADD132PS Y4, Y6, Y5
-	VMOVAPS Y1, Y4
-	VBROADCASTSS constAVX2<>+1280(SB), Y6
-	VFMADD213PS constAVX2<>+64(SB), Y6, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y6
-	VDIVPS Y4, Y6, Y4
-	VMULPS Y4, Y1, Y1
-	VMOVAPS Y1, Y6
-	VBROADCASTSS constAVX2<>+1312(SB), Y3
-	VFMADD213PS constAVX2<>+1344(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+1376(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1408(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1440(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1472(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1504(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1536(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1568(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+480(SB), Y1, Y6
-	VMULPS Y6, Y4, Y4
+	VMULPS Y3, Y5, Y5
+	VPADDD Y13, Y4, Y4
+	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y5, Y5
-	VCMPPS $17, constAVX2<>+512(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+64(SB), Y4
-	VSUBPS Y5, Y4, Y6
-	VBLENDVPS Y2, Y5, Y6, Y2
+	VMOVAPS Y5, Y4
+	VFNMADD132PS Y2, Y5, Y4
+	VMOVAPS Y1, Y2
+	VBROADCASTSS constAVX2<>+1248(SB), Y5
+	VFMADD213PS Y15, Y5, Y2
+	VDIVPS Y2, Y15, Y2
+	VMULPS Y2, Y1, Y1
+	VMOVAPS Y1, Y5
+	VBROADCASTSS constAVX2<>+1280(SB), Y3
+	VFMADD213PS constAVX2<>+1312(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+1344(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1376(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1408(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1440(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1472(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1504(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1536(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y5
+	VMULPS Y5, Y2, Y2
+	VMULPS Y2, Y4, Y4
+	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
+	VSUBPS Y4, Y15, Y5
+	VBLENDVPS Y2, Y4, Y5, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -1843,68 +1818,57 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1216(SB), Y1
-	VMINPS Y0, Y1, Y2
-	VBROADCASTSS constAVX2<>+1248(SB), Y1
-	VMAXPS Y2, Y1, Y2
-	VPAND constAVX2<>+32(SB), Y2, Y1
-	VMULPS Y1, Y1, Y3
-	VPXOR constAVX2<>+0(SB), Y3, Y4
-	VFMADD231PS Y1, Y1, Y4
-	VMULPS constAVX2<>+992(SB), Y3, Y3
-	VBROADCASTSS constAVX2<>+96(SB), Y5
-	VMAXPS Y3, Y5, Y3
-	VBROADCASTSS constAVX2<>+128(SB), Y5
-	VMINPS Y3, Y5, Y3
+	VPAND Y12, Y0, Y1
+	VMINPS Y1, Y11, Y1
+	VMULPS Y10, Y1, Y2
+	VMULPS Y1, Y2, Y3
+	VFNMADD132PS Y1, Y3, Y2
+	VMAXPS Y3, Y9, Y3
+	VMOVAPS Y3, Y4
+	VFMADD213PS Y14, Y8, Y4
+	VSUBPS Y14, Y4, Y4
+	VFNMADD231PS Y7, Y4, Y3
+	VFNMADD231PS constAVX2<>+288(SB), Y4, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+160(SB), Y6
-	VFMADD213PS constAVX2<>+192(SB), Y6, Y5
-	VSUBPS constAVX2<>+192(SB), Y5, Y5
-	VFNMADD231PS constAVX2<>+224(SB), Y5, Y3
-	VFNMADD231PS constAVX2<>+256(SB), Y5, Y3
-	VMOVAPS Y3, Y6
-	VBROADCASTSS constAVX2<>+288(SB), Y7
-	VFMADD213PS constAVX2<>+320(SB), Y7, Y6
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y6
-	VCVTPS2DQ Y5, Y5
-	VPSRAD $1, Y5, Y3
-	VPSUBD Y3, Y5, Y5
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VBROADCASTSS constAVX2<>+320(SB), Y6
+	VFMADD213PS constAVX2<>+352(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y3
+	VPSUBD Y3, Y4, Y4
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y6, Y6
-	VPADDD constAVX2<>+448(SB), Y5, Y5
-	VPSLLD $23, Y5, Y5
-	VMULPS Y5, Y6, Y6
-	VMULPS constAVX2<>+992(SB), Y4, Y4
-	VMOVAPS Y6, Y5
-	VFMADD132PS Y4, Y6, Y5
-	VMOVAPS Y1, Y4
-	VBROADCASTSS constAVX2<>+1280(SB), Y6
-	VFMADD213PS constAVX2<>+64(SB), Y6, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y6
-	VDIVPS Y4, Y6, Y4
-	VMULPS Y4, Y1, Y1
-	VMOVAPS Y1, Y6
-	VBROADCASTSS constAVX2<>+1312(SB), Y3
-	VFMADD213PS constAVX2<>+1344(SB), Y3, Y6
-	VFMADD213PS constAVX2<>+1376(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1408(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1440(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1472(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1504(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1536(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+1568(SB), Y1, Y6
-	VFMADD213PS constAVX2<>+480(SB), Y1, Y6
-	VMULPS Y6, Y4, Y4
+	VMULPS Y3, Y5, Y5
+	VPADDD Y13, Y4, Y4
+	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y5, Y5
-	VCMPPS $17, constAVX2<>+512(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+64(SB), Y4
-	VSUBPS Y5, Y4, Y6
-	VBLENDVPS Y2, Y5, Y6, Y2
+	VMOVAPS Y5, Y4
+	VFNMADD132PS Y2, Y5, Y4
+	VMOVAPS Y1, Y2
+	VBROADCASTSS constAVX2<>+1248(SB), Y5
+	VFMADD213PS Y15, Y5, Y2
+	VDIVPS Y2, Y15, Y2
+	VMULPS Y2, Y1, Y1
+	VMOVAPS Y1, Y5
+	VBROADCASTSS constAVX2<>+1280(SB), Y3
+	VFMADD213PS constAVX2<>+1312(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+1344(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1376(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1408(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1440(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1472(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1504(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+1536(SB), Y1, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y5
+	VMULPS Y5, Y2, Y2
+	VMULPS Y2, Y4, Y4
+	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
+	VSUBPS Y4, Y15, Y5
+	VBLENDVPS Y2, Y4, Y5, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVDQU (R13), Y2
 	VMASKMOVPS Y0, Y2, 0(DI)(AX*4)
@@ -1921,88 +1885,84 @@ TEXT ·geluTanhAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+1568(SB), Y12
+	VBROADCASTSS constAVX2<>+1600(SB), Y11
+	VBROADCASTSS constAVX2<>+0(SB), Y10
+	VBROADCASTSS constAVX2<>+160(SB), Y9
+	VBROADCASTSS constAVX2<>+224(SB), Y8
+	VBROADCASTSS constAVX2<>+256(SB), Y7
+	VBROADCASTSS constAVX2<>+288(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMULPS Y0, Y0, Y1
-	VBROADCASTSS constAVX2<>+1600(SB), Y2
-	VFMADD213PS constAVX2<>+1632(SB), Y2, Y1
+	VFMADD213PS Y11, Y12, Y1
 	VMULPS Y1, Y0, Y1
-	VPAND constAVX2<>+32(SB), Y1, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+96(SB), Y3
-	VMAXPS Y2, Y3, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y3
-	VMINPS Y2, Y3, Y2
+	VPOR Y10, Y1, Y2
+	VMAXPS Y2, Y9, Y2
 	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+160(SB), Y4
-	VFMADD213PS constAVX2<>+192(SB), Y4, Y3
-	VSUBPS constAVX2<>+192(SB), Y3, Y3
-	VFNMADD231PS constAVX2<>+224(SB), Y3, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y3, Y2
+	VFMADD213PS Y14, Y8, Y3
+	VSUBPS Y14, Y3, Y3
+	VFNMADD231PS Y7, Y3, Y2
+	VFNMADD231PS Y6, Y3, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+288(SB), Y5
-	VFMADD213PS constAVX2<>+320(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+320(SB), Y5
+	VFMADD213PS constAVX2<>+352(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
 	VCVTPS2DQ Y3, Y3
 	VPSRAD $1, Y3, Y2
 	VPSUBD Y2, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y4, Y4
 	VCMPPS $17, constAVX2<>+512(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+64(SB), Y3
-	VBLENDVPS Y1, Y4, Y3, Y1
-	VADDPS constAVX2<>+64(SB), Y4, Y4
+	VBLENDVPS Y1, Y4, Y15, Y1
+	VADDPS Y15, Y4, Y4
 	VDIVPS Y4, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMULPS Y0, Y0, Y1
-	VBROADCASTSS constAVX2<>+1600(SB), Y2
-	VFMADD213PS constAVX2<>+1632(SB), Y2, Y1
+	VFMADD213PS Y11, Y12, Y1
 	VMULPS Y1, Y0, Y1
-	VPAND constAVX2<>+32(SB), Y1, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+96(SB), Y3
-	VMAXPS Y2, Y3, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y3
-	VMINPS Y2, Y3, Y2
+	VPOR Y10, Y1, Y2
+	VMAXPS Y2, Y9, Y2
 	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+160(SB), Y4
-	VFMADD213PS constAVX2<>+192(SB), Y4, Y3
-	VSUBPS constAVX2<>+192(SB), Y3, Y3
-	VFNMADD231PS constAVX2<>+224(SB), Y3, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y3, Y2
+	VFMADD213PS Y14, Y8, Y3
+	VSUBPS Y14, Y3, Y3
+	VFNMADD231PS Y7, Y3, Y2
+	VFNMADD231PS Y6, Y3, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+288(SB), Y5
-	VFMADD213PS constAVX2<>+320(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+320(SB), Y5
+	VFMADD213PS constAVX2<>+352(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
 	VCVTPS2DQ Y3, Y3
 	VPSRAD $1, Y3, Y2
 	VPSUBD Y2, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y4, Y4
 	VCMPPS $17, constAVX2<>+512(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+64(SB), Y3
-	VBLENDVPS Y1, Y4, Y3, Y1
-	VADDPS constAVX2<>+64(SB), Y4, Y4
+	VBLENDVPS Y1, Y4, Y15, Y1
+	VADDPS Y15, Y4, Y4
 	VDIVPS Y4, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
@@ -2022,42 +1982,35 @@ rest:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y1
-	VBROADCASTSS constAVX2<>+1600(SB), Y2
-	VFMADD213PS constAVX2<>+1632(SB), Y2, Y1
+	VFMADD213PS Y11, Y12, Y1
 	VMULPS Y1, Y0, Y1
-	VPAND constAVX2<>+32(SB), Y1, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+96(SB), Y3
-	VMAXPS Y2, Y3, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y3
-	VMINPS Y2, Y3, Y2
+	VPOR Y10, Y1, Y2
+	VMAXPS Y2, Y9, Y2
 	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+160(SB), Y4
-	VFMADD213PS constAVX2<>+192(SB), Y4, Y3
-	VSUBPS constAVX2<>+192(SB), Y3, Y3
-	VFNMADD231PS constAVX2<>+224(SB), Y3, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y3, Y2
+	VFMADD213PS Y14, Y8, Y3
+	VSUBPS Y14, Y3, Y3
+	VFNMADD231PS Y7, Y3, Y2
+	VFNMADD231PS Y6, Y3, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+288(SB), Y5
-	VFMADD213PS constAVX2<>+320(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+320(SB), Y5
+	VFMADD213PS constAVX2<>+352(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
 	VCVTPS2DQ Y3, Y3
 	VPSRAD $1, Y3, Y2
 	VPSUBD Y2, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y4, Y4
 	VCMPPS $17, constAVX2<>+512(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+64(SB), Y3
-	VBLENDVPS Y1, Y4, Y3, Y1
-	VADDPS constAVX2<>+64(SB), Y4, Y4
+	VBLENDVPS Y1, Y4, Y15, Y1
+	VADDPS Y15, Y4, Y4
 	VDIVPS Y4, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVDQU (R13), Y1
@@ -2075,80 +2028,77 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+0(SB), Y12
+	VBROADCASTSS constAVX2<>+160(SB), Y11
+	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VBROADCASTSS constAVX2<>+384(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VPXOR constAVX2<>+0(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPOR Y12, Y0, Y1
+	VMAXPS Y1, Y11, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
+	VFMADD213PS Y14, Y10, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y9, Y2, Y1
+	VFNMADD231PS Y8, Y2, Y1
 	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS Y6, Y7, Y3
+	VFMADD213PS Y5, Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
 	VCVTPS2DQ Y2, Y2
 	VPSRAD $1, Y2, Y1
 	VPSUBD Y1, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y3, Y3
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VBLENDVPS Y2, Y3, Y1, Y2
-	VADDPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y2, Y3, Y15, Y2
+	VADDPS Y15, Y3, Y3
 	VDIVPS Y3, Y2, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VPXOR constAVX2<>+0(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPOR Y12, Y0, Y1
+	VMAXPS Y1, Y11, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
+	VFMADD213PS Y14, Y10, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y9, Y2, Y1
+	VFNMADD231PS Y8, Y2, Y1
 	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS Y6, Y7, Y3
+	VFMADD213PS Y5, Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
 	VCVTPS2DQ Y2, Y2
 	VPSRAD $1, Y2, Y1
 	VPSUBD Y1, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y3, Y3
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VBLENDVPS Y2, Y3, Y1, Y2
-	VADDPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y2, Y3, Y15, Y2
+	VADDPS Y15, Y3, Y3
 	VDIVPS Y3, Y2, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
@@ -2167,39 +2117,32 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VPXOR constAVX2<>+0(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+96(SB), Y2
-	VMAXPS Y1, Y2, Y1
-	VBROADCASTSS constAVX2<>+128(SB), Y2
-	VMINPS Y1, Y2, Y1
+	VPOR Y12, Y0, Y1
+	VMAXPS Y1, Y11, Y1
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+160(SB), Y3
-	VFMADD213PS constAVX2<>+192(SB), Y3, Y2
-	VSUBPS constAVX2<>+192(SB), Y2, Y2
-	VFNMADD231PS constAVX2<>+224(SB), Y2, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y2, Y1
+	VFMADD213PS Y14, Y10, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y9, Y2, Y1
+	VFNMADD231PS Y8, Y2, Y1
 	VMOVAPS Y1, Y3
-	VBROADCASTSS constAVX2<>+288(SB), Y4
-	VFMADD213PS constAVX2<>+320(SB), Y4, Y3
-	VFMADD213PS constAVX2<>+352(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
+	VFMADD213PS Y6, Y7, Y3
+	VFMADD213PS Y5, Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+64(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
+	VFMADD213PS Y15, Y1, Y3
 	VCVTPS2DQ Y2, Y2
 	VPSRAD $1, Y2, Y1
 	VPSUBD Y1, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y3, Y3
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBROADCASTSS constAVX2<>+64(SB), Y1
-	VBLENDVPS Y2, Y3, Y1, Y2
-	VADDPS constAVX2<>+64(SB), Y3, Y3
+	VBLENDVPS Y2, Y3, Y15, Y2
+	VADDPS Y15, Y3, Y3
 	VDIVPS Y3, Y2, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVDQU (R13), Y2
@@ -2217,73 +2160,78 @@ TEXT ·sinSmallAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+96(SB), Y15
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+1632(SB), Y13
+	VBROADCASTSS constAVX2<>+1664(SB), Y12
+	VBROADCASTSS constAVX2<>+1696(SB), Y11
+	VBROADCASTSS constAVX2<>+1728(SB), Y10
+	VBROADCASTSS constAVX2<>+1760(SB), Y9
+	VBROADCASTSS constAVX2<>+1792(SB), Y8
+	VBROADCASTSS constAVX2<>+1824(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+1664(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y2
+	VFMADD213PS Y15, Y13, Y1
+	VSUBPS Y15, Y1, Y2
 	VMOVAPS Y2, Y3
-	VFNMADD132PS constAVX2<>+1696(SB), Y0, Y3
-	VFNMADD231PS constAVX2<>+1728(SB), Y2, Y3
-	VFNMADD231PS constAVX2<>+1760(SB), Y2, Y3
+	VFNMADD132PS Y12, Y0, Y3
+	VFNMADD231PS Y11, Y2, Y3
+	VFNMADD231PS Y10, Y2, Y3
 	VMULPS Y3, Y3, Y2
 	VMULPS Y2, Y3, Y4
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1792(SB), Y6
-	VFMADD213PS constAVX2<>+1824(SB), Y6, Y5
+	VFMADD213PS Y8, Y9, Y5
+	VFMADD213PS Y7, Y2, Y5
 	VFMADD213PS constAVX2<>+1856(SB), Y2, Y5
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y5
 	VFMADD231PS Y5, Y4, Y3
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1920(SB), Y4
-	VFMADD213PS constAVX2<>+1952(SB), Y4, Y5
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y5
+	VBROADCASTSS constAVX2<>+1888(SB), Y4
+	VFMADD213PS constAVX2<>+1920(SB), Y4, Y5
+	VFMADD213PS constAVX2<>+1952(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+992(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+64(SB), Y5, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y5
+	VPAND constAVX2<>+1984(SB), Y1, Y5
 	VCVTDQ2PS Y5, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y5, Y5
+	VCMPPS $0, Y14, Y5, Y5
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y5, Y3, Y2, Y5
 	VPXOR Y1, Y5, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y1
+	VCMPPS $0, Y14, Y0, Y1
 	VBLENDVPS Y1, Y0, Y5, Y1
 	VMOVUPS Y1, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+1664(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y2
+	VFMADD213PS Y15, Y13, Y1
+	VSUBPS Y15, Y1, Y2
 	VMOVAPS Y2, Y3
-	VFNMADD132PS constAVX2<>+1696(SB), Y0, Y3
-	VFNMADD231PS constAVX2<>+1728(SB), Y2, Y3
-	VFNMADD231PS constAVX2<>+1760(SB), Y2, Y3
+	VFNMADD132PS Y12, Y0, Y3
+	VFNMADD231PS Y11, Y2, Y3
+	VFNMADD231PS Y10, Y2, Y3
 	VMULPS Y3, Y3, Y2
 	VMULPS Y2, Y3, Y4
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1792(SB), Y6
-	VFMADD213PS constAVX2<>+1824(SB), Y6, Y5
+	VFMADD213PS Y8, Y9, Y5
+	VFMADD213PS Y7, Y2, Y5
 	VFMADD213PS constAVX2<>+1856(SB), Y2, Y5
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y5
 	VFMADD231PS Y5, Y4, Y3
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1920(SB), Y4
-	VFMADD213PS constAVX2<>+1952(SB), Y4, Y5
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y5
+	VBROADCASTSS constAVX2<>+1888(SB), Y4
+	VFMADD213PS constAVX2<>+1920(SB), Y4, Y5
+	VFMADD213PS constAVX2<>+1952(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+992(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+64(SB), Y5, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y5
+	VPAND constAVX2<>+1984(SB), Y1, Y5
 	VCVTDQ2PS Y5, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y5, Y5
+	VCMPPS $0, Y14, Y5, Y5
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y5, Y3, Y2, Y5
 	VPXOR Y1, Y5, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y1
+	VCMPPS $0, Y14, Y0, Y1
 	VBLENDVPS Y1, Y0, Y5, Y1
 	VMOVUPS Y1, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -2302,35 +2250,33 @@ rest:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+1664(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y2
+	VFMADD213PS Y15, Y13, Y1
+	VSUBPS Y15, Y1, Y2
 	VMOVAPS Y2, Y3
-	VFNMADD132PS constAVX2<>+1696(SB), Y0, Y3
-	VFNMADD231PS constAVX2<>+1728(SB), Y2, Y3
-	VFNMADD231PS constAVX2<>+1760(SB), Y2, Y3
+	VFNMADD132PS Y12, Y0, Y3
+	VFNMADD231PS Y11, Y2, Y3
+	VFNMADD231PS Y10, Y2, Y3
 	VMULPS Y3, Y3, Y2
 	VMULPS Y2, Y3, Y4
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1792(SB), Y6
-	VFMADD213PS constAVX2<>+1824(SB), Y6, Y5
+	VFMADD213PS Y8, Y9, Y5
+	VFMADD213PS Y7, Y2, Y5
 	VFMADD213PS constAVX2<>+1856(SB), Y2, Y5
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y5
 	VFMADD231PS Y5, Y4, Y3
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1920(SB), Y4
-	VFMADD213PS constAVX2<>+1952(SB), Y4, Y5
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y5
+	VBROADCASTSS constAVX2<>+1888(SB), Y4
+	VFMADD213PS constAVX2<>+1920(SB), Y4, Y5
+	VFMADD213PS constAVX2<>+1952(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+992(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+64(SB), Y5, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y5
+	VPAND constAVX2<>+1984(SB), Y1, Y5
 	VCVTDQ2PS Y5, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y5, Y5
+	VCMPPS $0, Y14, Y5, Y5
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y5, Y3, Y2, Y5
 	VPXOR Y1, Y5, Y5
-	VCMPPS $0, constAVX2<>+512(SB), Y0, Y1
+	VCMPPS $0, Y14, Y0, Y1
 	VBLENDVPS Y1, Y0, Y5, Y1
 	VMOVDQU (R13), Y5
 	VMASKMOVPS Y1, Y5, 0(DI)(AX*4)
@@ -2347,33 +2293,41 @@ TEXT ·cosSmallAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+96(SB), Y15
+	VBROADCASTSS constAVX2<>+1984(SB), Y14
+	VBROADCASTSS constAVX2<>+1632(SB), Y13
+	VBROADCASTSS constAVX2<>+1664(SB), Y12
+	VBROADCASTSS constAVX2<>+1696(SB), Y11
+	VBROADCASTSS constAVX2<>+1728(SB), Y10
+	VBROADCASTSS constAVX2<>+1760(SB), Y9
+	VBROADCASTSS constAVX2<>+1792(SB), Y8
+	VBROADCASTSS constAVX2<>+1824(SB), Y7
+	VBROADCASTSS constAVX2<>+1856(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+1664(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y2
-	VFNMADD231PS constAVX2<>+1696(SB), Y2, Y0
-	VFNMADD231PS constAVX2<>+1728(SB), Y2, Y0
-	VFNMADD231PS constAVX2<>+1760(SB), Y2, Y0
-	VPADDD constAVX2<>+2016(SB), Y1, Y1
+	VFMADD213PS Y15, Y13, Y1
+	VSUBPS Y15, Y1, Y2
+	VFNMADD231PS Y12, Y2, Y0
+	VFNMADD231PS Y11, Y2, Y0
+	VFNMADD231PS Y10, Y2, Y0
+	VPADDD Y14, Y1, Y1
 	VMULPS Y0, Y0, Y2
 	VMULPS Y2, Y0, Y3
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1792(SB), Y5
-	VFMADD213PS constAVX2<>+1824(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y4
+	VFMADD213PS Y8, Y9, Y4
+	VFMADD213PS Y7, Y2, Y4
+	VFMADD213PS Y6, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1920(SB), Y3
-	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+1888(SB), Y3
+	VFMADD213PS constAVX2<>+1920(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+1952(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y4
+	VPAND Y14, Y1, Y4
 	VCVTDQ2PS Y4, Y4
 	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
@@ -2383,28 +2337,26 @@ loop:
 	VMOVUPS Y4, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+1664(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y2
-	VFNMADD231PS constAVX2<>+1696(SB), Y2, Y0
-	VFNMADD231PS constAVX2<>+1728(SB), Y2, Y0
-	VFNMADD231PS constAVX2<>+1760(SB), Y2, Y0
-	VPADDD constAVX2<>+2016(SB), Y1, Y1
+	VFMADD213PS Y15, Y13, Y1
+	VSUBPS Y15, Y1, Y2
+	VFNMADD231PS Y12, Y2, Y0
+	VFNMADD231PS Y11, Y2, Y0
+	VFNMADD231PS Y10, Y2, Y0
+	VPADDD Y14, Y1, Y1
 	VMULPS Y0, Y0, Y2
 	VMULPS Y2, Y0, Y3
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1792(SB), Y5
-	VFMADD213PS constAVX2<>+1824(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y4
+	VFMADD213PS Y8, Y9, Y4
+	VFMADD213PS Y7, Y2, Y4
+	VFMADD213PS Y6, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1920(SB), Y3
-	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+1888(SB), Y3
+	VFMADD213PS constAVX2<>+1920(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+1952(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y4
+	VPAND Y14, Y1, Y4
 	VCVTDQ2PS Y4, Y4
 	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
@@ -2428,28 +2380,26 @@ rest:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+1664(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y2
-	VFNMADD231PS constAVX2<>+1696(SB), Y2, Y0
-	VFNMADD231PS constAVX2<>+1728(SB), Y2, Y0
-	VFNMADD231PS constAVX2<>+1760(SB), Y2, Y0
-	VPADDD constAVX2<>+2016(SB), Y1, Y1
+	VFMADD213PS Y15, Y13, Y1
+	VSUBPS Y15, Y1, Y2
+	VFNMADD231PS Y12, Y2, Y0
+	VFNMADD231PS Y11, Y2, Y0
+	VFNMADD231PS Y10, Y2, Y0
+	VPADDD Y14, Y1, Y1
 	VMULPS Y0, Y0, Y2
 	VMULPS Y2, Y0, Y3
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1792(SB), Y5
-	VFMADD213PS constAVX2<>+1824(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y4
+	VFMADD213PS Y8, Y9, Y4
+	VFMADD213PS Y7, Y2, Y4
+	VFMADD213PS Y6, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1920(SB), Y3
-	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+1888(SB), Y3
+	VFMADD213PS constAVX2<>+1920(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+1952(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y4
+	VPAND Y14, Y1, Y4
 	VCVTDQ2PS Y4, Y4
 	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
@@ -2471,20 +2421,23 @@ TEXT ·signAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+2016(SB), Y14
+	VBROADCASTSS constAVX2<>+64(SB), Y13
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VCMPPS $30, constAVX2<>+512(SB), Y0, Y1
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBLENDVPS Y2, constAVX2<>+2048(SB), Y0, Y2
-	VBLENDVPS Y1, constAVX2<>+64(SB), Y2, Y1
+	VCMPPS $30, Y15, Y0, Y1
+	VCMPPS $17, Y15, Y0, Y2
+	VBLENDVPS Y2, Y14, Y0, Y2
+	VBLENDVPS Y1, Y13, Y2, Y1
 	VMOVUPS Y1, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VCMPPS $30, constAVX2<>+512(SB), Y0, Y1
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBLENDVPS Y2, constAVX2<>+2048(SB), Y0, Y2
-	VBLENDVPS Y1, constAVX2<>+64(SB), Y2, Y1
+	VCMPPS $30, Y15, Y0, Y1
+	VCMPPS $17, Y15, Y0, Y2
+	VBLENDVPS Y2, Y14, Y0, Y2
+	VBLENDVPS Y1, Y13, Y2, Y1
 	VMOVUPS Y1, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -2501,10 +2454,10 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VCMPPS $30, constAVX2<>+512(SB), Y0, Y1
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBLENDVPS Y2, constAVX2<>+2048(SB), Y0, Y2
-	VBLENDVPS Y1, constAVX2<>+64(SB), Y2, Y1
+	VCMPPS $30, Y15, Y0, Y1
+	VCMPPS $17, Y15, Y0, Y2
+	VBLENDVPS Y2, Y14, Y0, Y2
+	VBLENDVPS Y1, Y13, Y2, Y1
 	VMOVDQU (R13), Y2
 	VMASKMOVPS Y1, Y2, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -3907,12 +3860,24 @@ done:
 	VZEROUPPER
 	RET
 
-// func sumLanesAVX2(lanes *[64]float32, x []float32)
-TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-32
+// func sumLanesAVX2(lanes *[64]float32, x []float32) float32
+TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ x_base+8(FP), DI
 	MOVQ x_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+512(SB), Y8
+	VBROADCASTSS constAVX2<>+512(SB), Y9
+	VBROADCASTSS constAVX2<>+512(SB), Y10
+	VBROADCASTSS constAVX2<>+512(SB), Y11
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -3921,6 +3886,7 @@ TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	SUBQ $64, CX
 	JLT tail
 loop:
@@ -4058,6 +4024,8 @@ tail:
 	VADDPS Y0, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -4066,15 +4034,42 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VADDPS Y12, Y8, Y8
+	VADDPS Y13, Y9, Y9
+	VADDPS Y14, Y10, Y10
+	VADDPS Y15, Y11, Y11
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+	VADDPS Y9, Y8, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0xee, X8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0x55, X8, X9
+	VADDPS Y9, Y8, Y8
+	VMOVSS X8, ret+32(FP)
 	VZEROUPPER
 	RET
 
-// func maxLanesAVX2(lanes *[64]float32, x []float32)
-TEXT ·maxLanesAVX2(SB), NOSPLIT, $0-32
+// func maxLanesAVX2(lanes *[64]float32, x []float32) float32
+TEXT ·maxLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ x_base+8(FP), DI
 	MOVQ x_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+1088(SB), Y8
+	VBROADCASTSS constAVX2<>+1088(SB), Y9
+	VBROADCASTSS constAVX2<>+1088(SB), Y10
+	VBROADCASTSS constAVX2<>+1088(SB), Y11
+	VBROADCASTSS constAVX2<>+1088(SB), Y12
+	VBROADCASTSS constAVX2<>+1088(SB), Y13
+	VBROADCASTSS constAVX2<>+1088(SB), Y14
+	VBROADCASTSS constAVX2<>+1088(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -4083,6 +4078,7 @@ TEXT ·maxLanesAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	SUBQ $64, CX
 	JLT tail
 loop:
@@ -4252,6 +4248,8 @@ tail:
 	VBLENDVPS Y1, Y15, Y0, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -4260,15 +4258,72 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y12, Y8, Y12
+	VBLENDVPS Y0, Y8, Y12, Y0
+	VMOVAPS Y0, Y8
+	VCMPPS $3, Y9, Y9, Y0
+	VMAXPS Y13, Y9, Y13
+	VBLENDVPS Y0, Y9, Y13, Y0
+	VMOVAPS Y0, Y9
+	VCMPPS $3, Y10, Y10, Y0
+	VMAXPS Y14, Y10, Y14
+	VBLENDVPS Y0, Y10, Y14, Y0
+	VMOVAPS Y0, Y10
+	VCMPPS $3, Y11, Y11, Y0
+	VMAXPS Y15, Y11, Y15
+	VBLENDVPS Y0, Y11, Y15, Y0
+	VMOVAPS Y0, Y11
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y10, Y8, Y10
+	VBLENDVPS Y0, Y8, Y10, Y0
+	VMOVAPS Y0, Y8
+	VCMPPS $3, Y9, Y9, Y0
+	VMAXPS Y11, Y9, Y11
+	VBLENDVPS Y0, Y9, Y11, Y0
+	VMOVAPS Y0, Y9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VPSHUFD $0xee, X8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VPSHUFD $0x55, X8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VMOVSS X8, ret+32(FP)
 	VZEROUPPER
 	RET
 
-// func minLanesAVX2(lanes *[64]float32, x []float32)
-TEXT ·minLanesAVX2(SB), NOSPLIT, $0-32
+// func minLanesAVX2(lanes *[64]float32, x []float32) float32
+TEXT ·minLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ x_base+8(FP), DI
 	MOVQ x_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+1024(SB), Y8
+	VBROADCASTSS constAVX2<>+1024(SB), Y9
+	VBROADCASTSS constAVX2<>+1024(SB), Y10
+	VBROADCASTSS constAVX2<>+1024(SB), Y11
+	VBROADCASTSS constAVX2<>+1024(SB), Y12
+	VBROADCASTSS constAVX2<>+1024(SB), Y13
+	VBROADCASTSS constAVX2<>+1024(SB), Y14
+	VBROADCASTSS constAVX2<>+1024(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -4277,6 +4332,7 @@ TEXT ·minLanesAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	SUBQ $64, CX
 	JLT tail
 loop:
@@ -4446,6 +4502,8 @@ tail:
 	VBLENDVPS Y1, Y15, Y0, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -4454,15 +4512,72 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VCMPPS $3, Y8, Y8, Y0
+	VMINPS Y12, Y8, Y12
+	VBLENDVPS Y0, Y8, Y12, Y0
+	VMOVAPS Y0, Y8
+	VCMPPS $3, Y9, Y9, Y0
+	VMINPS Y13, Y9, Y13
+	VBLENDVPS Y0, Y9, Y13, Y0
+	VMOVAPS Y0, Y9
+	VCMPPS $3, Y10, Y10, Y0
+	VMINPS Y14, Y10, Y14
+	VBLENDVPS Y0, Y10, Y14, Y0
+	VMOVAPS Y0, Y10
+	VCMPPS $3, Y11, Y11, Y0
+	VMINPS Y15, Y11, Y15
+	VBLENDVPS Y0, Y11, Y15, Y0
+	VMOVAPS Y0, Y11
+	VCMPPS $3, Y8, Y8, Y0
+	VMINPS Y10, Y8, Y10
+	VBLENDVPS Y0, Y8, Y10, Y0
+	VMOVAPS Y0, Y8
+	VCMPPS $3, Y9, Y9, Y0
+	VMINPS Y11, Y9, Y11
+	VBLENDVPS Y0, Y9, Y11, Y0
+	VMOVAPS Y0, Y9
+	VCMPPS $3, Y8, Y8, Y0
+	VMINPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMINPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VPSHUFD $0xee, X8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMINPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VPSHUFD $0x55, X8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMINPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VMOVSS X8, ret+32(FP)
 	VZEROUPPER
 	RET
 
-// func maxAbsLanesAVX2(lanes *[64]float32, x []float32)
-TEXT ·maxAbsLanesAVX2(SB), NOSPLIT, $0-32
+// func maxAbsLanesAVX2(lanes *[64]float32, x []float32) float32
+TEXT ·maxAbsLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ x_base+8(FP), DI
 	MOVQ x_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+1088(SB), Y8
+	VBROADCASTSS constAVX2<>+1088(SB), Y9
+	VBROADCASTSS constAVX2<>+1088(SB), Y10
+	VBROADCASTSS constAVX2<>+1088(SB), Y11
+	VBROADCASTSS constAVX2<>+1088(SB), Y12
+	VBROADCASTSS constAVX2<>+1088(SB), Y13
+	VBROADCASTSS constAVX2<>+1088(SB), Y14
+	VBROADCASTSS constAVX2<>+1088(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -4471,46 +4586,48 @@ TEXT ·maxAbsLanesAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
+	VBROADCASTSS constAVX2<>+32(SB), Y7
 	SUBQ $64, CX
 	JLT tail
 loop:
 	VMOVUPS 0(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y8, Y8, Y1
 	VMAXPS Y0, Y8, Y0
 	VBLENDVPS Y1, Y8, Y0, Y8
 	VMOVUPS 32(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y9, Y9, Y1
 	VMAXPS Y0, Y9, Y0
 	VBLENDVPS Y1, Y9, Y0, Y9
 	VMOVUPS 64(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y10, Y10, Y1
 	VMAXPS Y0, Y10, Y0
 	VBLENDVPS Y1, Y10, Y0, Y10
 	VMOVUPS 96(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y11, Y11, Y1
 	VMAXPS Y0, Y11, Y0
 	VBLENDVPS Y1, Y11, Y0, Y11
 	VMOVUPS 128(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y12, Y12, Y1
 	VMAXPS Y0, Y12, Y0
 	VBLENDVPS Y1, Y12, Y0, Y12
 	VMOVUPS 160(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y13, Y13, Y1
 	VMAXPS Y0, Y13, Y0
 	VBLENDVPS Y1, Y13, Y0, Y13
 	VMOVUPS 192(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y14, Y14, Y1
 	VMAXPS Y0, Y14, Y0
 	VBLENDVPS Y1, Y14, Y0, Y14
 	VMOVUPS 224(DI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VCMPPS $3, Y15, Y15, Y1
 	VMAXPS Y0, Y15, Y0
 	VBLENDVPS Y1, Y15, Y0, Y15
@@ -4528,7 +4645,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4545,7 +4662,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4562,7 +4679,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4579,7 +4696,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4596,7 +4713,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4613,7 +4730,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4630,7 +4747,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4647,7 +4764,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y0
+	VPAND Y7, Y0, Y0
 	VBROADCASTSS constAVX2<>+1088(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
@@ -4656,6 +4773,8 @@ tail:
 	VBLENDVPS Y1, Y15, Y0, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -4664,15 +4783,72 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y12, Y8, Y12
+	VBLENDVPS Y0, Y8, Y12, Y0
+	VMOVAPS Y0, Y8
+	VCMPPS $3, Y9, Y9, Y0
+	VMAXPS Y13, Y9, Y13
+	VBLENDVPS Y0, Y9, Y13, Y0
+	VMOVAPS Y0, Y9
+	VCMPPS $3, Y10, Y10, Y0
+	VMAXPS Y14, Y10, Y14
+	VBLENDVPS Y0, Y10, Y14, Y0
+	VMOVAPS Y0, Y10
+	VCMPPS $3, Y11, Y11, Y0
+	VMAXPS Y15, Y11, Y15
+	VBLENDVPS Y0, Y11, Y15, Y0
+	VMOVAPS Y0, Y11
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y10, Y8, Y10
+	VBLENDVPS Y0, Y8, Y10, Y0
+	VMOVAPS Y0, Y8
+	VCMPPS $3, Y9, Y9, Y0
+	VMAXPS Y11, Y9, Y11
+	VBLENDVPS Y0, Y9, Y11, Y0
+	VMOVAPS Y0, Y9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VPSHUFD $0xee, X8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VPSHUFD $0x55, X8, X9
+	VCMPPS $3, Y8, Y8, Y0
+	VMAXPS Y9, Y8, Y9
+	VBLENDVPS Y0, Y8, Y9, Y0
+	VMOVAPS Y0, Y8
+	VMOVSS X8, ret+32(FP)
 	VZEROUPPER
 	RET
 
-// func squaresLanesAVX2(lanes *[64]float32, x []float32)
-TEXT ·squaresLanesAVX2(SB), NOSPLIT, $0-32
+// func squaresLanesAVX2(lanes *[64]float32, x []float32) float32
+TEXT ·squaresLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ x_base+8(FP), DI
 	MOVQ x_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+512(SB), Y8
+	VBROADCASTSS constAVX2<>+512(SB), Y9
+	VBROADCASTSS constAVX2<>+512(SB), Y10
+	VBROADCASTSS constAVX2<>+512(SB), Y11
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -4681,6 +4857,7 @@ TEXT ·squaresLanesAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	SUBQ $64, CX
 	JLT tail
 loop:
@@ -4834,6 +5011,8 @@ tail:
 	VADDPS Y0, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -4842,16 +5021,43 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VADDPS Y12, Y8, Y8
+	VADDPS Y13, Y9, Y9
+	VADDPS Y14, Y10, Y10
+	VADDPS Y15, Y11, Y11
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+	VADDPS Y9, Y8, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0xee, X8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0x55, X8, X9
+	VADDPS Y9, Y8, Y8
+	VMOVSS X8, ret+32(FP)
 	VZEROUPPER
 	RET
 
-// func dotLanesAVX2(lanes *[64]float32, a []float32, b []float32)
-TEXT ·dotLanesAVX2(SB), NOSPLIT, $0-56
+// func dotLanesAVX2(lanes *[64]float32, a []float32, b []float32) float32
+TEXT ·dotLanesAVX2(SB), NOSPLIT, $0-60
 	MOVQ a_base+8(FP), DI
 	MOVQ b_base+32(FP), SI
 	MOVQ a_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+512(SB), Y8
+	VBROADCASTSS constAVX2<>+512(SB), Y9
+	VBROADCASTSS constAVX2<>+512(SB), Y10
+	VBROADCASTSS constAVX2<>+512(SB), Y11
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -4860,6 +5066,7 @@ TEXT ·dotLanesAVX2(SB), NOSPLIT, $0-56
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	SUBQ $64, CX
 	JLT tail
 loop:
@@ -5037,6 +5244,8 @@ tail:
 	VADDPS Y0, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -5045,17 +5254,44 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VADDPS Y12, Y8, Y8
+	VADDPS Y13, Y9, Y9
+	VADDPS Y14, Y10, Y10
+	VADDPS Y15, Y11, Y11
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+	VADDPS Y9, Y8, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0xee, X8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0x55, X8, X9
+	VADDPS Y9, Y8, Y8
+	VMOVSS X8, ret+56(FP)
 	VZEROUPPER
 	RET
 
-// func dot3LanesAVX2(lanes *[64]float32, a []float32, b []float32, c []float32)
-TEXT ·dot3LanesAVX2(SB), NOSPLIT, $0-80
+// func dot3LanesAVX2(lanes *[64]float32, a []float32, b []float32, c []float32) float32
+TEXT ·dot3LanesAVX2(SB), NOSPLIT, $0-84
 	MOVQ a_base+8(FP), DI
 	MOVQ b_base+32(FP), SI
 	MOVQ c_base+56(FP), DX
 	MOVQ a_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+512(SB), Y8
+	VBROADCASTSS constAVX2<>+512(SB), Y9
+	VBROADCASTSS constAVX2<>+512(SB), Y10
+	VBROADCASTSS constAVX2<>+512(SB), Y11
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -5064,6 +5300,7 @@ TEXT ·dot3LanesAVX2(SB), NOSPLIT, $0-80
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	SUBQ $64, CX
 	JLT tail
 loop:
@@ -5281,6 +5518,8 @@ tail:
 	VADDPS Y0, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -5289,15 +5528,42 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VADDPS Y12, Y8, Y8
+	VADDPS Y13, Y9, Y9
+	VADDPS Y14, Y10, Y10
+	VADDPS Y15, Y11, Y11
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+	VADDPS Y9, Y8, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0xee, X8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0x55, X8, X9
+	VADDPS Y9, Y8, Y8
+	VMOVSS X8, ret+80(FP)
 	VZEROUPPER
 	RET
 
-// func expLanesAVX2(lanes *[64]float32, x []float32, scale float32, shift float32)
-TEXT ·expLanesAVX2(SB), NOSPLIT, $0-40
+// func expLanesAVX2(lanes *[64]float32, x []float32, scale float32, shift float32) float32
+TEXT ·expLanesAVX2(SB), NOSPLIT, $0-44
 	MOVQ x_base+8(FP), DI
 	MOVQ x_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+512(SB), Y8
+	VBROADCASTSS constAVX2<>+512(SB), Y9
+	VBROADCASTSS constAVX2<>+512(SB), Y10
+	VBROADCASTSS constAVX2<>+512(SB), Y11
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -5306,256 +5572,243 @@ TEXT ·expLanesAVX2(SB), NOSPLIT, $0-40
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	VBROADCASTSS scale+32(FP), Y7
 	VBROADCASTSS shift+36(FP), Y6
+	VBROADCASTSS constAVX2<>+96(SB), Y5
+	VBROADCASTSS constAVX2<>+64(SB), Y4
 	SUBQ $64, CX
 	JLT tail
 loop:
 	VMOVUPS 0(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y8, Y8
 	VMOVUPS 32(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y9, Y9
 	VMOVUPS 64(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y10, Y10
 	VMOVUPS 96(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y11, Y11
 	VMOVUPS 128(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y12, Y12
 	VMOVUPS 160(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y13, Y13
 	VMOVUPS 192(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y14, Y14
 	VMOVUPS 224(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VADDPS Y2, Y15, Y15
@@ -5575,31 +5828,29 @@ tail:
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5618,31 +5869,29 @@ tail:
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5661,31 +5910,29 @@ tail:
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5704,31 +5951,29 @@ tail:
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5747,31 +5992,29 @@ tail:
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5790,31 +6033,29 @@ tail:
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5833,31 +6074,29 @@ tail:
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5876,31 +6115,29 @@ tail:
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VBROADCASTSS constAVX2<>+512(SB), Y1
@@ -5909,6 +6146,8 @@ tail:
 	VADDPS Y2, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -5917,16 +6156,43 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VADDPS Y12, Y8, Y8
+	VADDPS Y13, Y9, Y9
+	VADDPS Y14, Y10, Y10
+	VADDPS Y15, Y11, Y11
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+	VADDPS Y9, Y8, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0xee, X8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0x55, X8, X9
+	VADDPS Y9, Y8, Y8
+	VMOVSS X8, ret+40(FP)
 	VZEROUPPER
 	RET
 
-// func expStoreLanesAVX2(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32)
-TEXT ·expStoreLanesAVX2(SB), NOSPLIT, $0-64
+// func expStoreLanesAVX2(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32
+TEXT ·expStoreLanesAVX2(SB), NOSPLIT, $0-68
 	MOVQ dst_base+8(FP), DI
 	MOVQ x_base+32(FP), SI
 	MOVQ dst_len+16(FP), CX
 	XORQ AX, AX
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JNE resume
+	VBROADCASTSS constAVX2<>+512(SB), Y8
+	VBROADCASTSS constAVX2<>+512(SB), Y9
+	VBROADCASTSS constAVX2<>+512(SB), Y10
+	VBROADCASTSS constAVX2<>+512(SB), Y11
+	VBROADCASTSS constAVX2<>+512(SB), Y12
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+512(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y15
+	JMP begin
+resume:
 	VMOVUPS 0(BX), Y8
 	VMOVUPS 32(BX), Y9
 	VMOVUPS 64(BX), Y10
@@ -5935,39 +6201,40 @@ TEXT ·expStoreLanesAVX2(SB), NOSPLIT, $0-64
 	VMOVUPS 160(BX), Y13
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
+begin:
 	VBROADCASTSS scale+56(FP), Y7
 	VBROADCASTSS shift+60(FP), Y6
+	VBROADCASTSS constAVX2<>+96(SB), Y5
+	VBROADCASTSS constAVX2<>+64(SB), Y4
 	SUBQ $64, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 0(DI)(AX*4)
@@ -5975,31 +6242,29 @@ loop:
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 32(DI)(AX*4)
@@ -6007,31 +6272,29 @@ loop:
 	VMOVUPS 64(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 64(DI)(AX*4)
@@ -6039,31 +6302,29 @@ loop:
 	VMOVUPS 96(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 96(DI)(AX*4)
@@ -6071,31 +6332,29 @@ loop:
 	VMOVUPS 128(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 128(DI)(AX*4)
@@ -6103,31 +6362,29 @@ loop:
 	VMOVUPS 160(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 160(DI)(AX*4)
@@ -6135,31 +6392,29 @@ loop:
 	VMOVUPS 192(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 192(DI)(AX*4)
@@ -6167,31 +6422,29 @@ loop:
 	VMOVUPS 224(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVUPS Y2, 224(DI)(AX*4)
@@ -6212,31 +6465,29 @@ tail:
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6257,31 +6508,29 @@ tail:
 	VMASKMOVPS 32(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6302,31 +6551,29 @@ tail:
 	VMASKMOVPS 64(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6347,31 +6594,29 @@ tail:
 	VMASKMOVPS 96(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6392,31 +6637,29 @@ tail:
 	VMASKMOVPS 128(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6437,31 +6680,29 @@ tail:
 	VMASKMOVPS 160(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6482,31 +6723,29 @@ tail:
 	VMASKMOVPS 192(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6527,31 +6766,29 @@ tail:
 	VMASKMOVPS 224(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+96(SB), Y1
+	VBROADCASTSS constAVX2<>+160(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VBROADCASTSS constAVX2<>+128(SB), Y1
-	VMINPS Y0, Y1, Y0
 	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+160(SB), Y2
-	VFMADD213PS constAVX2<>+192(SB), Y2, Y1
-	VSUBPS constAVX2<>+192(SB), Y1, Y1
-	VFNMADD231PS constAVX2<>+224(SB), Y1, Y0
+	VBROADCASTSS constAVX2<>+224(SB), Y2
+	VFMADD213PS Y5, Y2, Y1
+	VSUBPS Y5, Y1, Y1
 	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
+	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+288(SB), Y3
-	VFMADD213PS constAVX2<>+320(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+352(SB), Y0, Y2
+	VBROADCASTSS constAVX2<>+320(SB), Y3
+	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
 	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+64(SB), Y0, Y2
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y0, Y2
 	VCVTPS2DQ Y1, Y1
 	VPSRAD $1, Y1, Y0
 	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+448(SB), Y0, Y0
+	VPADDD constAVX2<>+128(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+448(SB), Y1, Y1
+	VPADDD constAVX2<>+128(SB), Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y2, Y2
 	VMOVDQU (R13), Y1
@@ -6562,6 +6799,8 @@ tail:
 	VADDPS Y2, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
+	TESTQ BX, BX
+	JEQ together
 	VMOVUPS Y8, 0(BX)
 	VMOVUPS Y9, 32(BX)
 	VMOVUPS Y10, 64(BX)
@@ -6570,6 +6809,21 @@ done:
 	VMOVUPS Y13, 160(BX)
 	VMOVUPS Y14, 192(BX)
 	VMOVUPS Y15, 224(BX)
+together:
+	VADDPS Y12, Y8, Y8
+	VADDPS Y13, Y9, Y9
+	VADDPS Y14, Y10, Y10
+	VADDPS Y15, Y11, Y11
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+	VADDPS Y9, Y8, Y8
+	VEXTRACTF128 $1, Y8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0xee, X8, X9
+	VADDPS Y9, Y8, Y8
+	VPSHUFD $0x55, X8, X9
+	VADDPS Y9, Y8, Y8
+	VMOVSS X8, ret+64(FP)
 	VZEROUPPER
 	RET
 
@@ -6795,83 +7049,79 @@ TEXT ·swiGLUAVX2(SB), NOSPLIT, $0-72
 	MOVQ b_base+48(FP), DX
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+0(SB), Y12
+	VBROADCASTSS constAVX2<>+160(SB), Y11
+	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
+	VBROADCASTSS constAVX2<>+352(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMOVUPS 0(DX)(AX*4), Y1
-	VPAND constAVX2<>+32(SB), Y0, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+96(SB), Y3
-	VMAXPS Y2, Y3, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y3
-	VMINPS Y2, Y3, Y2
+	VPOR Y12, Y0, Y2
+	VMAXPS Y2, Y11, Y2
 	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+160(SB), Y4
-	VFMADD213PS constAVX2<>+192(SB), Y4, Y3
-	VSUBPS constAVX2<>+192(SB), Y3, Y3
-	VFNMADD231PS constAVX2<>+224(SB), Y3, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y3, Y2
+	VFMADD213PS Y14, Y10, Y3
+	VSUBPS Y14, Y3, Y3
+	VFNMADD231PS Y9, Y3, Y2
+	VFNMADD231PS Y8, Y3, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+288(SB), Y5
-	VFMADD213PS constAVX2<>+320(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y4
+	VFMADD213PS Y6, Y7, Y4
 	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
 	VCVTPS2DQ Y3, Y3
 	VPSRAD $1, Y3, Y2
 	VPSUBD Y2, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y4, Y4
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VBLENDVPS Y3, Y4, Y2, Y3
-	VADDPS constAVX2<>+64(SB), Y4, Y4
+	VBLENDVPS Y3, Y4, Y15, Y3
+	VADDPS Y15, Y4, Y4
 	VDIVPS Y4, Y3, Y3
 	VMULPS Y3, Y0, Y0
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMOVUPS 32(DX)(AX*4), Y1
-	VPAND constAVX2<>+32(SB), Y0, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+96(SB), Y3
-	VMAXPS Y2, Y3, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y3
-	VMINPS Y2, Y3, Y2
+	VPOR Y12, Y0, Y2
+	VMAXPS Y2, Y11, Y2
 	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+160(SB), Y4
-	VFMADD213PS constAVX2<>+192(SB), Y4, Y3
-	VSUBPS constAVX2<>+192(SB), Y3, Y3
-	VFNMADD231PS constAVX2<>+224(SB), Y3, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y3, Y2
+	VFMADD213PS Y14, Y10, Y3
+	VSUBPS Y14, Y3, Y3
+	VFNMADD231PS Y9, Y3, Y2
+	VFNMADD231PS Y8, Y3, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+288(SB), Y5
-	VFMADD213PS constAVX2<>+320(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y4
+	VFMADD213PS Y6, Y7, Y4
 	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
 	VCVTPS2DQ Y3, Y3
 	VPSRAD $1, Y3, Y2
 	VPSUBD Y2, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y4, Y4
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VBLENDVPS Y3, Y4, Y2, Y3
-	VADDPS constAVX2<>+64(SB), Y4, Y4
+	VBLENDVPS Y3, Y4, Y15, Y3
+	VADDPS Y15, Y4, Y4
 	VDIVPS Y4, Y3, Y3
 	VMULPS Y3, Y0, Y0
 	VMULPS Y1, Y0, Y0
@@ -6893,39 +7143,32 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 0(DX)(AX*4), Y2, Y1
-	VPAND constAVX2<>+32(SB), Y0, Y2
-	VPXOR constAVX2<>+0(SB), Y2, Y2
-	VBROADCASTSS constAVX2<>+96(SB), Y3
-	VMAXPS Y2, Y3, Y2
-	VBROADCASTSS constAVX2<>+128(SB), Y3
-	VMINPS Y2, Y3, Y2
+	VPOR Y12, Y0, Y2
+	VMAXPS Y2, Y11, Y2
 	VMOVAPS Y2, Y3
-	VBROADCASTSS constAVX2<>+160(SB), Y4
-	VFMADD213PS constAVX2<>+192(SB), Y4, Y3
-	VSUBPS constAVX2<>+192(SB), Y3, Y3
-	VFNMADD231PS constAVX2<>+224(SB), Y3, Y2
-	VFNMADD231PS constAVX2<>+256(SB), Y3, Y2
+	VFMADD213PS Y14, Y10, Y3
+	VSUBPS Y14, Y3, Y3
+	VFNMADD231PS Y9, Y3, Y2
+	VFNMADD231PS Y8, Y3, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+288(SB), Y5
-	VFMADD213PS constAVX2<>+320(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+352(SB), Y2, Y4
+	VFMADD213PS Y6, Y7, Y4
 	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y15, Y2, Y4
 	VCVTPS2DQ Y3, Y3
 	VPSRAD $1, Y3, Y2
 	VPSUBD Y2, Y3, Y3
-	VPADDD constAVX2<>+448(SB), Y2, Y2
+	VPADDD Y13, Y2, Y2
 	VPSLLD $23, Y2, Y2
 	VMULPS Y2, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y4, Y4
 	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
-	VBROADCASTSS constAVX2<>+64(SB), Y2
-	VBLENDVPS Y3, Y4, Y2, Y3
-	VADDPS constAVX2<>+64(SB), Y4, Y4
+	VBLENDVPS Y3, Y4, Y15, Y3
+	VADDPS Y15, Y4, Y4
 	VDIVPS Y4, Y3, Y3
 	VMULPS Y3, Y0, Y0
 	VMULPS Y1, Y0, Y0
@@ -6947,53 +7190,54 @@ TEXT ·swiGLUGradAVX2(SB), NOSPLIT, $0-120
 	MOVQ b_base+96(FP), R9
 	MOVQ da_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+64(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+0(SB), Y12
+	VBROADCASTSS constAVX2<>+160(SB), Y11
+	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(DX)(AX*4), Y0
 	VMOVUPS 0(R8)(AX*4), Y1
 	VMOVUPS 0(R9)(AX*4), Y2
-	VPAND constAVX2<>+32(SB), Y1, Y3
-	VPXOR constAVX2<>+0(SB), Y3, Y3
-	VBROADCASTSS constAVX2<>+96(SB), Y4
-	VMAXPS Y3, Y4, Y3
-	VBROADCASTSS constAVX2<>+128(SB), Y4
-	VMINPS Y3, Y4, Y3
+	VPOR Y12, Y1, Y3
+	VMAXPS Y3, Y11, Y3
 	VMOVAPS Y3, Y4
-	VBROADCASTSS constAVX2<>+160(SB), Y5
-	VFMADD213PS constAVX2<>+192(SB), Y5, Y4
-	VSUBPS constAVX2<>+192(SB), Y4, Y4
-	VFNMADD231PS constAVX2<>+224(SB), Y4, Y3
-	VFNMADD231PS constAVX2<>+256(SB), Y4, Y3
+	VFMADD213PS Y14, Y10, Y4
+	VSUBPS Y14, Y4, Y4
+	VFNMADD231PS Y9, Y4, Y3
+	VFNMADD231PS Y8, Y4, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+288(SB), Y6
-	VFMADD213PS constAVX2<>+320(SB), Y6, Y5
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+352(SB), Y7, Y5
 	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
 	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
 	VCVTPS2DQ Y4, Y4
 	VPSRAD $1, Y4, Y3
 	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y5, Y5
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VPADDD Y13, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y5, Y5
 	VCMPPS $17, constAVX2<>+512(SB), Y1, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y3
-	VBLENDVPS Y4, Y5, Y3, Y4
-	VADDPS constAVX2<>+64(SB), Y5, Y5
+	VBLENDVPS Y4, Y5, Y15, Y4
+	VADDPS Y15, Y5, Y5
 	VDIVPS Y5, Y4, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y5
-	VSUBPS Y4, Y5, Y3
-	VMULPS Y3, Y1, Y3
-	VADDPS constAVX2<>+64(SB), Y3, Y3
-	VMULPS Y3, Y4, Y3
+	VSUBPS Y4, Y15, Y5
+	VMULPS Y5, Y1, Y5
+	VADDPS Y15, Y5, Y5
+	VMULPS Y5, Y4, Y5
 	VMULPS Y2, Y0, Y2
-	VMULPS Y3, Y2, Y2
+	VMULPS Y5, Y2, Y2
 	VMULPS Y4, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y2, 0(DI)(AX*4)
@@ -7001,47 +7245,39 @@ loop:
 	VMOVUPS 32(DX)(AX*4), Y0
 	VMOVUPS 32(R8)(AX*4), Y1
 	VMOVUPS 32(R9)(AX*4), Y2
-	VPAND constAVX2<>+32(SB), Y1, Y3
-	VPXOR constAVX2<>+0(SB), Y3, Y3
-	VBROADCASTSS constAVX2<>+96(SB), Y4
-	VMAXPS Y3, Y4, Y3
-	VBROADCASTSS constAVX2<>+128(SB), Y4
-	VMINPS Y3, Y4, Y3
+	VPOR Y12, Y1, Y3
+	VMAXPS Y3, Y11, Y3
 	VMOVAPS Y3, Y4
-	VBROADCASTSS constAVX2<>+160(SB), Y5
-	VFMADD213PS constAVX2<>+192(SB), Y5, Y4
-	VSUBPS constAVX2<>+192(SB), Y4, Y4
-	VFNMADD231PS constAVX2<>+224(SB), Y4, Y3
-	VFNMADD231PS constAVX2<>+256(SB), Y4, Y3
+	VFMADD213PS Y14, Y10, Y4
+	VSUBPS Y14, Y4, Y4
+	VFNMADD231PS Y9, Y4, Y3
+	VFNMADD231PS Y8, Y4, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+288(SB), Y6
-	VFMADD213PS constAVX2<>+320(SB), Y6, Y5
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+352(SB), Y7, Y5
 	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
 	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
 	VCVTPS2DQ Y4, Y4
 	VPSRAD $1, Y4, Y3
 	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y5, Y5
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VPADDD Y13, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y5, Y5
 	VCMPPS $17, constAVX2<>+512(SB), Y1, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y3
-	VBLENDVPS Y4, Y5, Y3, Y4
-	VADDPS constAVX2<>+64(SB), Y5, Y5
+	VBLENDVPS Y4, Y5, Y15, Y4
+	VADDPS Y15, Y5, Y5
 	VDIVPS Y5, Y4, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y5
-	VSUBPS Y4, Y5, Y3
-	VMULPS Y3, Y1, Y3
-	VADDPS constAVX2<>+64(SB), Y3, Y3
-	VMULPS Y3, Y4, Y3
+	VSUBPS Y4, Y15, Y5
+	VMULPS Y5, Y1, Y5
+	VADDPS Y15, Y5, Y5
+	VMULPS Y5, Y4, Y5
 	VMULPS Y2, Y0, Y2
-	VMULPS Y3, Y2, Y2
+	VMULPS Y5, Y2, Y2
 	VMULPS Y4, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y2, 32(DI)(AX*4)
@@ -7065,47 +7301,39 @@ rest:
 	VMASKMOVPS 0(R8)(AX*4), Y2, Y1
 	VMOVDQU (R13), Y3
 	VMASKMOVPS 0(R9)(AX*4), Y3, Y2
-	VPAND constAVX2<>+32(SB), Y1, Y3
-	VPXOR constAVX2<>+0(SB), Y3, Y3
-	VBROADCASTSS constAVX2<>+96(SB), Y4
-	VMAXPS Y3, Y4, Y3
-	VBROADCASTSS constAVX2<>+128(SB), Y4
-	VMINPS Y3, Y4, Y3
+	VPOR Y12, Y1, Y3
+	VMAXPS Y3, Y11, Y3
 	VMOVAPS Y3, Y4
-	VBROADCASTSS constAVX2<>+160(SB), Y5
-	VFMADD213PS constAVX2<>+192(SB), Y5, Y4
-	VSUBPS constAVX2<>+192(SB), Y4, Y4
-	VFNMADD231PS constAVX2<>+224(SB), Y4, Y3
-	VFNMADD231PS constAVX2<>+256(SB), Y4, Y3
+	VFMADD213PS Y14, Y10, Y4
+	VSUBPS Y14, Y4, Y4
+	VFNMADD231PS Y9, Y4, Y3
+	VFNMADD231PS Y8, Y4, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+288(SB), Y6
-	VFMADD213PS constAVX2<>+320(SB), Y6, Y5
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+352(SB), Y7, Y5
 	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
 	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+64(SB), Y3, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
+	VFMADD213PS Y15, Y3, Y5
 	VCVTPS2DQ Y4, Y4
 	VPSRAD $1, Y4, Y3
 	VPSUBD Y3, Y4, Y4
-	VPADDD constAVX2<>+448(SB), Y3, Y3
+	VPADDD Y13, Y3, Y3
 	VPSLLD $23, Y3, Y3
 	VMULPS Y3, Y5, Y5
-	VPADDD constAVX2<>+448(SB), Y4, Y4
+	VPADDD Y13, Y4, Y4
 	VPSLLD $23, Y4, Y4
 	VMULPS Y4, Y5, Y5
 	VCMPPS $17, constAVX2<>+512(SB), Y1, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y3
-	VBLENDVPS Y4, Y5, Y3, Y4
-	VADDPS constAVX2<>+64(SB), Y5, Y5
+	VBLENDVPS Y4, Y5, Y15, Y4
+	VADDPS Y15, Y5, Y5
 	VDIVPS Y5, Y4, Y4
-	VBROADCASTSS constAVX2<>+64(SB), Y5
-	VSUBPS Y4, Y5, Y3
-	VMULPS Y3, Y1, Y3
-	VADDPS constAVX2<>+64(SB), Y3, Y3
-	VMULPS Y3, Y4, Y3
+	VSUBPS Y4, Y15, Y5
+	VMULPS Y5, Y1, Y5
+	VADDPS Y15, Y5, Y5
+	VMULPS Y5, Y4, Y5
 	VMULPS Y2, Y0, Y2
-	VMULPS Y3, Y2, Y2
+	VMULPS Y5, Y2, Y2
 	VMULPS Y4, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVDQU (R13), Y1
@@ -7276,6 +7504,16 @@ TEXT ·waveAVX2(SB), NOSPLIT, $0-72
 	MOVQ quarter_base+48(FP), DX
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+1760(SB), Y15
+	VBROADCASTSS constAVX2<>+1792(SB), Y14
+	VBROADCASTSS constAVX2<>+1824(SB), Y13
+	VBROADCASTSS constAVX2<>+1856(SB), Y12
+	VBROADCASTSS constAVX2<>+1888(SB), Y11
+	VBROADCASTSS constAVX2<>+1920(SB), Y10
+	VBROADCASTSS constAVX2<>+1952(SB), Y9
+	VBROADCASTSS constAVX2<>+992(SB), Y8
+	VBROADCASTSS constAVX2<>+64(SB), Y7
+	VBROADCASTSS constAVX2<>+1984(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -7284,18 +7522,16 @@ loop:
 	VMULPS Y0, Y0, Y2
 	VMULPS Y2, Y0, Y3
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1792(SB), Y5
-	VFMADD213PS constAVX2<>+1824(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y4
+	VFMADD213PS Y14, Y15, Y4
+	VFMADD213PS Y13, Y2, Y4
+	VFMADD213PS Y12, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1920(SB), Y3
-	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y4
+	VFMADD213PS Y10, Y11, Y4
+	VFMADD213PS Y9, Y2, Y4
+	VFMADD213PS Y8, Y2, Y4
+	VFMADD213PS Y7, Y4, Y2
+	VPAND Y6, Y1, Y4
 	VCVTDQ2PS Y4, Y4
 	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
@@ -7308,18 +7544,16 @@ loop:
 	VMULPS Y0, Y0, Y2
 	VMULPS Y2, Y0, Y3
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1792(SB), Y5
-	VFMADD213PS constAVX2<>+1824(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y4
+	VFMADD213PS Y14, Y15, Y4
+	VFMADD213PS Y13, Y2, Y4
+	VFMADD213PS Y12, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1920(SB), Y3
-	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y4
+	VFMADD213PS Y10, Y11, Y4
+	VFMADD213PS Y9, Y2, Y4
+	VFMADD213PS Y8, Y2, Y4
+	VFMADD213PS Y7, Y4, Y2
+	VPAND Y6, Y1, Y4
 	VCVTDQ2PS Y4, Y4
 	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
@@ -7347,18 +7581,16 @@ rest:
 	VMULPS Y0, Y0, Y2
 	VMULPS Y2, Y0, Y3
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1792(SB), Y5
-	VFMADD213PS constAVX2<>+1824(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+1888(SB), Y2, Y4
+	VFMADD213PS Y14, Y15, Y4
+	VFMADD213PS Y13, Y2, Y4
+	VFMADD213PS Y12, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1920(SB), Y3
-	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
-	VPAND constAVX2<>+2016(SB), Y1, Y4
+	VFMADD213PS Y10, Y11, Y4
+	VFMADD213PS Y9, Y2, Y4
+	VFMADD213PS Y8, Y2, Y4
+	VFMADD213PS Y7, Y4, Y2
+	VPAND Y6, Y1, Y4
 	VCVTDQ2PS Y4, Y4
 	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
@@ -7490,17 +7722,20 @@ TEXT ·toBfloat16AVX2Body(SB), NOSPLIT, $0-48
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
 	MOVQ $0x0101010101010101, R12
+	VBROADCASTSS constAVX2<>+1984(SB), Y15
+	VBROADCASTSS constAVX2<>+2048(SB), Y14
+	VBROADCASTSS constAVX2<>+2080(SB), Y13
 	SUBQ $8, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VPSRLD $16, Y0, Y1
-	VPAND constAVX2<>+2016(SB), Y1, Y1
-	VPADDD constAVX2<>+2080(SB), Y1, Y1
+	VPAND Y15, Y1, Y1
+	VPADDD Y14, Y1, Y1
 	VPADDD Y1, Y0, Y1
 	VPSRLD $16, Y1, Y1
 	VCMPPS $3, Y0, Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+2112(SB), Y1, Y0
+	VBLENDVPS Y0, Y13, Y1, Y0
 	VPACKUSDW Y0, Y0, Y1
 	VPERMQ $8, Y1, Y1
 	VMOVDQU X1, 0(DI)(AX*2)
@@ -7543,30 +7778,33 @@ TEXT ·toInt32AVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
+	VBROADCASTSS constAVX2<>+32(SB), Y15
+	VBROADCASTSS constAVX2<>+2112(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+2144(SB), Y12
+	VBROADCASTSS constAVX2<>+0(SB), Y11
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VCMPPS $17, constAVX2<>+2144(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+512(SB), Y2
-	VBLENDVPS Y1, Y0, Y2, Y1
-	VCMPPS $29, constAVX2<>+2144(SB), Y0, Y2
+	VPAND Y15, Y0, Y1
+	VCMPPS $17, Y14, Y1, Y1
+	VBLENDVPS Y1, Y0, Y13, Y1
+	VCMPPS $29, Y14, Y0, Y2
 	VCVTTPS2DQ Y1, Y1
-	VBLENDVPS Y2, constAVX2<>+32(SB), Y1, Y2
-	VCMPPS $18, constAVX2<>+2176(SB), Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+0(SB), Y2, Y0
+	VBLENDVPS Y2, Y15, Y1, Y2
+	VCMPPS $18, Y12, Y0, Y0
+	VBLENDVPS Y0, Y11, Y2, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VCMPPS $17, constAVX2<>+2144(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+512(SB), Y2
-	VBLENDVPS Y1, Y0, Y2, Y1
-	VCMPPS $29, constAVX2<>+2144(SB), Y0, Y2
+	VPAND Y15, Y0, Y1
+	VCMPPS $17, Y14, Y1, Y1
+	VBLENDVPS Y1, Y0, Y13, Y1
+	VCMPPS $29, Y14, Y0, Y2
 	VCVTTPS2DQ Y1, Y1
-	VBLENDVPS Y2, constAVX2<>+32(SB), Y1, Y2
-	VCMPPS $18, constAVX2<>+2176(SB), Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+0(SB), Y2, Y0
+	VBLENDVPS Y2, Y15, Y1, Y2
+	VCMPPS $18, Y12, Y0, Y0
+	VBLENDVPS Y0, Y11, Y2, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -7583,15 +7821,14 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPAND constAVX2<>+32(SB), Y0, Y1
-	VCMPPS $17, constAVX2<>+2144(SB), Y1, Y1
-	VBROADCASTSS constAVX2<>+512(SB), Y2
-	VBLENDVPS Y1, Y0, Y2, Y1
-	VCMPPS $29, constAVX2<>+2144(SB), Y0, Y2
+	VPAND Y15, Y0, Y1
+	VCMPPS $17, Y14, Y1, Y1
+	VBLENDVPS Y1, Y0, Y13, Y1
+	VCMPPS $29, Y14, Y0, Y2
 	VCVTTPS2DQ Y1, Y1
-	VBLENDVPS Y2, constAVX2<>+32(SB), Y1, Y2
-	VCMPPS $18, constAVX2<>+2176(SB), Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+0(SB), Y2, Y0
+	VBLENDVPS Y2, Y15, Y1, Y2
+	VCMPPS $18, Y12, Y0, Y0
+	VBLENDVPS Y0, Y11, Y2, Y0
 	VMOVDQU (R13), Y2
 	VMASKMOVPS Y0, Y2, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -7641,146 +7878,64 @@ done:
 	VZEROUPPER
 	RET
 
-// func sumTreeAVX2(lanes *[64]float32) float32
-TEXT ·sumTreeAVX2(SB), NOSPLIT, $0-12
-	MOVQ lanes+0(FP), BX
-	VMOVUPS 0(BX), Y0
-	VMOVUPS 32(BX), Y1
-	VMOVUPS 64(BX), Y2
-	VMOVUPS 96(BX), Y3
-	VMOVUPS 128(BX), Y4
-	VMOVUPS 160(BX), Y5
-	VMOVUPS 192(BX), Y6
-	VMOVUPS 224(BX), Y7
-	VADDPS Y4, Y0, Y0
-	VADDPS Y5, Y1, Y1
-	VADDPS Y6, Y2, Y2
-	VADDPS Y7, Y3, Y3
-	VADDPS Y2, Y0, Y0
-	VADDPS Y3, Y1, Y1
-	VADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS Y1, Y0, Y0
-	VPSHUFD $0xee, X0, X1
-	VADDPS Y1, Y0, Y0
-	VPSHUFD $0x55, X0, X1
-	VADDPS Y1, Y0, Y0
-	VMOVSS X0, ret+8(FP)
-	VZEROUPPER
-	RET
-
-// func maxTreeAVX2(lanes *[64]float32) float32
-TEXT ·maxTreeAVX2(SB), NOSPLIT, $0-12
-	MOVQ lanes+0(FP), BX
-	VMOVUPS 0(BX), Y0
-	VMOVUPS 32(BX), Y1
-	VMOVUPS 64(BX), Y2
-	VMOVUPS 96(BX), Y3
-	VMOVUPS 128(BX), Y4
-	VMOVUPS 160(BX), Y5
-	VMOVUPS 192(BX), Y6
-	VMOVUPS 224(BX), Y7
-	VCMPPS $3, Y0, Y0, Y8
-	VMAXPS Y4, Y0, Y4
-	VBLENDVPS Y8, Y0, Y4, Y8
-	VMOVAPS Y8, Y0
-	VCMPPS $3, Y1, Y1, Y8
-	VMAXPS Y5, Y1, Y5
-	VBLENDVPS Y8, Y1, Y5, Y8
-	VMOVAPS Y8, Y1
-	VCMPPS $3, Y2, Y2, Y8
-	VMAXPS Y6, Y2, Y6
-	VBLENDVPS Y8, Y2, Y6, Y8
-	VMOVAPS Y8, Y2
-	VCMPPS $3, Y3, Y3, Y8
-	VMAXPS Y7, Y3, Y7
-	VBLENDVPS Y8, Y3, Y7, Y8
-	VMOVAPS Y8, Y3
-	VCMPPS $3, Y0, Y0, Y8
-	VMAXPS Y2, Y0, Y2
-	VBLENDVPS Y8, Y0, Y2, Y8
-	VMOVAPS Y8, Y0
-	VCMPPS $3, Y1, Y1, Y8
-	VMAXPS Y3, Y1, Y3
-	VBLENDVPS Y8, Y1, Y3, Y8
-	VMOVAPS Y8, Y1
-	VCMPPS $3, Y0, Y0, Y8
-	VMAXPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VCMPPS $3, Y0, Y0, Y8
-	VMAXPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VPSHUFD $0xee, X0, X1
-	VCMPPS $3, Y0, Y0, Y8
-	VMAXPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VPSHUFD $0x55, X0, X1
-	VCMPPS $3, Y0, Y0, Y8
-	VMAXPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VMOVSS X0, ret+8(FP)
-	VZEROUPPER
-	RET
-
-// func minTreeAVX2(lanes *[64]float32) float32
-TEXT ·minTreeAVX2(SB), NOSPLIT, $0-12
-	MOVQ lanes+0(FP), BX
-	VMOVUPS 0(BX), Y0
-	VMOVUPS 32(BX), Y1
-	VMOVUPS 64(BX), Y2
-	VMOVUPS 96(BX), Y3
-	VMOVUPS 128(BX), Y4
-	VMOVUPS 160(BX), Y5
-	VMOVUPS 192(BX), Y6
-	VMOVUPS 224(BX), Y7
-	VCMPPS $3, Y0, Y0, Y8
-	VMINPS Y4, Y0, Y4
-	VBLENDVPS Y8, Y0, Y4, Y8
-	VMOVAPS Y8, Y0
-	VCMPPS $3, Y1, Y1, Y8
-	VMINPS Y5, Y1, Y5
-	VBLENDVPS Y8, Y1, Y5, Y8
-	VMOVAPS Y8, Y1
-	VCMPPS $3, Y2, Y2, Y8
-	VMINPS Y6, Y2, Y6
-	VBLENDVPS Y8, Y2, Y6, Y8
-	VMOVAPS Y8, Y2
-	VCMPPS $3, Y3, Y3, Y8
-	VMINPS Y7, Y3, Y7
-	VBLENDVPS Y8, Y3, Y7, Y8
-	VMOVAPS Y8, Y3
-	VCMPPS $3, Y0, Y0, Y8
-	VMINPS Y2, Y0, Y2
-	VBLENDVPS Y8, Y0, Y2, Y8
-	VMOVAPS Y8, Y0
-	VCMPPS $3, Y1, Y1, Y8
-	VMINPS Y3, Y1, Y3
-	VBLENDVPS Y8, Y1, Y3, Y8
-	VMOVAPS Y8, Y1
-	VCMPPS $3, Y0, Y0, Y8
-	VMINPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VCMPPS $3, Y0, Y0, Y8
-	VMINPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VPSHUFD $0xee, X0, X1
-	VCMPPS $3, Y0, Y0, Y8
-	VMINPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VPSHUFD $0x55, X0, X1
-	VCMPPS $3, Y0, Y0, Y8
-	VMINPS Y1, Y0, Y1
-	VBLENDVPS Y8, Y0, Y1, Y8
-	VMOVAPS Y8, Y0
-	VMOVSS X0, ret+8(FP)
+// func transposeStripAVX2(dst, src []float32, dstStride, srcStride, columns int)
+TEXT ·transposeStripAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), DI
+	MOVQ src_base+24(FP), SI
+	MOVQ dstStride+48(FP), R8
+	MOVQ srcStride+56(FP), R9
+	MOVQ columns+64(FP), CX
+	SHLQ $2, R8
+	SHLQ $2, R9
+	LEAQ (R8)(R8*2), R10
+	LEAQ (R9)(R9*2), R11
+	LEAQ (SI)(R9*4), AX
+strip:
+	VMOVUPS 0(SI), X0
+	VINSERTF128 $1, 0(AX), Y0, Y0
+	VMOVUPS 0(SI)(R9*1), X1
+	VINSERTF128 $1, 0(AX)(R9*1), Y1, Y1
+	VMOVUPS 0(SI)(R9*2), X2
+	VINSERTF128 $1, 0(AX)(R9*2), Y2, Y2
+	VMOVUPS 0(SI)(R11*1), X3
+	VINSERTF128 $1, 0(AX)(R11*1), Y3, Y3
+	VMOVUPS 16(SI), X4
+	VINSERTF128 $1, 16(AX), Y4, Y4
+	VMOVUPS 16(SI)(R9*1), X5
+	VINSERTF128 $1, 16(AX)(R9*1), Y5, Y5
+	VMOVUPS 16(SI)(R9*2), X6
+	VINSERTF128 $1, 16(AX)(R9*2), Y6, Y6
+	VMOVUPS 16(SI)(R11*1), X7
+	VINSERTF128 $1, 16(AX)(R11*1), Y7, Y7
+	VUNPCKLPS Y1, Y0, Y8
+	VUNPCKLPS Y3, Y2, Y10
+	VUNPCKHPS Y1, Y0, Y9
+	VUNPCKHPS Y3, Y2, Y11
+	VUNPCKLPD Y10, Y8, Y0
+	VUNPCKHPD Y10, Y8, Y1
+	VUNPCKLPD Y11, Y9, Y2
+	VUNPCKHPD Y11, Y9, Y3
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(R8*1)
+	VMOVUPS Y2, (DI)(R8*2)
+	VMOVUPS Y3, (DI)(R10*1)
+	LEAQ (DI)(R8*4), DI
+	VUNPCKLPS Y5, Y4, Y8
+	VUNPCKLPS Y7, Y6, Y10
+	VUNPCKHPS Y5, Y4, Y9
+	VUNPCKHPS Y7, Y6, Y11
+	VUNPCKLPD Y10, Y8, Y4
+	VUNPCKHPD Y10, Y8, Y5
+	VUNPCKLPD Y11, Y9, Y6
+	VUNPCKHPD Y11, Y9, Y7
+	VMOVUPS Y4, (DI)
+	VMOVUPS Y5, (DI)(R8*1)
+	VMOVUPS Y6, (DI)(R8*2)
+	VMOVUPS Y7, (DI)(R10*1)
+	LEAQ (DI)(R8*4), DI
+	ADDQ $32, SI
+	ADDQ $32, AX
+	SUBQ $8, CX
+	JGT strip
 	VZEROUPPER
 	RET

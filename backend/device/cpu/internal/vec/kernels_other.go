@@ -28,40 +28,40 @@ func fill(_ Level, dst []float32, s float32) {
 	fillPortable(dst, s)
 }
 
-func sumLanes(_ Level, lanes *[64]float32, x []float32) {
-	sumLanesPortable(lanes, x)
+func sumLanes(_ Level, lanes *[64]float32, x []float32) float32 {
+	return sumLanesPortable(lanes, x)
 }
 
-func maxLanes(_ Level, lanes *[64]float32, x []float32) {
-	maxLanesPortable(lanes, x)
+func maxLanes(_ Level, lanes *[64]float32, x []float32) float32 {
+	return maxLanesPortable(lanes, x)
 }
 
-func minLanes(_ Level, lanes *[64]float32, x []float32) {
-	minLanesPortable(lanes, x)
+func minLanes(_ Level, lanes *[64]float32, x []float32) float32 {
+	return minLanesPortable(lanes, x)
 }
 
-func maxAbsLanes(_ Level, lanes *[64]float32, x []float32) {
-	maxAbsLanesPortable(lanes, x)
+func maxAbsLanes(_ Level, lanes *[64]float32, x []float32) float32 {
+	return maxAbsLanesPortable(lanes, x)
 }
 
-func squaresLanes(_ Level, lanes *[64]float32, x []float32) {
-	squaresLanesPortable(lanes, x)
+func squaresLanes(_ Level, lanes *[64]float32, x []float32) float32 {
+	return squaresLanesPortable(lanes, x)
 }
 
-func dotLanes(_ Level, lanes *[64]float32, a []float32, b []float32) {
-	dotLanesPortable(lanes, a, b)
+func dotLanes(_ Level, lanes *[64]float32, a []float32, b []float32) float32 {
+	return dotLanesPortable(lanes, a, b)
 }
 
-func dot3Lanes(_ Level, lanes *[64]float32, a []float32, b []float32, c []float32) {
-	dot3LanesPortable(lanes, a, b, c)
+func dot3Lanes(_ Level, lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
+	return dot3LanesPortable(lanes, a, b, c)
 }
 
-func expLanes(_ Level, lanes *[64]float32, x []float32, scale float32, shift float32) {
-	expLanesPortable(lanes, x, scale, shift)
+func expLanes(_ Level, lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
+	return expLanesPortable(lanes, x, scale, shift)
 }
 
-func expStoreLanes(_ Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) {
-	expStoreLanesPortable(lanes, dst, x, scale, shift)
+func expStoreLanes(_ Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
+	return expStoreLanesPortable(lanes, dst, x, scale, shift)
 }
 
 func subSub(_ Level, dst []float32, x []float32, scale float32, a float32, b float32) {
@@ -118,18 +118,6 @@ func toInt32(_ Level, dst []int32, x []float32) {
 
 func fromInt32(_ Level, dst []float32, x []int32) {
 	fromInt32Portable(dst, x)
-}
-
-func sumTree(_ Level, lanes *[64]float32) float32 {
-	return sumTreePortable(lanes)
-}
-
-func maxTree(_ Level, lanes *[64]float32) float32 {
-	return maxTreePortable(lanes)
-}
-
-func minTree(_ Level, lanes *[64]float32) float32 {
-	return minTreePortable(lanes)
 }
 
 var unaryTable = [...][numLevels]func(dst []float32, x []float32){

@@ -74,8 +74,8 @@ func expPortable(dst []float32, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
 		v0 := x[i]
-		v3 := larger(float32(-0x1.ap+06), v0)
-		v4 := smaller(float32(0x1.64p+06), v3)
+		v2 := larger(float32(-0x1.ap+06), v0)
+		v4 := smaller(float32(0x1.64p+06), v2)
 		v7 := fma(v4, float32(0x1.715476p+00), float32(0x1.8p+23))
 		v8 := v7 - float32(0x1.8p+23)
 		v10 := fma(-v8, float32(0x1.62e43p-01), v4)
@@ -96,8 +96,8 @@ func expm1Portable(dst []float32, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
 		v0 := x[i]
-		v3 := larger(float32(-0x1.ap+06), v0)
-		v4 := smaller(float32(0x1.64p+06), v3)
+		v2 := larger(float32(-0x1.ap+06), v0)
+		v4 := smaller(float32(0x1.64p+06), v2)
 		v7 := fma(v4, float32(0x1.715476p+00), float32(0x1.8p+23))
 		v8 := v7 - float32(0x1.8p+23)
 		v10 := fma(-v8, float32(0x1.62e43p-01), v4)
@@ -129,23 +129,23 @@ func logPortable(dst []float32, x []float32) {
 		v4 := float32(v0 * float32(0x1p+25))
 		v5 := choose(v2, v4, v0)
 		v6 := math.Float32bits(v5)
-		v8 := v6 - uint32(0x3f3504f3)
+		v8 := v6 - uint32(0x3f400000)
 		v10 := v8 & uint32(0x7fffff)
-		v11 := v10 + uint32(0x3f3504f3)
+		v11 := v10 + uint32(0x3f400000)
 		v12 := math.Float32frombits(v11)
 		v13 := uint32(int32(v8) >> 23)
 		v14 := float32(int32(v13))
-		v17 := choose(v2, float32(-0x1.9p+04), math.Float32frombits(0x00000000))
-		v18 := v14 + v17
+		v17 := choose(v2, float32(0x1.9p+04), math.Float32frombits(0x00000000))
+		v18 := v14 - v17
 		v20 := v12 - float32(0x1p+00)
-		v23 := fma(float32(0x1.1484e8p-04), v20, float32(-0x1.de1004p-04))
-		v25 := fma(v23, v20, float32(0x1.e6c03ep-04))
-		v27 := fma(v25, v20, float32(-0x1.fc26acp-04))
-		v29 := fma(v27, v20, float32(0x1.233b78p-03))
-		v31 := fma(v29, v20, float32(-0x1.555c4ep-03))
-		v33 := fma(v31, v20, float32(0x1.99a478p-03))
-		v35 := fma(v33, v20, float32(-0x1.000006p-02))
-		v37 := fma(v35, v20, float32(0x1.555548p-02))
+		v23 := fma(float32(0x1.340ebap-05), v20, float32(-0x1.75002ep-04))
+		v25 := fma(v23, v20, float32(0x1.df1c62p-04))
+		v27 := fma(v25, v20, float32(-0x1.04ad98p-03))
+		v29 := fma(v27, v20, float32(0x1.24638ep-03))
+		v31 := fma(v29, v20, float32(-0x1.5519d2p-03))
+		v33 := fma(v31, v20, float32(0x1.999764p-03))
+		v35 := fma(v33, v20, float32(-0x1.00006ep-02))
+		v37 := fma(v35, v20, float32(0x1.55555ap-02))
 		v38 := float32(v20 * v20)
 		v39 := float32(v20 * v38)
 		v40 := float32(v39 * v37)
@@ -169,41 +169,46 @@ func log1pPortable(dst []float32, x []float32) {
 	for i := range dst {
 		v0 := x[i]
 		v2 := float32(0x1p+00) + v0
-		v3 := math.Float32bits(v2)
-		v5 := v3 - uint32(0x3f3504f3)
-		v6 := uint32(int32(v5) >> 23)
-		v7 := float32(int32(v6))
+		v4 := v2 < float32(0x1p-126)
+		v6 := float32(v2 * float32(0x1p+25))
+		v7 := choose(v4, v6, v2)
 		v8 := math.Float32bits(v7)
-		v10 := v8 ^ uint32(0x80000000)
-		v11 := math.Float32frombits(v10)
-		v12 := timesPowerOfTwo(v0, v11)
-		v13 := timesPowerOfTwo(float32(0x1p+00), v11)
-		v14 := v13 - float32(0x1p+00)
-		v15 := v12 + v14
-		v18 := fma(float32(0x1.1484e8p-04), v15, float32(-0x1.de1004p-04))
-		v20 := fma(v18, v15, float32(0x1.e6c03ep-04))
-		v22 := fma(v20, v15, float32(-0x1.fc26acp-04))
-		v24 := fma(v22, v15, float32(0x1.233b78p-03))
-		v26 := fma(v24, v15, float32(-0x1.555c4ep-03))
-		v28 := fma(v26, v15, float32(0x1.99a478p-03))
-		v30 := fma(v28, v15, float32(-0x1.000006p-02))
-		v32 := fma(v30, v15, float32(0x1.555548p-02))
-		v33 := float32(v15 * v15)
-		v34 := float32(v15 * v33)
-		v35 := float32(v34 * v32)
-		v37 := fma(v7, float32(-0x1.05c61p-29), v35)
-		v39 := fma(v33, float32(-0x1p-01), v37)
-		v41 := v15 + v39
-		v42 := fma(v7, float32(0x1.62e43p-01), v41)
-		v44 := v2 < math.Float32frombits(0x7f800000)
-		v45 := choose(v44, v42, v2)
-		v47 := v2 < math.Float32frombits(0x00000000)
-		v49 := choose(v47, math.Float32frombits(0x7fc00000), v45)
-		v50 := v2 == math.Float32frombits(0x00000000)
-		v52 := choose(v50, math.Float32frombits(0xff800000), v49)
-		v53 := v0 == math.Float32frombits(0x00000000)
-		v54 := choose(v53, v0, v52)
-		dst[i] = v54
+		v10 := v8 - uint32(0x3f400000)
+		v11 := uint32(int32(v10) >> 23)
+		v12 := float32(int32(v11))
+		v15 := choose(v4, float32(0x1.9p+04), math.Float32frombits(0x00000000))
+		v16 := v12 - v15
+		v17 := math.Float32bits(v16)
+		v19 := v17 ^ uint32(0x80000000)
+		v20 := math.Float32frombits(v19)
+		v21 := timesPowerOfTwo(v0, v20)
+		v22 := timesPowerOfTwo(float32(0x1p+00), v20)
+		v23 := v22 - float32(0x1p+00)
+		v24 := v21 + v23
+		v27 := fma(float32(0x1.340ebap-05), v24, float32(-0x1.75002ep-04))
+		v29 := fma(v27, v24, float32(0x1.df1c62p-04))
+		v31 := fma(v29, v24, float32(-0x1.04ad98p-03))
+		v33 := fma(v31, v24, float32(0x1.24638ep-03))
+		v35 := fma(v33, v24, float32(-0x1.5519d2p-03))
+		v37 := fma(v35, v24, float32(0x1.999764p-03))
+		v39 := fma(v37, v24, float32(-0x1.00006ep-02))
+		v41 := fma(v39, v24, float32(0x1.55555ap-02))
+		v42 := float32(v24 * v24)
+		v43 := float32(v24 * v42)
+		v44 := float32(v43 * v41)
+		v46 := fma(v16, float32(-0x1.05c61p-29), v44)
+		v48 := fma(v42, float32(-0x1p-01), v46)
+		v50 := v24 + v48
+		v51 := fma(v16, float32(0x1.62e43p-01), v50)
+		v53 := v2 < math.Float32frombits(0x7f800000)
+		v54 := choose(v53, v51, v2)
+		v55 := v2 < math.Float32frombits(0x00000000)
+		v57 := choose(v55, math.Float32frombits(0x7fc00000), v54)
+		v58 := v2 == math.Float32frombits(0x00000000)
+		v60 := choose(v58, math.Float32frombits(0xff800000), v57)
+		v61 := v0 == math.Float32frombits(0x00000000)
+		v62 := choose(v61, v0, v60)
+		dst[i] = v62
 	}
 }
 
@@ -213,29 +218,25 @@ func sigmoidPortable(dst []float32, x []float32) {
 	for i := range dst {
 		v0 := x[i]
 		v1 := math.Float32bits(v0)
-		v3 := v1 & uint32(0x7fffffff)
+		v3 := v1 | uint32(0x80000000)
 		v4 := math.Float32frombits(v3)
-		v5 := math.Float32bits(v4)
-		v7 := v5 ^ uint32(0x80000000)
-		v8 := math.Float32frombits(v7)
-		v11 := larger(float32(-0x1.ap+06), v8)
-		v12 := smaller(float32(0x1.64p+06), v11)
-		v15 := fma(v12, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v16 := v15 - float32(0x1.8p+23)
-		v18 := fma(-v16, float32(0x1.62e43p-01), v12)
-		v20 := fma(-v16, float32(-0x1.05c61p-29), v18)
-		v24 := fma(float32(0x1.6a474ep-10), v20, float32(0x1.1239a8p-07))
-		v26 := fma(v24, v20, float32(0x1.5558b6p-05))
-		v28 := fma(v26, v20, float32(0x1.555492p-03))
-		v30 := fma(v28, v20, float32(0x1.fffffcp-02))
-		v31 := fma(v30, v20, float32(0x1p+00))
-		v32 := fma(v31, v20, float32(0x1p+00))
-		v33 := timesPowerOfTwo(v32, v16)
-		v35 := v0 < math.Float32frombits(0x00000000)
-		v36 := choose(v35, v33, float32(0x1p+00))
-		v37 := float32(0x1p+00) + v33
-		v38 := v36 / v37
-		dst[i] = v38
+		v6 := larger(float32(-0x1.ap+06), v4)
+		v9 := fma(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v10 := v9 - float32(0x1.8p+23)
+		v12 := fma(-v10, float32(0x1.62e43p-01), v6)
+		v14 := fma(-v10, float32(-0x1.05c61p-29), v12)
+		v18 := fma(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
+		v20 := fma(v18, v14, float32(0x1.5558b6p-05))
+		v22 := fma(v20, v14, float32(0x1.555492p-03))
+		v24 := fma(v22, v14, float32(0x1.fffffcp-02))
+		v25 := fma(v24, v14, float32(0x1p+00))
+		v26 := fma(v25, v14, float32(0x1p+00))
+		v27 := timesPowerOfTwo(v26, v10)
+		v29 := v0 < math.Float32frombits(0x00000000)
+		v30 := choose(v29, v27, float32(0x1p+00))
+		v31 := float32(0x1p+00) + v27
+		v32 := v30 / v31
+		dst[i] = v32
 	}
 }
 
@@ -248,40 +249,34 @@ func tanhPortable(dst []float32, x []float32) {
 		v4 := v2 & uint32(0x7fffffff)
 		v5 := math.Float32frombits(v4)
 		v6 := float32(float32(-0x1p+01) * v5)
-		v9 := larger(float32(-0x1.ap+06), v6)
-		v10 := smaller(float32(0x1.64p+06), v9)
-		v13 := fma(v10, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v14 := v13 - float32(0x1.8p+23)
-		v16 := fma(-v14, float32(0x1.62e43p-01), v10)
-		v18 := fma(-v14, float32(-0x1.05c61p-29), v16)
-		v21 := fma(float32(0x1.6a474ep-10), v18, float32(0x1.1239a8p-07))
-		v23 := fma(v21, v18, float32(0x1.5558b6p-05))
-		v25 := fma(v23, v18, float32(0x1.555492p-03))
-		v27 := fma(v25, v18, float32(0x1.fffffcp-02))
-		v28 := float32(v18 * v18)
-		v29 := fma(v27, v28, v18)
-		v31 := timesPowerOfTwo(float32(0x1p-01), v14)
-		v32 := v31 - float32(0x1p-01)
-		v33 := fma(v29, v31, v32)
-		v35 := v14 == math.Float32frombits(0x00000000)
-		v36 := v33 + v33
-		v37 := choose(v35, v29, v36)
-		v39 := v37 < float32(-0x1.555556p-01)
-		v41 := v37 + float32(0x1p+00)
-		v42 := v41 + v41
-		v43 := choose(v39, v42, v37)
-		v45 := float32(0x1p+01) + v37
-		v46 := v43 / v45
-		v47 := float32(0x1p+00) - v46
-		v48 := math.Float32bits(v46)
-		v49 := v48 & uint32(0x7fffffff)
-		v50 := math.Float32frombits(v49)
-		v51 := choose(v39, v47, v50)
-		v52 := math.Float32bits(v51)
-		v54 := v2 & uint32(0x80000000)
-		v55 := v52 | v54
-		v56 := math.Float32frombits(v55)
-		dst[i] = v56
+		v8 := larger(float32(-0x1.ap+06), v6)
+		v11 := fma(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v12 := v11 - float32(0x1.8p+23)
+		v14 := fma(-v12, float32(0x1.62e43p-01), v8)
+		v16 := fma(-v12, float32(-0x1.05c61p-29), v14)
+		v18 := timesPowerOfTwo(float32(0x1p+00), v12)
+		v21 := fma(float32(0x1.6a474ep-10), v16, float32(0x1.1239a8p-07))
+		v23 := fma(v21, v16, float32(0x1.5558b6p-05))
+		v25 := fma(v23, v16, float32(0x1.555492p-03))
+		v27 := fma(v25, v16, float32(0x1.fffffcp-02))
+		v28 := float32(v16 * v16)
+		v29 := fma(v27, v28, v16)
+		v30 := v18 - float32(0x1p+00)
+		v31 := fma(v29, v18, v30)
+		v33 := v31 < float32(-0x1.555556p-01)
+		v34 := v31 + float32(0x1p+00)
+		v35 := v34 + v34
+		v36 := choose(v33, v35, v31)
+		v38 := float32(0x1p+01) + v31
+		v39 := v36 / v38
+		v40 := float32(0x1p+00) - v39
+		v41 := choose(v33, v40, v39)
+		v42 := math.Float32bits(v41)
+		v43 := v42 & uint32(0x7fffffff)
+		v45 := v2 & uint32(0x80000000)
+		v46 := v43 | v45
+		v47 := math.Float32frombits(v46)
+		dst[i] = v47
 	}
 }
 
@@ -290,51 +285,45 @@ func geluPortable(dst []float32, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
 		v0 := x[i]
-		v3 := smaller(float32(0x1.d33334p+03), v0)
-		v4 := larger(float32(-0x1.d33334p+03), v3)
-		v5 := math.Float32bits(v4)
-		v7 := v5 & uint32(0x7fffffff)
-		v8 := math.Float32frombits(v7)
-		v9 := float32(v8 * v8)
-		v10 := math.Float32bits(v9)
-		v12 := v10 ^ uint32(0x80000000)
-		v13 := math.Float32frombits(v12)
-		v14 := fma(v8, v8, v13)
-		v16 := float32(v9 * float32(-0x1p-01))
-		v19 := larger(float32(-0x1.ap+06), v16)
-		v20 := smaller(float32(0x1.64p+06), v19)
-		v23 := fma(v20, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v24 := v23 - float32(0x1.8p+23)
-		v26 := fma(-v24, float32(0x1.62e43p-01), v20)
-		v28 := fma(-v24, float32(-0x1.05c61p-29), v26)
-		v32 := fma(float32(0x1.6a474ep-10), v28, float32(0x1.1239a8p-07))
-		v34 := fma(v32, v28, float32(0x1.5558b6p-05))
-		v36 := fma(v34, v28, float32(0x1.555492p-03))
-		v38 := fma(v36, v28, float32(0x1.fffffcp-02))
-		v39 := fma(v38, v28, float32(0x1p+00))
-		v40 := fma(v39, v28, float32(0x1p+00))
-		v41 := timesPowerOfTwo(v40, v24)
-		v42 := float32(v14 * float32(-0x1p-01))
-		v43 := fma(v41, v42, v41)
-		v45 := fma(v8, float32(0x1.333334p-02), float32(0x1p+00))
-		v46 := float32(0x1p+00) / v45
-		v47 := float32(v8 * v46)
-		v50 := fma(float32(0x1.b23f6ep-22), v47, float32(-0x1.40d544p-18))
-		v52 := fma(v50, v47, float32(0x1.0336b2p-16))
-		v54 := fma(v52, v47, float32(0x1.038abep-17))
-		v56 := fma(v54, v47, float32(0x1.d6989cp-15))
-		v58 := fma(v56, v47, float32(-0x1.28805p-10))
-		v60 := fma(v58, v47, float32(-0x1.1ecafp-09))
-		v62 := fma(v60, v47, float32(0x1.c7bf64p-05))
-		v64 := fma(v62, v47, float32(-0x1.fdd566p-03))
-		v66 := fma(v64, v47, float32(0x1p-01))
-		v67 := float32(v46 * v66)
-		v68 := float32(v43 * v67)
-		v70 := v4 < math.Float32frombits(0x00000000)
-		v71 := float32(0x1p+00) - v68
-		v72 := choose(v70, v68, v71)
-		v73 := float32(v0 * v72)
-		dst[i] = v73
+		v2 := math.Float32bits(v0)
+		v4 := v2 & uint32(0x7fffffff)
+		v5 := math.Float32frombits(v4)
+		v6 := smaller(float32(0x1.d33334p+03), v5)
+		v8 := float32(v6 * float32(-0x1p-01))
+		v9 := float32(v8 * v6)
+		v10 := fma(-v8, v6, v9)
+		v12 := larger(float32(-0x1.ap+06), v9)
+		v15 := fma(v12, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v16 := v15 - float32(0x1.8p+23)
+		v18 := fma(-v16, float32(0x1.62e43p-01), v12)
+		v20 := fma(-v16, float32(-0x1.05c61p-29), v18)
+		v24 := fma(float32(0x1.6a474ep-10), v20, float32(0x1.1239a8p-07))
+		v26 := fma(v24, v20, float32(0x1.5558b6p-05))
+		v28 := fma(v26, v20, float32(0x1.555492p-03))
+		v30 := fma(v28, v20, float32(0x1.fffffcp-02))
+		v31 := fma(v30, v20, float32(0x1p+00))
+		v32 := fma(v31, v20, float32(0x1p+00))
+		v33 := timesPowerOfTwo(v32, v16)
+		v34 := fma(-v33, v10, v33)
+		v36 := fma(v6, float32(0x1.333334p-02), float32(0x1p+00))
+		v37 := float32(0x1p+00) / v36
+		v38 := float32(v6 * v37)
+		v41 := fma(float32(0x1.b23f6ep-22), v38, float32(-0x1.40d544p-18))
+		v43 := fma(v41, v38, float32(0x1.0336b2p-16))
+		v45 := fma(v43, v38, float32(0x1.038abep-17))
+		v47 := fma(v45, v38, float32(0x1.d6989cp-15))
+		v49 := fma(v47, v38, float32(-0x1.28805p-10))
+		v51 := fma(v49, v38, float32(-0x1.1ecafp-09))
+		v53 := fma(v51, v38, float32(0x1.c7bf64p-05))
+		v55 := fma(v53, v38, float32(-0x1.fdd566p-03))
+		v57 := fma(v55, v38, float32(0x1p-01))
+		v58 := float32(v37 * v57)
+		v59 := float32(v34 * v58)
+		v61 := v0 < math.Float32frombits(0x00000000)
+		v62 := float32(0x1p+00) - v59
+		v63 := choose(v61, v59, v62)
+		v64 := float32(v0 * v63)
+		dst[i] = v64
 	}
 }
 
@@ -347,30 +336,26 @@ func geluTanhPortable(dst []float32, x []float32) {
 		v4 := fma(v1, float32(0x1.2444f2p-04), float32(0x1.988454p+00))
 		v5 := float32(v0 * v4)
 		v6 := math.Float32bits(v5)
-		v8 := v6 & uint32(0x7fffffff)
+		v8 := v6 | uint32(0x80000000)
 		v9 := math.Float32frombits(v8)
-		v10 := math.Float32bits(v9)
-		v12 := v10 ^ uint32(0x80000000)
-		v13 := math.Float32frombits(v12)
-		v16 := larger(float32(-0x1.ap+06), v13)
-		v17 := smaller(float32(0x1.64p+06), v16)
-		v20 := fma(v17, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v21 := v20 - float32(0x1.8p+23)
-		v23 := fma(-v21, float32(0x1.62e43p-01), v17)
-		v25 := fma(-v21, float32(-0x1.05c61p-29), v23)
-		v29 := fma(float32(0x1.6a474ep-10), v25, float32(0x1.1239a8p-07))
-		v31 := fma(v29, v25, float32(0x1.5558b6p-05))
-		v33 := fma(v31, v25, float32(0x1.555492p-03))
-		v35 := fma(v33, v25, float32(0x1.fffffcp-02))
-		v36 := fma(v35, v25, float32(0x1p+00))
-		v37 := fma(v36, v25, float32(0x1p+00))
-		v38 := timesPowerOfTwo(v37, v21)
-		v40 := v5 < math.Float32frombits(0x00000000)
-		v41 := choose(v40, v38, float32(0x1p+00))
-		v42 := float32(0x1p+00) + v38
-		v43 := v41 / v42
-		v44 := float32(v0 * v43)
-		dst[i] = v44
+		v11 := larger(float32(-0x1.ap+06), v9)
+		v14 := fma(v11, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v15 := v14 - float32(0x1.8p+23)
+		v17 := fma(-v15, float32(0x1.62e43p-01), v11)
+		v19 := fma(-v15, float32(-0x1.05c61p-29), v17)
+		v23 := fma(float32(0x1.6a474ep-10), v19, float32(0x1.1239a8p-07))
+		v25 := fma(v23, v19, float32(0x1.5558b6p-05))
+		v27 := fma(v25, v19, float32(0x1.555492p-03))
+		v29 := fma(v27, v19, float32(0x1.fffffcp-02))
+		v30 := fma(v29, v19, float32(0x1p+00))
+		v31 := fma(v30, v19, float32(0x1p+00))
+		v32 := timesPowerOfTwo(v31, v15)
+		v34 := v5 < math.Float32frombits(0x00000000)
+		v35 := choose(v34, v32, float32(0x1p+00))
+		v36 := float32(0x1p+00) + v32
+		v37 := v35 / v36
+		v38 := float32(v0 * v37)
+		dst[i] = v38
 	}
 }
 
@@ -380,30 +365,26 @@ func siluPortable(dst []float32, x []float32) {
 	for i := range dst {
 		v0 := x[i]
 		v1 := math.Float32bits(v0)
-		v3 := v1 & uint32(0x7fffffff)
+		v3 := v1 | uint32(0x80000000)
 		v4 := math.Float32frombits(v3)
-		v5 := math.Float32bits(v4)
-		v7 := v5 ^ uint32(0x80000000)
-		v8 := math.Float32frombits(v7)
-		v11 := larger(float32(-0x1.ap+06), v8)
-		v12 := smaller(float32(0x1.64p+06), v11)
-		v15 := fma(v12, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v16 := v15 - float32(0x1.8p+23)
-		v18 := fma(-v16, float32(0x1.62e43p-01), v12)
-		v20 := fma(-v16, float32(-0x1.05c61p-29), v18)
-		v24 := fma(float32(0x1.6a474ep-10), v20, float32(0x1.1239a8p-07))
-		v26 := fma(v24, v20, float32(0x1.5558b6p-05))
-		v28 := fma(v26, v20, float32(0x1.555492p-03))
-		v30 := fma(v28, v20, float32(0x1.fffffcp-02))
-		v31 := fma(v30, v20, float32(0x1p+00))
-		v32 := fma(v31, v20, float32(0x1p+00))
-		v33 := timesPowerOfTwo(v32, v16)
-		v35 := v0 < math.Float32frombits(0x00000000)
-		v36 := choose(v35, v33, float32(0x1p+00))
-		v37 := float32(0x1p+00) + v33
-		v38 := v36 / v37
-		v39 := float32(v0 * v38)
-		dst[i] = v39
+		v6 := larger(float32(-0x1.ap+06), v4)
+		v9 := fma(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v10 := v9 - float32(0x1.8p+23)
+		v12 := fma(-v10, float32(0x1.62e43p-01), v6)
+		v14 := fma(-v10, float32(-0x1.05c61p-29), v12)
+		v18 := fma(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
+		v20 := fma(v18, v14, float32(0x1.5558b6p-05))
+		v22 := fma(v20, v14, float32(0x1.555492p-03))
+		v24 := fma(v22, v14, float32(0x1.fffffcp-02))
+		v25 := fma(v24, v14, float32(0x1p+00))
+		v26 := fma(v25, v14, float32(0x1p+00))
+		v27 := timesPowerOfTwo(v26, v10)
+		v29 := v0 < math.Float32frombits(0x00000000)
+		v30 := choose(v29, v27, float32(0x1p+00))
+		v31 := float32(0x1p+00) + v27
+		v32 := v30 / v31
+		v33 := float32(v0 * v32)
+		dst[i] = v33
 	}
 }
 
@@ -905,17 +886,28 @@ func fillPortable(dst []float32, s float32) {
 }
 
 // sumLanesPortable adds x to the lanes.
-func sumLanesPortable(lanes *[64]float32, x []float32) {
+func sumLanesPortable(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	for i := range x {
 		v0 := x[i]
 		v2 := lanes[i%64]
 		v3 := v2 + v0
 		lanes[i%64] = v3
 	}
+	return sumTree(lanes)
 }
 
 // maxLanesPortable keeps the largest x in the lanes.
-func maxLanesPortable(lanes *[64]float32, x []float32) {
+func maxLanesPortable(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], negativeInfinity)
+	}
 	for i := range x {
 		v0 := x[i]
 		v2 := lanes[i%64]
@@ -924,10 +916,16 @@ func maxLanesPortable(lanes *[64]float32, x []float32) {
 		v5 := choose(v3, v2, v4)
 		lanes[i%64] = v5
 	}
+	return maxTree(lanes)
 }
 
 // minLanesPortable keeps the least x in the lanes.
-func minLanesPortable(lanes *[64]float32, x []float32) {
+func minLanesPortable(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], positiveInfinity)
+	}
 	for i := range x {
 		v0 := x[i]
 		v2 := lanes[i%64]
@@ -936,10 +934,16 @@ func minLanesPortable(lanes *[64]float32, x []float32) {
 		v5 := choose(v3, v2, v4)
 		lanes[i%64] = v5
 	}
+	return minTree(lanes)
 }
 
 // maxAbsLanesPortable keeps the largest |x| in the lanes.
-func maxAbsLanesPortable(lanes *[64]float32, x []float32) {
+func maxAbsLanesPortable(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], negativeInfinity)
+	}
 	for i := range x {
 		v0 := x[i]
 		v1 := math.Float32bits(v0)
@@ -951,10 +955,16 @@ func maxAbsLanesPortable(lanes *[64]float32, x []float32) {
 		v9 := choose(v7, v6, v8)
 		lanes[i%64] = v9
 	}
+	return maxTree(lanes)
 }
 
 // squaresLanesPortable adds x*x to the lanes.
-func squaresLanesPortable(lanes *[64]float32, x []float32) {
+func squaresLanesPortable(lanes *[64]float32, x []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	for i := range x {
 		v0 := x[i]
 		v1 := float32(v0 * v0)
@@ -962,10 +972,16 @@ func squaresLanesPortable(lanes *[64]float32, x []float32) {
 		v4 := v3 + v1
 		lanes[i%64] = v4
 	}
+	return sumTree(lanes)
 }
 
 // dotLanesPortable adds a*b to the lanes.
-func dotLanesPortable(lanes *[64]float32, a []float32, b []float32) {
+func dotLanesPortable(lanes *[64]float32, a []float32, b []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	b = b[:len(a)]
 	for i := range a {
 		v0 := a[i]
@@ -975,10 +991,16 @@ func dotLanesPortable(lanes *[64]float32, a []float32, b []float32) {
 		v5 := v4 + v2
 		lanes[i%64] = v5
 	}
+	return sumTree(lanes)
 }
 
 // dot3LanesPortable adds (a*b)*c to the lanes.
-func dot3LanesPortable(lanes *[64]float32, a []float32, b []float32, c []float32) {
+func dot3LanesPortable(lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	b = b[:len(a)]
 	c = c[:len(a)]
 	for i := range a {
@@ -991,58 +1013,69 @@ func dot3LanesPortable(lanes *[64]float32, a []float32, b []float32, c []float32
 		v7 := v6 + v4
 		lanes[i%64] = v7
 	}
+	return sumTree(lanes)
 }
 
-// expLanesPortable adds exp(x*scale - shift) to the lanes.
-func expLanesPortable(lanes *[64]float32, x []float32, scale float32, shift float32) {
+// expLanesPortable adds exp(x*scale - shift), which is up to 1, to the lanes.
+func expLanesPortable(lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	for i := range x {
 		v0 := x[i]
 		v3 := float32(v0 * scale)
 		v4 := v3 - shift
-		v7 := larger(float32(-0x1.ap+06), v4)
-		v8 := smaller(float32(0x1.64p+06), v7)
-		v11 := fma(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v12 := v11 - float32(0x1.8p+23)
-		v14 := fma(-v12, float32(0x1.62e43p-01), v8)
-		v16 := fma(-v12, float32(-0x1.05c61p-29), v14)
-		v20 := fma(float32(0x1.6a474ep-10), v16, float32(0x1.1239a8p-07))
-		v22 := fma(v20, v16, float32(0x1.5558b6p-05))
-		v24 := fma(v22, v16, float32(0x1.555492p-03))
-		v26 := fma(v24, v16, float32(0x1.fffffcp-02))
-		v27 := fma(v26, v16, float32(0x1p+00))
-		v28 := fma(v27, v16, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v12)
-		v31 := lanes[i%64]
-		v32 := v31 + v29
-		lanes[i%64] = v32
+		v6 := larger(float32(-0x1.ap+06), v4)
+		v9 := fma(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v10 := v9 - float32(0x1.8p+23)
+		v12 := fma(-v10, float32(0x1.62e43p-01), v6)
+		v14 := fma(-v10, float32(-0x1.05c61p-29), v12)
+		v18 := fma(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
+		v20 := fma(v18, v14, float32(0x1.5558b6p-05))
+		v22 := fma(v20, v14, float32(0x1.555492p-03))
+		v24 := fma(v22, v14, float32(0x1.fffffcp-02))
+		v25 := fma(v24, v14, float32(0x1p+00))
+		v26 := fma(v25, v14, float32(0x1p+00))
+		v27 := timesPowerOfTwo(v26, v10)
+		v29 := lanes[i%64]
+		v30 := v29 + v27
+		lanes[i%64] = v30
 	}
+	return sumTree(lanes)
 }
 
-// expStoreLanesPortable writes exp(x*scale - shift) and adds it to the lanes.
-func expStoreLanesPortable(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) {
+// expStoreLanesPortable writes exp(x*scale - shift), which is up to 1, and adds it to the lanes.
+func expStoreLanesPortable(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
 	x = x[:len(dst)]
 	for i := range dst {
 		v0 := x[i]
 		v3 := float32(v0 * scale)
 		v4 := v3 - shift
-		v7 := larger(float32(-0x1.ap+06), v4)
-		v8 := smaller(float32(0x1.64p+06), v7)
-		v11 := fma(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v12 := v11 - float32(0x1.8p+23)
-		v14 := fma(-v12, float32(0x1.62e43p-01), v8)
-		v16 := fma(-v12, float32(-0x1.05c61p-29), v14)
-		v20 := fma(float32(0x1.6a474ep-10), v16, float32(0x1.1239a8p-07))
-		v22 := fma(v20, v16, float32(0x1.5558b6p-05))
-		v24 := fma(v22, v16, float32(0x1.555492p-03))
-		v26 := fma(v24, v16, float32(0x1.fffffcp-02))
-		v27 := fma(v26, v16, float32(0x1p+00))
-		v28 := fma(v27, v16, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v12)
-		dst[i] = v29
-		v32 := lanes[i%64]
-		v33 := v32 + v29
-		lanes[i%64] = v33
+		v6 := larger(float32(-0x1.ap+06), v4)
+		v9 := fma(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v10 := v9 - float32(0x1.8p+23)
+		v12 := fma(-v10, float32(0x1.62e43p-01), v6)
+		v14 := fma(-v10, float32(-0x1.05c61p-29), v12)
+		v18 := fma(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
+		v20 := fma(v18, v14, float32(0x1.5558b6p-05))
+		v22 := fma(v20, v14, float32(0x1.555492p-03))
+		v24 := fma(v22, v14, float32(0x1.fffffcp-02))
+		v25 := fma(v24, v14, float32(0x1p+00))
+		v26 := fma(v25, v14, float32(0x1p+00))
+		v27 := timesPowerOfTwo(v26, v10)
+		dst[i] = v27
+		v30 := lanes[i%64]
+		v31 := v30 + v27
+		lanes[i%64] = v31
 	}
+	return sumTree(lanes)
 }
 
 // subSubPortable writes (x*scale - a) - b.
@@ -1110,31 +1143,27 @@ func swiGLUPortable(dst []float32, a []float32, b []float32) {
 		v0 := a[i]
 		v1 := b[i]
 		v2 := math.Float32bits(v0)
-		v4 := v2 & uint32(0x7fffffff)
+		v4 := v2 | uint32(0x80000000)
 		v5 := math.Float32frombits(v4)
-		v6 := math.Float32bits(v5)
-		v8 := v6 ^ uint32(0x80000000)
-		v9 := math.Float32frombits(v8)
-		v12 := larger(float32(-0x1.ap+06), v9)
-		v13 := smaller(float32(0x1.64p+06), v12)
-		v16 := fma(v13, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v17 := v16 - float32(0x1.8p+23)
-		v19 := fma(-v17, float32(0x1.62e43p-01), v13)
-		v21 := fma(-v17, float32(-0x1.05c61p-29), v19)
-		v25 := fma(float32(0x1.6a474ep-10), v21, float32(0x1.1239a8p-07))
-		v27 := fma(v25, v21, float32(0x1.5558b6p-05))
-		v29 := fma(v27, v21, float32(0x1.555492p-03))
-		v31 := fma(v29, v21, float32(0x1.fffffcp-02))
-		v32 := fma(v31, v21, float32(0x1p+00))
-		v33 := fma(v32, v21, float32(0x1p+00))
-		v34 := timesPowerOfTwo(v33, v17)
-		v36 := v0 < math.Float32frombits(0x00000000)
-		v37 := choose(v36, v34, float32(0x1p+00))
-		v38 := float32(0x1p+00) + v34
-		v39 := v37 / v38
-		v40 := float32(v0 * v39)
-		v41 := float32(v40 * v1)
-		dst[i] = v41
+		v7 := larger(float32(-0x1.ap+06), v5)
+		v10 := fma(v7, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v11 := v10 - float32(0x1.8p+23)
+		v13 := fma(-v11, float32(0x1.62e43p-01), v7)
+		v15 := fma(-v11, float32(-0x1.05c61p-29), v13)
+		v19 := fma(float32(0x1.6a474ep-10), v15, float32(0x1.1239a8p-07))
+		v21 := fma(v19, v15, float32(0x1.5558b6p-05))
+		v23 := fma(v21, v15, float32(0x1.555492p-03))
+		v25 := fma(v23, v15, float32(0x1.fffffcp-02))
+		v26 := fma(v25, v15, float32(0x1p+00))
+		v27 := fma(v26, v15, float32(0x1p+00))
+		v28 := timesPowerOfTwo(v27, v11)
+		v30 := v0 < math.Float32frombits(0x00000000)
+		v31 := choose(v30, v28, float32(0x1p+00))
+		v32 := float32(0x1p+00) + v28
+		v33 := v31 / v32
+		v34 := float32(v0 * v33)
+		v35 := float32(v34 * v1)
+		dst[i] = v35
 	}
 }
 
@@ -1149,38 +1178,34 @@ func swiGLUGradPortable(da []float32, db []float32, g []float32, a []float32, b 
 		v1 := a[i]
 		v2 := b[i]
 		v3 := math.Float32bits(v1)
-		v5 := v3 & uint32(0x7fffffff)
+		v5 := v3 | uint32(0x80000000)
 		v6 := math.Float32frombits(v5)
-		v7 := math.Float32bits(v6)
-		v9 := v7 ^ uint32(0x80000000)
-		v10 := math.Float32frombits(v9)
-		v13 := larger(float32(-0x1.ap+06), v10)
-		v14 := smaller(float32(0x1.64p+06), v13)
-		v17 := fma(v14, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v18 := v17 - float32(0x1.8p+23)
-		v20 := fma(-v18, float32(0x1.62e43p-01), v14)
-		v22 := fma(-v18, float32(-0x1.05c61p-29), v20)
-		v26 := fma(float32(0x1.6a474ep-10), v22, float32(0x1.1239a8p-07))
-		v28 := fma(v26, v22, float32(0x1.5558b6p-05))
-		v30 := fma(v28, v22, float32(0x1.555492p-03))
-		v32 := fma(v30, v22, float32(0x1.fffffcp-02))
-		v33 := fma(v32, v22, float32(0x1p+00))
-		v34 := fma(v33, v22, float32(0x1p+00))
-		v35 := timesPowerOfTwo(v34, v18)
-		v37 := v1 < math.Float32frombits(0x00000000)
-		v38 := choose(v37, v35, float32(0x1p+00))
-		v39 := float32(0x1p+00) + v35
-		v40 := v38 / v39
-		v41 := float32(0x1p+00) - v40
-		v42 := float32(v1 * v41)
-		v43 := float32(0x1p+00) + v42
-		v44 := float32(v40 * v43)
-		v45 := float32(v0 * v2)
-		v46 := float32(v45 * v44)
-		v47 := float32(v1 * v40)
-		v48 := float32(v0 * v47)
-		da[i] = v46
-		db[i] = v48
+		v8 := larger(float32(-0x1.ap+06), v6)
+		v11 := fma(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v12 := v11 - float32(0x1.8p+23)
+		v14 := fma(-v12, float32(0x1.62e43p-01), v8)
+		v16 := fma(-v12, float32(-0x1.05c61p-29), v14)
+		v20 := fma(float32(0x1.6a474ep-10), v16, float32(0x1.1239a8p-07))
+		v22 := fma(v20, v16, float32(0x1.5558b6p-05))
+		v24 := fma(v22, v16, float32(0x1.555492p-03))
+		v26 := fma(v24, v16, float32(0x1.fffffcp-02))
+		v27 := fma(v26, v16, float32(0x1p+00))
+		v28 := fma(v27, v16, float32(0x1p+00))
+		v29 := timesPowerOfTwo(v28, v12)
+		v31 := v1 < math.Float32frombits(0x00000000)
+		v32 := choose(v31, v29, float32(0x1p+00))
+		v33 := float32(0x1p+00) + v29
+		v34 := v32 / v33
+		v35 := float32(0x1p+00) - v34
+		v36 := float32(v1 * v35)
+		v37 := float32(0x1p+00) + v36
+		v38 := float32(v34 * v37)
+		v39 := float32(v0 * v2)
+		v40 := float32(v39 * v38)
+		v41 := float32(v1 * v34)
+		v42 := float32(v0 * v41)
+		da[i] = v40
+		db[i] = v42
 	}
 }
 

@@ -39,6 +39,8 @@ func timesPowerOfTwo(a, n float32) float32 {
 	return float32(float64(a) * math.Float64frombits(uint64(1023+int(n))<<52))
 }
 
+var negativeInfinity, positiveInfinity = float32(math.Inf(-1)), float32(math.Inf(1))
+
 // tree brings the lanes together by halves.
 func tree(lanes *[64]float32, step func(a, b float32) float32) float32 {
 	w := *lanes
@@ -50,14 +52,14 @@ func tree(lanes *[64]float32, step func(a, b float32) float32) float32 {
 	return w[0]
 }
 
-func sumTreePortable(lanes *[64]float32) float32 {
+func sumTree(lanes *[64]float32) float32 {
 	return tree(lanes, func(a, b float32) float32 { return a + b })
 }
 
-func maxTreePortable(lanes *[64]float32) float32 {
+func maxTree(lanes *[64]float32) float32 {
 	return tree(lanes, func(a, b float32) float32 { return choose(isNaN(a), a, larger(a, b)) })
 }
 
-func minTreePortable(lanes *[64]float32) float32 {
+func minTree(lanes *[64]float32) float32 {
 	return tree(lanes, func(a, b float32) float32 { return choose(isNaN(a), a, smaller(a, b)) })
 }

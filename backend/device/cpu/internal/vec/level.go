@@ -27,6 +27,7 @@ const (
 	numLevels
 )
 
+// String returns the name of the instruction set.
 func (l Level) String() string {
 	return [...]string{"portable", "AVX2", "AVX-512", "NEON"}[l]
 }

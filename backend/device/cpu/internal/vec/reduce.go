@@ -3,69 +3,66 @@ package vec
 // lanes are the partial results of a row. A chunk is a multiple of their number.
 type lanes = [64]float32
 
-// Sum returns the sum of x, 0 if it is empty.
-func Sum(l Level, x []float32) float32 {
-	var w lanes
+// fold calls a kernel for the chunks of a row. All but the short rows need lanes that one call hands to the next.
+func fold(l Level, x []float32, identity float32, kernel func(l Level, w *lanes, x []float32) float32) float32 {
+	w := new(lanes)
+	fillPortable(w[:], identity)
 	for len(x) > chunk {
-		sumLanes(l, &w, x[:chunk])
+		kernel(l, w, x[:chunk])
 		x = x[chunk:]
 	}
-	sumLanes(l, &w, x)
-	return sumTree(l, &w)
+	return kernel(l, w, x)
+}
+
+// Sum returns the sum of x, 0 if it is empty.
+func Sum(l Level, x []float32) float32 {
+	if len(x) <= chunk {
+		return sumLanes(l, nil, x)
+	}
+	return fold(l, x, 0, sumLanes)
 }
 
 // SumSquares returns the sum of x*x: each product is rounded, as in Sum of OpSquare.
 func SumSquares(l Level, x []float32) float32 {
-	var w lanes
-	for len(x) > chunk {
-		squaresLanes(l, &w, x[:chunk])
-		x = x[chunk:]
+	if len(x) <= chunk {
+		return squaresLanes(l, nil, x)
 	}
-	squaresLanes(l, &w, x)
-	return sumTree(l, &w)
+	return fold(l, x, 0, squaresLanes)
 }
 
 // Dot returns the sum of a*b: each product is rounded, as in Sum of OpMul.
 func Dot(l Level, a, b []float32) float32 {
-	var w lanes
 	b = b[:len(a)]
+	if len(a) <= chunk {
+		return dotLanes(l, nil, a, b)
+	}
+	var w lanes
 	for len(a) > chunk {
 		dotLanes(l, &w, a[:chunk], b[:chunk])
 		a, b = a[chunk:], b[chunk:]
 	}
-	dotLanes(l, &w, a, b)
-	return sumTree(l, &w)
+	return dotLanes(l, &w, a, b)
 }
 
 // Max returns the largest element, NaN if there is one, -Inf if x is empty. Lanes are brought together as in a sum, which
 // says whether it is -0 or +0 where both are the largest.
 func Max(l Level, x []float32) float32 {
-	w := negativeInfinities
-	for len(x) > chunk {
-		maxLanes(l, &w, x[:chunk])
-		x = x[chunk:]
+	if len(x) <= chunk {
+		return maxLanes(l, nil, x)
 	}
-	maxLanes(l, &w, x)
-	return maxTree(l, &w)
+	return fold(l, x, negativeInfinity, maxLanes)
 }
 
 // Min returns the least element, NaN if there is one, +Inf if x is empty.
 func Min(l Level, x []float32) float32 {
-	w := positiveInfinities
-	for len(x) > chunk {
-		minLanes(l, &w, x[:chunk])
-		x = x[chunk:]
+	if len(x) <= chunk {
+		return minLanes(l, nil, x)
 	}
-	minLanes(l, &w, x)
-	return minTree(l, &w)
+	return fold(l, x, positiveInfinity, minLanes)
 }
 
-// maxAbs returns the largest absolute value, NaN if there is one.
-func maxAbs(l Level, x []float32) float32 {
-	var w lanes
-	maxAbsLanes(l, &w, x)
-	return maxTree(l, &w)
-}
+// maxAbs returns the largest absolute value of up to a chunk, NaN if there is one.
+func maxAbs(l Level, x []float32) float32 { return maxAbsLanes(l, nil, x) }
 
 // argBlock is the length of the parts that ArgMax looks at.
 const argBlock = 1024
@@ -90,5 +87,5 @@ func ArgMax(l Level, x []float32) int {
 			return from + i
 		}
 	}
-	panic("unreachable")
+	panic("the largest element is not where it was found")
 }

@@ -22,12 +22,7 @@ func RMSNorm(l Level, dst, x, w []float32, eps float32) (r float32) {
 func RMSNormGrad(l Level, dx, g, x, w []float32, r float32) {
 	n := len(dx)
 	g, x, w = g[:n], x[:n], w[:n]
-	var lane lanes
-	for i := 0; i < n; i += chunk {
-		e := min(i+chunk, n)
-		dot3Lanes(l, &lane, g[i:e], w[i:e], x[i:e])
-	}
-	k := r * r * (sumTree(l, &lane) / float32(n))
+	k := r * r * (dot3(l, g, w, x) / float32(n))
 	for i := 0; i < n; i += chunk {
 		e := min(i+chunk, n)
 		normGrad(l, dx[i:e], g[i:e], x[i:e], w[i:e], r, k)
@@ -44,4 +39,17 @@ func RMSNormWeightGrad(l Level, dw, g, x []float32, r float32) {
 		e := min(i+chunk, n)
 		normWeightGrad(l, dw[i:e], g[i:e], x[i:e], r)
 	}
+}
+
+// dot3 returns the sum of (a*b)*c.
+func dot3(l Level, a, b, c []float32) float32 {
+	if len(a) <= chunk {
+		return dot3Lanes(l, nil, a, b, c)
+	}
+	var w lanes
+	for len(a) > chunk {
+		dot3Lanes(l, &w, a[:chunk], b[:chunk], c[:chunk])
+		a, b, c = a[chunk:], b[chunk:], c[chunk:]
+	}
+	return dot3Lanes(l, &w, a, b, c)
 }

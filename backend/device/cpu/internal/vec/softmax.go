@@ -8,12 +8,7 @@ package vec
 func Softmax(l Level, dst, x []float32, n int, scale float32) {
 	dst, x, rest := dst[:n], x[:n], dst[n:]
 	m := top(l, x, scale)
-	var w lanes
-	for i := 0; i < n; i += chunk {
-		e := min(i+chunk, n)
-		expStoreLanes(l, &w, dst[i:e], x[i:e], scale, m)
-	}
-	BinaryScalar(l, OpMul, dst, dst, 1/sumTree(l, &w))
+	BinaryScalar(l, OpMul, dst, dst, 1/expStore(l, dst, x, scale, m))
 	Fill(l, rest, 0)
 }
 
@@ -25,7 +20,7 @@ func LogSoftmax(l Level, dst, x []float32, n int, scale float32) {
 		e := min(i+chunk, n)
 		subSub(l, dst[i:e], x[i:e], scale, m, sum)
 	}
-	Fill(l, rest, negativeInfinities[0])
+	Fill(l, rest, negativeInfinity)
 }
 
 // LogSoftmaxAt returns element i of LogSoftmax.
@@ -47,13 +42,33 @@ func top(l Level, x []float32, scale float32) float32 {
 // logSum returns the largest x*scale, and the logarithm of the sum of exp(x*scale - m).
 func logSum(l Level, x []float32, scale float32) (m, sum float32) {
 	m = top(l, x, scale)
+	var y [1]float32
+	logPortable(y[:], []float32{expSum(l, x, scale, m)})
+	return m, y[0]
+}
+
+// expStore writes exp(x*scale - m) and returns the sum.
+func expStore(l Level, dst, x []float32, scale, m float32) float32 {
+	if len(x) <= chunk {
+		return expStoreLanes(l, nil, dst, x, scale, m)
+	}
+	var w lanes
+	for len(x) > chunk {
+		expStoreLanes(l, &w, dst[:chunk], x[:chunk], scale, m)
+		dst, x = dst[chunk:], x[chunk:]
+	}
+	return expStoreLanes(l, &w, dst, x, scale, m)
+}
+
+// expSum returns the sum of exp(x*scale - m).
+func expSum(l Level, x []float32, scale, m float32) float32 {
+	if len(x) <= chunk {
+		return expLanes(l, nil, x, scale, m)
+	}
 	var w lanes
 	for len(x) > chunk {
 		expLanes(l, &w, x[:chunk], scale, m)
 		x = x[chunk:]
 	}
-	expLanes(l, &w, x, scale, m)
-	var y [1]float32
-	logPortable(y[:], []float32{sumTree(l, &w)})
-	return m, y[0]
+	return expLanes(l, &w, x, scale, m)
 }

@@ -31,19 +31,14 @@ func amd64Calls(list []kernel) string {
 	var out strings.Builder
 	out.WriteString(fileHead(""))
 	for _, k := range list {
-		declare(&out, k.name+"AVX512", "("+k.parameters()+")")
+		declare(&out, k.name+"AVX512", k.signature())
 		if k.narrow() {
-			declare(&out, k.name+"AVX2Body", "("+k.parameters()+")")
+			declare(&out, k.name+"AVX2Body", k.signature())
 			whole(&out, k, "AVX2", 8)
 		} else {
-			declare(&out, k.name+"AVX2", "("+k.parameters()+")")
+			declare(&out, k.name+"AVX2", k.signature())
 		}
 		chooseKernel(&out, k, []string{"AVX512", "AVX2"})
-	}
-	for _, t := range []string{"sumTree", "maxTree", "minTree"} {
-		declare(&out, t+"AVX512", "(lanes *[64]float32) float32")
-		declare(&out, t+"AVX2", "(lanes *[64]float32) float32")
-		chooser(&out, t, "lanes *[64]float32", "lanes", "float32", []string{"AVX512", "AVX2"})
 	}
 	out.WriteString(tables([]string{"AVX512", "AVX2"}))
 	return out.String()
@@ -51,10 +46,15 @@ func amd64Calls(list []kernel) string {
 
 // whole writes a function that leaves what does not fill a vector to portable Go.
 func whole(out *strings.Builder, k kernel, level string, width int) {
-	fmt.Fprintf(out, "\nfunc %s%s(%s) {\n", k.name, level, k.parameters())
+	give := ""
+	fmt.Fprintf(out, "\nfunc %s%s%s {\n", k.name, level, k.signature())
+	if k.fold != nil {
+		out.WriteString(ownLanes(k))
+		give = "return "
+	}
 	fmt.Fprintf(out, "\tn := len(%s) &^ %d\n", k.streams[0].name, width-1)
 	fmt.Fprintf(out, "\t%s%sBody(%s)\n", k.name, level, k.names("[:n]"))
-	fmt.Fprintf(out, "\t%sPortable(%s)\n}\n", k.name, k.names("[n:]"))
+	fmt.Fprintf(out, "\t%s%sPortable(%s)\n}\n", give, k.name, k.names("[n:]"))
 }
 
 // chooseKernel writes the function that calls a kernel at a level, if there is no table for that.
@@ -62,25 +62,19 @@ func chooseKernel(out *strings.Builder, k kernel, levels []string) {
 	if k.tabled {
 		return
 	}
+	head, give := strings.Replace(k.signature(), "(", "(l Level, ", 1), ""
+	if k.fold != nil {
+		give = "return "
+	}
 	if len(levels) == 0 {
-		fmt.Fprintf(out, "\nfunc %s(_ Level, %s) {\n\t%sPortable(%s)\n}\n", k.name, k.parameters(), k.name, k.names(""))
+		fmt.Fprintf(out, "\nfunc %s%s {\n\t%s%sPortable(%s)\n}\n", k.name, strings.Replace(head, "l ", "_ ", 1), give, k.name, k.names(""))
 		return
 	}
-	chooser(out, k.name, k.parameters(), k.names(""), "", levels)
-}
-
-// chooser writes the function that calls the one of a level.
-func chooser(out *strings.Builder, name, parameters, arguments, result string, levels []string) {
-	open, give := "{", ""
-	if result != "" {
-		open, give = result+" {", "return "
-	}
-	fmt.Fprintf(out, "\nfunc %s(l Level, %s) %s\n", name, parameters, open)
-	fmt.Fprintf(out, "\tswitch l {\n")
+	fmt.Fprintf(out, "\nfunc %s%s {\n\tswitch l {\n", k.name, head)
 	for _, level := range levels {
-		fmt.Fprintf(out, "\tcase %s:\n\t\t%s%s%s(%s)\n", level, give, name, level, arguments)
+		fmt.Fprintf(out, "\tcase %s:\n\t\t%s%s%s(%s)\n", level, give, k.name, level, k.names(""))
 	}
-	fmt.Fprintf(out, "\tdefault:\n\t\t%s%sPortable(%s)\n\t}\n}\n", give, name, arguments)
+	fmt.Fprintf(out, "\tdefault:\n\t\t%s%sPortable(%s)\n\t}\n}\n", give, k.name, k.names(""))
 }
 
 // arm64Calls is amd64Calls for NEON. Kernels with narrow elements are portable there.
@@ -100,15 +94,8 @@ func arm64Calls(list []kernel) string {
 		whole(&out, k, "NEON", width)
 		chooseKernel(&out, k, []string{"NEON"})
 	}
-	portableTrees(&out)
 	out.WriteString(tables([]string{"NEON"}))
 	return out.String()
-}
-
-func portableTrees(out *strings.Builder) {
-	for _, t := range []string{"sumTree", "maxTree", "minTree"} {
-		fmt.Fprintf(out, "\nfunc %s(_ Level, lanes *[64]float32) float32 {\n\treturn %sPortable(lanes)\n}\n", t, t)
-	}
 }
 
 // otherCalls is amd64Calls for processors without assembly.
@@ -118,7 +105,6 @@ func otherCalls(list []kernel) string {
 	for _, k := range list {
 		chooseKernel(&out, k, nil)
 	}
-	portableTrees(&out)
 	out.WriteString(tables(nil))
 	return out.String()
 }

@@ -7,11 +7,12 @@ package main
 //
 // What squaring rounds away is put back behind exp, so that small results are as exact as large ones.
 func (p *program) phi(x val) val {
-	u := p.abs(x)
-	square := p.times(u, u)
-	lost := p.fma(u, u, p.neg(square))
-	e := p.exp(p.times(square, p.num(-0.5)))
-	e = p.fma(e, p.times(lost, p.num(-0.5)), e)
+	u := p.min(p.num(14.6), p.abs(x))
+	half := p.times(u, p.num(-0.5))
+	square := p.times(half, u)
+	lost := p.fnma(half, u, square)
+	e := p.expBelow(square)
+	e = p.fnma(e, lost, e)
 	one := p.num(1)
 	t := p.over(one, p.fma(u, p.num(0.3), one))
 	r := p.horner(p.times(u, t), 0.5, -0x1.fdd566p-3, 0x1.c7bf64p-5, -0x1.1ecafp-9, -0x1.28805p-10, 0x1.d6989cp-15,
@@ -20,10 +21,8 @@ func (p *program) phi(x val) val {
 	return p.choose(p.cmp(less, x, p.num(0)), tail, p.minus(one, tail))
 }
 
-// gelu returns x * Phi(x). Below -14.6 Phi is less than every float; there u stays at 14.6.
-func (p *program) gelu(x val) val {
-	return p.times(x, p.phi(p.max(p.num(-14.6), p.min(p.num(14.6), x))))
-}
+// gelu returns x * Phi(x). Phi is less than every float below -14.6, where phi stays.
+func (p *program) gelu(x val) val { return p.times(x, p.phi(x)) }
 
 // turn returns the angle of x within its quarter turn, from -pi/4 to pi/4, and the number of the quarter in the low bits.
 // Up to 1e5 the first product is exact together with its sum.

@@ -21,10 +21,13 @@ func (p *program) horner(x val, c ...float32) val {
 	return sum
 }
 
-// reduceExp returns integral n and r, at most 0.347 away from 0, so that x = n*ln(2) + r. Beyond what exp maps to
-// numbers, x is taken for the nearest bound.
-func (p *program) reduceExp(x val) (n, r val) {
-	x = p.min(p.num(89), p.max(p.num(-104), x))
+// reduceExp returns integral n and r, at most 0.347 away from 0, so that x = n*ln(2) + r. It takes x below -104, where exp
+// is 0, for -104, and if above is true, x above 89, where exp is infinite, for 89.
+func (p *program) reduceExp(x val, above bool) (n, r val) {
+	x = p.max(p.num(-104), x)
+	if above {
+		x = p.min(p.num(89), x)
+	}
 	n = p.minus(p.fma(x, p.num(log2e), p.num(toNext)), p.num(toNext))
 	r = p.fnma(n, p.num(ln2High), x)
 	return n, p.fnma(n, p.num(ln2Low), r)
@@ -35,37 +38,56 @@ func (p *program) expPoly(r val) val {
 	return p.horner(r, 0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558b6p-5, 0x1.1239a8p-7, 0x1.6a474ep-10)
 }
 
-func (p *program) exp(x val) val {
-	n, r := p.reduceExp(x)
+func (p *program) exp(x val) val { return p.expOf(p.reduceExp(x, true)) }
+
+// expBelow is exp, with the same bits, for x <= 0 or NaN.
+func (p *program) expBelow(x val) val { return p.expOf(p.reduceExp(x, false)) }
+
+// expOf returns 2^n * exp(r).
+func (p *program) expOf(n, r val) val {
 	one := p.num(1)
 	return p.scale(p.fma(p.fma(p.expPoly(r), r, one), r, one), n)
 }
 
 // expm1 loses the sign of -0.
 func (p *program) expm1(x val) val {
-	n, r := p.reduceExp(x)
+	n, r := p.reduceExp(x, true)
 	small := p.fma(p.expPoly(r), p.times(r, r), r)
 	half := p.scale(p.num(0.5), n) // 2^n itself may overflow
 	y := p.fma(small, half, p.minus(half, p.num(0.5)))
 	return p.choose(p.cmp(equal, n, p.num(0)), small, p.plus(y, y))
 }
 
+// expm1Below is expm1 for x <= 0 or NaN.
+func (p *program) expm1Below(x val) val {
+	n, r := p.reduceExp(x, false)
+	one := p.num(1)
+	power := p.scale(one, n)
+	return p.fma(p.fma(p.expPoly(r), p.times(r, r), r), power, p.minus(power, one))
+}
+
 // keepZero returns y, and x where that is 0.
 func (p *program) keepZero(x, y val) val { return p.choose(p.cmp(equal, x, p.num(0)), x, y) }
 
-const sqrtHalf = 0x3f3504f3 // bits of the float next to sqrt(1/2)
+const threeQuarters = 0x3f400000 // bits of 0.75
 
-// splitLog returns e and m, from sqrt(1/2) to sqrt(2), so that x = m * 2^e, for a normal x.
+// splitLog returns e and m, from 0.75 to 1.5, so that x = m * 2^e, for x > 0.
 func (p *program) splitLog(x val) (e, m val) {
-	w := p.subWord(p.asWord(x), p.bits(sqrtHalf))
-	m = p.asFloat(p.addWord(p.and(w, p.bits(0x7fffff)), p.bits(sqrtHalf)))
-	return p.toFloat(p.arith(w, 23)), m
+	if p.has.parts {
+		m = p.add(opFraction, float, 0, x)
+		return p.minus(p.add(opExponent, float, 0, x), p.add(opExponent, float, 0, m)), m
+	}
+	tiny := p.cmp(less, x, p.num(0x1p-126))
+	x = p.choose(tiny, p.times(x, p.num(0x1p25)), x)
+	w := p.subWord(p.asWord(x), p.bits(threeQuarters))
+	m = p.asFloat(p.addWord(p.and(w, p.bits(0x7fffff)), p.bits(threeQuarters)))
+	return p.minus(p.toFloat(p.arith(w, 23)), p.choose(tiny, p.num(25), p.num(0))), m
 }
 
-// logOf returns log(1+f) + e*ln(2) for f from -0.3 to 0.42.
+// logOf returns log(1+f) + e*ln(2) for f from -0.25 to 0.5.
 func (p *program) logOf(f, e val) val {
-	cubic := p.horner(f, 0x1.555548p-2, -0x1.000006p-2, 0x1.99a478p-3, -0x1.555c4ep-3, 0x1.233b78p-3,
-		-0x1.fc26acp-4, 0x1.e6c03ep-4, -0x1.de1004p-4, 0x1.1484e8p-4)
+	cubic := p.horner(f, 0x1.55555ap-2, -0x1.00006ep-2, 0x1.999764p-3, -0x1.5519d2p-3, 0x1.24638ep-3,
+		-0x1.04ad98p-3, 0x1.df1c62p-4, -0x1.75002ep-4, 0x1.340ebap-5)
 	square := p.times(f, f)
 	y := p.times(p.times(f, square), cubic)
 	y = p.fma(e, p.num(ln2Low), y)
@@ -75,6 +97,9 @@ func (p *program) logOf(f, e val) val {
 
 // logEdges gives the logarithm y of x at the edges of its domain.
 func (p *program) logEdges(x, y val) val {
+	if p.has.parts {
+		return p.add(opLogEdges, float, 0, y, x)
+	}
 	inf := float32(math.Inf(1))
 	y = p.choose(p.cmp(less, x, p.num(inf)), y, x)
 	y = p.choose(p.cmp(less, x, p.num(0)), p.num(float32(math.NaN())), y)
@@ -82,9 +107,7 @@ func (p *program) logEdges(x, y val) val {
 }
 
 func (p *program) log(x val) val {
-	tiny := p.cmp(less, x, p.num(0x1p-126))
-	e, m := p.splitLog(p.choose(tiny, p.times(x, p.num(0x1p25)), x))
-	e = p.plus(e, p.choose(tiny, p.num(-25), p.num(0)))
+	e, m := p.splitLog(x)
 	return p.logEdges(x, p.logOf(p.minus(m, p.num(1)), e))
 }
 
@@ -100,7 +123,7 @@ func (p *program) log1p(x val) val {
 
 // sigmoidParts returns n and d so that sigmoid(x) = n/d: for x < 0 it is exp(x) / (1+exp(x)), which keeps small results.
 func (p *program) sigmoidParts(x val) (n, d val) {
-	e := p.exp(p.neg(p.abs(x)))
+	e := p.expBelow(p.asFloat(p.or(p.asWord(x), p.bits(1<<31)))) // of -|x|
 	one := p.num(1)
 	return p.choose(p.cmp(less, x, p.num(0)), e, one), p.plus(one, e)
 }
@@ -113,12 +136,19 @@ func (p *program) silu(x val) val { return p.times(x, p.sigmoid(x)) }
 // tanh returns -e/(2+e), where e = exp(-2|x|) - 1, with the sign of x; and where that is large, 1 - 2(e+1)/(2+e), which
 // makes less of the error of e.
 func (p *program) tanh(x val) val {
-	e := p.expm1(p.times(p.num(-2), p.abs(x)))
+	e := p.expm1Below(p.times(p.num(-2), p.abs(x)))
 	large := p.cmp(less, e, p.num(-2.0/3))
 	rest := p.plus(e, p.num(1))
 	q := p.over(p.choose(large, p.plus(rest, rest), e), p.plus(p.num(2), e))
-	t := p.choose(large, p.minus(p.num(1), q), p.abs(q))
-	return p.asFloat(p.or(p.asWord(t), p.and(p.asWord(x), p.bits(1<<31))))
+	return p.copySign(p.choose(large, p.minus(p.num(1), q), q), x)
+}
+
+// copySign returns |a| with the sign of b.
+func (p *program) copySign(a, b val) val {
+	if p.has.parts {
+		return p.add(opCopySign, float, 0, a, b)
+	}
+	return p.asFloat(p.or(p.and(p.asWord(a), p.bits(0x7fffffff)), p.and(p.asWord(b), p.bits(1<<31))))
 }
 
 // geluTanh returns x/2 * (1 + tanh(u)), u = sqrt(2/pi)*(x + 0.044715*x^3), which is x * sigmoid(2u).

@@ -38,12 +38,14 @@ type kernel struct {
 type fold struct {
 	identity float32
 	step     func(p *program, acc, x val) val
+	tree     string // the Go function that brings the lanes together
+	start    string // the identity in Go
 }
 
 var (
-	sum     = &fold{0, (*program).plus}
-	largest = &fold{float32(math.Inf(-1)), (*program).maxNaN}
-	least   = &fold{float32(math.Inf(1)), (*program).minNaN}
+	sum     = &fold{0, (*program).plus, "sumTree", "0"}
+	largest = &fold{float32(math.Inf(-1)), (*program).maxNaN, "maxTree", "negativeInfinity"}
+	least   = &fold{float32(math.Inf(1)), (*program).minNaN, "minTree", "positiveInfinity"}
 )
 
 func in(names ...string) (list []stream) {
@@ -77,8 +79,8 @@ func join(lists ...[]stream) (all []stream) {
 func one(v val) []val { return []val{v} }
 
 // program writes the body of the kernel down.
-func (k kernel) program(hasScale bool) *program {
-	p := newProgram(hasScale)
+func (k kernel) program(has abilities) *program {
+	p := newProgram(has)
 	var ins, scalars []val
 	for i, s := range k.streams {
 		if s.reads {

@@ -66,6 +66,14 @@ func (k kernel) parameters() string {
 	return strings.Join(list, ", ")
 }
 
+// signature returns the parameters and the result: what a fold comes to.
+func (k kernel) signature() string {
+	if k.fold != nil {
+		return "(" + k.parameters() + ") float32"
+	}
+	return "(" + k.parameters() + ")"
+}
+
 // frame gives the offsets of the parameters.
 type frame struct {
 	streams []int
@@ -84,6 +92,9 @@ func (k kernel) frame() (f frame) {
 	for range k.scalars {
 		f.scalars = append(f.scalars, f.size)
 		f.size += 4
+	}
+	if k.fold != nil {
+		f.size = (f.size+7)/8*8 + 4
 	}
 	return f
 }

@@ -17,8 +17,11 @@ func portableFile(list []kernel) string {
 }
 
 func portable(out *strings.Builder, k kernel) {
-	p := k.program(true).prune()
-	fmt.Fprintf(out, "\n// %sPortable %s.\nfunc %sPortable(%s) {\n", k.name, k.does, k.name, k.parameters())
+	p := k.program(abilities{scale: true}).prune()
+	fmt.Fprintf(out, "\n// %sPortable %s.\nfunc %sPortable%s {\n", k.name, k.does, k.name, k.signature())
+	if k.fold != nil {
+		out.WriteString(ownLanes(k))
+	}
 	first := k.streams[0].name
 	for _, s := range k.streams[1:] {
 		fmt.Fprintf(out, "\t%s = %s[:len(%s)]\n", s.name, s.name, first)
@@ -29,7 +32,17 @@ func portable(out *strings.Builder, k kernel) {
 			fmt.Fprintf(out, "\t\t%s\n", line)
 		}
 	}
-	out.WriteString("\t}\n}\n")
+	out.WriteString("\t}\n")
+	if k.fold != nil {
+		fmt.Fprintf(out, "\treturn %s(lanes)\n", k.fold.tree)
+	}
+	out.WriteString("}\n")
+}
+
+// ownLanes returns the statements that make lanes where the caller has none.
+func ownLanes(k kernel) string {
+	return fmt.Sprintf("\tvar own [64]float32\n\tif lanes == nil {\n\t\tlanes = &own\n\t\tfillPortable(lanes[:], %s)\n\t}\n",
+		k.fold.start)
 }
 
 // goLine returns the statement of an instruction.

@@ -49,6 +49,10 @@ const (
 	opToWord     // nearest integer, even on ties
 	opTruncWord  // integer towards zero
 	opToFloat    // of a signed integer
+	opCopySign   // |a| with the sign of b
+	opExponent   // exponent of a as a float, -Inf for 0
+	opFraction   // a divided by the power of two that brings it from 0.75 to 1.5
+	opLogEdges   // a, but at the edges of the domain of a logarithm what log(b) is
 	opFloatBits  // float of these bits
 	opWordBits   // bits of this float
 )
@@ -83,13 +87,19 @@ type ins struct {
 
 // program is the straight-line body of a loop, in single assignment form. Equal instructions are entered once.
 type program struct {
-	ins      []ins
-	seen     map[string]val
-	hasScale bool // the target has opScale; else it is put together
+	ins  []ins
+	seen map[string]val
+	has  abilities
 }
 
-func newProgram(hasScale bool) *program {
-	return &program{seen: map[string]val{}, hasScale: hasScale}
+// abilities are the abstract instructions that not every target has. Others put them together.
+type abilities struct {
+	scale bool // opScale
+	parts bool // opCopySign, opExponent, opFraction, opLogEdges
+}
+
+func newProgram(has abilities) *program {
+	return &program{seen: map[string]val{}, has: has}
 }
 
 func (p *program) add(o op, k kind, imm uint32, args ...val) val {
@@ -141,7 +151,7 @@ func (p *program) neg(a val) val              { return p.asFloat(p.xor(p.asWord(
 // scale returns a * 2^n. Where it is put together, the first of two factors is harmless: a is from 0.5 to 2 or n is 0 or
 // the product is normal, so that only the second product rounds.
 func (p *program) scale(a, n val) val {
-	if p.hasScale {
+	if p.has.scale {
 		return p.add(opScale, float, 0, a, n)
 	}
 	whole := p.toWord(n)

@@ -30,12 +30,12 @@ func foldKernels() []kernel {
 			func(p *program, in, _ []val) []val { return one(p.times(in[0], in[1])) }, false},
 		{"dot3Lanes", "adds (a*b)*c to the lanes", in("a", "b", "c"), nil, sum,
 			func(p *program, in, _ []val) []val { return one(p.times(p.times(in[0], in[1]), in[2])) }, false},
-		{"expLanes", "adds exp(x*scale - shift) to the lanes", in("x"), []string{"scale", "shift"}, sum,
-			func(p *program, in, s []val) []val { return one(p.exp(p.minus(p.times(in[0], s[0]), s[1]))) }, false},
-		{"expStoreLanes", "writes exp(x*scale - shift) and adds it to the lanes", join(out("dst"), in("x")),
+		{"expLanes", "adds exp(x*scale - shift), which is up to 1, to the lanes", in("x"), []string{"scale", "shift"}, sum,
+			func(p *program, in, s []val) []val { return one(p.expBelow(p.minus(p.times(in[0], s[0]), s[1]))) }, false},
+		{"expStoreLanes", "writes exp(x*scale - shift), which is up to 1, and adds it to the lanes", join(out("dst"), in("x")),
 			[]string{"scale", "shift"}, sum,
 			func(p *program, in, s []val) []val {
-				e := p.exp(p.minus(p.times(in[0], s[0]), s[1]))
+				e := p.expBelow(p.minus(p.times(in[0], s[0]), s[1]))
 				return []val{e, e}
 			}, false},
 	}

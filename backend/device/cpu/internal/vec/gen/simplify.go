@@ -27,7 +27,7 @@ func (p *program) rewrite(same []val) *program {
 			needed[same[a]] = true
 		}
 	}
-	q := newProgram(p.hasScale)
+	q := newProgram(p.has)
 	now := make([]val, len(p.ins))
 	for i, in := range p.ins {
 		if same[i] != val(i) || !needed[i] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,8 +40,9 @@ type x86 struct {
 	pred    *registers
 	where   []int // register of each value, -1 for none
 	scalars []int
-	group   int  // number of the vector within the iteration
-	tail    bool // lanes past the end are masked
+	pinned  map[uint32]int // registers of constants
+	group   int            // number of the vector within the iteration
+	tail    bool           // lanes past the end are masked
 }
 
 func x86File(s isa, list []kernel) string {
@@ -50,7 +52,6 @@ func x86File(s isa, list []kernel) string {
 		e := &x86{isa: s, out: &out, consts: consts, kernel: k}
 		e.write()
 	}
-	trees(s, &out, consts)
 	transposes(s, &out)
 	var head strings.Builder
 	head.WriteString(header + "#include \"textflag.h\"\n\n")
@@ -80,8 +81,8 @@ func (e *x86) write() {
 	if !e.masks && k.narrow() {
 		name += "Body" // Go completes it
 	}
-	fmt.Fprintf(e.out, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, k.parameters(), name, k.frame().size)
-	top := e.prologue()
+	fmt.Fprintf(e.out, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, k.signature(), name, k.frame().size)
+	top := e.pin(e.prologue())
 	e.loop(top)
 	switch {
 	case k.fold != nil:
@@ -91,10 +92,7 @@ func (e *x86) write() {
 	}
 	fmt.Fprintf(e.out, "done:\n")
 	if k.fold != nil {
-		e.line("MOVQ lanes+0(FP), BX")
-		for g := range e.groups() {
-			e.line("VMOVUPS %s, %d(BX)", e.reg(e.accumulator(g)), g*4*e.width)
-		}
+		e.finishFold()
 	}
 	e.line("VZEROUPPER")
 	e.line("RET")
@@ -113,10 +111,7 @@ func (e *x86) prologue() (top int) {
 	e.line("XORQ AX, AX")
 	top = e.count
 	if k.fold != nil {
-		e.line("MOVQ lanes+0(FP), BX")
-		for g := range e.groups() {
-			e.line("VMOVUPS %d(BX), %s", g*4*e.width, e.reg(e.accumulator(g)))
-		}
+		e.startFold()
 		top -= e.groups()
 	}
 	e.scalars = nil
@@ -131,6 +126,39 @@ func (e *x86) prologue() (top int) {
 	}
 	if k.narrow() {
 		e.line("MOVQ $0x0101010101010101, R12")
+	}
+	return top
+}
+
+// pin puts the constants that are used most into the registers that the loop does not need, and returns the first register
+// that is taken.
+func (e *x86) pin(top int) int {
+	trial := &x86{isa: e.isa, out: &strings.Builder{}, consts: newConstants(), kernel: e.kernel, scalars: e.scalars}
+	trial.body(top)
+	need := trial.vec.used
+	counts := map[uint32]int{}
+	var order []uint32
+	for _, in := range trial.prog.ins {
+		for _, a := range in.args {
+			if trial.isConst(a) {
+				bits := trial.prog.ins[a].imm
+				if counts[bits]++; counts[bits] == 1 {
+					order = append(order, bits)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int { return counts[b] - counts[a] })
+	if e.masks || !e.kernel.narrow() {
+		trial.tail = true
+		trial.body(top)
+		need = max(need, trial.vec.used)
+	}
+	e.pinned = map[uint32]int{}
+	for _, bits := range order[:min(len(order), top-need)] {
+		top--
+		e.pinned[bits] = top
+		e.line("VBROADCASTSS const%s<>+%d(SB), %s", e.name, 32*e.consts.number(bits), e.reg(top))
 	}
 	return top
 }
@@ -212,7 +240,7 @@ func (e *x86) address(stream int) string {
 
 // body emits the program once.
 func (e *x86) body(top int) {
-	e.prog = e.kernel.program(e.masks).simplify(!e.tail)
+	e.prog = e.kernel.program(abilities{e.masks, e.masks}).simplify(!e.tail)
 	e.last = e.prog.uses()
 	e.vec = newRegisters(0, top)
 	e.top = top
@@ -276,15 +304,19 @@ func (e *x86) inRegister(v val) (r int, temporary bool) {
 	if !e.isConst(v) {
 		return e.where[v], false
 	}
-	r = e.vec.take(e.kernel.name)
-	e.line("VBROADCASTSS %s, %s", e.constant(v), e.reg(r))
-	return r, true
+	if r, ok := e.pinned[e.prog.ins[v].imm]; ok {
+		return r, false
+	}
+	return e.literal(e.prog.ins[v].imm), true
 }
 
 // operand returns the suffix of the mnemonic and the operand for a value that may be in memory.
 func (e *x86) operand(v val) (suffix, text string) {
 	if !e.isConst(v) {
 		return "", e.reg(e.where[v])
+	}
+	if r, ok := e.pinned[e.prog.ins[v].imm]; ok {
+		return "", e.reg(r)
 	}
 	if e.masks {
 		return ".BCST", e.constant(v)

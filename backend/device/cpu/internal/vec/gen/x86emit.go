@@ -13,7 +13,7 @@ var commutes = map[op]bool{opAdd: true, opMul: true, opAnd: true, opOr: true, op
 var shiftNames = map[op]string{opShiftLeft: "VPSLLD", opShiftRight: "VPSRLD", opShiftSign: "VPSRAD"}
 
 var convertNames = map[op]string{
-	opToWord: "VCVTPS2DQ", opTruncWord: "VCVTTPS2DQ", opToFloat: "VCVTDQ2PS", opSqrt: "VSQRTPS",
+	opExponent: "VGETEXPPS", opToWord: "VCVTPS2DQ", opTruncWord: "VCVTTPS2DQ", opToFloat: "VCVTDQ2PS", opSqrt: "VSQRTPS",
 }
 
 // predicates are the comparisons, as VCMPPS numbers them: none raises an exception.
@@ -52,12 +52,35 @@ func (e *x86) emit(v val, in ins) {
 	case opShiftLeft, opShiftRight, opShiftSign:
 		e.where[v] = e.target(v)
 		e.line("%s $%d, %s, %s", shiftNames[in.op], in.imm, e.reg(e.where[in.args[0]]), e.reg(e.where[v]))
-	case opToWord, opTruncWord, opToFloat, opSqrt:
+	case opToWord, opTruncWord, opToFloat, opSqrt, opExponent:
 		e.where[v] = e.target(v)
 		e.line("%s %s, %s", convertNames[in.op], e.reg(e.where[in.args[0]]), e.reg(e.where[v]))
+	case opFraction:
+		e.where[v] = e.target(v)
+		e.line("VGETMANTPS $3, %s, %s", e.reg(e.where[in.args[0]]), e.reg(e.where[v]))
+	case opCopySign, opLogEdges:
+		e.overwrite(v, in)
 	default:
 		e.binary(v, in)
 	}
+}
+
+// logTable is the table of VFIXUPIMMPS that makes the edges of a logarithm: four bits for each kind of operand.
+const logTable = 2<<0 | 2<<4 | 4<<8 | 0<<12 | 3<<16 | 5<<20 | 3<<24 | 0<<28
+
+// overwrite emits the instructions that change their first operand.
+func (e *x86) overwrite(v val, in ins) {
+	a, b := e.where[in.args[0]], e.reg(e.where[in.args[1]])
+	e.where[v] = a
+	if !e.mayWrite(in.args[0], v) || in.args[0] == in.args[1] {
+		e.where[v] = e.vec.take(e.kernel.name)
+		e.line("VMOVAPS %s, %s", e.reg(a), e.reg(e.where[v]))
+	}
+	if in.op == opLogEdges {
+		e.line("VFIXUPIMMPS.BCST $0, const%s<>+%d(SB), %s, %s", e.name, 32*e.consts.number(logTable), b, e.reg(e.where[v]))
+		return
+	}
+	e.line("VPTERNLOGD.BCST $0xd8, const%s<>+%d(SB), %s, %s", e.name, 32*e.consts.number(1<<31), b, e.reg(e.where[v]))
 }
 
 func (e *x86) binary(v val, in ins) {

@@ -1,0 +1,128 @@
+package main
+
+// packAVX512 writes the kernels that move panels.
+func packAVX512(s *source) {
+	copyAVX512(s)
+	transposeAVX512(s)
+	widenAVX512(s)
+}
+
+// Registers: AX the argument; SI and DI the source and the destination; R8 and R9 a line of each; R13 the distance of
+// what is fetched ahead; BX the number of lines left.
+func packBegin(s *source, name string) {
+	s.begin(name + "(SB)")
+	s.op("MOVQ p+0(FP), AX")
+	s.op("MOVQ packing_src(AX), SI")
+	s.op("MOVQ packing_dst(AX), DI")
+	s.op("MOVQ packing_dstLine(AX), R8")
+	s.op("MOVQ packing_srcLine(AX), R9")
+	s.op("MOVQ packing_ahead(AX), R13")
+	s.op("MOVQ packing_k(AX), BX")
+	s.op("KMOVW packing_lanes(AX), K1")
+	s.op("KMOVW packing_lanes+2(AX), K2")
+}
+
+func packEnd(s *source) {
+	s.op("VZEROUPPER")
+	s.op("RET")
+}
+
+func copyAVX512(s *source) {
+	packBegin(s, "copyAVX512")
+	s.label("line")
+	s.op("VMOVUPS.Z (SI), K1, Z0")
+	s.op("VMOVUPS.Z 64(SI), K2, Z1")
+	s.op("PREFETCHT1 (SI)(R13*1)")
+	s.op("PREFETCHT1 64(SI)(R13*1)")
+	s.op("VMOVUPS Z0, K1, (DI)")
+	s.op("VMOVUPS Z1, K2, 64(DI)")
+	s.op("ADDQ R9, SI")
+	s.op("ADDQ R8, DI")
+	s.op("DECQ BX")
+	s.op("JNZ line")
+	packEnd(s)
+}
+
+// transposeAVX512 takes 16 numbers of 4 lines at once, 16 lines in a round; k is a multiple of 4.
+func transposeAVX512(s *source) {
+	packBegin(s, "transposeAVX512")
+	s.op("LEAQ (R8)(R8*2), R10")
+	s.op("LEAQ packing_offset(AX), R14")
+	s.op("SUBQ $16, BX")
+	s.op("JLT few")
+	s.label("sixteen")
+	for quad := range 4 {
+		transposeQuad(s, "SI", "R14", "CX", 0)
+		storeQuad(s)
+		for i := range 4 {
+			s.op("MOVQ %d(R14), CX", 8*(4*quad+i))
+			s.op("ADDQ R13, CX")
+			s.op("PREFETCHT1 (SI)(CX*1)")
+		}
+	}
+	s.op("SUBQ $16, BX")
+	s.op("JGE sixteen")
+	s.label("few")
+	s.op("ADDQ $16, BX")
+	s.op("JZ done")
+	s.label("four")
+	transposeQuad(s, "SI", "R14", "CX", 0)
+	storeQuad(s)
+	s.op("SUBQ $4, BX")
+	s.op("JNZ four")
+	s.label("done")
+	packEnd(s)
+}
+
+// transposeQuad transposes 4 lines into registers first+8 and those that follow: first 128-bit lane l of register i is 4
+// lines of number 4l+i, and then each lane is transposed. The offset of a number is loaded from a table.
+func transposeQuad(s *source, src, table, offset string, first int) {
+	for lane := range 4 {
+		for i := range 4 {
+			s.op("MOVQ %d(%s), %s", 8*(4*lane+i), table, offset)
+			if lane == 0 {
+				s.op("VMOVUPS (%s)(%s*1), X%d", src, offset, first+i)
+			} else {
+				s.op("VINSERTF32X4 $%d, (%s)(%s*1), Z%d, Z%d", lane, src, offset, first+i, first+i)
+			}
+		}
+	}
+	shuffle := func(name string, y, x, z int) {
+		s.op("VUNPCK%s Z%d, Z%d, Z%d", name, first+y, first+x, first+z)
+	}
+	shuffle("LPS", 1, 0, 4)
+	shuffle("HPS", 1, 0, 5)
+	shuffle("LPS", 3, 2, 6)
+	shuffle("HPS", 3, 2, 7)
+	shuffle("LPD", 6, 4, 8)
+	shuffle("HPD", 6, 4, 9)
+	shuffle("LPD", 7, 5, 10)
+	shuffle("HPD", 7, 5, 11)
+}
+
+// storeQuad stores the 4 lines.
+func storeQuad(s *source) {
+	s.op("VMOVUPS Z8, K1, (DI)")
+	s.op("VMOVUPS Z9, K1, (DI)(R8*1)")
+	s.op("VMOVUPS Z10, K1, (DI)(R8*2)")
+	s.op("VMOVUPS Z11, K1, (DI)(R10*1)")
+	s.op("ADDQ $16, SI")
+	s.op("LEAQ (DI)(R8*4), DI")
+}
+
+// widenAVX512 widens a multiple of 16 numbers.
+func widenAVX512(s *source) {
+	s.WriteString("\n// func widenAVX512\nTEXT ·widenAVX512(SB), NOSPLIT, $0-24\n")
+	s.op("MOVQ dst+0(FP), DI")
+	s.op("MOVQ src+8(FP), SI")
+	s.op("MOVQ n+16(FP), BX")
+	s.label("numbers")
+	s.op("VPMOVZXWD (SI), Z0")
+	s.op("VPSLLD $16, Z0, Z0")
+	s.op("VMOVUPS Z0, (DI)")
+	s.op("ADDQ $32, SI")
+	s.op("ADDQ $64, DI")
+	s.op("SUBQ $16, BX")
+	s.op("JNZ numbers")
+	packEnd(s)
+}

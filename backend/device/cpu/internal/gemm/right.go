@@ -1,0 +1,169 @@
+package gemm
+
+import "unsafe"
+
+// rightSide is where a panel of B is. Strides are bytes.
+type rightSide struct {
+	at    unsafe.Pointer
+	row   int  // from a row to the next
+	step  int  // from a panel to the next
+	ahead int  // from a row to one that is needed later
+	half  bool // bfloat16
+}
+
+const (
+	rowsAhead  = 16 // a row of B is fetched while the one so far before it is used
+	bytesAhead = rowsAhead * 4 * panel
+	turnAhead  = 512 // the same, in bytes, where columns lie together
+)
+
+// copied is a panel in the scratch.
+func copied(dst []float32) rightSide {
+	return rightSide{at: unsafe.Pointer(&dst[0]), row: 4 * panel, ahead: bytesAhead}
+}
+
+// right is the block's part of the panel of B at column j. Where that takes a copy it may compute groups of rows of C on
+// the way; it returns how many.
+func (b *block) right(left leftSide, j, width int) (rightSide, int) {
+	p, v := b.b.packed, b.b.view
+	single := b.mb <= b.level.rows
+	switch {
+	case p != nil && !b.b.transposed && p.half == nil:
+		return rightSide{at: unsafe.Pointer(&p.full[p.index(b.k0, b.j0+j)]), row: 4 * panel, ahead: bytesAhead}, 0
+	case p != nil && !b.b.transposed && b.level.half != nil && single:
+		return rightSide{at: unsafe.Pointer(&p.half[p.index(b.k0, b.j0+j)]), row: 2 * panel, ahead: bytesAhead, half: true}, 0
+	case p == nil && v.Col == 1 && width == panel && single:
+		return b.inPlace(j), 0
+	case p == nil && v.Col == 1 && width == panel && b.level.keep != nil:
+		return b.keep(left, j), 1
+	case p == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= 4:
+		return b.turn(left, j, width, single), 1
+	}
+	dst := b.s.b.take(b.kc * panel)
+	b.copyPanel(dst, j, width)
+	return copied(dst), 0
+}
+
+// inPlace is a panel of a matrix whose rows lie together.
+func (b *block) inPlace(j int) rightSide {
+	v := b.b.view
+	at := unsafe.Pointer(&v.Data[b.k0*v.Row+b.j0+j])
+	return rightSide{at: at, row: 4 * v.Row, step: 4 * panel, ahead: rowsAhead * 4 * v.Row}
+}
+
+// keep computes the first group of rows and copies the panel on the way.
+func (b *block) keep(left leftSide, j int) rightSide {
+	dst := b.s.b.take(b.kc * panel)
+	run := groups(b.mb, b.level.rows)[0]
+	run.count = 1
+	b.begin(left, run, j, b.inPlace(j))
+	t := &b.s.tile
+	t.lanes = 1<<panel - 1
+	t.keep = unsafe.Pointer(&dst[0])
+	t.kept = uintptr(t.keep) + uintptr(4*len(dst))
+	b.level.keep[run.each](t)
+	return copied(dst)
+}
+
+// turn computes the first group of rows of a panel whose columns lie together, and copies it on the way unless there
+// are no other rows. Kernels take 4 rows of B at once; what is left is copied first.
+func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
+	v := b.b.view
+	dst := b.s.b.take(b.kc * panel)
+	most := b.kc &^ 3
+	run := groups(b.mb, b.level.rows)[0]
+	run.count = 1
+	b.begin(left, run, j, rightSide{ahead: turnAhead})
+	t := &b.s.tile
+	t.k, t.bRow = most, 4*panel
+	if single {
+		t.bRow = 0
+	}
+	whole := *t
+	for i := 0; i < width; i += 16 {
+		*t = whole
+		n := min(16, width-i)
+		t.c, t.lanes = unsafe.Add(t.c, 4*i), 1<<n-1
+		t.b = unsafe.Pointer(&v.Data[b.k0+(b.j0+j+i)*v.Col])
+		for l := range b.s.offset {
+			b.s.offset[l] = min(l, n-1) * 4 * v.Col
+		}
+		t.offset = unsafe.Pointer(&b.s.offset)
+		t.keep = unsafe.Pointer(&dst[i])
+		b.level.turn[run.each](t)
+	}
+	if most == b.kc {
+		return copied(dst)
+	}
+	rest := dst[most*panel:]
+	b.level.pack(b.s, rest, panel, View{v.Data[b.k0+most+(b.j0+j)*v.Col:], 1, v.Col}, b.kc-most, width, 0)
+	*t = whole
+	t.a, t.b, t.bRow = unsafe.Add(t.a, most*t.aCol), unsafe.Pointer(&rest[0]), 4*panel
+	t.k, t.load, t.ahead = b.kc-most, 1, 0
+	b.level.tiles(b.s, run.each, width, false)
+	return copied(dst)
+}
+
+// rightAll is all whole panels of the block's part of B, and the last one if it is not whole.
+func (b *block) rightAll() (all, last rightSide) {
+	whole, rest := b.nb/panel*panel, b.nb%panel
+	if p := b.b.packed; p != nil && !b.b.transposed && p.half == nil {
+		all, _ = b.right(leftSide{}, 0, panel)
+		all.step = 4 * panel * p.K
+		if rest > 0 {
+			last, _ = b.right(leftSide{}, whole, rest)
+		}
+		return all, last
+	}
+	dst := b.s.b.take(panels(b.nb) * panel * b.kc)
+	for j := 0; j < whole; j += panel {
+		b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, panel)
+	}
+	all = copied(dst)
+	all.step = 4 * panel * b.kc
+	if rest > 0 {
+		dst = dst[whole*b.kc:]
+		b.copyPanel(dst, whole, rest)
+		last = copied(dst)
+	}
+	return all, last
+}
+
+// copyPanel copies a panel of the block's part of B, and fetches the next; columns that do not exist are 0.
+func (b *block) copyPanel(dst []float32, j, width int) {
+	j += b.j0
+	if width < panel {
+		clear(dst)
+	}
+	p, v := b.b.packed, b.b.view
+	switch {
+	case p == nil:
+		src := View{v.Data[b.k0*v.Row+j*v.Col:], v.Row, v.Col}
+		b.level.pack(b.s, dst, panel, src, b.kc, width, panel*v.Col)
+	case b.b.transposed:
+		b.transposePanels(dst, p, j, width)
+	case p.half == nil:
+		copy(dst, p.full[p.index(b.k0, j):])
+	default:
+		b.level.widen(dst, p.half[p.index(b.k0, j):][:len(dst)])
+	}
+}
+
+// transposePanels sets dst to a panel of the transpose of a packed matrix: columns [j, j+width) are rows of p, and the
+// contracted axis goes through the panels of p.
+func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
+	for k := 0; k < b.kc; {
+		at := b.k0 + k
+		n := min(panel-at%panel, b.kc-k)
+		from := p.index(j, at)
+		size := (width-1)*panel + n // from the middle of a line: the lines that follow are whole
+		src := b.s.wide[:]
+		if p.half == nil {
+			src = p.full[from:]
+		} else {
+			b.level.widen(src[:size], p.half[from:from+size])
+		}
+		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, 0)
+		k += n
+	}
+}

@@ -1,0 +1,85 @@
+package vec
+
+import (
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// fenced returns a slice of n floats with a page behind it, or in front of it, that may not be touched.
+func fenced(t *testing.T, n int, behind bool) []float32 {
+	t.Helper()
+	page := syscall.Getpagesize()
+	size := (n*4 + page - 1) / page * page
+	m, err := syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Munmap(m) })
+	for _, fence := range [][]byte{m[:page], m[page+size:]} {
+		if err := syscall.Mprotect(fence, syscall.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := page
+	if behind {
+		from = page + size - n*4
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(m[from:]))), n)
+}
+
+// Reading or writing outside of a slice ends the test process.
+func TestBounds(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		var x [4][]float32
+		const most = 300
+		for i := range x {
+			x[i] = fenced(t, most, behind)
+		}
+		for n := range most {
+			var s [4][]float32
+			for i := range s {
+				if s[i] = x[i][:n]; behind {
+					s[i] = x[i][most-n:]
+				}
+			}
+			for _, l := range Levels() {
+				touch(l, s)
+			}
+		}
+	}
+}
+
+// touch runs one operation of each shape.
+func touch(l Level, s [4][]float32) {
+	n := len(s[0])
+	for op := range unaryTable {
+		if l != Portable || n < 5 {
+			Unary(l, UnaryOp(op), s[0], s[1])
+		}
+	}
+	Binary(l, OpMax, s[0], s[1], s[2])
+	BinaryScalar(l, OpAdd, s[0], s[1], 1)
+	MulAdd(l, s[0], s[1], s[2], s[3])
+	Fill(l, s[0], 0)
+	bools := unsafe.Slice((*bool)(unsafe.Pointer(unsafe.SliceData(s[3]))), n*4)[3*n:]
+	halves := unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(s[3]))), n*2)[n:]
+	Compare(l, OpLess, bools, s[1], s[2])
+	Where(l, s[0], bools, s[1], s[2])
+	ToBfloat16(l, halves, s[1])
+	FromBfloat16(l, s[0], halves)
+	Fill(l, s[3], 0)
+	Sum(l, s[0])
+	Max(l, s[0])
+	Dot(l, s[0], s[1])
+	Softmax(l, s[0], s[1], n, 1)
+	LogSoftmax(l, s[0], s[1], n, 1)
+	RMSNorm(l, s[0], s[1], s[2], 1)
+	RMSNormGrad(l, s[0], s[1], s[2], s[3], 1)
+	SwiGLU(l, s[0], s[1], s[2])
+	Rotate(l, s[0], s[1], s[2][:n/2], s[3][:n/2])
+	AdamW{Step: 1}.Update(l, s[0], s[1], s[2], s[3])
+	for _, rows := range []int{1, 8, 16, 17} {
+		Transpose(l, s[0][:n/rows*rows], s[1][:n/rows*rows], rows, n/rows, rows, n/rows)
+	}
+}

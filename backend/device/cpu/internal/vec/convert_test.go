@@ -1,0 +1,77 @@
+package vec
+
+import (
+	"math"
+	"math/big"
+	"testing"
+)
+
+func TestBfloat16_AllValues(t *testing.T) {
+	x := make([]uint16, 1<<16)
+	for i := range x {
+		x[i] = uint16(i)
+	}
+	for _, l := range Levels() {
+		wide, back := make([]float32, len(x)), make([]uint16, len(x))
+		FromBfloat16(l, wide, x)
+		ToBfloat16(l, back, wide)
+		for i, v := range wide {
+			if math.Float32bits(v) != uint32(i)<<16 {
+				t.Fatalf("%v: %04x becomes %08x", l, i, math.Float32bits(v))
+			}
+			if want := uint16(i); back[i] != want && !(isNaN(v) && back[i] == 0x7fc0) {
+				t.Fatalf("%v: %04x comes back as %04x", l, want, back[i])
+			}
+		}
+	}
+}
+
+func TestToBfloat16_Rounds(t *testing.T) {
+	r := newRandom(17)
+	for _, n := range append(sizes, chunk+3) {
+		x := random(r, n)
+		for _, l := range Levels() {
+			got := make([]uint16, n+1)
+			ToBfloat16(l, got[:n], x)
+			for i, v := range x {
+				if f := float64(v); !math.IsNaN(f) && !math.IsInf(f, 0) && math.Abs(f) > 0x1p-126 {
+					wide := new(big.Float).SetPrec(8).SetFloat64(f)
+					want, _ := wide.Float64()
+					if math.Abs(want) > math.MaxFloat32 {
+						want = math.Inf(int(want / math.Abs(want)))
+					}
+					if math.Float32bits(float32(want))>>16 != uint32(got[i]) {
+						t.Fatalf("%v: %v becomes %04x, want %v", l, v, got[i], want)
+					}
+				}
+			}
+			if got[n] != 0 {
+				t.Fatalf("%v: wrote behind its slice", l)
+			}
+		}
+	}
+}
+
+func TestInt32_Values(t *testing.T) {
+	r := newRandom(18)
+	for _, n := range append(sizes, chunk+3) {
+		x := random(r, n)
+		for i := range x {
+			x[i] *= float32(math.Exp2(float64(r.IntN(40))))
+		}
+		for _, l := range Levels() {
+			got, back := make([]int32, n), make([]float32, n)
+			ToInt32(l, got, x)
+			FromInt32(l, back, got)
+			for i, v := range x {
+				want := int32(0)
+				if v == v {
+					want = int32(math.Max(math.Min(float64(v), math.MaxInt32), math.MinInt32))
+				}
+				if got[i] != want || back[i] != float32(want) {
+					t.Fatalf("%v: %v becomes %d and %v, want %d", l, v, got[i], back[i], want)
+				}
+			}
+		}
+	}
+}
