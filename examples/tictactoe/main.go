@@ -27,7 +27,7 @@ const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
 	seed  = flag.Uint64("seed", 1, "seed of the run")
-	steps = flag.Int("steps", 50, "training steps, of 128 games each")
+	steps = flag.Int("steps", 100, "training steps, of 128 games each")
 	dir   = flag.String("dir", ".art", "where runs are stored")
 	short = flag.Bool("short", false, "10 steps; fail unless the reward rises")
 )
@@ -51,13 +51,14 @@ func main() {
 		}, &art.GatherOptions{GroupSize: 32, Concurrency: 64, Seed: uint64(step)})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: 1e-3, Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
+			Loss: art.LossPPO, LearningRate: 1e-3 * min(1, 50/float64(step+1)),
+			Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		})
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  not lost %3.0f%%  entropy %.2f  %v\n",
 			model.Step(), 100*art.Metrics(groups...)["not_lost"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
-		if step%10 == 9 || step == *steps-1 {
+		if step%20 == 19 || step == *steps-1 {
 			after = evaluate(ctx, model)
 		}
 	}

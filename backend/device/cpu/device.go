@@ -18,7 +18,6 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
-	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // Name under which the device is registered with GoMLX.
@@ -44,7 +43,7 @@ type Device struct {
 	notimplemented.Backend // for what later versions of the interface add
 	pool                   *pool.Pool
 	memory                 memory
-	level                  vec.Level
+	level                  cpuid.Level
 	kernels                *gemm.Kernels
 	unfused                bool // tests: each operation is a loop of its own
 	finalized              atomic.Bool
@@ -64,7 +63,7 @@ func New(opts *Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{pool: pool.New(opts.Workers), level: vec.Level(level), kernels: gemm.New(level)}, nil
+	return &Device{pool: pool.New(opts.Workers), level: level, kernels: gemm.New(level)}, nil
 }
 
 // Name returns "cpu".

@@ -16,9 +16,10 @@ const Env = "ART_CPU"
 // Level is an instruction set that kernels are written for.
 type Level int
 
+// The levels. The zero value works everywhere.
 const (
 	Portable Level = iota // Go alone
-	AVX2                  // amd64 with AVX2 and FMA
+	AVX2                  // amd64 with AVX2, FMA and BMI2
 	AVX512                // amd64 with AVX-512 F, DQ, BW and VL
 	NEON                  // arm64
 )
@@ -36,7 +37,7 @@ func (l Level) String() string {
 // Supported returns the levels that this CPU has, the slowest first.
 func Supported() []Level {
 	levels := []Level{Portable}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 {
 		levels = append(levels, AVX2)
 		if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL {
 			levels = append(levels, AVX512)

@@ -68,7 +68,7 @@ func TestUnary_Accuracy(t *testing.T) {
 func worstError(op UnaryOp, exact func(float64) float64, limit float64) (worst float64, at float32) {
 	x, y := make([]float32, 0, chunk), make([]float32, chunk)
 	flush := func() {
-		Unary(Best(), op, y[:len(x)], x)
+		Unary(best(), op, y[:len(x)], x)
 		for i, v := range x {
 			if e := ulps(y[i], exact(float64(v))); e > worst {
 				worst, at = e, v

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 // The benchmarks run on all workers, on the shapes of internal/bench/vec/peers.py. The least time of a call is what to
@@ -102,7 +104,7 @@ func BenchmarkVec(b *testing.B) {
 	p := pool.New(0)
 	defer p.Close()
 	for _, shape := range [][2]int{{2048, 2048}, {256, 896}} {
-		for _, c := range benches(Best()) {
+		for _, c := range benches(best()) {
 			rows, columns := shape[0], shape[1]
 			b.Run(fmt.Sprintf("%s/%dx%d", c.name, rows, columns), func(b *testing.B) {
 				run, parts := c.split(rows, columns), p.Workers()
@@ -123,7 +125,7 @@ func BenchmarkVec(b *testing.B) {
 func BenchmarkBlock(b *testing.B) {
 	d := benchData(1024, 3)
 	for _, n := range []int{16, 1024} {
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			add, exp := BinaryFunc(l, OpAdd), UnaryFunc(l, OpExp)
 			b.Run(fmt.Sprintf("add/%d/%v", n, l), func(b *testing.B) {
 				for b.Loop() {

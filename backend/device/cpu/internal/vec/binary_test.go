@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 func TestBinary_SameBits(t *testing.T) {
@@ -39,7 +41,7 @@ func TestBinary_SameBits(t *testing.T) {
 
 func TestBinary_Values(t *testing.T) {
 	nan := edges[10]
-	for _, l := range Levels() {
+	for _, l := range cpuid.Supported() {
 		for _, c := range []struct {
 			op         BinaryOp
 			a, b, want float32
@@ -72,7 +74,7 @@ func TestCompare(t *testing.T) {
 					b[i] = a[i]
 				}
 			}
-			for _, l := range Levels() {
+			for _, l := range cpuid.Supported() {
 				dst := make([]bool, n+1)
 				Compare(l, CompareOp(op), dst[:n], a, b)
 				for i := range n {
@@ -99,35 +101,27 @@ func TestMix_SameBits(t *testing.T) {
 	for _, n := range append(sizes, chunk+5) {
 		a, b, c, s := random(r, n), random(r, n), random(r, n), random(r, 1)[0]
 		cond := make([]bool, n)
+		sum, scaled, chosen := make([]float32, n), make([]float32, n), make([]float32, n)
 		for i := range cond {
 			cond[i] = r.IntN(2) == 0
+			sum[i], scaled[i], chosen[i] = exactFMA(a[i], b[i], c[i]), exactFMA(a[i], s, c[i]), choose(cond[i], a[i], b[i])
 		}
-		want := make([]float32, n)
-		for i := range want {
-			want[i] = exactFMA(a[i], b[i], c[i])
-		}
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			dst, all := guarded(n, 3)
 			MulAdd(l, dst, a, b, c)
-			wantSame(t, fmt.Sprint("multiply and add ", l), dst, want)
-			Fill(l, dst, s)
-			MulAddScalar(l, c, a, dst, s)
-			again := make([]float32, n)
-			MulAdd(l, again, a, dst, dst)
-			wantSame(t, fmt.Sprint("with a scalar ", l), c, again)
+			wantSame(t, fmt.Sprint("a*b + c ", l), dst, sum)
+			MulAddScalar(l, dst, a, c, s)
+			wantSame(t, fmt.Sprint("a*s + c ", l), dst, scaled)
 			Where(l, dst, cond, a, b)
+			wantSame(t, fmt.Sprint("where ", l), dst, chosen)
+			wantGuards(t, l.String(), all, n, 3)
+			Fill(l, dst, s)
 			for i := range dst {
-				if x := choose(cond[i], a[i], b[i]); !same(dst[i], x) {
-					t.Fatalf("%v: where gives %v, want %v", l, dst[i], x)
+				if !same(dst[i], s) {
+					t.Fatalf("%v: element %d of %d is %v, want %v", l, i, n, dst[i], s)
 				}
 			}
 			wantGuards(t, l.String(), all, n, 3)
-			for i := range c {
-				c[i] = random(r, 1)[0]
-			}
-			for i := range want {
-				want[i] = exactFMA(a[i], b[i], c[i])
-			}
 		}
 	}
 }

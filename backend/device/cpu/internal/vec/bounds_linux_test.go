@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 // fenced returns a slice of n floats with a page behind it, or in front of it, that may not be touched.
@@ -43,7 +45,7 @@ func TestBounds(t *testing.T) {
 					s[i] = x[i][most-n:]
 				}
 			}
-			for _, l := range Levels() {
+			for _, l := range cpuid.Supported() {
 				touch(l, s)
 			}
 		}

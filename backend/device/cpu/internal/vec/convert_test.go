@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 func TestBfloat16_AllValues(t *testing.T) {
@@ -11,7 +13,7 @@ func TestBfloat16_AllValues(t *testing.T) {
 	for i := range x {
 		x[i] = uint16(i)
 	}
-	for _, l := range Levels() {
+	for _, l := range cpuid.Supported() {
 		wide, back := make([]float32, len(x)), make([]uint16, len(x))
 		FromBfloat16(l, wide, x)
 		ToBfloat16(l, back, wide)
@@ -30,7 +32,7 @@ func TestToBfloat16_Rounds(t *testing.T) {
 	r := newRandom(17)
 	for _, n := range append(sizes, chunk+3) {
 		x := random(r, n)
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			got := make([]uint16, n+1)
 			ToBfloat16(l, got[:n], x)
 			for i, v := range x {
@@ -59,7 +61,7 @@ func TestInt32_Values(t *testing.T) {
 		for i := range x {
 			x[i] *= float32(math.Exp2(float64(r.IntN(40))))
 		}
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			got, back := make([]int32, n), make([]float32, n)
 			ToInt32(l, got, x)
 			FromInt32(l, back, got)

@@ -2,6 +2,11 @@ package vec
 
 import "unsafe"
 
+// Element is what can be copied.
+type Element interface {
+	~bool | ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~float32 | ~int64 | ~uint64 | ~float64
+}
+
 // Copy is a plan to bring elements that lie at strides into one piece, row after row. It does permutations of axes,
 // slices, and broadcasts (stride 0).
 type Copy struct {
@@ -114,7 +119,7 @@ func (c Copy) at(u int) (p place) {
 }
 
 // Run copies the units from to to-1.
-func Run[T any](l Level, c Copy, dst, src []T, from, to int) {
+func Run[T Element](l Level, c Copy, dst, src []T, from, to int) {
 	last := c.axes[len(c.axes)-1]
 	for u := from; u < to; u++ {
 		p := c.at(u)
@@ -136,7 +141,7 @@ func Run[T any](l Level, c Copy, dst, src []T, from, to int) {
 }
 
 // repeat writes x into each element, each time copying all that there is.
-func repeat[T any](dst []T, x T) {
+func repeat[T Element](dst []T, x T) {
 	dst[0] = x
 	for n := 1; n < len(dst); n *= 2 {
 		copy(dst[n:], dst[:n])
@@ -144,7 +149,7 @@ func repeat[T any](dst []T, x T) {
 }
 
 // transposeOf is Transpose for every type. Those of 32 bits go as floats.
-func transposeOf[T any](l Level, dst, src []T, rows, columns, dstStride, srcStride int) {
+func transposeOf[T Element](l Level, dst, src []T, rows, columns, dstStride, srcStride int) {
 	if unsafe.Sizeof(dst[0]) == 4 {
 		Transpose(l, asFloats(dst), asFloats(src), rows, columns, dstStride, srcStride)
 		return
@@ -152,6 +157,7 @@ func transposeOf[T any](l Level, dst, src []T, rows, columns, dstStride, srcStri
 	transposeAny(dst, src, rows, columns, dstStride, srcStride)
 }
 
-func asFloats[T any](x []T) []float32 {
+// asFloats returns a slice of elements of 32 bits as one of floats.
+func asFloats[T Element](x []T) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }

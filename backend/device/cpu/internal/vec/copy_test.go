@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 func TestTranspose(t *testing.T) {
@@ -12,7 +14,7 @@ func TestTranspose(t *testing.T) {
 		rows, columns := size[0], size[1]
 		dstStride, srcStride := rows+r.IntN(5), columns+r.IntN(5)
 		src := random(r, rows*srcStride)
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			dst, all := guarded(columns*dstStride, 1)
 			Transpose(l, dst, src, rows, columns, dstStride, srcStride)
 			for j := range columns {
@@ -42,10 +44,10 @@ func copySlow[T any](sizes, strides []int, src []T) (dst []T) {
 	return dst
 }
 
-func testCopy[T comparable](t *testing.T, r *rand.Rand, c Copy, sizes, strides []int, src []T) {
+func testCopy[T Element](t *testing.T, r *rand.Rand, c Copy, sizes, strides []int, src []T) {
 	t.Helper()
 	want := copySlow(sizes, strides, src)
-	for _, l := range Levels() {
+	for _, l := range cpuid.Supported() {
 		dst := make([]T, len(want))
 		order := r.Perm(c.Units())
 		for _, u := range order {
@@ -131,7 +133,7 @@ func TestGather_Scatter(t *testing.T) {
 			want[int(row)*width+j] += rows[i*width+j]
 		}
 	}
-	for _, l := range Levels() {
+	for _, l := range cpuid.Supported() {
 		got := append([]float32(nil), table...)
 		ScatterAddRows(l, got, rows, width, 20, width, index)
 		ScatterAddRows(l, got, rows, width, 0, 20, index)

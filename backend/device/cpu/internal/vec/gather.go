@@ -1,7 +1,7 @@
 package vec
 
 // GatherRows writes row index[i] of src as row i of dst. Rows have width elements.
-func GatherRows[T any](dst, src []T, width int, index []int32) {
+func GatherRows[T Element](dst, src []T, width int, index []int32) {
 	for i, row := range index {
 		copy(dst[i*width:(i+1)*width], src[int(row)*width:])
 	}

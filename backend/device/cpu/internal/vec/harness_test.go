@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 // edges are values at which float arithmetic is special.
@@ -56,7 +58,7 @@ func wantSame(t *testing.T, what string, got, want []float32) {
 }
 
 // fast returns the levels to compare with Portable.
-func fast() []Level { return Levels()[1:] }
+func fast() []Level { return cpuid.Supported()[1:] }
 
 const guard = float32(12345)
 
@@ -79,3 +81,9 @@ func wantGuards(t *testing.T, what string, all []float32, n, off int) {
 }
 
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// best is the fastest level of this processor.
+func best() Level {
+	list := cpuid.Supported()
+	return list[len(list)-1]
+}

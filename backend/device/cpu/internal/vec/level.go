@@ -10,45 +10,19 @@
 // of the operands of an element-wise function, but must not overlap it in part.
 package vec
 
-import "golang.org/x/sys/cpu"
+import "github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 
 //go:generate go run ./gen .
 
 // Level is the instruction set that is used.
-type Level int
+type Level = cpuid.Level
 
-// The levels. The zero value works everywhere.
+// The levels, for which there are kernels in [cpuid.Level]'s order.
 const (
-	Portable Level = iota // Go
-	AVX2                  // AVX2 and FMA
-	AVX512                // AVX-512 F, BW, DQ and VL
-	NEON                  // Advanced SIMD of arm64
+	Portable = cpuid.Portable
+	AVX2     = cpuid.AVX2
+	AVX512   = cpuid.AVX512
+	NEON     = cpuid.NEON
 
-	numLevels
+	numLevels = NEON + 1
 )
-
-// String returns the name of the instruction set.
-func (l Level) String() string {
-	return [...]string{"portable", "AVX2", "AVX-512", "NEON"}[l]
-}
-
-// Levels returns what this processor has, the fastest last.
-func Levels() []Level {
-	list := []Level{Portable}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 {
-		list = append(list, AVX2)
-		if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
-			list = append(list, AVX512)
-		}
-	}
-	if cpu.ARM64.HasASIMD {
-		list = append(list, NEON)
-	}
-	return list
-}
-
-// Best returns the fastest level of this processor.
-func Best() Level {
-	list := Levels()
-	return list[len(list)-1]
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 // lanesSum adds in the order that the package promises.
@@ -51,7 +53,7 @@ func TestSum_Order(t *testing.T) {
 		for i, v := range x {
 			squares[i] = v * v
 		}
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			if got, want := Sum(l, x), lanesSum(x); !same(got, want) {
 				t.Errorf("%v: the sum of %d is %v, want %v", l, n, got, want)
 			}
@@ -70,7 +72,7 @@ func TestSum_Order(t *testing.T) {
 
 func TestMax_Values(t *testing.T) {
 	nan, inf := edges[10], float32(math.Inf(1))
-	for _, l := range Levels() {
+	for _, l := range cpuid.Supported() {
 		for _, n := range sizes[1:] {
 			for at := range min(n, 70) {
 				x := make([]float32, n)
@@ -114,7 +116,7 @@ func TestReduceColumns(t *testing.T) {
 				want[j] += x[i*stride+j]
 			}
 		}
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			c := append([]float32(nil), start...)
 			ReduceColumns(l, OpAdd, c, x, rows, stride)
 			wantSame(t, fmt.Sprint(l, " columns"), c, want)

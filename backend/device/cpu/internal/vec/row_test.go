@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 var rowSizes = []int{1, 2, 15, 16, 63, 64, 65, 300, 896}
@@ -50,7 +52,7 @@ func TestSoftmax_IsItsParts(t *testing.T) {
 			x := moderate(r, n+10)
 			x[r.IntN(n)] = float32(math.Inf(-1))
 			x[r.IntN(n)] = 20
-			for _, l := range Levels() {
+			for _, l := range cpuid.Supported() {
 				want := split{l}.softmax(x[:n], scale)
 				got, all := guarded(n+10, 2)
 				Softmax(l, got, x, n, scale)
@@ -77,7 +79,7 @@ func TestSoftmax_Values(t *testing.T) {
 	for _, v := range x {
 		sum += math.Exp(float64(v))
 	}
-	for _, l := range Levels() {
+	for _, l := range cpuid.Supported() {
 		y := make([]float32, len(x))
 		Softmax(l, y, x, len(x), 1)
 		for i, v := range x {
@@ -100,7 +102,7 @@ func TestRMSNorm_IsItsParts(t *testing.T) {
 	r := newRandom(12)
 	for _, n := range append(rowSizes, chunk+9) {
 		x, w, g := moderate(r, n), moderate(r, n), moderate(r, n)
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			s := split{l}
 			mean := Sum(l, s.unary(OpSquare, x))/float32(n) + 1e-6
 			inv := s.unary(OpRsqrt, []float32{mean})[0]
@@ -144,7 +146,7 @@ func TestRMSNormGrad_Values(t *testing.T) {
 		return sum
 	}
 	y, dx := make([]float32, n), make([]float32, n)
-	RMSNormGrad(Best(), dx, g, x, w, RMSNorm(Best(), y, x, w, 1e-6))
+	RMSNormGrad(best(), dx, g, x, w, RMSNorm(best(), y, x, w, 1e-6))
 	for i := range n {
 		if want := (loss(i, h) - loss(i, -h)) / (2 * h); math.Abs(float64(dx[i])-want) > 1e-5 {
 			t.Errorf("the gradient of element %d is %v, want %v", i, dx[i], want)
@@ -156,7 +158,7 @@ func TestSwiGLU_IsItsParts(t *testing.T) {
 	r := newRandom(14)
 	for _, n := range append(rowSizes, chunk+9) {
 		a, b, g := random(r, n), random(r, n), random(r, n)
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			s := split{l}
 			y, da, db := make([]float32, n), make([]float32, n), make([]float32, n)
 			SwiGLU(l, y, a, b)
@@ -180,7 +182,7 @@ func TestRotate_IsItsParts(t *testing.T) {
 	for _, h := range []int{0, 1, 5, 16, 32, 64, 70} {
 		x := random(r, 3*2*h)
 		cos, sin := moderate(r, h), moderate(r, h)
-		for _, l := range Levels() {
+		for _, l := range cpuid.Supported() {
 			s := split{l}
 			y, back := make([]float32, len(x)), make([]float32, len(x))
 			Rotate(l, y, x, cos, sin)
@@ -205,7 +207,7 @@ func TestAdamW_Values(t *testing.T) {
 	a := AdamW{Rate: 1e-3, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, Decay: 0.1, Step: 3}
 	for _, n := range append(rowSizes, chunk+9) {
 		w, m, v, g := moderate(r, n), moderate(r, n), moderate(r, n), moderate(r, n)
-		Unary(Best(), OpSquare, v, v)
+		Unary(best(), OpSquare, v, v)
 		w1, m1, v1 := slices.Clone(w), slices.Clone(m), slices.Clone(v)
 		a.Update(Portable, w1, m1, v1, g)
 		for i := range n {

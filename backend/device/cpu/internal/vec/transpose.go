@@ -26,7 +26,7 @@ func Transpose(l Level, dst, src []float32, rows, columns, dstStride, srcStride 
 }
 
 // transposeAny is Transpose for every type, in tiles of which each cache line is used up.
-func transposeAny[T any](dst, src []T, rows, columns, dstStride, srcStride int) {
+func transposeAny[T Element](dst, src []T, rows, columns, dstStride, srcStride int) {
 	const tile = 16
 	for j := 0; j < columns; j += tile {
 		for i := 0; i < rows; i += tile {
