@@ -2,9 +2,9 @@
 //
 //	go run ./examples/tictactoe
 //
-// A game is a chat: the user's message is the opponent's cell, the reply is the agent's. A game is one trajectory, and its
-// reward is how it ended. It trains against an opponent that wins where it can, so that leaving a row open costs the game
-// at once, and is measured against one that moves at random. Stop it at any time: run again, it goes on at the last step.
+// A game is a chat and one trajectory: a message is the opponent's cell, the reply is the agent's, the reward is the end. It
+// trains against an opponent that wins where it can, and is measured against one that moves at random. Stop it at any time:
+// run again, it goes on at the last step.
 package main
 
 import (
@@ -27,7 +27,7 @@ const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
 	seed  = flag.Uint64("seed", 1, "seed of the run")
-	steps = flag.Int("steps", 100, "training steps, of 128 games each")
+	steps = flag.Int("steps", 200, "training steps, of 128 games each")
 	dir   = flag.String("dir", ".art", "where runs are stored")
 	short = flag.Bool("short", false, "10 steps; fail unless the reward rises")
 )
@@ -113,8 +113,7 @@ func play(ctx context.Context, model *art.Model, first bool, next opponent, opts
 		moves++
 		legal = b.play(reply.Content)
 	}
-	t.Reward = draw
-	switch {
+	switch t.Reward = draw; {
 	case !legal:
 		t.Reward = illegal
 	case b.won('O'):

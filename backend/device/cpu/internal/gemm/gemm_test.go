@@ -15,13 +15,12 @@ const guard = float32(-123.25)
 
 // example is a product with random operands and strides, and what it must yield.
 type example struct {
-	m, n, k  int
-	a, b     View
-	c        []float32 // before
-	at, ldc  int       // of the first element of c
-	add      bool
-	want     []float32
-	wantOpen bool
+	m, n, k int
+	a, b    View
+	c       []float32 // before
+	at, ldc int       // of the first element of c
+	add     bool
+	want    []float32
 }
 
 // value is a random number; some are special.

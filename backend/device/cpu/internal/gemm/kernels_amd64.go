@@ -129,48 +129,6 @@ func halfAVX512_13x32(t *tile)
 func halfAVX512_14x32(t *tile)
 
 //go:noescape
-func keepAVX512_1x32(t *tile)
-
-//go:noescape
-func keepAVX512_2x32(t *tile)
-
-//go:noescape
-func keepAVX512_3x32(t *tile)
-
-//go:noescape
-func keepAVX512_4x32(t *tile)
-
-//go:noescape
-func keepAVX512_5x32(t *tile)
-
-//go:noescape
-func keepAVX512_6x32(t *tile)
-
-//go:noescape
-func keepAVX512_7x32(t *tile)
-
-//go:noescape
-func keepAVX512_8x32(t *tile)
-
-//go:noescape
-func keepAVX512_9x32(t *tile)
-
-//go:noescape
-func keepAVX512_10x32(t *tile)
-
-//go:noescape
-func keepAVX512_11x32(t *tile)
-
-//go:noescape
-func keepAVX512_12x32(t *tile)
-
-//go:noescape
-func keepAVX512_13x32(t *tile)
-
-//go:noescape
-func keepAVX512_14x32(t *tile)
-
-//go:noescape
 func turnAVX512_1x16(t *tile)
 
 //go:noescape
@@ -249,111 +207,87 @@ func halfAVX2_5x16(t *tile)
 func halfAVX2_6x16(t *tile)
 
 var fullAVX512 = []kernel{
-	nil,
-	tileAVX512_1x32,
-	tileAVX512_2x32,
-	tileAVX512_3x32,
-	tileAVX512_4x32,
-	tileAVX512_5x32,
-	tileAVX512_6x32,
-	tileAVX512_7x32,
-	tileAVX512_8x32,
-	tileAVX512_9x32,
-	tileAVX512_10x32,
-	tileAVX512_11x32,
-	tileAVX512_12x32,
-	tileAVX512_13x32,
-	tileAVX512_14x32,
+	1: tileAVX512_1x32,
+	2: tileAVX512_2x32,
+	3: tileAVX512_3x32,
+	4: tileAVX512_4x32,
+	5: tileAVX512_5x32,
+	6: tileAVX512_6x32,
+	7: tileAVX512_7x32,
+	8: tileAVX512_8x32,
+	9: tileAVX512_9x32,
+	10: tileAVX512_10x32,
+	11: tileAVX512_11x32,
+	12: tileAVX512_12x32,
+	13: tileAVX512_13x32,
+	14: tileAVX512_14x32,
 }
 
 var narrowAVX512 = []kernel{
-	nil,
-	tileAVX512_1x16,
-	tileAVX512_2x16,
-	tileAVX512_3x16,
-	tileAVX512_4x16,
-	tileAVX512_5x16,
-	tileAVX512_6x16,
-	tileAVX512_7x16,
-	tileAVX512_8x16,
-	tileAVX512_9x16,
-	tileAVX512_10x16,
-	tileAVX512_11x16,
-	tileAVX512_12x16,
-	tileAVX512_13x16,
-	tileAVX512_14x16,
+	1: tileAVX512_1x16,
+	2: tileAVX512_2x16,
+	3: tileAVX512_3x16,
+	4: tileAVX512_4x16,
+	5: tileAVX512_5x16,
+	6: tileAVX512_6x16,
+	7: tileAVX512_7x16,
+	8: tileAVX512_8x16,
+	9: tileAVX512_9x16,
+	10: tileAVX512_10x16,
+	11: tileAVX512_11x16,
+	12: tileAVX512_12x16,
+	13: tileAVX512_13x16,
+	14: tileAVX512_14x16,
 }
 
 var halfAVX512 = []kernel{
-	nil,
-	halfAVX512_1x32,
-	halfAVX512_2x32,
-	halfAVX512_3x32,
-	halfAVX512_4x32,
-	halfAVX512_5x32,
-	halfAVX512_6x32,
-	halfAVX512_7x32,
-	halfAVX512_8x32,
-	halfAVX512_9x32,
-	halfAVX512_10x32,
-	halfAVX512_11x32,
-	halfAVX512_12x32,
-	halfAVX512_13x32,
-	halfAVX512_14x32,
-}
-
-var keepAVX512 = []kernel{
-	nil,
-	keepAVX512_1x32,
-	keepAVX512_2x32,
-	keepAVX512_3x32,
-	keepAVX512_4x32,
-	keepAVX512_5x32,
-	keepAVX512_6x32,
-	keepAVX512_7x32,
-	keepAVX512_8x32,
-	keepAVX512_9x32,
-	keepAVX512_10x32,
-	keepAVX512_11x32,
-	keepAVX512_12x32,
-	keepAVX512_13x32,
-	keepAVX512_14x32,
+	1: halfAVX512_1x32,
+	2: halfAVX512_2x32,
+	3: halfAVX512_3x32,
+	4: halfAVX512_4x32,
+	5: halfAVX512_5x32,
+	6: halfAVX512_6x32,
+	7: halfAVX512_7x32,
+	8: halfAVX512_8x32,
+	9: halfAVX512_9x32,
+	10: halfAVX512_10x32,
+	11: halfAVX512_11x32,
+	12: halfAVX512_12x32,
+	13: halfAVX512_13x32,
+	14: halfAVX512_14x32,
 }
 
 var turnAVX512 = []kernel{
-	nil,
-	turnAVX512_1x16,
-	turnAVX512_2x16,
-	turnAVX512_3x16,
-	turnAVX512_4x16,
-	turnAVX512_5x16,
-	turnAVX512_6x16,
-	turnAVX512_7x16,
-	turnAVX512_8x16,
-	turnAVX512_9x16,
-	turnAVX512_10x16,
-	turnAVX512_11x16,
-	turnAVX512_12x16,
-	turnAVX512_13x16,
-	turnAVX512_14x16,
+	1: turnAVX512_1x16,
+	2: turnAVX512_2x16,
+	3: turnAVX512_3x16,
+	4: turnAVX512_4x16,
+	5: turnAVX512_5x16,
+	6: turnAVX512_6x16,
+	7: turnAVX512_7x16,
+	8: turnAVX512_8x16,
+	9: turnAVX512_9x16,
+	10: turnAVX512_10x16,
+	11: turnAVX512_11x16,
+	12: turnAVX512_12x16,
+	13: turnAVX512_13x16,
+	14: turnAVX512_14x16,
 }
 
 var fullAVX2 = []kernel{
-	nil,
-	tileAVX2_1x16,
-	tileAVX2_2x16,
-	tileAVX2_3x16,
-	tileAVX2_4x16,
-	tileAVX2_5x16,
-	tileAVX2_6x16,
+	1: tileAVX2_1x16,
+	2: tileAVX2_2x16,
+	3: tileAVX2_3x16,
+	4: tileAVX2_4x16,
+	5: tileAVX2_5x16,
+	6: tileAVX2_6x16,
 }
 
 var halfAVX2 = []kernel{
-	nil,
-	halfAVX2_1x16,
-	halfAVX2_2x16,
-	halfAVX2_3x16,
-	halfAVX2_4x16,
-	halfAVX2_5x16,
-	halfAVX2_6x16,
+	1: halfAVX2_1x16,
+	2: halfAVX2_2x16,
+	3: halfAVX2_3x16,
+	4: halfAVX2_4x16,
+	5: halfAVX2_5x16,
+	6: halfAVX2_6x16,
 }

@@ -12,7 +12,6 @@ type level struct {
 	full          []kernel // by rows
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	half          []kernel // for a B of bfloat16; nil: it is widened before
-	keep          []kernel // that copy a B of 32 columns as well; nil: it is copied before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)
@@ -46,15 +45,15 @@ func levelOf(l cpuid.Level) *level {
 
 // tiles computes the tiles of s, each of so many rows and up to 32 columns.
 func (l *level) tiles(s *scratch, rows, width int, half bool) {
-	t, size := &s.tile, 4
-	kernels := l.full
+	t, columns := &s.tile, l.columns
+	kernels, size := l.full, 4
 	switch {
 	case half:
 		kernels, size = l.half, 2
 	case width <= 16 && l.narrow != nil:
 		kernels = l.narrow
 	}
-	count, columns := t.count, l.columns
+	count := t.count
 	for {
 		t.lanes = 1<<min(width, columns) - 1
 		t.count = count

@@ -9,7 +9,7 @@ import (
 //go:generate go run ./gen
 
 var levelAVX512 = level{
-	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512, masks: true,
+	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, turn: turnAVX512, masks: true,
 	copy: copyAVX512, transpose: transposeWideAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 

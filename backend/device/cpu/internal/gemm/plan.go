@@ -2,11 +2,11 @@ package gemm
 
 // plan says how a product is cut into tasks and blocks.
 type plan struct {
-	mb, nb, kb   int // rows and columns of C of a task, and length of the contracted axis of a block
-	down, across int // tasks of a product
-	tasks        int // of all products of the batch
-	sideways     bool
-	packA        bool
+	mb, nb, kb   int  // rows and columns of C of a task, and length of the contracted axis of a block
+	down, across int  // tasks of a product
+	tasks        int  // of all products of the batch
+	sideways     bool // through the rows of A rather than the panels of B
+	packA        bool // groups of rows of A are packed
 }
 
 const (
@@ -14,11 +14,13 @@ const (
 	taskRows    = 1024
 	taskColumns = 512
 	blockDepth  = 512
+	skinnyBlock = 1024 // where a panel of B is in one piece
+	longBlock   = 4096 // where B is used once: a call of a kernel stays short
 )
 
 // planOf cuts a product of a batch of so many.
 func planOf(g *product, count, workers int) plan {
-	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns), kb: blockDepth}
+	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
 	want := 1
 	if workers > 1 {
 		want = min(4*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
@@ -31,11 +33,21 @@ func planOf(g *product, count, workers int) plan {
 		}
 	}
 	p.sideways = p.mb > 64
-	if p.mb <= g.level.rows {
-		p.kb = 4096
-	}
 	p.packA = p.mb > 4 && p.nb > 256
+	p.kb = depth(g, p.mb, p.sideways)
 	return p
+}
+
+// depth is the length of the blocks of the contracted axis, which are as even as possible.
+func depth(g *product, rows int, sideways bool) int {
+	most := blockDepth
+	switch {
+	case rows <= g.level.rows:
+		most = longBlock
+	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
+		most = skinnyBlock
+	}
+	return ceil(g.k, max(1, ceil(g.k, most)))
 }
 
 // halve cuts the longer side of a task, and reports whether it could.

@@ -13,8 +13,8 @@ type rightSide struct {
 
 const (
 	rowsAhead  = 16 // a row of B is fetched while the one so far before it is used
-	bytesAhead = rowsAhead * 4 * panel
-	turnAhead  = 512 // the same, in bytes, where columns lie together
+	bytesAhead = 3072
+	turnAhead  = 128 // the same, in bytes, where columns lie together
 )
 
 // copied is a panel in the scratch.
@@ -32,10 +32,8 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 		return rightSide{at: unsafe.Pointer(&p.full[p.index(b.k0, b.j0+j)]), row: 4 * panel, ahead: bytesAhead}, 0
 	case p != nil && !b.b.transposed && b.level.half != nil && single:
 		return rightSide{at: unsafe.Pointer(&p.half[p.index(b.k0, b.j0+j)]), row: 2 * panel, ahead: bytesAhead, half: true}, 0
-	case p == nil && v.Col == 1 && width == panel && single:
+	case p == nil && v.Col == 1 && width == panel:
 		return b.inPlace(j), 0
-	case p == nil && v.Col == 1 && width == panel && b.level.keep != nil:
-		return b.keep(left, j), 1
 	case p == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= 4:
 		return b.turn(left, j, width, single), 1
 	}
@@ -49,20 +47,6 @@ func (b *block) inPlace(j int) rightSide {
 	v := b.b.view
 	at := unsafe.Pointer(&v.Data[b.k0*v.Row+b.j0+j])
 	return rightSide{at: at, row: 4 * v.Row, step: 4 * panel, ahead: rowsAhead * 4 * v.Row}
-}
-
-// keep computes the first group of rows and copies the panel on the way.
-func (b *block) keep(left leftSide, j int) rightSide {
-	dst := b.s.b.take(b.kc * panel)
-	run := groups(b.mb, b.level.rows)[0]
-	run.count = 1
-	b.begin(left, run, j, b.inPlace(j))
-	t := &b.s.tile
-	t.lanes = 1<<panel - 1
-	t.keep = unsafe.Pointer(&dst[0])
-	t.kept = uintptr(t.keep) + uintptr(4*len(dst))
-	b.level.keep[run.each](t)
-	return copied(dst)
 }
 
 // turn computes the first group of rows of a panel whose columns lie together, and copies it on the way unless there
