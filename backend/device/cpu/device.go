@@ -72,8 +72,11 @@ func (d *Device) Name() string { return Name }
 // String returns "cpu".
 func (d *Device) String() string { return Name }
 
-// Description tells how the device computes.
+// Description tells how the device computes, and what it is missing.
 func (d *Device) Description() string {
+	if d.level == cpuid.Portable {
+		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.pool.Workers())
+	}
 	return fmt.Sprintf("CPU with %s, %d workers", d.level, d.pool.Workers())
 }
 
