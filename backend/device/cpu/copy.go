@@ -59,16 +59,17 @@ func (m *move) run(dst, src unsafe.Pointer) {
 	if slices.Contains(m.dims, 0) {
 		return
 	}
+	to, from := 0, 0
 	for {
-		m.line(dst, src, m.dims[k])
+		m.line(unsafe.Add(dst, to*m.size), unsafe.Add(src, from*m.size), m.dims[k])
 		i := k - 1
 		for ; i >= 0; i-- {
 			index[i]++
-			dst, src = unsafe.Add(dst, m.to[i]*m.size), unsafe.Add(src, m.from[i]*m.size)
+			to, from = to+m.to[i], from+m.from[i]
 			if index[i] < m.dims[i] {
 				break
 			}
-			dst, src = unsafe.Add(dst, -index[i]*m.to[i]*m.size), unsafe.Add(src, -index[i]*m.from[i]*m.size)
+			to, from = to-index[i]*m.to[i], from-index[i]*m.from[i]
 			index[i] = 0
 		}
 		if i < 0 {
@@ -84,9 +85,8 @@ func (m *move) line(dst, src unsafe.Pointer, n int) {
 		line(dst, src, n, m.from[k], m.size)
 		return
 	}
-	for range n {
-		line(dst, src, 1, 1, m.size)
-		dst, src = unsafe.Add(dst, m.to[k]*m.size), unsafe.Add(src, m.from[k]*m.size)
+	for i := range n {
+		line(unsafe.Add(dst, i*m.to[k]*m.size), unsafe.Add(src, i*m.from[k]*m.size), 1, 1, m.size)
 	}
 }
 

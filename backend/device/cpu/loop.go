@@ -191,11 +191,10 @@ func load(dst, base unsafe.Pointer, v view, first, n int) {
 		rest /= v.dims[i]
 		off += index[i] * v.strides[i]
 	}
-	for n > 0 {
-		run := min(n, v.dims[k]-index[k])
-		line(dst, unsafe.Add(base, off*size), run, v.strides[k], size)
-		dst = unsafe.Add(dst, run*size)
-		n -= run
+	for done := 0; done < n; {
+		run := min(n-done, v.dims[k]-index[k])
+		line(unsafe.Add(dst, done*size), unsafe.Add(base, off*size), run, v.strides[k], size)
+		done += run
 		off -= index[k] * v.strides[k]
 		index[k] = 0
 		for i := k - 1; i >= 0; i-- {
