@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // optimizer runs AdamW on a device, its state in plain slices: parameters, first moments, second moments.
@@ -57,9 +58,9 @@ func (o *optimizer[T]) update(t *testing.T, grads [][]T, lr float64) float64 {
 	out, err := o.exec.Call(append(args, tensors.FromFlatDataAndDimensions(scalars, NumScalars))...)
 	require.NoError(t, err)
 	for i := range o.state {
-		o.state[i] = values[T](t, out[i])
+		o.state[i] = graphtest.Values[T](t, out[i])
 	}
-	norm := float64(values[T](t, out[len(o.state)])[0])
+	norm := float64(graphtest.Values[T](t, out[len(o.state)])[0])
 	if finite(norm) {
 		o.step++
 	}
@@ -79,7 +80,7 @@ func cast[T float32 | float64](x [][]float64) [][]T {
 
 // TestAdamW_MatchesTorch compares 12 steps, gradients from 0.01 to 10, clipped and not, with torch.optim.AdamW.
 func TestAdamW_MatchesTorch(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for i, c := range readTorchGolden(t).AdamW {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			cfg := AdamW{Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, WeightDecay: c.WeightDecay, MaxGradNorm: c.MaxNorm}
@@ -128,7 +129,7 @@ func plainAdamW(c AdamW, p, m, v, g []float64, t int, lr float64) {
 
 // TestAdamW_MatchesPlainGo runs long enough for the bias corrections to fade, with a beta2 that float32 powers would spoil.
 func TestAdamW_MatchesPlainGo(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for name, cfg := range map[string]AdamW{
 		"default":       DefaultAdamW(),
 		"sft":           {Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxGradNorm: 1},
@@ -165,7 +166,7 @@ func norm(x []float64) float64 {
 
 // TestAdamW_NonFiniteGradientChangesNothing: one bad number in one tensor, and no bit of the whole state moves.
 func TestAdamW_NonFiniteGradientChangesNothing(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	shapes := [][]int{{2, 2}, {3}}
 	start := [][]float32{{1, 2, 3, 4}, {5, 6, 7}}
 	for name, bad := range map[string]float32{
@@ -194,28 +195,28 @@ func TestAdamW_NonFiniteGradientChangesNothing(t *testing.T) {
 }
 
 func TestClipScale(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for _, c := range []struct{ norm, maxNorm, want float64 }{
 		{0, 0.1, 1}, {0.05, 0.1, 1}, {1, 0.1, 0.1}, {50, 0.1, 0.002}, {50, 0, 1}, {50, -1, 1}, {3, 1, 1.0 / 3},
 	} {
-		out := run(t, device, func(in []*graph.Node) []*graph.Node {
+		out := graphtest.Run(t, device, func(in []*graph.Node) []*graph.Node {
 			return []*graph.Node{ClipScale(in[0], c.maxNorm)}
 		}, scalar(c.norm))
-		require.InDelta(t, c.want, values[float64](t, out[0])[0], 2e-6, "%+v", c)
+		require.InDelta(t, c.want, graphtest.Values[float64](t, out[0])[0], 2e-6, "%+v", c)
 	}
 }
 
 func TestGlobalNorm(t *testing.T) {
-	out := run(t, newDevice(t), func(in []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		return []*graph.Node{GlobalNorm(in), GlobalNorm(in[:1])}
 	}, tensors.FromFlatDataAndDimensions([]float32{1, 2, 0, -2}, 2, 2), vector([]float32{-4}))
-	require.Equal(t, []float32{5}, values[float32](t, out[0]))
-	require.Equal(t, []float32{3}, values[float32](t, out[1]))
+	require.Equal(t, []float32{5}, graphtest.Values[float32](t, out[0]))
+	require.Equal(t, []float32{3}, graphtest.Values[float32](t, out[1]))
 	require.Error(t, graphx.Try(func() { GlobalNorm(nil) }))
 }
 
 func TestAdamW_Misuse(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	step := func(cfg AdamW, spoil func(s *AdamWState)) error {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")

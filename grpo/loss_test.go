@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // tokens are the inputs of a loss, but for the denominator.
@@ -37,16 +38,16 @@ func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, cfg L
 		}
 		args = append(args, vector(column))
 	}
-	out := run(t, device, func(n []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 		loss, m := PolicyLoss(cfg, LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
 		return []*graph.Node{loss, graph.Gradient(loss, n[1])[0], m.Vector()}
 	}, args...)
-	r := lossResult{loss: float64(values[T](t, out[0])[0])}
-	for _, g := range values[T](t, out[1]) {
+	r := lossResult{loss: float64(graphtest.Values[T](t, out[0])[0])}
+	for _, g := range graphtest.Values[T](t, out[1]) {
 		r.grad = append(r.grad, float64(g))
 	}
 	var vec []float32
-	for _, v := range values[T](t, out[2]) {
+	for _, v := range graphtest.Values[T](t, out[2]) {
 		vec = append(vec, float32(v))
 	}
 	var err error
@@ -104,7 +105,7 @@ var lossCases = map[string]LossConfig{
 }
 
 func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for name, cfg := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			in := randomTokens(rand.New(rand.NewPCG(10, 1)), 60)
@@ -117,7 +118,7 @@ func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
 }
 
 func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for name, cfg := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			in := randomTokens(rand.New(rand.NewPCG(11, 1)), 60)
@@ -154,7 +155,7 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 
 // TestPolicyLoss_ClipSides pins what clipping is for, one token at a time: bounds 0.8 and 1.2 for PPO, 0 and 5 for CISPO.
 func TestPolicyLoss_ClipSides(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for _, c := range []struct {
 		loss        Loss
 		ratio, a    float64
@@ -183,7 +184,7 @@ func TestPolicyLoss_ClipSides(t *testing.T) {
 }
 
 func TestPolicyLoss_MatchesTorch(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for i, c := range readTorchGolden(t).Losses {
 		t.Run(fmt.Sprintf("%d/%s", i, c.Loss), func(t *testing.T) {
 			cfg := LossConfig{Loss: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}
@@ -196,7 +197,7 @@ func TestPolicyLoss_MatchesTorch(t *testing.T) {
 
 // TestPolicyLoss_PaddingIsInert puts garbage into every padded input: not a bit of the result may change.
 func TestPolicyLoss_PaddingIsInert(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	garbage := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e30, -1e30}
 	for name, cfg := range lossCases {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +223,7 @@ func TestPolicyLoss_PaddingIsInert(t *testing.T) {
 }
 
 func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for name, cfg := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			in := randomTokens(rand.New(rand.NewPCG(14, 1)), 60)
@@ -252,7 +253,7 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 
 // TestPolicyLoss_FarOffPolicy: a ratio that overflows must not turn the gradient of a clipped token into NaN.
 func TestPolicyLoss_FarOffPolicy(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	in := tokens{
 		New: []float64{-1, -1, -500, -500}, Old: []float64{-500, -500, -1, -1}, Advantage: []float64{1, -1, 1, -1},
 		Weight: []float64{1, 1, 1, 1}, Mask: []float64{1, 1, 1, 1},
@@ -274,14 +275,14 @@ func TestPolicyLoss_FarOffPolicy(t *testing.T) {
 func TestPolicyLoss_NonFiniteIsNotHidden(t *testing.T) {
 	in := randomTokens(rand.New(rand.NewPCG(15, 1)), 20)
 	in.New[7] = math.NaN()
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for name, cfg := range lossCases {
 		require.True(t, math.IsNaN(deviceLoss[float32](t, device, cfg, in, 20).loss), name)
 	}
 }
 
 func TestPolicyLoss_Metrics(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	in := randomTokens(rand.New(rand.NewPCG(16, 1)), 60)
 	in.Mask[59] = 0
 	cfg := LossConfig{Loss: LossPPO}
@@ -323,15 +324,15 @@ func TestPolicyLoss_Metrics(t *testing.T) {
 
 // TestK3_SmallDifferences: computed as written, exp(d)-1-d is off by a hundred percent below 3e-4, and may be negative.
 func TestK3_SmallDifferences(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	var d []float32
 	for x := 1e-8; x < 5; x *= 1.3 {
 		d = append(d, float32(x), float32(-x))
 	}
-	out := run(t, device, func(in []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, device, func(in []*graph.Node) []*graph.Node {
 		return []*graph.Node{k3(in[0], graph.Exp(in[0]))}
 	}, vector(d))
-	for i, got := range values[float32](t, out[0]) {
+	for i, got := range graphtest.Values[float32](t, out[0]) {
 		x := float64(d[i])
 		want := math.Expm1(x) - x
 		if math.Abs(x) < 1e-3 {
@@ -349,17 +350,17 @@ func TestK3_SmallDifferences(t *testing.T) {
 func TestPolicyLoss_SupervisedIsNegativeLogLikelihood(t *testing.T) {
 	logprobs := []float64{-1, -2, -0.5}
 	ones := vector([]float64{1, 1, 1})
-	out := run(t, newDevice(t), func(n []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Device(t), func(n []*graph.Node) []*graph.Node {
 		loss, _ := PolicyLoss(LossConfig{}, LossInputs{
 			New: n[0], Old: graph.StopGradient(n[0]), Advantage: n[1], Weight: n[1], Mask: n[1], Denominator: n[2]})
 		return []*graph.Node{loss, graph.Gradient(loss, n[0])[0]}
 	}, vector(logprobs), ones, scalar(4.0))
-	require.InDeltaSlice(t, []float64{3.5 / 4}, values[float64](t, out[0]), 1e-15)
-	require.InDeltaSlice(t, []float64{-0.25, -0.25, -0.25}, values[float64](t, out[1]), 1e-15)
+	require.InDeltaSlice(t, []float64{3.5 / 4}, graphtest.Values[float64](t, out[0]), 1e-15)
+	require.InDeltaSlice(t, []float64{-0.25, -0.25, -0.25}, graphtest.Values[float64](t, out[1]), 1e-15)
 }
 
 func TestPolicyLoss_Misuse(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	build := func(cfg LossConfig, spoil func(in *LossInputs)) error {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")

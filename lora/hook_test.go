@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 const hooked = "model.layers.0.self_attn.q_proj"
@@ -25,16 +26,16 @@ func params(a, b *graph.Node) func(string) (*graph.Node, *graph.Node, bool) {
 }
 
 func TestHook_ZeroBIsBase(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	src := rand.New(rand.NewPCG(20, 1))
 	const in, out, rank = 33, 17, 8
 	x, w, a := normal(src, 30*in), normal(src, out*in), normal(src, in*rank)
 	for _, dims := range [][]int{{30, in}, {5, 6, in}, {1, 30, in}} {
-		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 			hook := Config{}.Hook(params(n[2], n[3]))
 			return []*graph.Node{linear(n[1])(n[0]), hook(n[0], hooked, linear(n[1]))}
-		}, tensor(x, dims...), tensor(w, out, in), tensor(a, in, rank), tensor(make([]float32, rank*out), rank, out))
-		want, got := values[float32](t, outs[0]), values[float32](t, outs[1])
+		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, in, rank), graphtest.Tensor(make([]float32, rank*out), rank, out))
+		want, got := graphtest.Values[float32](t, outs[0]), graphtest.Values[float32](t, outs[1])
 		require.Equal(t, outs[0].Shape(), outs[1].Shape())
 		require.Len(t, got, 30*out)
 		for i := range want {
@@ -44,7 +45,7 @@ func TestHook_ZeroBIsBase(t *testing.T) {
 }
 
 func TestHook_LeavesOtherLayersAlone(t *testing.T) {
-	g := graph.NewGraph(newDevice(t), "other")
+	g := graph.NewGraph(graphtest.Device(t), "other")
 	x, y := graph.Const(g, []float32{1}), graph.Const(g, []float32{2})
 	hook := Config{}.Hook(params(nil, nil))
 	got := hook(x, "lm_head", func(in *graph.Node) *graph.Node {
@@ -83,7 +84,7 @@ func widen(x []float32) []float64 {
 }
 
 func TestHook_GradientMatchesFiniteDifferences(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	src := rand.New(rand.NewPCG(21, 1))
 	const m, in, out, rank = 4, 5, 3, 2
 	cfg := Config{Rank: rank, Alpha: 3}
@@ -98,17 +99,17 @@ func TestHook_GradientMatchesFiniteDifferences(t *testing.T) {
 		}
 		return sum
 	}
-	outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+	outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 		y := cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))
 		loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(y), n[4]))
 		return append([]*graph.Node{loss}, graph.Gradient(loss, n[2], n[3])...)
-	}, tensor(x, 2, 2, in), tensor(w, out, in), transposed(a, rank, in), transposed(b, out, rank), tensor(target, 2, 2, out))
+	}, graphtest.Tensor(x, 2, 2, in), graphtest.Tensor(w, out, in), transposed(a, rank, in), transposed(b, out, rank), graphtest.Tensor(target, 2, 2, out))
 
 	ab := slices.Concat(a, b)
-	require.InEpsilon(t, plain(ab), values[float64](t, outs[0])[0], 1e-12)
+	require.InEpsilon(t, plain(ab), graphtest.Values[float64](t, outs[0])[0], 1e-12)
 	want := fd.Gradient(nil, plain, ab, &fd.Settings{Formula: fd.Central, Step: 1e-5})
-	require.InDeltaSlice(t, want[:rank*in], flip(values[float64](t, outs[1]), in, rank), 1e-7)
-	require.InDeltaSlice(t, want[rank*in:], flip(values[float64](t, outs[2]), rank, out), 1e-7)
+	require.InDeltaSlice(t, want[:rank*in], flip(graphtest.Values[float64](t, outs[1]), in, rank), 1e-7)
+	require.InDeltaSlice(t, want[rank*in:], flip(graphtest.Values[float64](t, outs[2]), rank, out), 1e-7)
 	require.Greater(t, math.Abs(want[0]), 1e-3)
 }
 
@@ -123,45 +124,45 @@ func flip(x []float64, rows, cols int) []float64 {
 
 // transposed returns x [rows, cols] as a tensor [cols, rows].
 func transposed(x []float64, rows, cols int) *tensors.Tensor {
-	return tensor(flip(x, rows, cols), cols, rows)
+	return graphtest.Tensor(flip(x, rows, cols), cols, rows)
 }
 
 // TestHook_AdapterPerSequence: several adapters in one call give each sequence what its adapter gives alone, to 1e-5.
 func TestHook_AdapterPerSequence(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	src := rand.New(rand.NewPCG(22, 1))
 	const p, rows, in, out, rank = 3, 4, 6, 5, 2
 	cfg := Config{Rank: rank}
 	x, w := normal(src, p*rows*in), normal(src, out*in)
 	a, b := normal(src, p*in*rank), normal(src, p*rank*out)
 	for _, dims := range [][]int{{p, rows, in}, {p * rows, in}} { // models may flatten rows
-		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 			return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
-		}, tensor(x, dims...), tensor(w, out, in), tensor(a, p, in, rank), tensor(b, p, rank, out))
-		got := values[float32](t, outs[0])
+		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, p, in, rank), graphtest.Tensor(b, p, rank, out))
+		got := graphtest.Values[float32](t, outs[0])
 		for i := range p {
-			alone := run(t, device, func(n []*graph.Node) []*graph.Node {
+			alone := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 				return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
-			}, tensor(x[i*rows*in:(i+1)*rows*in], rows, in), tensor(w, out, in),
-				tensor(a[i*in*rank:(i+1)*in*rank], in, rank), tensor(b[i*rank*out:(i+1)*rank*out], rank, out))
-			require.InDeltaSlice(t, values[float32](t, alone[0]), got[i*rows*out:(i+1)*rows*out], 1e-5, "adapter %d", i)
+			}, graphtest.Tensor(x[i*rows*in:(i+1)*rows*in], rows, in), graphtest.Tensor(w, out, in),
+				graphtest.Tensor(a[i*in*rank:(i+1)*in*rank], in, rank), graphtest.Tensor(b[i*rank*out:(i+1)*rank*out], rank, out))
+			require.InDeltaSlice(t, graphtest.Values[float32](t, alone[0]), got[i*rows*out:(i+1)*rows*out], 1e-5, "adapter %d", i)
 		}
 	}
 }
 
 // TestHook_MixedDTypes: a float32 adapter on a bfloat16 model computes in float32 and returns bfloat16.
 func TestHook_MixedDTypes(t *testing.T) {
-	out := run(t, newDevice(t), func(n []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Device(t), func(n []*graph.Node) []*graph.Node {
 		x := graph.ConvertDType(n[0], dtypes.BFloat16)
 		y := Config{Rank: 1, Alpha: 1}.Hook(params(n[1], n[2]))(x, hooked, func(x *graph.Node) *graph.Node { return x })
 		require.Equal(t, dtypes.BFloat16, y.DType())
 		return []*graph.Node{graph.ConvertDType(y, dtypes.Float32)}
-	}, tensor([]float32{1, 2}, 1, 2), tensor([]float32{1, 0.5}, 2, 1), tensor([]float32{3, -0.25}, 1, 2))
-	require.Equal(t, []float32{1 + 2*3, 2 - 2*0.25}, values[float32](t, out[0]))
+	}, graphtest.Tensor([]float32{1, 2}, 1, 2), graphtest.Tensor([]float32{1, 0.5}, 2, 1), graphtest.Tensor([]float32{3, -0.25}, 1, 2))
+	require.Equal(t, []float32{1 + 2*3, 2 - 2*0.25}, graphtest.Values[float32](t, out[0]))
 }
 
 func TestHook_Misuse(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	build := func(dimsA, dimsB []int) error {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")
@@ -190,10 +191,10 @@ func product(dims []int) int {
 
 func TestLookup(t *testing.T) {
 	a := newAdapter(t, Config{Rank: 2})
-	g := graph.NewGraph(newDevice(t), "lookup")
+	g := graph.NewGraph(graphtest.Device(t), "lookup")
 	var nodes []*graph.Node
 	for _, p := range a.Params() {
-		nodes = append(nodes, graph.Const(g, tensor(p.Data, p.Shape...)))
+		nodes = append(nodes, graph.Const(g, graphtest.Tensor(p.Data, p.Shape...)))
 	}
 	lookup := a.Lookup(nodes)
 	for _, l := range a.Layers() {
@@ -208,7 +209,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestMerge_EqualsHook(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	a := newAdapter(t, Config{Rank: 3, Alpha: 5})
 	src := rand.New(rand.NewPCG(23, 1))
 	for _, l := range a.Layers() {
@@ -221,15 +222,15 @@ func TestMerge_EqualsHook(t *testing.T) {
 		merged := slices.Clone(w)
 		require.NoError(t, a.Merge(merged, l.Name))
 		require.NotEqual(t, w, merged)
-		args := []*tensors.Tensor{tensor(x, 7, l.In), tensor(w, l.Out, l.In), tensor(merged, l.Out, l.In)}
+		args := []*tensors.Tensor{graphtest.Tensor(x, 7, l.In), graphtest.Tensor(w, l.Out, l.In), graphtest.Tensor(merged, l.Out, l.In)}
 		for _, p := range a.Params() {
-			args = append(args, tensor(p.Data, p.Shape...))
+			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}
-		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 			hook := a.Config().Hook(a.Lookup(n[3:]))
 			return []*graph.Node{hook(n[0], l.Name, linear(n[1])), linear(n[2])(n[0])}
 		}, args...)
-		want, got := values[float32](t, outs[0]), values[float32](t, outs[1])
+		want, got := graphtest.Values[float32](t, outs[0]), graphtest.Values[float32](t, outs[1])
 		require.NotEqual(t, make([]float32, len(want)), want)
 		for i := range want {
 			require.InDelta(t, want[i], got[i], 1e-6*max(1, math.Abs(float64(want[i])))*4, "%s", l.Name)
@@ -258,7 +259,7 @@ func readPEFTGolden(t *testing.T) map[string]peftLayer {
 
 // TestPEFT_ComputesTheSame loads an adapter that PEFT saved and compares every layer: with hook, and merged.
 func TestPEFT_ComputesTheSame(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	a, err := Load("testdata/peft")
 	require.NoError(t, err)
 	require.Equal(t, 3, a.Config().Rank)
@@ -268,14 +269,14 @@ func TestPEFT_ComputesTheSame(t *testing.T) {
 		l, ok := a.Layer(name)
 		require.True(t, ok, name)
 		w := slices.Concat(want.W...)
-		args := []*tensors.Tensor{tensor(slices.Concat(want.X...), len(want.X), l.In), tensor(w, l.Out, l.In)}
+		args := []*tensors.Tensor{graphtest.Tensor(slices.Concat(want.X...), len(want.X), l.In), graphtest.Tensor(w, l.Out, l.In)}
 		for _, p := range a.Params() {
-			args = append(args, tensor(p.Data, p.Shape...))
+			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}
-		outs := run(t, device, func(n []*graph.Node) []*graph.Node {
+		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 			return []*graph.Node{a.Config().Hook(a.Lookup(n[2:]))(n[0], name, linear(n[1]))}
 		}, args...)
-		require.InDeltaSlice(t, slices.Concat(want.Y...), values[float32](t, outs[0]), 1e-6, name)
+		require.InDeltaSlice(t, slices.Concat(want.Y...), graphtest.Values[float32](t, outs[0]), 1e-6, name)
 		require.NoError(t, a.Merge(w, name))
 		require.InDeltaSlice(t, slices.Concat(want.Merged...), w, 1e-6, name)
 	}

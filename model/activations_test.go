@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // apply computes f of one row, and the gradient of Σ f(x)·target.
@@ -20,16 +22,16 @@ func apply[T float32 | float64](t *testing.T, f func(*graph.Node) *graph.Node, x
 		for i, v := range x {
 			row[i] = T(v)
 		}
-		return tensor(row, 1, len(x))
+		return graphtest.Tensor(row, 1, len(x))
 	}
-	out := run(t, func(in []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		y := f(in[0])
 		return []*graph.Node{y, graph.Gradient(graph.ReduceAllSum(graph.Mul(y, in[1])), in[0])[0]}
 	}, narrow(x), narrow(target))
-	for _, v := range values[T](t, out[0]) {
+	for _, v := range graphtest.Values[T](t, out[0]) {
 		y = append(y, float64(v))
 	}
-	for _, v := range values[T](t, out[1]) {
+	for _, v := range graphtest.Values[T](t, out[1]) {
 		grad = append(grad, float64(v))
 	}
 	return y, grad
@@ -171,21 +173,21 @@ func TestWithGradient_ExactValue(t *testing.T) {
 	}
 	x = append(x, masked, math.MaxFloat32, -math.MaxFloat32, 1e-45, 0, 0, 1)
 	y = append(y, 1e-45, 1e-30, math.MaxFloat32, masked, 1e-45, float32(math.Inf(-1)), float32(math.Inf(1)))
-	out := run(t, func(in []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		z := withGradient(in[1], in[0], func(v *graph.Node) *graph.Node { return graph.Mul(v, in[1]) })
 		return []*graph.Node{z, graph.Gradient(graph.ReduceAllSum(graph.MulScalar(z, 2)), in[0])[0]}
-	}, tensor(x, len(x)), tensor(y, len(y)))
-	sameBits(t, y, values[float32](t, out[0]), "seed %d", seed)
-	for i, g := range values[float32](t, out[1]) {
+	}, graphtest.Tensor(x, len(x)), graphtest.Tensor(y, len(y)))
+	sameBits(t, y, graphtest.Values[float32](t, out[0]), "seed %d", seed)
+	for i, g := range graphtest.Values[float32](t, out[1]) {
 		require.Equal(t, 2*y[i], g)
 	}
 }
 
 // TestWithGradient_OnlyTheOneGiven: y is no function of x for the gradient, even where it is one.
 func TestWithGradient_OnlyTheOneGiven(t *testing.T) {
-	out := run(t, func(in []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		z := withGradient(graph.Mul(in[0], in[0]), in[0], func(v *graph.Node) *graph.Node { return graph.MulScalar(v, 5) })
 		return []*graph.Node{graph.Gradient(graph.ReduceAllSum(z), in[0])[0]}
-	}, tensor([]float32{3, 4}, 2))
-	require.Equal(t, []float32{5, 5}, values[float32](t, out[0]))
+	}, graphtest.Tensor([]float32{3, 4}, 2))
+	require.Equal(t, []float32{5, 5}, graphtest.Values[float32](t, out[0]))
 }

@@ -3,61 +3,16 @@ package model
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
-	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 const seed = 7
-
-// sharedDevice is one for all tests.
-var sharedDevice = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
-
-func testDevice(t testing.TB) compute.Backend {
-	t.Helper()
-	device, err := sharedDevice()
-	require.NoError(t, err)
-	return device
-}
-
-// run builds and runs a graph once.
-func run(t testing.TB, build func(in []*graph.Node) []*graph.Node, inputs ...*tensors.Tensor) []*tensors.Tensor {
-	t.Helper()
-	exec, err := graph.NewExec(testDevice(t), build)
-	require.NoError(t, err)
-	defer exec.Finalize()
-	return call(t, exec, inputs...)
-}
-
-func call(t testing.TB, exec *graph.Exec, inputs ...*tensors.Tensor) []*tensors.Tensor {
-	t.Helper()
-	args := make([]any, len(inputs))
-	for i, x := range inputs {
-		args[i] = x
-	}
-	out, err := exec.Call(args...)
-	require.NoError(t, err)
-	return out
-}
-
-// tensor copies values.
-func tensor[T float32 | float64 | int32](values []T, dims ...int) *tensors.Tensor {
-	return tensors.FromFlatDataAndDimensions(append([]T{}, values...), dims...)
-}
-
-// values copies a tensor from the device.
-func values[T float32 | float64](t testing.TB, x *tensors.Tensor) []T {
-	t.Helper()
-	v, err := tensors.CopyFlatData[T](x)
-	require.NoError(t, err)
-	return v
-}
 
 // widen converts to float64.
 func widen(x []float32) []float64 {
@@ -130,11 +85,11 @@ type forward struct {
 // newForward compiles a model. extra are inputs that linear, if any, builds its hook from.
 func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) Linear) *forward {
 	t.Helper()
-	params, err := w.Params(testDevice(t), true)
+	params, err := w.Params(graphtest.Device(t), true)
 	require.NoError(t, err)
 	n := len(params.Names)
 	f := &forward{config: w.Config, params: params}
-	f.exec, err = graph.NewExec(testDevice(t), func(in []*graph.Node) []*graph.Node {
+	f.exec, err = graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: w.Config, Param: params.Lookup(in)}
 		if linear != nil {
 			m.Linear = linear(in[n : len(in)-1])
@@ -153,8 +108,8 @@ func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(e
 // logprobs returns the log-softmax after each of ids [rows, T]: [rows, T, V].
 func (f *forward) logprobs(t testing.TB, ids []int32, rows int) []float32 {
 	t.Helper()
-	in := append(f.params.Tensors[:len(f.params.Tensors):len(f.params.Tensors)], tensor(ids, rows, len(ids)/rows))
-	out := call(t, f.exec, in...)
+	in := append(f.params.Tensors[:len(f.params.Tensors):len(f.params.Tensors)], graphtest.Tensor(ids, rows, len(ids)/rows))
+	out := graphtest.Call(t, f.exec, in...)
 	defer out[0].MustFinalizeAll()
-	return values[float32](t, out[0])
+	return graphtest.Values[float32](t, out[0])
 }

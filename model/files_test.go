@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
@@ -231,7 +232,7 @@ func TestSave_Refuses(t *testing.T) {
 			dir, w := t.TempDir(), testWeights(t, smallConfig(true))
 			spoil(w)
 			require.ErrorContains(t, w.Save(dir), "the configuration asks for")
-			_, err := w.Params(testDevice(t), true)
+			_, err := w.Params(graphtest.Device(t), true)
 			require.ErrorContains(t, err, "the configuration asks for")
 			files, err := os.ReadDir(dir)
 			require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // lossOf is the mean negative log-likelihood of all tokens but the first of each row, as a function of every weight.
@@ -19,7 +21,7 @@ type lossOf struct {
 
 func newLossOf(t testing.TB, c *Config, ids []int32, rows int) *lossOf {
 	t.Helper()
-	l := &lossOf{config: c, ids: tensor(ids, rows, len(ids)/rows)}
+	l := &lossOf{config: c, ids: graphtest.Tensor(ids, rows, len(ids)/rows)}
 	for _, s := range c.Specs() {
 		l.names = append(l.names, s.Name)
 	}
@@ -38,7 +40,7 @@ func newLossOf(t testing.TB, c *Config, ids []int32, rows int) *lossOf {
 func (l *lossOf) compile(t testing.TB, outputs func(weights []*graph.Node, logprobs *graph.Node) []*graph.Node) *graph.Exec {
 	t.Helper()
 	params := &Params{Names: l.names}
-	exec, err := graph.NewExec(testDevice(t), func(in []*graph.Node) []*graph.Node {
+	exec, err := graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		weights, tokens := in[:len(in)-1], in[len(in)-1]
 		f := &Forward{Config: l.config, Param: params.Lookup(weights)}
 		hidden, _ := f.Hidden(Input{Tokens: tokens})
@@ -55,11 +57,11 @@ func (l *lossOf) run(t testing.TB, exec *graph.Exec, w *Weights) (loss float64, 
 	t.Helper()
 	var in []*tensors.Tensor
 	require.NoError(t, w.GraphValues(func(s Spec, data []float32) error {
-		in = append(in, tensor(data, s.GraphShape()...))
+		in = append(in, graphtest.Tensor(data, s.GraphShape()...))
 		return nil
 	}))
-	out := call(t, exec, append(in, l.ids)...)
-	for _, lp := range values[float32](t, out[0]) {
+	out := graphtest.Call(t, exec, append(in, l.ids)...)
+	for _, lp := range graphtest.Values[float32](t, out[0]) {
 		loss -= float64(lp) / float64(len(l.at))
 	}
 	return loss, out[1:]
@@ -70,7 +72,7 @@ func (l *lossOf) gradient(t testing.TB, w *Weights) (loss float64, grads [][]flo
 	t.Helper()
 	loss, out := l.run(t, l.descent, w)
 	for _, x := range out {
-		grads = append(grads, values[float32](t, x))
+		grads = append(grads, graphtest.Values[float32](t, x))
 	}
 	return loss, grads
 }

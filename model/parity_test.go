@@ -10,6 +10,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -102,7 +103,7 @@ func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 		c.values = append(c.values, make([]float32, rows*f.config.NumKVHeads*f.config.HeadDim*capacity))
 	}
 	var err error
-	c.exec, err = graph.NewExec(testDevice(t), func(in []*graph.Node) []*graph.Node {
+	c.exec, err = graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: f.config, Param: f.params.Lookup(in)}
 		past := make([]KV, layers)
 		for l := range past {
@@ -129,14 +130,14 @@ func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) 
 	heads, dim := c.config.NumKVHeads, c.config.HeadDim
 	in := slices.Clone(c.params.Tensors)
 	for _, k := range c.keys {
-		in = append(in, tensor(k, c.rows, heads, dim, c.capacity))
+		in = append(in, graphtest.Tensor(k, c.rows, heads, dim, c.capacity))
 	}
 	for _, v := range c.values {
-		in = append(in, tensor(v, c.rows, heads, c.capacity, dim))
+		in = append(in, graphtest.Tensor(v, c.rows, heads, c.capacity, dim))
 	}
-	out := call(t, c.exec, append(in, tensor(ids, c.rows, width), tensor(start, c.rows))...)
+	out := graphtest.Call(t, c.exec, append(in, graphtest.Tensor(ids, c.rows, width), graphtest.Tensor(start, c.rows))...)
 	for l := range c.keys {
-		key, value := values[float32](t, out[1+2*l]), values[float32](t, out[2+2*l])
+		key, value := graphtest.Values[float32](t, out[1+2*l]), graphtest.Values[float32](t, out[2+2*l])
 		for at := range c.rows * heads * dim { // row, head and dimension of keys
 			row := at / (heads * dim)
 			copy(c.keys[l][at*c.capacity+int(start[row]):], key[at*width:at*width+used[row]])
@@ -146,7 +147,7 @@ func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) 
 			copy(c.values[l][(at*c.capacity+int(start[row]))*dim:], value[at*width*dim:(at*width+used[row])*dim])
 		}
 	}
-	return values[float32](t, out[0])
+	return graphtest.Values[float32](t, out[0])
 }
 
 // TestForward_CacheDoesNotMatter feeds three sequences in pieces of random length, padded to few widths, each row at its
@@ -208,7 +209,7 @@ func testAdapter(t *testing.T, c *Config, rank int, zero bool) (*lora.Adapter, [
 	}
 	var in []*tensors.Tensor
 	for _, p := range a.Params() {
-		in = append(in, tensor(p.Data, p.Shape...))
+		in = append(in, graphtest.Tensor(p.Data, p.Shape...))
 	}
 	return a, in
 }

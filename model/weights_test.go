@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 func find(t *testing.T, w *Weights, name string) Tensor {
@@ -170,7 +172,7 @@ func TestParams_Head(t *testing.T) {
 	for _, tied := range []bool{true, false} {
 		for _, head := range []bool{true, false} {
 			w := testWeights(t, smallConfig(tied))
-			p, err := w.Params(testDevice(t), head)
+			p, err := w.Params(graphtest.Device(t), head)
 			require.NoError(t, err)
 			require.Equal(t, head || !tied, slices.Contains(p.Names, headName))
 			require.Len(t, p.Tensors, len(p.Names))
@@ -187,7 +189,7 @@ func TestParams_Head(t *testing.T) {
 				source = find(t, w, headName)
 			}
 			require.Equal(t, []int{4, 5}, p.Tensors[i].Shape().Dimensions)
-			require.Equal(t, source.Data[3*4+1], values[float32](t, p.Tensors[i])[1*5+3], "token 3, hidden 1")
+			require.Equal(t, source.Data[3*4+1], graphtest.Values[float32](t, p.Tensors[i])[1*5+3], "token 3, hidden 1")
 		}
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -40,12 +39,8 @@ func testWeights(t testing.TB) *model.Weights {
 	return w
 }
 
-// testDevice is shared: a tensor belongs to one device.
-var testDevice = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
-
 func testEngine(t testing.TB, slots int) *Engine {
-	device, err := testDevice()
-	require.NoError(t, err)
+	device := graphtest.Device(t)
 	params, err := testWeights(t).Params(device, true)
 	require.NoError(t, err)
 	e, err := New(Options{Device: device, Config: testConfig(), Params: params, Slots: slots})
@@ -75,8 +70,7 @@ func testAdapter(t testing.TB, rank int) *lora.Adapter {
 }
 
 func onDevice(t testing.TB, a *lora.Adapter) *Adapter {
-	device, err := testDevice()
-	require.NoError(t, err)
+	device := graphtest.Device(t)
 	ad, err := NewAdapter(device, a)
 	require.NoError(t, err)
 	return ad
@@ -122,8 +116,7 @@ func TestComplete_IndependentOfNeighbours(t *testing.T) {
 
 // score computes the logprobs of the tokens behind the prompt in one pass without a cache.
 func score(t *testing.T, a *lora.Adapter, ids []int32, from int) []float32 {
-	device, err := testDevice()
-	require.NoError(t, err)
+	device := graphtest.Device(t)
 	w := testWeights(t)
 	params, err := w.Params(device, true)
 	require.NoError(t, err)

@@ -3,31 +3,19 @@ package trainer
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
-	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
 const seed = 7
-
-// sharedDevice is one for all tests.
-var sharedDevice = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
-
-func testDevice(t testing.TB) compute.Backend {
-	t.Helper()
-	device, err := sharedDevice()
-	require.NoError(t, err)
-	return device
-}
 
 // testConfig has only dimensions that are whole vectors, at least two of them.
 func testConfig() *model.Config {
@@ -87,7 +75,7 @@ func full(t testing.TB, c *model.Config) subject {
 func adapted(t testing.TB, c *model.Config, a *lora.Adapter) subject {
 	t.Helper()
 	w := testWeights(t, c)
-	params, err := w.Params(testDevice(t), true)
+	params, err := w.Params(graphtest.Device(t), true)
 	require.NoError(t, err)
 	return subject{name: "adapter", weights: w, adapter: a, target: AdapterTarget(c, params, a), state: AdapterState(a)}
 }
@@ -102,7 +90,7 @@ func both(t testing.TB) []subject {
 // trainer returns a trainer of s.
 func (s *subject) trainer(t testing.TB, opts Options) *Trainer {
 	t.Helper()
-	opts.Device = testDevice(t)
+	opts.Device = graphtest.Device(t)
 	return New(s.target, opts)
 }
 
@@ -121,7 +109,7 @@ func (s *subject) newScorer(t testing.TB) *scorer {
 	}
 	sc := &scorer{}
 	if s.adapter != nil {
-		base, err := s.weights.Params(testDevice(t), true)
+		base, err := s.weights.Params(graphtest.Device(t), true)
 		require.NoError(t, err)
 		sc.frozen = base.Tensors
 		forward = func(params, frozen []*graph.Node) *model.Forward {
@@ -129,7 +117,7 @@ func (s *subject) newScorer(t testing.TB) *scorer {
 		}
 	}
 	var err error
-	sc.exec, err = graph.NewExec(testDevice(t), func(in []*graph.Node) *graph.Node {
+	sc.exec, err = graph.NewExec(graphtest.Device(t), func(in []*graph.Node) *graph.Node {
 		f := forward(in[1:1+n], in[1+n:])
 		hidden, _ := f.Hidden(model.Input{Tokens: in[0]})
 		return f.LogProbs(graph.Reshape(hidden, -1, f.Config.HiddenSize))

@@ -10,6 +10,7 @@ package cpu
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/gomlx/compute"
@@ -34,7 +35,8 @@ func init() {
 
 // Options of a device. The zero value and nil are the defaults.
 type Options struct {
-	// Workers is the number of goroutines that compute. Default: as many as the process may use.
+	// Workers is the number of goroutines that compute. Default: as many as the process may use, the same ones for all
+	// devices of the process.
 	Workers int
 }
 
@@ -42,6 +44,7 @@ type Options struct {
 type Device struct {
 	notimplemented.Backend // for what later versions of the interface add
 	pool                   *pool.Pool
+	own                    bool // the pool is not that of the process
 	memory                 memory
 	level                  cpuid.Level
 	kernels                *gemm.Kernels
@@ -63,8 +66,15 @@ func New(opts *Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{pool: pool.New(opts.Workers), level: level, kernels: gemm.New(level)}, nil
+	d := &Device{pool: common(), level: level, kernels: gemm.New(level)}
+	if opts.Workers > 0 {
+		d.pool, d.own = pool.New(opts.Workers), true
+	}
+	return d, nil
 }
+
+// common is the pool of the process.
+var common = sync.OnceValue(func() *pool.Pool { return pool.New(0) })
 
 // Name returns "cpu".
 func (d *Device) Name() string { return Name }
@@ -89,9 +99,9 @@ func (d *Device) DeviceDescription(compute.DeviceNum) string { return d.Descript
 // Builder returns a builder of a computation.
 func (d *Device) Builder(name string) compute.Builder { return newBuilder(d, name) }
 
-// Finalize ends the workers. Buffers stay readable.
+// Finalize ends the device's own workers, if it has some. Buffers stay readable.
 func (d *Device) Finalize() {
-	if !d.finalized.Swap(true) {
+	if !d.finalized.Swap(true) && d.own {
 		d.pool.Close()
 	}
 }

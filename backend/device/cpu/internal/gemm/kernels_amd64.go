@@ -206,6 +206,7 @@ func halfAVX2_5x16(t *tile)
 //go:noescape
 func halfAVX2_6x16(t *tile)
 
+// fullAVX512 has kernels by rows.
 var fullAVX512 = []kernel{
 	1:  tileAVX512_1x32,
 	2:  tileAVX512_2x32,
@@ -223,6 +224,7 @@ var fullAVX512 = []kernel{
 	14: tileAVX512_14x32,
 }
 
+// narrowAVX512 has kernels by rows.
 var narrowAVX512 = []kernel{
 	1:  tileAVX512_1x16,
 	2:  tileAVX512_2x16,
@@ -240,6 +242,7 @@ var narrowAVX512 = []kernel{
 	14: tileAVX512_14x16,
 }
 
+// halfAVX512 has kernels by rows.
 var halfAVX512 = []kernel{
 	1:  halfAVX512_1x32,
 	2:  halfAVX512_2x32,
@@ -257,6 +260,7 @@ var halfAVX512 = []kernel{
 	14: halfAVX512_14x32,
 }
 
+// turnAVX512 has kernels by rows.
 var turnAVX512 = []kernel{
 	1:  turnAVX512_1x16,
 	2:  turnAVX512_2x16,
@@ -274,6 +278,7 @@ var turnAVX512 = []kernel{
 	14: turnAVX512_14x16,
 }
 
+// fullAVX2 has kernels by rows.
 var fullAVX2 = []kernel{
 	1: tileAVX2_1x16,
 	2: tileAVX2_2x16,
@@ -283,6 +288,7 @@ var fullAVX2 = []kernel{
 	6: tileAVX2_6x16,
 }
 
+// halfAVX2 has kernels by rows.
 var halfAVX2 = []kernel{
 	1: halfAVX2_1x16,
 	2: halfAVX2_2x16,

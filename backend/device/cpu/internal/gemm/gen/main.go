@@ -21,7 +21,9 @@ func files() map[string]string {
 	return map[string]string{
 		"avx512_amd64.s":   avx512(),
 		"avx2_amd64.s":     avx2(),
+		"neon_arm64.s":     neon(),
 		"kernels_amd64.go": amd64Declarations(),
+		"kernels_arm64.go": arm64Declarations(),
 	}
 }
 

@@ -43,35 +43,32 @@ func copyAVX512(s *source) {
 	packEnd(s)
 }
 
-// transposeAVX512 takes 16 numbers of 4 lines at once, 16 lines in a round; k is a multiple of 4.
+// transposeAVX512 takes 16 numbers of 4 lines in a round; k is a multiple of 4.
 func transposeAVX512(s *source) {
 	packBegin(s, "transposeAVX512")
 	s.op("LEAQ (R8)(R8*2), R10")
 	s.op("LEAQ packing_offset(AX), R14")
-	s.op("SUBQ $16, BX")
-	s.op("JLT few")
-	s.label("sixteen")
-	for quad := range 4 {
-		transposeQuad(s, "SI", "R14", "CX", 0)
-		storeQuad(s)
-		for i := range 4 {
-			s.op("MOVQ %d(R14), CX", 8*(4*quad+i))
-			s.op("ADDQ R13, CX")
-			s.op("PREFETCHT1 (SI)(CX*1)")
-		}
-	}
-	s.op("SUBQ $16, BX")
-	s.op("JGE sixteen")
-	s.label("few")
-	s.op("ADDQ $16, BX")
-	s.op("JZ done")
-	s.label("four")
+	s.op("SHRQ $2, BX")
+	s.label("quad")
+	fetch(s, "SI", "R14", "R11", "CX", "T1")
 	transposeQuad(s, "SI", "R14", "CX", 0)
 	storeQuad(s)
-	s.op("SUBQ $4, BX")
-	s.op("JNZ four")
-	s.label("done")
+	s.op("DECQ BX")
+	s.op("JNZ quad")
 	packEnd(s)
+}
+
+// fetch fetches what is ahead of 4 numbers, by R13; others in each of 4 rounds.
+func fetch(s *source, src, table, four, offset, level string) {
+	s.op("MOVQ BX, %s", four)
+	s.op("ANDQ $3, %s", four)
+	s.op("SHLQ $5, %s", four)
+	s.op("ADDQ %s, %s", table, four)
+	for i := range 4 {
+		s.op("MOVQ %d(%s), %s", 8*i, four, offset)
+		s.op("ADDQ R13, %s", offset)
+		s.op("PREFETCH%s (%s)(%s*1)", level, src, offset)
+	}
 }
 
 // transposeQuad transposes 4 lines into registers first+8 and those that follow: first 128-bit lane l of register i is 4

@@ -4,7 +4,7 @@ package main
 // multiple of 4.
 //
 // Registers: AX the argument; CX and R15, R8 to R11 and R13 as in a tile kernel; DI the place in the first column of B;
-// R14 the offsets of the columns, R12 one of them; DX a row of the copy and SI the distance to the next; BX the number of
+// R14 the offsets of the columns, R12 one of them, SI 4 that are fetched; DX a row of the copy; BX the number of
 // rows left.
 func (m amd64) turn(s *source, rows int) {
 	s.begin(m.tileName(rows, 1, turn) + "(SB)")
@@ -24,30 +24,14 @@ func (m amd64) turn(s *source, rows int) {
 	s.op("MOVQ tile_b(AX), DI")
 	s.op("MOVQ tile_offset(AX), R14")
 	s.op("MOVQ tile_keep(AX), DX")
-	s.op("MOVQ tile_bRow(AX), SI")
 	s.op("MOVQ tile_k(AX), BX")
-	s.op("SUBQ $16, BX")
-	s.op("JLT few")
+	s.op("SHRQ $2, BX")
 	s.op("PCALIGN $32")
-	s.label("sixteen")
-	for quad := range 4 {
-		m.turnQuad(s, rows)
-		for i := range 4 {
-			s.op("MOVQ %d(R14), R12", 8*(4*quad+i))
-			s.op("ADDQ R13, R12")
-			s.op("PREFETCHT0 (DI)(R12*1)")
-		}
-	}
-	s.op("SUBQ $16, BX")
-	s.op("JGE sixteen")
-	s.label("few")
-	s.op("ADDQ $16, BX")
-	s.op("JZ done")
-	s.label("four")
+	s.label("quad")
+	fetch(s, "DI", "R14", "SI", "R12", "T0")
 	m.turnQuad(s, rows)
-	s.op("SUBQ $4, BX")
-	s.op("JNZ four")
-	s.label("done")
+	s.op("DECQ BX")
+	s.op("JNZ quad")
 	s.op("MOVQ tile_c(AX), DX")
 	m.final(s, rows, 1)
 	s.op("VZEROUPPER")
@@ -60,7 +44,7 @@ func (m amd64) turnQuad(s *source, rows int) {
 	for line := range 4 {
 		b := m.reg(24 + line)
 		s.op("VMOVUPS %s, (DX)", b)
-		s.op("ADDQ SI, DX")
+		s.op("ADDQ tile_bRow(AX), DX")
 		for r := range rows {
 			a := m.reg(m.a[r%2])
 			s.op("VBROADCASTSS %s, %s", row(r), a)

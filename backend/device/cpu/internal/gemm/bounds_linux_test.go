@@ -1,0 +1,57 @@
+package gemm
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// fence returns n numbers that end where memory that must not be touched begins.
+func fence(t *testing.T, n int) []float32 {
+	page := syscall.Getpagesize()
+	size := ceil(4*n, page) * page
+	memory, err := syscall.Mmap(-1, 0, size+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Munmap(memory) })
+	if err := syscall.Mprotect(memory[size:], syscall.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&memory[size-4*n])), n)
+}
+
+// fenced is a copy of numbers that ends at a fence.
+func fenced(t *testing.T, x []float32) []float32 {
+	if len(x) == 0 {
+		return x
+	}
+	y := fence(t, len(x))
+	copy(y, x)
+	return y
+}
+
+// Kernels read and write nothing after a slice.
+func TestMul_Bounds(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(5, 5))
+		for range 150 {
+			e := newExample(r, randomSize(r), randomSize(r), randomSize(r), false)
+			e.a.Data, e.b.Data = fenced(t, e.a.Data), fenced(t, e.b.Data)
+			e.check(t, "Mul", func(c []float32) {
+				out := fence(t, (e.m-1)*e.ldc+e.n)
+				copy(out, c)
+				k.Mul(nil, out, e.ldc, e.a, e.b, e.m, e.n, e.k, e.add)
+				copy(c, out)
+			})
+			packed := Pack(e.b, e.k, e.n)
+			packed.full = fenced(t, packed.full)
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(nil, c, e.ldc, e.a, packed, e.m, e.add) })
+			packed = Pack(e.b.T(), e.n, e.k)
+			packed.full = fenced(t, packed.full)
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(nil, c, e.ldc, e.a, packed, e.m, e.add) })
+		}
+		k.Read(nil, fence(t, 100_003))
+	})
+}
