@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
@@ -213,6 +214,7 @@ func TestEach_CallsAllOrStops(t *testing.T) {
 			if i == 5 {
 				return bad
 			}
+			time.Sleep(time.Millisecond) // else all could be called before the one that fails has said so
 			return nil
 		})
 		require.ErrorIs(t, err, bad)

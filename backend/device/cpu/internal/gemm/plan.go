@@ -10,6 +10,7 @@ type plan struct {
 }
 
 const (
+	skinny      = 64     // most rows for which the panels of B are gone through once
 	taskWork    = 50_000 // least multiply-adds that are worth a task of their own
 	taskRows    = 1024
 	taskColumns = 512
@@ -23,7 +24,7 @@ func planOf(g *product, count, workers int) plan {
 	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
 	want := 1
 	if workers > 1 {
-		want = min(4*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
+		want = min(tasksEach(g)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
 	}
 	for {
 		p.down, p.across = ceil(g.m, p.mb), ceil(g.n, p.nb)
@@ -32,10 +33,19 @@ func planOf(g *product, count, workers int) plan {
 			break
 		}
 	}
-	p.sideways = p.mb > 64
+	p.sideways = p.mb > skinny
 	p.packA = p.mb > 4 && p.nb > 256
 	p.kb = depth(g, p.mb, p.sideways)
 	return p
+}
+
+// tasksEach is how many tasks a worker gets: several, since workers are not equally fast, but few if each task packs
+// operands that the next one packs again.
+func tasksEach(g *product) int {
+	if g.m > skinny {
+		return 2
+	}
+	return 4
 }
 
 // depth is the length of the blocks of the contracted axis, which are as even as possible.
