@@ -47,14 +47,17 @@ func (e effort) report(asJSON bool, stdout io.Writer, p progress) error {
 	if problem == nil {
 		r.speeds, problem = e.speeds(m, p)
 	}
-	print := func() error { return write(stdout, r.table()) }
-	if asJSON {
-		print = func() error { return writeJSON(stdout, r) }
-	}
-	if err := print(); err != nil {
+	if err := r.print(asJSON, stdout); err != nil {
 		return err
 	}
 	return problem
+}
+
+func (r report) print(asJSON bool, stdout io.Writer) error {
+	if asJSON {
+		return writeJSON(stdout, r)
+	}
+	return write(stdout, r.table())
 }
 
 // writeJSON writes one indented object.

@@ -98,7 +98,7 @@ func (p *program) once() error {
 // close drops the inputs.
 func (p *program) close() {
 	for _, b := range p.inputs {
-		b.Finalize()
+		_ = b.Finalize() // it only gives memory back
 	}
 	p.exec.Finalize()
 }

@@ -90,14 +90,14 @@ func durationText(d time.Duration) string {
 }
 
 // wrap breaks a text into lines between words.
-func wrap(text string, width int) string {
+func wrap(text string, columns int) string {
 	var b strings.Builder
 	column := 0
 	for i, word := range strings.Fields(text) {
 		size := len([]rune(word))
 		switch {
 		case i == 0:
-		case column+1+size > width:
+		case column+1+size > columns:
 			b.WriteByte('\n')
 			column = 0
 		default:
