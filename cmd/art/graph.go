@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -95,10 +96,12 @@ func (p *program) once() error {
 	return nil
 }
 
-// close drops the inputs.
+// close drops the inputs, and has them collected: weights are large, and the next ones shall take their place.
 func (p *program) close() {
 	for _, b := range p.inputs {
 		_ = b.Finalize() // it only gives memory back
 	}
 	p.exec.Finalize()
+	p.inputs = nil
+	runtime.GC()
 }

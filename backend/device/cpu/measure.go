@@ -21,9 +21,6 @@ func Instructions() (used string, available []string, err error) {
 	return level.String(), available, nil
 }
 
-// Workers is the number of goroutines that compute.
-func (d *Device) Workers() int { return d.pool.Workers() }
-
 // Read loads all numbers of x with all workers and does nothing with them. The rate at which it does is a bound for what
 // goes through memory once, such as the product of a row and a large matrix.
 func (d *Device) Read(x []float32) { d.kernels.Read(d.pool, x) }
