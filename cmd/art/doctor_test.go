@@ -1,0 +1,90 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDoctor_JSON: the keys that scripts read are there, with numbers that can be.
+func TestDoctor_JSON(t *testing.T) {
+	tinyDoctor(t)
+	status, stdout, stderr := command("doctor", "--json")
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	got := decode(t, stdout)
+	checkMachine(t, got)
+	positive(t, got, "read_bytes", "read_gb_per_s", "read_one_worker_gb_per_s", "gemm_size", "gemm_gflop_per_s", "gemm_one_worker_gflop_per_s")
+	if got["read_bytes"] != float64(1<<20) || got["gemm_size"] != 64.0 {
+		t.Errorf("read %v bytes, multiplied %v; want 1 MiB and 64", got["read_bytes"], got["gemm_size"])
+	}
+	if _, ok := got["notes"].([]any); !ok {
+		t.Errorf("notes are %v, want a list", got["notes"])
+	}
+}
+
+// checkMachine checks the facts of this machine.
+func checkMachine(t *testing.T, got map[string]any) {
+	t.Helper()
+	positive(t, got, "cores", "workers")
+	if got["go_version"] != runtime.Version() || got["os"] != runtime.GOOS || got["arch"] != runtime.GOARCH {
+		t.Errorf("go_version %v, os %v, arch %v", got["go_version"], got["os"], got["arch"])
+	}
+	available, _ := got["instructions_available"].([]any)
+	if !slices.Contains(available, "portable") || !slices.Contains(available, got["instructions"]) {
+		t.Errorf("instructions %v of %v", got["instructions"], available)
+	}
+	if runtime.GOOS == "linux" {
+		positive(t, got, "memory_total_bytes", "memory_available_bytes")
+	}
+}
+
+// TestDoctor_Table: people read the same in lines that fit.
+func TestDoctor_Table(t *testing.T) {
+	tinyDoctor(t)
+	status, stdout, stderr := command("doctor")
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	for _, want := range []string{"go            go", "instructions  ", "cores         ", "read          ", " GB/s", "gemm          ", " GFLOP/s", "(64 x 64 x 64)"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	checkWidth(t, stdout)
+}
+
+// TestDoctor_ChosenInstructions: the choice shows, with its price.
+func TestDoctor_ChosenInstructions(t *testing.T) {
+	tinyDoctor(t)
+	t.Setenv("ART_CPU", "portable")
+	status, stdout, _ := command("doctor")
+	if status != 0 || !strings.Contains(stdout, "portable of portable") || !strings.Contains(stdout, "ART_CPU=portable") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+// TestDoctor_NoDevice: a device that cannot be opened is what the doctor is asked about. The rest is still told.
+func TestDoctor_NoDevice(t *testing.T) {
+	tinyDoctor(t)
+	t.Setenv("ART_CPU", "mmx")
+	status, stdout, stderr := command("doctor", "--json")
+	if status != 1 || !strings.Contains(stderr, `art: doctor: ART_CPU: no instruction set is called "mmx"`) {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+	got := decode(t, stdout)
+	positive(t, got, "cores")
+	notes, _ := got["notes"].([]any)
+	if got["instructions"] != "" || got["art_cpu"] != "mmx" || len(notes) == 0 || !strings.Contains(notes[0].(string), "unset ART_CPU") {
+		t.Errorf("%v", got)
+	}
+	if _, ok := got["read_gb_per_s"]; ok {
+		t.Error("there is a rate, but nothing can be measured")
+	}
+	status, stdout, _ = command("doctor")
+	if status != 1 || !strings.Contains(stdout, "none of portable") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+}

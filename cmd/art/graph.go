@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+)
+
+// graph is a computation that grows, of float32 tensors. Building it panics, as GoMLX does.
+type graph struct{ f compute.Function }
+
+// float32s is the shape of a tensor.
+func float32s(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// program is a compiled graph with its inputs.
+type program struct {
+	device  compute.Backend
+	exec    compute.Executable
+	inputs  []compute.Buffer
+	traffic int // bytes of inputs and outputs
+}
+
+// compile builds a graph of parameters with these dimensions, and fills the inputs.
+func compile(device compute.Backend, inputs [][]int, build func(g graph, x []compute.Value) compute.Value) (p *program, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("building the graph: %v", problem)
+		}
+	}()
+	p = &program{device: device}
+	b := device.Builder("art")
+	x := make([]compute.Value, len(inputs))
+	for i, dims := range inputs {
+		x[i] = must(b.Main().Parameter(fmt.Sprint("x", i), float32s(dims...), nil))
+	}
+	out := build(graph{b.Main()}, x)
+	if err := b.Main().Return([]compute.Value{out}, nil); err != nil {
+		return nil, err
+	}
+	if p.exec, err = b.Compile(); err != nil {
+		return nil, err
+	}
+	for _, dims := range inputs {
+		if err := p.input(float32s(dims...)); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range p.exec.Outputs() {
+		p.traffic += s.Size() * 4
+	}
+	return p, nil
+}
+
+// input adds an input, in memory that the device shares: weights are too large to have twice.
+func (p *program) input(shape shapes.Shape) error {
+	buffer, flat, err := p.device.NewSharedBuffer(0, shape)
+	if err != nil {
+		return err
+	}
+	fill(flat.([]float32))
+	p.inputs = append(p.inputs, buffer)
+	p.traffic += shape.Size() * 4
+	return nil
+}
+
+// fill writes numbers of [-0.5, 0.5), of a short cycle: neither zeros, which some CPUs handle faster, nor slow to make.
+func fill(x []float32) {
+	state := uint32(1)
+	for i := range x {
+		state = state*1664525 + 1013904223
+		x[i] = float32(state>>8)/(1<<24) - 0.5
+	}
+}
+
+// once computes the outputs and drops them.
+func (p *program) once() error {
+	out, err := p.exec.Execute(p.inputs, nil, 0)
+	if err != nil {
+		return err
+	}
+	for _, b := range out {
+		if err := b.Finalize(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close drops the inputs, and has them collected: weights are large, and the next ones shall take their place.
+func (p *program) close() {
+	for _, b := range p.inputs {
+		_ = b.Finalize() // it only gives memory back
+	}
+	p.exec.Finalize()
+	p.inputs = nil
+	runtime.GC()
+}

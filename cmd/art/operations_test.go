@@ -1,0 +1,120 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/gomlx/compute"
+)
+
+// outputs runs a graph once and returns its inputs and its output.
+func outputs(t *testing.T, inputs [][]int, build func(g graph, x []compute.Value) compute.Value) (in [][]float32, out []float32) {
+	t.Helper()
+	p, err := compile(newDevice(t), inputs, build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	read := func(b compute.Buffer) []float32 {
+		shape, _ := b.Shape()
+		x := make([]float32, shape.Size())
+		if err := b.ToFlatData(x); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	for _, b := range p.inputs {
+		in = append(in, read(b))
+	}
+	results, err := p.exec.Execute(p.inputs, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, read(results[0])
+}
+
+// TestOperations_MatchPlainGo: what is measured computes what its name says.
+func TestOperations_MatchPlainGo(t *testing.T) {
+	const rows, columns = 3, 2 * headSize
+	at := func(i, j int) int { return i*columns + j }
+	row := func(x []float32, i int, f func(float64) float64) (sum float64) {
+		for _, v := range x[i*columns : (i+1)*columns] {
+			sum += f(float64(v))
+		}
+		return sum
+	}
+	want := map[string]func(in [][]float32, i, j int) float64{
+		"add": func(in [][]float32, i, j int) float64 { return float64(in[0][at(i, j)]) + float64(in[1][at(i, j)]) },
+		"exp": func(in [][]float32, i, j int) float64 { return math.Exp(float64(in[0][at(i, j)])) },
+		"softmax": func(in [][]float32, i, j int) float64 {
+			return math.Exp(float64(in[0][at(i, j)])) / row(in[0], i, math.Exp)
+		},
+		"rmsnorm": func(in [][]float32, i, j int) float64 {
+			mean := row(in[0], i, func(v float64) float64 { return v * v }) / columns
+			return float64(in[0][at(i, j)]) / math.Sqrt(mean+1e-6) * float64(in[1][j])
+		},
+		"swiglu": func(in [][]float32, i, j int) float64 {
+			x := float64(in[0][at(i, j)])
+			return x / (1 + math.Exp(-x)) * float64(in[1][at(i, j)])
+		},
+		"rope": func(in [][]float32, i, j int) float64 {
+			const half = headSize / 2
+			k := i*half + j%half
+			x, c, s := in[0], float64(in[1][k]), float64(in[2][k])
+			if j%headSize < half {
+				return float64(x[at(i, j)])*c - float64(x[at(i, j+half)])*s
+			}
+			return float64(x[at(i, j)])*c + float64(x[at(i, j-half)])*s
+		},
+	}
+	for _, j := range rowJobs(rows, columns) {
+		name, _, _ := strings.Cut(j.name, "/")
+		f := want[name]
+		if f == nil {
+			continue // sum and transpose have another shape
+		}
+		in, out := outputs(t, j.inputs, j.build)
+		for i := range out {
+			if w := f(in, i/columns, i%columns); math.Abs(float64(out[i])-w) > 1e-5 {
+				t.Fatalf("%s: element %d is %v, want %v", j.name, i, out[i], w)
+			}
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not measured: %v", want)
+	}
+}
+
+// TestProducts_MatchPlainGo: both layouts are products.
+func TestProducts_MatchPlainGo(t *testing.T) {
+	const m, k, n = 3, 5, 7
+	for _, j := range []job{plainProduct(m, k, n), transposedProduct(m, k, n)} {
+		in, out := outputs(t, j.inputs, j.build)
+		row, col := n, 1
+		if j.inputs[1][0] == n {
+			row, col = 1, k
+		}
+		for i := range out {
+			sum := 0.0
+			for l := range k {
+				sum += float64(in[0][i/n*k+l]) * float64(in[1][l*row+i%n*col])
+			}
+			if math.Abs(sum-float64(out[i])) > 1e-6 {
+				t.Fatalf("%s: element %d is %v, want %v", j.name, i, out[i], sum)
+			}
+		}
+		if j.flops != 2*m*k*n {
+			t.Errorf("%s: %v operations", j.name, j.flops)
+		}
+	}
+}
+
+// TestCompile_Fails: a graph that cannot be built is an error.
+func TestCompile_Fails(t *testing.T) {
+	_, err := compile(newDevice(t), [][]int{{2, 3}, {2, 3}}, func(g graph, x []compute.Value) compute.Value { return g.product(x[0], x[1]) })
+	if err == nil {
+		t.Error("a product of [2, 3] and [2, 3]")
+	}
+}
