@@ -231,7 +231,7 @@ func (c *compiler) reads(u *unit, v view) {
 
 // copy adds a unit that writes the elements of v one after another.
 func (c *compiler) copy(v view, s shapes.Shape, id int) view {
-	return c.single(id, s, []view{v}, func(out view) step { return newCopy(out, v) })
+	return c.single(id, s, []view{v}, func(out view) step { return newCopy(c.device.level, out, v) })
 }
 
 // depends reports whether u comes after w: it reads what w writes, or what a unit does that comes after w.

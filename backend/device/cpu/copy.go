@@ -3,14 +3,25 @@ package cpu
 import (
 	"slices"
 	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// copyStep writes the elements of a view one after another.
-type copyStep struct{ to, from view } // from is collapsed, to contiguous
-
-func newCopy(to, from view) step { return copyStep{to, from.collapse()} }
-
-func (s copyStep) run(r *run) { copyView(r, s.to, s.to.off, s.from) }
+// newCopy writes the elements of a view one after another. Elements of four bytes have kernels that transpose.
+func newCopy(l vec.Level, to, from view) step {
+	from = from.collapse()
+	if from.of.size != 4 || volume(from.dims) < threshold || slices.Min(from.strides) < 0 {
+		return stepFunc(func(r *run) { copyView(r, to, to.off, from) })
+	}
+	plan := vec.NewCopy(from.dims, from.strides)
+	return stepFunc(func(r *run) {
+		dst := list[uint32](r.ptr(to, 0), to.of.count)
+		src := list[uint32](r.ptr(from, from.off), from.of.count-from.off)
+		units := plan.Units()
+		parts := min(units, 4*r.device.pool.Workers())
+		r.device.pool.For(parts, func(i int) { vec.Run(l, plan, dst, src, units*i/parts, units*(i+1)/parts) })
+	})
+}
 
 // copyView writes the elements of from, collapsed, to consecutive places of to's tensor, which begin at off.
 func copyView(r *run, to view, off int, from view) {

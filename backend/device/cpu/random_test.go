@@ -48,7 +48,7 @@ func newRecipe(rng *rand.Rand, kind dtypes.DType) *recipe {
 func randomDims(rng *rand.Rand) []int {
 	dims := make([]int, 1+rng.IntN(3))
 	for i := range dims {
-		dims[i] = []int{1, 2, 3, 4, 7, 16, 33}[rng.IntN(7)]
+		dims[i] = []int{1, 2, 3, 4, 7, 16, 33, 50}[rng.IntN(8)]
 	}
 	return dims
 }

@@ -6,6 +6,7 @@ package pool
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,11 +98,8 @@ func (p *Pool) post(l *loop) {
 func (p *Pool) retire(l *loop) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, x := range p.loops {
-		if x == l {
-			p.loops = append(p.loops[:i], p.loops[i+1:]...)
-			return
-		}
+	if i := slices.Index(p.loops, l); i >= 0 {
+		p.loops = slices.Delete(p.loops, i, i+1) // which forgets the loop, and what its body holds
 	}
 }
 
