@@ -7,7 +7,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// reduction lowers a reduction. Of the last axes it is fused, of others it is a unit.
+// reduction lowers a reduction: of the last axes it is fused, of others it is a unit.
 func (c *compiler) reduction(n *node, x view) view {
 	axes := n.attr.(reduce).axes
 	k := reduceKernel(c.device.level, n.op, x.of.kind)

@@ -9,7 +9,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// singles has the kernels of float32.
+// single returns the kernel of an operation on float32, or nil.
 func single(l vec.Level, op compute.OpType) kernel {
 	if k, ok := unaries[op]; ok {
 		f := vec.UnaryFunc(l, k)
