@@ -19,7 +19,7 @@ type Linear func(x *Node, name string, base func(*Node) *Node) *Node
 // Forward builds the graph of a model.
 type Forward struct {
 	Config *Config
-	// Param returns a weight by its checkpoint name, in the shape of the graph: see [Params].
+	// Param returns a weight by its checkpoint name, in the shape of the checkpoint, or nil.
 	Param  func(name string) *Node
 	Linear Linear
 }
@@ -66,15 +66,15 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 //	logprob = z - max(z) - log(sum(exp(z - max(z))))
 func (f *Forward) LogProbs(hidden *Node) *Node {
 	hidden.AssertDims(-1, f.Config.HiddenSize)
-	return logSoftmax(Product(hidden, f.head()))
+	return logSoftmax(f.Logits(hidden))
 }
 
-// head is [D, V].
-func (f *Forward) head() *Node {
-	if head := f.Param(headName); head != nil {
-		return head
+// Logits builds the output head over hidden states [N, D]: [N, V].
+func (f *Forward) Logits(hidden *Node) *Node {
+	if f.Config.TieEmbeddings {
+		return ProductT(hidden, f.Param(embedName))
 	}
-	return Transpose(f.Param(embedName), 0, 1)
+	return ProductT(hidden, f.Param(headName))
 }
 
 // norm is RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x²) + eps) * w.
@@ -95,7 +95,7 @@ func (f *Forward) mlp(x *Node, p string) *Node {
 // linear applies the layer to x [B, T, in]. Rows are flattened first: a product of two matrices is what devices do best.
 func (f *Forward) linear(x *Node, name string) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
-	base := func(x *Node) *Node { return Product(x, f.Param(name+".weight")) }
+	base := func(x *Node) *Node { return ProductT(x, f.Param(name+".weight")) }
 	x = Reshape(x, b*t, -1)
 	y := base
 	if f.Linear != nil {

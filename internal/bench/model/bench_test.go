@@ -1,0 +1,190 @@
+package model_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+func config() *model.Config {
+	return &model.Config{ModelType: "qwen3", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072, NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128,
+		MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true, HiddenAct: "silu"}
+}
+
+type flat struct{ state uint32 }
+
+func weights(c *model.Config) *model.Weights {
+	w := &model.Weights{Config: c}
+	s := uint32(1)
+	for _, spec := range c.Specs() {
+		n := 1
+		for _, d := range spec.Shape {
+			n *= d
+		}
+		x := make([]float32, n)
+		for i := range x {
+			s = s*1664525 + 1013904223
+			x[i] = (float32(s>>8)/(1<<24) - 0.5) * 0.05
+			if len(spec.Shape) == 1 {
+				x[i] = 1
+			}
+		}
+		w.Tensors = append(w.Tensors, model.Tensor{Name: spec.Name, Shape: spec.Shape, Data: x})
+	}
+	return w
+}
+
+func peak() float64 {
+	data, _ := os.ReadFile("/proc/self/status")
+	for _, l := range strings.Split(string(data), "\n") {
+		if strings.HasPrefix(l, "VmHWM") {
+			kb, _ := strconv.Atoi(strings.Fields(l)[1])
+			return float64(kb) / 1e6
+		}
+	}
+	return 0
+}
+
+func any2(list []*tensors.Tensor) (out []any) {
+	for _, t := range list {
+		out = append(out, t)
+	}
+	return
+}
+
+func BenchmarkForward(b *testing.B) {
+	c := config()
+	device, _ := cpu.New(nil)
+	w := weights(c)
+	p, err := w.Params(device)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w = nil
+	n := len(p.Tensors)
+	e := MustNewExec(device, func(in []*Node) *Node {
+		f := &model.Forward{Config: c, Param: p.Lookup(in[:n])}
+		h, _ := f.Hidden(model.Input{Tokens: in[n]})
+		return f.Logits(Reshape(h, -1, c.HiddenSize))
+	})
+	ids := make([]int32, 256)
+	for i := range ids {
+		ids[i] = int32(i * 100)
+	}
+	in := append(any2(p.Tensors), tensors.FromFlatDataAndDimensions(ids, 1, 256))
+	run := func() {
+		for _, o := range e.MustCall(in...) {
+			o.MustFinalizeAll()
+		}
+	}
+	run()
+	for b.Loop() {
+		run()
+	}
+	b.ReportMetric(peak(), "peak-GB")
+}
+
+func BenchmarkTrain(b *testing.B) {
+	c := config()
+	device, _ := cpu.New(nil)
+	w := weights(c)
+	p, _ := w.Params(device)
+	w = nil
+	n := len(p.Tensors)
+	var shapes []lora.LayerShape
+	for _, l := range c.Linears() {
+		shapes = append(shapes, lora.LayerShape{Name: l.Name, In: l.In, Out: l.Out})
+	}
+	a, err := lora.New(lora.Config{}, shapes, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := any2(p.Tensors)
+	for _, q := range a.Params() {
+		in = append(in, tensors.FromFlatDataAndDimensions(q.Data, q.Shape...))
+	}
+	m := len(in)
+	e := MustNewExec(device, func(in []*Node) []*Node {
+		f := &model.Forward{Config: c, Param: p.Lookup(in[:n]), Linear: a.Config().Hook(a.Lookup(in[n:m]))}
+		h, _ := f.Hidden(model.Input{Tokens: in[m]})
+		lp := f.LogProbs(Reshape(h, -1, c.HiddenSize))
+		row := Iota(h.Graph(), in[m+1].Shape(), 0)
+		loss := Neg(ReduceAllSum(Gather(lp, Concatenate([]*Node{ConvertDType(row, in[m+1].DType()), in[m+1]}, -1))))
+		return append(Gradient(loss, in[n:m]...), loss)
+	})
+	ids := make([]int32, 256)
+	for i := range ids {
+		ids[i] = int32(i * 100)
+	}
+	in = append(in, tensors.FromFlatDataAndDimensions(ids, 1, 256), tensors.FromFlatDataAndDimensions(ids, 256, 1))
+	run := func() {
+		for _, o := range e.MustCall(in...) {
+			o.MustFinalizeAll()
+		}
+	}
+	run()
+	for b.Loop() {
+		run()
+	}
+	b.ReportMetric(peak(), "peak-GB")
+}
+
+func BenchmarkDecode(b *testing.B) {
+	c := config()
+	device, _ := cpu.New(nil)
+	w := weights(c)
+	p, _ := w.Params(device)
+	w = nil
+	n := len(p.Tensors)
+	for _, batch := range []int{1, 8} {
+		b.Run(fmt.Sprint(batch), func(b *testing.B) {
+			const s = 512
+			in := any2(p.Tensors)
+			for range c.NumLayers {
+				in = append(in, tensors.FromFlatDataAndDimensions(make([]float32, batch*8*s*128), batch, 8, 128, s))
+			}
+			for range c.NumLayers {
+				in = append(in, tensors.FromFlatDataAndDimensions(make([]float32, batch*8*s*128), batch, 8, s, 128))
+			}
+			e := MustNewExec(device, func(in []*Node) []*Node {
+				f := &model.Forward{Config: c, Param: p.Lookup(in[:n])}
+				past := make([]model.KV, c.NumLayers)
+				for l := range past {
+					past[l] = model.KV{K: in[n+l], V: in[n+c.NumLayers+l]}
+				}
+				at := n + 2*c.NumLayers
+				h, fresh := f.Hidden(model.Input{Tokens: in[at], Start: in[at+1], Cache: past})
+				out := []*Node{f.LogProbs(Reshape(h, -1, c.HiddenSize))}
+				for _, kv := range fresh {
+					out = append(out, kv.K, kv.V)
+				}
+				return out
+			})
+			ids, start := make([]int32, batch), make([]int32, batch)
+			for i := range start {
+				start[i] = 256
+			}
+			in = append(in, tensors.FromFlatDataAndDimensions(ids, batch, 1), tensors.FromFlatDataAndDimensions(start, batch))
+			run := func() {
+				for _, o := range e.MustCall(in...) {
+					o.MustFinalizeAll()
+				}
+			}
+			run()
+			for b.Loop() {
+				run()
+			}
+			b.ReportMetric(float64(batch)*float64(b.N)/b.Elapsed().Seconds(), "tok/s")
+			b.ReportMetric(peak(), "peak-GB")
+		})
+	}
+}
