@@ -53,6 +53,11 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	opts := m.Options()
+	folder, err := b.locate(ctx, opts.Base) // without the lock: it may take long
+	if err != nil {
+		return 0, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -61,8 +66,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if b.models[m] != nil {
 		return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
 	}
-	opts := m.Options()
-	s, err := b.base(opts.Base)
+	s, err := b.base(opts.Base, folder)
 	if err != nil {
 		return 0, err
 	}
