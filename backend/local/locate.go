@@ -12,24 +12,30 @@ import (
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// locate returns the folder of a base model; the built-in one has none. A folder goes before a model of the hub that is
-// called the same. A model of the hub is fetched when it is not in the cache.
-func (b *Backend) locate(ctx context.Context, name string) (string, error) {
+// place is where a base model is.
+type place struct {
+	folder string // tiny.Name for the built-in one
+	commit string // of the hub's repository, which a branch may leave; empty for what is not of the hub
+}
+
+// locate finds a base model. A folder goes before a model of the hub that is called the same. A model of the hub is
+// fetched when it is not in the cache.
+func (b *Backend) locate(ctx context.Context, name string) (place, error) {
 	if name == tiny.Name || isFolder(name) {
-		return name, nil
+		return place{folder: name}, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return "", baseError(name, errors.New("it is neither a folder nor ORG/NAME"))
+		return place{}, baseError(name, errors.New("it is neither a folder nor ORG/NAME"))
 	}
 	snapshot, err := hub.Cached(name, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		snapshot, err = b.pull(ctx, name)
 	}
 	if err != nil {
-		return "", baseError(name, err)
+		return place{}, baseError(name, err)
 	}
 	b.opts.Logger.Info("base model found", "base", name, "commit", snapshot.Commit, "dir", snapshot.Dir)
-	return snapshot.Dir, nil
+	return place{snapshot.Dir, snapshot.Commit}, nil
 }
 
 // pull fetches a model of the hub, behind a progress bar.

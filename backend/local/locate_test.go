@@ -3,12 +3,14 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/model/hub"
 )
 
 // tinyFiles are the files of the built-in model.
@@ -83,4 +85,25 @@ func TestRegister_FolderFirst(t *testing.T) {
 	}
 	require.NotEmpty(t, reply(t, open(t, t.TempDir()), "x", "acme/robot"))
 	require.Empty(t, server.Requests())
+}
+
+// TestRegister_HubMoved: a run goes on with the commit that it was made with, or not at all.
+func TestRegister_HubMoved(t *testing.T) {
+	server := tinyHub(t)
+	dir, old := t.TempDir(), server.Commit
+	register := func(base string) error {
+		b, err := Open(t.Context(), &Options{Dir: dir})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, b.Close()) }()
+		return art.NewModel("x", &art.ModelOptions{Base: base, Frozen: true}).Register(t.Context(), b)
+	}
+	require.NoError(t, register("acme/robot"))
+	server.Commit = strings.Repeat("ab", 20)
+	require.NoError(t, register("acme/robot"), "the cache decides")
+	_, err := hub.Pull(t.Context(), "acme/robot", nil)
+	require.NoError(t, err)
+	err = register("acme/robot")
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, `set Base to "acme/robot@`+old+`"`)
+	require.NoError(t, register("acme/robot@"+old))
 }
