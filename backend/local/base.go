@@ -21,17 +21,15 @@ type base struct {
 	engine    *engine.Engine
 }
 
-// base returns the base model of that name; it loads it when it is the first to ask. b.mu is held.
-func (b *Backend) base(name string) (*base, error) {
-	if s := b.bases[name]; s != nil {
+// base returns the base model of a folder that [Backend.locate] found; it loads it when it is the first to ask. b.mu is
+// held.
+func (b *Backend) base(name, folder string) (*base, error) {
+	if s := b.bases[folder]; s != nil {
 		return s, nil
 	}
-	s, err := loadBase(name, b.device)
+	s, err := loadBase(folder, b.device)
 	if err != nil {
-		return nil, &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: %q: %w", art.ErrBaseModel, name, err),
-			Hint: fmt.Sprintf("use %q or the path of a folder with config.json, model.safetensors and tokenizer.json", tiny.Name),
-		}
+		return nil, baseError(name, err)
 	}
 	s.engine, err = engine.New(engine.Options{
 		Device: b.device, Config: s.weights.Config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
@@ -39,17 +37,17 @@ func (b *Backend) base(name string) (*base, error) {
 	if err != nil {
 		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "change Slots or Context of local.Options"}
 	}
-	b.bases[name] = s
+	b.bases[folder] = s
 	b.opts.Logger.Info("base model loaded", "base", name, "context", s.engine.Context())
 	return s, nil
 }
 
-func loadBase(name string, device compute.Backend) (s *base, err error) {
+func loadBase(folder string, device compute.Backend) (s *base, err error) {
 	s = &base{}
-	if name == tiny.Name {
+	if folder == tiny.Name {
 		s.weights, s.tokenizer, err = loadTiny()
 	} else {
-		s.weights, s.tokenizer, err = loadFolder(name)
+		s.weights, s.tokenizer, err = loadFolder(folder)
 	}
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ type Backend struct {
 
 	mu     sync.RWMutex
 	closed bool
-	bases  map[string]*base
+	bases  map[string]*base // by folder
 	models map[*art.Model]*entry
 	order  []*art.Model // of registration
 }

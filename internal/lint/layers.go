@@ -31,13 +31,14 @@ var layers = map[string]layer{
 	"tokenizer":           {own: []string{"", "internal/jinja"}, mods: []string{"golang.org/x/text", "github.com/dlclark/regexp2/v2", "github.com/tiktoken-go/tokenizer"}, light: true},
 	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: gomlx},
-	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: append([]string{"github.com/gomlx/go-huggingface"}, gomlx...)},
+	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
+	"model/hub":           {own: []string{"internal/safetensors"}, mods: []string{"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock"}}, // words of the hub's protocol; locks shared with Python
 	"model/tiny":          {own: []string{"model"}},
 	"backend":             {},
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "ruler", "grpo", "lora", "model", "model/tiny", "tokenizer", "backend/device/cpu",
+			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "backend/device/cpu",
 			"internal/engine", "internal/gguf", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},
@@ -52,6 +53,7 @@ var layers = map[string]layer{
 	"internal/cmd/...":          {any: true},
 	"internal/engine":           {own: []string{"lora", "model", "tokenizer", "internal/graphx"}, mods: gomlx},
 	"internal/gguf":             {},
+	"internal/hubtest":          {light: true},
 	"internal/golden":           {light: true},
 	"internal/graphx":           {mods: gomlx},
 	"internal/graphx/graphtest": {own: []string{"backend/device/cpu"}, mods: gomlx},

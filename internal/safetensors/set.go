@@ -57,6 +57,15 @@ func openSingle(dir string) (*Set, error) {
 	return s, nil
 }
 
+// Shards returns the names of the files that a model.safetensors.index.json lists, sorted. None has a folder.
+func Shards(index []byte) ([]string, error) {
+	shards, err := parseIndex(index)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return slices.Sorted(maps.Keys(shards)), nil
+}
+
 // parseIndex returns the names of the tensors of each shard.
 func parseIndex(content []byte) (map[string][]string, error) {
 	var index struct {
