@@ -20,7 +20,7 @@ import (
 func TestGap_PerBucket(t *testing.T) {
 	w := weights(t)["tiny"]
 	on, a := device(t, configs[0]), adapter(t, w.Config)
-	params, err := w.Params(on, true)
+	params, err := w.Params(on)
 	require.NoError(t, err)
 	teacher := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on})
 	gap := func(batch []grpo.Sequence) grpo.LossSums {

@@ -69,7 +69,7 @@ func tokens(rng *rand.Rand, c *model.Config, n int) []int32 {
 
 // logprobs are those of a pass without a cache over rows of ids, with an adapter: [rows * length, V].
 func logprobs(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter, ids []int32, rows int) []float32 {
-	params, err := w.Params(on, true)
+	params, err := w.Params(on)
 	require.NoError(t, err)
 	inputs := append([]*tensors.Tensor{}, params.Tensors...)
 	n := len(inputs)
@@ -120,7 +120,7 @@ func TestLogProbs_LikeCPU(t *testing.T) {
 
 // sampler returns an engine, and an adapter on its device.
 func sampler(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter) (*engine.Engine, *engine.Adapter) {
-	params, err := w.Params(on, true)
+	params, err := w.Params(on)
 	require.NoError(t, err)
 	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: 4})
 	require.NoError(t, err)
@@ -196,13 +196,9 @@ func batch(rng *rand.Rand, c *model.Config) []grpo.Sequence {
 
 // gradient makes one update that remembers nothing: the first moment is the gradient.
 func gradient(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter, run trainer.Run) *trainer.State {
-	target, state := trainer.FullTarget(w.Config), (*trainer.State)(nil)
-	if a == nil {
-		full, err := trainer.FullState(w)
-		require.NoError(t, err)
-		state = full
-	} else {
-		params, err := w.Params(on, true)
+	target, state := trainer.FullTarget(w.Config), trainer.FullState(w)
+	if a != nil {
+		params, err := w.Params(on)
 		require.NoError(t, err)
 		target, state = trainer.AdapterTarget(w.Config, params, a), trainer.AdapterState(a)
 	}
