@@ -187,10 +187,6 @@ func (p *pull) finish() error {
 	return p.store.setCommit(p.client.name.Revision, p.listing.Commit)
 }
 
-func (p *pull) snapshot() *Snapshot {
-	return newSnapshot(p.store, p.client.name, p.listing.Commit, p.files)
-}
-
 func newSnapshot(store cache, name Name, commit string, files []string) *Snapshot {
 	dir := filepath.Join(store.root.Name(), filepath.FromSlash(store.snapshotPath(commit)))
 	slices.Sort(files)

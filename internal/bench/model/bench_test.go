@@ -20,8 +20,6 @@ func config() *model.Config {
 		MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true, HiddenAct: "silu"}
 }
 
-type flat struct{ state uint32 }
-
 func weights(c *model.Config) *model.Weights {
 	w := &model.Weights{Config: c}
 	s := uint32(1)
