@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -146,36 +148,42 @@ func BenchmarkDecode(b *testing.B) {
 	for _, batch := range []int{1, 8} {
 		b.Run(fmt.Sprint(batch), func(b *testing.B) {
 			const s = 512
-			in := any2(p.Tensors)
-			for range c.NumLayers {
-				in = append(in, tensors.FromFlatDataAndDimensions(make([]float32, batch*8*s*128), batch, 8, 128, s))
-			}
-			for range c.NumLayers {
-				in = append(in, tensors.FromFlatDataAndDimensions(make([]float32, batch*8*s*128), batch, 8, s, 128))
-			}
+			layers := MustExecOnceN(device, func(g *Graph) (out []*Node) {
+				for range 2 * c.NumLayers {
+					out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, c.NumKVHeads, s, c.HeadDim)))
+				}
+				return out
+			})
 			e := MustNewExec(device, func(in []*Node) []*Node {
 				f := &model.Forward{Config: c, Param: p.Lookup(in[:n])}
-				past := make([]model.KV, c.NumLayers)
-				for l := range past {
-					past[l] = model.KV{K: in[n+l], V: in[n+c.NumLayers+l]}
+				past := &model.Cache{Start: in[len(in)-2], Count: in[len(in)-1]}
+				for i := n; i < len(in)-3; i += 2 {
+					past.Layers = append(past.Layers, model.KV{K: in[i], V: in[i+1]})
 				}
-				at := n + 2*c.NumLayers
-				h, fresh := f.Hidden(model.Input{Tokens: in[at], Start: in[at+1], Cache: past})
+				h, next := f.Hidden(model.Input{Tokens: in[len(in)-3], Cache: past})
 				out := []*Node{f.LogProbs(Reshape(h, -1, c.HiddenSize))}
-				for _, kv := range fresh {
+				for _, kv := range next {
 					out = append(out, kv.K, kv.V)
 				}
 				return out
 			})
-			ids, start := make([]int32, batch), make([]int32, batch)
+			ids, start, count := make([]int32, batch), make([]int32, batch), make([]int32, batch)
 			for i := range start {
-				start[i] = 256
+				start[i], count[i] = 256, 1
 			}
-			in = append(in, tensors.FromFlatDataAndDimensions(ids, batch, 1), tensors.FromFlatDataAndDimensions(start, batch))
 			run := func() {
-				for _, o := range e.MustCall(in...) {
-					o.MustFinalizeAll()
+				in := any2(p.Tensors)
+				for _, x := range layers {
+					d, err := DonateTensorBuffer(x, device, 0)
+					if err != nil {
+						b.Fatal(err)
+					}
+					in = append(in, d)
 				}
+				in = append(in, tensors.FromFlatDataAndDimensions(ids, batch, 1), tensors.FromFlatDataAndDimensions(start, batch), tensors.FromFlatDataAndDimensions(count, batch))
+				out := e.MustCall(in...)
+				out[0].MustFinalizeAll()
+				layers = out[1:]
 			}
 			run()
 			for b.Loop() {
