@@ -161,8 +161,8 @@ func readIndex(store cache, commit string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxIndex {
-		return nil, fmt.Errorf("its %s has %d bytes, more than %d", indexFile, info.Size(), maxIndex)
+	if info.Size() > safetensors.MaxHeader {
+		return nil, fmt.Errorf("its %s has %d bytes, more than %d", indexFile, info.Size(), safetensors.MaxHeader)
 	}
 	content, err := store.root.ReadFile(name)
 	if err != nil {
@@ -185,10 +185,6 @@ func (p *pull) finish() error {
 		}
 	}
 	return p.store.setCommit(p.client.name.Revision, p.listing.Commit)
-}
-
-func (p *pull) snapshot() *Snapshot {
-	return newSnapshot(p.store, p.client.name, p.listing.Commit, p.files)
 }
 
 func newSnapshot(store cache, name Name, commit string, files []string) *Snapshot {
