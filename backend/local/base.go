@@ -58,7 +58,7 @@ func loadBase(folder string, device compute.Backend) (s *base, err error) {
 	if n := s.tokenizer.VocabSize(); n > s.weights.Config.VocabSize {
 		return nil, fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, s.weights.Config.VocabSize)
 	}
-	s.params, err = s.weights.Params(device, true)
+	s.params, err = s.weights.Params(device)
 	return s, err
 }
 

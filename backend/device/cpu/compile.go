@@ -55,7 +55,7 @@ func compileNodes(d *Device, parameters, outputs []*node, known map[*node]view) 
 		e.names = append(e.names, p.attr.(parameter).name)
 		e.inputs = append(e.inputs, p.shape)
 		t := c.tensor(p.shape)
-		t.place, t.index = inInput, i
+		t.place, t.index, t.matrix = inInput, i, p.shape.Dimensions
 		c.values[p] = whole(t, p.shape.Dimensions)
 	}
 	for n, v := range known {
@@ -153,6 +153,7 @@ func (c *compiler) finish(e *executable) {
 		e.steps = append(e.steps, u.step)
 	}
 	c.donors(e)
+	c.packable(e, order)
 	e.tensors, e.arena = c.tensors, arena(c.tensors)
 	if e.steps == nil {
 		e.steps = []step{}

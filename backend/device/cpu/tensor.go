@@ -27,6 +27,7 @@ type tensor struct {
 	index  int
 	offset int
 	data   unsafe.Pointer
+	matrix []int // dimensions of an input
 
 	writer      *unit // nil for inputs and constants
 	outside     bool  // something but its writer reads it

@@ -50,6 +50,9 @@ var jobs = []job{
 	{"vector", 1, 4864, 896, plain, packed16, 1},
 	{"head", 1, 151936, 896, plain, plain, 1}, {"head", 1, 151936, 896, plain, transposed, 1}, {"head", 1, 151936, 896, plain, packed, 1},
 	{"head", 1, 151936, 896, plain, packed16, 1},
+	{"head", 2, 151936, 896, plain, packed, 1}, {"head", 4, 151936, 896, plain, packed, 1},
+	{"head", 8, 151936, 896, plain, plain, 1}, {"head", 8, 151936, 896, plain, transposed, 1}, {"head", 8, 151936, 896, plain, packed, 1},
+	{"head", 8, 151936, 896, plain, packed16, 1}, {"head", 16, 151936, 896, plain, packed, 1},
 	{"lora-down", 2048, 8, 896, plain, plain, 1}, {"lora-up", 2048, 896, 8, plain, plain, 1},
 	{"lora-down", 2048, 8, 896, plain, transposed, 1}, {"lora-up", 2048, 896, 8, plain, transposed, 1},
 	{"lora-grad", 896, 8, 2048, transposed, plain, 1}, {"lora-grad", 8, 896, 2048, transposed, plain, 1},
@@ -76,14 +79,14 @@ func (j job) run(k *Kernels, p *pool.Pool) func() {
 	c := make([]float32, j.batch*j.m*j.n)
 	switch j.b {
 	case packed:
-		w := Pack(b, j.k, j.n)
+		w := packView(b, j.k, j.n)
 		return func() { k.MulPacked(p, c, j.n, a, w, j.m, false) }
 	case packed16:
 		half := make([]uint16, len(b.Data))
-		w := PackBF16(half, b.Row, b.Col, j.k, j.n)
+		w := packHalf(half, b.Row, b.Col, j.k, j.n)
 		return func() { k.MulPacked(p, c, j.n, a, w, j.m, false) }
 	case packedT:
-		w := Pack(b.T(), j.n, j.k)
+		w := packView(b.T(), j.n, j.k)
 		return func() { k.MulPackedT(p, c, j.n, a, w, j.m, false) }
 	}
 	if j.batch == 1 {
