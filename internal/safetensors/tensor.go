@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/goart-dev/art/internal/float16"
 )
 
 // Tensor is a named array.
@@ -37,18 +39,18 @@ func (t Tensor) Float32s() ([]float32, error) {
 		}
 		return out, nil
 	case F16:
-		return t.halves(halfBits), nil
+		return t.halves(float16.Float32), nil
 	case BF16:
-		return t.halves(func(h uint16) uint32 { return uint32(h) << 16 }), nil
+		return t.halves(func(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }), nil
 	}
 	return nil, fmt.Errorf("safetensors: tensor %q is %s; only F32, F16 and BF16 convert to float32", t.Name, t.DType)
 }
 
 // halves widens elements of 16 bits.
-func (t Tensor) halves(widen func(uint16) uint32) []float32 {
+func (t Tensor) halves(widen func(uint16) float32) []float32 {
 	out := make([]float32, len(t.Data)/2)
 	for i := range out {
-		out[i] = math.Float32frombits(widen(binary.LittleEndian.Uint16(t.Data[2*i:])))
+		out[i] = widen(binary.LittleEndian.Uint16(t.Data[2*i:]))
 	}
 	return out
 }
@@ -63,23 +65,4 @@ func (t Tensor) check() error {
 		return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", t.Name, t.Shape, t.DType, size, len(t.Data))
 	}
 	return nil
-}
-
-// halfBits widens the bits of an IEEE 754 binary16 number
-//
-//	sign 1 | exponent 5, bias 15 | mantissa 10
-//
-// to those of the same number, or the NaN of the same payload, in binary32 (8, bias 127; 23).
-func halfBits(h uint16) uint32 {
-	sign := uint32(h&0x8000) << 16
-	exponent := uint32(h>>10) & 0x1f
-	mantissa := uint32(h & 0x3ff)
-	switch {
-	case exponent == 0x1f: // infinity and NaN
-		return sign | 0xff<<23 | mantissa<<13
-	case exponent != 0:
-		return sign | (exponent+127-15)<<23 | mantissa<<13
-	default: // zero and denormals: mantissa * 2^-24, which binary32 holds exactly
-		return sign | math.Float32bits(float32(mantissa)*0x1p-24)
-	}
 }

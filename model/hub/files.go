@@ -18,9 +18,6 @@ var (
 	optional = []string{"generation_config.json", "special_tokens_map.json", "chat_template.jinja"}
 )
 
-// maxIndex is how many bytes of an index are read into memory.
-const maxIndex = 64 << 20
-
 // checkNames refuses a repository with names that are not those of files inside it.
 func checkNames(names []string) error {
 	for _, name := range names {

@@ -161,8 +161,8 @@ func readIndex(store cache, commit string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxIndex {
-		return nil, fmt.Errorf("its %s has %d bytes, more than %d", indexFile, info.Size(), maxIndex)
+	if info.Size() > safetensors.MaxHeader {
+		return nil, fmt.Errorf("its %s has %d bytes, more than %d", indexFile, info.Size(), safetensors.MaxHeader)
 	}
 	content, err := store.root.ReadFile(name)
 	if err != nil {

@@ -1,14 +1,14 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-package safetensors
+package mapped
 
 import (
 	"io"
 	"os"
 )
 
-// mapFile reads a file into memory, where there is no memory map.
-func mapFile(path string) (content []byte, unmap func() error, err error) {
+// Open reads a file into memory, where there is no memory map.
+func Open(path string) (content []byte, unmap func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err

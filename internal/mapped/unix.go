@@ -1,14 +1,14 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package safetensors
+package mapped
 
 import (
 	"os"
 	"syscall"
 )
 
-// mapFile maps a file read-only, so that its pages are loaded when they are used and shared between processes.
-func mapFile(path string) (content []byte, unmap func() error, err error) {
+// Open maps a file read-only, so that its pages are loaded when they are used and shared between processes.
+func Open(path string) (content []byte, unmap func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
