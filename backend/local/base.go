@@ -14,7 +14,7 @@ import (
 
 // base is a base model in memory, and its engine. Models on the same base share it.
 type base struct {
-	weights   *model.Weights
+	config    *model.Config
 	params    *model.Params
 	tokenizer *tokenizer.Tokenizer
 	template  *tokenizer.Template
@@ -32,7 +32,7 @@ func (b *Backend) base(name, folder string) (*base, error) {
 		return nil, baseError(name, err)
 	}
 	s.engine, err = engine.New(engine.Options{
-		Device: b.device, Config: s.weights.Config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
+		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
 	})
 	if err != nil {
 		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "change Slots or Context of local.Options"}
@@ -43,26 +43,26 @@ func (b *Backend) base(name, folder string) (*base, error) {
 }
 
 func loadBase(folder string, device compute.Backend) (s *base, err error) {
-	s = &base{}
+	load := loadFolder
 	if folder == tiny.Name {
-		s.weights, s.tokenizer, err = loadTiny()
-	} else {
-		s.weights, s.tokenizer, err = loadFolder(folder)
+		load = loadTiny
 	}
+	weights, t, err := load(folder)
 	if err != nil {
 		return nil, err
 	}
+	s = &base{config: weights.Config, tokenizer: t} // the weights are on the device from then on, and nowhere else
 	if s.template, err = s.tokenizer.Template(""); err != nil {
 		return nil, err
 	}
-	if n := s.tokenizer.VocabSize(); n > s.weights.Config.VocabSize {
-		return nil, fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, s.weights.Config.VocabSize)
+	if n := s.tokenizer.VocabSize(); n > s.config.VocabSize {
+		return nil, fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, s.config.VocabSize)
 	}
-	s.params, err = s.weights.Params(device)
+	s.params, err = weights.Params(device)
 	return s, err
 }
 
-func loadTiny() (*model.Weights, *tokenizer.Tokenizer, error) {
+func loadTiny(string) (*model.Weights, *tokenizer.Tokenizer, error) {
 	w, err := tiny.Load()
 	if err != nil {
 		return nil, nil, err
