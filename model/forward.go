@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -23,6 +25,8 @@ type Forward struct {
 	// Param returns a weight by its checkpoint name, in the shape of the checkpoint, or nil.
 	Param  func(name string) *Node
 	Linear Linear
+	// Frozen says that the output head is not trained.
+	Frozen bool
 }
 
 // Input is what a forward pass reads.
@@ -77,12 +81,51 @@ func (f *Forward) LogProbs(hidden *Node) *Node {
 	return logSoftmax(f.Logits(hidden))
 }
 
+// TokenLogProbs builds the logprobs [N] of the tokens target [N, 1], int32, after hidden states [N, D]: what LogProbs holds
+// of them, bit for bit.
+//
+// With a frozen head no [N, V] need ever be there. With z the logits, p their softmax and W the head, the gradient to the
+// hidden state is
+//
+//	d logprob / dh = W[target] - p W
+//
+// which is computed with the logprob, while the logits are at hand.
+func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
+	n := hidden.Shape().Dim(0)
+	target.AssertDims(n, 1)
+	dims := []int{n, f.Config.VocabSize}
+	ids := Iota(hidden.Graph(), shapes.Make(dtypes.Float32, 1, dims[1]), 1) // exact below 2^24
+	chosen := Equal(BroadcastToDims(ids, dims...), BroadcastToDims(ConvertDType(target, dtypes.Float32), dims...))
+	pick := func(logprobs *Node) *Node {
+		return ReduceSum(Where(chosen, logprobs, ZerosLike(logprobs)), -1)
+	}
+	if !f.Frozen {
+		return pick(f.LogProbs(hidden))
+	}
+	var direction *Node // [N, D]
+	return withGradient(hidden, func(hidden *Node) *Node {
+		z := f.Logits(hidden)
+		z = Sub(z, ReduceAndKeep(z, ReduceMax, -1))
+		e := Exp(z)
+		sum := ReduceAndKeep(e, ReduceSum, -1)
+		direction = Sub(Gather(f.head(), target), Product(Div(e, sum), f.head()))
+		return pick(Sub(z, Log(sum)))
+	}, func(v *Node) *Node {
+		return Mul(direction, ExpandAxes(v, -1))
+	})
+}
+
 // Logits builds the output head over hidden states [N, D]: [N, V].
 func (f *Forward) Logits(hidden *Node) *Node {
+	return ProductT(hidden, f.head())
+}
+
+// head is [V, D].
+func (f *Forward) head() *Node {
 	if f.Config.TieEmbeddings {
-		return ProductT(hidden, f.Param(embedName))
+		return f.Param(embedName)
 	}
-	return ProductT(hidden, f.Param(headName))
+	return f.Param(headName)
 }
 
 // norm is RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x²) + eps) * w.

@@ -36,7 +36,7 @@ func (t *Target) check(s *grpo.Sequence) error {
 func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) Target {
 	layout = layout.Clone()
 	return Target{config: c, frozen: params.Tensors, forward: func(frozen, trained []*Node) *model.Forward {
-		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained))}
+		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)), Frozen: true}
 	}}
 }
 

@@ -116,9 +116,8 @@ func BenchmarkTrain(b *testing.B) {
 	e := MustNewExec(device, func(in []*Node) []*Node {
 		f := &model.Forward{Config: c, Param: p.Lookup(in[:n]), Linear: a.Config().Hook(a.Lookup(in[n:m]))}
 		h, _ := f.Hidden(model.Input{Tokens: in[m]})
-		lp := f.LogProbs(Reshape(h, -1, c.HiddenSize))
-		row := Iota(h.Graph(), in[m+1].Shape(), 0)
-		loss := Neg(ReduceAllSum(Gather(lp, Concatenate([]*Node{ConvertDType(row, in[m+1].DType()), in[m+1]}, -1))))
+		f.Frozen = true
+		loss := Neg(ReduceAllSum(f.TokenLogProbs(Reshape(h, -1, c.HiddenSize), in[m+1])))
 		return append(Gradient(loss, in[n:m]...), loss)
 	})
 	ids := make([]int32, 256)
