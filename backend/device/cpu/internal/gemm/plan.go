@@ -38,7 +38,7 @@ func planOf(g *product, count, workers int) plan {
 		}
 	}
 	p.sideways = p.mb > skinny
-	p.packA = p.mb > 4 && p.nb > 256
+	p.packA = p.mb > 4 && p.nb >= 256
 	p.kb = depth(g, p.mb, p.sideways)
 	return p
 }

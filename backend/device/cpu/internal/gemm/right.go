@@ -185,7 +185,7 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		} else {
 			b.level.widen(src[:size], p.half[from:from+size])
 		}
-		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, 0)
+		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, p.K*panel)
 		k += n
 	}
 }
