@@ -122,6 +122,43 @@ func BenchmarkMul(b *testing.B) {
 	}
 }
 
+// The products of a pass of a small Qwen3 through its layers, each with weights of its own, which come from memory.
+func BenchmarkLayers(b *testing.B) {
+	level, err := cpuid.Default()
+	if err != nil {
+		b.Fatal(err)
+	}
+	k, p := New(level), pool.New(0)
+	defer p.Close()
+	shapes := [][2]int{{1024, 2048}, {2048, 1024}, {1024, 3072}, {3072, 1024}}
+	var full, half []*Packed
+	size := 0
+	for range 28 {
+		for _, s := range shapes {
+			x := random(s[0], s[1], plain)
+			full = append(full, packView(x, s[0], s[1]))
+			half = append(half, packHalf(make([]uint16, len(x.Data)), x.Row, x.Col, s[0], s[1]))
+			size += s[0] * s[1]
+		}
+	}
+	c := make([]float32, 256*3072)
+	for _, m := range []int{1, 2, 4, 8, 16, 256} {
+		a := random(m, 3072, plain)
+		for name, weights := range map[string][]*Packed{"f32": full, "bf16": half} {
+			b.Run(fmt.Sprintf("%d/%s", m, name), func(b *testing.B) {
+				seconds := best(b, func() {
+					for _, w := range weights {
+						k.MulPacked(p, c, w.N, a, w, m, false)
+					}
+				})
+				width := map[string]int{"f32": 4, "bf16": 2}[name]
+				b.ReportMetric(float64(width*size)/seconds/1e9, "GB/s")
+				b.ReportMetric(float64(2*m*size)/seconds/1e9, "GFLOP/s")
+			})
+		}
+	}
+}
+
 // best runs a benchmark and returns the least time of a call, in seconds: other programs only ever add to it.
 func best(b *testing.B, run func()) float64 {
 	run()
