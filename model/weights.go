@@ -92,22 +92,29 @@ func (w *Weights) Params(device compute.Backend) (*Params, error) {
 	}
 	p := &Params{}
 	for _, t := range w.Tensors {
-		x, err := t.upload(device)
-		if err != nil {
-			return nil, fmt.Errorf("model: %s: %w", t.Name, err)
+		if err := p.add(device, t.Name, t.Shape, func(dst []float32, first int) { copy(dst, t.Data[first:]) }); err != nil {
+			return nil, err
 		}
-		p.Names, p.Tensors = append(p.Names, t.Name), append(p.Tensors, x)
 	}
 	return p, nil
 }
 
-// upload brings a tensor to the device.
-func (t *Tensor) upload(device compute.Backend) (*tensors.Tensor, error) {
-	if len(t.Shape) != 2 {
-		return graphx.Upload(device, t.Data, t.Shape...)
+// add brings a tensor to the device. read gives its elements from the first one on.
+func (p *Params) add(device compute.Backend, name string, shape []int, read func(dst []float32, first int)) error {
+	var x *tensors.Tensor
+	var err error
+	if len(shape) == 2 {
+		x, err = graphx.UploadMatrix(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
+	} else {
+		data := make([]float32, Spec{Shape: shape}.size())
+		read(data, 0)
+		x, err = graphx.Upload(device, data, shape...)
 	}
-	columns := t.Shape[1]
-	return graphx.UploadMatrix(device, t.Shape[0], columns, func(dst []float32, first int) { copy(dst, t.Data[first*columns:]) })
+	if err != nil {
+		return fmt.Errorf("model: %s: %w", name, err)
+	}
+	p.Names, p.Tensors = append(p.Names, name), append(p.Tensors, x)
+	return nil
 }
 
 // SetParam replaces the values of a tensor.

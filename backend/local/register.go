@@ -159,7 +159,7 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error
 // layers are the linear layers of the base.
 func (e *entry) layers() []lora.LayerShape {
 	var out []lora.LayerShape
-	for _, l := range e.base.weights.Config.Linears() {
+	for _, l := range e.base.config.Linears() {
 		out = append(out, lora.LayerShape(l))
 	}
 	return out

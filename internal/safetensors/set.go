@@ -147,6 +147,13 @@ func (s *Set) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
+// Release lets the pages of a tensor leave the memory of the process. They are loaded again when it is read.
+func (s *Set) Release(name string) {
+	if f := s.files[name]; f != nil {
+		f.Release(name)
+	}
+}
+
 // Close closes all files of the set; see [File.Close].
 func (s *Set) Close() error {
 	var errs []error

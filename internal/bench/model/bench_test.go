@@ -1,195 +1,241 @@
-package model_test
+// Package model measures a model of Qwen3-0.6B's shape with random float32 weights, as peers.py does with PyTorch:
+//
+//	go test ./internal/bench/model -run - -bench . -benchtime 5x
+//
+// One benchmark a process gives honest peaks of memory. GB/s are bytes of weights, GFLOP/s those of products with weights.
+package model
 
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
-func config() *model.Config {
-	return &model.Config{ModelType: "qwen3", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072, NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128,
-		MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true, HiddenAct: "silu"}
+const length, cached, capacity = 256, 256, 512 // tokens
+
+var config = &model.Config{
+	ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072, NumLayers: 28,
+	NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
 }
 
-func weights(c *model.Config) *model.Weights {
-	w := &model.Weights{Config: c}
-	s := uint32(1)
-	for _, spec := range c.Specs() {
-		n := 1
-		for _, d := range spec.Shape {
-			n *= d
-		}
-		x := make([]float32, n)
-		for i := range x {
-			s = s*1664525 + 1013904223
-			x[i] = (float32(s>>8)/(1<<24) - 0.5) * 0.05
-			if len(spec.Shape) == 1 {
-				x[i] = 1
-			}
-		}
-		w.Tensors = append(w.Tensors, model.Tensor{Name: spec.Name, Shape: spec.Shape, Data: x})
+// subject is a model on a device.
+type subject struct {
+	device compute.Backend
+	params model.Params
+	bytes  int // of the weights
+}
+
+// newSubject draws weights of the size that trained ones have. The host holds no copy.
+func newSubject(b *testing.B) *subject {
+	b.Helper()
+	device, err := cpu.New(nil)
+	if err != nil {
+		b.Fatal(err)
 	}
-	return w
+	s := &subject{device: device}
+	for _, spec := range config.Specs() {
+		x, err := s.draw(spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.params.Names, s.params.Tensors = append(s.params.Names, spec.Name), append(s.params.Tensors, x)
+		s.bytes += 4 * x.Shape().Size()
+	}
+	return s
 }
 
-func peak() float64 {
-	data, _ := os.ReadFile("/proc/self/status")
-	for _, l := range strings.Split(string(data), "\n") {
-		if strings.HasPrefix(l, "VmHWM") {
-			kb, _ := strconv.Atoi(strings.Fields(l)[1])
-			return float64(kb) / 1e6
+func (s *subject) draw(spec model.Spec) (*tensors.Tensor, error) {
+	if len(spec.Shape) == 1 {
+		return graphx.Upload(s.device, slices.Repeat([]float32{1}, spec.Shape[0]), spec.Shape...)
+	}
+	return graphx.UploadMatrix(s.device, spec.Shape[0], spec.Shape[1], func(dst []float32, first int) {
+		state := uint32(first)
+		for i := range dst {
+			state = state*1664525 + 1013904223
+			dst[i] = (float32(state>>8)/(1<<24) - 0.5) * 0.07 // a standard deviation of 0.02
+		}
+	})
+}
+
+// inputs begin with the weights.
+func (s *subject) inputs(more ...any) []any {
+	in := make([]any, 0, len(s.params.Tensors)+len(more))
+	for _, x := range s.params.Tensors {
+		in = append(in, x)
+	}
+	return append(in, more...)
+}
+
+// forward is the model over the first inputs; rest are the others.
+func (s *subject) forward(in []*Node) (f *model.Forward, rest []*Node) {
+	n := len(s.params.Names)
+	return &model.Forward{Config: config, Param: s.params.Lookup(in[:n]), Frozen: true}, in[n:]
+}
+
+// measure runs f again and again, and reports what a call does.
+func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() error) {
+	b.Helper()
+	if err := f(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := f(); err != nil {
+			b.Fatal(err)
 		}
 	}
-	return 0
+	perSecond := float64(b.N) / b.Elapsed().Seconds()
+	b.ReportMetric(float64(tokens)*perSecond, "tokens/s")
+	b.ReportMetric(flops*perSecond/1e9, "GFLOP/s")
+	b.ReportMetric(float64(s.bytes)*perSecond/1e9, "GB/s")
+	b.ReportMetric(peak(b)/float64(s.bytes), "peak/weights")
 }
 
-func any2(list []*tensors.Tensor) (out []any) {
-	for _, t := range list {
-		out = append(out, t)
+// peak is the most memory that the process had, in bytes.
+func peak(b *testing.B) float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Skip("the peak of memory is read from /proc, as Linux has it")
 	}
-	return
+	kb, err := strconv.Atoi(string(regexp.MustCompile(`VmHWM:\s*(\d+)`).FindSubmatch(status)[1]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(kb) * 1024
 }
 
+// weightsFLOPs are the operations of the products of n tokens with all weights once.
+func weightsFLOPs(n int) float64 {
+	count := 0
+	for _, spec := range config.Specs() {
+		if len(spec.Shape) == 2 {
+			count += spec.Shape[0] * spec.Shape[1]
+		}
+	}
+	return 2 * float64(n) * float64(count)
+}
+
+func ids(rows, columns int) *tensors.Tensor {
+	list := make([]int32, rows*columns)
+	for i := range list {
+		list[i] = int32(i * 100)
+	}
+	return tensors.FromFlatDataAndDimensions(list, rows, columns)
+}
+
+func drop(out []*tensors.Tensor) {
+	for _, x := range out {
+		x.MustFinalizeAll()
+	}
+}
+
+// BenchmarkForward computes the logits of all tokens of a sequence.
 func BenchmarkForward(b *testing.B) {
-	c := config()
-	device, _ := cpu.New(nil)
-	w := weights(c)
-	p, err := w.Params(device)
-	if err != nil {
-		b.Fatal(err)
-	}
-	w = nil
-	n := len(p.Tensors)
-	e := MustNewExec(device, func(in []*Node) *Node {
-		f := &model.Forward{Config: c, Param: p.Lookup(in[:n])}
-		h, _ := f.Hidden(model.Input{Tokens: in[n]})
-		return f.Logits(Reshape(h, -1, c.HiddenSize))
+	s := newSubject(b)
+	exec := MustNewExec(s.device, func(in []*Node) []*Node {
+		f, rest := s.forward(in)
+		h, _ := f.Hidden(model.Input{Tokens: rest[0]})
+		return []*Node{f.Logits(Reshape(h, -1, config.HiddenSize))}
 	})
-	ids := make([]int32, 256)
-	for i := range ids {
-		ids[i] = int32(i * 100)
-	}
-	in := append(any2(p.Tensors), tensors.FromFlatDataAndDimensions(ids, 1, 256))
-	run := func() {
-		for _, o := range e.MustCall(in...) {
-			o.MustFinalizeAll()
-		}
-	}
-	run()
-	for b.Loop() {
-		run()
-	}
-	b.ReportMetric(peak(), "peak-GB")
+	in := s.inputs(ids(1, length))
+	s.measure(b, length, weightsFLOPs(length), func() error {
+		out, err := exec.Call(in...)
+		drop(out)
+		return err
+	})
 }
 
+// BenchmarkTrain computes the gradient of a LoRA adapter of rank 8 on all linear layers, from the logprobs of all tokens.
 func BenchmarkTrain(b *testing.B) {
-	c := config()
-	device, _ := cpu.New(nil)
-	w := weights(c)
-	p, _ := w.Params(device)
-	w = nil
-	n := len(p.Tensors)
-	var shapes []lora.LayerShape
-	for _, l := range c.Linears() {
-		shapes = append(shapes, lora.LayerShape{Name: l.Name, In: l.In, Out: l.Out})
+	s := newSubject(b)
+	var layers []lora.LayerShape
+	for _, l := range config.Linears() {
+		layers = append(layers, lora.LayerShape(l))
 	}
-	a, err := lora.New(lora.Config{}, shapes, 1)
+	adapter, err := lora.New(lora.Config{Rank: 8}, layers, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	in := any2(p.Tensors)
-	for _, q := range a.Params() {
-		in = append(in, tensors.FromFlatDataAndDimensions(q.Data, q.Shape...))
+	var more []any
+	for _, p := range adapter.Params() {
+		more = append(more, tensors.FromFlatDataAndDimensions(p.Data, p.Shape...))
 	}
-	m := len(in)
-	e := MustNewExec(device, func(in []*Node) []*Node {
-		f := &model.Forward{Config: c, Param: p.Lookup(in[:n]), Linear: a.Config().Hook(a.Lookup(in[n:m]))}
-		h, _ := f.Hidden(model.Input{Tokens: in[m]})
-		f.Frozen = true
-		loss := Neg(ReduceAllSum(f.TokenLogProbs(Reshape(h, -1, c.HiddenSize), in[m+1])))
-		return append(Gradient(loss, in[n:m]...), loss)
+	n := len(more)
+	exec := MustNewExec(s.device, func(in []*Node) []*Node {
+		f, rest := s.forward(in)
+		f.Linear = adapter.Config().Hook(adapter.Lookup(rest[:n]))
+		h, _ := f.Hidden(model.Input{Tokens: rest[n]})
+		loss := Neg(ReduceAllSum(f.TokenLogProbs(Reshape(h, -1, config.HiddenSize), rest[n+1])))
+		return append(Gradient(loss, rest[:n]...), loss)
 	})
-	ids := make([]int32, 256)
-	for i := range ids {
-		ids[i] = int32(i * 100)
-	}
-	in = append(in, tensors.FromFlatDataAndDimensions(ids, 1, 256), tensors.FromFlatDataAndDimensions(ids, 256, 1))
-	run := func() {
-		for _, o := range e.MustCall(in...) {
-			o.MustFinalizeAll()
-		}
-	}
-	run()
-	for b.Loop() {
-		run()
-	}
-	b.ReportMetric(peak(), "peak-GB")
+	in := s.inputs(append(more, ids(1, length), ids(length, 1))...)
+	s.measure(b, length, 2*weightsFLOPs(length), func() error {
+		out, err := exec.Call(in...)
+		drop(out)
+		return err
+	})
 }
 
+// BenchmarkDecode computes the next token of sequences that have 256 in their cache of 512.
 func BenchmarkDecode(b *testing.B) {
-	c := config()
-	device, _ := cpu.New(nil)
-	w := weights(c)
-	p, _ := w.Params(device)
-	w = nil
-	n := len(p.Tensors)
-	for _, batch := range []int{1, 8} {
-		b.Run(fmt.Sprint(batch), func(b *testing.B) {
-			const s = 512
-			layers := MustExecOnceN(device, func(g *Graph) (out []*Node) {
-				for range 2 * c.NumLayers {
-					out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, c.NumKVHeads, s, c.HeadDim)))
-				}
-				return out
-			})
-			e := MustNewExec(device, func(in []*Node) []*Node {
-				f := &model.Forward{Config: c, Param: p.Lookup(in[:n])}
-				past := &model.Cache{Start: in[len(in)-2], Count: in[len(in)-1]}
-				for i := n; i < len(in)-3; i += 2 {
-					past.Layers = append(past.Layers, model.KV{K: in[i], V: in[i+1]})
-				}
-				h, next := f.Hidden(model.Input{Tokens: in[len(in)-3], Cache: past})
-				out := []*Node{f.LogProbs(Reshape(h, -1, c.HiddenSize))}
-				for _, kv := range next {
-					out = append(out, kv.K, kv.V)
-				}
-				return out
-			})
-			ids, start, count := make([]int32, batch), make([]int32, batch), make([]int32, batch)
-			for i := range start {
-				start[i], count[i] = 256, 1
-			}
-			run := func() {
-				in := any2(p.Tensors)
-				for _, x := range layers {
-					d, err := DonateTensorBuffer(x, device, 0)
-					if err != nil {
-						b.Fatal(err)
-					}
-					in = append(in, d)
-				}
-				in = append(in, tensors.FromFlatDataAndDimensions(ids, batch, 1), tensors.FromFlatDataAndDimensions(start, batch), tensors.FromFlatDataAndDimensions(count, batch))
-				out := e.MustCall(in...)
-				out[0].MustFinalizeAll()
-				layers = out[1:]
-			}
-			run()
-			for b.Loop() {
-				run()
-			}
-			b.ReportMetric(float64(batch)*float64(b.N)/b.Elapsed().Seconds(), "tok/s")
-			b.ReportMetric(peak(), "peak-GB")
-		})
+	s := newSubject(b)
+	for _, batch := range []int{1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprint(batch), func(b *testing.B) { s.decode(b, batch) })
 	}
+}
+
+func (s *subject) decode(b *testing.B, batch int) {
+	layers := MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
+		for range 2 * config.NumLayers {
+			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, config.NumKVHeads, capacity, config.HeadDim)))
+		}
+		return out
+	})
+	exec := MustNewExec(s.device, func(in []*Node) []*Node {
+		f, rest := s.forward(in)
+		past := &model.Cache{Start: rest[1], Count: rest[2]}
+		for i := 3; i < len(rest); i += 2 {
+			past.Layers = append(past.Layers, model.KV{K: rest[i], V: rest[i+1]})
+		}
+		h, next := f.Hidden(model.Input{Tokens: rest[0], Cache: past})
+		out := []*Node{f.LogProbs(Reshape(h, -1, config.HiddenSize))}
+		for _, kv := range next {
+			out = append(out, kv.K, kv.V)
+		}
+		return out
+	})
+	start := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{cached}, batch), batch)
+	count := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{1}, batch), batch)
+	fixed := s.inputs(ids(batch, 1), start, count)
+	s.measure(b, batch, weightsFLOPs(batch), func() error {
+		in := slices.Clip(fixed)
+		for _, x := range layers {
+			donated, err := DonateTensorBuffer(x, s.device, 0)
+			if err != nil {
+				return err
+			}
+			in = append(in, donated)
+		}
+		out, err := exec.Call(in...)
+		if err != nil {
+			return err
+		}
+		drop(out[:1])
+		layers = out[1:]
+		return nil
+	})
+	drop(layers)
 }
