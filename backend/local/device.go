@@ -35,3 +35,6 @@ func openDevice(name string) (compute.Backend, error) {
 	}
 	return device, nil
 }
+
+// compilesSlowly reports whether a graph takes seconds to compile.
+func compilesSlowly(device compute.Backend) bool { return device.Name() == "xla" }

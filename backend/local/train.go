@@ -72,7 +72,7 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
 		target := trainer.AdapterTarget(e.base.config, e.base.params, e.adapter)
-		e.trainer = trainer.New(target, trainer.Options{Device: b.device})
+		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: compilesSlowly(b.device)})
 	}
 	return e.trainer
 }

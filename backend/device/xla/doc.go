@@ -8,8 +8,8 @@
 // shared library (Linux, macOS) that this package looks for and never downloads. The simplest way to one is a Python package,
 // in any virtual environment:
 //
-//	pip install lammps-jax-pjrt-cpu      # xla:cpu
-//	pip install "jax[cuda13]"            # xla:cuda, with NVIDIA's libraries
+//	pip install lammps-jax-pjrt-cpu   # xla:cpu
+//	pip install "jax[cuda13]"         # xla:cuda, with NVIDIA's libraries
 //
 // # Names
 //

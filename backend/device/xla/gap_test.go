@@ -32,7 +32,7 @@ func TestGap_PerBucket(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(seed, 5))
 	sample := func(prompts []int, replies int) []grpo.Sequence {
-		e, loaded := sampler(t, on, w, a) // with nothing cached
+		e, loaded := sampler(t, on, w, a, 4) // with nothing cached
 		var batch []grpo.Sequence
 		for i, n := range prompts {
 			prompt := tokens(rng, w.Config, n)

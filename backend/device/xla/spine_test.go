@@ -118,11 +118,11 @@ func TestLogProbs_LikeCPU(t *testing.T) {
 	}
 }
 
-// sampler returns an engine, and an adapter on its device.
-func sampler(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter) (*engine.Engine, *engine.Adapter) {
+// sampler returns an engine with some slots, and an adapter on its device.
+func sampler(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter, slots int) (*engine.Engine, *engine.Adapter) {
 	params, err := w.Params(on)
 	require.NoError(t, err)
-	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: 4})
+	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: slots})
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
 	loaded, err := engine.NewAdapter(on, a)
@@ -132,7 +132,7 @@ func sampler(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter
 
 // conversations are the replies of several turns, some of which begin like others: caches are continued and copied.
 func conversations(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter) []*engine.Result {
-	e, loaded := sampler(t, on, w, a)
+	e, loaded := sampler(t, on, w, a, 4)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	common := tokens(rng, w.Config, 40)
 	var results []*engine.Result
