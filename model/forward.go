@@ -43,11 +43,15 @@ type Cache struct {
 	Start *Node
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
+	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name any;
+	// no other two may name the same.
+	Slots *Node
 	// Layers are the keys and values of each layer. Behind the cached tokens they are zero.
 	Layers []KV
 }
 
-// KV is the cache of one layer: keys, already rotated, and values, both [B, K, S, E], of tokens at their positions.
+// KV is the cache of one layer: keys, already rotated, and values, both [W, K, S, E], of the tokens of W sequences at their
+// positions.
 type KV struct{ K, V *Node }
 
 // Hidden builds the blocks and the final norm. It returns [B, T, D], and the cache with the new tokens, if there is one. The
@@ -161,8 +165,9 @@ func (f *Forward) linear(x *Node, name string) *Node {
 type attention struct {
 	cos, sin *Node // [B or 1, T, 1, E]
 	mask     *Node // [B or 1, 1, 1, T, S] bool
-	place    *Node // [B, K, T, 3] int32: row, head and position of each new key; nil without a cache
+	place    *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
 	real     *Node // [B, T] bool: the token is not padding; nil without a cache
+	slots    *Node // [B, 1] int32; nil without a cache
 }
 
 func (f *Forward) attention(in Input) *attention {
@@ -183,6 +188,7 @@ func (f *Forward) cachedAttention(in Input) *attention {
 	k, s := f.Config.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
+	in.Cache.Slots.AssertDims(b)
 	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
 	position := MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may lie beyond
@@ -193,17 +199,18 @@ func (f *Forward) cachedAttention(in Input) *attention {
 	}
 	key := Iota(g, shapeI32(b, t, s), 2)
 	place := []*Node{
-		Iota(g, shapeI32(b, k, t, 1), 0), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(position, b, 1, t, 1), b, k, t, 1),
+		BroadcastToDims(Reshape(in.Cache.Slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(position, b, 1, t, 1), b, k, t, 1),
 	}
 	return &attention{
 		cos: rows(cos), sin: rows(sin),
 		mask:  Reshape(LessOrEqual(key, BroadcastToDims(Reshape(position, b, t, 1), b, t, s)), b, 1, 1, t, s),
 		place: Concatenate(place, -1),
 		real:  LessThan(step, each(in.Cache.Count)),
+		slots: Reshape(in.Cache.Slots, b, 1),
 	}
 }
 
-// keep returns the cache with what is new, [B, K, T, E], at its positions. It adds to zeros there, and adds zeros for
+// keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and adds zeros for
 // padding: with floating-point numbers both are exact.
 func (a *attention) keep(cached, fresh *Node) *Node {
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
@@ -224,8 +231,10 @@ func (a *attention) build(f *Forward, x *Node, p string, cached *KV) (*Node, KV)
 	q := a.rotate(f.norm(split("q_proj", k*g), p+"q_norm.weight"))
 	key := a.rotate(f.norm(split("k_proj", k), p+"k_norm.weight"))
 	all := KV{K: TransposeAllAxes(key, 0, 2, 1, 3), V: TransposeAllAxes(split("v_proj", k), 0, 2, 1, 3)} // [B, K, T, E]
+	next := all
 	if cached != nil {
-		all = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
+		next = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
+		all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
 	}
 	s := all.K.Shape().Dim(2)
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), 1/math.Sqrt(float64(e))) // [B, K, G, T, E]
@@ -235,7 +244,7 @@ func (a *attention) build(f *Forward, x *Node, p string, cached *KV) (*Node, KV)
 	scores = Where(BroadcastToDims(a.mask, b, k, g, t, s), scores, Scalar(x.Graph(), x.DType(), masked))
 	y := Product(Reshape(softmax(scores), b, k, g*t, s), all.V)    // [B, K, G*T, E]
 	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
-	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj"), all
+	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj"), next
 }
 
 // masked stands for minus infinity: its exponential is exactly zero, and it has no NaN in its gradient.

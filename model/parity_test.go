@@ -104,11 +104,11 @@ func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 	var err error
 	c.exec, err = graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: f.config, Param: f.params.Lookup(in)}
-		past := &Cache{Start: in[len(in)-2], Count: in[len(in)-1]}
-		for i := n; i < len(in)-3; i += 2 {
+		past := &Cache{Start: in[len(in)-3], Count: in[len(in)-2], Slots: in[len(in)-1]}
+		for i := n; i < len(in)-4; i += 2 {
 			past.Layers = append(past.Layers, KV{K: in[i], V: in[i+1]})
 		}
-		hidden, next := m.Hidden(Input{Tokens: in[len(in)-3], Cache: past})
+		hidden, next := m.Hidden(Input{Tokens: in[len(in)-4], Cache: past})
 		out := []*graph.Node{m.LogProbs(graph.Reshape(hidden, -1, f.config.HiddenSize))}
 		for _, kv := range next {
 			out = append(out, kv.K, kv.V)
@@ -124,12 +124,12 @@ func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 // logprobs computes the next tokens of each row, of which there are start[row] already and used[row] are not padding.
 func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) []float32 {
 	t.Helper()
-	count := make([]int32, c.rows)
+	count, slots := make([]int32, c.rows), make([]int32, c.rows)
 	for i, n := range used {
-		count[i] = int32(n)
+		count[i], slots[i] = int32(n), int32((i+1)%c.rows) // rows of tokens and of the cache are in different orders
 	}
 	in := slices.Concat(c.params.Tensors, c.layers,
-		[]*tensors.Tensor{graphtest.Tensor(ids, c.rows, len(ids)/c.rows), graphtest.Tensor(start, c.rows), graphtest.Tensor(count, c.rows)})
+		[]*tensors.Tensor{graphtest.Tensor(ids, c.rows, len(ids)/c.rows), graphtest.Tensor(start, c.rows), graphtest.Tensor(count, c.rows), graphtest.Tensor(slots, c.rows)})
 	out := graphtest.Call(t, c.exec, in...)
 	c.layers = out[1:]
 	return graphtest.Values[float32](t, out[0])

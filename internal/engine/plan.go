@@ -38,7 +38,7 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	m.Cache = size(layers)
 	w, t := opts.Slots, r.buckets[len(r.buckets)-1]
 	round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in) },
-		slices.Concat(in, layers, []shapes.Shape{shapeI32(w, t), shapeI32(w), shapeI32(w), shapeI32(w, 1)}))
+		slices.Concat(in, layers, []shapes.Shape{shapeI32(w, t), shapeI32(w), shapeI32(w), shapeI32(w), shapeI32(w, 1)}))
 	if err != nil {
 		return m, err
 	}

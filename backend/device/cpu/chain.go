@@ -84,7 +84,7 @@ func (c *compiler) chain(u *unit, readers map[*tensor][]*unit) {
 		if second != nil && len(readers[k.inner]) == 1 {
 			k.inner.tile, k.inner.virtual = 2, true
 		}
-		c.link(u, w, second, k)
+		c.link(u, w, second, k, readers)
 		return
 	}
 }
@@ -155,7 +155,7 @@ func (k *chain) continues(d dot, t *tensor) bool {
 }
 
 // link makes u the unit of the chain. What only lies between its parts needs no memory.
-func (c *compiler) link(u, first, second *unit, k *chain) {
+func (c *compiler) link(u, first, second *unit, k *chain, readers map[*tensor][]*unit) {
 	between := k.first.out.of
 	between.tile, between.virtual = 1, true
 	k.others = slices.DeleteFunc(u.external(), func(v view) bool { return v.of == between })
@@ -165,12 +165,31 @@ func (c *compiler) link(u, first, second *unit, k *chain) {
 		parts = append(parts, second)
 		k.inner.outside = true
 	}
+	c.gathered(u, k, readers)
 	for _, p := range parts {
 		u.first, u.last = min(u.first, p.first), max(u.last, p.last)
 		u.deps = append(u.deps, p.deps...)
 		p.into = u
 	}
 	u.deps = slices.DeleteFunc(u.deps, func(d *unit) bool { return d.root() == u })
+}
+
+// gathered lets the products of a chain read gathered operands where they lie. A gathering that nobody else reads falls away.
+func (c *compiler) gathered(u *unit, k *chain, readers map[*tensor][]*unit) {
+	products := []*dot{&k.first}
+	if k.second != nil {
+		products = append(products, k.second)
+	}
+	for _, d := range products {
+		w := d.picks()
+		if w == nil {
+			continue
+		}
+		u.deps = append(u.deps, w.deps...)
+		if t := d.b.v.of; len(readers[t]) == 1 && t.place == inArena {
+			w.into = u
+		}
+	}
 }
 
 // finish chooses the size of a tile, when the loop is there.
@@ -194,11 +213,20 @@ func ceil(x, y int) int { return (x + y - 1) / y }
 
 // reads are all views that the chain reads from elsewhere.
 func (k *chain) reads() []view {
-	list := append(slices.Clone(k.others), k.first.a.v, k.first.b.v)
+	list := append(slices.Clone(k.others), k.first.a.v)
+	list = append(list, k.first.right()...)
 	if k.second != nil {
-		list = append(list, k.second.b.v)
+		list = append(list, k.second.right()...)
 	}
 	return list
+}
+
+// right are the views that hold the right operand.
+func (d *dot) right() []view {
+	if d.gathered != nil {
+		return d.gathered.views()
+	}
+	return []view{d.b.v}
 }
 
 // readsPacked: the products read packed matrices where they could alone.
@@ -311,9 +339,28 @@ func (d *dot) rowsOf(r *run, workers *pool.Pool, c []float32, ldc int, left gemm
 		}
 		return
 	}
-	_, b := d.offsets(p.member)
-	right := gemm.View{Data: from[float32](r, d.b.v)[b:], Row: d.b.inner, Col: d.b.row}
+	right := gemm.View{Data: d.operand(r, p), Row: d.b.inner, Col: d.b.row}
 	d.kernels.Mul(workers, c, ldc, left, right, p.n, columns, inner, false)
+}
+
+// operand returns the right operand of a tile, from its first number on.
+func (d *dot) operand(r *run, p part) []float32 {
+	_, b := d.offsets(p.member)
+	if d.gathered == nil {
+		return from[float32](r, d.b.v)[b:]
+	}
+	first := p.member / (d.members() / d.axes[0].N)
+	b += d.gathered.at(r, first) - first*d.axes[0].B
+	return list[float32](r.ptr(d.gathered.operand, b), d.gathered.operand.of.count-b)
+}
+
+// members is the size of the batch.
+func (d *dot) members() int {
+	n := 1
+	for _, a := range d.axes {
+		n *= a.N
+	}
+	return n
 }
 
 // offsets returns where the operands of a member of the batch begin.

@@ -129,3 +129,31 @@ func TestChain_WideSameBits(t *testing.T) {
 	}
 	sameUnfused(t, build, []*tensors.Tensor{normal(r, n, d), normal(r, v, d)})
 }
+
+// TestChain_Gathered: keys and values that are gathered are read where they lie, wherever the positions point, and also when
+// others read what was gathered.
+func TestChain_Gathered(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 0))
+	const slots, rows, heads, queries, keys, size = 5, 4, 2, 3, 21, 8
+	see := make([]bool, queries*keys)
+	for i := range see {
+		see[i] = i%keys < 9+i/keys
+	}
+	for name, at := range map[string][]int32{"each once": {3, 0, 4, 1}, "twice": {2, 2, 0, 2}, "outside": {-3, 99, 1, 5}} {
+		for _, also := range []bool{false, true} {
+			build := func(in []*graph.Node) []*graph.Node {
+				k, v := graph.Gather(in[1], in[4]), graph.Gather(in[2], in[4])
+				y, _ := attend(in[0], k, v, in[3])
+				if also {
+					return []*graph.Node{y, graph.Neg(v)}
+				}
+				return []*graph.Node{y}
+			}
+			in := []*tensors.Tensor{
+				normal(r, rows, heads, queries, size), normal(r, slots, heads, keys, size), normal(r, slots, heads, keys, size),
+				tensors.FromFlatDataAndDimensions(see, queries, keys), tensors.FromFlatDataAndDimensions(at, rows, 1),
+			}
+			t.Run(fmt.Sprint(name, also), func(t *testing.T) { sameUnfused(t, build, in) })
+		}
+	}
+}

@@ -64,11 +64,12 @@ func (c *compiler) product(n *node, lhs, rhs view) view {
 
 // dot is a product of matrices, for each element of a batch.
 type dot struct {
-	kernels *gemm.Kernels
-	out     view
-	a, b    side
-	inner   int
-	axes    []gemm.Axis
+	kernels  *gemm.Kernels
+	out      view
+	a, b     side
+	inner    int
+	axes     []gemm.Axis
+	gathered *gathered // of a chain: the right operand, where it lies
 }
 
 func (d dot) run(r *run) {

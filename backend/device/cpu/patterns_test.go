@@ -127,15 +127,16 @@ func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Fo
 // is written in place.
 func TestPatterns_Inference(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
-	const rows, width, capacity = 3, 2, 40
+	const rows, width, slots, capacity = 3, 2, 5, 40
 	config := patternConfig()
-	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), shapes.Make(dtypes.Int32, rows), shapes.Make(dtypes.Int32, rows)}
+	list := shapes.Make(dtypes.Int32, rows)
+	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), list, list, list}
 	for range 2 * config.NumLayers {
-		extra = append(extra, shapes.Make(dtypes.Float32, rows, config.NumKVHeads, capacity, config.HeadDim))
+		extra = append(extra, shapes.Make(dtypes.Float32, slots, config.NumKVHeads, capacity, config.HeadDim))
 	}
 	c := s.build(t, extra, func(f *model.Forward, _, in []*graph.Node) []*graph.Node {
-		past := &model.Cache{Start: in[1], Count: in[2]}
-		for i := 3; i < len(in); i += 2 {
+		past := &model.Cache{Start: in[1], Count: in[2], Slots: in[3]}
+		for i := 4; i < len(in); i += 2 {
 			past.Layers = append(past.Layers, model.KV{K: in[i], V: in[i+1]})
 		}
 		h, next := f.Hidden(model.Input{Tokens: in[0], Cache: past})
@@ -150,6 +151,11 @@ func TestPatterns_Inference(t *testing.T) {
 	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
 	if found["RoPE"] < 2*layers {
 		t.Errorf("%d RoPE", found["RoPE"])
+	}
+	for _, x := range c.compiler.tensors {
+		if x.count == rows*config.NumKVHeads*capacity*config.HeadDim && x.place == inArena && x.outside {
+			t.Error("a part of the cache is copied")
+		}
 	}
 	inPlace := 0
 	for _, o := range c.executable.outputs {

@@ -206,8 +206,8 @@ func (s *subject) decode(b *testing.B, batch int) {
 	})
 	exec := MustNewExec(s.device, func(in []*Node) []*Node {
 		f, rest := s.forward(in)
-		past := &model.Cache{Start: rest[1], Count: rest[2]}
-		for i := 3; i < len(rest); i += 2 {
+		past := &model.Cache{Start: rest[1], Count: rest[2], Slots: rest[3]}
+		for i := 4; i < len(rest); i += 2 {
 			past.Layers = append(past.Layers, model.KV{K: rest[i], V: rest[i+1]})
 		}
 		h, next := f.Hidden(model.Input{Tokens: rest[0], Cache: past})
@@ -219,7 +219,11 @@ func (s *subject) decode(b *testing.B, batch int) {
 	})
 	start := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{cached}, batch), batch)
 	count := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{1}, batch), batch)
-	fixed := s.inputs(ids(batch, 1), start, count)
+	var slots []int32
+	for i := range batch {
+		slots = append(slots, int32(i))
+	}
+	fixed := s.inputs(ids(batch, 1), start, count, tensors.FromFlatDataAndDimensions(slots, batch))
 	s.measure(b, batch, weightsFLOPs(batch), func() error {
 		in := slices.Clip(fixed)
 		for _, x := range layers {
