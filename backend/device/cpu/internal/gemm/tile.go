@@ -14,8 +14,8 @@ type tile struct {
 	ahead               int            // from a row of B to one that is needed later
 	early, earlyStep    int            // from b to what is needed after that, and the step to its next line
 	load                int            // 1: chains go on from C; 0: they begin with +0
-	keep                unsafe.Pointer // kernels that turn B: where the copy of its first row goes
-	offset              unsafe.Pointer // and from b to each of 16 columns, which lie together; bRow is that of the copy
+	keep                unsafe.Pointer // kernels that copy B: where its first row goes
+	offset              unsafe.Pointer // kernels that turn B: from b to each of 16 columns, which lie together; bRow is that of the copy
 	lanes               int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }
 
