@@ -1,6 +1,10 @@
 package gemm
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
+)
 
 // tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
 type tile struct {
@@ -45,7 +49,7 @@ func chains(t *tile, a, b unsafe.Pointer, c []float32) {
 	for k := range t.k {
 		x := *(*float32)(unsafe.Add(a, k*t.aCol))
 		for j, y := range floats(unsafe.Add(b, k*t.bRow), len(c)) {
-			c[j] = FMA(x, y, c[j])
+			c[j] = fma.Float32(x, y, c[j])
 		}
 	}
 }
