@@ -68,11 +68,16 @@ func (b *block) down() {
 func (b *block) across() {
 	whole, rest := b.nb/panel, b.nb%panel
 	right, last := b.rightAll()
+	keep := b.keeps()
 	for _, run := range groups(b.mb, b.level.rows) {
 		for i := range run.count {
 			at := run.at + i*run.each
 			left := b.leftGroup(at, run.each)
-			if whole > 0 {
+			switch {
+			case whole > 0 && keep:
+				b.keepPanels(left, rows{at, run.each, 1}, right)
+				keep = false
+			case whole > 0:
 				b.begin(left, rows{at, run.each, whole}, 0, right)
 				t := &b.s.tile
 				t.aStep, t.bStep, t.cStep = 0, right.step, 4*panel

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
@@ -99,7 +100,7 @@ func (e *example) output(r *rand.Rand, special bool) {
 				*acc = 0
 			}
 			for l := range e.k {
-				*acc = FMA(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], *acc)
+				*acc = fma.Float32(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], *acc)
 			}
 		}
 	}
@@ -237,4 +238,9 @@ func TestMulBatch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// same reports whether two numbers have the same bits, or are both no number.
+func same(x, y float32) bool {
+	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 }

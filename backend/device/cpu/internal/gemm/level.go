@@ -12,6 +12,7 @@ type level struct {
 	full          []kernel // by rows
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	half          []kernel // for a B of bfloat16; nil: it is widened before
+	keep          []kernel // that copy the whole panel of B that they go through; nil: it is copied before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)

@@ -10,8 +10,9 @@ type plan struct {
 }
 
 const (
-	skinny      = 64     // most rows for which the panels of B are gone through once
-	taskWork    = 50_000 // least multiply-adds that are worth a task of their own
+	skinny      = 64      // most rows for which the panels of B are gone through once
+	taskWork    = 50_000  // least multiply-adds that are worth a task of their own
+	shortWork   = 1 << 27 // most multiply-adds of a product of which each worker takes one piece
 	taskRows    = 1024
 	taskColumns = 512
 	longColumns = 2048 // of a task that goes through B once
@@ -28,12 +29,12 @@ func planOf(g *product, count, workers int) plan {
 	}
 	want := 1
 	if workers > 1 {
-		want = min(tasksEach(g)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
+		want = min(tasksEach(g, count)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
 	}
 	for {
 		p.down, p.across = ceil(g.m, p.mb), ceil(g.n, p.nb)
 		p.tasks = count * p.down * p.across
-		if p.tasks >= want || !p.halve(g.level.rows) {
+		if p.tasks >= want || !p.halve(g) {
 			break
 		}
 	}
@@ -44,9 +45,11 @@ func planOf(g *product, count, workers int) plan {
 }
 
 // tasksEach is how many tasks a worker gets: several, since workers are not equally fast, but few if each task packs
-// operands that the next one packs again, or begins with columns of B that were not fetched before.
-func tasksEach(g *product) int {
+// operands that the next one packs again, or begins with columns of B that were not fetched before, and one if it is short.
+func tasksEach(g *product, count int) int {
 	switch {
+	case g.m > skinny && count*g.m*g.n*g.k <= shortWork:
+		return 1
 	case g.m > skinny:
 		return 2
 	case g.m > g.level.rows:
@@ -67,10 +70,15 @@ func depth(g *product, rows int, sideways bool) int {
 	return ceil(g.k, max(1, ceil(g.k, most)))
 }
 
-// halve cuts the longer side of a task, and reports whether it could.
-func (p *plan) halve(rows int) bool {
-	switch {
-	case p.nb > panel && p.nb >= p.mb:
+// halve cuts the longer side of a task, and reports whether it could. In a large product where the first rows copy B as
+// they go, columns count less: a cut through them packs A once more.
+func (p *plan) halve(g *product) bool {
+	aspect := 1
+	if g.m > skinny && g.b.packed == nil && g.b.view.Col == 1 {
+		aspect = 4
+	}
+	switch rows := g.level.rows; {
+	case p.nb > panel && p.nb >= aspect*p.mb:
 		p.nb = ceil(ceil(p.nb, 2), panel) * panel
 	case p.mb > rows:
 		p.mb = ceil(ceil(p.mb, 2), rows) * rows

@@ -18,6 +18,7 @@ type rightSide struct {
 // the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too.
 const (
 	rowsAhead  = 16    // rows
+	keepAhead  = 8     // the same while they are copied: rows far apart may share a set of the cache, which has few places
 	bytesAhead = 2048  // where rows follow one another
 	bytesEarly = 12288 // the same, the first stage
 	turnAhead  = 128   // bytes, where columns lie together
@@ -138,7 +139,7 @@ func (b *block) rightAll() (all, last rightSide) {
 		return all, last
 	}
 	dst := b.s.b.take(panels(b.nb) * panel * b.kc)
-	for j := 0; j < whole; j += panel {
+	for j := 0; j < whole && !b.keeps(); j += panel {
 		b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, panel)
 	}
 	all = copied(dst)
@@ -149,6 +150,21 @@ func (b *block) rightAll() (all, last rightSide) {
 		last = copied(dst)
 	}
 	return all, last
+}
+
+// keeps reports whether the first group of rows copies the panels of B that it goes through.
+func (b *block) keeps() bool { return b.level.keep != nil && b.b.packed == nil && b.b.view.Col == 1 }
+
+// keepPanels computes a group of rows with panels in place, and copies them to where rightAll says.
+func (b *block) keepPanels(left leftSide, group rows, to rightSide) {
+	for j := 0; j+panel <= b.nb; j += panel {
+		from := b.inPlace(j)
+		from.ahead = keepAhead * from.row
+		b.begin(left, group, j, from)
+		t := &b.s.tile
+		t.lanes, t.keep = 1<<panel-1, unsafe.Add(to.at, j/panel*to.step)
+		b.level.keep[group.each](t)
+	}
 }
 
 // copyPanel copies a panel of the block's part of B, and fetches the next; columns that do not exist are 0.

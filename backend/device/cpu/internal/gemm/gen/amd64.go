@@ -19,8 +19,8 @@ var (
 
 // Registers of a tile kernel: AX the argument; DX the tile's part of C, those of A and B are on the stack; CX and R15 a
 // column of A and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of
-// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it; BX
-// the number of columns left.
+// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it, or
+// R14 the copy of a row of B; BX the number of columns left.
 
 // row is the address of a row of A in the column at CX.
 func row(i int) string {
@@ -41,6 +41,7 @@ type kind string
 const (
 	full kind = "tile"
 	half kind = "half" // B is bfloat16
+	keep kind = "keep" // B is copied
 	turn kind = "turn" // the columns of B lie together, and are copied as rows
 )
 
@@ -63,9 +64,13 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 	s.op("MOVQ tile_aCol(AX), R11")
 	s.op("MOVQ tile_bRow(AX), R12")
 	s.op("MOVQ tile_ahead(AX), R13")
-	s.op("MOVQ tile_early(AX), R14")
-	s.op("ADDQ DI, R14")
-	s.op("MOVQ tile_earlyStep(AX), SI")
+	if k == keep {
+		s.op("MOVQ tile_keep(AX), R14")
+	} else {
+		s.op("MOVQ tile_early(AX), R14")
+		s.op("ADDQ DI, R14")
+		s.op("MOVQ tile_earlyStep(AX), SI")
+	}
 	if m.masks {
 		s.op("KMOVW tile_lanes(AX), K1")
 		s.op("KMOVW tile_lanes+2(AX), K2")
@@ -148,28 +153,12 @@ func (m amd64) column(s *source, rows, vectors int, k kind) {
 			s.op("VMOVUPS %d(DI), %s", v*m.bytes, b)
 		}
 	}
+	between := m.between(rows, vectors, k)
 	for r := range rows {
 		a := m.reg(m.a[r%2])
 		s.op("VBROADCASTSS %s, %s", row(r), a)
-		two := k != half && vectors*m.bytes > 64
-		if r == rows/4 {
-			s.op("PREFETCHT2 (R14)")
-		}
-		if r == rows/2 && two {
-			s.op("PREFETCHT0 64(DI)(R13*1)")
-		}
-		if r == rows*3/4 && two {
-			s.op("PREFETCHT2 (R14)(SI*1)")
-		}
-		if r == 0 {
-			s.op("PREFETCHT0 (DI)(R13*1)")
-		}
-		if r == rows-1 {
-			if two {
-				s.op("LEAQ (R14)(SI*2), R14")
-			} else {
-				s.op("ADDQ SI, R14")
-			}
+		for _, op := range between[r] {
+			s.op(op)
 		}
 		for v := range vectors {
 			s.op("VFMADD231PS %s, %s, %s", m.reg(m.b[v]), a, m.accumulator(r, vectors, v))
@@ -180,6 +169,35 @@ func (m amd64) column(s *source, rows, vectors int, k kind) {
 	if rows > 7 {
 		s.op("ADDQ R11, R15")
 	}
+}
+
+// between is what is done after the broadcast of each row. Prefetches that follow one another would wait together.
+func (m amd64) between(rows, vectors int, k kind) [][]string {
+	ops := make([][]string, rows)
+	add := func(quarter int, op string, arguments ...any) {
+		at := rows * quarter / 4
+		ops[at] = append(ops[at], fmt.Sprintf(op, arguments...))
+	}
+	two := k != half && vectors*m.bytes > 64 // cache lines
+	add(0, "PREFETCHT0 (DI)(R13*1)")
+	if two {
+		add(2, "PREFETCHT0 64(DI)(R13*1)")
+	}
+	switch {
+	case k == keep:
+		for v := range vectors {
+			add(1+2*v, "VMOVUPS %s, %d(R14)", m.reg(m.b[v]), v*m.bytes)
+		}
+		add(3, "ADDQ $%d, R14", vectors*m.bytes)
+	case two:
+		add(1, "PREFETCHT2 (R14)")
+		add(3, "PREFETCHT2 (R14)(SI*1)")
+		add(3, "LEAQ (R14)(SI*2), R14")
+	default:
+		add(1, "PREFETCHT2 (R14)")
+		add(1, "ADDQ SI, R14")
+	}
+	return ops
 }
 
 // final stores the accumulators to C.
@@ -206,6 +224,7 @@ func avx512() string {
 		setAVX512.tile(s, r, 2, full)
 		setAVX512.tile(s, r, 1, full)
 		setAVX512.tile(s, r, 2, half)
+		setAVX512.tile(s, r, 2, keep)
 		setAVX512.turn(s, r)
 	}
 	packAVX512(s)
@@ -230,6 +249,7 @@ func amd64Declarations() string {
 	list(setAVX512, "fullAVX512", 2, full)
 	list(setAVX512, "narrowAVX512", 1, full)
 	list(setAVX512, "halfAVX512", 2, half)
+	list(setAVX512, "keepAVX512", 2, keep)
 	list(setAVX512, "turnAVX512", 1, turn)
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)
