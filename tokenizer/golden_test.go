@@ -61,11 +61,7 @@ func TestGolden(t *testing.T) {
 		Name   string
 		Patch  map[string]json.RawMessage
 		Cases  []referenceCase
-		Broken []struct {
-			IDs         []int32 `json:"ids"`
-			Decoded     string  `json:"dec"`
-			DecodedSkip string  `json:"decs"`
-		}
+		Broken []brokenCase
 	}
 	must(t, json.Unmarshal(testdata(t, "golden.json"), &groups))
 	for _, g := range groups {
@@ -73,14 +69,7 @@ func TestGolden(t *testing.T) {
 			tok, err := New(patched(t, g.Patch), nil)
 			must(t, err)
 			runReference(t, tok, g.Cases)
-			for _, c := range g.Broken {
-				if got := tok.Decode(c.IDs, false); got != c.Decoded {
-					t.Errorf("decode of %v:\n got %q\nwant %q", c.IDs, got, c.Decoded)
-				}
-				if got := tok.Decode(c.IDs, true); got != c.DecodedSkip {
-					t.Errorf("decode of %v without special tokens:\n got %q\nwant %q", c.IDs, got, c.DecodedSkip)
-				}
-			}
+			runBroken(t, tok, g.Broken)
 		})
 	}
 	if len(groups) < 40 {

@@ -4,180 +4,318 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// modelFile is the "model" of tokenizer.json. UnkToken and FuseUnk have no effect: every byte has a symbol.
-type modelFile struct {
-	Type            string           `json:"type"`
-	Dropout         *float64         `json:"dropout"`
-	UnkToken        *string          `json:"unk_token"`
-	SubwordPrefix   *string          `json:"continuing_subword_prefix"`
-	EndOfWordSuffix *string          `json:"end_of_word_suffix"`
-	FuseUnk         bool             `json:"fuse_unk"`
-	ByteFallback    bool             `json:"byte_fallback"`
-	IgnoreMerges    bool             `json:"ignore_merges"`
-	Vocab           map[string]int32 `json:"vocab"`
-	Merges          []mergePair      `json:"merges"`
-}
+// maxID bounds ids, so that a broken file cannot ask for all the memory.
+const maxID = 1 << 24
 
-// maxHoles bounds the ids that a file may leave out, so that a broken one cannot ask for all the memory.
+// maxHoles bounds the ids that a file may leave out.
 const maxHoles = 1 << 16
 
-func (t *Tokenizer) setModel(raw json.RawMessage) error {
+// modelFile is the "model" of tokenizer.json, of either kind.
+type modelFile struct {
+	kind        string
+	options     modelOptions
+	byBytes     bool             // BPE over bytes
+	vocab       map[string]int32 // text in the spelling of the file -> id
+	pieces      []vocabPiece     // of Unigram
+	left, right []string         // merges
+}
+
+// modelOptions are the small fields of both kinds.
+type modelOptions struct {
+	Dropout         *float64 `json:"dropout"`
+	UnkToken        *string  `json:"unk_token"`
+	SubwordPrefix   string   `json:"continuing_subword_prefix"`
+	EndOfWordSuffix string   `json:"end_of_word_suffix"`
+	FuseUnk         bool     `json:"fuse_unk"`
+	ByteFallback    bool     `json:"byte_fallback"`
+	IgnoreMerges    bool     `json:"ignore_merges"`
+	UnkID           *int32   `json:"unk_id"`
+}
+
+// parseModel reads a model. spelled says that the text it gets is in the alphabet of byte-level models.
+func parseModel(raw json.RawMessage, spelled bool) (*modelFile, error) {
 	if isNull(raw) {
-		return errors.New("model is missing")
+		return nil, errors.New("it is missing")
 	}
-	kind, err := typeOf(raw)
+	members, err := object(raw)
 	if err != nil {
-		return fmt.Errorf("model: %w", err)
+		return nil, err
 	}
-	if kind != "BPE" && kind != "" { // GPT-2's own file does not say
-		return fmt.Errorf("model %q is not supported, only BPE", kind)
+	f := &modelFile{}
+	if f.kind, err = kindOf(members); err != nil {
+		return nil, err
 	}
-	var f modelFile
-	if err := decodeStrict(raw, &f); err != nil {
-		return fmt.Errorf("model: %w", err)
+	vocab, merges := members["vocab"], members["merges"]
+	delete(members, "vocab")
+	delete(members, "merges")
+	small, err := json.Marshal(members)
+	if err != nil {
+		return nil, err
 	}
-	if err := f.check(); err != nil {
-		return fmt.Errorf("model: %w", err)
+	if err := json.Unmarshal(small, &f.options); err != nil {
+		return nil, err
 	}
-	if err := t.setVocab(&f); err != nil {
-		return fmt.Errorf("model: %w", err)
+	if f.kind == "Unigram" {
+		return f, f.readPieces(vocab)
 	}
-	if t.model, err = f.bpe(t.added); err != nil {
-		return fmt.Errorf("model: %w", err)
+	if d := f.options.Dropout; d != nil && *d != 0 {
+		return nil, errors.New("dropout is not supported: it makes ids random; set it to null")
+	}
+	f.byBytes = spelled && f.options.SubwordPrefix == "" && f.options.EndOfWordSuffix == ""
+	if err := f.readVocab(vocab); err != nil {
+		return nil, err
+	}
+	return f, f.readMerges(merges)
+}
+
+// kindOf returns the type of a model. Old files leave it out: those with merges are BPE.
+func kindOf(members map[string]json.RawMessage) (string, error) {
+	kind := "BPE"
+	if raw, ok := members["type"]; ok {
+		if err := json.Unmarshal(raw, &kind); err != nil {
+			return "", err
+		}
+	} else if _, ok := members["merges"]; !ok {
+		return "", errors.New(`it has no "type"`)
+	}
+	if kind != "BPE" && kind != "Unigram" {
+		return "", fmt.Errorf("%q is not supported, only BPE and Unigram", kind)
+	}
+	return kind, nil
+}
+
+func (f *modelFile) readVocab(raw json.RawMessage) error {
+	f.vocab = make(map[string]int32, len(raw)/24)
+	r := &jsonReader{data: raw}
+	r.members(func(text string) {
+		if _, twice := f.vocab[text]; twice {
+			r.fail("token %q is there twice", text)
+		}
+		f.vocab[text] = r.id()
+	})
+	if err := r.end(); err != nil {
+		return fmt.Errorf("vocab: %w", err)
 	}
 	return nil
 }
 
-func (f *modelFile) check() error {
-	set := func(s *string) bool { return s != nil && *s != "" }
-	var errs []error
-	for _, c := range []struct {
-		on   bool
-		name string
-	}{
-		{f.Dropout != nil && *f.Dropout != 0, "dropout"},
-		{set(f.SubwordPrefix), "continuing_subword_prefix"},
-		{set(f.EndOfWordSuffix), "end_of_word_suffix"},
-		{f.ByteFallback, "byte_fallback"},
-	} {
-		if c.on {
-			errs = append(errs, fmt.Errorf("%s is not supported", c.name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// setVocab fills the tables between ids and tokens.
-func (t *Tokenizer) setVocab(f *modelFile) error {
-	t.ids = make(map[string]int32, len(f.Vocab)+len(t.added.byContent))
-	size, limit := int32(0), int32(len(f.Vocab)+len(t.added.byContent)+maxHoles)
-	for _, vocab := range []map[string]int32{f.Vocab, t.added.byContent} {
-		for token, id := range vocab {
-			if id < 0 || id >= limit {
-				return fmt.Errorf("id %d of %q is out of range", id, token)
+// readMerges reads merges, each "a b" or ["a", "b"].
+func (f *modelFile) readMerges(raw json.RawMessage) error {
+	r := &jsonReader{data: raw}
+	r.elements(func() {
+		if r.peek() == '"' {
+			text := r.text()
+			left, right, ok := strings.Cut(text, " ")
+			if !ok || strings.Contains(right, " ") {
+				r.fail("merge %q must have two parts", text)
 			}
-			size = max(size, id+1)
+			f.left, f.right = append(f.left, left), append(f.right, right)
+			return
 		}
-	}
-	t.bytes, t.known = make([]string, size), make([]bool, size)
-	spelling := make([]string, size)
-	for _, vocab := range []map[string]int32{f.Vocab, t.added.byContent} {
-		for token, id := range vocab {
-			if other, dup := t.ids[token]; dup && other != id {
-				return fmt.Errorf("added token %q has id %d, but the vocabulary gives it %d", token, id, other)
-			}
-			if t.known[id] && spelling[id] != token {
-				return fmt.Errorf("%q and %q have the same id %d", spelling[id], token, id)
-			}
-			t.ids[token], t.known[id], spelling[id] = id, true, token
-			t.bytes[id] = decoded(token)
+		var parts []string
+		r.elements(func() { parts = append(parts, r.text()) })
+		if len(parts) != 2 {
+			r.fail("merge %q must have two parts", parts)
+			return
 		}
+		f.left, f.right = append(f.left, parts[0]), append(f.right, parts[1])
+	})
+	if err := r.end(); err != nil {
+		return fmt.Errorf("merges: %w", err)
 	}
 	return nil
 }
 
-// decoded is what a token becomes: the bytes that it spells, or itself when it is not in the alphabet.
-func decoded(token string) string {
-	if text, ok := unspell(token); ok {
-		return text
+// readPieces reads the vocabulary of a Unigram: [text, score] each.
+func (f *modelFile) readPieces(raw json.RawMessage) error {
+	r := &jsonReader{data: raw}
+	f.vocab = map[string]int32{}
+	r.elements(func() {
+		var p vocabPiece
+		n := 0
+		r.elements(func() {
+			switch n++; n {
+			case 1:
+				p.text = r.text()
+			case 2:
+				p.score = r.number()
+			default:
+				r.fail("a piece must have a text and a score")
+			}
+		})
+		if n != 2 {
+			r.fail("a piece must have a text and a score")
+		}
+		f.vocab[p.text] = int32(len(f.pieces))
+		f.pieces = append(f.pieces, p)
+	})
+	if err := r.end(); err != nil {
+		return fmt.Errorf("vocab: %w", err)
 	}
-	return token
+	if len(f.pieces) > maxID {
+		return fmt.Errorf("vocab has more than %d pieces", maxID)
+	}
+	return nil
 }
 
-func (f *modelFile) bpe(added *addedVocabulary) (*bpe, error) {
-	m := &bpe{merges: make(map[uint64]merge, len(f.Merges)), cache: newWordCache()}
-	for b, r := range alphabet {
-		id, ok := f.Vocab[string(r)]
-		if !ok && inUTF8(byte(b)) {
-			return nil, fmt.Errorf("the vocabulary lacks %q, the symbol of byte %#02x: text with it could not be encoded", r, b)
+// build makes the model. Text does not become special tokens: when these are recognised, their text does not get here.
+func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
+	if f.kind == "Unigram" {
+		unknown := int32(absent)
+		if f.options.UnkID != nil {
+			unknown = *f.options.UnkID
 		}
-		if ok && added.special[id] {
-			return nil, fmt.Errorf("special token %q is the symbol of byte %#02x: text could not be told from control", r, b)
+		hidden := func(id int32) bool { return special[id] && id != unknown }
+		m, err := newUnigram(f.pieces, unknown, f.options.ByteFallback, hidden)
+		if err == nil && unknown == absent && m.fallback == nil {
+			err = errNoUnknown
 		}
-		m.symbol[b] = id
+		return m, err
 	}
-	for rank, p := range f.Merges {
-		if err := f.addMerge(m, uint32(rank), p, added); err != nil {
+	return f.bpe(special)
+}
+
+func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
+	m := &bpe{byBytes: f.byBytes, unknown: absent, fuse: f.options.FuseUnk,
+		prefix: f.options.SubwordPrefix, suffix: f.options.EndOfWordSuffix}
+	if u := f.options.UnkToken; u != nil {
+		if id, ok := f.vocab[*u]; ok {
+			m.unknown = id
+		}
+	}
+	if f.options.ByteFallback {
+		m.fallback = fallbackIDs(f.vocab)
+	}
+	if err := f.setSymbols(m, special); err != nil {
+		return nil, err
+	}
+	m.merges = newPairTable(len(f.left))
+	for rank := range f.left {
+		if err := f.addMerge(m, uint32(rank), f.left[rank], f.right[rank], special); err != nil {
 			return nil, err
 		}
 	}
-	if f.IgnoreMerges {
-		m.whole = wholeWords(f.Vocab, added)
+	if f.options.IgnoreMerges {
+		m.whole = f.wholeWords(special)
 	}
 	return m, nil
 }
 
-// addMerge leaves out merges that make a special token: ordinary text must not become one. When special tokens are
-// recognised, their text does not get this far.
-func (f *modelFile) addMerge(m *bpe, rank uint32, p mergePair, added *addedVocabulary) error {
-	left, ok1 := f.Vocab[p.left]
-	right, ok2 := f.Vocab[p.right]
-	id, ok3 := f.Vocab[p.left+p.right]
-	if !ok1 || !ok2 || !ok3 {
-		return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", p.left, p.right)
+// setSymbols sets what a word begins as. A special token is no symbol: text could not be told from control.
+func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
+	isSymbol := func(text string) bool { return utf8.RuneCountInString(text) == 1 }
+	if f.byBytes {
+		isSymbol = func(text string) bool { b, ok := unspell(text); return ok && len(b) == 1 }
+		for b, r := range alphabet {
+			id, ok := f.vocab[string(r)]
+			if m.symbol[b] = id; !ok {
+				m.symbol[b] = absent
+			}
+		}
 	}
-	if !added.special[id] {
-		m.merges[pairKey(left, right)] = merge{rank, id}
+	m.symbols = make(map[string]int32)
+	most := len(m.prefix) + len(m.suffix) + utf8.UTFMax
+	for text, id := range f.vocab {
+		if special[id] && isSymbol(text) {
+			return fmt.Errorf("special token %q is a symbol of text, which could not be told from control", text)
+		}
+		if !f.byBytes && len(text) <= most && text != "" && !special[id] {
+			m.symbols[text] = id
+		}
 	}
 	return nil
 }
 
-// wholeWords maps the bytes of the tokens that a word can be without any merge.
-func wholeWords(vocab map[string]int32, added *addedVocabulary) map[string]int32 {
-	out := make(map[string]int32, len(vocab))
-	for token, id := range vocab {
-		if text, ok := unspell(token); ok && !added.special[id] {
-			out[text] = id
+// addMerge adds a merge to the table, but for those that make a special token.
+func (f *modelFile) addMerge(m *bpe, rank uint32, left, right string, special map[int32]bool) error {
+	l, ok1 := f.vocab[left]
+	r, ok2 := f.vocab[right]
+	id, ok3 := f.vocab[left+strings.TrimPrefix(right, m.prefix)]
+	if !ok1 || !ok2 || !ok3 {
+		return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", left, right)
+	}
+	if !special[id] {
+		m.merges.put(l, r, merge{rank, id})
+	}
+	return nil
+}
+
+// wholeWords maps the words that are tokens without any merge.
+func (f *modelFile) wholeWords(special map[int32]bool) map[string]int32 {
+	out := make(map[string]int32, len(f.vocab))
+	for text, id := range f.vocab {
+		if special[id] {
+			continue
 		}
+		if f.byBytes {
+			var ok bool
+			if text, ok = unspell(text); !ok {
+				continue
+			}
+		}
+		out[text] = id
 	}
 	return out
 }
 
-// mergePair is a merge, written "a b" or ["a", "b"].
-type mergePair struct{ left, right string }
-
-func (m *mergePair) UnmarshalJSON(data []byte) error {
-	if data[0] == '[' {
-		var p []string
-		if err := json.Unmarshal(data, &p); err != nil {
-			return err
+// setVocab fills the tables between ids and tokens. An added token that the model knows has the model's id; others get
+// the ids behind all that are taken, in the order of the file. So does the reference, whatever "id" says. Where it would
+// give an id twice, because the model leaves ids out, the file's counts.
+func (t *Tokenizer) setVocab(vocab map[string]int32, added []addedToken) error {
+	if vocab == nil {
+		vocab = map[string]int32{}
+	}
+	size := int32(0)
+	for _, id := range vocab {
+		size = max(size, id+1)
+	}
+	if int(size) > len(vocab)+maxHoles {
+		return fmt.Errorf("model: ids go up to %d, but there are %d tokens", size-1, len(vocab))
+	}
+	added = slices.DeleteFunc(slices.Clone(added), func(a addedToken) bool { return a.Content == "" })
+	next, taken := int32(len(vocab)), make(map[int32]bool)
+	for _, id := range vocab {
+		if int(id) >= len(vocab) {
+			taken[id] = true // ids below are not given out
 		}
-		if len(p) != 2 {
-			return fmt.Errorf("merge %s must have two parts", data)
+	}
+	ids := make(map[string]int32, len(added))
+	for i := range added {
+		a := &added[i]
+		id, ok := ids[a.Content]
+		if !ok {
+			id, ok = vocab[a.Content]
 		}
-		m.left, m.right = p[0], p[1]
-		return nil
+		if !ok {
+			if id = next; taken[id] {
+				id = a.ID
+			}
+			if id < 0 || id > maxID || taken[id] {
+				return fmt.Errorf("added token %q: its id %d is taken, or out of range", a.Content, id)
+			}
+		}
+		taken[id] = true
+		a.ID, ids[a.Content] = id, id
+		next = max(next, id+1)
+		size = max(size, id+1)
 	}
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
+	t.ids, t.texts = maps.Clone(vocab), make([]string, size)
+	t.known = make([]bool, size)
+	for text, id := range vocab {
+		if t.known[id] {
+			return fmt.Errorf("model: %q and %q have the same id %d", min(text, t.texts[id]), max(text, t.texts[id]), id)
+		}
+		t.texts[id], t.known[id] = text, true
 	}
-	var ok bool
-	if m.left, m.right, ok = strings.Cut(s, " "); !ok || strings.Contains(m.right, " ") {
-		return fmt.Errorf("merge %q must have two parts", s)
+	for text, id := range ids {
+		t.ids[text], t.texts[id], t.known[id] = id, text, true
 	}
+	t.added = newAddedVocabulary(added, t.normalize)
 	return nil
 }

@@ -27,16 +27,21 @@ import (
 
 // Tokenizer converts between text and token ids. It does not change after it is loaded.
 type Tokenizer struct {
-	normalize    normalizer
-	pre          preTokenizer
-	model        *bpe
+	normalizers  []normalizer
+	steps        []step // of the pre-tokenizer
+	unspell      bool   // words get to the model as the bytes that they spell
+	tracks       bool   // a step asks where text begins, behind a normalizer: pieces have to remember
+	model        wordModel
 	added        *addedVocabulary
-	wrap         wrapping
-	ids          map[string]int32 // spelling in the file -> id
-	bytes        []string         // id -> what it decodes to; "" for an id that is not in use
+	processors   []processor
+	decoder      decoder
+	ids          map[string]int32 // text in the spelling of the file -> id
+	texts        []string         // id -> text in the spelling of the file
+	bytes        []string         // id -> what it is within a text
 	known        []bool           // id -> whether the file defines it
 	bos, eos     []int32
 	chatTemplate string
+	pool         pool
 }
 
 // Load reads tokenizer.json and tokenizer_config.json from a model's folder, and chat_template.jinja if it is there.
@@ -80,12 +85,20 @@ func New(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 }
 
 // VocabSize returns the number of ids: every id is below it. Ids that the file leaves out are counted.
-func (t *Tokenizer) VocabSize() int { return len(t.bytes) }
+func (t *Tokenizer) VocabSize() int { return len(t.texts) }
 
-// TokenID returns the id of a token in the spelling of the file, in which a space is written "Ġ".
+// TokenID returns the id of a token in the spelling of the file, in which a space is written "Ġ" or "▁".
 func (t *Tokenizer) TokenID(token string) (id int32, ok bool) {
 	id, ok = t.ids[token]
 	return id, ok
+}
+
+// Token returns a token in the spelling of the file; "" for an id that the file does not define.
+func (t *Tokenizer) Token(id int32) string {
+	if !t.valid(id) {
+		return ""
+	}
+	return t.texts[id]
 }
 
 // IsSpecial reports whether id is a control token, one that [Tokenizer.Decode] can skip.
