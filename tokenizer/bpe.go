@@ -12,12 +12,13 @@ type bpe struct {
 	byBytes  bool             // symbols are bytes, else characters
 	symbols  map[string]int32 // in other models, the ids of characters
 	merges   *pairTable
-	whole    map[string]int32 // words that are tokens without any merge (ignore_merges); nil when that is off
-	fallback *[256]int32      // ids of "<0x00>" to "<0xFF>", for characters without an id; absent where there is none
-	unknown  int32            // for characters without an id; absent: they are dropped
-	fuse     bool             // unknown characters in a row are one token
+	whole    *wordTable  // words that are tokens without any merge (ignore_merges); nil when that is off
+	fallback *[256]int32 // ids of "<0x00>" to "<0xFF>", for characters without an id; absent where there is none
+	unknown  int32       // for characters without an id; absent: they are dropped
+	fuse     bool        // unknown characters in a row are one token
 
-	prefix, suffix string // of characters inside a word, and at its end
+	prefix, suffix string  // of characters inside a word, and at its end
+	parts          *parter // cuts words where nothing can be merged; nil where that is not known
 }
 
 // absent is an id that stands for none.
@@ -45,9 +46,11 @@ func (m *bpe) produces(id int32) bool {
 			return true
 		}
 	}
-	for _, w := range m.whole {
-		if w == id {
-			return true
+	if m.whole != nil {
+		for _, w := range m.whole.slots {
+			if w.used && w.id == id {
+				return true
+			}
 		}
 	}
 	return m.fallback != nil && m.falls(id)
@@ -63,7 +66,20 @@ func (m *bpe) falls(id int32) bool {
 }
 
 func (m *bpe) appendIDs(s *scratch, ids []int32, word string) []int32 {
-	if id, ok := m.whole[word]; ok {
+	for m.parts != nil && m.whole == nil {
+		end := m.parts.next(word)
+		if end == len(word) {
+			break
+		}
+		ids = m.appendWord(s, ids, word[:end])
+		word = word[end:]
+	}
+	return m.appendWord(s, ids, word)
+}
+
+// appendWord appends the ids of a word, or of a part of one that nothing is merged with.
+func (m *bpe) appendWord(s *scratch, ids []int32, word string) []int32 {
+	if id, ok := m.whole.get(word); ok {
 		return append(ids, id)
 	}
 	entry := s.entry(word)
@@ -82,30 +98,47 @@ func (m *bpe) appendIDs(s *scratch, ids []int32, word string) []int32 {
 	return ids
 }
 
-func (m *bpe) appendTokens(tokens []token, word string) []token {
-	if id, ok := m.whole[word]; ok {
+func (m *bpe) appendTokens(s *scratch, tokens []token, word string) []token {
+	if id, ok := m.whole.get(word); ok {
 		return append(tokens, token{id, 0, int32(len(word))})
 	}
-	var s scratch
-	return append(tokens, m.merged(&s, m.appendSymbols(nil, word))...)
+	for at := 0; at < len(word); {
+		end := len(word)
+		if m.parts != nil {
+			end = at + m.parts.next(word[at:])
+		}
+		s.tokens = m.merged(s, m.appendSymbols(s.tokens[:0], word[at:end]))
+		for _, t := range s.tokens {
+			tokens = append(tokens, token{t.id, t.start + int32(at), t.end + int32(at)})
+		}
+		at = end
+	}
+	return tokens
 }
 
 // longWord is where a heap becomes faster than looking at all pairs again after each join.
 const longWord = 48
 
-// appendShort merges the bytes of a word by looking at all pairs for each join: O(n²), and fast for words. It does
-// nothing when the word is long, or has a byte without an id.
+// appendShort merges a word by looking at all pairs for each join: O(n²), and fast for words. It does nothing when the
+// word is long, or has a byte or a character without an id.
 func (m *bpe) appendShort(ids []int32, word string) ([]int32, bool) {
-	if !m.byBytes || len(word) > longWord {
+	if len(word) > longWord {
 		return ids, false
 	}
 	start := len(ids)
-	for i := range len(word) {
-		id := m.symbol[word[i]]
+	for i := 0; i < len(word); {
+		n, id := 1, int32(absent)
+		if m.byBytes {
+			id = m.symbol[word[i]]
+		} else {
+			_, n = utf8.DecodeRuneInString(word[i:])
+			id = m.symbolOf(word, i, n)
+		}
 		if id == absent {
 			return ids[:start], false
 		}
 		ids = append(ids, id)
+		i += n
 	}
 	return ids[:start+m.join(ids[start:])], true
 }

@@ -36,10 +36,14 @@ func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
 // character that several tokens share, each has the whole, spaces count as the file's post-processor says, and tokens
 // that stand for nothing in the text have an empty span at its beginning. It is slower than Encode.
 func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
+	s := t.pool.get()
+	defer t.pool.Put(s)
 	e := encoding{text: text}
+	var tokens []token
 	t.scanPieces(newPiece(text, true), func(p piece) {
 		t.runSteps(p, func(word piece) {
-			for _, tok := range t.model.appendTokens(nil, word.text) {
+			tokens = t.model.appendTokens(s, tokens[:0], word.text)
+			for _, tok := range tokens {
 				e.add(tok.id, word.origin(int(tok.start), int(tok.end)))
 			}
 		})

@@ -11,7 +11,7 @@ import (
 // build makes a tokenizer of the contents of tokenizer.json. What the reference ignores is ignored here: fields of a
 // component that it does not know. Components that are not known are errors.
 func build(data []byte) (*Tokenizer, error) {
-	file, err := object(data)
+	file, err := object(string(data))
 	if err != nil {
 		return nil, err
 	}
@@ -21,21 +21,21 @@ func build(data []byte) (*Tokenizer, error) {
 			return nil, fmt.Errorf("field %q is not known", name)
 		}
 	}
-	if v, ok := file["version"]; ok && string(v) != `"1.0"` {
+	if v, ok := file["version"]; ok && v != `"1.0"` {
 		return nil, fmt.Errorf("version %s is not supported, only 1.0", v)
 	}
 	return assemble(file)
 }
 
 // assemble reads the parts of a file.
-func assemble(file map[string]json.RawMessage) (*Tokenizer, error) {
+func assemble(file map[string]string) (*Tokenizer, error) {
 	t := &Tokenizer{}
 	var spells bool
 	var err error
-	if t.normalizers, spells, err = parseNormalizers(file["normalizer"]); err != nil {
+	if t.normalizers, spells, err = parseNormalizers(member(file, "normalizer")); err != nil {
 		return nil, err
 	}
-	plan, err := parsePreTokenizer(file["pre_tokenizer"])
+	plan, err := parsePreTokenizer(member(file, "pre_tokenizer"))
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func assemble(file map[string]json.RawMessage) (*Tokenizer, error) {
 		return nil, fmt.Errorf("ByteLevel is both a normalizer and a pre_tokenizer: only one of them is supported")
 	}
 	var added []addedToken
-	if !isNull(file["added_tokens"]) {
-		if err := json.Unmarshal(file["added_tokens"], &added); err != nil {
+	if !isNull(member(file, "added_tokens")) {
+		if err := json.Unmarshal(member(file, "added_tokens"), &added); err != nil {
 			return nil, fmt.Errorf("added_tokens: %w", err)
 		}
 	}
@@ -52,19 +52,21 @@ func assemble(file map[string]json.RawMessage) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if err := t.setVocab(m.vocab, added); err != nil {
+	if err := t.setVocab(m, added); err != nil {
 		return nil, err
 	}
-	if t.model, err = m.build(t.added.special); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
 	t.setSteps(plan, spells, m.byBytes)
-	if t.decoder, err = parseDecoder(file["decoder"]); err != nil {
+	if t.decoder, err = parseDecoder(member(file, "decoder")); err != nil {
 		return nil, err
 	}
 	t.setBytes()
-	t.processors, err = parsePostProcessor(file["post_processor"], t.valid)
+	t.processors, err = parsePostProcessor(member(file, "post_processor"), t.valid)
 	return t, err
+}
+
+// member returns a member of an object.
+func member(object map[string]string, name string) json.RawMessage {
+	return json.RawMessage(object[name])
 }
 
 // setSteps chooses how pieces get to the model: one that works on bytes takes them as they are.

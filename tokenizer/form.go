@@ -2,36 +2,59 @@ package tokenizer
 
 import (
 	"slices"
-	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
 // The normalization forms of Unicode, as Hugging Face's library sees them: with tables of Unicode 9, see laterMarks.
 
-func formC(p piece) piece {
-	if p.origins == nil {
-		p.text = nfc(p.text)
-		return p
-	}
-	return p.form(norm.NFC, decomposition{}, true)
-}
-
+func formC(p piece) piece  { return p.form(norm.NFC, decomposition{}, true) }
 func formD(p piece) piece  { return p.form(norm.NFD, decomposition{}, false) }
 func formKC(p piece) piece { return p.form(norm.NFKC, decomposition{compatible: true}, true) }
 func formKD(p piece) piece { return p.form(norm.NFKD, decomposition{compatible: true}, false) }
 
-// form is a normalization by its definition (UAX #15): decompose, sort each run of combining marks by class, compose.
+// form normalizes. Most texts are normal already, and x/text finds that out quickly. What it makes of others differs from
+// the definition: it puts a joiner after each run of 30 combining marks ("stream-safe"), it composes across starters that
+// can join what is before them, and it takes a character above U+FFFF for the one with the same low 16 bits. So the
+// parts that are not normal are done by the definition. Nothing happens across a border before an ASCII character.
 func (p piece) form(quick norm.Form, d decomposition, compose bool) piece {
 	if quick.IsNormalString(p.text) {
 		return p
 	}
-	changes := d.all(p.text)
+	out := pieceBuilder{tracked: p.origins != nil}
+	for start := 0; start < len(p.text); {
+		end := nextASCII(p.text, start+1)
+		if quick.IsNormalString(p.text[start:end]) {
+			out.add(p.slice(start, end))
+		} else {
+			out.add(p.slice(start, end).rewrite(d.form(p.text[start:end], compose)))
+		}
+		start = end
+	}
+	return out.piece(p.begin)
+}
+
+// nextASCII returns where the next ASCII character before another that is not is, from i on, or the next one at all when
+// a thousand bytes went by.
+func nextASCII(s string, i int) int {
+	start := i
+	for ; i < len(s); i++ {
+		if s[i] < utf8.RuneSelf && (i+1 == len(s) || s[i+1] >= utf8.RuneSelf || i-start > 1000) {
+			return i
+		}
+	}
+	return i
+}
+
+// form is a normalization by its definition (UAX #15): decompose, sort each run of combining marks by class, compose.
+func (d decomposition) form(s string, compose bool) []change {
+	changes := d.all(s)
 	if compose {
 		changes = composed(changes)
 	}
-	return p.rewrite(changes)
+	return changes
 }
 
 // decomposition takes characters apart.
@@ -119,30 +142,3 @@ func pair(a, b rune) (rune, bool) {
 
 // class is the canonical combining class.
 func class(r rune) uint8 { return norm.NFC.PropertiesString(string(r)).CCC() }
-
-// joiner is U+034F, combining grapheme joiner.
-const joiner = "\u034f"
-
-// nfc is form C where nobody asks for offsets: most texts are in it already, and x/text finds that out quickly. It does
-// something else in three cases: it puts a joiner after each run of 30 combining marks ("stream-safe"), it composes
-// across starters that can join what is before them, as in "o\u09be\u0309", and it takes a character above U+FFFF for the
-// one with the same low 16 bits. Nothing else adds or removes joiners, so counting them tells of the first.
-func nfc(s string) string {
-	if norm.NFC.IsNormalString(s) {
-		return s
-	}
-	exact := !strings.ContainsFunc(s, func(r rune) bool { return r > 0xFFFF || unicode.Is(laterMarks, r) || joinsBack(r) })
-	if exact {
-		out := norm.NFC.String(s)
-		if strings.Count(out, joiner) == strings.Count(s, joiner) {
-			return out
-		}
-	}
-	return piece{text: s}.rewrite(composed(decomposition{}.all(s))).text
-}
-
-// joinsBack reports whether r is a starter that composes with one before it.
-func joinsBack(r rune) bool {
-	p := norm.NFC.PropertiesString(string(r))
-	return p.CCC() == 0 && !p.BoundaryBefore()
-}

@@ -1,8 +1,6 @@
 package tokenizer
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,7 +11,7 @@ import (
 
 // jsonReader reads the large parts of tokenizer.json: encoding/json takes a second for a vocabulary of 150,000 tokens.
 type jsonReader struct {
-	data []byte
+	data string
 	at   int
 	err  error // the first thing that is wrong; nothing is read after it
 }
@@ -88,7 +86,7 @@ func (r *jsonReader) elements(yield func()) {
 	}
 }
 
-// text reads a string.
+// text reads a string. It may share the memory of the data.
 func (r *jsonReader) text() string {
 	r.want('"')
 	start := r.at
@@ -96,7 +94,7 @@ func (r *jsonReader) text() string {
 		switch c := r.data[r.at]; {
 		case c == '"':
 			r.at++
-			return string(r.data[start : r.at-1])
+			return r.data[start : r.at-1]
 		case c == '\\' || c < ' ' || c >= utf8.RuneSelf:
 			return r.hardText(start)
 		}
@@ -114,10 +112,10 @@ func (r *jsonReader) hardText(start int) string {
 		case c == '"':
 			raw := r.data[start:i]
 			r.at = i + 1
-			if plain && utf8.Valid(raw) {
-				return string(raw)
+			if plain && utf8.ValidString(raw) {
+				return raw
 			}
-			return r.unescaped(string(raw))
+			return r.unescaped(raw)
 		case c == '\\':
 			plain = false
 			i++
@@ -185,7 +183,7 @@ func (r *jsonReader) number() float64 {
 	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
 		r.at++
 	}
-	n, err := strconv.ParseFloat(string(r.data[start:r.at]), 64)
+	n, err := strconv.ParseFloat(r.data[start:r.at], 64)
 	if err != nil {
 		r.fail("a number expected")
 	}
@@ -208,15 +206,15 @@ func (r *jsonReader) id() int32 {
 }
 
 // raw returns the next value as it is written. Only its brackets and strings are looked at: who reads it checks it.
-func (r *jsonReader) raw() json.RawMessage {
-	value := bytes.TrimSpace(r.skip())
-	if len(value) == 0 {
+func (r *jsonReader) raw() string {
+	value := strings.TrimSpace(r.skip())
+	if value == "" {
 		r.fail("a value expected")
 	}
 	return value
 }
 
-func (r *jsonReader) skip() []byte {
+func (r *jsonReader) skip() string {
 	r.peek()
 	start, depth := r.at, 0
 	for r.at < len(r.data) {
@@ -244,17 +242,22 @@ func (r *jsonReader) skip() []byte {
 	return r.data[start:r.at]
 }
 
+// skipString goes behind the string that begins here.
 func (r *jsonReader) skipString() {
-	for r.at++; r.at < len(r.data); r.at++ {
-		switch r.data[r.at] {
-		case '"':
-			r.at++
+	start := r.at + 1
+	for at := start; ; {
+		n := strings.IndexByte(r.data[at:], '"')
+		if n < 0 {
+			r.at = len(r.data)
 			return
-		case '\\':
-			r.at++
+		}
+		at += n + 1
+		before := r.data[start : at-1]
+		if slashes := len(before) - len(strings.TrimRight(before, `\\`)); slashes%2 == 0 {
+			r.at = at
+			return
 		}
 	}
-	r.at = len(r.data)
 }
 
 // end checks that nothing follows.
@@ -266,9 +269,9 @@ func (r *jsonReader) end() error {
 }
 
 // object returns the members of an object as they are written.
-func object(data []byte) (map[string]json.RawMessage, error) {
+func object(data string) (map[string]string, error) {
 	r := &jsonReader{data: data}
-	out := map[string]json.RawMessage{}
+	out := map[string]string{}
 	r.members(func(key string) {
 		if _, twice := out[key]; twice {
 			r.fail("%q is there twice", key)

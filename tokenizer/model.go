@@ -5,7 +5,7 @@ type wordModel interface {
 	// appendIDs appends the ids of a word.
 	appendIDs(s *scratch, ids []int32, word string) []int32
 	// appendTokens appends the ids of a word with the bytes of it that each covers.
-	appendTokens(tokens []token, word string) []token
+	appendTokens(s *scratch, tokens []token, word string) []token
 	// produces reports whether some text can become id.
 	produces(id int32) bool
 }

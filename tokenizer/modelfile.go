@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,8 +38,8 @@ type modelOptions struct {
 }
 
 // parseModel reads a model. spelled says that the text it gets is in the alphabet of byte-level models.
-func parseModel(raw json.RawMessage, spelled bool) (*modelFile, error) {
-	if isNull(raw) {
+func parseModel(raw string, spelled bool) (*modelFile, error) {
+	if raw == "" || raw == "null" {
 		return nil, errors.New("it is missing")
 	}
 	members, err := object(raw)
@@ -54,11 +53,7 @@ func parseModel(raw json.RawMessage, spelled bool) (*modelFile, error) {
 	vocab, merges := members["vocab"], members["merges"]
 	delete(members, "vocab")
 	delete(members, "merges")
-	small, err := json.Marshal(members)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(small, &f.options); err != nil {
+	if err := f.readOptions(members); err != nil {
 		return nil, err
 	}
 	if f.kind == "Unigram" {
@@ -74,11 +69,24 @@ func parseModel(raw json.RawMessage, spelled bool) (*modelFile, error) {
 	return f, f.readMerges(merges)
 }
 
+// readOptions reads the small fields.
+func (f *modelFile) readOptions(members map[string]string) error {
+	raw := map[string]json.RawMessage{}
+	for name := range members {
+		raw[name] = member(members, name)
+	}
+	small, err := json.Marshal(raw)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(small, &f.options)
+}
+
 // kindOf returns the type of a model. Old files leave it out: those with merges are BPE.
-func kindOf(members map[string]json.RawMessage) (string, error) {
+func kindOf(members map[string]string) (string, error) {
 	kind := "BPE"
-	if raw, ok := members["type"]; ok {
-		if err := json.Unmarshal(raw, &kind); err != nil {
+	if _, ok := members["type"]; ok {
+		if err := json.Unmarshal(member(members, "type"), &kind); err != nil {
 			return "", err
 		}
 	} else if _, ok := members["merges"]; !ok {
@@ -90,14 +98,14 @@ func kindOf(members map[string]json.RawMessage) (string, error) {
 	return kind, nil
 }
 
-func (f *modelFile) readVocab(raw json.RawMessage) error {
+func (f *modelFile) readVocab(raw string) error {
 	f.vocab = make(map[string]int32, len(raw)/24)
 	r := &jsonReader{data: raw}
 	r.members(func(text string) {
 		if _, twice := f.vocab[text]; twice {
 			r.fail("token %q is there twice", text)
 		}
-		f.vocab[text] = r.id()
+		f.vocab[strings.Clone(text)] = r.id()
 	})
 	if err := r.end(); err != nil {
 		return fmt.Errorf("vocab: %w", err)
@@ -106,8 +114,9 @@ func (f *modelFile) readVocab(raw json.RawMessage) error {
 }
 
 // readMerges reads merges, each "a b" or ["a", "b"].
-func (f *modelFile) readMerges(raw json.RawMessage) error {
+func (f *modelFile) readMerges(raw string) error {
 	r := &jsonReader{data: raw}
+	f.left, f.right = make([]string, 0, len(raw)/20), make([]string, 0, len(raw)/20)
 	r.elements(func() {
 		if r.peek() == '"' {
 			text := r.text()
@@ -118,11 +127,14 @@ func (f *modelFile) readMerges(raw json.RawMessage) error {
 			f.left, f.right = append(f.left, left), append(f.right, right)
 			return
 		}
-		var parts []string
-		r.elements(func() { parts = append(parts, r.text()) })
-		if len(parts) != 2 {
-			r.fail("merge %q must have two parts", parts)
-			return
+		var parts [2]string
+		n := 0
+		r.elements(func() {
+			parts[n%2] = r.text()
+			n++
+		})
+		if n != 2 {
+			r.fail("a merge must have two parts, not %d", n)
 		}
 		f.left, f.right = append(f.left, parts[0]), append(f.right, parts[1])
 	})
@@ -133,7 +145,7 @@ func (f *modelFile) readMerges(raw json.RawMessage) error {
 }
 
 // readPieces reads the vocabulary of a Unigram: [text, score] each.
-func (f *modelFile) readPieces(raw json.RawMessage) error {
+func (f *modelFile) readPieces(raw string) error {
 	r := &jsonReader{data: raw}
 	f.vocab = map[string]int32{}
 	r.elements(func() {
@@ -142,7 +154,7 @@ func (f *modelFile) readPieces(raw json.RawMessage) error {
 		r.elements(func() {
 			switch n++; n {
 			case 1:
-				p.text = r.text()
+				p.text = strings.Clone(r.text())
 			case 2:
 				p.score = r.number()
 			default:
@@ -195,11 +207,11 @@ func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
 	if err := f.setSymbols(m, special); err != nil {
 		return nil, err
 	}
-	m.merges = newPairTable(len(f.left))
-	for rank := range f.left {
-		if err := f.addMerge(m, uint32(rank), f.left[rank], f.right[rank], special); err != nil {
-			return nil, err
-		}
+	if err := f.addMerges(m, special); err != nil {
+		return nil, err
+	}
+	if _, spaced := m.symbols[string(metaspaceRune)]; spaced && m.prefix+m.suffix == "" && f.plainMerges() {
+		m.parts = newParter(f.mergedTexts)
 	}
 	if f.options.IgnoreMerges {
 		m.whole = f.wholeWords(special)
@@ -232,23 +244,44 @@ func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
 	return nil
 }
 
-// addMerge adds a merge to the table, but for those that make a special token.
-func (f *modelFile) addMerge(m *bpe, rank uint32, left, right string, special map[int32]bool) error {
-	l, ok1 := f.vocab[left]
-	r, ok2 := f.vocab[right]
-	id, ok3 := f.vocab[left+strings.TrimPrefix(right, m.prefix)]
-	if !ok1 || !ok2 || !ok3 {
-		return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", left, right)
-	}
-	if !special[id] {
-		m.merges.put(l, r, merge{rank, id})
+// addMerges fills the table of merges, but for those that make a special token.
+func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
+	m.merges = newPairTable(len(f.left))
+	var joined []byte
+	for rank, left := range f.left {
+		right := f.right[rank]
+		joined = append(append(joined[:0], left...), strings.TrimPrefix(right, m.prefix)...)
+		l, ok1 := f.vocab[left]
+		r, ok2 := f.vocab[right]
+		id, ok3 := f.vocab[string(joined)]
+		if !ok1 || !ok2 || !ok3 {
+			return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", left, right)
+		}
+		if !special[id] {
+			m.merges.put(l, r, merge{uint32(rank), id})
+		}
 	}
 	return nil
 }
 
-// wholeWords maps the words that are tokens without any merge.
-func (f *modelFile) wholeWords(special map[int32]bool) map[string]int32 {
-	out := make(map[string]int32, len(f.vocab))
+// plainMerges reports whether every merge is of tokens that stand for their texts.
+func (f *modelFile) plainMerges() bool {
+	return !slices.ContainsFunc(f.left, func(left string) bool {
+		_, isByte := fallbackByte(left)
+		return isByte || f.options.UnkToken != nil && left == *f.options.UnkToken
+	})
+}
+
+// mergedTexts lists what merges make.
+func (f *modelFile) mergedTexts(yield func(string)) {
+	for rank, left := range f.left {
+		yield(left + f.right[rank])
+	}
+}
+
+// wholeWords lists the words that are tokens without any merge.
+func (f *modelFile) wholeWords(special map[int32]bool) *wordTable {
+	out := newWordTable(len(f.vocab))
 	for text, id := range f.vocab {
 		if special[id] {
 			continue
@@ -259,18 +292,16 @@ func (f *modelFile) wholeWords(special map[int32]bool) map[string]int32 {
 				continue
 			}
 		}
-		out[text] = id
+		out.put(text, id)
 	}
 	return out
 }
 
-// setVocab fills the tables between ids and tokens. An added token that the model knows has the model's id; others get
+// setVocab makes the model, and fills the tables between ids and tokens. An added token that the model knows has the model's id; others get
 // the ids behind all that are taken, in the order of the file. So does the reference, whatever "id" says. Where it would
 // give an id twice, because the model leaves ids out, the file's counts.
-func (t *Tokenizer) setVocab(vocab map[string]int32, added []addedToken) error {
-	if vocab == nil {
-		vocab = map[string]int32{}
-	}
+func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
+	vocab := m.vocab
 	size := int32(0)
 	for _, id := range vocab {
 		size = max(size, id+1)
@@ -305,7 +336,7 @@ func (t *Tokenizer) setVocab(vocab map[string]int32, added []addedToken) error {
 		next = max(next, id+1)
 		size = max(size, id+1)
 	}
-	t.ids, t.texts = maps.Clone(vocab), make([]string, size)
+	t.texts = make([]string, size)
 	t.known = make([]bool, size)
 	for text, id := range vocab {
 		if t.known[id] {
@@ -313,9 +344,14 @@ func (t *Tokenizer) setVocab(vocab map[string]int32, added []addedToken) error {
 		}
 		t.texts[id], t.known[id] = text, true
 	}
+	t.added = newAddedVocabulary(added, t.normalize)
+	var err error
+	if t.model, err = m.build(t.added.special); err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	t.ids = vocab // what is added to it now, the model does not see
 	for text, id := range ids {
 		t.ids[text], t.texts[id], t.known[id] = id, text, true
 	}
-	t.added = newAddedVocabulary(added, t.normalize)
 	return nil
 }

@@ -27,7 +27,7 @@ func pairKey(left, right int32) uint64 { return (uint64(uint32(left))<<32 | uint
 
 func newPairTable(capacity int) *pairTable {
 	t := &pairTable{shift: 64 - 4}
-	for 1<<(64-t.shift) < 2*capacity {
+	for 1<<(64-t.shift) < capacity+capacity/2 {
 		t.shift--
 	}
 	t.slots = make([]pairSlot, 1<<(64-t.shift))

@@ -129,3 +129,21 @@ func (p piece) replaced(find matcher, text string) piece {
 	q.text = out.String()
 	return q
 }
+
+// pieceBuilder joins pieces.
+type pieceBuilder struct {
+	text    strings.Builder
+	origins []span
+	tracked bool
+}
+
+func (b *pieceBuilder) add(p piece) {
+	b.text.WriteString(p.text)
+	if b.tracked {
+		b.origins = append(b.origins, p.origins...)
+	}
+}
+
+func (b *pieceBuilder) piece(begin int) piece {
+	return piece{text: b.text.String(), origins: b.origins, begin: begin}
+}

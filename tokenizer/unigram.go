@@ -94,9 +94,8 @@ func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {
 	return ids
 }
 
-func (m *unigram) appendTokens(tokens []token, word string) []token {
-	var s scratch
-	return m.divide(&s, tokens, word)
+func (m *unigram) appendTokens(s *scratch, tokens []token, word string) []token {
+	return m.divide(s, tokens, word)
 }
 
 // divide appends the pieces of a word.

@@ -13,8 +13,9 @@ type matcher struct {
 	steps int // of the search: choices that were taken back
 
 	// Once a search took too many steps:
-	failed   map[state]struct{} // states that lead to no match
-	outcomes map[state]int      // where the programs of lookaround and atomic groups end; -1: nowhere
+	failed   map[state]struct{}         // states that lead to no match
+	outcomes map[state]int              // where the programs of lookaround and atomic groups end; -1: nowhere
+	inner    map[int]map[state]struct{} // what failed within each of these programs
 }
 
 // state is a place in the program and in the text. Nothing else decides whether a match follows.
@@ -47,7 +48,7 @@ func (m *matcher) search(from int) (start, end int, ok bool) {
 }
 
 func (m *matcher) remember() {
-	m.failed, m.outcomes = map[state]struct{}{}, map[state]int{}
+	m.failed, m.outcomes, m.inner = map[state]struct{}{}, map[state]int{}, map[int]map[state]struct{}{}
 }
 
 // hopeless reports whether a choice was there before, and failed.
@@ -209,8 +210,11 @@ func (m *matcher) outcome(pc, pos int) int {
 		return end
 	}
 	outer := m.failed
-	if outer != nil {
-		m.failed = map[state]struct{}{} // what fails within may not fail outside, and the other way round
+	if outer != nil { // what fails within may not fail outside, and the other way round
+		if m.inner[pc] == nil {
+			m.inner[pc] = map[state]struct{}{}
+		}
+		m.failed = m.inner[pc]
 	}
 	end, ok := m.run(pc, pos)
 	if !ok {
@@ -218,6 +222,9 @@ func (m *matcher) outcome(pc, pos int) int {
 	}
 	if outer != nil {
 		m.failed = outer
+		if ok {
+			delete(m.inner, pc) // it holds states that did not fail
+		}
 	}
 	if m.outcomes != nil {
 		m.outcomes[s] = end

@@ -18,7 +18,7 @@ var patterns = []string{
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 	`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_` + "`" + `{|}~][A-Za-z]+|[^` + "\r\n" + `\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[` + "\r\n" + `]*|\s*[` + "\r\n" + `]+|\s+(?!\S)|\s+`,
-	`[0-9][0-9][0-9]`, `\d{1,3}(?=(?:\d{3})*\b)`, `(a|ab)(c|bcd)*?d?`, `(?<=a)b+|(?<!b)a`, `(?>a+|ab)b`, `x*?y|[^xy]{2,3}`, `(a*)*b|c`, `a++b|a*+c`,
+	`[0-9][0-9][0-9]`, `\d{1,3}(?=(?:\d{3})*(?!\d))`, `(a|ab)(c|bcd)*?d?`, `(?<=a)b+|(?<!b)a`, `(?>a+|ab)b`, `x*?y|[^xy]{2,3}`, `(a*)*b|c`, `a++b|a*+c`,
 }
 
 func compiled(t testing.TB, pattern string) *Regexp {
@@ -50,10 +50,10 @@ func peer(t testing.TB, pattern, text string) []string {
 	m, err := re.FindStringMatch(text)
 	end := -1
 	for m != nil && err == nil {
-		if m.Length > 0 || m.Index != end {
+		if m.RuneLength > 0 || m.RuneIndex != end {
 			out = append(out, m.String())
 		}
-		end = m.Index + m.Length
+		end = m.RuneIndex + m.RuneLength
 		m, err = re.FindNextMatch(m)
 	}
 	if err != nil {
