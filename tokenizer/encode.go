@@ -12,7 +12,7 @@ type Span struct{ Start, End int }
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	s := t.pool.get()
 	defer t.pool.Put(s)
-	var ids []int32
+	ids := make([]int32, 0, len(text)/bytesPerID+1)
 	t.scanPieces(newPiece(text, t.tracks), func(p piece) {
 		ids = t.appendIDs(s, ids, p)
 	}, func(id int32, _ piece) {
@@ -29,8 +29,12 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
 	s := t.pool.get()
 	defer t.pool.Put(s)
-	return t.appendIDs(s, nil, t.normalized(newPiece(text, t.tracks)))
+	ids := make([]int32, 0, len(text)/bytesPerID+1)
+	return t.appendIDs(s, ids, t.normalized(newPiece(text, t.tracks)))
 }
+
+// bytesPerID is a usual length of tokens. It is a guess at how much memory ids will take.
+const bytesPerID = 3
 
 // EncodeOffsets is [Tokenizer.Encode] with the part of text that each token comes from, as the reference has it: of a
 // character that several tokens share, each has the whole, spaces count as the file's post-processor says, and tokens

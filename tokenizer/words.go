@@ -24,9 +24,10 @@ func newWordTable(capacity int) *wordTable {
 }
 
 func (t *wordTable) slot(text string) *wordSlot {
-	i := maphash.String(t.seed, text) % uint64(len(t.slots))
+	mask := uint64(len(t.slots) - 1) // a power of two
+	i := maphash.String(t.seed, text) & mask
 	for t.slots[i].used && t.slots[i].text != text {
-		i = (i + 1) % uint64(len(t.slots))
+		i = (i + 1) & mask
 	}
 	return &t.slots[i]
 }

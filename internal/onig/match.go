@@ -1,6 +1,7 @@
 package onig
 
 import (
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -131,22 +132,20 @@ func (m *matcher) choose(i *inst, pc, pos int) (int, int, bool) {
 	return pc + 1, end, true
 }
 
-// branch goes to an alternative, k or later, that can begin with what is at pos.
+// branch goes to the first alternative, k or later, that can begin with what is at pos.
 func (m *matcher) branch(i *inst, pc, pos, k int) (int, int, bool) {
-	fits := func(a *alternative) bool { return a.empty || pos < len(m.text) && a.first[m.text[pos]] }
-	for k < len(i.alts) && !fits(&i.alts[k]) {
-		k++
+	next := 256 // the end
+	if pos < len(m.text) {
+		next = int(m.text[pos])
 	}
-	if k == len(i.alts) {
+	fits := i.alts.fits[next] >> k << k
+	if fits == 0 {
 		return 0, 0, false
 	}
-	for next := k + 1; next < len(i.alts); next++ {
-		if fits(&i.alts[next]) {
-			m.stack = append(m.stack, frame{pc, pos, next})
-			break
-		}
+	if rest := fits & (fits - 1); rest != 0 {
+		m.stack = append(m.stack, frame{pc, pos, bits.TrailingZeros64(rest)})
 	}
-	return i.alts[k].at, pos, true
+	return i.alts.at[bits.TrailingZeros64(fits)], pos, true
 }
 
 // back takes the last choice back and makes the next one.

@@ -28,19 +28,22 @@ type inst struct {
 	set      *set
 	min, max int
 	x, y     int
-	alts     []alternative
+	alts     *alternatives
 	back     int // of opLook: how many characters before the place the program begins
 	behind   bool
 	negate   bool
 	assert   assertion
 }
 
-// alternative is a branch that can only match text that begins with one of its bytes; empty branches match anywhere.
-type alternative struct {
-	at    int
-	first [256]bool
-	empty bool
+// alternatives are branches. fits has a bit for each that can match a text that begins with the byte; the last place is
+// for no text at all.
+type alternatives struct {
+	at   []int
+	fits [257]uint64
 }
+
+// maxAlternatives is how many branches have a bit; those behind them are branches of the last.
+const maxAlternatives = 64
 
 // maxProgram bounds the instructions that repetitions unfold to.
 const maxProgram = 1 << 14
@@ -161,12 +164,21 @@ func fixedWidth(n node) (int, error) {
 
 // alternatives emits the branches, each with a jump behind all of them.
 func (c *compiler) alternatives(n altNode) error {
-	at := c.add(inst{op: opAlt, alts: make([]alternative, len(n))})
+	if len(n) > maxAlternatives {
+		n = append(n[:maxAlternatives-1:maxAlternatives-1], n[maxAlternatives-1:])
+	}
+	alts := &alternatives{at: make([]int, len(n))}
+	c.add(inst{op: opAlt, alts: alts})
 	var jumps []int
 	for i, inner := range n {
-		alt := &c.code[at].alts[i]
-		alt.at = len(c.code)
-		alt.empty = first(inner, &alt.first)
+		alts.at[i] = len(c.code)
+		var bytes [256]bool
+		empty := first(inner, &bytes)
+		for b := range alts.fits {
+			if empty || b < 256 && bytes[b] {
+				alts.fits[b] |= 1 << i
+			}
+		}
 		if err := c.emit(inner); err != nil {
 			return err
 		}
