@@ -103,6 +103,16 @@ func (f *finder) split(whole piece, text func(piece), token func(id int32, p pie
 	}
 }
 
+// matches is a matcher that cuts around the tokens.
+func (f *finder) matches(s string, yield func(cut)) {
+	whole := piece{text: s}
+	f.split(whole, func(p piece) {
+		yield(cut{p.begin, p.begin + len(p.text), false})
+	}, func(_ int32, p piece) {
+		yield(cut{p.begin, p.begin + len(p.text), true})
+	})
+}
+
 func (f *finder) at(s string, i int) *pattern {
 	list := f.byFirst[s[i]]
 	for k := range list {

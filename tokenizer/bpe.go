@@ -66,22 +66,22 @@ func (m *bpe) falls(id int32) bool {
 }
 
 func (m *bpe) appendIDs(s *scratch, ids []int32, word string) []int32 {
-	for m.parts != nil && m.whole == nil {
+	if id, ok := m.whole.get(word); ok {
+		return append(ids, id)
+	}
+	for m.parts != nil {
 		end := m.parts.next(word)
 		if end == len(word) {
 			break
 		}
-		ids = m.appendWord(s, ids, word[:end])
+		ids = m.appendPart(s, ids, word[:end])
 		word = word[end:]
 	}
-	return m.appendWord(s, ids, word)
+	return m.appendPart(s, ids, word)
 }
 
-// appendWord appends the ids of a word, or of a part of one that nothing is merged with.
-func (m *bpe) appendWord(s *scratch, ids []int32, word string) []int32 {
-	if id, ok := m.whole.get(word); ok {
-		return append(ids, id)
-	}
+// appendPart appends the ids of a word, or of a part of one that nothing is merged with.
+func (m *bpe) appendPart(s *scratch, ids []int32, word string) []int32 {
 	entry := s.entry(word)
 	if entry.holds(word) {
 		return append(ids, entry.ids[:entry.count]...)

@@ -14,7 +14,7 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	defer t.pool.Put(s)
 	ids := make([]int32, 0, len(text)/bytesPerID+1)
 	t.scanPieces(newPiece(text, t.tracks), func(p piece) {
-		ids = t.appendIDs(s, ids, p)
+		ids = t.appendIDs(t.exact, s, ids, p)
 	}, func(id int32, _ piece) {
 		ids = append(ids, id)
 	})
@@ -27,10 +27,10 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 // EncodeOrdinary returns the ids of text, in which it recognises no added token. No special token comes out of it,
 // whatever the text says, but for the unknown token of models that have one.
 func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
-	s := t.pool.get()
-	defer t.pool.Put(s)
+	s := t.ordinaryPool.get()
+	defer t.ordinaryPool.Put(s)
 	ids := make([]int32, 0, len(text)/bytesPerID+1)
-	return t.appendIDs(s, ids, t.normalized(newPiece(text, t.tracks)))
+	return t.appendIDs(t.model, s, ids, t.normalized(newPiece(text, t.tracks)))
 }
 
 // bytesPerID is a usual length of tokens. It is a guess at how much memory ids will take.
@@ -42,12 +42,16 @@ const bytesPerID = 3
 func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
 	s := t.pool.get()
 	defer t.pool.Put(s)
-	e := encoding{text: text}
+	e := encoding{text: text, surface: map[int]string{}}
+	m, unknown := t.exact.(*unigram)
 	var tokens []token
 	t.scanPieces(newPiece(text, true), func(p piece) {
 		t.runSteps(p, func(word piece) {
-			tokens = t.model.appendTokens(s, tokens[:0], word.text)
+			tokens = t.exact.appendTokens(s, tokens[:0], word.text)
 			for _, tok := range tokens {
+				if unknown && tok.id == m.unknown {
+					e.surface[len(e.ids)] = word.text[tok.start:tok.end]
+				}
 				e.add(tok.id, word.origin(int(tok.start), int(tok.end)))
 			}
 		})
@@ -62,9 +66,10 @@ func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
 
 // encoding is ids, and where each comes from.
 type encoding struct {
-	text  string
-	ids   []int32
-	spans []Span
+	text    string
+	ids     []int32
+	spans   []Span
+	surface map[int]string // of the unknown tokens of Unigram: the text that they stand for, by index
 }
 
 func (e *encoding) add(id int32, from span) {
@@ -75,6 +80,11 @@ func (e *encoding) add(id int32, from span) {
 func (e *encoding) wrap(before, after []int32) {
 	e.ids = slices.Concat(before, e.ids, after)
 	e.spans = slices.Concat(make([]Span, len(before)), e.spans, make([]Span, len(after)))
+	moved := make(map[int]string, len(e.surface))
+	for i, text := range e.surface {
+		moved[i+len(before)] = text
+	}
+	e.surface = moved
 }
 
 // wrapIDs is what the post-processor does to ids.
@@ -110,8 +120,8 @@ func (t *Tokenizer) normalized(p piece) piece {
 func (t *Tokenizer) normalize(text string) string { return t.normalized(piece{text: text}).text }
 
 // appendIDs appends the ids of a normalized piece.
-func (t *Tokenizer) appendIDs(s *scratch, ids []int32, p piece) []int32 {
-	t.runSteps(p, func(word piece) { ids = t.model.appendIDs(s, ids, word.text) })
+func (t *Tokenizer) appendIDs(m wordModel, s *scratch, ids []int32, p piece) []int32 {
+	t.runSteps(p, func(word piece) { ids = m.appendIDs(s, ids, word.text) })
 	return ids
 }
 

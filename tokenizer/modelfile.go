@@ -23,6 +23,10 @@ type modelFile struct {
 	vocab       map[string]int32 // text in the spelling of the file -> id
 	pieces      []vocabPiece     // of Unigram
 	left, right []string         // merges
+	ranks       []uint32         // of merges; nil: in their order
+	hidden      func(int32) bool // ids that do not come out of text; nil: special tokens
+	lowest      float64          // score that unknown characters are measured from; 0: the lowest of all
+	single      bool             // scores are added in 32 bits
 }
 
 // modelOptions are the small fields of both kinds.
@@ -176,17 +180,40 @@ func (f *modelFile) readPieces(raw string) error {
 	return nil
 }
 
-// build makes the model. Text does not become special tokens: when these are recognised, their text does not get here.
+// makes reports whether text could become a special token by merges, or as a piece. Where special tokens are recognised
+// their text does not get to the model, unless a normalizer makes it.
+func (f *modelFile) makes(special map[int32]bool) bool {
+	if f.kind == "Unigram" {
+		return f.hidden == nil && len(special) > 0
+	}
+	for i, left := range f.left {
+		if id, ok := f.vocab[left+strings.TrimPrefix(f.right[i], f.options.SubwordPrefix)]; ok && special[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// build makes the model; special are the tokens that text does not become.
 func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
 	if f.kind == "Unigram" {
 		unknown := int32(absent)
 		if f.options.UnkID != nil {
 			unknown = *f.options.UnkID
 		}
-		hidden := func(id int32) bool { return special[id] && id != unknown }
+		hidden := f.hidden
+		if hidden == nil {
+			hidden = func(id int32) bool { return special[id] && id != unknown }
+		}
 		m, err := newUnigram(f.pieces, unknown, f.options.ByteFallback, hidden)
+		if err == nil && f.lowest != 0 {
+			m.floor = f.lowest - unknownPenalty
+		}
 		if err == nil && unknown == absent && m.fallback == nil {
 			err = errNoUnknown
+		}
+		if err == nil {
+			m.single = f.single
 		}
 		return m, err
 	}
@@ -210,7 +237,7 @@ func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
 	if err := f.addMerges(m, special); err != nil {
 		return nil, err
 	}
-	if _, spaced := m.symbols[string(metaspaceRune)]; spaced && m.prefix+m.suffix == "" && f.plainMerges() {
+	if _, spaced := m.symbols[string(metaspaceRune)]; spaced && m.prefix+m.suffix == "" && m.unknown != absent && f.plainMerges() {
 		m.parts = newParter(f.mergedTexts)
 	}
 	if f.options.IgnoreMerges {
@@ -237,6 +264,9 @@ func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
 		if special[id] && isSymbol(text) {
 			return fmt.Errorf("special token %q is a symbol of text, which could not be told from control", text)
 		}
+		if f.hidden != nil && f.hidden(id) {
+			continue
+		}
 		if !f.byBytes && len(text) <= most && text != "" && !special[id] {
 			m.symbols[text] = id
 		}
@@ -258,10 +288,18 @@ func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
 			return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", left, right)
 		}
 		if !special[id] {
-			m.merges.put(l, r, merge{uint32(rank), id})
+			m.merges.put(l, r, merge{f.rank(rank), id})
 		}
 	}
 	return nil
+}
+
+// rank is how early a merge is made.
+func (f *modelFile) rank(i int) uint32 {
+	if f.ranks != nil {
+		return f.ranks[i]
+	}
+	return uint32(i)
 }
 
 // plainMerges reports whether every merge is of tokens that stand for their texts.
@@ -348,6 +386,12 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 	var err error
 	if t.model, err = m.build(t.added.special); err != nil {
 		return fmt.Errorf("model: %w", err)
+	}
+	t.exact = t.model
+	if m.makes(t.added.special) {
+		if t.exact, err = m.build(nil); err != nil {
+			return fmt.Errorf("model: %w", err)
+		}
 	}
 	t.ids = vocab // what is added to it now, the model does not see
 	for text, id := range ids {

@@ -128,7 +128,7 @@ func (f patternFile) matcher() (matcher, error) {
 
 // lowercase maps each character by itself, so that a sigma at the end of a word is like any other.
 func lowercase(p piece) piece {
-	if strings.IndexFunc(p.text, func(r rune) bool { return r == 0x130 || unicode.ToLower(r) != r }) < 0 {
+	if strings.IndexFunc(p.text, func(r rune) bool { return r == 0x130 || lower(r) != r }) < 0 {
 		return p
 	}
 	var changes []change
@@ -137,7 +137,7 @@ func lowercase(p piece) piece {
 			changes = append(changes, change{'i', 0}, change{0x307, 1})
 			continue
 		}
-		changes = append(changes, change{unicode.ToLower(r), 0})
+		changes = append(changes, change{lower(r), 0})
 	}
 	return p.rewrite(changes)
 }

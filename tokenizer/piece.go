@@ -144,6 +144,14 @@ func (b *pieceBuilder) add(p piece) {
 	}
 }
 
+// write adds text that comes from one place.
+func (b *pieceBuilder) write(text string, from span) {
+	b.text.WriteString(text)
+	for i := 0; b.tracked && i < len(text); i++ {
+		b.origins = append(b.origins, from)
+	}
+}
+
 func (b *pieceBuilder) piece(begin int) piece {
 	return piece{text: b.text.String(), origins: b.origins, begin: begin}
 }

@@ -65,6 +65,9 @@ func trimOffsets(prefixed bool) processor {
 		isSpace := func(r rune) bool { return r == alphabet[' '] || unicode.IsSpace(r) }
 		for i, id := range e.ids {
 			text, at := t.texts[id], &e.spans[i]
+			if surface, ok := e.surface[i]; ok {
+				text = surface
+			}
 			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isSpace))
 			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isSpace))
 			if leading > 0 && prefixed && (i == 0 || at.Start == 0) {

@@ -31,7 +31,8 @@ type Tokenizer struct {
 	steps        []step // of the pre-tokenizer
 	unspell      bool   // words get to the model as the bytes that they spell
 	tracks       bool   // a step asks where text begins, behind a normalizer: pieces have to remember
-	model        wordModel
+	model        wordModel // of ordinary text: it makes no special tokens
+	exact        wordModel // the reference's: it makes any token; often the same
 	added        *addedVocabulary
 	processors   []processor
 	decoder      decoder
@@ -41,7 +42,8 @@ type Tokenizer struct {
 	known        []bool           // id -> whether the file defines it
 	bos, eos     []int32
 	chatTemplate string
-	pool         pool
+	pool         pool // of what exact uses
+	ordinaryPool pool // of what model uses
 }
 
 // Load reads tokenizer.json and tokenizer_config.json from a model's folder, and chat_template.jinja if it is there.

@@ -35,6 +35,23 @@ func isMark(r rune) bool { return markClass(r) && !unicode.Is(uncountedMarks, r)
 // isPunctuation is what the component Punctuation takes for one: ASCII's, and Unicode 8's.
 func isPunctuation(r rune) bool { return punctuationClass(r) && !unicode.Is(uncountedPunctuation, r) }
 
+// lower is the lower case of Unicode 17.
+func lower(r rune) rune {
+	switch {
+	case r == 0xa7cb:
+		return 0x264
+	case r == 0xa7dc:
+		return 0x19b
+	case r == 0x1c89, r == 0xa7cc, r == 0xa7ce, r == 0xa7d2, r == 0xa7d4, r == 0xa7da:
+		return r + 1
+	case 0x10d50 <= r && r <= 0x10d65:
+		return r + 0x20
+	case 0x16ea0 <= r && r <= 0x16eb8:
+		return r + 0x1b
+	}
+	return unicode.ToLower(r)
+}
+
 // laterMarks are the combining marks of Unicode 10 to 16, and the one pair that composes since Unicode 13. Normalization
 // has the tables of Unicode 9, and neither sorts nor composes them.
 var laterMarks = &unicode.RangeTable{

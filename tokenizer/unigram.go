@@ -17,6 +17,7 @@ type unigram struct {
 	unknown  int32       // absent: text with characters without a piece cannot be encoded, and loses them
 	fallback *[256]int32 // nil: no byte fallback
 	floor    float64     // score of an unknown character
+	single   bool        // sums are rounded to 32 bits
 }
 
 // unknownPenalty is how much lower than the lowest piece an unknown character scores.
@@ -157,16 +158,19 @@ func (m *unigram) search(s *scratch, word string) {
 		_, n := utf8.DecodeRuneInString(word[at:])
 		so, single := s.path[at].score, false
 		reach := func(end int, score float64, id int32) {
+			if score += so; m.single {
+				score = float64(float32(score))
+			}
 			if to := &s.path[end]; to.start == absent || score > to.score {
 				*to = pathNode{score, int32(at), id}
 			}
 		}
 		m.trie.prefixes(word[at:], func(length int, id int32) {
-			reach(at+length, so+m.scores[id], id)
+			reach(at+length, m.scores[id], id)
 			single = single || length == n
 		})
 		if !single {
-			reach(at+n, so+m.floor, m.unknown)
+			reach(at+n, m.floor, m.unknown)
 		}
 		at += n
 	}
