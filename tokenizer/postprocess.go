@@ -70,7 +70,7 @@ func trimOffsets(prefixed bool) processor {
 			}
 			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isSpace))
 			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isSpace))
-			if leading > 0 && prefixed && (i == 0 || at.Start == 0) {
+			if leading > 0 && prefixed && i == 0 {
 				leading--
 			}
 			for ; leading > 0 && at.Start < at.End; leading-- {

@@ -100,7 +100,7 @@ func (p *plan) addByteLevel(raw json.RawMessage, last bool) error {
 // gpt2Words is the split of a ByteLevel with use_regex: contractions, and runs of letters, of digits and of other
 // characters with the space before them.
 var gpt2Words = sync.OnceValue(func() *onig.Regexp {
-	return mustCompile(`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`)
+	return mustCompile(gpt2Pattern)
 })
 
 // mustCompile compiles a pattern of our own.

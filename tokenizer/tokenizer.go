@@ -28,9 +28,9 @@ import (
 // Tokenizer converts between text and token ids. It does not change after it is loaded.
 type Tokenizer struct {
 	normalizers  []normalizer
-	steps        []step // of the pre-tokenizer
-	unspell      bool   // words get to the model as the bytes that they spell
-	tracks       bool   // a step asks where text begins, behind a normalizer: pieces have to remember
+	steps        []step    // of the pre-tokenizer
+	unspell      bool      // words get to the model as the bytes that they spell
+	tracks       bool      // a step asks where text begins, behind a normalizer: pieces have to remember
 	model        wordModel // of ordinary text: it makes no special tokens
 	exact        wordModel // the reference's: it makes any token; often the same
 	added        *addedVocabulary
