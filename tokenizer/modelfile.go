@@ -24,9 +24,17 @@ type modelFile struct {
 	pieces      []vocabPiece     // of Unigram
 	left, right []string         // merges
 	ranks       []uint32         // of merges; nil: in their order
+	joins       []idMerge        // merges by ids, in the place of all these
 	hidden      func(int32) bool // ids that do not come out of text; nil: special tokens
 	lowest      float64          // score that unknown characters are measured from; 0: the lowest of all
 	single      bool             // scores are added in 32 bits
+	sparse      bool             // added tokens keep the ids that they have
+}
+
+// idMerge is a merge of two ids.
+type idMerge struct {
+	left, right int32
+	merge
 }
 
 // modelOptions are the small fields of both kinds.
@@ -276,7 +284,10 @@ func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
 
 // addMerges fills the table of merges, but for those that make a special token.
 func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
-	m.merges = newPairTable(len(f.left))
+	m.merges = newPairTable(len(f.left) + len(f.joins))
+	for _, j := range f.joins {
+		m.merges.put(j.left, j.right, j.merge)
+	}
 	var joined []byte
 	for rank, left := range f.left {
 		right := f.right[rank]
@@ -362,7 +373,7 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 			id, ok = vocab[a.Content]
 		}
 		if !ok {
-			if id = next; taken[id] {
+			if id = next; taken[id] || m.sparse {
 				id = a.ID
 			}
 			if id < 0 || id > maxID || taken[id] {

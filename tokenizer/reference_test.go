@@ -1,10 +1,14 @@
 package tokenizer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -138,6 +142,60 @@ func runBroken(t *testing.T, tok *Tokenizer, cases []brokenCase) {
 			}
 		}
 	}
+}
+
+// TestReference_Recorded holds released vocabularies against digests that are committed: internal/bench/tokenizer/recorded.py
+// says how they were made. It needs the vocabularies only, in folders of ART_TOKENIZER_DIR.
+func TestReference_Recorded(t *testing.T) {
+	dir := os.Getenv("ART_TOKENIZER_DIR")
+	if dir == "" {
+		t.Skip("set ART_TOKENIZER_DIR; see TestReference")
+	}
+	var recorded struct {
+		Texts   []string
+		Digests map[string]string
+	}
+	must(t, json.Unmarshal(testdata(t, "recorded.json"), &recorded))
+	found := 0
+	for name, digests := range recorded.Digests {
+		file, err := os.ReadFile(filepath.Join(dir, name, "tokenizer.json"))
+		if err != nil {
+			continue
+		}
+		found++
+		t.Run(name, func(t *testing.T) {
+			tok, err := New(file, nil)
+			must(t, err)
+			wrong := 0
+			for i, want := range strings.Fields(digests) {
+				if got := digest(tok, recorded.Texts[i]); got != want {
+					if wrong++; wrong <= maxShown {
+						t.Errorf("%+q: what comes of it differs from the reference", recorded.Texts[i])
+					}
+				}
+			}
+			t.Logf("%d texts, %d wrong", len(recorded.Texts), wrong)
+		})
+	}
+	if found == 0 {
+		t.Fatalf("%s has none of the vocabularies", dir)
+	}
+}
+
+// digest is of the ids, the ids with special tokens, the offsets in characters, and the decoded texts.
+func digest(tok *Tokenizer, text string) string {
+	numbers := func(ids []int32) string {
+		return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
+	}
+	ids, spans := tok.EncodeOffsets(text, false)
+	special := tok.Encode(text, true)
+	var at []string
+	for _, s := range inRunes(text, spans) {
+		at = append(at, fmt.Sprintf("%d-%d", s[0], s[1]))
+	}
+	all := []string{numbers(ids), numbers(special), strings.Join(at, ","), tok.Decode(special, false), tok.Decode(special, true)}
+	sum := sha256.Sum256([]byte(strings.Join(all, "|")))
+	return hex.EncodeToString(sum[:4])
 }
 
 // TestReference_Chat: where Qwen3's own chat template says the same as ChatML, the ids are the same.

@@ -31,6 +31,7 @@ var layers = map[string]layer{
 	"tokenizer":           {own: []string{"", "internal/jinja", "internal/onig"}, mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
 	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: gomlx},
+	"tokenizer/openai":    {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
 	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: append([]string{"github.com/gomlx/go-huggingface"}, gomlx...)},
 	"model/tiny":          {own: []string{"model"}},
 	"backend":             {},
