@@ -127,13 +127,11 @@ func (m *bpe) appendShort(ids []int32, word string) ([]int32, bool) {
 	}
 	start := len(ids)
 	for i := 0; i < len(word); {
-		n, id := 1, int32(absent)
-		if m.byBytes {
-			id = m.symbol[word[i]]
-		} else {
+		n := 1
+		if !m.byBytes {
 			_, n = utf8.DecodeRuneInString(word[i:])
-			id = m.symbolOf(word, i, n)
 		}
+		id := m.symbolOf(word, i, n)
 		if id == absent {
 			return ids[:start], false
 		}

@@ -8,7 +8,7 @@ import "strings"
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	r := t.decoder.start()
 	for _, id := range ids {
-		if t.valid(id) && !(skipSpecial && t.IsSpecial(id)) {
+		if t.shown(id, skipSpecial) {
 			r.push(t.texts[id])
 		}
 	}
@@ -16,12 +16,17 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return r.take()
 }
 
+// shown reports whether decoding writes an id.
+func (t *Tokenizer) shown(id int32, skipSpecial bool) bool {
+	return t.valid(id) && (!skipSpecial || !t.IsSpecial(id))
+}
+
 // DecodeBytes returns the bytes of ids, one token after the other; see [Tokenizer.TokenBytes]. They need not be UTF-8: a
 // token may hold a part of a character.
 func (t *Tokenizer) DecodeBytes(ids []int32, skipSpecial bool) []byte {
 	var out []byte
 	for _, id := range ids {
-		if t.valid(id) && !(skipSpecial && t.IsSpecial(id)) {
+		if t.shown(id, skipSpecial) {
 			out = append(out, t.bytes[id]...)
 		}
 	}

@@ -253,7 +253,7 @@ func (r *jsonReader) skipString() {
 		}
 		at += n + 1
 		before := r.data[start : at-1]
-		if slashes := len(before) - len(strings.TrimRight(before, `\\`)); slashes%2 == 0 {
+		if slashes := len(before) - len(strings.TrimRight(before, `\`)); slashes%2 == 0 {
 			r.at = at
 			return
 		}

@@ -351,38 +351,19 @@ func (f *modelFile) wholeWords(special map[int32]bool) *wordTable {
 // give an id twice, because the model leaves ids out, the file's counts.
 func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 	vocab := m.vocab
-	size := int32(0)
+	size := int32(len(m.pieces))
 	for _, id := range vocab {
 		size = max(size, id+1)
 	}
-	if int(size) > len(vocab)+maxHoles {
+	if int(size) > max(len(vocab), len(m.pieces))+maxHoles {
 		return fmt.Errorf("model: ids go up to %d, but there are %d tokens", size-1, len(vocab))
 	}
 	added = slices.DeleteFunc(slices.Clone(added), func(a addedToken) bool { return a.Content == "" })
-	next, taken := int32(len(vocab)), make(map[int32]bool)
-	for _, id := range vocab {
-		if int(id) >= len(vocab) {
-			taken[id] = true // ids below are not given out
-		}
+	ids, err := m.addedIDs(added)
+	if err != nil {
+		return err
 	}
-	ids := make(map[string]int32, len(added))
-	for i := range added {
-		a := &added[i]
-		id, ok := ids[a.Content]
-		if !ok {
-			id, ok = vocab[a.Content]
-		}
-		if !ok {
-			if id = next; taken[id] || m.sparse {
-				id = a.ID
-			}
-			if id < 0 || id > maxID || taken[id] {
-				return fmt.Errorf("added token %q: its id %d is taken, or out of range", a.Content, id)
-			}
-		}
-		taken[id] = true
-		a.ID, ids[a.Content] = id, id
-		next = max(next, id+1)
+	for _, id := range ids {
 		size = max(size, id+1)
 	}
 	t.texts = make([]string, size)
@@ -393,8 +374,10 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 		}
 		t.texts[id], t.known[id] = text, true
 	}
+	for id, p := range m.pieces { // a text that is there twice has the last of its ids
+		t.texts[id], t.known[id] = p.text, true
+	}
 	t.added = newAddedVocabulary(added, t.normalize)
-	var err error
 	if t.model, err = m.build(t.added.special); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
@@ -409,4 +392,35 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 		t.ids[text], t.texts[id], t.known[id] = id, text, true
 	}
 	return nil
+}
+
+// addedIDs gives added tokens their ids, and returns them by text.
+func (f *modelFile) addedIDs(added []addedToken) (map[string]int32, error) {
+	next, taken := int32(len(f.vocab)), make(map[int32]bool)
+	limit := len(f.vocab) + len(added) + maxHoles
+	for _, id := range f.vocab {
+		if id >= next {
+			taken[id] = true // those below are not given out
+		}
+	}
+	ids := make(map[string]int32, len(added))
+	for i := range added {
+		a := &added[i]
+		id, ok := ids[a.Content]
+		if !ok {
+			id, ok = f.vocab[a.Content]
+		}
+		if !ok {
+			if id = next; taken[id] || f.sparse {
+				id = a.ID
+			}
+			if id < 0 || int(id) > limit || taken[id] {
+				return nil, fmt.Errorf("added token %q: its id %d is taken, or out of range", a.Content, id)
+			}
+		}
+		taken[id] = true
+		a.ID, ids[a.Content] = id, id
+		next = max(next, id+1)
+	}
+	return ids, nil
 }

@@ -169,9 +169,10 @@ func (p piece) filter(keep func(rune) bool) piece {
 // nmt drops control characters and writes white space and what has no width as a space, as the normalizer of that name
 // in SentencePiece.
 func nmt(p piece) piece {
-	p = p.filter(func(r rune) bool {
-		return !(1 <= r && r <= 8 || r == 0xB || 0xE <= r && r <= 0x1F || r == 0x7F || r == 0x8F || r == 0x9F)
-	})
+	control := func(r rune) bool {
+		return 1 <= r && r <= 8 || r == 0xB || 0xE <= r && r <= 0x1F || r == 0x7F || r == 0x8F || r == 0x9F
+	}
+	p = p.filter(func(r rune) bool { return !control(r) })
 	return p.replaced(matchRune(func(r rune) bool {
 		switch r {
 		case '\t', '\n', '\f', '\r', 0x1680, 0x2028, 0x2029, 0x2581, 0xFEFF, utf8.RuneError:

@@ -30,7 +30,7 @@ func (s *Stream) Add(id int32) (delta string, stopped bool) {
 	if s.stopped {
 		return "", true
 	}
-	if s.tok.valid(id) && !(s.skipSpecial && s.tok.IsSpecial(id)) {
+	if s.tok.shown(id, s.skipSpecial) {
 		s.decoding.push(s.tok.texts[id])
 	}
 	return s.release(s.decoding.take())

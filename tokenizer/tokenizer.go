@@ -1,8 +1,13 @@
 // Package tokenizer turns text into token ids and back, and conversations into the exact ids that a model sees.
 //
 // A [Tokenizer] reads the files that Hugging Face models come with, tokenizer.json and tokenizer_config.json, and gives
-// the same ids as Hugging Face's own library. It does byte-level BPE, the kind that GPT-2, Llama 3 and Qwen use.
-// A file that asks for anything else is refused when it is loaded, with an error that names it.
+// the same ids, offsets and texts as Hugging Face's own library (tokenizers 0.23.3), whatever Go's Unicode version is. It
+// does byte-pair encoding over bytes and over characters, with or without byte fallback, and Unigram. The sections
+// "truncation" and "padding" have no effect: a text for training is neither cut nor filled up. Components that it does
+// not know (WordPiece, WordLevel, BertNormalizer, UnicodeScripts, CTC) are refused when a file is loaded, by name; fields
+// that the reference does not know have no effect there nor here. Added tokens get the ids that the reference gives
+// them. [FromSentencePiece], [FromGGUF] and [FromRanks] build the same from other files; the encodings of OpenAI are in
+// tokenizer/openai.
 //
 // A [Template] renders messages. Two rules make it fit for training:
 //
@@ -10,9 +15,6 @@
 //     know "<|im_end|>" from other text.
 //   - What the model wrote is never encoded again. A message with an art.Sample contributes exactly the ids that were
 //     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it.
-//
-// Character classes in a file's regular expressions are those of Go's Unicode version, 15 today. Hugging Face's engine
-// has had later ones, so text in characters that are newer than Go's may be cut into words otherwise.
 //
 // Everything here is safe for concurrent use, except a [Stream], which belongs to one reply.
 package tokenizer

@@ -69,7 +69,7 @@ func TestTokenize_Mistakes(t *testing.T) {
 		"exclude":        {"--special", "--ordinary", tokenizerFile, "a"},
 		"not both":       {"--file", "x", tokenizerFile, "a"},
 		"or an encoding": {"no-such-model", "a"},
-		"expected":     {"--file", "", "../../go.mod", "a"},
+		"expected":       {"--file", "", "../../go.mod", "a"},
 		"no such file":   {"--file", "no-such-file", tokenizerFile},
 	} {
 		var out, stderr strings.Builder

@@ -22,9 +22,7 @@ type span struct{ lo, hi rune }
 // category is a general category: a bit number in a mask of categories.
 type category uint8
 
-// unassigned is the category of code points that no other has.
-const unassigned category = 0
-
+// categoryNames begins with that of code points that have no other.
 var categoryNames = strings.Fields("Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co")
 
 // tables is properties.txt in memory.
