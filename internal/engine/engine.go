@@ -32,7 +32,7 @@ var ErrClosed = errors.New("engine: closed")
 type Options struct {
 	Device compute.Backend
 	Config *model.Config
-	// Params are the weights, with a head. They are shared, not copied.
+	// Params are the weights. They are shared, not copied.
 	Params    *model.Params
 	Tokenizer *tokenizer.Tokenizer
 	// Slots is the width of the batch. Default 32.

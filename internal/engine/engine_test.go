@@ -41,7 +41,7 @@ func testWeights(t testing.TB) *model.Weights {
 
 func testEngine(t testing.TB, slots int) *Engine {
 	device := graphtest.Device(t)
-	params, err := testWeights(t).Params(device, true)
+	params, err := testWeights(t).Params(device)
 	require.NoError(t, err)
 	e, err := New(Options{Device: device, Config: testConfig(), Params: params, Slots: slots})
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestComplete_IndependentOfNeighbours(t *testing.T) {
 func score(t *testing.T, a *lora.Adapter, ids []int32, from int) []float32 {
 	device := graphtest.Device(t)
 	w := testWeights(t)
-	params, err := w.Params(device, true)
+	params, err := w.Params(device)
 	require.NoError(t, err)
 	var in []any
 	for _, x := range params.Tensors {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/goart-dev/art/model"
@@ -151,6 +152,9 @@ func (l *loop) run(c class) {
 		rows[i] = row{tokens: s.todo[:n], start: len(s.cached)}
 	}
 	logprobs, err := l.runner.step(c, rows)
+	if err != nil {
+		l.forget()
+	}
 	for i := range l.slots {
 		if n := len(rows[i].tokens); n > 0 {
 			l.advance(&l.slots[i], n, logprobs, i, err)
@@ -158,10 +162,23 @@ func (l *loop) run(c class) {
 	}
 }
 
+// forget empties the cache: a round that fails has lost it. What other slots had there, they compute again.
+func (l *loop) forget() {
+	for i := range l.slots {
+		s := &l.slots[i]
+		if s.job != nil {
+			s.todo = slices.Concat(s.cached, s.todo)
+		}
+		s.cached = nil
+	}
+	// Should this fail, the next round does.
+	_ = l.runner.cache.clear(l.opts.Config.NumLayers)
+}
+
 // advance takes the outcome of a round for one slot.
 func (l *loop) advance(s *slot, n int, logprobs []float32, i int, err error) {
 	if err != nil {
-		s.cached, s.adapter = nil, nil
+		s.adapter = nil
 		l.finish(s, err)
 		return
 	}

@@ -29,7 +29,7 @@ func newRunner(opts Options) (*runner, error) {
 	c := opts.Config
 	k, err := newCache(opts.Device, c, opts.Slots, opts.Context)
 	if err != nil {
-		return nil, fmt.Errorf("engine: cache: %w", err)
+		return nil, err
 	}
 	return &runner{
 		opts: opts, config: c, params: opts.Params, cache: k,
@@ -62,48 +62,33 @@ func (r *runner) bucket(n int) int {
 	return r.buckets[len(r.buckets)-1]
 }
 
-// step computes a round and returns the log-softmax after the last token of each row, [W, V].
+// step computes a round and returns the log-softmax after the last token of each row, [W, V]. After an error nothing is
+// cached.
 func (r *runner) step(c class, rows []row) ([]float32, error) {
 	program, err := r.program(c.adapter)
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := program.Call(r.inputs(c, rows)...)
+	in, err := r.inputs(c, rows)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := program.Call(in...)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	defer func() {
-		for _, o := range outputs {
-			o.MustFinalizeAll()
-		}
-	}()
-	layers := r.config.NumLayers
-	for l := range layers {
-		key, value := outputs[1+l], outputs[1+layers+l]
-		if err := flat(key, func(k []float32) error {
-			return flat(value, func(v []float32) error { return r.cache.write(l, rows, c.width, k, v) })
-		}); err != nil {
-			return nil, fmt.Errorf("engine: cache: %w", err)
-		}
-	}
+	r.cache.layers = outputs[1:]
+	defer outputs[0].MustFinalizeAll()
 	return tensors.CopyFlatData[float32](outputs[0])
 }
 
-// flat gives read access to the values of a tensor.
-func flat(t *tensors.Tensor, read func([]float32) error) error {
-	var inner error
-	if err := tensors.ConstFlatData(t, func(x []float32) { inner = read(x) }); err != nil {
-		return err
-	}
-	return inner
-}
-
-func (r *runner) inputs(c class, rows []row) []any {
+// inputs are weights, adapter, cache, and what the round computes.
+func (r *runner) inputs(c class, rows []row) ([]any, error) {
 	w, t := len(rows), c.width
-	tokens, start, last := make([]int32, w*t), make([]int32, w), make([]int32, w)
+	tokens, start, count, last := make([]int32, w*t), make([]int32, w), make([]int32, w), make([]int32, w)
 	for i, row := range rows {
 		copy(tokens[i*t:], row.tokens)
-		start[i] = int32(row.start)
+		start[i], count[i] = int32(row.start), int32(len(row.tokens))
 		last[i] = int32(i*t + max(len(row.tokens), 1) - 1)
 	}
 	var in []any
@@ -116,10 +101,13 @@ func (r *runner) inputs(c class, rows []row) []any {
 	if c.adapter != nil {
 		add(c.adapter.inputs)
 	}
-	add(r.cache.keys)
-	add(r.cache.values)
+	layers, err := r.cache.donate()
+	if err != nil {
+		return nil, err
+	}
+	in = append(in, layers...)
 	return append(in, tensors.FromFlatDataAndDimensions(tokens, w, t), tensors.FromFlatDataAndDimensions(start, w),
-		tensors.FromFlatDataAndDimensions(last, w, 1))
+		tensors.FromFlatDataAndDimensions(count, w), tensors.FromFlatDataAndDimensions(last, w, 1)), nil
 }
 
 // program returns the graphs for adapters like a. They are compiled for a width when it first occurs.
@@ -140,7 +128,7 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 	return p, nil
 }
 
-// build returns the log-softmax [W, V], then the new keys and the new values of each layer.
+// build returns the log-softmax [W, V], then the cache with what is new.
 func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	take := func(n int) []*Node {
 		head := in[:n]
@@ -151,21 +139,17 @@ func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	if a != nil {
 		f.Linear = a.layout.Config().Hook(a.layout.Lookup(take(len(a.inputs))))
 	}
-	layers := r.config.NumLayers
-	keys, values := take(layers), take(layers)
-	tokens, start, last := in[0], in[1], in[2]
-	past := make([]model.KV, layers)
-	for l := range past {
-		past[l] = model.KV{K: keys[l], V: values[l]}
+	layers := take(2 * r.config.NumLayers)
+	tokens, last := in[0], in[3]
+	cached := &model.Cache{Start: in[1], Count: in[2]}
+	for i := 0; i < len(layers); i += 2 {
+		cached.Layers = append(cached.Layers, model.KV{K: layers[i], V: layers[i+1]})
 	}
-	hidden, fresh := f.Hidden(model.Input{Tokens: tokens, Start: start, Cache: past})
+	hidden, next := f.Hidden(model.Input{Tokens: tokens, Cache: cached})
 	hidden = Gather(Reshape(hidden, -1, r.config.HiddenSize), last)
 	out := []*Node{f.LogProbs(hidden)}
-	for _, kv := range fresh {
-		out = append(out, kv.K)
-	}
-	for _, kv := range fresh {
-		out = append(out, kv.V)
+	for _, kv := range next {
+		out = append(out, kv.K, kv.V)
 	}
 	return out
 }

@@ -4,10 +4,12 @@
 #include "textflag.h"
 
 // func tileAVX512_1x32
-TEXT ·tileAVX512_1x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_1x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -15,6 +17,9 @@ TEXT ·tileAVX512_1x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -33,18 +38,21 @@ zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 64(DI)(R13*1)
+	PREFETCHT2 (R14)(SI*1)
+	PREFETCHT0 (DI)(R13*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	ADDQ R12, DI
@@ -55,8 +63,10 @@ column:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -64,10 +74,12 @@ column:
 	RET
 
 // func tileAVX512_1x16
-TEXT ·tileAVX512_1x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_1x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -75,6 +87,9 @@ TEXT ·tileAVX512_1x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -90,16 +105,18 @@ next:
 zero:
 	VXORPS Z0, Z0, Z0
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -108,8 +125,10 @@ column:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -117,10 +136,12 @@ column:
 	RET
 
 // func halfAVX512_1x32
-TEXT ·halfAVX512_1x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_1x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -128,6 +149,9 @@ TEXT ·halfAVX512_1x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -146,10 +170,10 @@ zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -157,8 +181,10 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	ADDQ R12, DI
@@ -169,8 +195,10 @@ column:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -297,10 +325,12 @@ quad:
 	RET
 
 // func tileAVX512_2x32
-TEXT ·tileAVX512_2x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_2x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -308,6 +338,9 @@ TEXT ·tileAVX512_2x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -334,21 +367,24 @@ zero:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	ADDQ R12, DI
@@ -362,8 +398,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z2, K1, 0(CX)
 	VMOVUPS Z3, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -371,10 +409,12 @@ column:
 	RET
 
 // func tileAVX512_2x16
-TEXT ·tileAVX512_2x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_2x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -382,6 +422,9 @@ TEXT ·tileAVX512_2x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -402,18 +445,20 @@ zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z1
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -424,8 +469,10 @@ column:
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z1, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -433,10 +480,12 @@ column:
 	RET
 
 // func halfAVX512_2x32
-TEXT ·halfAVX512_2x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_2x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -444,6 +493,9 @@ TEXT ·halfAVX512_2x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -470,10 +522,10 @@ zero:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -481,11 +533,13 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	ADDQ R12, DI
@@ -499,8 +553,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z2, K1, 0(CX)
 	VMOVUPS Z3, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -642,10 +698,12 @@ quad:
 	RET
 
 // func tileAVX512_3x32
-TEXT ·tileAVX512_3x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_3x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -653,6 +711,9 @@ TEXT ·tileAVX512_3x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -687,24 +748,27 @@ zero:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	ADDQ R12, DI
@@ -721,8 +785,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z4, K1, 0(CX)
 	VMOVUPS Z5, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -730,10 +796,12 @@ column:
 	RET
 
 // func tileAVX512_3x16
-TEXT ·tileAVX512_3x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_3x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -741,6 +809,9 @@ TEXT ·tileAVX512_3x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -766,20 +837,22 @@ zero:
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z2
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -792,8 +865,10 @@ column:
 	VMOVUPS Z1, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z2, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -801,10 +876,12 @@ column:
 	RET
 
 // func halfAVX512_3x32
-TEXT ·halfAVX512_3x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_3x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -812,6 +889,9 @@ TEXT ·halfAVX512_3x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -846,10 +926,10 @@ zero:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -857,14 +937,16 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	ADDQ R12, DI
@@ -881,8 +963,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z4, K1, 0(CX)
 	VMOVUPS Z5, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1039,10 +1123,12 @@ quad:
 	RET
 
 // func tileAVX512_4x32
-TEXT ·tileAVX512_4x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_4x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1050,6 +1136,9 @@ TEXT ·tileAVX512_4x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1092,27 +1181,30 @@ zero:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	ADDQ R12, DI
@@ -1132,8 +1224,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z6, K1, 0(CX)
 	VMOVUPS Z7, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1141,10 +1235,12 @@ column:
 	RET
 
 // func tileAVX512_4x16
-TEXT ·tileAVX512_4x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_4x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1152,6 +1248,9 @@ TEXT ·tileAVX512_4x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1182,22 +1281,24 @@ zero:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z3
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -1212,8 +1313,10 @@ column:
 	VMOVUPS Z2, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z3, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1221,10 +1324,12 @@ column:
 	RET
 
 // func halfAVX512_4x32
-TEXT ·halfAVX512_4x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_4x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1232,6 +1337,9 @@ TEXT ·halfAVX512_4x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1274,10 +1382,10 @@ zero:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -1285,17 +1393,19 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	ADDQ R12, DI
@@ -1315,8 +1425,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z6, K1, 0(CX)
 	VMOVUPS Z7, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1488,10 +1600,12 @@ quad:
 	RET
 
 // func tileAVX512_5x32
-TEXT ·tileAVX512_5x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_5x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1499,6 +1613,9 @@ TEXT ·tileAVX512_5x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1549,30 +1666,33 @@ zero:
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	ADDQ R12, DI
@@ -1595,8 +1715,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z8, K1, 0(CX)
 	VMOVUPS Z9, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1604,10 +1726,12 @@ column:
 	RET
 
 // func tileAVX512_5x16
-TEXT ·tileAVX512_5x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_5x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1615,6 +1739,9 @@ TEXT ·tileAVX512_5x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1650,24 +1777,26 @@ zero:
 	VXORPS Z3, Z3, Z3
 	VXORPS Z4, Z4, Z4
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z4
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -1684,8 +1813,10 @@ column:
 	VMOVUPS Z3, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z4, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1693,10 +1824,12 @@ column:
 	RET
 
 // func halfAVX512_5x32
-TEXT ·halfAVX512_5x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_5x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1704,6 +1837,9 @@ TEXT ·halfAVX512_5x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1754,10 +1890,10 @@ zero:
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -1765,11 +1901,12 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -1779,6 +1916,7 @@ column:
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	ADDQ R12, DI
@@ -1801,8 +1939,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z8, K1, 0(CX)
 	VMOVUPS Z9, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1989,10 +2129,12 @@ quad:
 	RET
 
 // func tileAVX512_6x32
-TEXT ·tileAVX512_6x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_6x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2000,6 +2142,9 @@ TEXT ·tileAVX512_6x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2058,33 +2203,36 @@ zero:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	ADDQ R12, DI
@@ -2110,8 +2258,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z10, K1, 0(CX)
 	VMOVUPS Z11, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2119,10 +2269,12 @@ column:
 	RET
 
 // func tileAVX512_6x16
-TEXT ·tileAVX512_6x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_6x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2130,6 +2282,9 @@ TEXT ·tileAVX512_6x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2170,18 +2325,19 @@ zero:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
@@ -2190,6 +2346,7 @@ column:
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
 	VBROADCASTSS (CX)(R10*1), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z5
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -2208,8 +2365,10 @@ column:
 	VMOVUPS Z4, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z5, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2217,10 +2376,12 @@ column:
 	RET
 
 // func halfAVX512_6x32
-TEXT ·halfAVX512_6x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_6x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2228,6 +2389,9 @@ TEXT ·halfAVX512_6x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2286,10 +2450,10 @@ zero:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -2297,11 +2461,12 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -2314,6 +2479,7 @@ column:
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	ADDQ R12, DI
@@ -2339,8 +2505,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z10, K1, 0(CX)
 	VMOVUPS Z11, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2542,10 +2710,12 @@ quad:
 	RET
 
 // func tileAVX512_7x32
-TEXT ·tileAVX512_7x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_7x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2553,6 +2723,9 @@ TEXT ·tileAVX512_7x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2619,36 +2792,39 @@ zero:
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	ADDQ R12, DI
@@ -2677,8 +2853,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z12, K1, 0(CX)
 	VMOVUPS Z13, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2686,10 +2864,12 @@ column:
 	RET
 
 // func tileAVX512_7x16
-TEXT ·tileAVX512_7x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_7x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2697,6 +2877,9 @@ TEXT ·tileAVX512_7x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2742,18 +2925,19 @@ zero:
 	VXORPS Z5, Z5, Z5
 	VXORPS Z6, Z6, Z6
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
@@ -2764,6 +2948,7 @@ column:
 	VBROADCASTSS (CX)(R10*1), Z31
 	VFMADD231PS Z28, Z31, Z5
 	VBROADCASTSS (CX)(R9*2), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z6
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -2784,8 +2969,10 @@ column:
 	VMOVUPS Z5, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z6, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2793,10 +2980,12 @@ column:
 	RET
 
 // func halfAVX512_7x32
-TEXT ·halfAVX512_7x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_7x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2804,6 +2993,9 @@ TEXT ·halfAVX512_7x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2870,10 +3062,10 @@ zero:
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -2881,11 +3073,12 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -2901,6 +3094,7 @@ column:
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	ADDQ R12, DI
@@ -2929,8 +3123,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z12, K1, 0(CX)
 	VMOVUPS Z13, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3147,10 +3343,12 @@ quad:
 	RET
 
 // func tileAVX512_8x32
-TEXT ·tileAVX512_8x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_8x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3158,6 +3356,9 @@ TEXT ·tileAVX512_8x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3232,39 +3433,42 @@ zero:
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	ADDQ R12, DI
@@ -3297,8 +3501,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z14, K1, 0(CX)
 	VMOVUPS Z15, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3306,10 +3512,12 @@ column:
 	RET
 
 // func tileAVX512_8x16
-TEXT ·tileAVX512_8x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_8x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3317,6 +3525,9 @@ TEXT ·tileAVX512_8x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3367,20 +3578,21 @@ zero:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -3391,6 +3603,7 @@ column:
 	VBROADCASTSS (CX)(R9*2), Z30
 	VFMADD231PS Z28, Z30, Z6
 	VBROADCASTSS (R15), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z7
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -3414,8 +3627,10 @@ column:
 	VMOVUPS Z6, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z7, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3423,10 +3638,12 @@ column:
 	RET
 
 // func halfAVX512_8x32
-TEXT ·halfAVX512_8x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_8x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3434,6 +3651,9 @@ TEXT ·halfAVX512_8x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3508,10 +3728,10 @@ zero:
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -3519,14 +3739,15 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -3542,6 +3763,7 @@ column:
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	ADDQ R12, DI
@@ -3574,8 +3796,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z14, K1, 0(CX)
 	VMOVUPS Z15, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3811,10 +4035,12 @@ quad:
 	RET
 
 // func tileAVX512_9x32
-TEXT ·tileAVX512_9x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_9x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3822,6 +4048,9 @@ TEXT ·tileAVX512_9x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3904,42 +4133,45 @@ zero:
 	VXORPS Z16, Z16, Z16
 	VXORPS Z17, Z17, Z17
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	ADDQ R12, DI
@@ -3975,8 +4207,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z16, K1, 0(CX)
 	VMOVUPS Z17, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3984,10 +4218,12 @@ column:
 	RET
 
 // func tileAVX512_9x16
-TEXT ·tileAVX512_9x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_9x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3995,6 +4231,9 @@ TEXT ·tileAVX512_9x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4050,20 +4289,21 @@ zero:
 	VXORPS Z7, Z7, Z7
 	VXORPS Z8, Z8, Z8
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -4076,6 +4316,7 @@ column:
 	VBROADCASTSS (R15), Z31
 	VFMADD231PS Z28, Z31, Z7
 	VBROADCASTSS (CX)(R8*8), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z8
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -4101,8 +4342,10 @@ column:
 	VMOVUPS Z7, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z8, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4110,10 +4353,12 @@ column:
 	RET
 
 // func halfAVX512_9x32
-TEXT ·halfAVX512_9x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_9x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4121,6 +4366,9 @@ TEXT ·halfAVX512_9x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4203,10 +4451,10 @@ zero:
 	VXORPS Z16, Z16, Z16
 	VXORPS Z17, Z17, Z17
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -4214,14 +4462,15 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -4240,6 +4489,7 @@ column:
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	ADDQ R12, DI
@@ -4275,8 +4525,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z16, K1, 0(CX)
 	VMOVUPS Z17, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4527,10 +4779,12 @@ quad:
 	RET
 
 // func tileAVX512_10x32
-TEXT ·tileAVX512_10x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_10x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4538,6 +4792,9 @@ TEXT ·tileAVX512_10x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4628,24 +4885,24 @@ zero:
 	VXORPS Z18, Z18, Z18
 	VXORPS Z19, Z19, Z19
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -4655,18 +4912,21 @@ column:
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	ADDQ R12, DI
@@ -4705,8 +4965,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z18, K1, 0(CX)
 	VMOVUPS Z19, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4714,10 +4976,12 @@ column:
 	RET
 
 // func tileAVX512_10x16
-TEXT ·tileAVX512_10x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_10x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4725,6 +4989,9 @@ TEXT ·tileAVX512_10x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4785,20 +5052,21 @@ zero:
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -4813,6 +5081,7 @@ column:
 	VBROADCASTSS (CX)(R8*8), Z30
 	VFMADD231PS Z28, Z30, Z8
 	VBROADCASTSS (R15)(R8*2), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z9
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -4840,8 +5109,10 @@ column:
 	VMOVUPS Z8, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z9, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4849,10 +5120,12 @@ column:
 	RET
 
 // func halfAVX512_10x32
-TEXT ·halfAVX512_10x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_10x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4860,6 +5133,9 @@ TEXT ·halfAVX512_10x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4950,10 +5226,10 @@ zero:
 	VXORPS Z18, Z18, Z18
 	VXORPS Z19, Z19, Z19
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -4961,14 +5237,15 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -4990,6 +5267,7 @@ column:
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	ADDQ R12, DI
@@ -5028,8 +5306,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z18, K1, 0(CX)
 	VMOVUPS Z19, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -5295,10 +5575,12 @@ quad:
 	RET
 
 // func tileAVX512_11x32
-TEXT ·tileAVX512_11x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_11x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -5306,6 +5588,9 @@ TEXT ·tileAVX512_11x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -5404,24 +5689,24 @@ zero:
 	VXORPS Z20, Z20, Z20
 	VXORPS Z21, Z21, Z21
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -5431,6 +5716,7 @@ column:
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
@@ -5440,12 +5726,14 @@ column:
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z20
 	VFMADD231PS Z29, Z30, Z21
 	ADDQ R12, DI
@@ -5487,8 +5775,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z20, K1, 0(CX)
 	VMOVUPS Z21, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -5496,10 +5786,12 @@ column:
 	RET
 
 // func tileAVX512_11x16
-TEXT ·tileAVX512_11x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_11x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -5507,6 +5799,9 @@ TEXT ·tileAVX512_11x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -5572,20 +5867,21 @@ zero:
 	VXORPS Z9, Z9, Z9
 	VXORPS Z10, Z10, Z10
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -5602,6 +5898,7 @@ column:
 	VBROADCASTSS (R15)(R8*2), Z31
 	VFMADD231PS Z28, Z31, Z9
 	VBROADCASTSS (CX)(R10*2), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z10
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -5631,8 +5928,10 @@ column:
 	VMOVUPS Z9, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z10, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -5640,10 +5939,12 @@ column:
 	RET
 
 // func halfAVX512_11x32
-TEXT ·halfAVX512_11x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_11x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -5651,6 +5952,9 @@ TEXT ·halfAVX512_11x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -5749,10 +6053,10 @@ zero:
 	VXORPS Z20, Z20, Z20
 	VXORPS Z21, Z21, Z21
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -5760,14 +6064,15 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -5792,6 +6097,7 @@ column:
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z20
 	VFMADD231PS Z29, Z30, Z21
 	ADDQ R12, DI
@@ -5833,8 +6139,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z20, K1, 0(CX)
 	VMOVUPS Z21, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6115,10 +6423,12 @@ quad:
 	RET
 
 // func tileAVX512_12x32
-TEXT ·tileAVX512_12x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_12x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6126,6 +6436,9 @@ TEXT ·tileAVX512_12x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -6232,18 +6545,17 @@ zero:
 	VXORPS Z22, Z22, Z22
 	VXORPS Z23, Z23, Z23
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -6253,6 +6565,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -6262,6 +6575,7 @@ column:
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
@@ -6271,12 +6585,14 @@ column:
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
 	VFMADD231PS Z28, Z30, Z20
 	VFMADD231PS Z29, Z30, Z21
 	VBROADCASTSS (R15)(R8*4), Z31
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z22
 	VFMADD231PS Z29, Z31, Z23
 	ADDQ R12, DI
@@ -6321,8 +6637,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z22, K1, 0(CX)
 	VMOVUPS Z23, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6330,10 +6648,12 @@ column:
 	RET
 
 // func tileAVX512_12x16
-TEXT ·tileAVX512_12x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_12x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6341,6 +6661,9 @@ TEXT ·tileAVX512_12x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -6411,22 +6734,23 @@ zero:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
@@ -6443,6 +6767,7 @@ column:
 	VBROADCASTSS (CX)(R10*2), Z30
 	VFMADD231PS Z28, Z30, Z10
 	VBROADCASTSS (R15)(R8*4), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z11
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -6474,8 +6799,10 @@ column:
 	VMOVUPS Z10, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z11, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6483,10 +6810,12 @@ column:
 	RET
 
 // func halfAVX512_12x32
-TEXT ·halfAVX512_12x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_12x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6494,6 +6823,9 @@ TEXT ·halfAVX512_12x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -6600,10 +6932,10 @@ zero:
 	VXORPS Z22, Z22, Z22
 	VXORPS Z23, Z23, Z23
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -6611,8 +6943,8 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -6622,6 +6954,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -6646,6 +6979,7 @@ column:
 	VFMADD231PS Z28, Z30, Z20
 	VFMADD231PS Z29, Z30, Z21
 	VBROADCASTSS (R15)(R8*4), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z22
 	VFMADD231PS Z29, Z31, Z23
 	ADDQ R12, DI
@@ -6690,8 +7024,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z22, K1, 0(CX)
 	VMOVUPS Z23, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6987,10 +7323,12 @@ quad:
 	RET
 
 // func tileAVX512_13x32
-TEXT ·tileAVX512_13x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_13x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6998,6 +7336,9 @@ TEXT ·tileAVX512_13x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -7112,18 +7453,17 @@ zero:
 	VXORPS Z24, Z24, Z24
 	VXORPS Z25, Z25, Z25
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -7133,6 +7473,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -7142,6 +7483,7 @@ column:
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
@@ -7151,6 +7493,7 @@ column:
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
@@ -7160,6 +7503,7 @@ column:
 	VFMADD231PS Z28, Z31, Z22
 	VFMADD231PS Z29, Z31, Z23
 	VBROADCASTSS (CX)(R9*4), Z30
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z24
 	VFMADD231PS Z29, Z30, Z25
 	ADDQ R12, DI
@@ -7207,8 +7551,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z24, K1, 0(CX)
 	VMOVUPS Z25, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -7216,10 +7562,12 @@ column:
 	RET
 
 // func tileAVX512_13x16
-TEXT ·tileAVX512_13x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_13x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -7227,6 +7575,9 @@ TEXT ·tileAVX512_13x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -7302,22 +7653,23 @@ zero:
 	VXORPS Z11, Z11, Z11
 	VXORPS Z12, Z12, Z12
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
@@ -7336,6 +7688,7 @@ column:
 	VBROADCASTSS (R15)(R8*4), Z31
 	VFMADD231PS Z28, Z31, Z11
 	VBROADCASTSS (CX)(R9*4), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z12
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -7369,8 +7722,10 @@ column:
 	VMOVUPS Z11, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z12, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -7378,10 +7733,12 @@ column:
 	RET
 
 // func halfAVX512_13x32
-TEXT ·halfAVX512_13x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_13x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -7389,6 +7746,9 @@ TEXT ·halfAVX512_13x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -7503,10 +7863,10 @@ zero:
 	VXORPS Z24, Z24, Z24
 	VXORPS Z25, Z25, Z25
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -7514,8 +7874,8 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -7525,6 +7885,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -7552,6 +7913,7 @@ column:
 	VFMADD231PS Z28, Z31, Z22
 	VFMADD231PS Z29, Z31, Z23
 	VBROADCASTSS (CX)(R9*4), Z30
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z24
 	VFMADD231PS Z29, Z30, Z25
 	ADDQ R12, DI
@@ -7599,8 +7961,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z24, K1, 0(CX)
 	VMOVUPS Z25, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -7911,10 +8275,12 @@ quad:
 	RET
 
 // func tileAVX512_14x32
-TEXT ·tileAVX512_14x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_14x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -7922,6 +8288,9 @@ TEXT ·tileAVX512_14x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -8044,18 +8413,17 @@ zero:
 	VXORPS Z26, Z26, Z26
 	VXORPS Z27, Z27, Z27
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -8065,6 +8433,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -8077,6 +8446,7 @@ column:
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
@@ -8086,6 +8456,7 @@ column:
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
+	PREFETCHT2 (R14)(SI*1)
 	VFMADD231PS Z28, Z30, Z20
 	VFMADD231PS Z29, Z30, Z21
 	VBROADCASTSS (R15)(R8*4), Z31
@@ -8095,6 +8466,7 @@ column:
 	VFMADD231PS Z28, Z30, Z24
 	VFMADD231PS Z29, Z30, Z25
 	VBROADCASTSS (R15)(R9*2), Z31
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z26
 	VFMADD231PS Z29, Z31, Z27
 	ADDQ R12, DI
@@ -8145,8 +8517,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z26, K1, 0(CX)
 	VMOVUPS Z27, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -8154,10 +8528,12 @@ column:
 	RET
 
 // func tileAVX512_14x16
-TEXT ·tileAVX512_14x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_14x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -8165,6 +8541,9 @@ TEXT ·tileAVX512_14x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -8245,22 +8624,23 @@ zero:
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
@@ -8281,6 +8661,7 @@ column:
 	VBROADCASTSS (CX)(R9*4), Z30
 	VFMADD231PS Z28, Z30, Z12
 	VBROADCASTSS (R15)(R9*2), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z13
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -8316,8 +8697,10 @@ column:
 	VMOVUPS Z12, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z13, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -8325,10 +8708,12 @@ column:
 	RET
 
 // func halfAVX512_14x32
-TEXT ·halfAVX512_14x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_14x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -8336,6 +8721,9 @@ TEXT ·halfAVX512_14x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -8458,10 +8846,10 @@ zero:
 	VXORPS Z26, Z26, Z26
 	VXORPS Z27, Z27, Z27
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -8469,8 +8857,8 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -8480,6 +8868,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -8510,6 +8899,7 @@ column:
 	VFMADD231PS Z28, Z30, Z24
 	VFMADD231PS Z29, Z30, Z25
 	VBROADCASTSS (R15)(R9*2), Z31
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z26
 	VFMADD231PS Z29, Z31, Z27
 	ADDQ R12, DI
@@ -8560,8 +8950,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z26, K1, 0(CX)
 	VMOVUPS Z27, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next

@@ -164,9 +164,9 @@ func (e *example) checkAll(t *testing.T, k *Kernels, p *pool.Pool) {
 	if e.k == 0 || e.n == 0 {
 		return
 	}
-	packed := Pack(e.b, e.k, e.n)
+	packed := packView(e.b, e.k, e.n)
 	e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, e.m, e.add) })
-	packed = Pack(e.b.T(), e.n, e.k)
+	packed = packView(e.b.T(), e.n, e.k)
 	e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, e.m, e.add) })
 }
 
@@ -201,9 +201,9 @@ func TestMul_BF16(t *testing.T) {
 			}
 			e.output(r, false)
 			p := workers[r.IntN(len(workers))]
-			packed := PackBF16(half, e.b.Row, e.b.Col, kk, n)
+			packed := packHalf(half, e.b.Row, e.b.Col, kk, n)
 			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, m, e.add) })
-			packed = PackBF16(half, e.b.Col, e.b.Row, n, kk)
+			packed = packHalf(half, e.b.Col, e.b.Row, n, kk)
 			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, m, e.add) })
 		}
 	})

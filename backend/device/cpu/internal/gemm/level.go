@@ -62,9 +62,11 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 		} else {
 			l.edge(s, kernels[rows], rows, width)
 		}
+		t.early += count * t.k * t.earlyStep * max(1, size*columns/64)
 		if width -= columns; width <= 0 {
 			return
 		}
+		t.early -= size * columns
 		t.b, t.c = unsafe.Add(t.b, size*columns), unsafe.Add(t.c, 4*columns)
 	}
 }

@@ -14,14 +14,18 @@ const (
 	taskWork    = 50_000 // least multiply-adds that are worth a task of their own
 	taskRows    = 1024
 	taskColumns = 512
+	longColumns = 2048 // of a task that goes through B once
 	blockDepth  = 512
 	skinnyBlock = 1024 // where a panel of B is in one piece
-	longBlock   = 4096 // where B is used once: a call of a kernel stays short
+	longBlock   = 4096 // where B is used in place, panel by panel: a call of a kernel stays short
 )
 
 // planOf cuts a product of a batch of so many.
 func planOf(g *product, count, workers int) plan {
 	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
+	if g.m <= skinny {
+		p.nb = min(g.n, longColumns)
+	}
 	want := 1
 	if workers > 1 {
 		want = min(tasksEach(g)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
@@ -34,25 +38,28 @@ func planOf(g *product, count, workers int) plan {
 		}
 	}
 	p.sideways = p.mb > skinny
-	p.packA = p.mb > 4 && p.nb > 256
+	p.packA = p.mb > 4 && p.nb >= 256
 	p.kb = depth(g, p.mb, p.sideways)
 	return p
 }
 
 // tasksEach is how many tasks a worker gets: several, since workers are not equally fast, but few if each task packs
-// operands that the next one packs again.
+// operands that the next one packs again, or begins with columns of B that were not fetched before.
 func tasksEach(g *product) int {
-	if g.m > skinny {
+	switch {
+	case g.m > skinny:
 		return 2
+	case g.m > g.level.rows:
+		return 4
 	}
-	return 4
+	return 8
 }
 
 // depth is the length of the blocks of the contracted axis, which are as even as possible.
 func depth(g *product, rows int, sideways bool) int {
 	most := blockDepth
 	switch {
-	case rows <= g.level.rows:
+	case rows <= g.level.rows, !sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock

@@ -12,6 +12,7 @@ type tile struct {
 	count               int            // number of tiles, at least 1; kernels may change it
 	aStep, bStep, cStep int            // from a tile to the next
 	ahead               int            // from a row of B to one that is needed later
+	early, earlyStep    int            // from b to what is needed after that, and the step to its next line
 	load                int            // 1: chains go on from C; 0: they begin with +0
 	keep                unsafe.Pointer // kernels that turn B: where the copy of its first row goes
 	offset              unsafe.Pointer // and from b to each of 16 columns, which lie together; bRow is that of the copy

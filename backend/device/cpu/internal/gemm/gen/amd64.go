@@ -17,9 +17,10 @@ var (
 	setAVX2   = amd64{name: "AVX2", register: 'Y', bytes: 32, rows: 6, b: [2]int{12, 13}, a: [2]int{14, 15}}
 )
 
-// Registers of a tile kernel: AX the argument; SI, R14 and DX the tile's parts of A, B and C; CX and R15 a column of A
-// and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of B; R13
-// the distance of what is fetched ahead; BX the number of columns left.
+// Registers of a tile kernel: AX the argument; DX the tile's part of C, those of A and B are on the stack; CX and R15 a
+// column of A and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of
+// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it; BX
+// the number of columns left.
 
 // row is the address of a row of A in the column at CX.
 func row(i int) string {
@@ -49,10 +50,12 @@ func (m amd64) tileName(rows, vectors int, k kind) string {
 
 // tile writes a kernel.
 func (m amd64) tile(s *source, rows, vectors int, k kind) {
-	s.begin(m.tileName(rows, vectors, k) + "(SB)")
+	s.beginFrame(m.tileName(rows, vectors, k)+"(SB)", 16)
 	s.op("MOVQ t+0(FP), AX")
-	s.op("MOVQ tile_a(AX), SI")
-	s.op("MOVQ tile_b(AX), R14")
+	s.op("MOVQ tile_a(AX), CX")
+	s.op("MOVQ CX, a-8(SP)")
+	s.op("MOVQ tile_b(AX), DI")
+	s.op("MOVQ DI, b-16(SP)")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_aRow(AX), R8")
 	s.op("LEAQ (R8)(R8*2), R9")
@@ -60,16 +63,19 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 	s.op("MOVQ tile_aCol(AX), R11")
 	s.op("MOVQ tile_bRow(AX), R12")
 	s.op("MOVQ tile_ahead(AX), R13")
+	s.op("MOVQ tile_early(AX), R14")
+	s.op("ADDQ DI, R14")
+	s.op("MOVQ tile_earlyStep(AX), SI")
 	if m.masks {
 		s.op("KMOVW tile_lanes(AX), K1")
 		s.op("KMOVW tile_lanes+2(AX), K2")
 	}
 	s.label("next")
 	m.initial(s, rows, vectors)
-	s.op("MOVQ SI, CX")
-	s.op("LEAQ (SI)(R9*2), R15")
+	s.op("MOVQ a-8(SP), CX")
+	s.op("LEAQ (CX)(R9*2), R15")
 	s.op("ADDQ R8, R15")
-	s.op("MOVQ R14, DI")
+	s.op("MOVQ b-16(SP), DI")
 	s.op("MOVQ tile_k(AX), BX")
 	s.op("PCALIGN $32")
 	s.label("column")
@@ -82,8 +88,10 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 
 // advance goes on to the next tile, or returns.
 func (m amd64) advance(s *source) {
-	s.op("ADDQ tile_aStep(AX), SI")
-	s.op("ADDQ tile_bStep(AX), R14")
+	s.op("MOVQ tile_aStep(AX), CX")
+	s.op("ADDQ CX, a-8(SP)")
+	s.op("MOVQ tile_bStep(AX), DI")
+	s.op("ADDQ DI, b-16(SP)")
 	s.op("ADDQ tile_cStep(AX), DX")
 	s.op("DECQ tile_count(AX)")
 	s.op("JNZ next")
@@ -140,13 +148,29 @@ func (m amd64) column(s *source, rows, vectors int, k kind) {
 			s.op("VMOVUPS %d(DI), %s", v*m.bytes, b)
 		}
 	}
-	s.op("PREFETCHT0 (DI)(R13*1)")
-	if k != half && vectors*m.bytes > 64 {
-		s.op("PREFETCHT0 64(DI)(R13*1)")
-	}
 	for r := range rows {
 		a := m.reg(m.a[r%2])
 		s.op("VBROADCASTSS %s, %s", row(r), a)
+		two := k != half && vectors*m.bytes > 64
+		if r == rows/4 {
+			s.op("PREFETCHT2 (R14)")
+		}
+		if r == rows/2 && two {
+			s.op("PREFETCHT0 64(DI)(R13*1)")
+		}
+		if r == rows*3/4 && two {
+			s.op("PREFETCHT2 (R14)(SI*1)")
+		}
+		if r == 0 {
+			s.op("PREFETCHT0 (DI)(R13*1)")
+		}
+		if r == rows-1 {
+			if two {
+				s.op("LEAQ (R14)(SI*2), R14")
+			} else {
+				s.op("ADDQ SI, R14")
+			}
+		}
 		for v := range vectors {
 			s.op("VFMADD231PS %s, %s, %s", m.reg(m.b[v]), a, m.accumulator(r, vectors, v))
 		}

@@ -1,14 +1,14 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-package safetensors
+package mapped
 
 import (
 	"io"
 	"os"
 )
 
-// mapFile reads a file into memory, where there is no memory map.
-func mapFile(path string) (content []byte, unmap func() error, err error) {
+// Open reads a file into memory, where there is no memory map.
+func Open(path string) (content []byte, unmap func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
@@ -24,3 +24,6 @@ func mapFile(path string) (content []byte, unmap func() error, err error) {
 	}
 	return content, func() error { return nil }, nil
 }
+
+// Release does nothing: the file was read.
+func Release([]byte) {}
