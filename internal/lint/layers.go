@@ -28,9 +28,10 @@ var (
 var layers = map[string]layer{
 	"":                    {light: true},
 	"ruler":               {own: []string{""}, light: true},
-	"tokenizer":           {own: []string{"", "internal/jinja"}, mods: []string{"golang.org/x/text", "github.com/dlclark/regexp2/v2", "github.com/tiktoken-go/tokenizer"}, light: true},
+	"tokenizer":           {own: []string{"", "internal/jinja", "internal/onig"}, mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
 	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: gomlx},
+	"tokenizer/openai":    {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
 	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
 	"model/hub":           {own: []string{"internal/safetensors"}, mods: []string{"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock"}}, // words of the hub's protocol; locks shared with Python
 	"model/tiny":          {own: []string{"model"}},
@@ -60,6 +61,7 @@ var layers = map[string]layer{
 	"internal/graphx/graphtest": {own: []string{"backend/device/cpu"}, mods: gomlx},
 	"internal/jinja":            {light: true},
 	"internal/lint":             {light: true},
+	"internal/onig":             {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
 	"internal/openai":           {own: []string{""}, light: true},
 	"internal/runs":             {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock"}},
 	"internal/mapped":           {light: true},
