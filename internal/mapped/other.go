@@ -24,6 +24,3 @@ func Open(path string) (content []byte, unmap func() error, err error) {
 	}
 	return content, func() error { return nil }, nil
 }
-
-// Release does nothing: the file was read.
-func Release([]byte) {}

@@ -47,6 +47,7 @@ func newSpan(size int) span {
 	raw := make([]byte, size+alignment)
 	p := unsafe.Pointer(unsafe.SliceData(raw))
 	skip := (alignment - uintptr(p)%alignment) % alignment
+	preferHuge(p, size)
 	return span{unsafe.Add(p, skip), size}
 }
 
