@@ -7,6 +7,7 @@ type node interface{}
 type source struct {
 	body     []node
 	literals []string
+	slices   bool // a literal is sliced
 }
 
 // mode says what a name is used for.

@@ -37,8 +37,7 @@ func (r *run) getitem(v, key any) any {
 func (r *run) item(v, key any) (any, bool) {
 	switch v := v.(type) {
 	case *Dict:
-		switch key.(type) {
-		case *list, *Dict, slice:
+		if !canBeKey(key) {
 			return nil, false
 		}
 		return v.find(r, key)
@@ -135,8 +134,9 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 		return r.blockReference(name)
 	case int, bool, *big.Int, float64:
 		return numberAttribute(v, name)
-	case *group:
-		return v.attribute(name)
+	case *builtin:
+		a, ok = v.attrs[name]
+		return a, ok
 	}
 	return nil, false
 }
@@ -178,6 +178,9 @@ func (r *run) sequenceMethod(v any, name string) (any, bool) {
 		case "step":
 			return s.step, true
 		}
+	}
+	if t, ok := v.(*tuple); ok && t.group && (name == "grouper" || name == "list") {
+		return t.items[boolInt(name == "list")], true
 	}
 	switch name {
 	case "count":
@@ -361,21 +364,21 @@ func (r *run) slice(v any, s slice) any {
 		}
 		raise(typeError, "'%s' object is not subscriptable", typeName(v))
 	}
-	start, step, n := r.sliceIndices(s, len(items))
+	start, step, n, _ := r.sliceIndices(s, len(items))
 	r.charge(n)
 	out := make([]any, n)
 	for i := range out {
 		out[i] = items[start+i*step]
 	}
 	if _, ok := v.(*tuple); ok {
-		return &tuple{out}
+		return &tuple{items: out}
 	}
 	return &list{out}
 }
 
 func (r *run) sliceText(t string, s slice) string {
 	n := utf8.RuneCountInString(t)
-	start, step, count := r.sliceIndices(s, n)
+	start, step, count, _ := r.sliceIndices(s, n)
 	r.charge(len(t))
 	if n == len(t) && step == 1 {
 		return t[start : start+count]
@@ -392,13 +395,13 @@ func (r *run) sliceText(t string, s slice) string {
 }
 
 func (r *run) sliceSpan(v span, s slice) any {
-	start, step, n := r.sliceIndices(s, v.len())
+	start, step, _, stop := r.sliceIndices(s, v.len())
 	at := func(i int) int { return v.start + i*v.step }
-	return span{at(start), at(start + n*step), v.step * step}
+	return span{at(start), at(stop), v.step * step}
 }
 
-// sliceIndices returns where a slice of n items starts, its step, and how many items it has.
-func (r *run) sliceIndices(s slice, n int) (start, step, count int) {
+// sliceIndices returns where a slice of n items starts, its step, how many items it has, and where it stops.
+func (r *run) sliceIndices(s slice, n int) (start, step, count, stop int) {
 	what := "slice indices must be integers or None or have an __index__ method"
 	step = 1
 	if s.step != nil {
@@ -423,9 +426,9 @@ func (r *run) sliceIndices(s slice, n int) (start, step, count int) {
 		return min(i, high)
 	}
 	if step > 0 {
-		start = bound(s.start, low)
-		return start, step, span{start, bound(s.stop, high), step}.len()
+		start, stop = bound(s.start, low), bound(s.stop, high)
+	} else {
+		start, stop = bound(s.start, high), bound(s.stop, low)
 	}
-	start = bound(s.start, high)
-	return start, step, span{start, bound(s.stop, low), step}.len()
+	return start, step, span{start, stop, step}.len(), stop
 }

@@ -40,11 +40,13 @@ func newEnv(f *function, up *env) *env {
 
 // compiler makes code of a parsed template.
 type compiler struct {
-	blocks map[string]*blockNode
+	blocks  map[string]*blockNode
+	slices  bool // the template slices literals
+	folding bool // an expression of constants is being compiled
 }
 
 func compile(src *source) *Template {
-	c := &compiler{blocks: map[string]*blockNode{}}
+	c := &compiler{blocks: map[string]*blockNode{}, slices: src.slices}
 	c.collectBlocks(src.body)
 	t := &Template{source: src, blocks: map[string]*function{}}
 	t.root = c.root(src.body, true)
@@ -432,7 +434,7 @@ func (c *compiler) filterBlock(n *filterBlockNode, f *frame) stmt {
 		if sig != goOn {
 			return sig
 		}
-		r.write(r.str(filter(r, e, text)))
+		r.writeText(filter(r, e, text))
 		leave(e)
 		return goOn
 	}
@@ -714,7 +716,7 @@ func (c *compiler) callBlock(n *callBlockNode, f *frame) stmt {
 	call := c.call(n.call, f, func(_ *run, e *env) any { return &macro{code, e} })
 	return func(r *run, e *env) signal {
 		r.step(n.line)
-		r.write(r.str(call(r, e)))
+		r.writeText(call(r, e))
 		return goOn
 	}
 }

@@ -1,29 +1,5 @@
 package jinja
 
-// printed compiles an expression whose value is written. Of constants Jinja2 computes the value when it compiles, where
-// slices of what has none are undefined, and not an error.
-func (c *compiler) printed(n node, f *frame) expr {
-	if s, ok := n.(*getitemNode); ok && constantSlice(s) {
-		x, arg := c.expr(s.x, f), c.expr(s.arg, f)
-		return func(r *run, e *env) any { return r.getitem(x(r, e), arg(r, e)) }
-	}
-	return c.expr(n, f)
-}
-
-// constantSlice tells whether an expression slices a constant with constants.
-func constantSlice(n *getitemNode) bool {
-	slice, ok := n.arg.(*sliceNode)
-	if !ok {
-		return false
-	}
-	for _, part := range append(children(slice), n.x) {
-		if _, ok := part.(*constNode); !ok {
-			return false
-		}
-	}
-	return true
-}
-
 func (c *compiler) exprs(nodes []node, f *frame) []expr {
 	code := make([]expr, len(nodes))
 	for i, n := range nodes {
@@ -33,6 +9,9 @@ func (c *compiler) exprs(nodes []node, f *frame) []expr {
 }
 
 func (c *compiler) expr(n node, f *frame) expr {
+	if c.slices && !c.folding && !isSlice(n) && foldable(n) {
+		return c.folded(n, f)
+	}
 	switch n := n.(type) {
 	case *constNode:
 		return func(*run, *env) any { return n.value }
@@ -40,7 +19,7 @@ func (c *compiler) expr(n node, f *frame) expr {
 		return f.read(n.name, n.line)
 	case *tupleNode:
 		items := c.exprs(n.items, f)
-		return func(r *run, e *env) any { return &tuple{r.evaluate(items, e)} }
+		return func(r *run, e *env) any { return &tuple{items: r.evaluate(items, e)} }
 	case *listNode:
 		items := c.exprs(n.items, f)
 		return func(r *run, e *env) any { return &list{r.evaluate(items, e)} }
@@ -177,7 +156,7 @@ func (c *compiler) condition(n *conditionNode, f *frame) expr {
 
 func (c *compiler) getitem(n *getitemNode, f *frame) expr {
 	x, arg := c.expr(n.x, f), c.expr(n.arg, f)
-	if _, ok := n.arg.(*sliceNode); ok {
+	if isSlice(n) && !c.folding {
 		return func(r *run, e *env) any {
 			v := x(r, e)
 			return r.slice(v, arg(r, e).(slice))

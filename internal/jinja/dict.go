@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 )
 
@@ -98,10 +99,30 @@ func (r *run) hashKey(v any) any {
 			return spanKey{1, v.start, 0}
 		}
 		return spanKey{n, v.start, v.step}
-	case *list, *Dict, slice:
+	}
+	if !hashable(v) {
 		raise(typeError, "unhashable type: '%s'", typeName(v))
 	}
 	return v
+}
+
+// hashable tells whether v can be a key, but for what a tuple holds.
+func hashable(v any) bool {
+	switch v := v.(type) {
+	case *list, *Dict, slice:
+		return false
+	case *view:
+		return v.what == "values"
+	}
+	return true
+}
+
+// canBeKey tells whether v can be a key.
+func canBeKey(v any) bool {
+	if t, ok := v.(*tuple); ok {
+		return !slices.ContainsFunc(t.items, func(item any) bool { return !canBeKey(item) })
+	}
+	return hashable(v)
 }
 
 // hashTuple writes the keys of the items one after the other, each with its type and length.

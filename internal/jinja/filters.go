@@ -133,7 +133,7 @@ func (r *run) reversed(v any) any {
 		r.charge(len(items))
 		return newGenerator(nil, each(items))
 	case *undefined:
-		v.fail()
+		return newGenerator(nil, each(nil))
 	}
 	raise(typeError, "'%s' object is not reversible", typeName(v))
 	return nil
@@ -148,10 +148,8 @@ func (r *run) reverseFilter(v any, a arg) any {
 		return likeText(v, string(runes))
 	}
 	switch v := v.(type) {
-	case *list, *tuple, *Dict, span, *view:
+	case *list, *tuple, *Dict, span, *view, *undefined:
 		return r.reversed(v)
-	case *undefined:
-		v.fail()
 	}
 	if !iterable(v) {
 		raise(argumentError, "argument must be iterable")
@@ -562,19 +560,6 @@ func (r *run) batchFilter(v any, a arg) any {
 	})
 }
 
-// group is what groupby yields: a tuple with names for its two items.
-type group struct{ tuple }
-
-func (g *group) attribute(name string) (any, bool) {
-	switch name {
-	case "grouper":
-		return g.items[0], true
-	case "list":
-		return g.items[1], true
-	}
-	return nil, false
-}
-
 func (r *run) groupbyFilter(v any, a arg) any {
 	args := a.bind("groupby", param1("attribute"), optional("default", nil), optional("case_sensitive", false))
 	fold := !truth(args[2])
@@ -584,7 +569,7 @@ func (r *run) groupbyFilter(v any, a arg) any {
 	for i, item := range r.sorted(r.items(v), get, false) {
 		key := get(item)
 		if i == 0 || !r.equal(key, last) {
-			out.items = append(out.items, newTuple(name(item), newList()))
+			out.items = append(out.items, &tuple{[]any{name(item), newList()}, true})
 		}
 		last = key
 		members := out.items[len(out.items)-1].(*tuple).items[1].(*list)

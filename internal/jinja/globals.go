@@ -8,7 +8,7 @@ var globals map[string]any
 func init() {
 	globals = map[string]any{
 		"range":           newFunctionValue("range", makeRange),
-		"dict":            newFunctionValue("dict", makeDict),
+		"dict":            &builtin{"dict", makeDict, map[string]any{"fromkeys": newFunctionValue("fromkeys", fromKeys)}},
 		"namespace":       newFunctionValue("namespace", makeNamespace),
 		"cycler":          newFunctionValue("cycler", makeCycler),
 		"joiner":          newFunctionValue("joiner", makeJoiner),

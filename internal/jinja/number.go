@@ -96,6 +96,9 @@ func (r *run) clampInt(v any, what string) int {
 
 // index returns an int argument.
 func (r *run) index(v any) int {
+	if _, ok := v.(*big.Int); ok {
+		raise(overflowError, "cannot fit 'int' into an index-sized integer")
+	}
 	return r.clampInt(v, "'"+typeName(v)+"' object cannot be interpreted as an integer")
 }
 
@@ -156,7 +159,7 @@ func (r *run) add(a, b any) any {
 		raise(typeError, `can only concatenate list (not "%s") to list`, typeName(b))
 	case *tuple:
 		if b, ok := b.(*tuple); ok {
-			return &tuple{r.concat(a.items, b.items)}
+			return &tuple{items: r.concat(a.items, b.items)}
 		}
 		raise(typeError, `can only concatenate tuple (not "%s") to tuple`, typeName(b))
 	}
@@ -190,7 +193,7 @@ func (r *run) repeat(a, n any) (any, bool) {
 	if _, ok := bigInteger(n); !ok {
 		return nil, false
 	}
-	count := max(0, r.clampInt(n, ""))
+	count := max(0, r.index(n))
 	if s, ok := text(a); ok {
 		if count > 0 && len(s) > r.limits.Output/count {
 			r.size(r.limits.Output + 1)
@@ -214,7 +217,7 @@ func (r *run) repeat(a, n any) (any, bool) {
 		out = append(out, items...)
 	}
 	if _, ok := a.(*tuple); ok {
-		return &tuple{out}, true
+		return &tuple{items: out}, true
 	}
 	return &list{out}, true
 }

@@ -328,6 +328,9 @@ func (p *parser) subscript(x node) node {
 		args = append(args, p.slice())
 	}
 	p.expect("]")
+	if _, ok := x.(*nameNode); !ok {
+		p.slices = true
+	}
 	if len(args) == 1 {
 		return &getitemNode{x, args[0], line}
 	}

@@ -11,6 +11,7 @@ type parser struct {
 	pos      int
 	depth    int
 	literals []string
+	slices   bool
 	ends     [][]string // the tags that may end the statements being read
 }
 
@@ -20,7 +21,7 @@ const maxNesting = 400
 func parse(text string) *source {
 	p := &parser{tokens: tokenize(text)}
 	body := p.statements()
-	return &source{body, p.literals}
+	return &source{body, p.literals, p.slices}
 }
 
 func (p *parser) cur() *token { return &p.tokens[p.pos] }

@@ -99,6 +99,15 @@ func (r *run) write(s string) {
 	r.out.b.WriteString(s)
 }
 
+// writeText writes the value of a block, which has to be a text.
+func (r *run) writeText(v any) {
+	s, ok := text(v)
+	if !ok {
+		raise(typeError, "expected str instance, %s found", typeName(v))
+	}
+	r.write(s)
+}
+
 // capture returns what f writes.
 func (r *run) capture(f func()) string {
 	outer := r.out

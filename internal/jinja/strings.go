@@ -52,7 +52,7 @@ func splitSpace(s string, limit int) []string {
 		}
 		at := strings.IndexFunc(s, isSpace)
 		if limit >= 0 && len(out) == limit {
-			return append(out, strings.TrimRightFunc(s, isSpace))
+			return append(out, s)
 		}
 		if at < 0 {
 			return append(out, s)
@@ -72,7 +72,7 @@ func splitSpaceRight(s string, limit int) []string {
 		}
 		at := strings.LastIndexFunc(s, isSpace)
 		if limit >= 0 && len(out) == limit {
-			out = append(out, strings.TrimLeftFunc(s, isSpace))
+			out = append(out, s)
 			break
 		}
 		if at < 0 {

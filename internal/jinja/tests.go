@@ -58,7 +58,7 @@ func isInteger(v any) bool {
 // isSequence tells whether v has a length and items.
 func isSequence(v any) bool {
 	switch v.(type) {
-	case string, markup, *list, *tuple, *Dict, span:
+	case string, markup, *list, *tuple, *Dict, span, *undefined:
 		return true
 	}
 	return false

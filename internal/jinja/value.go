@@ -18,7 +18,10 @@ import (
 type (
 	markup string
 	list   struct{ items []any }
-	tuple  struct{ items []any }
+	tuple  struct {
+		items []any
+		group bool // groupby made it: its items are also called grouper and list
+	}
 
 	// undefined is the value of a name or attribute that there is none of.
 	undefined struct {
@@ -42,8 +45,9 @@ type (
 	}
 	// builtin is a function or method.
 	builtin struct {
-		name string
-		call func(r *run, a arg) any
+		name  string
+		call  func(r *run, a arg) any
+		attrs map[string]any
 	}
 	cycler struct {
 		items []any
@@ -61,10 +65,10 @@ type iterator func() (any, bool)
 
 func newList(items ...any) *list { return &list{items} }
 
-func newTuple(items ...any) *tuple { return &tuple{items} }
+func newTuple(items ...any) *tuple { return &tuple{items: items} }
 
 func newFunctionValue(name string, call func(r *run, a arg) any) *builtin {
-	return &builtin{name, call}
+	return &builtin{name: name, call: call}
 }
 
 // fail raises what using an undefined value raises.
