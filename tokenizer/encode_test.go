@@ -284,7 +284,7 @@ func FuzzNew(f *testing.F) {
 		tok.Decode(tok.Encode(text, true), true)
 		tok.EncodeOrdinary(text)
 		if template, err := tok.Template(""); err == nil {
-			template.Parse(tok.Encode(text, false))
+			parse(template, tok.Encode(text, false))
 		}
 	})
 }

@@ -18,28 +18,27 @@
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // Tokenizer converts between text and token ids. It does not change after it is loaded.
 type Tokenizer struct {
-	normalize    normalizer
-	pre          preTokenizer
-	model        *bpe
-	added        *addedVocabulary
-	wrap         wrapping
-	ids          map[string]int32 // spelling in the file -> id
-	bytes        []string         // id -> what it decodes to; "" for an id that is not in use
-	known        []bool           // id -> whether the file defines it
-	bos, eos     []int32
-	chatTemplate string
+	normalize normalizer
+	pre       preTokenizer
+	model     *bpe
+	added     *addedVocabulary
+	wrap      wrapping
+	ids       map[string]int32 // spelling in the file -> id
+	bytes     []string         // id -> what it decodes to; "" for an id that is not in use
+	known     []bool           // id -> whether the file defines it
+	bos, eos  []int32
+	chat      chatConfig
 }
 
-// Load reads tokenizer.json and tokenizer_config.json from a model's folder, and chat_template.jinja if it is there.
+// Load reads tokenizer.json and tokenizer_config.json from a model's folder, and its chat templates where they stand in
+// files of their own: chat_template.jinja, and those of additional_chat_templates.
 func Load(dir string) (*Tokenizer, error) {
 	files := map[string][]byte{}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
@@ -53,12 +52,8 @@ func Load(dir string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (in %s)", err, dir)
 	}
-	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
-	switch {
-	case err == nil:
-		t.chatTemplate = string(template)
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("tokenizer: %w", err)
+	if err := t.chat.loadTemplates(dir); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -97,8 +92,8 @@ func (t *Tokenizer) BOS() []int32 { return append([]int32(nil), t.bos...) }
 // EOS returns the ids of the end-of-sequence token of tokenizer_config.json, none or one.
 func (t *Tokenizer) EOS() []int32 { return append([]int32(nil), t.eos...) }
 
-// ChatTemplate returns the Jinja source that came with the model, or "".
-func (t *Tokenizer) ChatTemplate() string { return t.chatTemplate }
+// ChatTemplate returns the Jinja source that came with the model, or "". Of several it is the one called "default".
+func (t *Tokenizer) ChatTemplate() string { return t.chat.templates[defaultTemplate] }
 
 // valid reports whether the file defines id.
 func (t *Tokenizer) valid(id int32) bool { return id >= 0 && int(id) < len(t.known) && t.known[id] }

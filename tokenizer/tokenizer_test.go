@@ -111,7 +111,6 @@ func TestNew_Config(t *testing.T) {
 		`{"bos_token": "<none>"}`:                "<none>",
 		`{"eos_token": 3}`:                       "eos_token",
 		`{"chat_template": 3}`:                   "chat_template",
-		`{"chat_template": [{"name": "other"}]}`: "default",
 		`[`:                                      "unexpected end",
 	} {
 		if _, err := New(file, []byte(config)); err == nil || !strings.Contains(err.Error(), want) {

@@ -163,3 +163,42 @@ func (d *Dict) pairs() []any {
 	}
 	return out
 }
+
+// With returns a copy of d with the keys of other set. Those of both are strings.
+func (d *Dict) With(other *Dict) *Dict {
+	out := d.clone()
+	for i, k := range other.keys {
+		out.put(k, other.values[i])
+	}
+	return out
+}
+
+// Clone returns a copy of d that can be changed apart from it.
+func (d *Dict) Clone() *Dict { return d.clone() }
+
+// Items returns the items of a list, none for other values. They must not be changed.
+func Items(v any) []any {
+	items, _ := sequence(v)
+	return items
+}
+
+// MapTexts returns a value with each string in it changed by f, but for the keys of dicts.
+func MapTexts(v any, f func(s string) string) any {
+	switch v := v.(type) {
+	case string:
+		return f(v)
+	case *list:
+		out := &list{make([]any, len(v.items))}
+		for i, item := range v.items {
+			out.items[i] = MapTexts(item, f)
+		}
+		return out
+	case *Dict:
+		out := v.clone()
+		for i, item := range v.values {
+			out.values[i] = MapTexts(item, f)
+		}
+		return out
+	}
+	return v
+}
