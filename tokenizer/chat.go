@@ -25,6 +25,7 @@ import (
 type Template struct {
 	tok     *Tokenizer
 	name    string
+	source  string
 	plain   *jinja.Template
 	tools   *jinja.Template // the one for conversations with tools
 	args    *jinja.Dict     // variables besides messages and tools
@@ -146,7 +147,7 @@ func (t *Tokenizer) ownTemplate() (*Template, error) {
 
 // newTemplate parses the sources of a template.
 func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
-	m := &Template{tok: t, name: name, args: jinja.NewDict(), rawArgs: formats()[name].source == plain}
+	m := &Template{tok: t, name: name, source: plain, args: jinja.NewDict(), rawArgs: formats()[name].source == plain}
 	var err error
 	if m.plain, err = jinja.Parse(plain); err != nil {
 		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
@@ -197,6 +198,9 @@ func (t *Template) With(o TemplateOptions) (*Template, error) {
 
 // Name returns the name of the format; that of the model's own template is "default".
 func (t *Template) Name() string { return t.name }
+
+// Source returns the Jinja source, of the template for conversations without tools where there are two.
+func (t *Template) Source() string { return t.source }
 
 // Parser returns the name of the parser that reads tool calls.
 func (t *Template) Parser() string { return t.reply.name }
