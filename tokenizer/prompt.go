@@ -63,6 +63,7 @@ func (t *Template) Target(messages []art.Message, tools []art.Tool) (ids []int32
 type draft struct {
 	template *Template
 	messages []art.Message
+	tools    []art.Tool
 	conv     *conversation // with marks
 	text     string        // with marks
 	mark     rune          // 0 when there is none
@@ -94,7 +95,7 @@ func (t *Template) draft(messages []art.Message, tools []art.Tool, ending Ending
 			text, err = t.text(conv, ending)
 		}
 		if err == nil && unmarked(text, mark) == plain {
-			return &draft{template: t, messages: messages, conv: conv, text: text, mark: mark}, nil
+			return &draft{template: t, messages: messages, tools: tools, conv: conv, text: text, mark: mark}, nil
 		}
 	}
 	return nil, errors.New("tokenizer: the messages spell special tokens, and the chat template changes what it does because of them: take them out")
@@ -120,7 +121,7 @@ func (d *draft) turn(i int) (turn, bool) {
 			found.end, found.stop = len(head)+at, stop
 		}
 	}
-	said := d.template.parseText(head, d.text[found.start:found.end], d.mark, nil)
+	said := d.template.parseText(head, d.text[found.start:found.end], d.mark, d.tools)
 	return found, sameReply(&said, &d.messages[i])
 }
 

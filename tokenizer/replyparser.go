@@ -137,10 +137,10 @@ func (p *replyParser) stepStart(final bool) bool {
 	switch {
 	case f.thinkOpen != "" && !p.begun && strings.HasPrefix(rest, f.thinkOpen):
 		p.pending, p.state, p.trim = rest[len(f.thinkOpen):], inThought, 1
-	case f.calls.bare != "" && strings.HasPrefix(rest, f.calls.bare):
-		p.state = inBare
 	case !final && (rest == "" || f.thinkOpen != "" && strings.HasPrefix(f.thinkOpen, rest)):
 		return false
+	case f.calls.bare != "" && strings.HasPrefix(rest, f.calls.bare):
+		p.state = inBare
 	default:
 		p.state = inContent
 	}

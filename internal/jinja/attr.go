@@ -365,7 +365,7 @@ func (r *run) slice(v any, s slice) any {
 		raise(typeError, "'%s' object is not subscriptable", typeName(v))
 	}
 	start, step, n, _ := r.sliceIndices(s, len(items))
-	r.charge(n)
+	r.charge(16 * n)
 	out := make([]any, n)
 	for i := range out {
 		out[i] = items[start+i*step]
@@ -379,7 +379,7 @@ func (r *run) slice(v any, s slice) any {
 func (r *run) sliceText(t string, s slice) string {
 	n := utf8.RuneCountInString(t)
 	start, step, count, _ := r.sliceIndices(s, n)
-	r.charge(len(t))
+	r.charge(4 * len(t))
 	if n == len(t) && step == 1 {
 		return t[start : start+count]
 	}

@@ -117,7 +117,7 @@ func (m *macro) attribute(name string) (any, bool) {
 		}
 		return m.code.name, true
 	case "arguments":
-		out := newList()
+		out := newTuple()
 		for _, p := range m.code.params {
 			out.items = append(out.items, p)
 		}

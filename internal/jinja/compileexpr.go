@@ -58,7 +58,7 @@ func (r *run) evaluate(code []expr, e *env) []any {
 	for i, x := range code {
 		out[i] = x(r, e)
 	}
-	r.charge(len(out))
+	r.charge(16 * len(out))
 	return out
 }
 

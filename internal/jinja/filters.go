@@ -130,7 +130,7 @@ func (r *run) reversed(v any) any {
 	case string, markup, *list, *tuple, *Dict, span, *view:
 		items := slices.Clone(r.items(v))
 		slices.Reverse(items)
-		r.charge(len(items))
+		r.charge(16 * len(items))
 		return newGenerator(nil, each(items))
 	case *undefined:
 		return newGenerator(nil, each(nil))

@@ -218,7 +218,7 @@ func (r *run) percent(format any, s string, v any) any {
 	switch t := v.(type) {
 	case *tuple:
 		p.values = t.items
-	case *Dict, *undefined, *list, *view, span:
+	case *Dict, *undefined, *list, span:
 		p.mapping = v
 	}
 	out := p.expand(s)

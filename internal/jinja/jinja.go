@@ -32,24 +32,24 @@ func (e *Error) Error() string {
 
 // Limits bound what rendering may use up. Zero fields are the defaults.
 type Limits struct {
-	// Work bounds time and memory together: a byte or list element that is made counts one, a statement, iteration or
-	// call counts 64. Default 2^29.
+	// Work bounds time and memory together: a byte that is made counts 1, an item of a list 16, a statement, iteration or
+	// call 64. Default 2^28.
 	Work int
 	// Depth bounds calls within calls: macros, blocks and recursive loops. Default 200.
 	Depth int
-	// Output bounds the rendered text, and every string on the way, in bytes. Default 2^26.
+	// Output bounds the rendered text, and every string on the way, in bytes. Default 2^24.
 	Output int
 }
 
 func (l Limits) withDefaults() Limits {
 	if l.Work == 0 {
-		l.Work = 1 << 29
+		l.Work = 1 << 28
 	}
 	if l.Depth == 0 {
 		l.Depth = 200
 	}
 	if l.Output == 0 {
-		l.Output = 1 << 26
+		l.Output = 1 << 24
 	}
 	return l
 }

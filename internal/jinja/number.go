@@ -184,7 +184,7 @@ func (r *run) addText(a, b any, s, t string) any {
 }
 
 func (r *run) concat(a, b []any) []any {
-	r.charge(len(a) + len(b))
+	r.charge(16 * (len(a) + len(b)))
 	return append(append(make([]any, 0, len(a)+len(b)), a...), b...)
 }
 

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"cmp"
+	_ "embed" // the templates of the goldens, and their variables
 	"encoding/json"
 	"os"
 	"testing"
@@ -10,7 +12,13 @@ import (
 // clock is the time at which the goldens were made.
 func clock() time.Time { return time.Date(2026, 11, 21, 4, 5, 6, 0, time.UTC) }
 
-// referenceCase is a template, its variables as JSON text, and what Jinja2 makes of it: a text or an exception.
+//go:embed testdata/variables.json
+var goldenVariables []byte
+
+//go:embed testdata/templates.txt
+var goldenTemplates []byte
+
+// referenceCase is a template, its variables as JSON text, those of testdata if it is empty, and what Jinja2 makes of it: a text or an exception.
 type referenceCase struct {
 	Name     string `json:"name"`
 	Template string `json:"template"`
@@ -34,7 +42,7 @@ func (c *referenceCase) check(t *testing.T) {
 }
 
 func (c *referenceCase) render() (string, error) {
-	variables, err := FromJSON([]byte(c.Ctx))
+	variables, err := FromJSON([]byte(cmp.Or(c.Ctx, string(goldenVariables))))
 	if err != nil {
 		return "", err
 	}
@@ -65,6 +73,9 @@ func runReference(t *testing.T, file string) {
 	}
 	t.Logf("%d cases", len(cases))
 }
+
+// TestGolden holds what templates give against Jinja2. testdata/make_golden.py says how the file was made.
+func TestGolden(t *testing.T) { runReference(t, "testdata/golden.json") }
 
 // TestReference runs cases from elsewhere: ART_CHAT_TEMPLATES names a file in the form of testdata/golden.json.
 func TestReference(t *testing.T) {
