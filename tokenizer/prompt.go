@@ -13,7 +13,13 @@ import (
 // Sample are taken from it, where the template still writes what they say; where they do not end the turn (a length
 // limit, a stop string) its end is added.
 func (t *Template) Prompt(messages []art.Message, tools []art.Tool) ([]int32, error) {
-	d, err := t.draft(messages, tools, Reply)
+	return t.IDs(messages, tools, Reply)
+}
+
+// IDs is [Template.Prompt] with another ending: the ids of what [Template.Text] returns, but for those that were sampled.
+// They are the ids that transformers gives, unless messages spell control tokens: here these stay text.
+func (t *Template) IDs(messages []art.Message, tools []art.Tool, ending Ending) ([]int32, error) {
+	d, err := t.draft(messages, tools, ending)
 	if err != nil {
 		return nil, err
 	}
