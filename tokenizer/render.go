@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,7 +74,7 @@ func toolValue(tool *art.Tool) (any, error) {
 	if tool.Name == "" {
 		return nil, errors.New("it has no name")
 	}
-	data, err := json.Marshal(tool)
+	data, err := tool.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +92,7 @@ func (t *Template) messageValue(m *art.Message) (*jinja.Dict, error) {
 			return nil, fmt.Errorf("tool call %d: it has no name", i)
 		}
 	}
-	data, err := json.Marshal(m)
+	data, err := m.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
