@@ -11,6 +11,7 @@ var (
 	ErrFrozen        = errors.New("model is frozen")
 	ErrUnsupported   = errors.New("not supported by this backend")
 	ErrClosed        = errors.New("backend is closed")
+	ErrDevice        = errors.New("device cannot be used")
 )
 
 // Errors of input.

@@ -11,10 +11,12 @@ import (
 //
 //	p (v - sum(p v))
 func softmax(x *Node) *Node {
-	z := StopGradient(x)
-	e := Exp(Sub(z, ReduceAndKeep(z, ReduceMax, -1)))
-	p := Div(e, ReduceAndKeep(e, ReduceSum, -1))
-	return withGradient(p, x, func(v *Node) *Node {
+	var p *Node
+	return withGradient(x, func(x *Node) *Node {
+		e := Exp(Sub(x, ReduceAndKeep(x, ReduceMax, -1)))
+		p = Div(e, ReduceAndKeep(e, ReduceSum, -1))
+		return p
+	}, func(v *Node) *Node {
 		return Mul(p, Sub(v, ReduceAndKeep(Mul(p, v), ReduceSum, -1)))
 	})
 }
@@ -23,11 +25,13 @@ func softmax(x *Node) *Node {
 //
 //	v - p sum(v)
 func logSoftmax(x *Node) *Node {
-	z := StopGradient(x)
-	z = Sub(z, ReduceAndKeep(z, ReduceMax, -1))
-	e := Exp(z)
-	sum := ReduceAndKeep(e, ReduceSum, -1)
-	return withGradient(Sub(z, Log(sum)), x, func(v *Node) *Node {
+	var e, sum *Node
+	return withGradient(x, func(x *Node) *Node {
+		z := Sub(x, ReduceAndKeep(x, ReduceMax, -1))
+		e = Exp(z)
+		sum = ReduceAndKeep(e, ReduceSum, -1)
+		return Sub(z, Log(sum))
+	}, func(v *Node) *Node {
 		return Sub(v, Mul(Div(e, sum), ReduceAndKeep(v, ReduceSum, -1)))
 	})
 }
@@ -36,14 +40,26 @@ func logSoftmax(x *Node) *Node {
 //
 //	v s (1 + x (1 - s))
 func silu(x *Node) *Node {
-	s := Logistic(StopGradient(x))
-	return withGradient(Mul(x, s), x, func(v *Node) *Node {
+	var s *Node
+	return withGradient(x, func(x *Node) *Node {
+		s = Logistic(x)
+		return Mul(x, s)
+	}, func(v *Node) *Node {
 		return Mul(v, Mul(s, OnePlus(Mul(x, OneMinus(s)))))
 	})
 }
 
-// withGradient returns y, exactly but for the sign of a zero, as a function of x whose gradient is given. x is finite.
-func withGradient(y, x *Node, gradient func(v *Node) *Node) *Node {
-	through := IdentityWithCustomGradient(x, func(_, v *Node) *Node { return gradient(v) })
-	return Add(StopGradient(y), Sub(through, StopGradient(x)))
+// withGradient returns f(x) with the given gradient, which is that of x where v is that of f(x). It makes f(x) the fused
+// form of a node whose gradient is the one that counts, as GoMLX does for operations that a device has fused. With its
+// fusion switched off, the gradient is derived from f.
+func withGradient(x *Node, f, gradient func(*Node) *Node) *Node {
+	y, fused := InternalFusedOpCaller(
+		func() *Node { return f(x) },
+		func() *Node {
+			return IdentityWithCustomGradient(x, func(_, v *Node) *Node { return gradient(v) })
+		}, true)
+	if !fused {
+		return f(x)
+	}
+	return y
 }

@@ -85,7 +85,7 @@ type forward struct {
 // newForward compiles a model. extra are inputs that linear, if any, builds its hook from.
 func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) Linear) *forward {
 	t.Helper()
-	params, err := w.Params(graphtest.Device(t), true)
+	params, err := w.Params(graphtest.Device(t))
 	require.NoError(t, err)
 	n := len(params.Names)
 	f := &forward{config: w.Config, params: params}

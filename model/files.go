@@ -9,15 +9,31 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gomlx/compute"
+
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
 // WeightsFile is the name of the weights in a model folder.
 const WeightsFile = "model.safetensors"
 
-// Load reads a folder with config.json and model.safetensors, or its shards. Tensors that the architecture does not
-// have are an error, and so are tensors that are missing. A tied model may hold its embedding again, as an output head.
-func Load(dir string) (*Weights, error) {
+// Checkpoint is a checkpoint in files, which are mapped: its tensors are read when they are asked for.
+type Checkpoint struct {
+	Config *Config
+	set    tensorSet
+}
+
+// tensorSet is an open checkpoint.
+type tensorSet interface {
+	Names() []string
+	Tensor(name string) (safetensors.Tensor, bool)
+	Release(name string)
+	Close() error
+}
+
+// Open opens a folder with config.json and model.safetensors, or its shards. Tensors that the architecture does not have are
+// an error, and so are tensors that are missing. A tied model may hold its embedding again, as an output head.
+func Open(dir string) (*Checkpoint, error) {
 	c, err := LoadConfig(dir)
 	if err != nil {
 		return nil, err
@@ -26,14 +42,51 @@ func Load(dir string) (*Weights, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", dir, err)
 	}
-	w, err := read(c, set)
-	return w, errors.Join(err, set.Close())
+	if err := check(c, set); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return &Checkpoint{c, set}, nil
 }
 
-// tensorSet is an open checkpoint.
-type tensorSet interface {
-	Names() []string
-	Tensor(name string) (safetensors.Tensor, bool)
+// Close closes the files.
+func (c *Checkpoint) Close() error { return c.set.Close() }
+
+// Weights reads all tensors.
+func (c *Checkpoint) Weights() (*Weights, error) {
+	w := &Weights{Config: c.Config}
+	for _, s := range c.Config.Specs() {
+		stored, _ := c.set.Tensor(s.Name)
+		data, err := stored.Float32s()
+		if err != nil {
+			return nil, fmt.Errorf("model: %s: %w", s.Name, err)
+		}
+		w.Tensors = append(w.Tensors, Tensor{Name: s.Name, Shape: s.Shape, Data: data})
+	}
+	return w, nil
+}
+
+// Params brings the tensors to the device one after another, as [Weights.Params] does. The host holds no copy: what was read
+// of the files leaves the memory again.
+func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
+	p := &Params{}
+	for _, s := range c.Config.Specs() {
+		stored, _ := c.set.Tensor(s.Name)
+		if err := p.add(device, s.Name, s.Shape, stored.Read); err != nil {
+			return nil, err
+		}
+		c.set.Release(s.Name)
+	}
+	return p, nil
+}
+
+// Load reads a folder, as [Open] does, and all its tensors.
+func Load(dir string) (*Weights, error) {
+	c, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.Weights()
+	return w, errors.Join(err, c.Close())
 }
 
 // Parse reads a checkpoint that is in memory: an embedded one.
@@ -46,18 +99,19 @@ func Parse(config, weights []byte) (*Weights, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", WeightsFile, err)
 	}
-	return read(c, file)
+	if err := check(c, file); err != nil {
+		return nil, err
+	}
+	return (&Checkpoint{c, file}).Weights()
 }
 
-func read(c *Config, set tensorSet) (*Weights, error) {
-	w := &Weights{Config: c}
+// check compares the tensors with those of the architecture.
+func check(c *Config, set tensorSet) error {
 	var errs []error
 	known := map[string]bool{}
 	for _, s := range c.Specs() {
 		known[s.Name] = true
-		t, err := readTensor(s, set)
-		errs = append(errs, err)
-		w.Tensors = append(w.Tensors, t)
+		errs = append(errs, checkTensor(s, set))
 	}
 	for _, name := range set.Names() {
 		switch {
@@ -68,10 +122,7 @@ func read(c *Config, set tensorSet) (*Weights, error) {
 			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return w, nil
+	return errors.Join(errs...)
 }
 
 // checkCopy reports an output head that is not the embedding that it is tied to. Some checkpoints hold the copy, such as
@@ -85,19 +136,18 @@ func checkCopy(set tensorSet) error {
 	return nil
 }
 
-func readTensor(s Spec, set tensorSet) (Tensor, error) {
+func checkTensor(s Spec, set tensorSet) error {
 	stored, ok := set.Tensor(s.Name)
 	if !ok {
-		return Tensor{}, fmt.Errorf("model: the checkpoint has no %s", s.Name)
+		return fmt.Errorf("model: the checkpoint has no %s", s.Name)
 	}
 	if !slices.Equal(stored.Shape, s.Shape) {
-		return Tensor{}, fmt.Errorf("model: %s is %v, the configuration asks for %v", s.Name, stored.Shape, s.Shape)
+		return fmt.Errorf("model: %s is %v, the configuration asks for %v", s.Name, stored.Shape, s.Shape)
 	}
-	data, err := stored.Float32s()
-	if err != nil {
-		return Tensor{}, fmt.Errorf("model: %s: %w", s.Name, err)
+	if err := stored.Check(); err != nil {
+		return fmt.Errorf("model: %s: %w", s.Name, err)
 	}
-	return Tensor{Name: s.Name, Shape: s.Shape, Data: data}, nil
+	return nil
 }
 
 // Save writes config.json and model.safetensors in float32.

@@ -232,7 +232,7 @@ func TestSave_Refuses(t *testing.T) {
 			dir, w := t.TempDir(), testWeights(t, smallConfig(true))
 			spoil(w)
 			require.ErrorContains(t, w.Save(dir), "the configuration asks for")
-			_, err := w.Params(graphtest.Device(t), true)
+			_, err := w.Params(graphtest.Device(t))
 			require.ErrorContains(t, err, "the configuration asks for")
 			files, err := os.ReadDir(dir)
 			require.NoError(t, err)

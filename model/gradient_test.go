@@ -88,15 +88,13 @@ func (l *lossOf) near(t *testing.T, w *Weights, along [][]float64, h float64) fl
 	t.Helper()
 	moved, err := Random(w.Config, 0)
 	require.NoError(t, err)
-	i := 0
-	require.NoError(t, w.GraphValues(func(s Spec, data []float32) error {
-		data = slices.Clone(data)
+	for i, x := range w.Tensors {
+		data := slices.Clone(x.Data)
 		for j := range data {
 			data[j] = float32(float64(data[j]) + h*along[i][j])
 		}
-		i++
-		return moved.SetParam(s.Name, data)
-	}))
+		require.NoError(t, moved.SetParam(x.Name, data))
+	}
 	loss, _ := l.run(t, l.value, moved)
 	return loss
 }

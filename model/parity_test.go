@@ -86,33 +86,31 @@ func TestForward_IsCausal(t *testing.T) {
 	}
 }
 
-// cached runs passes with a cache on the host.
+// cached runs passes with a cache.
 type cached struct {
 	*forward
-	rows, capacity int
-	keys, values   [][]float32 // of each layer, [B, K, E, S] and [B, K, S, E]
-	exec           *graph.Exec
+	rows   int
+	layers []*tensors.Tensor // keys and values of each layer, [B, K, S, E]
+	exec   *graph.Exec
 }
 
 func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 	t.Helper()
-	c := &cached{forward: f, rows: rows, capacity: capacity}
-	layers, n := f.config.NumLayers, len(f.params.Names)
-	for range layers {
-		c.keys = append(c.keys, make([]float32, rows*f.config.NumKVHeads*f.config.HeadDim*capacity))
-		c.values = append(c.values, make([]float32, rows*f.config.NumKVHeads*f.config.HeadDim*capacity))
+	c := &cached{forward: f, rows: rows}
+	heads, dim, n := f.config.NumKVHeads, f.config.HeadDim, len(f.params.Names)
+	for range 2 * f.config.NumLayers {
+		c.layers = append(c.layers, graphtest.Tensor(make([]float32, rows*heads*capacity*dim), rows, heads, capacity, dim))
 	}
 	var err error
 	c.exec, err = graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: f.config, Param: f.params.Lookup(in)}
-		past := make([]KV, layers)
-		for l := range past {
-			past[l] = KV{K: in[n+l], V: in[n+layers+l]}
+		past := &Cache{Start: in[len(in)-3], Count: in[len(in)-2], Slots: in[len(in)-1]}
+		for i := n; i < len(in)-4; i += 2 {
+			past.Layers = append(past.Layers, KV{K: in[i], V: in[i+1]})
 		}
-		tokens, start := in[len(in)-2], in[len(in)-1]
-		hidden, fresh := m.Hidden(Input{Tokens: tokens, Start: start, Cache: past})
+		hidden, next := m.Hidden(Input{Tokens: in[len(in)-4], Cache: past})
 		out := []*graph.Node{m.LogProbs(graph.Reshape(hidden, -1, f.config.HiddenSize))}
-		for _, kv := range fresh {
+		for _, kv := range next {
 			out = append(out, kv.K, kv.V)
 		}
 		return out
@@ -126,27 +124,14 @@ func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 // logprobs computes the next tokens of each row, of which there are start[row] already and used[row] are not padding.
 func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) []float32 {
 	t.Helper()
-	width := len(ids) / c.rows
-	heads, dim := c.config.NumKVHeads, c.config.HeadDim
-	in := slices.Clone(c.params.Tensors)
-	for _, k := range c.keys {
-		in = append(in, graphtest.Tensor(k, c.rows, heads, dim, c.capacity))
+	count, slots := make([]int32, c.rows), make([]int32, c.rows)
+	for i, n := range used {
+		count[i], slots[i] = int32(n), int32((i+1)%c.rows) // rows of tokens and of the cache are in different orders
 	}
-	for _, v := range c.values {
-		in = append(in, graphtest.Tensor(v, c.rows, heads, c.capacity, dim))
-	}
-	out := graphtest.Call(t, c.exec, append(in, graphtest.Tensor(ids, c.rows, width), graphtest.Tensor(start, c.rows))...)
-	for l := range c.keys {
-		key, value := graphtest.Values[float32](t, out[1+2*l]), graphtest.Values[float32](t, out[2+2*l])
-		for at := range c.rows * heads * dim { // row, head and dimension of keys
-			row := at / (heads * dim)
-			copy(c.keys[l][at*c.capacity+int(start[row]):], key[at*width:at*width+used[row]])
-		}
-		for at := range c.rows * heads { // row and head of values
-			row := at / heads
-			copy(c.values[l][(at*c.capacity+int(start[row]))*dim:], value[at*width*dim:(at*width+used[row])*dim])
-		}
-	}
+	in := slices.Concat(c.params.Tensors, c.layers,
+		[]*tensors.Tensor{graphtest.Tensor(ids, c.rows, len(ids)/c.rows), graphtest.Tensor(start, c.rows), graphtest.Tensor(count, c.rows), graphtest.Tensor(slots, c.rows)})
+	out := graphtest.Call(t, c.exec, in...)
+	c.layers = out[1:]
 	return graphtest.Values[float32](t, out[0])
 }
 

@@ -8,20 +8,21 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// ropeTables returns cos and sin of position * theta^(-2i/E) for the first n positions, each [n, E/2]. They are computed
-// in float64 on the host, so that every graph and every device uses the same numbers.
+// ropeTables returns, with angle = position * theta^(-2i/E), the rows [cos, cos] and [-sin, sin] of the first n positions, each
+// [n, E]. They are computed in float64 on the host, so that every graph and every device uses the same numbers.
 func (c *Config) ropeTables(n int) (cos, sin *tensors.Tensor) {
-	half := c.HeadDim / 2
-	cosines := make([]float32, n*half)
-	sines := make([]float32, n*half)
+	size, half := c.HeadDim, c.HeadDim/2
+	cosines := make([]float32, n*size)
+	sines := make([]float32, n*size)
 	for p := range n {
 		for i := range half {
-			angle := float64(p) * math.Pow(c.RopeTheta, -2*float64(i)/float64(c.HeadDim))
-			cosines[p*half+i] = float32(math.Cos(angle))
-			sines[p*half+i] = float32(math.Sin(angle))
+			angle := float64(p) * math.Pow(c.RopeTheta, -2*float64(i)/float64(size))
+			at := p*size + i
+			cosines[at], cosines[at+half] = float32(math.Cos(angle)), float32(math.Cos(angle))
+			sines[at], sines[at+half] = -float32(math.Sin(angle)), float32(math.Sin(angle))
 		}
 	}
-	return tensors.FromFlatDataAndDimensions(cosines, n, half), tensors.FromFlatDataAndDimensions(sines, n, half)
+	return tensors.FromFlatDataAndDimensions(cosines, n, size), tensors.FromFlatDataAndDimensions(sines, n, size)
 }
 
 func shapeI32(dims ...int) shapes.Shape { return shapes.Make(dtypes.Int32, dims...) }

@@ -2,14 +2,13 @@ package model
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Spec describes one tensor of a checkpoint.
 type Spec struct {
 	Name  string
 	Shape []int // as stored; a linear layer is [out, in]
-	// Linear says that the tensor is the weight of a linear layer. The graph wants it as [in, out].
+	// Linear says that the tensor is the weight of a linear layer.
 	Linear bool
 }
 
@@ -71,13 +70,4 @@ func (s Spec) size() int {
 		n *= d
 	}
 	return n
-}
-
-// GraphShape is the shape of the tensor as the graph takes it.
-func (s Spec) GraphShape() []int {
-	shape := slices.Clone(s.Shape)
-	if s.Linear {
-		slices.Reverse(shape)
-	}
-	return shape
 }

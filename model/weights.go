@@ -78,78 +78,56 @@ func (w *Weights) check() error {
 	return nil
 }
 
-// Params are the weights on a device, as the graph takes them: an ordered list of inputs. Linear layers are transposed
-// to [in, out].
+// Params are the weights on a device: an ordered list of inputs of a graph, in the shapes of the checkpoint.
 type Params struct {
 	Names   []string
 	Tensors []*tensors.Tensor
 }
 
-// Params copies the weights to the device. With head, a tied embedding is also given transposed, as the output head: the
-// fast layout, at the price of a second copy. Without, the graph transposes the embedding itself, so that a gradient
-// reaches it from both of its uses.
-func (w *Weights) Params(device compute.Backend, head bool) (*Params, error) {
+// Params copies the weights to the device. Graphs may multiply by them and gather rows of the embedding, and train none of
+// them: matrices are packed, where the device can do that.
+func (w *Weights) Params(device compute.Backend) (*Params, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
 	p := &Params{}
-	add := func(name string, data []float32, shape ...int) error {
-		t, err := graphx.Upload(device, data, shape...)
-		p.Names, p.Tensors = append(p.Names, name), append(p.Tensors, t)
-		return err
-	}
-	err := w.GraphValues(func(s Spec, data []float32) error { return add(s.Name, data, s.GraphShape()...) })
-	if err == nil && head && w.Config.TieEmbeddings {
-		v, d := w.Config.VocabSize, w.Config.HiddenSize
-		err = add(headName, transpose(w.Tensors[0].Data, v, d), d, v)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("model: weights: %w", err)
+	for _, t := range w.Tensors {
+		if err := p.add(device, t.Name, t.Shape, func(dst []float32, first int) { copy(dst, t.Data[first:]) }); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }
 
-// GraphValues calls f with each tensor as the graph takes it, of shape [in, out] for a linear layer.
-func (w *Weights) GraphValues(f func(s Spec, data []float32) error) error {
-	if err := w.check(); err != nil {
-		return err
+// add brings a tensor to the device. read gives its elements from the first one on.
+func (p *Params) add(device compute.Backend, name string, shape []int, read func(dst []float32, first int)) error {
+	var x *tensors.Tensor
+	var err error
+	if len(shape) == 2 {
+		x, err = graphx.UploadMatrix(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
+	} else {
+		data := make([]float32, Spec{Shape: shape}.size())
+		read(data, 0)
+		x, err = graphx.Upload(device, data, shape...)
 	}
-	for i, s := range w.Config.Specs() {
-		data := w.Tensors[i].Data
-		if s.Linear {
-			data = transpose(data, s.Shape[0], s.Shape[1])
-		}
-		if err := f(s, data); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("model: %s: %w", name, err)
 	}
+	p.Names, p.Tensors = append(p.Names, name), append(p.Tensors, x)
 	return nil
 }
 
-// SetParam takes a weight back from the form of the graph.
+// SetParam replaces the values of a tensor.
 func (w *Weights) SetParam(name string, data []float32) error {
-	for i, s := range w.Config.Specs() {
-		if s.Name != name {
-			continue
-		}
-		if len(data) != s.size() {
-			return fmt.Errorf("model: %s: %d values, want %d", name, len(data), s.size())
-		}
-		if s.Linear {
-			data = transpose(data, s.Shape[1], s.Shape[0])
-		}
-		copy(w.Tensors[i].Data, data)
-		return nil
+	i := slices.IndexFunc(w.Tensors, func(t Tensor) bool { return t.Name == name })
+	if i < 0 {
+		return fmt.Errorf("model: no tensor %q", name)
 	}
-	return fmt.Errorf("model: no tensor %q", name)
-}
-
-// transpose returns the transpose of a row-major [rows, cols] matrix.
-func transpose(x []float32, rows, cols int) []float32 {
-	y := make([]float32, len(x))
-	for r := range rows {
-		for c := range cols {
-			y[c*rows+r] = x[r*cols+c]
-		}
+	if len(data) != len(w.Tensors[i].Data) {
+		return fmt.Errorf("model: %s: %d values, want %d", name, len(data), len(w.Tensors[i].Data))
 	}
-	return y
+	copy(w.Tensors[i].Data, data)
+	return nil
 }
 
 // Lookup returns the Param function of [Forward] over nodes that are in the order of p.

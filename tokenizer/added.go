@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -26,20 +25,14 @@ type addedVocabulary struct {
 	byContent       map[string]int32
 }
 
-func newAddedVocabulary(tokens []addedToken, normalize normalizer) (*addedVocabulary, error) {
+// newAddedVocabulary takes tokens that have their ids. Of those with the same text, the first counts.
+func newAddedVocabulary(tokens []addedToken, normalize func(string) string) *addedVocabulary {
 	v := &addedVocabulary{special: map[int32]bool{}, byContent: map[string]int32{}}
-	byID := map[int32]string{}
 	for _, a := range tokens {
-		if a.Content == "" {
-			return nil, fmt.Errorf("added token %d has no content", a.ID)
+		if _, twice := v.byContent[a.Content]; twice {
+			continue
 		}
-		if other, dup := byID[a.ID]; dup {
-			return nil, fmt.Errorf("added tokens %q and %q have the same id %d", other, a.Content, a.ID)
-		}
-		if _, dup := v.byContent[a.Content]; dup {
-			return nil, fmt.Errorf("added token %q is listed twice", a.Content)
-		}
-		byID[a.ID], v.byContent[a.Content] = a.Content, a.ID
+		v.byContent[a.Content] = a.ID
 		if a.Special {
 			v.special[a.ID] = true
 		}
@@ -49,7 +42,9 @@ func newAddedVocabulary(tokens []addedToken, normalize normalizer) (*addedVocabu
 			v.raw.add(a.Content, a)
 		}
 	}
-	return v, nil
+	v.raw.sort()
+	v.normalized.sort()
+	return v
 }
 
 // finder finds added tokens in a text: from left to right, the longest at each position.
@@ -67,13 +62,18 @@ func (f *finder) add(text string, token addedToken) {
 	if text == "" {
 		return
 	}
-	list := append(f.byFirst[text[0]], pattern{text, token})
-	slices.SortStableFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
-	f.byFirst[text[0]], f.any = list, true
+	f.byFirst[text[0]], f.any = append(f.byFirst[text[0]], pattern{text, token}), true
+}
+
+func (f *finder) sort() {
+	for _, list := range f.byFirst {
+		slices.SortStableFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
+	}
 }
 
 // split calls text for the pieces between added tokens, and token for each of these, in order.
-func (f *finder) split(s string, text func(string), token func(id int32)) {
+func (f *finder) split(whole piece, text func(piece), token func(id int32, p piece)) {
+	s := whole.text
 	done := 0 // end of what was handed out
 	for i := 0; f.any && i < len(s); {
 		p := f.at(s, i)
@@ -93,14 +93,24 @@ func (f *finder) split(s string, text func(string), token func(id int32)) {
 			end = len(s) - len(strings.TrimLeftFunc(s[end:], unicode.IsSpace))
 		}
 		if done < start {
-			text(s[done:start])
+			text(whole.slice(done, start))
 		}
-		token(p.token.ID)
+		token(p.token.ID, whole.slice(start, end))
 		done = end
 	}
 	if done < len(s) {
-		text(s[done:])
+		text(whole.slice(done, len(s)))
 	}
+}
+
+// matches is a matcher that cuts around the tokens.
+func (f *finder) matches(s string, yield func(cut)) {
+	whole := piece{text: s}
+	f.split(whole, func(p piece) {
+		yield(cut{p.begin, p.begin + len(p.text), false})
+	}, func(_ int32, p piece) {
+		yield(cut{p.begin, p.begin + len(p.text), true})
+	})
 }
 
 func (f *finder) at(s string, i int) *pattern {
@@ -121,9 +131,4 @@ func endsInWord(s string) bool {
 func startsWithWord(s string) bool {
 	r, n := utf8.DecodeRuneInString(s)
 	return n > 0 && isWord(r)
-}
-
-// isWord is \w of Unicode's regular expressions (UTS #18, annex C).
-func isWord(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc, unicode.Join_Control)
 }

@@ -2,8 +2,8 @@ package tokenizer
 
 import "slices"
 
-// behavior says what becomes of delimiters: it turns spans into the pieces to keep. The names are Hugging Face's.
-type behavior func([]span) []span
+// behavior says what becomes of delimiters: it turns cuts into the pieces to keep. The names are Hugging Face's.
+type behavior func([]cut) []cut
 
 var behaviors = map[string]behavior{
 	"Isolated":           nil, // the-final--countdown -> the - final - - countdown
@@ -14,14 +14,14 @@ var behaviors = map[string]behavior{
 }
 
 // removed: the-final--countdown -> the final countdown
-func removed(spans []span) []span {
-	return slices.DeleteFunc(spans, func(s span) bool { return s.match })
+func removed(cuts []cut) []cut {
+	return slices.DeleteFunc(cuts, func(s cut) bool { return s.match })
 }
 
 // contiguous: the-final--countdown -> the - final -- countdown
-func contiguous(spans []span) []span {
-	out := spans[:0]
-	for _, s := range spans {
+func contiguous(cuts []cut) []cut {
+	out := cuts[:0]
+	for _, s := range cuts {
 		if n := len(out); n > 0 && out[n-1].match == s.match {
 			out[n-1].end = s.end
 			continue
@@ -32,10 +32,10 @@ func contiguous(spans []span) []span {
 }
 
 // mergedWithPrevious: the-final--countdown -> the- final- - countdown
-func mergedWithPrevious(spans []span) []span {
-	var out []span
+func mergedWithPrevious(cuts []cut) []cut {
+	var out []cut
 	afterMatch := false
-	for _, s := range spans {
+	for _, s := range cuts {
 		if s.match && !afterMatch && len(out) > 0 {
 			out[len(out)-1].end = s.end
 		} else {
@@ -47,10 +47,10 @@ func mergedWithPrevious(spans []span) []span {
 }
 
 // mergedWithNext: the-final--countdown -> the -final - -countdown
-func mergedWithNext(spans []span) []span {
-	var out []span
+func mergedWithNext(cuts []cut) []cut {
+	var out []cut
 	beforeMatch := false
-	for _, s := range slices.Backward(spans) {
+	for _, s := range slices.Backward(cuts) {
 		if s.match && !beforeMatch && len(out) > 0 {
 			out[len(out)-1].start = s.start
 		} else {

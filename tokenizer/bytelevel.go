@@ -15,14 +15,24 @@ var alphabet = func() (a [256]rune) {
 	return a
 }()
 
-// byteOf is the inverse of alphabet.
-var byteOf = func() map[rune]byte {
-	m := make(map[rune]byte, 256)
-	for b, r := range alphabet {
-		m[r] = byte(b)
+// bytesOf is the inverse of alphabet; -1 for characters that are not in it.
+var bytesOf = func() (out [0x144]int16) {
+	for i := range out {
+		out[i] = -1
 	}
-	return m
+	for b, r := range alphabet {
+		out[r] = int16(b)
+	}
+	return out
 }()
+
+// byteOf returns the byte that a character of the alphabet stands for.
+func byteOf(r rune) (b byte, ok bool) {
+	if int(r) >= len(bytesOf) || r < 0 || bytesOf[r] < 0 {
+		return 0, false
+	}
+	return byte(bytesOf[r]), true
+}
 
 func printable(b int) bool {
 	return '!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b
@@ -32,7 +42,7 @@ func printable(b int) bool {
 func unspell(token string) (text string, ok bool) {
 	out := make([]byte, 0, len(token))
 	for _, r := range token {
-		b, known := byteOf[r]
+		b, known := byteOf(r)
 		if !known {
 			return "", false
 		}
@@ -41,5 +51,11 @@ func unspell(token string) (text string, ok bool) {
 	return string(out), true
 }
 
-// inUTF8 reports whether a byte occurs in valid UTF-8.
-func inUTF8(b byte) bool { return b != 0xC0 && b != 0xC1 && b <= 0xF4 }
+// spell returns bytes in the alphabet.
+func spell(text string) string {
+	out := make([]rune, 0, len(text))
+	for i := range len(text) {
+		out = append(out, alphabet[text[i]])
+	}
+	return string(out)
+}

@@ -56,7 +56,7 @@ var formatFiles embed.FS
 type format struct {
 	source string
 	tokens []string // that the vocabulary must have
-	named  []string // special tokens that tokenizer_config.json must name
+	named  []string // special tokens that the tokenizer must have
 	parser string
 }
 
@@ -119,8 +119,8 @@ func (t *Tokenizer) named(name string, f format) (*Template, error) {
 		}
 	}
 	for _, token := range f.named {
-		if _, ok := t.chat.special(token); !ok {
-			return nil, fmt.Errorf("tokenizer: chat format %q: tokenizer_config.json has no %s", name, token)
+		if !slices.ContainsFunc(t.specialTokens(), func(s specialToken) bool { return s.name == token }) {
+			return nil, fmt.Errorf("tokenizer: chat format %q: the tokenizer has no %s", name, token)
 		}
 	}
 	return t.newTemplate(name, f.source, f.source)
@@ -157,7 +157,7 @@ func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
 			return nil, fmt.Errorf("tokenizer: chat template %q: %w", toolTemplate, err)
 		}
 	}
-	for _, s := range t.chat.specials {
+	for _, s := range t.specialTokens() {
 		m.args.Set(s.name, s.content)
 	}
 	if m.control, err = newControlTokens(t, m.plain, m.tools); err != nil {

@@ -259,7 +259,7 @@ func FuzzPrompt_Extends(f *testing.F) {
 	f.Fuzz(func(t *testing.T, system, user, next string, reply []byte, withTools bool, seed uint64) {
 		var ids []int32
 		for _, b := range reply { // a byte is a token: seldom the one that Encode would choose
-			ids = append(ids, template.tok.model.symbol[b])
+			ids = append(ids, byteID(template.tok, b))
 		}
 		m := parse(template, ids)
 		m.Sample = &art.Sample{IDs: ids}

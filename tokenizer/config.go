@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -79,6 +80,17 @@ func (c *chatConfig) special(name string) (content string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// specialTokens returns the special tokens with names, those of files that give only ids included.
+func (t *Tokenizer) specialTokens() []specialToken {
+	out := slices.Clone(t.chat.specials)
+	for name, ids := range map[string][]int32{"bos_token": t.bos, "eos_token": t.eos} {
+		if _, ok := t.chat.special(name); !ok && len(ids) > 0 {
+			out = append(out, specialToken{name, t.texts[ids[0]]})
+		}
+	}
+	return out
 }
 
 // configured returns the ids of a special token, none or one.

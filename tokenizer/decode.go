@@ -1,26 +1,79 @@
 package tokenizer
 
-// Decode returns the text of ids. skipSpecial leaves out special tokens. Bytes that are not UTF-8 become U+FFFD, one for
-// each broken beginning of a character. Ids that the file does not define are left out.
+import "strings"
+
+// Decode returns the text of ids. skipSpecial leaves out special tokens. Bytes that are not UTF-8 become U+FFFD, as the
+// file's decoder has it: a byte-level one writes one for each broken beginning of a character. Ids that the file does
+// not define are left out.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
-	return lossy(t.DecodeBytes(ids, skipSpecial))
+	r := t.decoder.start()
+	for _, id := range ids {
+		if t.shown(id, skipSpecial) {
+			r.push(t.texts[id])
+		}
+	}
+	r.flush()
+	return r.take()
 }
 
-// DecodeBytes returns the bytes of ids, which need not be UTF-8: a token may hold a part of a character.
+// shown reports whether decoding writes an id.
+func (t *Tokenizer) shown(id int32, skipSpecial bool) bool {
+	return t.valid(id) && (!skipSpecial || !t.IsSpecial(id))
+}
+
+// DecodeBytes returns the bytes of ids, one token after the other; see [Tokenizer.TokenBytes]. They need not be UTF-8: a
+// token may hold a part of a character.
 func (t *Tokenizer) DecodeBytes(ids []int32, skipSpecial bool) []byte {
 	var out []byte
 	for _, id := range ids {
-		out = t.appendBytes(out, id, skipSpecial)
+		if t.shown(id, skipSpecial) {
+			out = append(out, t.bytes[id]...)
+		}
 	}
 	return out
 }
 
-// TokenBytes returns the bytes of one token; nil for an id that the file does not define.
-func (t *Tokenizer) TokenBytes(id int32) []byte { return t.appendBytes(nil, id, false) }
-
-func (t *Tokenizer) appendBytes(dst []byte, id int32, skipSpecial bool) []byte {
-	if !t.valid(id) || skipSpecial && t.IsSpecial(id) {
-		return dst
+// TokenBytes returns the bytes of one token within a text; nil for an id that the file does not define. A space that
+// the decoder drops at the beginning of a text is there.
+func (t *Tokenizer) TokenBytes(id int32) []byte {
+	if !t.valid(id) {
+		return nil
 	}
-	return append(dst, t.bytes[id]...)
+	return []byte(t.bytes[id])
+}
+
+// setBytes fills the table of bytes.
+func (t *Tokenizer) setBytes() {
+	t.bytes = make([]string, len(t.texts))
+	last := func(s stage) bool { _, ok := s.(*bytesStage); return ok }
+	stages := t.decoder.start().stages
+	plain := len(stages) == 1 && last(stages[0])
+	for id, text := range t.texts {
+		if plain {
+			t.bytes[id] = decoded(text)
+		} else {
+			t.bytes[id] = inText(stages, text)
+		}
+	}
+}
+
+// inText is what the stages of a decoder make of a token that is not the first.
+func inText(stages []stage, text string) string {
+	for _, s := range stages {
+		switch s := s.(type) {
+		case *byteFallbackStage:
+			if b, ok := fallbackByte(text); ok {
+				return string([]byte{b})
+			}
+		case *metaspaceStage:
+			text = strings.ReplaceAll(text, s.replacement, " ")
+		case *bytesStage:
+			text = decoded(text)
+		case mapStage:
+			text = s(text)
+		case *suffixStage:
+			text = strings.ReplaceAll(text, s.suffix, " ")
+		}
+	}
+	return text
 }

@@ -1,49 +1,135 @@
 package tokenizer
 
-import "unicode/utf8"
+import "slices"
+
+// Span is a range of bytes of a text, the end not included.
+type Span struct{ Start, End int }
 
 // Encode returns the ids of text. Added tokens in it are recognised: use it for text of your own, and
 // [Tokenizer.EncodeOrdinary] for text from elsewhere. special adds the tokens that the file's post-processor puts around
-// a text, such as the one that begins a sequence. Bytes that are not UTF-8 are
-// encoded as U+FFFD.
+// a text, such as the one that begins a sequence. Bytes that are not UTF-8 are encoded as they are where the model works
+// on bytes, or falls back on them, and count as U+FFFD where characters are told apart.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
-	var ids []int32
-	if special {
-		ids = append(ids, t.wrap.before...)
-	}
-	t.scan(toValid(text), func(words string) {
-		ids = t.appendWords(ids, words)
-	}, func(id int32) {
+	s := t.pool.get()
+	defer t.pool.Put(s)
+	ids := make([]int32, 0, len(text)/bytesPerID+1)
+	t.scanPieces(newPiece(text, t.tracks), func(p piece) {
+		ids = t.appendIDs(t.exact, s, ids, p)
+	}, func(id int32, _ piece) {
 		ids = append(ids, id)
 	})
 	if special {
-		ids = append(ids, t.wrap.after...)
+		ids = t.wrapIDs(ids)
 	}
 	return ids
 }
 
 // EncodeOrdinary returns the ids of text, in which it recognises no added token. No special token comes out of it,
-// whatever the text says.
+// whatever the text says, but for the unknown token of models that have one.
 func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
-	return t.appendWords(nil, t.normalize(toValid(text)))
+	s := t.ordinaryPool.get()
+	defer t.ordinaryPool.Put(s)
+	ids := make([]int32, 0, len(text)/bytesPerID+1)
+	return t.appendIDs(t.model, s, ids, t.normalized(newPiece(text, t.tracks)))
+}
+
+// bytesPerID is a usual length of tokens. It is a guess at how much memory ids will take.
+const bytesPerID = 3
+
+// EncodeOffsets is [Tokenizer.Encode] with the part of text that each token comes from, as the reference has it: of a
+// character that several tokens share, each has the whole, spaces count as the file's post-processor says, and tokens
+// that stand for nothing in the text have an empty span at its beginning. It is slower than Encode.
+func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
+	s := t.pool.get()
+	defer t.pool.Put(s)
+	e := encoding{text: text, surface: map[int]string{}}
+	m, unknown := t.exact.(*unigram)
+	var tokens []token
+	t.scanPieces(newPiece(text, true), func(p piece) {
+		t.runSteps(p, func(word piece) {
+			tokens = t.exact.appendTokens(s, tokens[:0], word.text)
+			for _, tok := range tokens {
+				if unknown && tok.id == m.unknown {
+					e.surface[len(e.ids)] = word.text[tok.start:tok.end]
+				}
+				e.add(tok.id, word.origin(int(tok.start), int(tok.end)))
+			}
+		})
+	}, func(id int32, p piece) {
+		e.add(id, p.origin(0, len(p.text)))
+	})
+	for _, process := range t.processors {
+		process(t, &e, special)
+	}
+	return e.ids, e.spans
+}
+
+// encoding is ids, and where each comes from.
+type encoding struct {
+	text    string
+	ids     []int32
+	spans   []Span
+	surface map[int]string // of the unknown tokens of Unigram: the text that they stand for, by index
+}
+
+func (e *encoding) add(id int32, from span) {
+	e.ids, e.spans = append(e.ids, id), append(e.spans, Span{from.start, from.end})
+}
+
+// wrap puts tokens around what is there.
+func (e *encoding) wrap(before, after []int32) {
+	e.ids = slices.Concat(before, e.ids, after)
+	e.spans = slices.Concat(make([]Span, len(before)), e.spans, make([]Span, len(after)))
+	moved := make(map[int]string, len(e.surface))
+	for i, text := range e.surface {
+		moved[i+len(before)] = text
+	}
+	e.surface = moved
+}
+
+// wrapIDs is what the post-processor does to ids.
+func (t *Tokenizer) wrapIDs(ids []int32) []int32 {
+	e := encoding{ids: ids, spans: make([]Span, len(ids))}
+	for _, process := range t.processors {
+		process(t, &e, true)
+	}
+	return e.ids
 }
 
 // scan calls words for the normalized text between added tokens, and token for each of them.
 func (t *Tokenizer) scan(text string, words func(string), token func(id int32)) {
-	t.added.raw.split(text, func(piece string) {
-		t.added.normalized.split(t.normalize(piece), words, token)
+	t.scanPieces(newPiece(text, false), func(p piece) { words(p.text) }, func(id int32, _ piece) { token(id) })
+}
+
+// scanPieces does the same with pieces.
+func (t *Tokenizer) scanPieces(text piece, words func(piece), token func(id int32, p piece)) {
+	t.added.raw.split(text, func(p piece) {
+		t.added.normalized.split(t.normalized(p), words, token)
 	}, token)
 }
 
-func (t *Tokenizer) appendWords(ids []int32, normalized string) []int32 {
-	t.pre.words(normalized, func(word string) { ids = t.model.appendWord(ids, word) })
+// normalized applies the normalizer.
+func (t *Tokenizer) normalized(p piece) piece {
+	for _, n := range t.normalizers {
+		p = n(p)
+	}
+	return p
+}
+
+// normalize applies the normalizer to text.
+func (t *Tokenizer) normalize(text string) string { return t.normalized(piece{text: text}).text }
+
+// appendIDs appends the ids of a normalized piece.
+func (t *Tokenizer) appendIDs(m wordModel, s *scratch, ids []int32, p piece) []int32 {
+	t.runSteps(p, func(word piece) { ids = m.appendIDs(s, ids, word.text) })
 	return ids
 }
 
-// toValid returns text as valid UTF-8, broken where [Tokenizer.Decode] would break it.
-func toValid(text string) string {
-	if utf8.ValidString(text) {
-		return text
+// runSteps cuts a normalized piece into words, in the characters of the model.
+func (t *Tokenizer) runSteps(p piece, emit func(word piece)) {
+	if !t.unspell {
+		runSteps(t.steps, p, emit)
+		return
 	}
-	return lossy([]byte(text))
+	runSteps(t.steps, p, func(word piece) { emit(unspelled(word)) })
 }

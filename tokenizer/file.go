@@ -1,71 +1,84 @@
 package tokenizer
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
+	"strings"
 )
 
-// tokenizerFile is tokenizer.json. Every part of it is read strictly: a field that is not known here may change the
-// ids, so it is an error.
-type tokenizerFile struct {
-	Version       string          `json:"version"`
-	Truncation    json.RawMessage `json:"truncation"`
-	Padding       json.RawMessage `json:"padding"`
-	AddedTokens   []addedToken    `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Decoder       json.RawMessage `json:"decoder"`
-	Model         json.RawMessage `json:"model"`
+// build makes a tokenizer of the contents of tokenizer.json. What the reference ignores is ignored here: fields of a
+// component that it does not know. Components that are not known are errors.
+func build(data []byte) (*Tokenizer, error) {
+	file, err := object(string(data))
+	if err != nil {
+		return nil, err
+	}
+	known := []string{"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"}
+	for name := range file {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("field %q is not known", name)
+		}
+	}
+	if v, ok := file["version"]; ok && v != `"1.0"` {
+		return nil, fmt.Errorf("version %s is not supported, only 1.0", v)
+	}
+	return assemble(file)
 }
 
-// build makes a tokenizer of the contents of tokenizer.json.
-func build(data []byte) (*Tokenizer, error) {
-	var f tokenizerFile
-	if err := decodeStrict(data, &f); err != nil {
-		return nil, err
-	}
-	if !isNull(f.Truncation) || !isNull(f.Padding) {
-		return nil, errors.New("truncation and padding are not supported: set both to null")
-	}
-	if f.Version != "" && f.Version != "1.0" {
-		return nil, fmt.Errorf("version %q is not supported, only 1.0", f.Version)
-	}
+// assemble reads the parts of a file.
+func assemble(file map[string]string) (*Tokenizer, error) {
 	t := &Tokenizer{}
+	var spells bool
 	var err error
-	if t.normalize, err = parseNormalizer(f.Normalizer); err != nil {
+	if t.normalizers, spells, err = parseNormalizers(member(file, "normalizer")); err != nil {
 		return nil, err
 	}
-	if t.pre, err = parsePreTokenizer(f.PreTokenizer); err != nil {
+	plan, err := parsePreTokenizer(member(file, "pre_tokenizer"))
+	if err != nil {
 		return nil, err
 	}
-	if t.added, err = newAddedVocabulary(f.AddedTokens, t.normalize); err != nil {
+	if plan.spells && spells {
+		return nil, fmt.Errorf("ByteLevel is both a normalizer and a pre_tokenizer: only one of them is supported")
+	}
+	var added []addedToken
+	if !isNull(member(file, "added_tokens")) {
+		if err := json.Unmarshal(member(file, "added_tokens"), &added); err != nil {
+			return nil, fmt.Errorf("added_tokens: %w", err)
+		}
+	}
+	m, err := parseModel(file["model"], plan.spells || spells)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if err := t.setVocab(m, added); err != nil {
 		return nil, err
 	}
-	if err := checkDecoder(f.Decoder); err != nil {
+	t.setSteps(plan, spells, m.byBytes)
+	if t.decoder, err = parseDecoder(member(file, "decoder")); err != nil {
 		return nil, err
 	}
-	if err := t.setModel(f.Model); err != nil {
-		return nil, err
-	}
-	t.wrap, err = parsePostProcessor(f.PostProcessor, t.valid)
+	t.setBytes()
+	t.processors, err = parsePostProcessor(member(file, "post_processor"), t.valid)
 	return t, err
 }
 
-// decodeStrict is json.Unmarshal that takes no unknown field and no second value.
-func decodeStrict(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
+// member returns a member of an object.
+func member(object map[string]string, name string) json.RawMessage {
+	return json.RawMessage(object[name])
+}
+
+// setSteps chooses how pieces get to the model: one that works on bytes takes them as they are.
+func (t *Tokenizer) setSteps(plan plan, spells, byBytes bool) {
+	t.steps = plan.steps
+	switch {
+	case plan.spellsLast && !byBytes:
+		t.steps = append(t.steps, spellStep{})
+	case byBytes && !plan.spellsLast:
+		t.unspell = true
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("there is text after the JSON value")
-	}
-	return nil
+	t.tracks = plan.first && len(t.normalizers) > 0
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -79,14 +92,27 @@ func typeOf(raw json.RawMessage) (string, error) {
 	return head.Type, err
 }
 
+// unsupported is the error for a component that is not known.
+func unsupported[V any](what, kind string, known map[string]V) error {
+	names := append(slices.Sorted(maps.Keys(known)), "Sequence")
+	return fmt.Errorf("%s %q is not supported, only %s", what, kind, strings.Join(names, ", "))
+}
+
 // component is one part of a file that is not a Sequence.
 type component struct {
 	kind string
 	raw  json.RawMessage
 }
 
+// maxNesting bounds Sequences within Sequences.
+const maxNesting = 20
+
 // flatten lists the components of a Sequence, of Sequences within it too, or the one that is there. field names the list.
 func flatten(raw json.RawMessage, what, field string) ([]component, error) {
+	return flattenAt(raw, what, field, 0)
+}
+
+func flattenAt(raw json.RawMessage, what, field string, depth int) ([]component, error) {
 	kind, err := typeOf(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -94,17 +120,20 @@ func flatten(raw json.RawMessage, what, field string) ([]component, error) {
 	if kind != "Sequence" {
 		return []component{{kind, raw}}, nil
 	}
+	if depth == maxNesting {
+		return nil, fmt.Errorf("%s: Sequences are nested deeper than %d", what, maxNesting)
+	}
 	var members map[string]json.RawMessage
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	if err := json.Unmarshal(members[field], &list); err != nil || len(members) != 2 {
-		return nil, fmt.Errorf("%s Sequence is not supported: it must have type and %s only", what, field)
+	if err := json.Unmarshal(members[field], &list); err != nil {
+		return nil, fmt.Errorf("%s Sequence has no list %s", what, field)
 	}
 	var out []component
 	for _, r := range list {
-		inner, err := flatten(r, what, field)
+		inner, err := flattenAt(r, what, field, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -113,27 +142,12 @@ func flatten(raw json.RawMessage, what, field string) ([]component, error) {
 	return out, nil
 }
 
-// byteLevel is the component of pre-tokenizers, post-processors and decoders. TrimOffsets changes no id.
+// byteLevel is the component of pre-tokenizers, post-processors and decoders.
 type byteLevel struct {
-	Type        string `json:"type"`
-	AddPrefix   *bool  `json:"add_prefix_space"`
-	TrimOffsets bool   `json:"trim_offsets"`
-	UseRegex    *bool  `json:"use_regex"`
+	AddPrefix   *bool `json:"add_prefix_space"`
+	TrimOffsets *bool `json:"trim_offsets"`
+	UseRegex    *bool `json:"use_regex"`
 }
 
-func checkDecoder(raw json.RawMessage) error {
-	if isNull(raw) {
-		return errors.New("decoder null is not supported, only ByteLevel")
-	}
-	kind, err := typeOf(raw)
-	if err != nil {
-		return fmt.Errorf("decoder: %w", err)
-	}
-	if kind != "ByteLevel" {
-		return fmt.Errorf("decoder %q is not supported, only ByteLevel", kind)
-	}
-	if err := decodeStrict(raw, new(byteLevel)); err != nil {
-		return fmt.Errorf("decoder: %w", err)
-	}
-	return nil
-}
+// isOn is the value of a switch that is on when it is left out.
+func isOn(b *bool) bool { return b == nil || *b }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -61,11 +62,7 @@ func TestGolden(t *testing.T) {
 		Name   string
 		Patch  map[string]json.RawMessage
 		Cases  []referenceCase
-		Broken []struct {
-			IDs         []int32 `json:"ids"`
-			Decoded     string  `json:"dec"`
-			DecodedSkip string  `json:"decs"`
-		}
+		Broken []brokenCase
 	}
 	must(t, json.Unmarshal(testdata(t, "golden.json"), &groups))
 	for _, g := range groups {
@@ -73,17 +70,70 @@ func TestGolden(t *testing.T) {
 			tok, err := New(patched(t, g.Patch), nil)
 			must(t, err)
 			runReference(t, tok, g.Cases)
-			for _, c := range g.Broken {
-				if got := tok.Decode(c.IDs, false); got != c.Decoded {
-					t.Errorf("decode of %v:\n got %q\nwant %q", c.IDs, got, c.Decoded)
-				}
-				if got := tok.Decode(c.IDs, true); got != c.DecodedSkip {
-					t.Errorf("decode of %v without special tokens:\n got %q\nwant %q", c.IDs, got, c.DecodedSkip)
-				}
-			}
+			runBroken(t, tok, g.Broken)
 		})
 	}
 	if len(groups) < 40 {
 		t.Errorf("golden.json has %d groups only", len(groups))
+	}
+}
+
+// TestGolden_Families holds whole files of families without byte-level BPE, and of some with it. testdata/make_families.py
+// says how the file was made.
+func TestGolden_Families(t *testing.T) {
+	var groups []struct {
+		Name   string
+		File   json.RawMessage
+		Cases  []referenceCase
+		Broken []brokenCase
+	}
+	must(t, json.Unmarshal(testdata(t, "families.json"), &groups))
+	for _, g := range groups {
+		t.Run(g.Name, func(t *testing.T) {
+			tok, err := New(g.File, nil)
+			must(t, err)
+			runReference(t, tok, g.Cases)
+			runBroken(t, tok, g.Broken)
+			for _, c := range g.Cases {
+				exercise(t, tok, c.Text)
+			}
+		})
+	}
+	if len(groups) < 20 {
+		t.Errorf("families.json has %d groups only", len(groups))
+	}
+}
+
+// TestEncode_LongRuns: no text makes it quadratic.
+func TestEncode_LongRuns(t *testing.T) {
+	var groups []struct {
+		Name string
+		File json.RawMessage
+	}
+	must(t, json.Unmarshal(testdata(t, "families.json"), &groups))
+	for _, g := range groups {
+		tok, err := New(g.File, nil)
+		must(t, err)
+		for _, char := range []string{"e", " ", "\u0301", "▁"} {
+			if ids := tok.Encode(strings.Repeat(char, 100_000), true); len(ids) == 0 && !strings.Contains(g.Name, "drop") && char == "e" {
+				t.Errorf("%s: no ids for a run of %q", g.Name, char)
+			}
+		}
+	}
+}
+
+// TestEncode_InvalidUTF8: bytes that are not UTF-8 come back from models that work on bytes, or fall back on them.
+func TestEncode_InvalidUTF8(t *testing.T) {
+	text := "a\xff\xfe b\xe3\x81 c\xc0\xaf\xed\xa0\x80 <|im_end|>\xf0\x9f\x98"
+	tok := small(t)
+	for name, ids := range map[string][]int32{"Encode": tok.Encode(text, true), "EncodeOrdinary": tok.EncodeOrdinary(text)} {
+		if got := string(tok.DecodeBytes(ids, false)); got != text {
+			t.Errorf("%s: %q comes back as %q", name, text, got)
+		}
+	}
+	sp, err := FromSentencePiece(testdata(t, "sentencepiece/bpe-bytes.model"))
+	must(t, err)
+	if got := string(sp.DecodeBytes(sp.EncodeOrdinary(text), false)); got != " "+text {
+		t.Errorf("%q comes back from bytes as %q", text, got)
 	}
 }

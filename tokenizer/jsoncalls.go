@@ -14,15 +14,15 @@ import (
 
 // parseHermes reads one JSON object with name and arguments.
 func parseHermes(section string, _ []art.Tool) ([]art.ToolCall, error) {
-	members, err := object(section)
+	members, err := jsonObject(section)
 	if err != nil {
 		return nil, err
 	}
 	return single(callOf(members, "arguments"))
 }
 
-// object reads the members of a JSON object that is all of a text.
-func object(text string) (map[string]json.RawMessage, error) {
+// jsonObject reads the members of a JSON object that is all of a text.
+func jsonObject(text string) (map[string]json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(withoutTokens(text)), &members); err != nil {
 		return nil, err

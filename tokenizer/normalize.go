@@ -2,50 +2,182 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goart-dev/art/internal/onig"
 )
 
 // normalizer rewrites text before it is cut into words.
-type normalizer func(string) string
+type normalizer func(piece) piece
 
-func keep(s string) string { return s }
-
-func parseNormalizer(raw json.RawMessage) (normalizer, error) {
-	if isNull(raw) {
-		return keep, nil
-	}
-	kind, err := typeOf(raw)
-	if err != nil {
-		return nil, fmt.Errorf("normalizer: %w", err)
-	}
-	switch kind {
-	case "NFC":
-		var c struct {
-			Type string `json:"type"`
-		}
-		return nfc, decodeStrict(raw, &c)
-	case "Sequence":
-		return parseNormalizers(raw)
-	}
-	return nil, fmt.Errorf("normalizer %q is not supported, only NFC and Sequence", kind)
+// normalizers are the components of tokenizer.json, each with what reads it.
+var normalizers = map[string]func(json.RawMessage) (normalizer, error){
+	"NFC":          fixedNormalizer(formC),
+	"NFD":          fixedNormalizer(formD),
+	"NFKC":         fixedNormalizer(formKC),
+	"NFKD":         fixedNormalizer(formKD),
+	"Lowercase":    fixedNormalizer(lowercase),
+	"StripAccents": fixedNormalizer(stripAccents),
+	"Nmt":          fixedNormalizer(nmt),
+	"ByteLevel":    fixedNormalizer(spelled),
+	"Strip":        parseStrip,
+	"Prepend":      parsePrepend,
+	"Replace":      parseReplace,
+	"Precompiled":  parsePrecompiled,
 }
 
-func parseNormalizers(raw json.RawMessage) (normalizer, error) {
+func fixedNormalizer(n normalizer) func(json.RawMessage) (normalizer, error) {
+	return func(json.RawMessage) (normalizer, error) { return n, nil }
+}
+
+// parseNormalizers returns the steps of a normalizer, in order.
+func parseNormalizers(raw json.RawMessage) (steps []normalizer, spells bool, err error) {
+	if isNull(raw) {
+		return nil, false, nil
+	}
+	parts, err := flatten(raw, "normalizer", "normalizers")
+	if err != nil {
+		return nil, false, err
+	}
+	for _, part := range parts {
+		read, ok := normalizers[part.kind]
+		if !ok {
+			return nil, false, unsupported("normalizer", part.kind, normalizers)
+		}
+		n, err := read(part.raw)
+		if err != nil {
+			return nil, false, fmt.Errorf("normalizer %q: %w", part.kind, err)
+		}
+		if spells {
+			return nil, false, fmt.Errorf("normalizer %q is not supported behind ByteLevel", part.kind)
+		}
+		spells = part.kind == "ByteLevel"
+		steps = append(steps, n)
+	}
+	return steps, spells, nil
+}
+
+func parseStrip(raw json.RawMessage) (normalizer, error) {
 	var c struct {
-		Type        string            `json:"type"`
-		Normalizers []json.RawMessage `json:"normalizers"`
+		Left  bool `json:"strip_left"`
+		Right bool `json:"strip_right"`
 	}
-	if err := decodeStrict(raw, &c); err != nil {
-		return nil, fmt.Errorf("normalizer Sequence: %w", err)
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
 	}
-	all := keep
-	for _, r := range c.Normalizers {
-		next, err := parseNormalizer(r)
+	return func(p piece) piece {
+		start, end := 0, len(p.text)
+		if c.Left {
+			start = end - len(strings.TrimLeftFunc(p.text, unicode.IsSpace))
+		}
+		if c.Right {
+			end = max(start, len(strings.TrimRightFunc(p.text, unicode.IsSpace)))
+		}
+		return p.slice(start, end)
+	}, nil
+}
+
+func parsePrepend(raw json.RawMessage) (normalizer, error) {
+	var c struct {
+		Prepend string `json:"prepend"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if c.Prepend == "" {
+		return nil, errors.New("prepend is empty")
+	}
+	return func(p piece) piece { return p.prepend(c.Prepend) }, nil
+}
+
+func parseReplace(raw json.RawMessage) (normalizer, error) {
+	var c struct {
+		Pattern patternFile `json:"pattern"`
+		Content string      `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	find, err := c.Pattern.matcher()
+	if err != nil {
+		return nil, err
+	}
+	return func(p piece) piece { return p.replaced(find, c.Content) }, nil
+}
+
+// patternFile is a pattern of a Split or a Replace.
+type patternFile struct{ Regex, String *string }
+
+func (f patternFile) matcher() (matcher, error) {
+	switch {
+	case f.Regex != nil && f.String == nil:
+		re, err := onig.Compile(*f.Regex)
 		if err != nil {
 			return nil, err
 		}
-		before := all
-		all = func(s string) string { return next(before(s)) }
+		return matchRegex(re), nil
+	case f.String != nil && *f.String != "":
+		return matchString(*f.String), nil
 	}
-	return all, nil
+	return nil, errors.New("it has no pattern: set Regex or String")
+}
+
+// lowercase maps each character by itself, so that a sigma at the end of a word is like any other.
+func lowercase(p piece) piece {
+	if strings.IndexFunc(p.text, func(r rune) bool { return r == 0x130 || lower(r) != r }) < 0 {
+		return p
+	}
+	var changes []change
+	for _, r := range p.text {
+		if r == 0x130 { // İ becomes an i and the dot above
+			changes = append(changes, change{'i', 0}, change{0x307, 1})
+			continue
+		}
+		changes = append(changes, change{lower(r), 0})
+	}
+	return p.rewrite(changes)
+}
+
+// stripAccents drops combining marks. What is composed keeps its mark: a form that decomposes comes before.
+func stripAccents(p piece) piece { return p.filter(func(r rune) bool { return !isMark(r) }) }
+
+// filter keeps some characters.
+func (p piece) filter(keep func(rune) bool) piece {
+	if strings.IndexFunc(p.text, func(r rune) bool { return !keep(r) }) < 0 {
+		return p
+	}
+	var text strings.Builder
+	q := piece{begin: p.begin}
+	for i, r := range p.text {
+		if !keep(r) {
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(p.text[i:])
+		text.WriteString(p.text[i : i+n])
+		if p.origins != nil {
+			q.origins = append(q.origins, p.origins[i:i+n]...)
+		}
+	}
+	q.text = text.String()
+	return q
+}
+
+// nmt drops control characters and writes white space and what has no width as a space, as the normalizer of that name
+// in SentencePiece.
+func nmt(p piece) piece {
+	control := func(r rune) bool {
+		return 1 <= r && r <= 8 || r == 0xB || 0xE <= r && r <= 0x1F || r == 0x7F || r == 0x8F || r == 0x9F
+	}
+	p = p.filter(func(r rune) bool { return !control(r) })
+	return p.replaced(matchRune(func(r rune) bool {
+		switch r {
+		case '\t', '\n', '\f', '\r', 0x1680, 0x2028, 0x2029, 0x2581, 0xFEFF, utf8.RuneError:
+			return true
+		}
+		return 0x200B <= r && r <= 0x200F
+	}), " ")
 }

@@ -4,90 +4,168 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// wrapping is the special tokens that a post-processor puts around a text.
-type wrapping struct{ before, after []int32 }
+// processor is a component that works on the ids of a text; special says whether it may add tokens.
+type processor func(t *Tokenizer, e *encoding, special bool)
+
+// processorReader reads a component; valid tells the ids that there are.
+type processorReader func(raw json.RawMessage, valid func(int32) bool) ([]processor, error)
+
+// processors are the components of tokenizer.json, each with what reads it.
+var processors = map[string]processorReader{
+	"ByteLevel":          parseByteLevelProcessor,
+	"TemplateProcessing": parseTemplate,
+	"BertProcessing":     parsePair,
+	"RobertaProcessing":  parseRoberta,
+}
 
 // parsePostProcessor reads what happens to a single text; pairs of texts are not a thing of language models.
-func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) (wrapping, error) {
-	var w wrapping
+func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
 	if isNull(raw) {
-		return w, nil
+		return nil, nil
 	}
-	steps, err := flatten(raw, "post_processor", "processors")
+	parts, err := flatten(raw, "post_processor", "processors")
 	if err != nil {
-		return w, err
+		return nil, err
 	}
-	templates := 0
-	for _, step := range steps {
-		switch step.kind {
-		case "ByteLevel": // changes offsets only
-			err = decodeStrict(step.raw, new(byteLevel))
-		case "TemplateProcessing":
-			if templates++; templates > 1 {
-				return w, errors.New("post_processor with two TemplateProcessing is not supported")
-			}
-			w, err = parseTemplate(step.raw, valid)
-		default:
-			err = errors.New("it is not supported, only ByteLevel, TemplateProcessing and Sequence")
+	var out []processor
+	for _, part := range parts {
+		read, ok := processors[part.kind]
+		if !ok {
+			return nil, fmt.Errorf("post_processor %q is not supported, only BertProcessing, ByteLevel, RobertaProcessing, Sequence and TemplateProcessing", part.kind)
 		}
+		p, err := read(part.raw, valid)
 		if err != nil {
-			return w, fmt.Errorf("post_processor %q: %w", step.kind, err)
+			return nil, fmt.Errorf("post_processor %q: %w", part.kind, err)
+		}
+		out = append(out, p...)
+	}
+	return out, nil
+}
+
+func parseByteLevelProcessor(raw json.RawMessage, _ func(int32) bool) ([]processor, error) {
+	var c byteLevel
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if !isOn(c.TrimOffsets) {
+		return nil, nil
+	}
+	return []processor{trimOffsets(isOn(c.AddPrefix))}, nil
+}
+
+// trimOffsets takes the spaces at the ends of tokens out of their spans. prefixed says that a space was put before the
+// text: that one is not in it.
+func trimOffsets(prefixed bool) processor {
+	return func(t *Tokenizer, e *encoding, _ bool) {
+		isSpace := func(r rune) bool { return r == alphabet[' '] || unicode.IsSpace(r) }
+		for i, id := range e.ids {
+			text, at := t.texts[id], &e.spans[i]
+			if surface, ok := e.surface[i]; ok {
+				text = surface
+			}
+			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isSpace))
+			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isSpace))
+			if leading > 0 && prefixed && i == 0 {
+				leading--
+			}
+			for ; leading > 0 && at.Start < at.End; leading-- {
+				_, n := utf8.DecodeRuneInString(e.text[at.Start:at.End])
+				at.Start += n
+			}
+			for ; trailing > 0 && at.Start < at.End; trailing-- {
+				_, n := utf8.DecodeLastRuneInString(e.text[at.Start:at.End])
+				at.End -= n
+			}
 		}
 	}
-	return w, nil
+}
+
+// parsePair reads the tokens around a text, "cls" and "sep", each a text and an id.
+func parsePair(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
+	var c struct{ Cls, Sep []json.RawMessage }
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	var before, after int32
+	for _, p := range []struct {
+		from []json.RawMessage
+		to   *int32
+	}{{c.Cls, &before}, {c.Sep, &after}} {
+		if len(p.from) != 2 || json.Unmarshal(p.from[1], p.to) != nil {
+			return nil, errors.New("cls and sep must each have a text and an id")
+		}
+	}
+	return wrapping([]int32{before}, []int32{after}, valid)
+}
+
+func parseRoberta(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
+	trim, err := parseByteLevelProcessor(raw, valid)
+	if err != nil {
+		return nil, err
+	}
+	wrap, err := parsePair(raw, valid)
+	return append(trim, wrap...), err
+}
+
+// wrapping puts tokens around a text.
+func wrapping(before, after []int32, valid func(int32) bool) ([]processor, error) {
+	for _, ids := range [][]int32{before, after} {
+		for _, id := range ids {
+			if !valid(id) {
+				return nil, fmt.Errorf("it has the id %d, which is not in the vocabulary", id)
+			}
+		}
+	}
+	return []processor{func(_ *Tokenizer, e *encoding, special bool) {
+		if special {
+			e.wrap(before, after)
+		}
+	}}, nil
 }
 
 // templateFile is a TemplateProcessing.
 type templateFile struct {
-	Type          string          `json:"type"`
 	Single        []templatePiece `json:"single"`
-	Pair          json.RawMessage `json:"pair"`
 	SpecialTokens map[string]struct {
-		ID     string   `json:"id"`
-		IDs    []int32  `json:"ids"`
-		Tokens []string `json:"tokens"`
+		IDs []int32 `json:"ids"`
 	} `json:"special_tokens"`
 }
 
 // templatePiece is one of the two.
 type templatePiece struct {
 	SpecialToken, Sequence *struct {
-		ID     string `json:"id"`
-		TypeID int    `json:"type_id"`
+		ID string `json:"id"`
 	}
 }
 
-func parseTemplate(raw json.RawMessage, valid func(int32) bool) (wrapping, error) {
-	var w wrapping
+func parseTemplate(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
 	var f templateFile
-	if err := decodeStrict(raw, &f); err != nil {
-		return w, err
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
 	}
-	side, texts := &w.before, 0
+	var before, after []int32
+	side, texts := &before, 0
 	for _, p := range f.Single {
 		switch {
 		case p.Sequence != nil && p.SpecialToken == nil:
-			side, texts = &w.after, texts+1
+			side, texts = &after, texts+1
 		case p.SpecialToken != nil && p.Sequence == nil:
 			special, ok := f.SpecialTokens[p.SpecialToken.ID]
 			if !ok {
-				return w, fmt.Errorf("special_tokens lacks %q", p.SpecialToken.ID)
+				return nil, fmt.Errorf("special_tokens lacks %q", p.SpecialToken.ID)
 			}
 			*side = append(*side, special.IDs...)
 		default:
-			return w, errors.New("a piece of single must be a SpecialToken or a Sequence")
+			return nil, errors.New("a piece of single must be a SpecialToken or a Sequence")
 		}
 	}
 	if texts != 1 {
-		return w, fmt.Errorf("single has the text %d times; only once is supported", texts)
+		return nil, fmt.Errorf("single has the text %d times; only once is supported", texts)
 	}
-	for _, id := range slices.Concat(w.before, w.after) {
-		if !valid(id) {
-			return w, fmt.Errorf("special_tokens has the id %d, which is not in the vocabulary", id)
-		}
-	}
-	return w, nil
+	return wrapping(before, after, valid)
 }

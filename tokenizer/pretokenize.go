@@ -2,109 +2,181 @@ package tokenizer
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
-	"github.com/dlclark/regexp2/v2"
+	"github.com/goart-dev/art/internal/onig"
 )
 
-// preTokenizer cuts text into words, which are what merges cannot cross. Each step cuts the pieces of the one before.
-type preTokenizer []splitter
-
-type splitter interface {
-	split(s string, yield func(piece string))
+// step cuts or rewrites a piece before the model sees it.
+type step interface {
+	apply(p piece, emit func(piece))
 }
 
-// words calls yield for each word of s that is not empty.
-func (p preTokenizer) words(s string, yield func(string)) {
-	if s == "" {
+// runSteps applies steps one after the other, and emits the pieces that are not empty.
+func runSteps(steps []step, p piece, emit func(piece)) {
+	switch {
+	case p.text == "":
+	case len(steps) == 0:
+		emit(p)
+	case len(steps) == 1:
+		steps[0].apply(p, func(q piece) {
+			if q.text != "" {
+				emit(q)
+			}
+		})
+	default:
+		steps[0].apply(p, func(q piece) { runSteps(steps[1:], q, emit) })
+	}
+}
+
+// prefixStep puts a space before a piece that does not begin with one.
+type prefixStep struct{}
+
+func (prefixStep) apply(p piece, emit func(piece)) {
+	if !strings.HasPrefix(p.text, " ") {
+		p = p.prepend(" ")
+	}
+	emit(p)
+}
+
+// spellStep writes bytes in the alphabet of byte-level models.
+type spellStep struct{}
+
+func (spellStep) apply(p piece, emit func(piece)) { emit(spelled(p)) }
+
+// spelled returns the piece in the alphabet of byte-level models.
+func spelled(p piece) piece {
+	var text strings.Builder
+	q := piece{begin: p.begin}
+	for i := range len(p.text) {
+		n, _ := text.WriteRune(alphabet[p.text[i]])
+		if p.origins != nil {
+			for range n {
+				q.origins = append(q.origins, p.origins[i])
+			}
+		}
+	}
+	q.text = text.String()
+	return q
+}
+
+// unspelled is the inverse of spelled. Characters that are not in the alphabet stay.
+func unspelled(p piece) piece {
+	text := make([]byte, 0, len(p.text))
+	q := piece{begin: p.begin}
+	for i, r := range p.text {
+		n := utf8.RuneLen(r)
+		b, ok := byteOf(r)
+		if ok {
+			text = append(text, b)
+			n = 1
+		} else {
+			text = append(text, p.text[i:i+n]...)
+		}
+		if p.origins != nil {
+			q.origins = append(q.origins, p.origins[i:i+n]...)
+		}
+	}
+	q.text = string(text)
+	return q
+}
+
+// metaspace writes spaces as another character, puts one in front, and cuts before each.
+type metaspace struct {
+	replacement string
+	scheme      prependScheme
+	split       bool
+}
+
+// prependScheme says which pieces get a replacement in front.
+type prependScheme uint8
+
+const (
+	prependAlways prependScheme = iota
+	prependFirst                // those at the beginning of the text
+	prependNever
+)
+
+func (m *metaspace) apply(p piece, emit func(piece)) {
+	p = p.replaced(matchString(" "), m.replacement)
+	wanted := m.scheme == prependAlways || m.scheme == prependFirst && p.first()
+	if wanted && !strings.HasPrefix(p.text, m.replacement) {
+		p = p.prepend(m.replacement)
+	}
+	if !m.split {
+		emit(p)
 		return
 	}
-	if len(p) == 0 {
-		yield(s)
-		return
-	}
-	p[0].split(s, func(piece string) { p[1:].words(piece, yield) })
+	cutStep{find: matchString(m.replacement), behavior: mergedWithNext}.apply(p, emit)
 }
 
-// leadingSpace puts a space before a piece that does not start with one.
-type leadingSpace struct{}
+// chunkStep cuts pieces of a fixed number of characters.
+type chunkStep int
 
-func (leadingSpace) split(s string, yield func(string)) {
-	if !strings.HasPrefix(s, " ") {
-		s = " " + s
+func (n chunkStep) apply(p piece, emit func(piece)) {
+	start, count := 0, 0
+	for i := range p.text {
+		if count == int(n) {
+			emit(p.slice(start, i))
+			start, count = i, 0
+		}
+		count++
 	}
-	yield(s)
+	emit(p.slice(start, len(p.text)))
 }
 
-// span is a part of a text that does or does not match.
-type span struct {
+// cut is a part of a text that does or does not match.
+type cut struct {
 	start, end int
 	match      bool
 }
 
-// matcher divides a text into spans without a gap.
-type matcher func(s string, yield func(span))
+// matcher divides a text into cuts without a gap.
+type matcher func(s string, yield func(cut))
 
-// delimiters cuts a text at the matches of a pattern.
-type delimiters struct {
+// cutStep cuts a text at the matches of a pattern.
+type cutStep struct {
 	find     matcher
 	invert   bool     // what does not match is the delimiter
-	behavior behavior // nil: each span is a piece
+	behavior behavior // nil: each cut is a piece
 }
 
-func (d delimiters) split(s string, yield func(string)) {
+func (d cutStep) apply(p piece, emit func(piece)) {
 	if d.behavior == nil {
-		d.find(s, func(p span) { yield(s[p.start:p.end]) })
+		d.find(p.text, func(c cut) { emit(p.slice(c.start, c.end)) })
 		return
 	}
-	var spans []span
-	d.find(s, func(p span) {
-		p.match = p.match != d.invert
-		spans = append(spans, p)
+	var cuts []cut
+	d.find(p.text, func(c cut) {
+		c.match = c.match != d.invert
+		cuts = append(cuts, c)
 	})
-	for _, p := range d.behavior(spans) {
-		yield(s[p.start:p.end])
+	for _, c := range d.behavior(cuts) {
+		emit(p.slice(c.start, c.end))
 	}
 }
 
-// matchRegex finds the matches of a regular expression.
-func matchRegex(re *regexp2.Regexp) matcher {
-	return func(s string, yield func(span)) {
-		runes := []rune(s)
-		at, done := 0, 0 // runes and bytes that were handed out
-		last := -1       // end of the last match, in runes
-		emit := func(end int, match bool) {
-			start := done
-			for ; at < end; at++ {
-				done += utf8.RuneLen(runes[at])
+// matchRegex finds what a pattern matches.
+func matchRegex(re *onig.Regexp) matcher {
+	return func(s string, yield func(cut)) {
+		done := 0
+		re.Each(s, func(start, end int) bool {
+			if done < start {
+				yield(cut{done, start, false})
 			}
-			yield(span{start, done, match})
-		}
-		err := re.FindRunesMatches(runes, 0, func(m regexp2.MatchView) bool {
-			start, length, _ := m.GroupRange(0)
-			if length == 0 && start == last {
-				return true
-			}
-			if start > at {
-				emit(start, false)
-			}
-			last = start + length
-			emit(last, true)
+			yield(cut{start, end, true})
+			done = end
 			return true
 		})
-		if err != nil { // only a time-out or a stack limit, and neither is set
-			panic("tokenizer: " + err.Error())
-		}
-		if at < len(runes) {
-			emit(len(runes), false)
+		if done < len(s) {
+			yield(cut{done, len(s), false})
 		}
 	}
 }
 
 // matchString finds a fixed text.
 func matchString(text string) matcher {
-	return func(s string, yield func(span)) {
+	return func(s string, yield func(cut)) {
 		done := 0
 		for {
 			i := strings.Index(s[done:], text)
@@ -112,31 +184,34 @@ func matchString(text string) matcher {
 				break
 			}
 			if i > 0 {
-				yield(span{done, done + i, false})
+				yield(cut{done, done + i, false})
 			}
 			done += i + len(text)
-			yield(span{done - len(text), done, true})
+			yield(cut{done - len(text), done, true})
 		}
 		if done < len(s) {
-			yield(span{done, len(s), false})
+			yield(cut{done, len(s), false})
 		}
 	}
 }
 
-// matchDigit finds single numeric characters.
-func matchDigit(s string, yield func(span)) {
-	done := 0
-	for i, r := range s {
-		if !unicode.IsNumber(r) {
-			continue
+// matchRune finds single characters.
+func matchRune(is func(rune) bool) matcher {
+	return func(s string, yield func(cut)) {
+		done := 0
+		for i, r := range s {
+			if !is(r) {
+				continue
+			}
+			if done < i {
+				yield(cut{done, i, false})
+			}
+			_, n := utf8.DecodeRuneInString(s[i:])
+			done = i + n
+			yield(cut{i, done, true})
 		}
-		if done < i {
-			yield(span{done, i, false})
+		if done < len(s) {
+			yield(cut{done, len(s), false})
 		}
-		done = i + utf8.RuneLen(r)
-		yield(span{i, done, true})
-	}
-	if done < len(s) {
-		yield(span{done, len(s), false})
 	}
 }

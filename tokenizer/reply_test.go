@@ -154,7 +154,7 @@ func sampled(t *testing.T, template *Template, c *replyCase, rng *rand.Rand, bef
 			continue
 		}
 		for _, b := range template.tok.TokenBytes(id) {
-			single = append(single, template.tok.model.symbol[b])
+			single = append(single, byteID(template.tok, b))
 		}
 	}
 	m, err := template.Parse(prompt, single, tools)
@@ -184,9 +184,9 @@ func allFormats(t testing.TB) []*replyFormat {
 	tok := small(t)
 	var out []*replyFormat
 	for _, parser := range Parsers() {
-		out = append(out, tok.replyFormat(parser, ""), tok.replyFormat(parser, "</think>"), tok.replyFormat(parser, "[/THINK]"))
+		out = append(out, tok.replyFormat(parser, "</think>"))
 	}
-	return out
+	return append(out, tok.replyFormat(Mistral, "[/THINK]"), tok.replyFormat(NoTools, ""))
 }
 
 // readPieces reads a reply that comes in pieces, and checks that the deltas are the message.

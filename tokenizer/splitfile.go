@@ -4,111 +4,220 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goart-dev/art/internal/onig"
 )
 
-// parsePreTokenizer wants ByteLevel as the last step: the model works on bytes.
-func parsePreTokenizer(raw json.RawMessage) (preTokenizer, error) {
+// plan is a pre-tokenizer: the steps, and what the tokenizer has to know of them.
+type plan struct {
+	steps      []step
+	spells     bool // one of them writes bytes in the alphabet
+	spellsLast bool // and that would be the last, but is left to be decided
+	first      bool // one of them asks where the text begins
+}
+
+// preTokenizers are the components of tokenizer.json that only cut.
+var preTokenizers = map[string]func(json.RawMessage) ([]step, error){
+	"Split":              parseSplit,
+	"Digits":             parseDigits,
+	"Punctuation":        parsePunctuation,
+	"CharDelimiterSplit": parseDelimiter,
+	"FixedLength":        parseFixedLength,
+	"Whitespace":         func(json.RawMessage) ([]step, error) { return []step{words()}, nil },
+	"WhitespaceSplit": func(json.RawMessage) ([]step, error) {
+		return []step{cutStep{find: matchRune(unicode.IsSpace), behavior: removed}}, nil
+	},
+	"ByteLevel": nil,
+	"Metaspace": nil,
+}
+
+func parsePreTokenizer(raw json.RawMessage) (plan, error) {
+	var p plan
 	if isNull(raw) {
-		return nil, errors.New("pre_tokenizer null is not supported: it must end in ByteLevel")
+		return p, nil
 	}
-	steps, err := flatten(raw, "pre_tokenizer", "pretokenizers")
+	parts, err := flatten(raw, "pre_tokenizer", "pretokenizers")
+	if err != nil {
+		return p, err
+	}
+	for i, part := range parts {
+		if err := p.add(part, i == len(parts)-1); err != nil {
+			return p, fmt.Errorf("pre_tokenizer %q: %w", part.kind, err)
+		}
+	}
+	return p, nil
+}
+
+func (p *plan) add(part component, last bool) error {
+	read, known := preTokenizers[part.kind]
+	switch {
+	case !known:
+		return unsupported("this", part.kind, preTokenizers)
+	case part.kind == "ByteLevel":
+		return p.addByteLevel(part.raw, last)
+	case part.kind == "Metaspace":
+		if p.spells {
+			return errors.New("it is not supported behind ByteLevel")
+		}
+		m, err := parseMetaspace(part.raw)
+		if err != nil {
+			return err
+		}
+		p.first = p.first || m.scheme == prependFirst
+		p.steps = append(p.steps, m)
+		return nil
+	}
+	steps, err := read(part.raw)
+	p.steps = append(p.steps, steps...)
+	return err
+}
+
+// addByteLevel adds the steps of a ByteLevel.
+func (p *plan) addByteLevel(raw json.RawMessage, last bool) error {
+	if p.spells {
+		return errors.New("it is there twice, and only once is supported")
+	}
+	var c byteLevel
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return err
+	}
+	if isOn(c.AddPrefix) {
+		p.steps = append(p.steps, prefixStep{})
+	}
+	if isOn(c.UseRegex) {
+		p.steps = append(p.steps, cutStep{find: matchRegex(gpt2Words())})
+	}
+	p.spells, p.spellsLast = true, last
+	if !last {
+		p.steps = append(p.steps, spellStep{})
+	}
+	return nil
+}
+
+// gpt2Words is the split of a ByteLevel with use_regex: contractions, and runs of letters, of digits and of other
+// characters with the space before them.
+var gpt2Words = sync.OnceValue(func() *onig.Regexp {
+	return mustCompile(gpt2Pattern)
+})
+
+// mustCompile compiles a pattern of our own.
+func mustCompile(pattern string) *onig.Regexp {
+	re, err := onig.Compile(pattern)
+	if err != nil {
+		panic("tokenizer: " + err.Error())
+	}
+	return re
+}
+
+// words cuts words and runs of other characters, and drops white space.
+func words() step {
+	return cutStep{find: matchRegex(mustCompile(`[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d\s]+`)),
+		invert: true, behavior: removed}
+}
+
+func parseSplit(raw json.RawMessage) ([]step, error) {
+	var c struct {
+		Pattern  patternFile `json:"pattern"`
+		Behavior string      `json:"behavior"`
+		Invert   bool        `json:"invert"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	find, err := c.Pattern.matcher()
 	if err != nil {
 		return nil, err
 	}
-	var out preTokenizer
-	for i, step := range steps {
-		s, err := parseSplitter(step)
-		if err != nil {
-			return nil, fmt.Errorf("pre_tokenizer %q: %w", step.kind, err)
-		}
-		if (step.kind == "ByteLevel") != (i == len(steps)-1) {
-			return nil, fmt.Errorf("pre_tokenizer %q is not supported here: there must be one ByteLevel, as the last step", step.kind)
-		}
-		out = append(out, s...)
-	}
-	if len(steps) == 0 {
-		return nil, errors.New("pre_tokenizer Sequence is empty: it must end in ByteLevel")
-	}
-	return out, nil
+	return cutting(find, c.Behavior, c.Invert)
 }
 
-func parseSplitter(c component) ([]splitter, error) {
-	switch c.kind {
-	case "Split":
-		return parseSplit(c.raw)
-	case "Digits":
-		return parseDigits(c.raw)
-	case "ByteLevel":
-		return parseByteLevel(c.raw)
+func cutting(find matcher, name string, invert bool) ([]step, error) {
+	behavior, ok := behaviors[name]
+	if !ok {
+		return nil, fmt.Errorf("behavior %q is not supported", name)
 	}
-	return nil, errors.New("it is not supported, only Split, Digits, ByteLevel and Sequence")
+	return []step{cutStep{find: find, invert: invert, behavior: behavior}}, nil
 }
 
-func parseSplit(raw json.RawMessage) ([]splitter, error) {
+func parseDigits(raw json.RawMessage) ([]step, error) {
 	var c struct {
-		Type    string `json:"type"`
-		Pattern struct {
-			Regex, String *string
-		} `json:"pattern"`
-		Behavior string `json:"behavior"`
-		Invert   bool   `json:"invert"`
+		Individual bool `json:"individual_digits"`
 	}
-	if err := decodeStrict(raw, &c); err != nil {
-		return nil, err
-	}
-	d := delimiters{invert: c.Invert}
-	var ok bool
-	if d.behavior, ok = behaviors[c.Behavior]; !ok {
-		return nil, fmt.Errorf("behavior %q is not supported", c.Behavior)
-	}
-	switch {
-	case c.Pattern.Regex != nil && c.Pattern.String == nil:
-		re, err := compileRegex(*c.Pattern.Regex)
-		if err != nil {
-			return nil, err
-		}
-		d.find = matchRegex(re)
-	case c.Pattern.String != nil && *c.Pattern.String != "":
-		d.find = matchString(*c.Pattern.String)
-	default:
-		return nil, errors.New("it has no pattern: set Regex or String")
-	}
-	return []splitter{d}, nil
-}
-
-func parseDigits(raw json.RawMessage) ([]splitter, error) {
-	var c struct {
-		Type       string `json:"type"`
-		Individual bool   `json:"individual_digits"`
-	}
-	if err := decodeStrict(raw, &c); err != nil {
+	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, err
 	}
 	if c.Individual {
-		return []splitter{delimiters{find: matchDigit}}, nil
+		return []step{cutStep{find: matchRune(isNumber)}}, nil
 	}
-	return []splitter{delimiters{find: matchDigit, behavior: contiguous}}, nil
+	return []step{cutStep{find: matchRune(isNumber), behavior: contiguous}}, nil
 }
 
-// gpt2Words is the split that a ByteLevel with use_regex makes: contractions, and runs of letters, of digits and of
-// other characters with the space before them.
-const gpt2Words = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-
-func parseByteLevel(raw json.RawMessage) ([]splitter, error) {
-	var c byteLevel
-	if err := decodeStrict(raw, &c); err != nil {
+func parsePunctuation(raw json.RawMessage) ([]step, error) {
+	c := struct {
+		Behavior string `json:"behavior"`
+	}{"Isolated"}
+	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, err
 	}
-	var out []splitter
-	if c.AddPrefix == nil || *c.AddPrefix {
-		out = append(out, leadingSpace{})
+	return cutting(matchRune(isPunctuation), c.Behavior, false)
+}
+
+func parseDelimiter(raw json.RawMessage) ([]step, error) {
+	var c struct {
+		Delimiter string `json:"delimiter"`
 	}
-	if c.UseRegex == nil || *c.UseRegex {
-		re, err := compileRegex(gpt2Words)
-		if err != nil {
-			return nil, err
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if utf8.RuneCountInString(c.Delimiter) != 1 {
+		return nil, fmt.Errorf("delimiter %q is not one character", c.Delimiter)
+	}
+	return cutting(matchString(c.Delimiter), "Removed", false)
+}
+
+func parseFixedLength(raw json.RawMessage) ([]step, error) {
+	c := struct {
+		Length int `json:"length"`
+	}{5}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if c.Length < 1 {
+		return nil, fmt.Errorf("length %d is not supported: it must be 1 or more", c.Length)
+	}
+	return []step{chunkStep(c.Length)}, nil
+}
+
+// metaspaceFile is the component of pre-tokenizers and decoders.
+type metaspaceFile struct {
+	Replacement string  `json:"replacement"`
+	Scheme      *string `json:"prepend_scheme"`
+	AddPrefix   *bool   `json:"add_prefix_space"` // in files that are older than prepend_scheme
+	Split       *bool   `json:"split"`
+}
+
+func parseMetaspace(raw json.RawMessage) (*metaspace, error) {
+	var c metaspaceFile
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if utf8.RuneCountInString(c.Replacement) != 1 {
+		return nil, fmt.Errorf("replacement %q is not one character", c.Replacement)
+	}
+	m := &metaspace{replacement: c.Replacement, split: isOn(c.Split)}
+	switch {
+	case c.Scheme == nil && isOn(c.AddPrefix):
+	case c.Scheme == nil:
+		m.scheme = prependNever
+	default:
+		scheme, ok := map[string]prependScheme{"always": prependAlways, "first": prependFirst, "never": prependNever}[*c.Scheme]
+		if !ok {
+			return nil, fmt.Errorf("prepend_scheme %q is not supported", *c.Scheme)
 		}
-		out = append(out, delimiters{find: matchRegex(re)})
+		m.scheme = scheme
 	}
-	return out, nil
+	return m, nil
 }

@@ -1,9 +1,6 @@
 package tokenizer
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // Stream decodes one reply as it is sampled. The deltas that it returns are valid UTF-8, and together they are what
 // [Tokenizer.Decode] returns for all ids, up to a stop string. It is not safe for concurrent use.
@@ -11,14 +8,14 @@ type Stream struct {
 	tok         *Tokenizer
 	skipSpecial bool
 	stops       []string
-	rune        []byte // the beginning of a character
+	decoding    *running
 	held        string // text that may be the beginning of a stop string
 	stopped     bool
 }
 
 // Stream starts to decode a reply. Text from the first stop string on is not part of it.
 func (t *Tokenizer) Stream(skipSpecial bool, stops ...string) *Stream {
-	s := &Stream{tok: t, skipSpecial: skipSpecial}
+	s := &Stream{tok: t, skipSpecial: skipSpecial, decoding: t.decoder.start()}
 	for _, stop := range stops {
 		if stop != "" {
 			s.stops = append(s.stops, stop)
@@ -33,9 +30,10 @@ func (s *Stream) Add(id int32) (delta string, stopped bool) {
 	if s.stopped {
 		return "", true
 	}
-	text, rest := appendValid(nil, s.tok.appendBytes(s.rune, id, s.skipSpecial))
-	s.rune = append([]byte(nil), rest...)
-	return s.release(string(text))
+	if s.tok.shown(id, s.skipSpecial) {
+		s.decoding.push(s.tok.texts[id])
+	}
+	return s.release(s.decoding.take())
 }
 
 // Flush returns the text that was held back, when no id follows.
@@ -43,11 +41,8 @@ func (s *Stream) Flush() string {
 	if s.stopped {
 		return ""
 	}
-	end := ""
-	if len(s.rune) > 0 {
-		end, s.rune = string(utf8.RuneError), nil
-	}
-	delta, stopped := s.release(end)
+	s.decoding.flush()
+	delta, stopped := s.release(s.decoding.take())
 	if !stopped {
 		delta += s.held
 	}

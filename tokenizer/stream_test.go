@@ -19,6 +19,9 @@ func randomIDs(rng *rand.Rand, tok *Tokenizer) []int32 {
 	return ids
 }
 
+// byteID is the id of a single byte.
+func byteID(tok *Tokenizer, b byte) int32 { return tok.model.(*bpe).symbol[b] }
+
 func TestStream_EqualsDecode(t *testing.T) {
 	tok, rng := small(t), seeded(t)
 	for range 3000 {
@@ -45,7 +48,7 @@ func TestStream_HoldsBackRunes(t *testing.T) {
 	s := tok.Stream(false)
 	var deltas []string
 	for _, b := range []byte("é😀") {
-		delta, _ := s.Add(tok.model.symbol[b])
+		delta, _ := s.Add(byteID(tok, b))
 		deltas = append(deltas, delta)
 	}
 	if got := strings.Join(deltas, "|"); got != "|é||||😀" {
@@ -72,7 +75,7 @@ func TestStream_Stop(t *testing.T) {
 		s, got, stopped := tok.Stream(false, c.stops...), "", false
 		for _, b := range []byte(c.text) {
 			var delta string
-			delta, stopped = s.Add(tok.model.symbol[b])
+			delta, stopped = s.Add(byteID(tok, b))
 			got += delta
 		}
 		got += s.Flush()

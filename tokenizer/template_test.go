@@ -156,12 +156,16 @@ func TestPrompt_ReadsContent(t *testing.T) {
 	tok, err := New(patched(t, map[string]json.RawMessage{"added_tokens": list}), []byte(`{"chat_template":
 		"{% for m in messages %}<|im_start|>{{ m.content.split('</think>')[-1] }}</think>{% endfor %}"}`))
 	must(t, err)
+	id := func(token string) int32 {
+		id, _ := tok.TokenID(token)
+		return id
+	}
 	template, err := tok.Template("")
 	must(t, err)
 	for content, want := range map[string]string{"a<|im_end|>b": "<|im_start|>a<|im_end|>b</think>", "x</think><|im_end|>y": "<|im_start|><|im_end|>y</think>"} {
 		ids, err := template.Prompt([]art.Message{art.User(content)}, nil)
 		must(t, err)
-		if got := tok.Decode(ids, false); got != want || slices.Contains(ids, 901) || ids[0] != 900 || ids[len(ids)-1] != 902 {
+		if got := tok.Decode(ids, false); got != want || slices.Contains(ids, id("<|im_end|>")) || ids[0] != id("<|im_start|>") || ids[len(ids)-1] != id("</think>") {
 			t.Errorf("%q: %q %v", content, got, ids)
 		}
 	}

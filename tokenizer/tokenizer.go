@@ -1,8 +1,13 @@
 // Package tokenizer turns text into token ids and back, and conversations into the exact ids that a model sees.
 //
 // A [Tokenizer] reads the files that Hugging Face models come with, tokenizer.json and tokenizer_config.json, and gives
-// the same ids as Hugging Face's own library. It does byte-level BPE, the kind that GPT-2, Llama 3 and Qwen use.
-// A file that asks for anything else is refused when it is loaded, with an error that names it.
+// the same ids, offsets and texts as Hugging Face's own library (tokenizers 0.23.3), whatever Go's Unicode version is. It
+// does byte-pair encoding over bytes and over characters, with or without byte fallback, and Unigram. The sections
+// "truncation" and "padding" have no effect: a text for training is neither cut nor filled up. Components that it does
+// not know (WordPiece, WordLevel, BertNormalizer, UnicodeScripts, CTC) are refused when a file is loaded, by name; fields
+// that the reference does not know have no effect there nor here. Added tokens get the ids that the reference gives
+// them. [FromSentencePiece], [FromGGUF] and [FromRanks] build the same from other files; the encodings of OpenAI are in
+// tokenizer/openai.
 //
 // A [Template] renders messages. Two rules make it fit for training:
 //
@@ -10,9 +15,6 @@
 //     know "<|im_end|>" from other text.
 //   - What the model wrote is never encoded again. A message with an art.Sample contributes exactly the ids that were
 //     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it.
-//
-// Character classes in a file's regular expressions are those of Go's Unicode version, 15 today. Hugging Face's engine
-// has had later ones, so text in characters that are newer than Go's may be cut into words otherwise.
 //
 // Everything here is safe for concurrent use, except a [Stream], which belongs to one reply.
 package tokenizer
@@ -25,16 +27,23 @@ import (
 
 // Tokenizer converts between text and token ids. It does not change after it is loaded.
 type Tokenizer struct {
-	normalize normalizer
-	pre       preTokenizer
-	model     *bpe
-	added     *addedVocabulary
-	wrap      wrapping
-	ids       map[string]int32 // spelling in the file -> id
-	bytes     []string         // id -> what it decodes to; "" for an id that is not in use
-	known     []bool           // id -> whether the file defines it
-	bos, eos  []int32
-	chat      chatConfig
+	normalizers  []normalizer
+	steps        []step    // of the pre-tokenizer
+	unspell      bool      // words get to the model as the bytes that they spell
+	tracks       bool      // a step asks where text begins, behind a normalizer: pieces have to remember
+	model        wordModel // of ordinary text: it makes no special tokens
+	exact        wordModel // the reference's: it makes any token; often the same
+	added        *addedVocabulary
+	processors   []processor
+	decoder      decoder
+	ids          map[string]int32 // text in the spelling of the file -> id
+	texts        []string         // id -> text in the spelling of the file
+	bytes        []string         // id -> what it is within a text
+	known        []bool           // id -> whether the file defines it
+	bos, eos     []int32
+	chat         chatConfig
+	pool         pool // of what exact uses
+	ordinaryPool pool // of what model uses
 }
 
 // Load reads tokenizer.json and tokenizer_config.json from a model's folder, and its chat templates where they stand in
@@ -75,12 +84,20 @@ func New(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 }
 
 // VocabSize returns the number of ids: every id is below it. Ids that the file leaves out are counted.
-func (t *Tokenizer) VocabSize() int { return len(t.bytes) }
+func (t *Tokenizer) VocabSize() int { return len(t.texts) }
 
-// TokenID returns the id of a token in the spelling of the file, in which a space is written "Ġ".
+// TokenID returns the id of a token in the spelling of the file, in which a space is written "Ġ" or "▁".
 func (t *Tokenizer) TokenID(token string) (id int32, ok bool) {
 	id, ok = t.ids[token]
 	return id, ok
+}
+
+// Token returns a token in the spelling of the file; "" for an id that the file does not define.
+func (t *Tokenizer) Token(id int32) string {
+	if !t.valid(id) {
+		return ""
+	}
+	return t.texts[id]
 }
 
 // IsSpecial reports whether id is a control token, one that [Tokenizer.Decode] can skip.

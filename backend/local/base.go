@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gomlx/compute"
@@ -14,70 +15,74 @@ import (
 
 // base is a base model in memory, and its engine. Models on the same base share it.
 type base struct {
-	weights   *model.Weights
+	config    *model.Config
 	params    *model.Params
 	tokenizer *tokenizer.Tokenizer
 	template  *tokenizer.Template
 	engine    *engine.Engine
 }
 
-// base returns the base model of that name; it loads it when it is the first to ask. b.mu is held.
-func (b *Backend) base(name string) (*base, error) {
-	if s := b.bases[name]; s != nil {
+// base returns the base model of a folder that [Backend.locate] found; it loads it when it is the first to ask. b.mu is
+// held.
+func (b *Backend) base(name, folder string) (*base, error) {
+	if s := b.bases[folder]; s != nil {
 		return s, nil
 	}
-	s, err := loadBase(name, b.device)
+	s, err := loadBase(folder, b.device)
 	if err != nil {
-		return nil, &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: %q: %w", art.ErrBaseModel, name, err),
-			Hint: fmt.Sprintf("use %q or the path of a folder with config.json, model.safetensors and tokenizer.json", tiny.Name),
-		}
+		return nil, baseError(name, err)
 	}
 	s.engine, err = engine.New(engine.Options{
-		Device: b.device, Config: s.weights.Config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
+		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
+		FewShapes: compilesSlowly(b.device),
 	})
 	if err != nil {
 		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "change Slots or Context of local.Options"}
 	}
-	b.bases[name] = s
+	b.bases[folder] = s
 	b.opts.Logger.Info("base model loaded", "base", name, "context", s.engine.Context())
 	return s, nil
 }
 
-func loadBase(name string, device compute.Backend) (s *base, err error) {
-	s = &base{}
-	if name == tiny.Name {
-		s.weights, s.tokenizer, err = loadTiny()
-	} else {
-		s.weights, s.tokenizer, err = loadFolder(name)
-	}
+func loadBase(folder string, device compute.Backend) (*base, error) {
+	t, err := loadTokenizer(folder)
 	if err != nil {
 		return nil, err
 	}
-	if s.template, err = s.tokenizer.Template(""); err != nil {
+	s := &base{tokenizer: t}
+	if s.template, err = t.Template(""); err != nil {
 		return nil, err
 	}
-	if n := s.tokenizer.VocabSize(); n > s.weights.Config.VocabSize {
-		return nil, fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, s.weights.Config.VocabSize)
-	}
-	s.params, err = s.weights.Params(device, true)
-	return s, err
+	return s, s.load(folder, device)
 }
 
-func loadTiny() (*model.Weights, *tokenizer.Tokenizer, error) {
-	w, err := tiny.Load()
-	if err != nil {
-		return nil, nil, err
+func loadTokenizer(folder string) (*tokenizer.Tokenizer, error) {
+	if folder == tiny.Name {
+		return tokenizer.New(tiny.Tokenizer())
 	}
-	t, err := tokenizer.New(tiny.Tokenizer())
-	return w, t, err
+	return tokenizer.Load(folder)
 }
 
-func loadFolder(dir string) (*model.Weights, *tokenizer.Tokenizer, error) {
-	w, err := model.Load(dir)
-	if err != nil {
-		return nil, nil, err
+// load brings the weights to the device. The host keeps none.
+func (s *base) load(folder string, device compute.Backend) (err error) {
+	if folder == tiny.Name {
+		w, err := tiny.Load()
+		if err != nil {
+			return err
+		}
+		s.config = w.Config
+		s.params, err = w.Params(device)
+		return err
 	}
-	t, err := tokenizer.Load(dir)
-	return w, t, err
+	c, err := model.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	s.config = c.Config
+	if n := s.tokenizer.VocabSize(); n > c.Config.VocabSize {
+		return fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, c.Config.VocabSize)
+	}
+	s.params, err = c.Params(device)
+	return err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/device/cpu"
 )
 
 // DefaultDir is where runs are stored when Options leaves it empty.
@@ -23,6 +22,9 @@ const DefaultDir = ".art"
 type Options struct {
 	// Dir is the root of all run directories. Default [DefaultDir].
 	Dir string
+	// Device computes: "cpu", the default, in Go (package backend/device/cpu), or any other that is registered with GoMLX.
+	// A program that imports backend/device/xla has "xla:cpu", "xla:cuda" and "xla:/path/plugin.so".
+	Device string
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
 	Slots int
@@ -42,7 +44,7 @@ type Backend struct {
 
 	mu     sync.RWMutex
 	closed bool
-	bases  map[string]*base
+	bases  map[string]*base // by folder
 	models map[*art.Model]*entry
 	order  []*art.Model // of registration
 }
@@ -68,9 +70,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Slots < 0 || b.opts.Context < 0 {
 		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context), Hint: "use 0 for the defaults"}
 	}
-	device, err := cpu.New(nil)
+	device, err := openDevice(b.opts.Device)
 	if err != nil {
-		return nil, fmt.Errorf("local: device: %w", err)
+		return nil, err
 	}
 	b.device = device
 	b.opts.Logger.Info("device", "name", b.Device())

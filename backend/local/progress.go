@@ -15,6 +15,15 @@ import (
 type bar struct{ *progressbar.ProgressBar }
 
 func (b *Backend) progress(title string, total int) *bar {
+	return b.draw(title, total, progressbar.OptionShowCount())
+}
+
+// bytesProgress is the bar of a download, whose size is not known yet.
+func (b *Backend) bytesProgress(title string) *bar {
+	return b.draw(title, -1, progressbar.OptionShowBytes(true))
+}
+
+func (b *Backend) draw(title string, total int, unit progressbar.Option) *bar {
 	w := b.opts.Progress
 	if w == nil {
 		w = io.Discard
@@ -24,7 +33,7 @@ func (b *Backend) progress(title string, total int) *bar {
 	}
 	return &bar{progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title), progressbar.OptionSetVisibility(w != io.Discard),
-		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
+		unit, progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
 	)}
 }
 
@@ -39,6 +48,12 @@ func (p *bar) update(tell func(art.TrainProgress)) func(done, total int, sums gr
 			tell(art.TrainProgress{Done: done, Total: total, Metrics: metrics})
 		}
 	}
+}
+
+// set moves the bar of a download.
+func (p *bar) set(done, total int64) {
+	p.ChangeMax64(total)
+	_ = p.Set64(done) // as in update
 }
 
 func (p *bar) finish() { _ = p.Finish() }

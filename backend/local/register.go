@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model/hub"
 )
 
 // entry is a registered model.
@@ -40,6 +41,7 @@ type description struct {
 	Name    string   `json:"name"`
 	Project string   `json:"project"`
 	Base    string   `json:"base"`
+	Commit  string   `json:"commit,omitempty"` // of a base from the hub
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
 	Seed    uint64   `json:"seed"`
@@ -53,6 +55,11 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	opts := m.Options()
+	at, err := b.locate(ctx, opts.Base) // without the lock: it may take long
+	if err != nil {
+		return 0, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -61,8 +68,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if b.models[m] != nil {
 		return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
 	}
-	opts := m.Options()
-	s, err := b.base(opts.Base)
+	s, err := b.base(opts.Base, at.folder)
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +77,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, err
 	}
 	e := &entry{base: s, run: run}
-	step, err := e.resume(b.device, m.Name(), opts)
+	step, err := e.resume(b.device, m.Name(), opts, at.commit)
 	if err != nil {
 		_ = run.Close() // the first error is the one to tell
 		return 0, err
@@ -83,9 +89,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 }
 
 // resume checks that the run is the one described, and takes up its newest checkpoint.
-func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions) (int, error) {
+func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions, commit string) (int, error) {
 	want := description{
-		Name: name, Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
+		Name: name, Project: opts.Project, Base: opts.Base, Commit: commit, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
 		Device: fmt.Sprintf("%s, %s, %s/%s", device.Description(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 	}
 	var have description
@@ -94,13 +100,8 @@ func (e *entry) resume(device compute.Backend, name string, opts art.ModelOption
 		return 0, err
 	}
 	if known {
-		have.Device, want.Device = "", ""
-		if !reflect.DeepEqual(have, want) {
-			return 0, &art.Error{
-				Op:   "register",
-				Err:  fmt.Errorf("%w: the run in %s was made with %+v, the model asks for %+v", art.ErrInvalid, e.run.Dir(), have, want),
-				Hint: "use another model name for a new run, or the options of the old one to continue it",
-			}
+		if err := have.check(want, e.run.Dir()); err != nil {
+			return 0, err
 		}
 	} else if err := e.run.WriteModel(want); err != nil {
 		return 0, err
@@ -110,6 +111,25 @@ func (e *entry) resume(device compute.Backend, name string, opts art.ModelOption
 		return 0, nil
 	}
 	return e.start(device, opts)
+}
+
+// check reports a model that is not the one that the run in dir was made with.
+func (d description) check(want description, dir string) error {
+	if d.Commit != "" && d.Commit == want.Commit {
+		d.Base = want.Base // a branch and its commit are two names of one model
+	}
+	d.Device, want.Device = "", ""
+	if reflect.DeepEqual(d, want) {
+		return nil
+	}
+	hint := "use another model name for a new run, or the options of the old one to continue it"
+	if n, err := hub.ParseName(d.Base); err == nil && d.Commit != want.Commit && d.Commit != "" {
+		hint = fmt.Sprintf("set Base to %q to continue with the weights of the run", n.Repo+"@"+d.Commit)
+	}
+	return &art.Error{
+		Op: "register", Hint: hint,
+		Err: fmt.Errorf("%w: the run in %s was made with %+v, the model asks for %+v", art.ErrInvalid, dir, d, want),
+	}
 }
 
 // start loads the newest checkpoint, or commits the first.
@@ -139,7 +159,7 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error
 // layers are the linear layers of the base.
 func (e *entry) layers() []lora.LayerShape {
 	var out []lora.LayerShape
-	for _, l := range e.base.weights.Config.Linears() {
+	for _, l := range e.base.config.Linears() {
 		out = append(out, lora.LayerShape(l))
 	}
 	return out

@@ -27,7 +27,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 	if _, err := b.entry("train", m); err != nil { // closed meanwhile
 		return nil, err
 	}
-	config := e.base.weights.Config
+	config := e.base.config
 	batch := collect(groups, cfg, e.base.engine.Context(), config.VocabSize)
 	metrics := batch.metrics(groups)
 	step := e.serving.Load().step + 1
@@ -71,8 +71,8 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 // learner returns the trainer of a model. Its graphs are compiled at the first use.
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
-		target := trainer.AdapterTarget(e.base.weights.Config, e.base.params, e.adapter)
-		e.trainer = trainer.New(target, trainer.Options{Device: b.device})
+		target := trainer.AdapterTarget(e.base.config, e.base.params, e.adapter)
+		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: compilesSlowly(b.device)})
 	}
 	return e.trainer
 }

@@ -20,8 +20,8 @@ func TestBench_JSON(t *testing.T) {
 	machine, _ := got["machine"].(map[string]any)
 	checkMachine(t, machine)
 	results, _ := got["results"].([]any)
-	if len(results) != 10 {
-		t.Fatalf("%d results, want 10", len(results))
+	if len(results) != 11 {
+		t.Fatalf("%d results, want 11", len(results))
 	}
 	for _, r := range results {
 		one := r.(map[string]any)
@@ -43,7 +43,7 @@ func TestBench_Table(t *testing.T) {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if len(lines) != 11 || !strings.HasPrefix(lines[0], "operation ") || !strings.HasPrefix(lines[2], "product/2048x8x896/plain ") {
+	if len(lines) != 12 || !strings.HasPrefix(lines[0], "operation ") || !strings.HasPrefix(lines[2], "product/2048x8x896/plain ") {
 		t.Errorf("\n%s", stdout)
 	}
 	checkWidth(t, stdout)
@@ -69,7 +69,7 @@ func TestJobs(t *testing.T) {
 	for _, want := range []string{
 		"product/512x512x512/plain", "product/2048x2048x2048/plain", "product/64x896x4864/transposed",
 		"product/1x896x151936/plain", "product/1x896x151936/transposed", "product/2048x896x8/plain",
-		"add/4096x1024", "exp/256x896", "sum/256x896", "softmax/256x896", "rmsnorm/256x896", "swiglu/256x896", "rope/256x896", "transpose/256x896",
+		"add/4096x1024", "exp/256x896", "sum/256x896", "softmax/256x896", "rmsnorm/256x896", "swiglu/256x896", "rope/256x896", "adamw/256x896", "transpose/256x896",
 	} {
 		if !seen[want] {
 			t.Errorf("no %s", want)

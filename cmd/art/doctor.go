@@ -18,11 +18,15 @@ Prints what this machine can do, and what is wrong or slow about it. It measures
 how fast memory is read, in 10^9 bytes a second, and how fast matrices are multiplied, in 10^9
 additions and multiplications a second: with one worker, and with all. Each is the best of several.
 
+It also loads the plug-ins for XLA that it finds, with their version and their devices.
+
 The exit status is 1 when nothing can be computed.
 
 environment:
   ART_CPU            instruction set: portable, avx2, avx512 or neon; the best one when empty
-  GOMAXPROCS         number of workers`,
+  GOMAXPROCS         number of workers
+  PJRT_PLUGIN_LIBRARY_PATH
+                     the only folders to look for XLA's plug-ins in; the usual ones when not set`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			return func(_ []string, stdout, stderr io.Writer) error {
@@ -35,14 +39,15 @@ environment:
 // report is what the doctor says.
 type report struct {
 	machine
-	*speeds          // nil when nothing can be computed
-	Notes   []string `json:"notes"`
+	*speeds           // nil when nothing can be computed
+	XLA     xlaReport `json:"xla"`
+	Notes   []string  `json:"notes"`
 }
 
 // report examines this machine and prints what it finds. What is known is printed even where nothing can be computed.
 func (e effort) report(asJSON bool, stdout io.Writer, p progress) error {
 	m := inspect(os.DirFS("/"))
-	r := report{machine: m, Notes: m.notes()}
+	r := report{machine: m, XLA: inspectXLA(), Notes: m.notes()}
 	problem := m.problem
 	if problem == nil {
 		r.speeds, problem = e.speeds(m, p)

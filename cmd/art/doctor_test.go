@@ -41,6 +41,28 @@ func checkMachine(t *testing.T, got map[string]any) {
 	}
 }
 
+// TestDoctor_XLA: without a plug-in it says how to get one, with one what it is.
+func TestDoctor_XLA(t *testing.T) {
+	tinyDoctor(t)
+	_, stdout, _ := command("doctor", "--json")
+	got, _ := decode(t, stdout)["xla"].(map[string]any)
+	if list, ok := got["plugins"].([]any); !ok || len(list) != 0 || got["problem"] == "" {
+		t.Errorf("%v", got)
+	}
+	_, stdout, _ = command("doctor")
+	if !strings.Contains(stdout, "\nxla           ") {
+		t.Errorf("nothing of xla in\n%s", stdout)
+	}
+	r := xlaReport{Plugins: []xlaPlugin{
+		{Device: "xla:cuda", Path: "/a.so", Problem: "no GPU"},
+		{Device: "xla:cpu", Path: "/b.so", API: "0.116", Platform: "host", Devices: []string{"cpu:0", "cpu:1"}},
+	}}
+	want := []string{"xla:cuda cannot be used: no GPU (/a.so)", "xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1 (/b.so)"}
+	if got := r.lines(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestDoctor_Table: people read the same in lines that fit.
 func TestDoctor_Table(t *testing.T) {
 	tinyDoctor(t)

@@ -48,7 +48,7 @@ func transposedProduct(m, k, n int) job {
 // rowJobs are the operations on rows.
 func rowJobs(rows, columns int) []job {
 	var list []job
-	all, table := []int{rows, columns}, []int{rows, headSize / 2}
+	all, table := []int{rows, columns}, []int{rows, headSize}
 	add := func(name string, build func(g graph, x []compute.Value) compute.Value, inputs ...[]int) {
 		list = append(list, job{name: fmt.Sprintf("%s/%dx%d", name, rows, columns), inputs: inputs, build: build})
 	}
@@ -59,6 +59,7 @@ func rowJobs(rows, columns int) []job {
 	add("rmsnorm", func(g graph, x []compute.Value) compute.Value { return g.rmsNorm(x[0], x[1], rows, columns) }, all, []int{columns})
 	add("swiglu", func(g graph, x []compute.Value) compute.Value { return g.swiGLU(x[0], x[1]) }, all, all)
 	add("rope", func(g graph, x []compute.Value) compute.Value { return g.rope(x[0], x[1], x[2], rows, columns) }, all, table, table)
+	add("adamw", func(g graph, x []compute.Value) compute.Value { return g.adamW(x[0], x[1], x[2], x[3], rows, columns) }, all, all, all, all)
 	add("transpose", func(g graph, x []compute.Value) compute.Value { return must(g.f.Transpose(x[0], 1, 0)) }, all)
 	return list
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// The operations that are measured, as the model writes them. Shapes: x, y [R, C] are rows; weight [C]; cos, sin [R, E/2]
+// The operations that are measured, as the model writes them. Shapes: x, y [R, C] are rows; weight [C]; cos, sin [R, E]
 // with E the size of a head, C = H E.
 
 // product returns a b [M, N] of a [M, K] and b [K, N].
@@ -53,22 +53,35 @@ func (g graph) swiGLU(x, y compute.Value) compute.Value {
 // headSize is E.
 const headSize = 64
 
-// rope is, with the halves of each head x = [x1, x2],
+// rope is, with the halves of each head x = [x1, x2], and cos and sin [R, E] that hold [cos, cos] and [-sin, sin],
 //
-//	[x1 cos - x2 sin, x2 cos + x1 sin]
+//	[x1 cos - x2 sin, x2 cos + x1 sin] = x cos + [x2, x1] sin
 func (g graph) rope(x, cos, sin compute.Value, rows, columns int) compute.Value {
 	heads, half := columns/headSize, headSize/2
+	all := float32s(rows, heads, headSize)
 	x = must(g.f.Reshape(x, rows, heads, headSize))
-	part := func(from int) compute.Value {
-		return must(g.f.Slice(x, []int{0, 0, from}, []int{rows, heads, from + half}, []int{1, 1, 1}))
-	}
-	x1, x2 := part(0), part(half)
-	c := must(g.f.BroadcastInDim(cos, float32s(rows, heads, half), []int{0, 2}))
-	s := must(g.f.BroadcastInDim(sin, float32s(rows, heads, half), []int{0, 2}))
-	y := must(g.f.Concatenate(2,
-		must(g.f.Sub(must(g.f.Mul(x1, c)), must(g.f.Mul(x2, s)))),
-		must(g.f.Add(must(g.f.Mul(x2, c)), must(g.f.Mul(x1, s))))))
+	swapped := must(g.f.Reverse(must(g.f.Reshape(x, rows, heads, 2, half)), 2))
+	swapped = must(g.f.Reshape(swapped, rows, heads, headSize))
+	c := must(g.f.BroadcastInDim(cos, all, []int{0, 2}))
+	s := must(g.f.BroadcastInDim(sin, all, []int{0, 2}))
+	y := must(g.f.Add(must(g.f.Mul(x, c)), must(g.f.Mul(swapped, s))))
 	return must(g.f.Reshape(y, rows, columns))
+}
+
+// adamW is, with m' = 0.9 m + 0.1 g and v' = 0.99 |v| + 0.01 g^2 (random numbers stand for v),
+//
+//	p - 1e-3 (m' / (sqrt(v') + 1e-8) + 0.1 p)
+func (g graph) adamW(p, m, v, grad compute.Value, rows, columns int) compute.Value {
+	c := func(x float64) compute.Value {
+		one := must(g.f.Constant([]float32{float32(x)}))
+		return must(g.f.BroadcastInDim(must(g.f.Reshape(one)), float32s(rows, columns), nil))
+	}
+	mul := func(a, b compute.Value) compute.Value { return must(g.f.Mul(a, b)) }
+	add := func(a, b compute.Value) compute.Value { return must(g.f.Add(a, b)) }
+	m = add(mul(c(0.9), m), mul(c(0.1), grad))
+	v = add(mul(c(0.99), must(g.f.Abs(v))), mul(c(0.01), mul(grad, grad)))
+	step := must(g.f.Div(m, add(must(g.f.Sqrt(v)), c(1e-8))))
+	return must(g.f.Sub(p, mul(c(1e-3), add(step, mul(c(0.1), p)))))
 }
 
 // flops is the number of additions and multiplications of a product.

@@ -60,12 +60,18 @@ func TestOperations_MatchPlainGo(t *testing.T) {
 		},
 		"rope": func(in [][]float32, i, j int) float64 {
 			const half = headSize / 2
-			k := i*half + j%half
+			k := i*headSize + j%headSize
 			x, c, s := in[0], float64(in[1][k]), float64(in[2][k])
 			if j%headSize < half {
-				return float64(x[at(i, j)])*c - float64(x[at(i, j+half)])*s
+				return float64(x[at(i, j)])*c + float64(x[at(i, j+half)])*s
 			}
 			return float64(x[at(i, j)])*c + float64(x[at(i, j-half)])*s
+		},
+		"adamw": func(in [][]float32, i, j int) float64 {
+			p, g := float64(in[0][at(i, j)]), float64(in[3][at(i, j)])
+			m := 0.9*float64(in[1][at(i, j)]) + 0.1*g
+			v := 0.99*math.Abs(float64(in[2][at(i, j)])) + 0.01*g*g
+			return p - 1e-3*(m/(math.Sqrt(v)+1e-8)+0.1*p)
 		},
 	}
 	for _, j := range rowJobs(rows, columns) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/model/tiny"
@@ -24,9 +25,9 @@ func render(stdin io.Reader) verb {
 		text: `
 Prints the text that a chat template makes of messages, and the ids that the model gets.
 
-MODEL is a model's folder, a tokenizer.json, or "tiny" for the built-in model. FILE has a JSON list of
-messages as in OpenAI's chat completions, or an object with the keys messages and tools and, for the
-template, chat_template_kwargs. Without FILE it is read from standard input.`,
+MODEL is a model's folder, a tokenizer.json, a SentencePiece model, or "tiny" for the built-in model.
+FILE has a JSON list of messages as in OpenAI's chat completions, or an object with the keys messages and
+tools and, for the template, chat_template_kwargs. Without FILE it is read from standard input.`,
 		define: func(flags *flag.FlagSet) action {
 			r := renderer{stdin: stdin}
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
@@ -103,31 +104,27 @@ func (r *renderer) ending() tokenizer.Ending {
 }
 
 func (r *renderer) template(model string) (*tokenizer.Template, error) {
-	tok, err := openTokenizer(model)
+	tok, err := openChat(model)
 	if err != nil {
 		return nil, err
 	}
 	return tok.Template(r.format)
 }
 
-// openTokenizer reads the tokenizer of the built-in model, of a folder, or in a file, with the configuration beside it.
-func openTokenizer(model string) (*tokenizer.Tokenizer, error) {
+// openChat reads a tokenizer with its configuration: that of the built-in model, of a folder, or beside a tokenizer.json.
+func openChat(model string) (*tokenizer.Tokenizer, error) {
 	if model == tiny.Name {
 		return tokenizer.New(tiny.Tokenizer())
 	}
-	info, err := os.Stat(model)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
+	if info, err := os.Stat(model); err == nil && info.IsDir() {
 		return tokenizer.Load(model)
+	}
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(model), "tokenizer_config.json"))
+	if err != nil || !strings.HasSuffix(model, ".json") {
+		return openTokenizer(model)
 	}
 	vocabulary, err := os.ReadFile(model)
 	if err != nil {
-		return nil, err
-	}
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(model), "tokenizer_config.json"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return tokenizer.New(vocabulary, config)

@@ -30,7 +30,7 @@ func TestRender_JSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	tok, err := openTokenizer("tiny")
+	tok, err := openChat("tiny")
 	if err != nil {
 		t.Fatal(err)
 	}

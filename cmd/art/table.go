@@ -33,6 +33,9 @@ func (r report) table() string {
 		line("gemm", "%6.1f GFLOP/s with one worker, %.1f GFLOP/s with %d (%d x %d x %d)",
 			s.GEMMOne, s.GEMM, r.Workers, s.Cube, s.Cube, s.Cube)
 	}
+	for _, text := range r.XLA.lines() {
+		line("xla", "%s", text)
+	}
 	for _, note := range r.Notes {
 		line("note", "%s", note)
 	}

@@ -1,6 +1,4 @@
-// Command tictactoe trains a language model to play tic-tac-toe, in this process and on this CPU.
-//
-//	go run ./examples/tictactoe
+// Command tictactoe trains a language model to play tic-tac-toe, in this process: go run ./examples/tictactoe
 //
 // A game is a chat and one trajectory: a message is the opponent's cell, the reply is the agent's, the reward is the end. It
 // trains against an opponent that wins where it can, and is measured against one that moves at random. Stop it at any time:
@@ -26,10 +24,11 @@ import (
 const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
-	seed  = flag.Uint64("seed", 1, "seed of the run")
-	steps = flag.Int("steps", 200, "training steps, of 128 games each")
-	dir   = flag.String("dir", ".art", "where runs are stored")
-	short = flag.Bool("short", false, "10 steps; fail unless the reward rises")
+	seed   = flag.Uint64("seed", 1, "seed of the run")
+	steps  = flag.Int("steps", 200, "training steps, of 128 games each")
+	dir    = flag.String("dir", ".art", "where runs are stored")
+	device = flag.String("device", "cpu", "what computes: cpu, or xla:cpu, xla:cuda where XLA is installed")
+	short  = flag.Bool("short", false, "10 steps; fail unless the reward rises")
 )
 
 func main() {
@@ -81,7 +80,7 @@ func check(err error) {
 }
 
 func open(ctx context.Context) (*local.Backend, *art.Model, error) {
-	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Slots: 64, Context: 64})
+	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: 64})
 	if err != nil {
 		return nil, nil, err
 	}

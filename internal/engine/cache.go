@@ -1,82 +1,100 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/model"
 )
 
-// cache holds keys [W, K, E, S] and values [W, K, S, E] of all slots, a pair of tensors for each layer. Behind the cached
-// tokens of a slot it is zero.
+// cache holds the keys and values of all slots on the device: for each layer a pair of tensors [W, K, S, E]. Behind the
+// cached tokens of a slot they are zero.
 //
-// A graph reads it and returns what is new; the host writes that into the cache. On a device whose buffers are shared
-// with the host, such as the CPU, nothing else is copied.
+// Graphs take them as donated inputs and return them with what is new, so that a device can write in place.
 type cache struct {
-	slots, heads, dim, capacity int // W, K, E, S
-	keys, values                []*tensors.Tensor
+	device compute.Backend
+	dims   [4]int            // W, K, S, E
+	layers []*tensors.Tensor // keys and values of each layer in turn; nil when a graph failed that had been given them
+	prefix *Exec
 }
 
 func newCache(device compute.Backend, c *model.Config, slots, capacity int) (*cache, error) {
-	k := &cache{slots: slots, heads: c.NumKVHeads, dim: c.HeadDim, capacity: capacity}
-	for range c.NumLayers {
-		key, err := tensors.FromShapeForBackend(device, 0, shapes.Make(dtypes.Float32, slots, k.heads, k.dim, k.capacity))
-		if err != nil {
-			return nil, err
-		}
-		value, err := tensors.FromShapeForBackend(device, 0, shapes.Make(dtypes.Float32, slots, k.heads, k.capacity, k.dim))
-		if err != nil {
-			return nil, err
-		}
-		k.keys, k.values = append(k.keys, key), append(k.values, value)
+	k := &cache{device: device, dims: [4]int{slots, c.NumKVHeads, capacity, c.HeadDim}}
+	var err error
+	if k.prefix, err = NewExec(device, k.copyGraph); err != nil {
+		return nil, fmt.Errorf("engine: cache: %w", err)
 	}
-	return k, nil
+	return k, k.clear(c.NumLayers)
 }
 
-// write stores the keys and values of a round, [W, K, E, T] and [W, K, T, E], of one layer.
-func (k *cache) write(layer int, rows []row, width int, key, value []float32) error {
-	err := tensors.MutableFlatData(k.keys[layer], func(to []float32) {
-		for w, r := range rows {
-			for c := range k.heads * k.dim {
-				at := w*k.heads*k.dim + c
-				copy(to[at*k.capacity+r.start:], key[at*width:at*width+len(r.tokens)])
-			}
+// clear empties all slots.
+func (k *cache) clear(layers int) error {
+	exec, err := NewExec(k.device, func(g *Graph) []*Node {
+		out := make([]*Node, 2*layers)
+		for i := range out {
+			out[i] = Zeros(g, shapeF32(k.dims[:]...))
 		}
+		return out
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		defer exec.Finalize()
+		k.layers, err = exec.Call()
 	}
-	return tensors.MutableFlatData(k.values[layer], func(to []float32) {
-		for w, r := range rows {
-			for h := range k.heads {
-				at := w*k.heads + h
-				copy(to[(at*k.capacity+r.start)*k.dim:], value[at*width*k.dim:(at*width+len(r.tokens))*k.dim])
-			}
+	if err != nil {
+		return fmt.Errorf("engine: cache: %w", err)
+	}
+	return nil
+}
+
+// donate returns the tensors as inputs of a graph, which must give them back with set.
+func (k *cache) donate() ([]any, error) {
+	if k.layers == nil {
+		return nil, fmt.Errorf("engine: cache: it was lost")
+	}
+	in := make([]any, len(k.layers))
+	for i, x := range k.layers {
+		var err error
+		if in[i], err = DonateTensorBuffer(x, k.device, 0); err != nil {
+			return nil, fmt.Errorf("engine: cache: %w", err)
 		}
-	})
+	}
+	k.layers = nil
+	return in, nil
 }
 
 // copyPrefix makes the first n tokens of one slot those of another, which may be itself, and clears the rest of it.
-func (k *cache) copyPrefix(from, to, n int) {
-	for l := range k.keys {
-		tensors.MustMutableFlatData(k.keys[l], func(x []float32) {
-			for c := range k.heads * k.dim {
-				replace(rowOf(x, to*k.heads*k.dim+c, k.capacity), rowOf(x, from*k.heads*k.dim+c, k.capacity), n)
-			}
-		})
-		tensors.MustMutableFlatData(k.values[l], func(x []float32) {
-			for h := range k.heads {
-				replace(rowOf(x, to*k.heads+h, k.capacity*k.dim), rowOf(x, from*k.heads+h, k.capacity*k.dim), n*k.dim)
-			}
-		})
+func (k *cache) copyPrefix(from, to, n int) error {
+	in, err := k.donate()
+	if err != nil {
+		return err
 	}
+	out, err := k.prefix.Call(append(in, int32(from), int32(to), int32(n))...)
+	if err != nil {
+		return fmt.Errorf("engine: cache: %w", err)
+	}
+	k.layers = out
+	return nil
 }
 
-func rowOf(x []float32, i, n int) []float32 { return x[i*n : (i+1)*n] }
-
-func replace(to, from []float32, n int) {
-	copy(to[:n], from[:n])
-	clear(to[n:])
+// copyGraph builds copyPrefix.
+func (k *cache) copyGraph(in []*Node) []*Node {
+	layers, from, to, n := in[:len(in)-3], in[len(in)-3], in[len(in)-2], in[len(in)-1]
+	zero := ZerosLike(from)
+	row := []int{1, k.dims[1], k.dims[2], k.dims[3]}
+	kept := LessThan(Iota(from.Graph(), shapeI32(row...), 2), BroadcastToDims(n, row...))
+	out := make([]*Node, len(layers))
+	for i, x := range layers {
+		source := DynamicSlice(x, []*Node{from, zero, zero, zero}, row)
+		out[i] = DynamicUpdateSlice(x, Where(kept, source, ZerosLike(source)), []*Node{to, zero, zero, zero})
+	}
+	return out
 }
+
+func shapeF32(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
+
+func shapeI32(dims ...int) shapes.Shape { return shapes.Make(dtypes.Int32, dims...) }

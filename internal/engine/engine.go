@@ -4,8 +4,8 @@
 // when a reply is done, so that the next turn computes only what is new, and lends common prefixes to other slots, so
 // that the samples of a group compute their prompt once.
 //
-// One goroutine owns the device. Each of its rounds runs one graph of fixed width: all slots that have equally many
-// tokens to compute, with the same adapter. A reply depends on its request alone, not on its slot, its neighbours or
+// One goroutine owns the device. Each of its rounds runs one graph: all slots that have equally many tokens to compute,
+// with the same adapter. A reply depends on its request alone, not on its slot, its neighbours or
 // what was cached, as far as the device computes a row of a product independently of the others (docs/log.md).
 package engine
 
@@ -32,13 +32,15 @@ var ErrClosed = errors.New("engine: closed")
 type Options struct {
 	Device compute.Backend
 	Config *model.Config
-	// Params are the weights, with a head. They are shared, not copied.
+	// Params are the weights. They are shared, not copied.
 	Params    *model.Params
 	Tokenizer *tokenizer.Tokenizer
 	// Slots is the width of the batch. Default 32.
 	Slots int
 	// Context is the number of tokens that a slot holds. Default: all that the model knows positions for.
 	Context int
+	// FewShapes is for devices that take long to compile: each round computes all slots, those without work too.
+	FewShapes bool
 }
 
 // Engine serves requests until it is closed. It is safe for concurrent use.

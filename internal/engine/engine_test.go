@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -41,7 +42,7 @@ func testWeights(t testing.TB) *model.Weights {
 
 func testEngine(t testing.TB, slots int) *Engine {
 	device := graphtest.Device(t)
-	params, err := testWeights(t).Params(device, true)
+	params, err := testWeights(t).Params(device)
 	require.NoError(t, err)
 	e, err := New(Options{Device: device, Config: testConfig(), Params: params, Slots: slots})
 	require.NoError(t, err)
@@ -118,7 +119,7 @@ func TestComplete_IndependentOfNeighbours(t *testing.T) {
 func score(t *testing.T, a *lora.Adapter, ids []int32, from int) []float32 {
 	device := graphtest.Device(t)
 	w := testWeights(t)
-	params, err := w.Params(device, true)
+	params, err := w.Params(device)
 	require.NoError(t, err)
 	var in []any
 	for _, x := range params.Tensors {
@@ -220,4 +221,30 @@ func TestSample_Frequencies(t *testing.T) {
 	}
 	require.InDelta(t, .625, float64(count[0])/20_000, .02)
 	require.Zero(t, count[2])
+}
+
+// TestComplete_LostCache: a round that fails answers its requests with the error, and the engine goes on as if new. A prefix that
+// cannot be lent is computed again.
+func TestComplete_LostCache(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed, 12))
+	first, other := randomRequest(rng, nil), randomRequest(rng, nil)
+	e := testEngine(t, 2)
+	reply, err := e.Complete(context.Background(), first)
+	require.NoError(t, err)
+	next := first
+	next.Prompt = slices.Concat(first.Prompt, reply.IDs, []int32{7})
+	e.runner.cache.layers = nil // as after a graph that failed
+	_, err = e.Complete(context.Background(), next)
+	require.ErrorContains(t, err, "it was lost")
+	for _, r := range []Request{first, other, next} {
+		if r.Seed == other.Seed {
+			e.runner.cache.layers = nil
+		}
+		want, err := testEngine(t, 2).Complete(context.Background(), r)
+		require.NoError(t, err)
+		got, err := e.Complete(context.Background(), r)
+		require.NoError(t, err)
+		got.Cached, want.Cached = 0, 0
+		require.Equal(t, want, got)
+	}
 }

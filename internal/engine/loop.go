@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/goart-dev/art/model"
@@ -122,7 +123,7 @@ func (l *loop) choose() (class, bool) {
 		if s.job == nil {
 			continue
 		}
-		c := class{s.adapter, l.runner.bucket(len(s.todo))}
+		c := class{s.adapter, bucket(l.runner.buckets, len(s.todo))}
 		if s.waited >= patience {
 			return c, true
 		}
@@ -137,31 +138,49 @@ func (l *loop) choose() (class, bool) {
 // run computes one round for a class.
 func (l *loop) run(c class) {
 	l.round++
-	rows := make([]row, len(l.slots))
+	var rows []row
 	for i := range l.slots {
 		s := &l.slots[i]
 		if s.job == nil {
 			continue
 		}
 		s.waited++
-		if (class{s.adapter, l.runner.bucket(len(s.todo))}) != c {
+		if (class{s.adapter, bucket(l.runner.buckets, len(s.todo))}) != c {
 			continue
 		}
-		n := min(len(s.todo), c.width)
-		rows[i] = row{tokens: s.todo[:n], start: len(s.cached)}
+		rows = append(rows, row{slot: i, tokens: s.todo[:min(len(s.todo), c.width)], start: len(s.cached)})
 	}
 	logprobs, err := l.runner.step(c, rows)
-	for i := range l.slots {
-		if n := len(rows[i].tokens); n > 0 {
-			l.advance(&l.slots[i], n, logprobs, i, err)
+	if err != nil {
+		l.forget()
+	}
+	v := l.opts.Config.VocabSize
+	for i, r := range rows {
+		var last []float32
+		if err == nil {
+			last = logprobs[i*v : (i+1)*v]
 		}
+		l.advance(&l.slots[r.slot], len(r.tokens), last, err)
 	}
 }
 
-// advance takes the outcome of a round for one slot.
-func (l *loop) advance(s *slot, n int, logprobs []float32, i int, err error) {
+// forget empties the cache: a round that fails has lost it. What other slots had there, they compute again.
+func (l *loop) forget() {
+	for i := range l.slots {
+		s := &l.slots[i]
+		if s.job != nil {
+			s.todo = slices.Concat(s.cached, s.todo)
+		}
+		s.cached = nil
+	}
+	// Should this fail, the next round does.
+	_ = l.runner.cache.clear(l.opts.Config.NumLayers)
+}
+
+// advance takes the outcome of a round for one slot: n tokens were computed, and lp are the logprobs after the last.
+func (l *loop) advance(s *slot, n int, lp []float32, err error) {
 	if err != nil {
-		s.cached, s.adapter = nil, nil
+		s.adapter = nil
 		l.finish(s, err)
 		return
 	}
@@ -171,8 +190,6 @@ func (l *loop) advance(s *slot, n int, logprobs []float32, i int, err error) {
 	if len(s.todo) > 0 {
 		return
 	}
-	v := l.opts.Config.VocabSize
-	lp := logprobs[i*v : (i+1)*v]
 	j := s.job
 	id, sampled := model.Sample(lp, j.Sampling, j.Seed, len(j.result.IDs))
 	if j.accept(id, lp[id], sampled, l.opts.Context-len(s.cached)-1) {

@@ -9,18 +9,20 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// runner compiles and runs the graphs of an engine. Shape legend: W slots, T tokens of a round, V vocabulary.
+// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, V vocabulary.
 type runner struct {
 	opts     Options
 	config   *model.Config
 	params   *model.Params
 	cache    *cache
-	buckets  []int
+	buckets  []int            // numbers of tokens that graphs are compiled for
+	heights  []int            // numbers of rows
 	programs map[string]*Exec // by the key of an adapter; "" is the base model
 }
 
-// row is what a round computes for a slot: nothing when tokens is empty.
+// row is what a round computes for a slot.
 type row struct {
+	slot   int
 	tokens []int32
 	start  int // tokens already cached
 }
@@ -29,12 +31,21 @@ func newRunner(opts Options) (*runner, error) {
 	c := opts.Config
 	k, err := newCache(opts.Device, c, opts.Slots, opts.Context)
 	if err != nil {
-		return nil, fmt.Errorf("engine: cache: %w", err)
+		return nil, err
 	}
 	return &runner{
 		opts: opts, config: c, params: opts.Params, cache: k,
-		buckets: widths(opts.Context), programs: map[string]*Exec{},
+		buckets: widths(opts.Context), heights: heights(opts), programs: map[string]*Exec{},
 	}, nil
+}
+
+// heights are powers of two, and the number of slots; or that alone, where graphs take long to compile.
+func heights(opts Options) []int {
+	var out []int
+	for n := 1; n < opts.Slots && !opts.FewShapes; n *= 2 {
+		out = append(out, n)
+	}
+	return append(out, opts.Slots)
 }
 
 // maxWidth bounds the tokens of a prompt that one round computes: a longer one takes several.
@@ -52,59 +63,44 @@ func widths(context int) []int {
 	return out
 }
 
-// bucket returns the smallest width that holds n tokens, the largest when none does.
-func (r *runner) bucket(n int) int {
-	for _, w := range r.buckets {
-		if w >= n {
-			return w
+// bucket returns the smallest of sizes that holds n, the largest when none does.
+func bucket(sizes []int, n int) int {
+	for _, size := range sizes {
+		if size >= n {
+			return size
 		}
 	}
-	return r.buckets[len(r.buckets)-1]
+	return sizes[len(sizes)-1]
 }
 
-// step computes a round and returns the log-softmax after the last token of each row, [W, V].
+// step computes a round and returns the log-softmax after the last token of each row, [B, V]. After an error nothing is
+// cached.
 func (r *runner) step(c class, rows []row) ([]float32, error) {
 	program, err := r.program(c.adapter)
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := program.Call(r.inputs(c, rows)...)
+	in, err := r.inputs(c, rows)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := program.Call(in...)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	defer func() {
-		for _, o := range outputs {
-			o.MustFinalizeAll()
-		}
-	}()
-	layers := r.config.NumLayers
-	for l := range layers {
-		key, value := outputs[1+l], outputs[1+layers+l]
-		if err := flat(key, func(k []float32) error {
-			return flat(value, func(v []float32) error { return r.cache.write(l, rows, c.width, k, v) })
-		}); err != nil {
-			return nil, fmt.Errorf("engine: cache: %w", err)
-		}
-	}
+	r.cache.layers = outputs[1:]
+	defer outputs[0].MustFinalizeAll()
 	return tensors.CopyFlatData[float32](outputs[0])
 }
 
-// flat gives read access to the values of a tensor.
-func flat(t *tensors.Tensor, read func([]float32) error) error {
-	var inner error
-	if err := tensors.ConstFlatData(t, func(x []float32) { inner = read(x) }); err != nil {
-		return err
-	}
-	return inner
-}
-
-func (r *runner) inputs(c class, rows []row) []any {
-	w, t := len(rows), c.width
-	tokens, start, last := make([]int32, w*t), make([]int32, w), make([]int32, w)
+// inputs are weights, adapter, cache, and what the round computes.
+func (r *runner) inputs(c class, rows []row) ([]any, error) {
+	b, t := bucket(r.heights, len(rows)), c.width
+	tokens, start, count, slots, last := make([]int32, b*t), make([]int32, b), make([]int32, b), make([]int32, b), make([]int32, b)
 	for i, row := range rows {
 		copy(tokens[i*t:], row.tokens)
-		start[i] = int32(row.start)
-		last[i] = int32(i*t + max(len(row.tokens), 1) - 1)
+		start[i], count[i], slots[i] = int32(row.start), int32(len(row.tokens)), int32(row.slot)
+		last[i] = int32(i*t + len(row.tokens) - 1)
 	}
 	var in []any
 	add := func(list []*tensors.Tensor) {
@@ -116,13 +112,16 @@ func (r *runner) inputs(c class, rows []row) []any {
 	if c.adapter != nil {
 		add(c.adapter.inputs)
 	}
-	add(r.cache.keys)
-	add(r.cache.values)
-	return append(in, tensors.FromFlatDataAndDimensions(tokens, w, t), tensors.FromFlatDataAndDimensions(start, w),
-		tensors.FromFlatDataAndDimensions(last, w, 1))
+	layers, err := r.cache.donate()
+	if err != nil {
+		return nil, err
+	}
+	in = append(in, layers...)
+	return append(in, tensors.FromFlatDataAndDimensions(tokens, b, t), tensors.FromFlatDataAndDimensions(start, b),
+		tensors.FromFlatDataAndDimensions(count, b), tensors.FromFlatDataAndDimensions(slots, b), tensors.FromFlatDataAndDimensions(last, b, 1)), nil
 }
 
-// program returns the graphs for adapters like a. They are compiled for a width when it first occurs.
+// program returns the graphs for adapters like a. They are compiled for a size when it first occurs.
 func (r *runner) program(a *Adapter) (*Exec, error) {
 	key := ""
 	if a != nil {
@@ -135,12 +134,12 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	p.SetMaxCache(len(r.buckets))
+	p.SetMaxCache(len(r.buckets) * len(r.heights))
 	r.programs[key] = p
 	return p, nil
 }
 
-// build returns the log-softmax [W, V], then the new keys and the new values of each layer.
+// build returns the log-softmax [B, V], then the cache with what is new.
 func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	take := func(n int) []*Node {
 		head := in[:n]
@@ -151,21 +150,17 @@ func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	if a != nil {
 		f.Linear = a.layout.Config().Hook(a.layout.Lookup(take(len(a.inputs))))
 	}
-	layers := r.config.NumLayers
-	keys, values := take(layers), take(layers)
-	tokens, start, last := in[0], in[1], in[2]
-	past := make([]model.KV, layers)
-	for l := range past {
-		past[l] = model.KV{K: keys[l], V: values[l]}
+	layers := take(2 * r.config.NumLayers)
+	tokens, last := in[0], in[4]
+	cached := &model.Cache{Start: in[1], Count: in[2], Slots: in[3]}
+	for i := 0; i < len(layers); i += 2 {
+		cached.Layers = append(cached.Layers, model.KV{K: layers[i], V: layers[i+1]})
 	}
-	hidden, fresh := f.Hidden(model.Input{Tokens: tokens, Start: start, Cache: past})
+	hidden, next := f.Hidden(model.Input{Tokens: tokens, Cache: cached})
 	hidden = Gather(Reshape(hidden, -1, r.config.HiddenSize), last)
 	out := []*Node{f.LogProbs(hidden)}
-	for _, kv := range fresh {
-		out = append(out, kv.K)
-	}
-	for _, kv := range fresh {
-		out = append(out, kv.V)
+	for _, kv := range next {
+		out = append(out, kv.K, kv.V)
 	}
 	return out
 }

@@ -26,7 +26,10 @@ func (l *loop) place(j *job) bool {
 		if donor != nil {
 			from = donor
 		}
-		l.runner.cache.copyPrefix(l.index(from), l.index(s), shared)
+		if err := l.runner.cache.copyPrefix(l.index(from), l.index(s), shared); err != nil {
+			l.forget()
+			shared = 0
+		}
 	}
 	s.job, s.adapter = j, j.Adapter
 	s.cached = append([]int32(nil), j.Prompt[:shared]...)

@@ -13,3 +13,8 @@ func Product(x, w *Node) *Node {
 	}
 	return DotGeneral(x, []int{last}, batch, w, []int{last - 1}, batch)
 }
+
+// ProductT builds x [M, K] times the transpose of w [N, K]: [M, N].
+func ProductT(x, w *Node) *Node {
+	return DotGeneral(x, []int{1}, nil, w, []int{1}, nil)
+}

@@ -20,3 +20,25 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
+
+// Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as they
+// take any other of its shape; what they may do with it, the device says.
+type Packer interface {
+	// Pack makes the buffer of a matrix. read gives rows from the first one on, as many as dst holds; it may be called by
+	// several goroutines at once.
+	Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error)
+}
+
+// UploadMatrix brings a float32 matrix [rows, columns] to the device: packed, where the device can do that.
+func UploadMatrix(device compute.Backend, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
+	if packer, ok := device.(Packer); ok {
+		buffer, err := packer.Pack(shapes.Make(dtypes.Float32, rows, columns), read)
+		if err != nil {
+			return nil, fmt.Errorf("graphx: %w", err)
+		}
+		return tensors.FromBuffer(buffer)
+	}
+	data := make([]float32, rows*columns)
+	read(data, 0)
+	return Upload(device, data, rows, columns)
+}

@@ -69,7 +69,7 @@ func TestCheckImports(t *testing.T) {
 		{"ruler/judge.go", art, ""},
 		{"ruler/judge.go", art + "/tokenizer", "may not import"},
 		{"ruler/judge.go", art + "/internal/arttest", "may not import"},
-		{"tokenizer/bpe.go", "github.com/dlclark/regexp2/v2", ""},
+		{"tokenizer/bpe.go", "github.com/rivo/uniseg", ""},
 		{"tokenizer/bpe.go", ml, "may not import"},
 		{"tokenizer/bpe_test.go", ml, "may not import"},
 		{"grpo/loss.go", ml, ""},

@@ -42,8 +42,7 @@ func parseHeader(header []byte) ([]entry, map[string]string, error) {
 	case !json.Valid(header):
 		return nil, nil, formatErrorf("the header is not valid JSON")
 	}
-	p := &headerParser{json.NewDecoder(bytes.NewReader(header))}
-	p.UseNumber()
+	p := newParser(header)
 	var tensors []entry
 	var metadata map[string]string
 	err := p.object("the header", func(name string) (err error) {
@@ -58,8 +57,14 @@ func parseHeader(header []byte) ([]entry, map[string]string, error) {
 	return tensors, metadata, err
 }
 
-// headerParser reads the one form that a header has, from JSON that is known to be valid.
+// headerParser reads the forms that a header and an index have, from JSON that is known to be valid.
 type headerParser struct{ *json.Decoder }
+
+func newParser(content []byte) *headerParser {
+	p := &headerParser{json.NewDecoder(bytes.NewReader(content))}
+	p.UseNumber() // numbers of any size are tokens
+	return p
+}
 
 // object reads an object, calling field for each key to read its value. Repeated keys are an error.
 func (p *headerParser) object(what string, field func(key string) error) error {

@@ -18,6 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/goart-dev/art/internal/mapped"
 )
 
 // ErrFormat is wrapped by every error about the content of a file, as opposed to errors of the file system.
@@ -80,6 +82,13 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 
 // Metadata returns a copy of the free-form strings of the header; nil when it has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
+
+// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is read.
+func (f *File) Release(name string) {
+	if t, ok := f.Tensor(name); ok && f.unmap != nil {
+		mapped.Release(t.Data)
+	}
+}
 
 // Close releases the memory map. No tensor of the file may be used afterwards: reading its Data would crash the
 // process. A second Close does nothing.

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goart-dev/art/internal/mapped"
 )
 
 // The names under which Hugging Face folders hold their weights.
@@ -30,7 +31,7 @@ type Set struct {
 // model.safetensors.index.json lists. The index decides: a tensor belongs to the shard that it names, must be there,
 // and what it does not list is not part of the set. Shards lie in the folder itself.
 func OpenIndex(dir string) (*Set, error) {
-	content, err := os.ReadFile(filepath.Join(dir, indexName))
+	content, unmap, err := mapped.Open(filepath.Join(dir, indexName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return openSingle(dir)
 	}
@@ -38,6 +39,7 @@ func OpenIndex(dir string) (*Set, error) {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
 	shards, err := parseIndex(content)
+	err = errors.Join(err, unmap())
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %s: %w", filepath.Join(dir, indexName), err)
 	}
@@ -57,25 +59,42 @@ func openSingle(dir string) (*Set, error) {
 	return s, nil
 }
 
-// parseIndex returns the names of the tensors of each shard.
+// Shards returns the names of the files that a model.safetensors.index.json lists, sorted. None has a folder.
+func Shards(index []byte) ([]string, error) {
+	shards, err := parseIndex(index)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return slices.Sorted(maps.Keys(shards)), nil
+}
+
+// parseIndex returns the names of the tensors of each shard. Only the weight_map is read.
 func parseIndex(content []byte) (map[string][]string, error) {
-	var index struct {
-		WeightMap map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(content, &index); err != nil {
-		return nil, formatErrorf("%v", err)
-	}
-	if len(index.WeightMap) == 0 {
-		return nil, formatErrorf("it has no weight_map")
+	switch {
+	case len(content) > MaxHeader:
+		return nil, formatErrorf("the index has %d bytes, more than %d", len(content), MaxHeader)
+	case !json.Valid(content):
+		return nil, formatErrorf("the index is not valid JSON; it may be truncated")
 	}
 	shards := map[string][]string{}
-	for tensor, shard := range index.WeightMap {
-		if !filepath.IsLocal(shard) || strings.ContainsAny(shard, `/\`) {
-			return nil, formatErrorf("tensor %q is in %q; a shard is a file of the same folder", tensor, shard)
+	p := newParser(content)
+	err := p.object("the index", func(key string) error {
+		if key != "weight_map" {
+			return p.Decode(new(json.RawMessage))
 		}
-		shards[shard] = append(shards[shard], tensor)
+		return p.object(key, func(tensor string) error {
+			shard, err := p.str(key)
+			if err == nil && (!filepath.IsLocal(shard) || strings.ContainsAny(shard, `/\`)) {
+				err = formatErrorf("tensor %q is in %q; a shard is a file of the same folder", tensor, shard)
+			}
+			shards[shard] = append(shards[shard], tensor)
+			return err
+		})
+	})
+	if err == nil && len(shards) == 0 {
+		err = formatErrorf("it has no weight_map")
 	}
-	return shards, nil
+	return shards, err
 }
 
 // openShards opens the shards in the order of their names.
@@ -84,7 +103,7 @@ func openShards(dir string, shards map[string][]string) (*Set, error) {
 	for _, shard := range slices.Sorted(maps.Keys(shards)) {
 		f, err := Open(filepath.Join(dir, shard))
 		if err != nil {
-			return nil, errors.Join(err, s.Close())
+			return nil, errors.Join(fmt.Errorf("%w; %s lists it: download the model again", err, indexName), s.Close())
 		}
 		listed := shards[shard]
 		slices.SortFunc(listed, func(a, b string) int {
@@ -126,6 +145,13 @@ func (s *Set) Tensor(name string) (Tensor, bool) {
 		return Tensor{}, false
 	}
 	return f.Tensor(name)
+}
+
+// Release lets the pages of a tensor leave the memory of the process. They are loaded again when it is read.
+func (s *Set) Release(name string) {
+	if f := s.files[name]; f != nil {
+		f.Release(name)
+	}
 }
 
 // Close closes all files of the set; see [File.Close].

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/goart-dev/art/internal/float16"
 )
 
 // Tensor is a named array.
@@ -26,31 +28,43 @@ func NewFloat32(name string, shape []int, values []float32) Tensor {
 // Float32s converts an F32, F16 or BF16 tensor into a new slice. Each value of these types is a float32, so nothing
 // is rounded: denormals, infinities, signed zeros and the bits of NaNs are kept.
 func (t Tensor) Float32s() ([]float32, error) {
-	if err := t.check(); err != nil {
+	if err := t.Check(); err != nil {
 		return nil, err
 	}
-	switch t.DType {
-	case F32:
-		out := make([]float32, len(t.Data)/4)
-		for i := range out {
-			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
-		}
-		return out, nil
-	case F16:
-		return t.halves(halfBits), nil
-	case BF16:
-		return t.halves(func(h uint16) uint32 { return uint32(h) << 16 }), nil
-	}
-	return nil, fmt.Errorf("safetensors: tensor %q is %s; only F32, F16 and BF16 convert to float32", t.Name, t.DType)
+	out := make([]float32, len(t.Data)*8/t.DType.Bits())
+	t.Read(out, 0)
+	return out, nil
 }
 
-// halves widens elements of 16 bits.
-func (t Tensor) halves(widen func(uint16) uint32) []float32 {
-	out := make([]float32, len(t.Data)/2)
-	for i := range out {
-		out[i] = math.Float32frombits(widen(binary.LittleEndian.Uint16(t.Data[2*i:])))
+// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and have
+// them.
+func (t Tensor) Read(dst []float32, first int) {
+	data := t.Data[first*t.DType.Bits()/8:]
+	switch t.DType {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = float16.Float32(binary.LittleEndian.Uint16(data[2*i:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+		}
 	}
-	return out
+}
+
+// Check tells whether the tensor converts to float32: its type does, and Data has the size that DType and Shape ask for.
+func (t Tensor) Check() error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if t.DType != F32 && t.DType != F16 && t.DType != BF16 {
+		return fmt.Errorf("safetensors: tensor %q is %s; only F32, F16 and BF16 convert to float32", t.Name, t.DType)
+	}
+	return nil
 }
 
 // check tells whether Data has the size that DType and Shape ask for.
@@ -63,23 +77,4 @@ func (t Tensor) check() error {
 		return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", t.Name, t.Shape, t.DType, size, len(t.Data))
 	}
 	return nil
-}
-
-// halfBits widens the bits of an IEEE 754 binary16 number
-//
-//	sign 1 | exponent 5, bias 15 | mantissa 10
-//
-// to those of the same number, or the NaN of the same payload, in binary32 (8, bias 127; 23).
-func halfBits(h uint16) uint32 {
-	sign := uint32(h&0x8000) << 16
-	exponent := uint32(h>>10) & 0x1f
-	mantissa := uint32(h & 0x3ff)
-	switch {
-	case exponent == 0x1f: // infinity and NaN
-		return sign | 0xff<<23 | mantissa<<13
-	case exponent != 0:
-		return sign | (exponent+127-15)<<23 | mantissa<<13
-	default: // zero and denormals: mantissa * 2^-24, which binary32 holds exactly
-		return sign | math.Float32bits(float32(mantissa)*0x1p-24)
-	}
 }

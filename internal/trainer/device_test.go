@@ -66,16 +66,14 @@ type subject struct {
 func full(t testing.TB, c *model.Config) subject {
 	t.Helper()
 	w := testWeights(t, c)
-	state, err := FullState(w)
-	require.NoError(t, err)
-	return subject{name: "full", weights: w, target: FullTarget(c), state: state}
+	return subject{name: "full", weights: w, target: FullTarget(c), state: FullState(w)}
 }
 
 // adapted trains an adapter.
 func adapted(t testing.TB, c *model.Config, a *lora.Adapter) subject {
 	t.Helper()
 	w := testWeights(t, c)
-	params, err := w.Params(graphtest.Device(t), true)
+	params, err := w.Params(graphtest.Device(t))
 	require.NoError(t, err)
 	return subject{name: "adapter", weights: w, adapter: a, target: AdapterTarget(c, params, a), state: AdapterState(a)}
 }
@@ -109,7 +107,7 @@ func (s *subject) newScorer(t testing.TB) *scorer {
 	}
 	sc := &scorer{}
 	if s.adapter != nil {
-		base, err := s.weights.Params(graphtest.Device(t), true)
+		base, err := s.weights.Params(graphtest.Device(t))
 		require.NoError(t, err)
 		sc.frozen = base.Tensors
 		forward = func(params, frozen []*graph.Node) *model.Forward {

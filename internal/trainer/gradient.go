@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -179,10 +178,7 @@ func (o objective) build(in grpo.LossInputs) (*Node, grpo.LossMetrics) {
 func tokenLogprobs(f *model.Forward, ids, position, target *Node) *Node {
 	hidden, _ := f.Hidden(model.Input{Tokens: ids})
 	hidden = Gather(Reshape(hidden, -1, f.Config.HiddenSize), position) // [N, D]
-	all := f.LogProbs(hidden)                                           // [N, V]
-	n := target.Shape().Dim(0)
-	row := Iota(ids.Graph(), target.Shape(), 0)
-	return Reshape(Gather(all, Concatenate([]*Node{ConvertDType(row, dtypes.Int32), target}, -1)), n)
+	return f.TokenLogProbs(hidden, target)
 }
 
 // updateGraph returns the graph of an update of n tensors: parameters, first and second moments, norm.

@@ -30,6 +30,9 @@ const spread = 2
 func (t *Trainer) pack(part []grpo.Sequence, most int) ([]grpo.MicroBatch, error) {
 	part = slices.Clone(part)
 	slices.SortStableFunc(part, func(a, b grpo.Sequence) int { return a.NumInputs() - b.NumInputs() })
+	if t.opts.FewShapes {
+		return t.packFew(part, most)
+	}
 	longest := padLength(part[len(part)-1].NumInputs())
 	rows := max(1, t.opts.MicroTokens/longest)
 	if most > 0 {

@@ -45,7 +45,7 @@ func TestPack_EveryTrainedTokenOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 1000, 3+rng.IntN(90))
 		before := tokensOf(batch)
-		tr := New(Target{}, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000)})
+		tr := New(Target{}, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
 		most := rng.IntN(10)
 		micro, err := tr.pack(batch, most)
 		require.NoError(t, err)
@@ -87,36 +87,43 @@ func TestPack_KeepsWorkersBusy(t *testing.T) {
 
 // TestPack_FewShapes counts the graphs that a long training would compile: each micro-batch of another shape is one.
 // Batches are of 8 to 64 sequences of up to 1,000 tokens.
+// TestPack_FewShapes counts the graphs that a long run compiles, and what their padding costs.
 func TestPack_FewShapes(t *testing.T) {
-	type shape struct{ rows, length, trained int }
-	seen := map[shape]int{}
-	rng := rand.New(rand.NewPCG(seed, 3))
-	tr := New(Target{}, Options{Workers: 2})
-	var middle, needed, computed int
-	for step := range 400 {
-		batch := randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980))
-		for i := range batch {
-			needed += batch[i].NumInputs()
+	for _, c := range []struct {
+		few     bool
+		shapes  int
+		padding float64
+	}{{false, 500, 1.6}, {true, 40, 2}} {
+		type shape struct{ rows, length, trained int }
+		seen := map[shape]int{}
+		rng := rand.New(rand.NewPCG(seed, 3))
+		tr := New(Target{}, Options{Workers: 2, FewShapes: c.few})
+		var middle, needed, computed int
+		for step := range 400 {
+			batch := randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980))
+			for i := range batch {
+				needed += batch[i].NumInputs()
+			}
+			micro, err := tr.pack(batch, 0)
+			require.NoError(t, err)
+			for _, m := range micro {
+				computed += m.Rows * m.Length
+				seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}]++
+			}
+			if step == 199 {
+				middle = len(seen)
+			}
 		}
-		micro, err := tr.pack(batch, 0)
-		require.NoError(t, err)
-		for _, m := range micro {
-			computed += m.Rows * m.Length
-			seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}]++
+		lengths, rows := map[int]bool{}, map[int]bool{}
+		for s := range seen {
+			lengths[s.length], rows[s.rows] = true, true
 		}
-		if step == 199 {
-			middle = len(seen)
-		}
+		t.Logf("few %v: %d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", c.few, middle, len(seen), len(lengths), len(rows))
+		t.Logf("%.2f tokens computed for each that is needed", float64(computed)/float64(needed))
+		require.Less(t, float64(computed), c.padding*float64(needed))
+		require.LessOrEqual(t, len(lengths), 16+8+8)
+		require.LessOrEqual(t, len(seen), c.shapes)
 	}
-	lengths, rows := map[int]bool{}, map[int]bool{}
-	for s := range seen {
-		lengths[s.length], rows[s.rows] = true, true
-	}
-	t.Logf("%d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", middle, len(seen), len(lengths), len(rows))
-	t.Logf("%.2f tokens computed for each that is needed", float64(computed)/float64(needed))
-	require.Less(t, float64(computed), 1.6*float64(needed))
-	require.LessOrEqual(t, len(lengths), 16+8+8)
-	require.LessOrEqual(t, len(seen), 500)
 }
 
 func TestPadLength(t *testing.T) {

@@ -32,11 +32,11 @@ func (t *Target) check(s *grpo.Sequence) error {
 	return nil
 }
 
-// AdapterTarget trains an adapter of the given layout; params are the frozen weights, with a head.
+// AdapterTarget trains an adapter of the given layout; params are the frozen weights.
 func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) Target {
 	layout = layout.Clone()
 	return Target{config: c, frozen: params.Tensors, forward: func(frozen, trained []*Node) *model.Forward {
-		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained))}
+		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)), Frozen: true}
 	}}
 }
 
@@ -61,11 +61,10 @@ func FullTarget(c *model.Config) Target {
 }
 
 // FullState is the start of training all weights.
-func FullState(w *model.Weights) (*State, error) {
+func FullState(w *model.Weights) *State {
 	s := &State{}
-	err := w.GraphValues(func(spec model.Spec, data []float32) error {
-		s.add(spec.Name, spec.GraphShape(), slices.Clone(data))
-		return nil
-	})
-	return s, err
+	for _, t := range w.Tensors {
+		s.add(t.Name, t.Shape, slices.Clone(t.Data))
+	}
+	return s
 }

@@ -28,6 +28,8 @@ type Options struct {
 	Workers int
 	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default 4096.
 	MicroTokens int
+	// FewShapes pads more, so that fewer graphs are compiled: for a device that takes seconds for each.
+	FewShapes bool
 }
 
 // Trainer holds compiled graphs for one target. It is not safe for concurrent use.

@@ -9,12 +9,15 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
-// Buffer is a tensor in the memory of the process, rows first.
+// Buffer is a tensor in the memory of the process, rows first unless it is packed.
 type Buffer struct {
 	device *Device
 	shape  shapes.Shape
+	packed *gemm.Packed // in mem; nil for rows first
 	mu     sync.Mutex
 	mem    span // zero when finalized
 }
@@ -124,12 +127,20 @@ func (b *Buffer) ToFlatData(flat any) error {
 	if err != nil {
 		return err
 	}
+	if b.packed != nil {
+		unpack(list[float32](pointer(dst), b.shape.Size()), b.packed)
+		return nil
+	}
 	copy(dst, bytesAt(mem.base, len(dst)))
 	return nil
 }
 
-// Data returns the memory of the tensor, valid until the buffer is finalized or donated.
+// Data returns the memory of the tensor, valid until the buffer is finalized or donated. A packed one has none that could
+// be shown.
 func (b *Buffer) Data() (any, error) {
+	if b.packed != nil {
+		return nil, fmt.Errorf("cpu: the buffer of %s is packed; copy it with ToFlatData", b.shape)
+	}
 	mem, err := b.span()
 	if err != nil {
 		return nil, err
@@ -146,7 +157,10 @@ func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	if n != 0 {
 		return nil, fmt.Errorf("cpu: there is no device %d, only 0", n)
 	}
-	c := b.device.newBuffer(b.shape)
-	copy(bytesAt(c.mem.base, c.mem.size), bytesAt(mem.base, mem.size))
+	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.memory.alloc(mem.size)}
+	copy(bytesAt(c.mem.base, mem.size), bytesAt(mem.base, mem.size))
+	if p := b.packed; p != nil {
+		c.packed = gemm.NewPacked(list[float32](c.mem.base, gemm.PackedSize(p.K, p.N)), p.K, p.N)
+	}
 	return c, nil
 }

@@ -44,6 +44,10 @@ func (c *compiler) build(u *unit) step {
 		gen.member(m)
 	}
 	gen.allocate()
+	if k := u.chain; k != nil {
+		k.finish(gen.loop, c.device.pool.Workers())
+		return k
+	}
 	return gen.loop
 }
 
@@ -84,8 +88,8 @@ func (g *generator) narrow(m *member) int {
 	}
 	var rows [2]bool
 	for i, v := range m.in {
-		w := v.of.writer
-		rows[i] = w != nil && w.root() == g.u && g.kinds[g.made[v.of]].row
+		r, made := g.made[v.of]
+		rows[i] = made && g.kinds[r].row
 	}
 	switch rows {
 	case [2]bool{true, false}:
@@ -99,10 +103,10 @@ func (g *generator) narrow(m *member) int {
 // operand returns the register that holds what a member reads.
 func (g *generator) operand(m *member, v view) int {
 	narrow := m.row && !isReduction(m.n.op)
-	if w := v.of.writer; w == nil || w.root() != g.u {
+	r, made := g.made[v.of]
+	if !made {
 		return g.load(v, narrow)
 	}
-	r := g.made[v.of]
 	if !g.kinds[r].row || narrow {
 		return r
 	}

@@ -14,6 +14,7 @@ type unit struct {
 	reads       []view  // what it reads from outside
 	deps        []*unit // what writes it
 	group       *group  // of fused operations, or nil
+	chain       *chain  // of products around the group, or nil
 	step        step    // for others
 	into        *unit   // the unit that this one was merged into
 	stamp       int     // of the last search that came by
@@ -36,12 +37,14 @@ func compile(d *Device, f *function) (e *executable, err error) {
 			e, err = nil, fmt.Errorf("cpu: compiling %q: %v", f.builder.name, value)
 		}
 	}()
-	return compileNodes(d, f.parameters, f.outputs, nil)
+	return newCompiler(d).compile(f.parameters, f.outputs, nil)
 }
 
-// compileNodes compiles what outputs need. known are values that are there already.
-func compileNodes(d *Device, parameters, outputs []*node, known map[*node]view) (*executable, error) {
-	c := &compiler{device: d, values: map[*node]view{}}
+func newCompiler(d *Device) *compiler { return &compiler{device: d, values: map[*node]view{}} }
+
+// compile compiles what outputs need. known are values that are there already.
+func (c *compiler) compile(parameters, outputs []*node, known map[*node]view) (*executable, error) {
+	d := c.device
 	used := needed(outputs, known)
 	if known == nil {
 		var err error
@@ -55,7 +58,7 @@ func compileNodes(d *Device, parameters, outputs []*node, known map[*node]view) 
 		e.names = append(e.names, p.attr.(parameter).name)
 		e.inputs = append(e.inputs, p.shape)
 		t := c.tensor(p.shape)
-		t.place, t.index = inInput, i
+		t.place, t.index, t.matrix = inInput, i, p.shape.Dimensions
 		c.values[p] = whole(t, p.shape.Dimensions)
 	}
 	for n, v := range known {
@@ -125,9 +128,13 @@ func (c *compiler) output(n *node, index int) output {
 
 // finish orders the units and places the tensors.
 func (c *compiler) finish(e *executable) {
+	c.chains()
 	order := c.order()
 	for _, u := range order {
-		if u.group != nil {
+		switch {
+		case u.chain != nil:
+			u.reads = u.chain.reads()
+		case u.group != nil:
 			u.reads = u.external()
 		}
 		for _, v := range u.reads {
@@ -153,6 +160,7 @@ func (c *compiler) finish(e *executable) {
 		e.steps = append(e.steps, u.step)
 	}
 	c.donors(e)
+	c.packable(e, order)
 	e.tensors, e.arena = c.tensors, arena(c.tensors)
 	if e.steps == nil {
 		e.steps = []step{}

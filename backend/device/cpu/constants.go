@@ -48,7 +48,7 @@ func foldConstants(d *Device, used, outputs []*node) (map[*node]view, error) {
 	if len(wanted) == 0 {
 		return known, nil
 	}
-	e, err := compileNodes(d, nil, wanted, known)
+	e, err := newCompiler(d).compile(nil, wanted, known)
 	if err != nil {
 		return nil, err
 	}

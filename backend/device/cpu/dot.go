@@ -64,11 +64,12 @@ func (c *compiler) product(n *node, lhs, rhs view) view {
 
 // dot is a product of matrices, for each element of a batch.
 type dot struct {
-	kernels *gemm.Kernels
-	out     view
-	a, b    side
-	inner   int
-	axes    []gemm.Axis
+	kernels  *gemm.Kernels
+	out      view
+	a, b     side
+	inner    int
+	axes     []gemm.Axis
+	gathered *gathered // of a chain: the right operand, where it lies
 }
 
 func (d dot) run(r *run) {
@@ -77,9 +78,28 @@ func (d dot) run(r *run) {
 		return
 	}
 	out := list[float32](r.ptr(d.out, 0), d.out.of.count)
+	if w := r.packed[d.b.v.of.id]; w != nil {
+		a := gemm.View{Data: from[float32](r, d.a.v), Row: d.a.row, Col: d.a.inner}
+		if d.b.inner == 1 {
+			d.kernels.MulPacked(r.device.pool, out, d.b.rows, a, w, d.a.rows, false)
+		} else {
+			d.kernels.MulPackedT(r.device.pool, out, d.b.rows, a, w, d.a.rows, false)
+		}
+		return
+	}
 	d.kernels.MulBatch(r.device.pool, d.axes, out, d.b.rows,
 		gemm.View{Data: from[float32](r, d.a.v), Row: d.a.row, Col: d.a.inner},
 		gemm.View{Data: from[float32](r, d.b.v), Row: d.b.inner, Col: d.b.row}, d.a.rows, d.b.rows, d.inner, false)
+}
+
+// readsPacked: a packed [rows, columns] matrix is the right operand, and its columns or its rows are contracted.
+func (d dot) readsPacked(v view) bool {
+	if len(d.axes) > 0 || v.of != d.b.v.of || v.of == d.a.v.of || v.off != 0 {
+		return false
+	}
+	rows, columns := v.of.matrix[0], v.of.matrix[1]
+	return d.b.rows == rows && d.inner == columns && d.b.row == columns && d.b.inner == 1 ||
+		d.b.rows == columns && d.inner == rows && d.b.row == 1 && d.b.inner == columns
 }
 
 // from returns the elements of a tensor from the first one of a view on.

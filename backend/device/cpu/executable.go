@@ -8,6 +8,8 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
 var _ compute.Executable = (*executable)(nil)
@@ -21,6 +23,8 @@ type executable struct {
 	steps   []step
 	tensors []*tensor
 	arena   int // bytes of memory for what lives within a run
+
+	packable []bool // inputs that may be packed
 }
 
 // output is a value that is returned.
@@ -36,7 +40,8 @@ type step interface{ run(r *run) }
 // run is one execution. Several may be under way at once.
 type run struct {
 	device *Device
-	at     []unsafe.Pointer // where each tensor lies
+	at     []unsafe.Pointer     // where each tensor lies
+	packed map[int]*gemm.Packed // tensors whose rows are not one after another, by id
 }
 
 // ptr returns the address of an element of a view's tensor.
@@ -71,7 +76,7 @@ func (e *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 	}()
 	space := e.device.memory.arena(e.arena)
 	defer e.device.memory.keep(space)
-	r := &run{device: e.device, at: make([]unsafe.Pointer, len(e.tensors))}
+	r := &run{device: e.device, at: make([]unsafe.Pointer, len(e.tensors)), packed: e.packed(inputs)}
 	spans := make([]span, len(inputs))
 	for i, b := range inputs {
 		if spans[i], err = b.(*Buffer).span(); err != nil {
@@ -101,11 +106,27 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 		if !b.shape.Equal(e.inputs[i]) {
 			return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, e.names[i], b.shape, e.inputs[i])
 		}
+		if b.packed != nil && (!e.packable[i] || donate != nil && donate[i]) {
+			return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, or have its rows gathered, and not be donated", i, e.names[i])
+		}
 		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donate[i]) {
 			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", first, i)
 		}
 	}
 	return nil
+}
+
+// packed returns the inputs that are packed, by the tensor that they are.
+func (e *executable) packed(inputs []compute.Buffer) map[int]*gemm.Packed {
+	list := map[int]*gemm.Packed{}
+	for _, t := range e.tensors {
+		if t.place == inInput {
+			if p := inputs[t.index].(*Buffer).packed; p != nil {
+				list[t.id] = p
+			}
+		}
+	}
+	return list
 }
 
 // place says where each tensor lies, and returns the memory of the outputs.

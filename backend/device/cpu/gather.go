@@ -57,25 +57,52 @@ func newGather(at gather, out, operand, indices view) step {
 		part.dims = append(part.dims, out.dims[i])
 		part.strides = append(part.strides, out.strides[i])
 	}
-	from, places := offsetsOf(x.indices), offsetsOf(batch)
-	m := newMove(to, window)
-	return stepFunc(func(r *run) {
-		parts := min(len(from), 4*r.device.pool.Workers())
-		if out.of.count < threshold {
-			parts = min(parts, 1)
-		}
-		r.device.pool.For(parts, func(p int) {
-			pos := make([]int, len(operand.dims))
-			for i := len(from) * p / parts; i < len(from)*(p+1)/parts; i++ {
-				x.position(r, from[i], pos)
-				src := operand.off
-				for a := range pos {
-					src += min(max(pos[a], 0), operand.dims[a]-at.size[a]) * operand.strides[a]
-				}
-				m.run(r.ptr(out, places[i]), r.ptr(operand, src))
+	return &gatherStep{
+		at: at, out: out, operand: operand, index: x, from: offsetsOf(x.indices), places: offsetsOf(batch), window: newMove(to, window),
+	}
+}
+
+// gatherStep copies windows.
+type gatherStep struct {
+	at           gather
+	out, operand view
+	index        indexing
+	from, places []int // of the index vectors, and of the windows in the output
+	window       move
+}
+
+func (g *gatherStep) run(r *run) {
+	parts := min(len(g.from), 4*r.device.pool.Workers())
+	if g.out.of.count < threshold {
+		parts = min(parts, 1)
+	}
+	w := r.packed[g.operand.of.id]
+	r.device.pool.For(parts, func(p int) {
+		pos := make([]int, len(g.operand.dims))
+		for i := len(g.from) * p / parts; i < len(g.from)*(p+1)/parts; i++ {
+			g.index.position(r, g.from[i], pos)
+			for a := range pos {
+				pos[a] = min(max(pos[a], 0), g.operand.dims[a]-g.at.size[a])
 			}
-		})
+			if w != nil {
+				w.Column(list[float32](r.ptr(g.out, g.places[i]), w.K), pos[0])
+				continue
+			}
+			src := g.operand.off
+			for a := range pos {
+				src += pos[a] * g.operand.strides[a]
+			}
+			g.window.run(r.ptr(g.out, g.places[i]), r.ptr(g.operand, src))
+		}
 	})
+}
+
+// readsPacked: whole rows of a packed matrix are gathered, and written one after another.
+func (g *gatherStep) readsPacked(v view) bool {
+	rank, columns := len(g.out.dims), len(v.dims)-1
+	return v.of == g.operand.of && v.of != g.index.indices.of && columns == 1 && v.off == 0 &&
+		slices.Equal(v.dims, v.of.matrix) && slices.Equal(v.strides, rowMajor(v.dims)) && slices.Equal(g.index.axes, []int{0}) &&
+		slices.Equal(g.at.collapsed, []int{0}) && g.at.size[1] == v.dims[1] && slices.Equal(g.at.offsets, []int{rank - 1})
 }
 
 // newScatter copies the operand and combines a window of it with each update, in the order of the updates.

@@ -43,13 +43,20 @@ const (
 // block is a range of elements, and of rows.
 type block struct{ first, n, row, rows int }
 
+// tiles is memory of a chain that stands for a part of tensors, from their first element on.
+type tiles struct {
+	first int
+	base  [2]unsafe.Pointer
+}
+
 // worker is the state of a goroutine that runs a loop. Loops share them.
 type worker struct {
 	memory    span
 	registers []unsafe.Pointer
+	tiles     tiles
 }
 
-var workers = sync.Pool{New: func() any { return new(worker) }}
+var workersPool = sync.Pool{New: func() any { return new(worker) }}
 
 // threshold is the number of elements times instructions that is worth a second worker.
 const threshold = 1 << 15
@@ -65,7 +72,7 @@ func (l *loop) run(r *run) {
 	}
 	r.device.pool.For(parts, func(i int) {
 		w := l.worker()
-		defer workers.Put(w)
+		defer workersPool.Put(w)
 		l.begin(r, w)
 		for b := blocks * i / parts; b < blocks*(i+1)/parts; b++ {
 			l.runBlock(r, w, l.at(b))
@@ -84,7 +91,7 @@ func (l *loop) at(i int) block {
 
 // worker returns the state of a goroutine, with the registers that lie in its memory set.
 func (l *loop) worker() *worker {
-	w := workers.Get().(*worker)
+	w := workersPool.Get().(*worker)
 	if w.memory.size < l.scratch {
 		w.memory = newSpan(rounded(l.scratch))
 	}
@@ -122,7 +129,11 @@ func (l *loop) runBlock(r *run, w *worker, b block) {
 		}
 		switch in.do {
 		case point:
-			reg[in.dst] = r.ptr(in.v, in.v.off+first)
+			if t := in.v.of; t.virtual {
+				reg[in.dst] = unsafe.Add(w.tiles.base[t.tile-1], (first-w.tiles.first)*t.size)
+			} else {
+				reg[in.dst] = r.ptr(in.v, in.v.off+first)
+			}
 		case fetch:
 			load(reg[in.dst], r.at[in.v.of.id], in.v, first, n)
 		case apply:

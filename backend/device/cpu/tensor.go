@@ -27,6 +27,10 @@ type tensor struct {
 	index  int
 	offset int
 	data   unsafe.Pointer
+	matrix []int // dimensions of an input
+
+	tile    int  // of a chain, in which it lies: 1 or 2; 0 for none
+	virtual bool // it lies in a tile only
 
 	writer      *unit // nil for inputs and constants
 	outside     bool  // something but its writer reads it
@@ -39,7 +43,7 @@ func (t *tensor) bytes() int { return t.size * t.count }
 func arena(tensors []*tensor) int {
 	var order []*tensor
 	for _, t := range tensors {
-		if t.place == inArena && t.writer != nil && t.outside {
+		if t.place == inArena && t.writer != nil && t.outside && !t.virtual {
 			order = append(order, t)
 		}
 	}

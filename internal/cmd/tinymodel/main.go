@@ -115,10 +115,7 @@ func train(ctx context.Context, w *model.Weights, template *tokenizer.Template, 
 	if err != nil {
 		return err
 	}
-	state, err := trainer.FullState(w)
-	if err != nil {
-		return err
-	}
+	state := trainer.FullState(w)
 	t := trainer.New(trainer.FullTarget(w.Config), trainer.Options{Device: device})
 	optimizer := grpo.AdamW{Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, WeightDecay: 0.01, MaxGradNorm: 1}
 	start, mean := time.Now(), 0.0

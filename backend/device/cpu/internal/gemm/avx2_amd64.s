@@ -4,10 +4,12 @@
 #include "textflag.h"
 
 // func tileAVX2_1x16
-TEXT ·tileAVX2_1x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX2_1x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -15,6 +17,9 @@ TEXT ·tileAVX2_1x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -30,17 +35,19 @@ zero:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	ADDQ R12, DI
@@ -51,8 +58,10 @@ column:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -60,10 +69,12 @@ column:
 	RET
 
 // func halfAVX2_1x16
-TEXT ·halfAVX2_1x16(SB), NOSPLIT, $0-8
+TEXT ·halfAVX2_1x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -71,6 +82,9 @@ TEXT ·halfAVX2_1x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -86,10 +100,10 @@ zero:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -97,8 +111,10 @@ column:
 	VPSLLD $16, Y12, Y12
 	VPMOVZXWD 16(DI), Y13
 	VPSLLD $16, Y13, Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	ADDQ R12, DI
@@ -109,8 +125,10 @@ column:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -118,10 +136,12 @@ column:
 	RET
 
 // func tileAVX2_2x16
-TEXT ·tileAVX2_2x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX2_2x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -129,6 +149,9 @@ TEXT ·tileAVX2_2x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -151,17 +174,19 @@ zero:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
@@ -178,8 +203,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y2, 0(CX)
 	VMOVUPS Y3, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -187,10 +214,12 @@ column:
 	RET
 
 // func halfAVX2_2x16
-TEXT ·halfAVX2_2x16(SB), NOSPLIT, $0-8
+TEXT ·halfAVX2_2x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -198,6 +227,9 @@ TEXT ·halfAVX2_2x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -220,10 +252,10 @@ zero:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -231,8 +263,10 @@ column:
 	VPSLLD $16, Y12, Y12
 	VPMOVZXWD 16(DI), Y13
 	VPSLLD $16, Y13, Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
@@ -249,8 +283,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y2, 0(CX)
 	VMOVUPS Y3, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -258,10 +294,12 @@ column:
 	RET
 
 // func tileAVX2_3x16
-TEXT ·tileAVX2_3x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX2_3x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -269,6 +307,9 @@ TEXT ·tileAVX2_3x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -298,17 +339,19 @@ zero:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
@@ -331,8 +374,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y4, 0(CX)
 	VMOVUPS Y5, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -340,10 +385,12 @@ column:
 	RET
 
 // func halfAVX2_3x16
-TEXT ·halfAVX2_3x16(SB), NOSPLIT, $0-8
+TEXT ·halfAVX2_3x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -351,6 +398,9 @@ TEXT ·halfAVX2_3x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -380,10 +430,10 @@ zero:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -391,8 +441,10 @@ column:
 	VPSLLD $16, Y12, Y12
 	VPMOVZXWD 16(DI), Y13
 	VPSLLD $16, Y13, Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
@@ -415,8 +467,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y4, 0(CX)
 	VMOVUPS Y5, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -424,10 +478,12 @@ column:
 	RET
 
 // func tileAVX2_4x16
-TEXT ·tileAVX2_4x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX2_4x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -435,6 +491,9 @@ TEXT ·tileAVX2_4x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -471,20 +530,22 @@ zero:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
 	VBROADCASTSS (CX)(R8*2), Y14
@@ -510,8 +571,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y6, 0(CX)
 	VMOVUPS Y7, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -519,10 +582,12 @@ column:
 	RET
 
 // func halfAVX2_4x16
-TEXT ·halfAVX2_4x16(SB), NOSPLIT, $0-8
+TEXT ·halfAVX2_4x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -530,6 +595,9 @@ TEXT ·halfAVX2_4x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -566,10 +634,10 @@ zero:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -577,11 +645,13 @@ column:
 	VPSLLD $16, Y12, Y12
 	VPMOVZXWD 16(DI), Y13
 	VPSLLD $16, Y13, Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
 	VBROADCASTSS (CX)(R8*2), Y14
@@ -607,8 +677,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y6, 0(CX)
 	VMOVUPS Y7, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -616,10 +688,12 @@ column:
 	RET
 
 // func tileAVX2_5x16
-TEXT ·tileAVX2_5x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX2_5x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -627,6 +701,9 @@ TEXT ·tileAVX2_5x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -670,20 +747,22 @@ zero:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
 	VBROADCASTSS (CX)(R8*2), Y14
@@ -715,8 +794,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y8, 0(CX)
 	VMOVUPS Y9, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -724,10 +805,12 @@ column:
 	RET
 
 // func halfAVX2_5x16
-TEXT ·halfAVX2_5x16(SB), NOSPLIT, $0-8
+TEXT ·halfAVX2_5x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -735,6 +818,9 @@ TEXT ·halfAVX2_5x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -778,10 +864,10 @@ zero:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -789,11 +875,13 @@ column:
 	VPSLLD $16, Y12, Y12
 	VPMOVZXWD 16(DI), Y13
 	VPSLLD $16, Y13, Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
 	VBROADCASTSS (CX)(R8*2), Y14
@@ -825,8 +913,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y8, 0(CX)
 	VMOVUPS Y9, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -834,10 +924,12 @@ column:
 	RET
 
 // func tileAVX2_6x16
-TEXT ·tileAVX2_6x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX2_6x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -845,6 +937,9 @@ TEXT ·tileAVX2_6x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -895,20 +990,22 @@ zero:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Y12
 	VMOVUPS 32(DI), Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
 	VBROADCASTSS (CX)(R8*2), Y14
@@ -946,8 +1043,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y10, 0(CX)
 	VMOVUPS Y11, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -955,10 +1054,12 @@ column:
 	RET
 
 // func halfAVX2_6x16
-TEXT ·halfAVX2_6x16(SB), NOSPLIT, $0-8
+TEXT ·halfAVX2_6x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -966,6 +1067,9 @@ TEXT ·halfAVX2_6x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 next:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
@@ -1016,10 +1120,10 @@ zero:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -1027,11 +1131,13 @@ column:
 	VPSLLD $16, Y12, Y12
 	VPMOVZXWD 16(DI), Y13
 	VPSLLD $16, Y13, Y13
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
 	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
 	VBROADCASTSS (CX)(R8*2), Y14
@@ -1069,8 +1175,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Y10, 0(CX)
 	VMOVUPS Y11, 32(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next

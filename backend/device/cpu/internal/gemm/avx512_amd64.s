@@ -4,10 +4,12 @@
 #include "textflag.h"
 
 // func tileAVX512_1x32
-TEXT ·tileAVX512_1x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_1x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -15,6 +17,9 @@ TEXT ·tileAVX512_1x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -33,18 +38,21 @@ zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
 	PREFETCHT0 (DI)(R13*1)
 	PREFETCHT0 64(DI)(R13*1)
-	VBROADCASTSS (CX), Z30
+	PREFETCHT2 (R14)
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	ADDQ R12, DI
@@ -55,8 +63,10 @@ column:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -64,10 +74,12 @@ column:
 	RET
 
 // func tileAVX512_1x16
-TEXT ·tileAVX512_1x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_1x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -75,6 +87,9 @@ TEXT ·tileAVX512_1x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -90,16 +105,18 @@ next:
 zero:
 	VXORPS Z0, Z0, Z0
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	ADDQ R12, DI
 	ADDQ R11, CX
@@ -108,8 +125,10 @@ column:
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -117,10 +136,12 @@ column:
 	RET
 
 // func halfAVX512_1x32
-TEXT ·halfAVX512_1x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_1x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -128,6 +149,9 @@ TEXT ·halfAVX512_1x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -146,10 +170,10 @@ zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -157,8 +181,10 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	ADDQ R12, DI
@@ -169,8 +195,78 @@ column:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_1x32
+TEXT ·keepAVX512_1x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT0 64(DI)(R13*1)
+	VMOVUPS Z28, 0(R14)
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -297,10 +393,12 @@ quad:
 	RET
 
 // func tileAVX512_2x32
-TEXT ·tileAVX512_2x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_2x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -308,6 +406,9 @@ TEXT ·tileAVX512_2x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -334,21 +435,24 @@ zero:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	ADDQ R12, DI
@@ -362,8 +466,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z2, K1, 0(CX)
 	VMOVUPS Z3, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -371,10 +477,12 @@ column:
 	RET
 
 // func tileAVX512_2x16
-TEXT ·tileAVX512_2x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_2x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -382,6 +490,9 @@ TEXT ·tileAVX512_2x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -402,16 +513,18 @@ zero:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
@@ -424,8 +537,10 @@ column:
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z1, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -433,10 +548,12 @@ column:
 	RET
 
 // func halfAVX512_2x32
-TEXT ·halfAVX512_2x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_2x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -444,6 +561,9 @@ TEXT ·halfAVX512_2x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -470,10 +590,10 @@ zero:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -481,8 +601,10 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -499,8 +621,92 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z2, K1, 0(CX)
 	VMOVUPS Z3, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_2x32
+TEXT ·keepAVX512_2x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -642,10 +848,12 @@ quad:
 	RET
 
 // func tileAVX512_3x32
-TEXT ·tileAVX512_3x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_3x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -653,6 +861,9 @@ TEXT ·tileAVX512_3x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -687,24 +898,27 @@ zero:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	ADDQ R12, DI
@@ -721,8 +935,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z4, K1, 0(CX)
 	VMOVUPS Z5, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -730,10 +946,12 @@ column:
 	RET
 
 // func tileAVX512_3x16
-TEXT ·tileAVX512_3x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_3x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -741,6 +959,9 @@ TEXT ·tileAVX512_3x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -766,16 +987,18 @@ zero:
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
@@ -792,8 +1015,10 @@ column:
 	VMOVUPS Z1, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z2, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -801,10 +1026,12 @@ column:
 	RET
 
 // func halfAVX512_3x32
-TEXT ·halfAVX512_3x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_3x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -812,6 +1039,9 @@ TEXT ·halfAVX512_3x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -846,10 +1076,10 @@ zero:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -857,8 +1087,10 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -881,8 +1113,106 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z4, K1, 0(CX)
 	VMOVUPS Z5, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_3x32
+TEXT ·keepAVX512_3x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1039,10 +1369,12 @@ quad:
 	RET
 
 // func tileAVX512_4x32
-TEXT ·tileAVX512_4x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_4x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1050,6 +1382,9 @@ TEXT ·tileAVX512_4x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1092,27 +1427,30 @@ zero:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	ADDQ R12, DI
@@ -1132,8 +1470,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z6, K1, 0(CX)
 	VMOVUPS Z7, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1141,10 +1481,12 @@ column:
 	RET
 
 // func tileAVX512_4x16
-TEXT ·tileAVX512_4x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_4x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1152,6 +1494,9 @@ TEXT ·tileAVX512_4x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1182,18 +1527,20 @@ zero:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
@@ -1212,8 +1559,10 @@ column:
 	VMOVUPS Z2, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z3, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1221,10 +1570,12 @@ column:
 	RET
 
 // func halfAVX512_4x32
-TEXT ·halfAVX512_4x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_4x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1232,6 +1583,9 @@ TEXT ·halfAVX512_4x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1274,10 +1628,10 @@ zero:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -1285,11 +1639,13 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -1315,8 +1671,120 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z6, K1, 0(CX)
 	VMOVUPS Z7, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_4x32
+TEXT ·keepAVX512_4x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1488,10 +1956,12 @@ quad:
 	RET
 
 // func tileAVX512_5x32
-TEXT ·tileAVX512_5x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_5x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1499,6 +1969,9 @@ TEXT ·tileAVX512_5x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1549,27 +2022,30 @@ zero:
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -1595,8 +2071,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z8, K1, 0(CX)
 	VMOVUPS Z9, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1604,10 +2082,12 @@ column:
 	RET
 
 // func tileAVX512_5x16
-TEXT ·tileAVX512_5x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_5x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1615,6 +2095,9 @@ TEXT ·tileAVX512_5x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1650,18 +2133,20 @@ zero:
 	VXORPS Z3, Z3, Z3
 	VXORPS Z4, Z4, Z4
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
@@ -1684,8 +2169,10 @@ column:
 	VMOVUPS Z3, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z4, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1693,10 +2180,12 @@ column:
 	RET
 
 // func halfAVX512_5x32
-TEXT ·halfAVX512_5x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_5x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -1704,6 +2193,9 @@ TEXT ·halfAVX512_5x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -1754,10 +2246,10 @@ zero:
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -1765,11 +2257,13 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -1801,8 +2295,134 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z8, K1, 0(CX)
 	VMOVUPS Z9, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_5x32
+TEXT ·keepAVX512_5x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -1989,10 +2609,12 @@ quad:
 	RET
 
 // func tileAVX512_6x32
-TEXT ·tileAVX512_6x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_6x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2000,6 +2622,9 @@ TEXT ·tileAVX512_6x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2058,30 +2683,33 @@ zero:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
@@ -2110,8 +2738,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z10, K1, 0(CX)
 	VMOVUPS Z11, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2119,10 +2749,12 @@ column:
 	RET
 
 // func tileAVX512_6x16
-TEXT ·tileAVX512_6x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_6x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2130,6 +2762,9 @@ TEXT ·tileAVX512_6x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2170,18 +2805,20 @@ zero:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
@@ -2208,8 +2845,10 @@ column:
 	VMOVUPS Z4, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z5, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2217,10 +2856,12 @@ column:
 	RET
 
 // func halfAVX512_6x32
-TEXT ·halfAVX512_6x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_6x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2228,6 +2869,9 @@ TEXT ·halfAVX512_6x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2286,10 +2930,10 @@ zero:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -2297,11 +2941,13 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -2339,8 +2985,148 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z10, K1, 0(CX)
 	VMOVUPS Z11, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_6x32
+TEXT ·keepAVX512_6x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2542,10 +3328,12 @@ quad:
 	RET
 
 // func tileAVX512_7x32
-TEXT ·tileAVX512_7x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_7x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2553,6 +3341,9 @@ TEXT ·tileAVX512_7x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2619,33 +3410,36 @@ zero:
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
@@ -2677,8 +3471,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z12, K1, 0(CX)
 	VMOVUPS Z13, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2686,10 +3482,12 @@ column:
 	RET
 
 // func tileAVX512_7x16
-TEXT ·tileAVX512_7x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_7x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2697,6 +3495,9 @@ TEXT ·tileAVX512_7x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2742,18 +3543,20 @@ zero:
 	VXORPS Z5, Z5, Z5
 	VXORPS Z6, Z6, Z6
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
@@ -2784,8 +3587,10 @@ column:
 	VMOVUPS Z5, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z6, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -2793,10 +3598,12 @@ column:
 	RET
 
 // func halfAVX512_7x32
-TEXT ·halfAVX512_7x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_7x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -2804,6 +3611,9 @@ TEXT ·halfAVX512_7x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -2870,10 +3680,10 @@ zero:
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -2881,11 +3691,13 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
@@ -2929,8 +3741,162 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z12, K1, 0(CX)
 	VMOVUPS Z13, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_7x32
+TEXT ·keepAVX512_7x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3147,10 +4113,12 @@ quad:
 	RET
 
 // func tileAVX512_8x32
-TEXT ·tileAVX512_8x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_8x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3158,6 +4126,9 @@ TEXT ·tileAVX512_8x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3232,36 +4203,39 @@ zero:
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
@@ -3297,8 +4271,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z14, K1, 0(CX)
 	VMOVUPS Z15, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3306,10 +4282,12 @@ column:
 	RET
 
 // func tileAVX512_8x16
-TEXT ·tileAVX512_8x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_8x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3317,6 +4295,9 @@ TEXT ·tileAVX512_8x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3367,20 +4348,22 @@ zero:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -3414,8 +4397,10 @@ column:
 	VMOVUPS Z6, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z7, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3423,10 +4408,12 @@ column:
 	RET
 
 // func halfAVX512_8x32
-TEXT ·halfAVX512_8x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_8x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3434,6 +4421,9 @@ TEXT ·halfAVX512_8x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3508,10 +4498,10 @@ zero:
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -3519,14 +4509,16 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -3574,8 +4566,177 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z14, K1, 0(CX)
 	VMOVUPS Z15, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_8x32
+TEXT ·keepAVX512_8x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3811,10 +4972,12 @@ quad:
 	RET
 
 // func tileAVX512_9x32
-TEXT ·tileAVX512_9x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_9x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3822,6 +4985,9 @@ TEXT ·tileAVX512_9x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -3904,36 +5070,39 @@ zero:
 	VXORPS Z16, Z16, Z16
 	VXORPS Z17, Z17, Z17
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
@@ -3975,8 +5144,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z16, K1, 0(CX)
 	VMOVUPS Z17, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -3984,10 +5155,12 @@ column:
 	RET
 
 // func tileAVX512_9x16
-TEXT ·tileAVX512_9x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_9x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -3995,6 +5168,9 @@ TEXT ·tileAVX512_9x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4050,20 +5226,22 @@ zero:
 	VXORPS Z7, Z7, Z7
 	VXORPS Z8, Z8, Z8
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -4101,8 +5279,10 @@ column:
 	VMOVUPS Z7, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z8, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4110,10 +5290,12 @@ column:
 	RET
 
 // func halfAVX512_9x32
-TEXT ·halfAVX512_9x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_9x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4121,6 +5303,9 @@ TEXT ·halfAVX512_9x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4203,10 +5388,10 @@ zero:
 	VXORPS Z16, Z16, Z16
 	VXORPS Z17, Z17, Z17
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -4214,14 +5399,16 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -4275,8 +5462,191 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z16, K1, 0(CX)
 	VMOVUPS Z17, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_9x32
+TEXT ·keepAVX512_9x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z16
+	VMOVUPS.Z 64(CX), K2, Z17
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	VBROADCASTSS (CX)(R8*8), Z30
+	VFMADD231PS Z28, Z30, Z16
+	VFMADD231PS Z29, Z30, Z17
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z16, K1, 0(CX)
+	VMOVUPS Z17, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4527,10 +5897,12 @@ quad:
 	RET
 
 // func tileAVX512_10x32
-TEXT ·tileAVX512_10x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_10x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4538,6 +5910,9 @@ TEXT ·tileAVX512_10x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4628,24 +6003,24 @@ zero:
 	VXORPS Z18, Z18, Z18
 	VXORPS Z19, Z19, Z19
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -4655,12 +6030,15 @@ column:
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
@@ -4705,8 +6083,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z18, K1, 0(CX)
 	VMOVUPS Z19, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4714,10 +6094,12 @@ column:
 	RET
 
 // func tileAVX512_10x16
-TEXT ·tileAVX512_10x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_10x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4725,6 +6107,9 @@ TEXT ·tileAVX512_10x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4785,20 +6170,22 @@ zero:
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -4840,8 +6227,10 @@ column:
 	VMOVUPS Z8, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z9, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -4849,10 +6238,12 @@ column:
 	RET
 
 // func halfAVX512_10x32
-TEXT ·halfAVX512_10x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_10x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -4860,6 +6251,9 @@ TEXT ·halfAVX512_10x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -4950,10 +6344,10 @@ zero:
 	VXORPS Z18, Z18, Z18
 	VXORPS Z19, Z19, Z19
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -4961,14 +6355,16 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -5028,8 +6424,205 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z18, K1, 0(CX)
 	VMOVUPS Z19, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_10x32
+TEXT ·keepAVX512_10x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z16
+	VMOVUPS.Z 64(CX), K2, Z17
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z18
+	VMOVUPS.Z 64(CX), K2, Z19
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	VBROADCASTSS (CX)(R8*8), Z30
+	VFMADD231PS Z28, Z30, Z16
+	VFMADD231PS Z29, Z30, Z17
+	VBROADCASTSS (R15)(R8*2), Z31
+	VFMADD231PS Z28, Z31, Z18
+	VFMADD231PS Z29, Z31, Z19
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z16, K1, 0(CX)
+	VMOVUPS Z17, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z18, K1, 0(CX)
+	VMOVUPS Z19, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -5295,10 +6888,12 @@ quad:
 	RET
 
 // func tileAVX512_11x32
-TEXT ·tileAVX512_11x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_11x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -5306,6 +6901,9 @@ TEXT ·tileAVX512_11x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -5404,24 +7002,24 @@ zero:
 	VXORPS Z20, Z20, Z20
 	VXORPS Z21, Z21, Z21
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -5431,6 +7029,7 @@ column:
 	VFMADD231PS Z28, Z30, Z8
 	VFMADD231PS Z29, Z30, Z9
 	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
@@ -5440,6 +7039,8 @@ column:
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
@@ -5487,8 +7088,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z20, K1, 0(CX)
 	VMOVUPS Z21, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -5496,10 +7099,12 @@ column:
 	RET
 
 // func tileAVX512_11x16
-TEXT ·tileAVX512_11x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_11x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -5507,6 +7112,9 @@ TEXT ·tileAVX512_11x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -5572,20 +7180,22 @@ zero:
 	VXORPS Z9, Z9, Z9
 	VXORPS Z10, Z10, Z10
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
 	VFMADD231PS Z28, Z31, Z3
@@ -5631,8 +7241,10 @@ column:
 	VMOVUPS Z9, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z10, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -5640,10 +7252,12 @@ column:
 	RET
 
 // func halfAVX512_11x32
-TEXT ·halfAVX512_11x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_11x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -5651,6 +7265,9 @@ TEXT ·halfAVX512_11x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -5749,10 +7366,10 @@ zero:
 	VXORPS Z20, Z20, Z20
 	VXORPS Z21, Z21, Z21
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -5760,14 +7377,16 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z2
 	VFMADD231PS Z29, Z31, Z3
 	VBROADCASTSS (CX)(R8*2), Z30
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
@@ -5833,8 +7452,219 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z20, K1, 0(CX)
 	VMOVUPS Z21, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_11x32
+TEXT ·keepAVX512_11x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z16
+	VMOVUPS.Z 64(CX), K2, Z17
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z18
+	VMOVUPS.Z 64(CX), K2, Z19
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z20
+	VMOVUPS.Z 64(CX), K2, Z21
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+	VXORPS Z20, Z20, Z20
+	VXORPS Z21, Z21, Z21
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	VBROADCASTSS (CX)(R8*8), Z30
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z16
+	VFMADD231PS Z29, Z30, Z17
+	VBROADCASTSS (R15)(R8*2), Z31
+	VFMADD231PS Z28, Z31, Z18
+	VFMADD231PS Z29, Z31, Z19
+	VBROADCASTSS (CX)(R10*2), Z30
+	VFMADD231PS Z28, Z30, Z20
+	VFMADD231PS Z29, Z30, Z21
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z16, K1, 0(CX)
+	VMOVUPS Z17, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z18, K1, 0(CX)
+	VMOVUPS Z19, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z20, K1, 0(CX)
+	VMOVUPS Z21, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6115,10 +7945,12 @@ quad:
 	RET
 
 // func tileAVX512_12x32
-TEXT ·tileAVX512_12x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_12x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6126,6 +7958,9 @@ TEXT ·tileAVX512_12x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -6232,18 +8067,17 @@ zero:
 	VXORPS Z22, Z22, Z22
 	VXORPS Z23, Z23, Z23
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -6253,6 +8087,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -6262,6 +8097,7 @@ column:
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
@@ -6271,6 +8107,8 @@ column:
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
@@ -6321,8 +8159,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z22, K1, 0(CX)
 	VMOVUPS Z23, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6330,10 +8170,12 @@ column:
 	RET
 
 // func tileAVX512_12x16
-TEXT ·tileAVX512_12x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_12x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6341,6 +8183,9 @@ TEXT ·tileAVX512_12x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -6411,22 +8256,24 @@ zero:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
@@ -6474,8 +8321,10 @@ column:
 	VMOVUPS Z10, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z11, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6483,10 +8332,12 @@ column:
 	RET
 
 // func halfAVX512_12x32
-TEXT ·halfAVX512_12x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_12x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6494,6 +8345,9 @@ TEXT ·halfAVX512_12x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -6600,10 +8454,10 @@ zero:
 	VXORPS Z22, Z22, Z22
 	VXORPS Z23, Z23, Z23
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -6611,8 +8465,8 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -6622,6 +8476,8 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -6690,8 +8546,233 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z22, K1, 0(CX)
 	VMOVUPS Z23, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_12x32
+TEXT ·keepAVX512_12x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z16
+	VMOVUPS.Z 64(CX), K2, Z17
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z18
+	VMOVUPS.Z 64(CX), K2, Z19
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z20
+	VMOVUPS.Z 64(CX), K2, Z21
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z22
+	VMOVUPS.Z 64(CX), K2, Z23
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+	VXORPS Z20, Z20, Z20
+	VXORPS Z21, Z21, Z21
+	VXORPS Z22, Z22, Z22
+	VXORPS Z23, Z23, Z23
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	VBROADCASTSS (CX)(R8*8), Z30
+	VFMADD231PS Z28, Z30, Z16
+	VFMADD231PS Z29, Z30, Z17
+	VBROADCASTSS (R15)(R8*2), Z31
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z18
+	VFMADD231PS Z29, Z31, Z19
+	VBROADCASTSS (CX)(R10*2), Z30
+	VFMADD231PS Z28, Z30, Z20
+	VFMADD231PS Z29, Z30, Z21
+	VBROADCASTSS (R15)(R8*4), Z31
+	VFMADD231PS Z28, Z31, Z22
+	VFMADD231PS Z29, Z31, Z23
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z16, K1, 0(CX)
+	VMOVUPS Z17, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z18, K1, 0(CX)
+	VMOVUPS Z19, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z20, K1, 0(CX)
+	VMOVUPS Z21, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z22, K1, 0(CX)
+	VMOVUPS Z23, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -6987,10 +9068,12 @@ quad:
 	RET
 
 // func tileAVX512_13x32
-TEXT ·tileAVX512_13x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_13x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -6998,6 +9081,9 @@ TEXT ·tileAVX512_13x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -7112,18 +9198,17 @@ zero:
 	VXORPS Z24, Z24, Z24
 	VXORPS Z25, Z25, Z25
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -7133,6 +9218,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -7142,6 +9228,7 @@ column:
 	VFMADD231PS Z28, Z31, Z10
 	VFMADD231PS Z29, Z31, Z11
 	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
@@ -7151,6 +9238,8 @@ column:
 	VFMADD231PS Z28, Z30, Z16
 	VFMADD231PS Z29, Z30, Z17
 	VBROADCASTSS (R15)(R8*2), Z31
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
@@ -7207,8 +9296,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z24, K1, 0(CX)
 	VMOVUPS Z25, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -7216,10 +9307,12 @@ column:
 	RET
 
 // func tileAVX512_13x16
-TEXT ·tileAVX512_13x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_13x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -7227,6 +9320,9 @@ TEXT ·tileAVX512_13x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -7302,22 +9398,24 @@ zero:
 	VXORPS Z11, Z11, Z11
 	VXORPS Z12, Z12, Z12
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
@@ -7369,8 +9467,10 @@ column:
 	VMOVUPS Z11, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z12, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -7378,10 +9478,12 @@ column:
 	RET
 
 // func halfAVX512_13x32
-TEXT ·halfAVX512_13x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_13x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -7389,6 +9491,9 @@ TEXT ·halfAVX512_13x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -7503,10 +9608,10 @@ zero:
 	VXORPS Z24, Z24, Z24
 	VXORPS Z25, Z25, Z25
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -7514,8 +9619,8 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -7525,6 +9630,8 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -7599,8 +9706,247 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z24, K1, 0(CX)
 	VMOVUPS Z25, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_13x32
+TEXT ·keepAVX512_13x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z16
+	VMOVUPS.Z 64(CX), K2, Z17
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z18
+	VMOVUPS.Z 64(CX), K2, Z19
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z20
+	VMOVUPS.Z 64(CX), K2, Z21
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z22
+	VMOVUPS.Z 64(CX), K2, Z23
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z24
+	VMOVUPS.Z 64(CX), K2, Z25
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+	VXORPS Z20, Z20, Z20
+	VXORPS Z21, Z21, Z21
+	VXORPS Z22, Z22, Z22
+	VXORPS Z23, Z23, Z23
+	VXORPS Z24, Z24, Z24
+	VXORPS Z25, Z25, Z25
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	VBROADCASTSS (CX)(R8*8), Z30
+	VFMADD231PS Z28, Z30, Z16
+	VFMADD231PS Z29, Z30, Z17
+	VBROADCASTSS (R15)(R8*2), Z31
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z31, Z18
+	VFMADD231PS Z29, Z31, Z19
+	VBROADCASTSS (CX)(R10*2), Z30
+	VFMADD231PS Z28, Z30, Z20
+	VFMADD231PS Z29, Z30, Z21
+	VBROADCASTSS (R15)(R8*4), Z31
+	VFMADD231PS Z28, Z31, Z22
+	VFMADD231PS Z29, Z31, Z23
+	VBROADCASTSS (CX)(R9*4), Z30
+	VFMADD231PS Z28, Z30, Z24
+	VFMADD231PS Z29, Z30, Z25
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z16, K1, 0(CX)
+	VMOVUPS Z17, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z18, K1, 0(CX)
+	VMOVUPS Z19, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z20, K1, 0(CX)
+	VMOVUPS Z21, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z22, K1, 0(CX)
+	VMOVUPS Z23, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z24, K1, 0(CX)
+	VMOVUPS Z25, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -7911,10 +10257,12 @@ quad:
 	RET
 
 // func tileAVX512_14x32
-TEXT ·tileAVX512_14x32(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_14x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -7922,6 +10270,9 @@ TEXT ·tileAVX512_14x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -8044,18 +10395,17 @@ zero:
 	VXORPS Z26, Z26, Z26
 	VXORPS Z27, Z27, Z27
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
 	VMOVUPS 64(DI), Z29
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT0 64(DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -8065,6 +10415,7 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -8077,6 +10428,7 @@ column:
 	VFMADD231PS Z28, Z30, Z12
 	VFMADD231PS Z29, Z30, Z13
 	VBROADCASTSS (R15), Z31
+	PREFETCHT0 64(DI)(R13*1)
 	VFMADD231PS Z28, Z31, Z14
 	VFMADD231PS Z29, Z31, Z15
 	VBROADCASTSS (CX)(R8*8), Z30
@@ -8086,6 +10438,8 @@ column:
 	VFMADD231PS Z28, Z31, Z18
 	VFMADD231PS Z29, Z31, Z19
 	VBROADCASTSS (CX)(R10*2), Z30
+	PREFETCHT2 (R14)(SI*1)
+	LEAQ (R14)(SI*2), R14
 	VFMADD231PS Z28, Z30, Z20
 	VFMADD231PS Z29, Z30, Z21
 	VBROADCASTSS (R15)(R8*4), Z31
@@ -8145,8 +10499,10 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z26, K1, 0(CX)
 	VMOVUPS Z27, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -8154,10 +10510,12 @@ column:
 	RET
 
 // func tileAVX512_14x16
-TEXT ·tileAVX512_14x16(SB), NOSPLIT, $0-8
+TEXT ·tileAVX512_14x16(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -8165,6 +10523,9 @@ TEXT ·tileAVX512_14x16(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -8245,22 +10606,24 @@ zero:
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
 	VMOVUPS 0(DI), Z28
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VBROADCASTSS (CX)(R8*1), Z31
 	VFMADD231PS Z28, Z31, Z1
 	VBROADCASTSS (CX)(R8*2), Z30
 	VFMADD231PS Z28, Z30, Z2
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z3
 	VBROADCASTSS (CX)(R8*4), Z30
 	VFMADD231PS Z28, Z30, Z4
@@ -8316,8 +10679,10 @@ column:
 	VMOVUPS Z12, K1, 0(CX)
 	ADDQ BX, CX
 	VMOVUPS Z13, K1, 0(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next
@@ -8325,10 +10690,12 @@ column:
 	RET
 
 // func halfAVX512_14x32
-TEXT ·halfAVX512_14x32(SB), NOSPLIT, $0-8
+TEXT ·halfAVX512_14x32(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), SI
-	MOVQ tile_b(AX), R14
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
 	MOVQ tile_c(AX), DX
 	MOVQ tile_aRow(AX), R8
 	LEAQ (R8)(R8*2), R9
@@ -8336,6 +10703,9 @@ TEXT ·halfAVX512_14x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
 	KMOVW tile_lanes(AX), K1
 	KMOVW tile_lanes+2(AX), K2
 next:
@@ -8458,10 +10828,10 @@ zero:
 	VXORPS Z26, Z26, Z26
 	VXORPS Z27, Z27, Z27
 ready:
-	MOVQ SI, CX
-	LEAQ (SI)(R9*2), R15
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
 	ADDQ R8, R15
-	MOVQ R14, DI
+	MOVQ b-16(SP), DI
 	MOVQ tile_k(AX), BX
 	PCALIGN $32
 column:
@@ -8469,8 +10839,8 @@ column:
 	VPSLLD $16, Z28, Z28
 	VPMOVZXWD 32(DI), Z29
 	VPSLLD $16, Z29, Z29
-	PREFETCHT0 (DI)(R13*1)
 	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
 	VFMADD231PS Z28, Z30, Z0
 	VFMADD231PS Z29, Z30, Z1
 	VBROADCASTSS (CX)(R8*1), Z31
@@ -8480,6 +10850,8 @@ column:
 	VFMADD231PS Z28, Z30, Z4
 	VFMADD231PS Z29, Z30, Z5
 	VBROADCASTSS (CX)(R9*1), Z31
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
 	VFMADD231PS Z28, Z31, Z6
 	VFMADD231PS Z29, Z31, Z7
 	VBROADCASTSS (CX)(R8*4), Z30
@@ -8560,8 +10932,261 @@ column:
 	ADDQ BX, CX
 	VMOVUPS Z26, K1, 0(CX)
 	VMOVUPS Z27, K2, 64(CX)
-	ADDQ tile_aStep(AX), SI
-	ADDQ tile_bStep(AX), R14
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func keepAVX512_14x32
+TEXT ·keepAVX512_14x32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_keep(AX), R14
+	KMOVW tile_lanes(AX), K1
+	KMOVW tile_lanes+2(AX), K2
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	PREFETCHT1 64(CX)
+	CMPQ tile_load(AX), $0
+	JEQ zero
+	MOVQ DX, CX
+	VMOVUPS.Z 0(CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z8
+	VMOVUPS.Z 64(CX), K2, Z9
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z10
+	VMOVUPS.Z 64(CX), K2, Z11
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z12
+	VMOVUPS.Z 64(CX), K2, Z13
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z14
+	VMOVUPS.Z 64(CX), K2, Z15
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z16
+	VMOVUPS.Z 64(CX), K2, Z17
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z18
+	VMOVUPS.Z 64(CX), K2, Z19
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z20
+	VMOVUPS.Z 64(CX), K2, Z21
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z22
+	VMOVUPS.Z 64(CX), K2, Z23
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z24
+	VMOVUPS.Z 64(CX), K2, Z25
+	ADDQ BX, CX
+	VMOVUPS.Z 0(CX), K1, Z26
+	VMOVUPS.Z 64(CX), K2, Z27
+	JMP ready
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+	VXORPS Z20, Z20, Z20
+	VXORPS Z21, Z21, Z21
+	VXORPS Z22, Z22, Z22
+	VXORPS Z23, Z23, Z23
+	VXORPS Z24, Z24, Z24
+	VXORPS Z25, Z25, Z25
+	VXORPS Z26, Z26, Z26
+	VXORPS Z27, Z27, Z27
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VMOVUPS 0(DI), Z28
+	VMOVUPS 64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Z28, Z30, Z0
+	VFMADD231PS Z29, Z30, Z1
+	VBROADCASTSS (CX)(R8*1), Z31
+	VFMADD231PS Z28, Z31, Z2
+	VFMADD231PS Z29, Z31, Z3
+	VBROADCASTSS (CX)(R8*2), Z30
+	VFMADD231PS Z28, Z30, Z4
+	VFMADD231PS Z29, Z30, Z5
+	VBROADCASTSS (CX)(R9*1), Z31
+	VMOVUPS Z28, 0(R14)
+	VFMADD231PS Z28, Z31, Z6
+	VFMADD231PS Z29, Z31, Z7
+	VBROADCASTSS (CX)(R8*4), Z30
+	VFMADD231PS Z28, Z30, Z8
+	VFMADD231PS Z29, Z30, Z9
+	VBROADCASTSS (CX)(R10*1), Z31
+	VFMADD231PS Z28, Z31, Z10
+	VFMADD231PS Z29, Z31, Z11
+	VBROADCASTSS (CX)(R9*2), Z30
+	VFMADD231PS Z28, Z30, Z12
+	VFMADD231PS Z29, Z30, Z13
+	VBROADCASTSS (R15), Z31
+	PREFETCHT0 64(DI)(R13*1)
+	VFMADD231PS Z28, Z31, Z14
+	VFMADD231PS Z29, Z31, Z15
+	VBROADCASTSS (CX)(R8*8), Z30
+	VFMADD231PS Z28, Z30, Z16
+	VFMADD231PS Z29, Z30, Z17
+	VBROADCASTSS (R15)(R8*2), Z31
+	VFMADD231PS Z28, Z31, Z18
+	VFMADD231PS Z29, Z31, Z19
+	VBROADCASTSS (CX)(R10*2), Z30
+	VMOVUPS Z29, 64(R14)
+	ADDQ $128, R14
+	VFMADD231PS Z28, Z30, Z20
+	VFMADD231PS Z29, Z30, Z21
+	VBROADCASTSS (R15)(R8*4), Z31
+	VFMADD231PS Z28, Z31, Z22
+	VFMADD231PS Z29, Z31, Z23
+	VBROADCASTSS (CX)(R9*4), Z30
+	VFMADD231PS Z28, Z30, Z24
+	VFMADD231PS Z29, Z30, Z25
+	VBROADCASTSS (R15)(R9*2), Z31
+	VFMADD231PS Z28, Z31, Z26
+	VFMADD231PS Z29, Z31, Z27
+	ADDQ R12, DI
+	ADDQ R11, CX
+	ADDQ R11, R15
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS Z0, K1, 0(CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z2, K1, 0(CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z4, K1, 0(CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z6, K1, 0(CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z8, K1, 0(CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z10, K1, 0(CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z12, K1, 0(CX)
+	VMOVUPS Z13, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z14, K1, 0(CX)
+	VMOVUPS Z15, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z16, K1, 0(CX)
+	VMOVUPS Z17, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z18, K1, 0(CX)
+	VMOVUPS Z19, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z20, K1, 0(CX)
+	VMOVUPS Z21, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z22, K1, 0(CX)
+	VMOVUPS Z23, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z24, K1, 0(CX)
+	VMOVUPS Z25, K2, 64(CX)
+	ADDQ BX, CX
+	VMOVUPS Z26, K1, 0(CX)
+	VMOVUPS Z27, K2, 64(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
 	ADDQ tile_cStep(AX), DX
 	DECQ tile_count(AX)
 	JNZ next

@@ -50,6 +50,9 @@ var jobs = []job{
 	{"vector", 1, 4864, 896, plain, packed16, 1},
 	{"head", 1, 151936, 896, plain, plain, 1}, {"head", 1, 151936, 896, plain, transposed, 1}, {"head", 1, 151936, 896, plain, packed, 1},
 	{"head", 1, 151936, 896, plain, packed16, 1},
+	{"head", 2, 151936, 896, plain, packed, 1}, {"head", 4, 151936, 896, plain, packed, 1},
+	{"head", 8, 151936, 896, plain, plain, 1}, {"head", 8, 151936, 896, plain, transposed, 1}, {"head", 8, 151936, 896, plain, packed, 1},
+	{"head", 8, 151936, 896, plain, packed16, 1}, {"head", 16, 151936, 896, plain, packed, 1},
 	{"lora-down", 2048, 8, 896, plain, plain, 1}, {"lora-up", 2048, 896, 8, plain, plain, 1},
 	{"lora-down", 2048, 8, 896, plain, transposed, 1}, {"lora-up", 2048, 896, 8, plain, transposed, 1},
 	{"lora-grad", 896, 8, 2048, transposed, plain, 1}, {"lora-grad", 8, 896, 2048, transposed, plain, 1},
@@ -76,14 +79,14 @@ func (j job) run(k *Kernels, p *pool.Pool) func() {
 	c := make([]float32, j.batch*j.m*j.n)
 	switch j.b {
 	case packed:
-		w := Pack(b, j.k, j.n)
+		w := packView(b, j.k, j.n)
 		return func() { k.MulPacked(p, c, j.n, a, w, j.m, false) }
 	case packed16:
 		half := make([]uint16, len(b.Data))
-		w := PackBF16(half, b.Row, b.Col, j.k, j.n)
+		w := packHalf(half, b.Row, b.Col, j.k, j.n)
 		return func() { k.MulPacked(p, c, j.n, a, w, j.m, false) }
 	case packedT:
-		w := Pack(b.T(), j.n, j.k)
+		w := packView(b.T(), j.n, j.k)
 		return func() { k.MulPackedT(p, c, j.n, a, w, j.m, false) }
 	}
 	if j.batch == 1 {
@@ -116,6 +119,43 @@ func BenchmarkMul(b *testing.B) {
 			b.ReportMetric(2*float64(j.batch*j.m)*float64(j.n)*float64(j.k)/seconds/1e9, "GFLOP/s")
 			b.ReportMetric(j.bytes()/seconds/1e9, "GB/s")
 		})
+	}
+}
+
+// The products of a pass of a small Qwen3 through its layers, each with weights of its own, which come from memory.
+func BenchmarkLayers(b *testing.B) {
+	level, err := cpuid.Default()
+	if err != nil {
+		b.Fatal(err)
+	}
+	k, p := New(level), pool.New(0)
+	defer p.Close()
+	shapes := [][2]int{{1024, 2048}, {2048, 1024}, {1024, 3072}, {3072, 1024}}
+	var full, half []*Packed
+	size := 0
+	for range 28 {
+		for _, s := range shapes {
+			x := random(s[0], s[1], plain)
+			full = append(full, packView(x, s[0], s[1]))
+			half = append(half, packHalf(make([]uint16, len(x.Data)), x.Row, x.Col, s[0], s[1]))
+			size += s[0] * s[1]
+		}
+	}
+	c := make([]float32, 256*3072)
+	for _, m := range []int{1, 2, 4, 8, 16, 256} {
+		a := random(m, 3072, plain)
+		for name, weights := range map[string][]*Packed{"f32": full, "bf16": half} {
+			b.Run(fmt.Sprintf("%d/%s", m, name), func(b *testing.B) {
+				seconds := best(b, func() {
+					for _, w := range weights {
+						k.MulPacked(p, c, w.N, a, w, m, false)
+					}
+				})
+				width := map[string]int{"f32": 4, "bf16": 2}[name]
+				b.ReportMetric(float64(width*size)/seconds/1e9, "GB/s")
+				b.ReportMetric(float64(2*m*size)/seconds/1e9, "GFLOP/s")
+			})
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ func (b *block) down() {
 			if run = run.skip(skipped); run.count > 0 {
 				b.begin(left, run, j, right)
 				b.level.tiles(b.s, run.each, width, right.half)
+				right.early = b.s.tile.early
 			}
 		}
 	}
@@ -67,11 +68,16 @@ func (b *block) down() {
 func (b *block) across() {
 	whole, rest := b.nb/panel, b.nb%panel
 	right, last := b.rightAll()
+	keep := b.keeps()
 	for _, run := range groups(b.mb, b.level.rows) {
 		for i := range run.count {
 			at := run.at + i*run.each
 			left := b.leftGroup(at, run.each)
-			if whole > 0 {
+			switch {
+			case whole > 0 && keep:
+				b.keepPanels(left, rows{at, run.each, 1}, right)
+				keep = false
+			case whole > 0:
 				b.begin(left, rows{at, run.each, whole}, 0, right)
 				t := &b.s.tile
 				t.aStep, t.bStep, t.cStep = 0, right.step, 4*panel
@@ -89,7 +95,8 @@ func (b *block) across() {
 func (b *block) begin(left leftSide, run rows, j int, right rightSide) {
 	t := &b.s.tile
 	*t = tile{
-		b: right.at, bRow: right.row, ahead: right.ahead, k: b.kc, count: run.count,
+		b: right.at, bRow: right.row, k: b.kc, count: run.count,
+		ahead: right.ahead, early: right.early, earlyStep: right.earlyStep,
 		c: unsafe.Pointer(&b.out.Data[run.at*b.out.Row+j]), cRow: 4 * b.out.Row, cStep: 4 * run.each * b.out.Row,
 	}
 	if b.add || b.k0 > 0 {

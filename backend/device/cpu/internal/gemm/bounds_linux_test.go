@@ -45,10 +45,10 @@ func TestMul_Bounds(t *testing.T) {
 				k.Mul(nil, out, e.ldc, e.a, e.b, e.m, e.n, e.k, e.add)
 				copy(c, out)
 			})
-			packed := Pack(e.b, e.k, e.n)
+			packed := packView(e.b, e.k, e.n)
 			packed.full = fenced(t, packed.full)
 			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(nil, c, e.ldc, e.a, packed, e.m, e.add) })
-			packed = Pack(e.b.T(), e.n, e.k)
+			packed = packView(e.b.T(), e.n, e.k)
 			packed.full = fenced(t, packed.full)
 			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(nil, c, e.ldc, e.a, packed, e.m, e.add) })
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
@@ -99,7 +100,7 @@ func (e *example) output(r *rand.Rand, special bool) {
 				*acc = 0
 			}
 			for l := range e.k {
-				*acc = FMA(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], *acc)
+				*acc = fma.Float32(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], *acc)
 			}
 		}
 	}
@@ -164,9 +165,9 @@ func (e *example) checkAll(t *testing.T, k *Kernels, p *pool.Pool) {
 	if e.k == 0 || e.n == 0 {
 		return
 	}
-	packed := Pack(e.b, e.k, e.n)
+	packed := packView(e.b, e.k, e.n)
 	e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, e.m, e.add) })
-	packed = Pack(e.b.T(), e.n, e.k)
+	packed = packView(e.b.T(), e.n, e.k)
 	e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, e.m, e.add) })
 }
 
@@ -201,9 +202,9 @@ func TestMul_BF16(t *testing.T) {
 			}
 			e.output(r, false)
 			p := workers[r.IntN(len(workers))]
-			packed := PackBF16(half, e.b.Row, e.b.Col, kk, n)
+			packed := packHalf(half, e.b.Row, e.b.Col, kk, n)
 			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, m, e.add) })
-			packed = PackBF16(half, e.b.Col, e.b.Row, n, kk)
+			packed = packHalf(half, e.b.Col, e.b.Row, n, kk)
 			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, m, e.add) })
 		}
 	})
@@ -237,4 +238,9 @@ func TestMulBatch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// same reports whether two numbers have the same bits, or are both no number.
+func same(x, y float32) bool {
+	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 }

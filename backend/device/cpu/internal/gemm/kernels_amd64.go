@@ -129,6 +129,48 @@ func halfAVX512_13x32(t *tile)
 func halfAVX512_14x32(t *tile)
 
 //go:noescape
+func keepAVX512_1x32(t *tile)
+
+//go:noescape
+func keepAVX512_2x32(t *tile)
+
+//go:noescape
+func keepAVX512_3x32(t *tile)
+
+//go:noescape
+func keepAVX512_4x32(t *tile)
+
+//go:noescape
+func keepAVX512_5x32(t *tile)
+
+//go:noescape
+func keepAVX512_6x32(t *tile)
+
+//go:noescape
+func keepAVX512_7x32(t *tile)
+
+//go:noescape
+func keepAVX512_8x32(t *tile)
+
+//go:noescape
+func keepAVX512_9x32(t *tile)
+
+//go:noescape
+func keepAVX512_10x32(t *tile)
+
+//go:noescape
+func keepAVX512_11x32(t *tile)
+
+//go:noescape
+func keepAVX512_12x32(t *tile)
+
+//go:noescape
+func keepAVX512_13x32(t *tile)
+
+//go:noescape
+func keepAVX512_14x32(t *tile)
+
+//go:noescape
 func turnAVX512_1x16(t *tile)
 
 //go:noescape
@@ -258,6 +300,24 @@ var halfAVX512 = []kernel{
 	12: halfAVX512_12x32,
 	13: halfAVX512_13x32,
 	14: halfAVX512_14x32,
+}
+
+// keepAVX512 has kernels by rows.
+var keepAVX512 = []kernel{
+	1:  keepAVX512_1x32,
+	2:  keepAVX512_2x32,
+	3:  keepAVX512_3x32,
+	4:  keepAVX512_4x32,
+	5:  keepAVX512_5x32,
+	6:  keepAVX512_6x32,
+	7:  keepAVX512_7x32,
+	8:  keepAVX512_8x32,
+	9:  keepAVX512_9x32,
+	10: keepAVX512_10x32,
+	11: keepAVX512_11x32,
+	12: keepAVX512_12x32,
+	13: keepAVX512_13x32,
+	14: keepAVX512_14x32,
 }
 
 // turnAVX512 has kernels by rows.

@@ -12,6 +12,7 @@ type level struct {
 	full          []kernel // by rows
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	half          []kernel // for a B of bfloat16; nil: it is widened before
+	keep          []kernel // that copy the whole panel of B that they go through; nil: it is copied before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)
@@ -62,9 +63,11 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 		} else {
 			l.edge(s, kernels[rows], rows, width)
 		}
+		t.early += count * t.k * t.earlyStep * max(1, size*columns/64)
 		if width -= columns; width <= 0 {
 			return
 		}
+		t.early -= size * columns
 		t.b, t.c = unsafe.Add(t.b, size*columns), unsafe.Add(t.c, 4*columns)
 	}
 }

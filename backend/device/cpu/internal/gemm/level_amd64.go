@@ -9,8 +9,8 @@ import (
 //go:generate go run ./gen
 
 var levelAVX512 = level{
-	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, turn: turnAVX512, masks: true,
-	copy: copyAVX512, transpose: transposeWideAVX512, widen: widenWideAVX512, read: readAVX512,
+	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512,
+	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
 var levelAVX2 = level{

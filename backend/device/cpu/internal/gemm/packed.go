@@ -1,6 +1,11 @@
 package gemm
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+)
 
 // panel is the number of columns that a packed matrix keeps together. It is the same at all levels, so that packing does
 // not depend on the CPU.
@@ -14,35 +19,85 @@ type Packed struct {
 	half []uint16  // or this: bfloat16
 }
 
-// Pack packs the [k, n] matrix b.
-func Pack(b View, k, n int) *Packed {
-	p := &Packed{K: k, N: n, full: make([]float32, panels(n)*k*panel)}
-	for j := range n {
-		for i := range k {
-			p.full[p.index(i, j)] = b.Data[i*b.Row+j*b.Col]
-		}
+// PackedSize is the number of elements that a packed [k, n] matrix has: that of whole panels.
+func PackedSize(k, n int) int { return panels(n) * k * panel }
+
+// NewPacked is the packed [k, n] matrix whose elements are data, [PackedSize] of them: float32, or bfloat16 as uint16.
+func NewPacked[T float32 | uint16](data []T, k, n int) *Packed {
+	if len(data) != PackedSize(k, n) {
+		panic(fmt.Sprintf("gemm: %d elements for a packed [%d, %d] matrix, which has %d", len(data), k, n, PackedSize(k, n)))
+	}
+	p := &Packed{K: k, N: n}
+	switch data := any(data).(type) {
+	case []float32:
+		p.full = data
+	case []uint16:
+		p.half = data
 	}
 	return p
 }
 
-// PackBF16 packs a [k, n] matrix of bfloat16: element (i, j) is data[i*row + j*col].
-func PackBF16(data []uint16, row, col, k, n int) *Packed {
-	p := &Packed{K: k, N: n, half: make([]uint16, panels(n)*k*panel)}
-	for j := range n {
-		for i := range k {
-			p.half[p.index(i, j)] = data[i*row+j*col]
-		}
+// Pack sets columns [j, j+n) of a packed matrix of float32 to the [K, n] matrix b. j is a multiple of 32, and so is n, but
+// for the last columns.
+func (k *Kernels) Pack(workers *pool.Pool, p *Packed, j int, b View, n int) {
+	p.check(j, n)
+	if p.K > 0 && n > 0 {
+		inside("b", b, 0, p.K, n)
 	}
-	return p
+	p.each(workers, n, func(at, width int) {
+		s := k.free.get()
+		dst := p.full[p.index(0, j+at):][:p.K*panel]
+		if width < panel {
+			clear(dst)
+		}
+		k.level.pack(s, dst, panel, View{b.Data[at*b.Col:], b.Row, b.Col}, p.K, width, panel*b.Col)
+		k.free.put(s)
+	})
+}
+
+// PackBF16 is Pack for a packed matrix of bfloat16: element (i, l) of the [K, n] matrix is data[i*row + l*col].
+func PackBF16(workers *pool.Pool, p *Packed, j int, data []uint16, row, col, n int) {
+	p.check(j, n)
+	p.each(workers, n, func(at, width int) {
+		dst := p.half[p.index(0, j+at):][:p.K*panel]
+		if width < panel {
+			clear(dst)
+		}
+		for l := range width {
+			src := data[(at+l)*col:]
+			for i := range p.K {
+				dst[i*panel+l] = src[i*row]
+			}
+		}
+	})
+}
+
+// check panics unless columns [j, j+n) are panels of the matrix.
+func (p *Packed) check(j, n int) {
+	if j < 0 || n < 0 || j+n > p.N || j%panel != 0 || n%panel != 0 && j+n != p.N {
+		panic(fmt.Sprintf("gemm: columns %d to %d are not panels of a packed [%d, %d] matrix", j, j+n, p.K, p.N))
+	}
+}
+
+// each calls f for the panels of n columns, by all workers; nil is one.
+func (p *Packed) each(workers *pool.Pool, n int, f func(at, width int)) {
+	if p.K == 0 {
+		return
+	}
+	one := func(i int) { f(i*panel, min(panel, n-i*panel)) }
+	if workers == nil {
+		for i := range panels(n) {
+			one(i)
+		}
+		return
+	}
+	workers.For(panels(n), one)
 }
 
 // panels is the number of panels of n columns.
 func panels(n int) int { return (n + panel - 1) / panel }
 
 func (p *Packed) index(k, j int) int { return (j/panel*p.K+k)*panel + j%panel }
-
-// Bytes is the memory that the numbers take.
-func (p *Packed) Bytes() int64 { return 4*int64(len(p.full)) + 2*int64(len(p.half)) }
 
 // At is element (k, j).
 func (p *Packed) At(k, j int) float32 {
@@ -74,15 +129,6 @@ func (p *Packed) piece(dst []float32, at int) {
 func (p *Packed) Column(dst []float32, j int) {
 	for k := range p.K {
 		dst[k] = p.At(k, j)
-	}
-}
-
-// Unpack copies the matrix to a [K, N] view.
-func (p *Packed) Unpack(dst View) {
-	for k := range p.K {
-		for j := range p.N {
-			dst.Data[k*dst.Row+j*dst.Col] = p.At(k, j)
-		}
 	}
 }
 

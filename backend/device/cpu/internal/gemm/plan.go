@@ -10,49 +10,59 @@ type plan struct {
 }
 
 const (
-	skinny      = 64     // most rows for which the panels of B are gone through once
-	taskWork    = 50_000 // least multiply-adds that are worth a task of their own
+	skinny      = 64      // most rows for which the panels of B are gone through once
+	taskWork    = 50_000  // least multiply-adds that are worth a task of their own
+	shortWork   = 1 << 27 // most multiply-adds of a product of which each worker takes one piece
 	taskRows    = 1024
 	taskColumns = 512
+	longColumns = 2048 // of a task that goes through B once
 	blockDepth  = 512
 	skinnyBlock = 1024 // where a panel of B is in one piece
-	longBlock   = 4096 // where B is used once: a call of a kernel stays short
+	longBlock   = 4096 // where B is used in place, panel by panel: a call of a kernel stays short
 )
 
 // planOf cuts a product of a batch of so many.
 func planOf(g *product, count, workers int) plan {
 	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
+	if g.m <= skinny {
+		p.nb = min(g.n, longColumns)
+	}
 	want := 1
 	if workers > 1 {
-		want = min(tasksEach(g)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
+		want = min(tasksEach(g, count)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
 	}
 	for {
 		p.down, p.across = ceil(g.m, p.mb), ceil(g.n, p.nb)
 		p.tasks = count * p.down * p.across
-		if p.tasks >= want || !p.halve(g.level.rows) {
+		if p.tasks >= want || !p.halve(g) {
 			break
 		}
 	}
 	p.sideways = p.mb > skinny
-	p.packA = p.mb > 4 && p.nb > 256
+	p.packA = p.mb > 4 && p.nb >= 256
 	p.kb = depth(g, p.mb, p.sideways)
 	return p
 }
 
 // tasksEach is how many tasks a worker gets: several, since workers are not equally fast, but few if each task packs
-// operands that the next one packs again.
-func tasksEach(g *product) int {
-	if g.m > skinny {
+// operands that the next one packs again, or begins with columns of B that were not fetched before, and one if it is short.
+func tasksEach(g *product, count int) int {
+	switch {
+	case g.m > skinny && count*g.m*g.n*g.k <= shortWork:
+		return 1
+	case g.m > skinny:
 		return 2
+	case g.m > g.level.rows:
+		return 4
 	}
-	return 4
+	return 8
 }
 
 // depth is the length of the blocks of the contracted axis, which are as even as possible.
 func depth(g *product, rows int, sideways bool) int {
 	most := blockDepth
 	switch {
-	case rows <= g.level.rows:
+	case rows <= g.level.rows, !sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock
@@ -60,10 +70,15 @@ func depth(g *product, rows int, sideways bool) int {
 	return ceil(g.k, max(1, ceil(g.k, most)))
 }
 
-// halve cuts the longer side of a task, and reports whether it could.
-func (p *plan) halve(rows int) bool {
-	switch {
-	case p.nb > panel && p.nb >= p.mb:
+// halve cuts the longer side of a task, and reports whether it could. In a large product where the first rows copy B as
+// they go, columns count less: a cut through them packs A once more.
+func (p *plan) halve(g *product) bool {
+	aspect := 1
+	if g.m > skinny && g.b.packed == nil && g.b.view.Col == 1 {
+		aspect = 4
+	}
+	switch rows := g.level.rows; {
+	case p.nb > panel && p.nb >= aspect*p.mb:
 		p.nb = ceil(ceil(p.nb, 2), panel) * panel
 	case p.mb > rows:
 		p.mb = ceil(ceil(p.mb, 2), rows) * rows

@@ -9,12 +9,19 @@ type rightSide struct {
 	step  int  // from a panel to the next
 	ahead int  // from a row to one that is needed later
 	half  bool // bfloat16
+
+	early     int // from a row to one that is needed after that
+	earlyStep int // and from there to the next line of memory that is fetched early; 0: nothing is
 }
 
+// How far ahead of its use B is fetched. What comes from memory is fetched twice, early into the second cache and then into
+// the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too.
 const (
-	rowsAhead  = 16 // a row of B is fetched while the one so far before it is used
-	bytesAhead = 3072
-	turnAhead  = 128 // the same, in bytes, where columns lie together
+	rowsAhead  = 16    // rows
+	keepAhead  = 8     // the same while they are copied: rows far apart may share a set of the cache, which has few places
+	bytesAhead = 2048  // where rows follow one another
+	bytesEarly = 12288 // the same, the first stage
+	turnAhead  = 128   // bytes, where columns lie together
 )
 
 // copied is a panel in the scratch.
@@ -28,10 +35,8 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	p, v := b.b.packed, b.b.view
 	single := b.mb <= b.level.rows
 	switch {
-	case p != nil && !b.b.transposed && p.half == nil:
-		return rightSide{at: unsafe.Pointer(&p.full[p.index(b.k0, b.j0+j)]), row: 4 * panel, ahead: bytesAhead}, 0
-	case p != nil && !b.b.transposed && b.level.half != nil && single:
-		return rightSide{at: unsafe.Pointer(&p.half[p.index(b.k0, b.j0+j)]), row: 2 * panel, ahead: bytesAhead, half: true}, 0
+	case p != nil && !b.b.transposed && (p.half == nil || b.level.half != nil && b.mb <= 2*b.level.rows):
+		return b.packedPanel(j), 0
 	case p == nil && v.Col == 1 && width == panel:
 		return b.inPlace(j), 0
 	case p == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= 4:
@@ -40,6 +45,40 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	dst := b.s.b.take(b.kc * panel)
 	b.copyPanel(dst, j, width)
 	return copied(dst), 0
+}
+
+// packedPanel is a panel of a packed matrix.
+func (b *block) packedPanel(j int) rightSide {
+	p := b.b.packed
+	first, next := p.index(b.k0, b.j0+j), b.next(j)
+	r := rightSide{row: 4 * panel, ahead: bytesAhead}
+	if p.half == nil {
+		r.at = unsafe.Pointer(&p.full[first])
+	} else {
+		r.at, r.row, r.half = unsafe.Pointer(&p.half[first]), 2*panel, true
+	}
+	passes := ceil(b.mb, b.level.rows)
+	switch {
+	case passes == 1:
+		r.early = bytesEarly
+	case next >= 0 && !b.sideways: // each pass fetches its share of the next panel
+		r.early = (next - first) / panel * r.row
+	default:
+		return r
+	}
+	r.earlyStep = min(r.row*b.level.columns/panel, 64) / passes
+	return r
+}
+
+// next is where the part of a packed matrix is that is needed after the panel at column j; -1: nowhere.
+func (b *block) next(j int) int {
+	if j += panel; j < b.nb {
+		return b.b.packed.index(b.k0, b.j0+j)
+	}
+	if k := b.k0 + b.kc; k < b.k {
+		return b.b.packed.index(k, b.j0)
+	}
+	return -1
 }
 
 // inPlace is a panel of a matrix whose rows lie together.
@@ -100,7 +139,7 @@ func (b *block) rightAll() (all, last rightSide) {
 		return all, last
 	}
 	dst := b.s.b.take(panels(b.nb) * panel * b.kc)
-	for j := 0; j < whole; j += panel {
+	for j := 0; j < whole && !b.keeps(); j += panel {
 		b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, panel)
 	}
 	all = copied(dst)
@@ -111,6 +150,21 @@ func (b *block) rightAll() (all, last rightSide) {
 		last = copied(dst)
 	}
 	return all, last
+}
+
+// keeps reports whether the first group of rows copies the panels of B that it goes through.
+func (b *block) keeps() bool { return b.level.keep != nil && b.b.packed == nil && b.b.view.Col == 1 }
+
+// keepPanels computes a group of rows with panels in place, and copies them to where rightAll says.
+func (b *block) keepPanels(left leftSide, group rows, to rightSide) {
+	for j := 0; j+panel <= b.nb; j += panel {
+		from := b.inPlace(j)
+		from.ahead = keepAhead * from.row
+		b.begin(left, group, j, from)
+		t := &b.s.tile
+		t.lanes, t.keep = 1<<panel-1, unsafe.Add(to.at, j/panel*to.step)
+		b.level.keep[group.each](t)
+	}
 }
 
 // copyPanel copies a panel of the block's part of B, and fetches the next; columns that do not exist are 0.
@@ -147,7 +201,7 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		} else {
 			b.level.widen(src[:size], p.half[from:from+size])
 		}
-		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, 0)
+		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, p.K*panel)
 		k += n
 	}
 }

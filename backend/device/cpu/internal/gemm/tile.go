@@ -1,6 +1,10 @@
 package gemm
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
+)
 
 // tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
 type tile struct {
@@ -12,9 +16,10 @@ type tile struct {
 	count               int            // number of tiles, at least 1; kernels may change it
 	aStep, bStep, cStep int            // from a tile to the next
 	ahead               int            // from a row of B to one that is needed later
+	early, earlyStep    int            // from b to what is needed after that, and the step to its next line
 	load                int            // 1: chains go on from C; 0: they begin with +0
-	keep                unsafe.Pointer // kernels that turn B: where the copy of its first row goes
-	offset              unsafe.Pointer // and from b to each of 16 columns, which lie together; bRow is that of the copy
+	keep                unsafe.Pointer // kernels that copy B: where its first row goes
+	offset              unsafe.Pointer // kernels that turn B: from b to each of 16 columns, which lie together; bRow is that of the copy
 	lanes               int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }
 
@@ -44,7 +49,7 @@ func chains(t *tile, a, b unsafe.Pointer, c []float32) {
 	for k := range t.k {
 		x := *(*float32)(unsafe.Add(a, k*t.aCol))
 		for j, y := range floats(unsafe.Add(b, k*t.bRow), len(c)) {
-			c[j] = FMA(x, y, c[j])
+			c[j] = fma.Float32(x, y, c[j])
 		}
 	}
 }

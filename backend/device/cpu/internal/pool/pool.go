@@ -30,7 +30,9 @@ type Pool struct {
 type loop struct {
 	body    func(i int)
 	n       int64
-	next    atomic.Int64 // first iteration that nobody took
+	taken   atomic.Int64 // iterations that somebody took
+	first   atomic.Int64 // of them, the ones from the beginning on
+	last    atomic.Int64 // and from the end on
 	left    atomic.Int64 // iterations that are not finished
 	done    chan struct{}
 	failure atomic.Pointer[failure]
@@ -76,7 +78,7 @@ func (p *Pool) For(n int, body func(i int)) {
 	l := &loop{body: body, n: int64(n), done: make(chan struct{})}
 	l.left.Store(int64(n))
 	p.post(l)
-	l.run()
+	l.run(func() int64 { return l.first.Add(1) - 1 })
 	p.retire(l)
 	l.wait()
 	if f := l.failure.Load(); f != nil {
@@ -108,7 +110,7 @@ func (p *Pool) work() {
 	for {
 		seen := p.posted.Load()
 		if l := p.find(); l != nil {
-			l.run()
+			l.run(func() int64 { return l.n - l.last.Add(1) })
 			continue
 		}
 		if p.await(seen) {
@@ -122,7 +124,7 @@ func (p *Pool) find() *loop {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := len(p.loops) - 1; i >= 0; i-- {
-		if l := p.loops[i]; l.next.Load() < l.n {
+		if l := p.loops[i]; l.taken.Load() < l.n {
 			return l
 		}
 	}
@@ -147,14 +149,11 @@ func (p *Pool) await(seen uint64) bool {
 	return p.closed
 }
 
-// run takes iterations until none is left.
-func (l *loop) run() {
-	for {
-		i := l.next.Add(1) - 1
-		if i >= l.n {
-			return
-		}
-		l.call(int(i))
+// run takes iterations until none is left. The goroutine that asked for the loop takes the first ones, and others the last ones:
+// so the next loop over the same memory finds it, by and large, in the caches of the same cores.
+func (l *loop) run(next func() int64) {
+	for l.taken.Add(1) <= l.n {
+		l.call(int(next()))
 	}
 }
 
@@ -162,7 +161,7 @@ func (l *loop) call(i int) {
 	defer func() {
 		if value := recover(); value != nil {
 			l.failure.CompareAndSwap(nil, &failure{value})
-			skipped := l.n - min(l.n, l.next.Swap(l.n))
+			skipped := l.n - min(l.n, l.taken.Swap(l.n))
 			l.finish(skipped)
 		}
 		l.finish(1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
 )
 
 func TestBinary_SameBits(t *testing.T) {
@@ -104,7 +105,7 @@ func TestMix_SameBits(t *testing.T) {
 		sum, scaled, chosen := make([]float32, n), make([]float32, n), make([]float32, n)
 		for i := range cond {
 			cond[i] = r.IntN(2) == 0
-			sum[i], scaled[i], chosen[i] = exactFMA(a[i], b[i], c[i]), exactFMA(a[i], s, c[i]), choose(cond[i], a[i], b[i])
+			sum[i], scaled[i], chosen[i] = fma.Float32(a[i], b[i], c[i]), fma.Float32(a[i], s, c[i]), choose(cond[i], a[i], b[i])
 		}
 		for _, l := range cpuid.Supported() {
 			dst, all := guarded(n, 3)

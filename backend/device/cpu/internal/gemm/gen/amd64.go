@@ -17,9 +17,10 @@ var (
 	setAVX2   = amd64{name: "AVX2", register: 'Y', bytes: 32, rows: 6, b: [2]int{12, 13}, a: [2]int{14, 15}}
 )
 
-// Registers of a tile kernel: AX the argument; SI, R14 and DX the tile's parts of A, B and C; CX and R15 a column of A
-// and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of B; R13
-// the distance of what is fetched ahead; BX the number of columns left.
+// Registers of a tile kernel: AX the argument; DX the tile's part of C, those of A and B are on the stack; CX and R15 a
+// column of A and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of
+// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it, or
+// R14 the copy of a row of B; BX the number of columns left.
 
 // row is the address of a row of A in the column at CX.
 func row(i int) string {
@@ -40,6 +41,7 @@ type kind string
 const (
 	full kind = "tile"
 	half kind = "half" // B is bfloat16
+	keep kind = "keep" // B is copied
 	turn kind = "turn" // the columns of B lie together, and are copied as rows
 )
 
@@ -49,10 +51,12 @@ func (m amd64) tileName(rows, vectors int, k kind) string {
 
 // tile writes a kernel.
 func (m amd64) tile(s *source, rows, vectors int, k kind) {
-	s.begin(m.tileName(rows, vectors, k) + "(SB)")
+	s.beginFrame(m.tileName(rows, vectors, k)+"(SB)", 16)
 	s.op("MOVQ t+0(FP), AX")
-	s.op("MOVQ tile_a(AX), SI")
-	s.op("MOVQ tile_b(AX), R14")
+	s.op("MOVQ tile_a(AX), CX")
+	s.op("MOVQ CX, a-8(SP)")
+	s.op("MOVQ tile_b(AX), DI")
+	s.op("MOVQ DI, b-16(SP)")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_aRow(AX), R8")
 	s.op("LEAQ (R8)(R8*2), R9")
@@ -60,16 +64,23 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 	s.op("MOVQ tile_aCol(AX), R11")
 	s.op("MOVQ tile_bRow(AX), R12")
 	s.op("MOVQ tile_ahead(AX), R13")
+	if k == keep {
+		s.op("MOVQ tile_keep(AX), R14")
+	} else {
+		s.op("MOVQ tile_early(AX), R14")
+		s.op("ADDQ DI, R14")
+		s.op("MOVQ tile_earlyStep(AX), SI")
+	}
 	if m.masks {
 		s.op("KMOVW tile_lanes(AX), K1")
 		s.op("KMOVW tile_lanes+2(AX), K2")
 	}
 	s.label("next")
 	m.initial(s, rows, vectors)
-	s.op("MOVQ SI, CX")
-	s.op("LEAQ (SI)(R9*2), R15")
+	s.op("MOVQ a-8(SP), CX")
+	s.op("LEAQ (CX)(R9*2), R15")
 	s.op("ADDQ R8, R15")
-	s.op("MOVQ R14, DI")
+	s.op("MOVQ b-16(SP), DI")
 	s.op("MOVQ tile_k(AX), BX")
 	s.op("PCALIGN $32")
 	s.label("column")
@@ -82,8 +93,10 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 
 // advance goes on to the next tile, or returns.
 func (m amd64) advance(s *source) {
-	s.op("ADDQ tile_aStep(AX), SI")
-	s.op("ADDQ tile_bStep(AX), R14")
+	s.op("MOVQ tile_aStep(AX), CX")
+	s.op("ADDQ CX, a-8(SP)")
+	s.op("MOVQ tile_bStep(AX), DI")
+	s.op("ADDQ DI, b-16(SP)")
 	s.op("ADDQ tile_cStep(AX), DX")
 	s.op("DECQ tile_count(AX)")
 	s.op("JNZ next")
@@ -140,13 +153,13 @@ func (m amd64) column(s *source, rows, vectors int, k kind) {
 			s.op("VMOVUPS %d(DI), %s", v*m.bytes, b)
 		}
 	}
-	s.op("PREFETCHT0 (DI)(R13*1)")
-	if k != half && vectors*m.bytes > 64 {
-		s.op("PREFETCHT0 64(DI)(R13*1)")
-	}
+	between := m.between(rows, vectors, k)
 	for r := range rows {
 		a := m.reg(m.a[r%2])
 		s.op("VBROADCASTSS %s, %s", row(r), a)
+		for _, op := range between[r] {
+			s.op(op)
+		}
 		for v := range vectors {
 			s.op("VFMADD231PS %s, %s, %s", m.reg(m.b[v]), a, m.accumulator(r, vectors, v))
 		}
@@ -156,6 +169,35 @@ func (m amd64) column(s *source, rows, vectors int, k kind) {
 	if rows > 7 {
 		s.op("ADDQ R11, R15")
 	}
+}
+
+// between is what is done after the broadcast of each row. Prefetches that follow one another would wait together.
+func (m amd64) between(rows, vectors int, k kind) [][]string {
+	ops := make([][]string, rows)
+	add := func(quarter int, op string, arguments ...any) {
+		at := rows * quarter / 4
+		ops[at] = append(ops[at], fmt.Sprintf(op, arguments...))
+	}
+	two := k != half && vectors*m.bytes > 64 // cache lines
+	add(0, "PREFETCHT0 (DI)(R13*1)")
+	if two {
+		add(2, "PREFETCHT0 64(DI)(R13*1)")
+	}
+	switch {
+	case k == keep:
+		for v := range vectors {
+			add(1+2*v, "VMOVUPS %s, %d(R14)", m.reg(m.b[v]), v*m.bytes)
+		}
+		add(3, "ADDQ $%d, R14", vectors*m.bytes)
+	case two:
+		add(1, "PREFETCHT2 (R14)")
+		add(3, "PREFETCHT2 (R14)(SI*1)")
+		add(3, "LEAQ (R14)(SI*2), R14")
+	default:
+		add(1, "PREFETCHT2 (R14)")
+		add(1, "ADDQ SI, R14")
+	}
+	return ops
 }
 
 // final stores the accumulators to C.
@@ -182,6 +224,7 @@ func avx512() string {
 		setAVX512.tile(s, r, 2, full)
 		setAVX512.tile(s, r, 1, full)
 		setAVX512.tile(s, r, 2, half)
+		setAVX512.tile(s, r, 2, keep)
 		setAVX512.turn(s, r)
 	}
 	packAVX512(s)
@@ -206,6 +249,7 @@ func amd64Declarations() string {
 	list(setAVX512, "fullAVX512", 2, full)
 	list(setAVX512, "narrowAVX512", 1, full)
 	list(setAVX512, "halfAVX512", 2, half)
+	list(setAVX512, "keepAVX512", 2, keep)
 	list(setAVX512, "turnAVX512", 1, turn)
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)

@@ -37,8 +37,11 @@ func newSource() *source {
 }
 
 // begin begins a function with one argument.
-func (s *source) begin(name string) {
-	fmt.Fprintf(s, "\n// func %s\nTEXT ·%s, NOSPLIT, $0-8\n", strings.Replace(name, "(SB)", "", 1), name)
+func (s *source) begin(name string) { s.beginFrame(name, 0) }
+
+// beginFrame begins a function with one argument and so many bytes on the stack.
+func (s *source) beginFrame(name string, bytes int) {
+	fmt.Fprintf(s, "\n// func %s\nTEXT ·%s, NOSPLIT, $%d-8\n", strings.Replace(name, "(SB)", "", 1), name, bytes)
 }
 
 // op adds an instruction.

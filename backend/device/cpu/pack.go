@@ -1,0 +1,74 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+)
+
+// Pack returns a buffer of a float32 matrix [rows, columns] in the order in which products with it read memory, which is
+// faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst holds, and may be
+// called by several goroutines at once.
+//
+// Graphs take such a buffer like any other, where they only gather rows of it or multiply by it, from the right, as it is or
+// transposed. Anything else is an error of Execute. A matrix that such a buffer could not be of has its rows first.
+func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error) {
+	if shape.DType != dtypes.Float32 || shape.Rank() != 2 {
+		return nil, fmt.Errorf("cpu: only matrices of float32 are packed, not %s", shape)
+	}
+	rows, columns := shape.Dimensions[0], shape.Dimensions[1]
+	if rows < 2 || columns < 2 {
+		b := d.newBuffer(shape)
+		read(list[float32](b.mem.base, rows*columns), 0)
+		return b, nil
+	}
+	size := gemm.PackedSize(columns, rows)
+	b := &Buffer{device: d, shape: shape, mem: d.memory.alloc(4 * size)}
+	b.packed = gemm.NewPacked(list[float32](b.mem.base, size), columns, rows)
+	d.pool.For((rows+packRows-1)/packRows, func(i int) {
+		first := i * packRows
+		n := min(packRows, rows-first)
+		space := d.memory.alloc(4 * packRows * columns)
+		defer d.memory.release(space)
+		part := list[float32](space.base, n*columns)
+		read(part, first)
+		d.kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
+	})
+	return b, nil
+}
+
+// packRows are the rows that are read at once: whole panels.
+const packRows = 128
+
+// unpack writes the rows of a packed matrix one after another.
+func unpack(dst []float32, p *gemm.Packed) {
+	for j := range p.N {
+		p.Column(dst[j*p.K:][:p.K], j)
+	}
+}
+
+// packedReader is a step that may read packed matrices.
+type packedReader interface {
+	// readsPacked reports whether v may be one.
+	readsPacked(v view) bool
+}
+
+// packable marks the parameters that may be packed: all steps that read them can do so.
+func (c *compiler) packable(e *executable, order []*unit) {
+	e.packable = make([]bool, len(e.inputs))
+	for i, s := range e.inputs {
+		e.packable[i] = s.DType == dtypes.Float32 && s.Rank() == 2
+	}
+	for _, u := range order {
+		reader, _ := u.step.(packedReader)
+		for _, v := range u.reads {
+			if v.of.place == inInput && e.packable[v.of.index] && (reader == nil || !reader.readsPacked(v)) {
+				e.packable[v.of.index] = false
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+)
+
+// embedding is a graph as of a model whose embedding is also its head: rows are gathered, multiplied by all rows, and by
+// what comes of it again.
+func embedding(t *testing.T, d *Device, rows, columns, n int, spoil func(f compute.Function, w compute.Value) compute.Value) compute.Executable {
+	t.Helper()
+	b := d.Builder("embedding")
+	f := b.Main()
+	w := value(t)(f.Parameter("w", shapes.Make(dtypes.Float32, rows, columns), nil))
+	ids := value(t)(f.Parameter("ids", shapes.Make(dtypes.Int32, n, 1), nil))
+	x := value(t)(f.Gather(w, ids, 1, []int{1}, []int{0}, []int{0}, []int{1, columns}, false))
+	y := value(t)(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
+	z := value(t)(f.DotGeneral(y, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
+	out := []compute.Value{x, y, z}
+	if spoil != nil {
+		out = append(out, spoil(f, w))
+	}
+	if err := f.Return(out, nil); err != nil {
+		t.Fatal(err)
+	}
+	e, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func value(t *testing.T) func(v compute.Value, err error) compute.Value {
+	return func(v compute.Value, err error) compute.Value {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// packedMatrix returns the same random matrix twice: rows first, and packed.
+func packedMatrix(t *testing.T, d *Device, rows, columns int) (plain, packed compute.Buffer, data []float32) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(rows), uint64(columns)))
+	data = make([]float32, rows*columns)
+	for i := range data {
+		data[i] = float32(r.NormFloat64())
+	}
+	shape := shapes.Make(dtypes.Float32, rows, columns)
+	plain, err := d.BufferFromFlatData(0, data, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err = d.Pack(shape, func(dst []float32, first int) { copy(dst, data[first*columns:]) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain, packed, data
+}
+
+// TestPack_SameBits: with a packed matrix a graph computes what it does with rows first.
+func TestPack_SameBits(t *testing.T) {
+	for _, size := range [][2]int{{2, 2}, {33, 31}, {1, 40}, {40, 1}, {64, 64}, {300, 53}} {
+		for _, workers := range []int{1, 3} {
+			d := newDevice(t, workers)
+			rows, columns := size[0], size[1]
+			plain, packed, data := packedMatrix(t, d, rows, columns)
+			ids := []int32{int32(rows - 1), 0, int32(rows / 2), -5, 1 << 20}
+			at, err := d.BufferFromFlatData(0, ids, shapes.Make(dtypes.Int32, len(ids), 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := embedding(t, d, rows, columns, len(ids), nil)
+			want := execute(t, e, plain, at)
+			got := execute(t, e, packed, at)
+			for i := range want {
+				same(t, want[i], got[i])
+			}
+			same(t, data, contents(t, packed))
+			copied, err := packed.CopyToDevice(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, want[1], execute(t, e, copied, at)[1])
+		}
+	}
+}
+
+func execute(t *testing.T, e compute.Executable, in ...compute.Buffer) (out [][]float32) {
+	t.Helper()
+	buffers, err := e.Execute(in, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range buffers {
+		out = append(out, contents(t, b))
+	}
+	return out
+}
+
+func contents(t *testing.T, b compute.Buffer) []float32 {
+	t.Helper()
+	s, err := b.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]float32, s.Size())
+	if err := b.ToFlatData(data); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func same(t *testing.T, want, got []float32) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%d numbers, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if math.Float32bits(want[i]) != math.Float32bits(got[i]) {
+			t.Fatalf("number %d is %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestPack_Refused: a packed matrix that a graph reads in another way is an error that names it.
+func TestPack_Refused(t *testing.T) {
+	d := newDevice(t, 2)
+	plain, packed, _ := packedMatrix(t, d, 40, 50)
+	at, err := d.BufferFromFlatData(0, []int32{1, 2}, shapes.Make(dtypes.Int32, 2, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := value(t)
+	for name, use := range map[string]func(f compute.Function, w compute.Value) compute.Value{
+		"returned": func(_ compute.Function, w compute.Value) compute.Value { return w },
+		"negated":  func(f compute.Function, w compute.Value) compute.Value { return must(f.Neg(w)) },
+		"sliced": func(f compute.Function, w compute.Value) compute.Value {
+			return must(f.Slice(w, []int{1, 0}, []int{3, 50}, []int{1, 1}))
+		},
+		"on the left": func(f compute.Function, w compute.Value) compute.Value {
+			return must(f.DotGeneral(w, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
+		},
+		"a part of a product": func(f compute.Function, w compute.Value) compute.Value {
+			part := must(f.Slice(w, []int{0, 0}, []int{20, 50}, []int{1, 1}))
+			x := must(f.Constant(make([]float32, 50), 1, 50))
+			return must(f.DotGeneral(x, []int{1}, nil, part, []int{1}, nil, compute.DotGeneralConfig{}))
+		},
+		"as another matrix": func(f compute.Function, w compute.Value) compute.Value {
+			x := must(f.Constant(make([]float32, 40), 1, 40))
+			return must(f.DotGeneral(x, []int{1}, nil, must(f.Reshape(w, 50, 40)), []int{1}, nil, compute.DotGeneralConfig{}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := embedding(t, d, 40, 50, 2, use)
+			if _, err := e.Execute([]compute.Buffer{packed, at}, nil, 0); err == nil || !strings.Contains(err.Error(), `"w"`) {
+				t.Errorf("error %v, want one that names the input", err)
+			}
+			execute(t, e, plain, at)
+		})
+	}
+	e := embedding(t, d, 40, 50, 2, nil)
+	if _, err := e.Execute([]compute.Buffer{packed, at}, []bool{true, false}, 0); err == nil {
+		t.Error("a packed matrix was donated")
+	}
+	if _, err := packed.(*Buffer).Data(); err == nil {
+		t.Error("the memory of a packed matrix was shown")
+	}
+	if _, err := d.Pack(shapes.Make(dtypes.Int32, 4, 4), nil); err == nil {
+		t.Error("integers were packed")
+	}
+}

@@ -1,0 +1,216 @@
+package cpu
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// spy is a device that remembers what it compiles.
+type spy struct {
+	*Device
+	compiled []compiled
+}
+
+// compiled is what came of a graph.
+type compiled struct {
+	*compiler
+	*executable
+}
+
+func (s *spy) Builder(name string) compute.Builder { return &spyBuilder{newBuilder(s.Device, name), s} }
+
+type spyBuilder struct {
+	*builder
+	spy *spy
+}
+
+func (b *spyBuilder) Compile() (compute.Executable, error) {
+	c := newCompiler(b.device)
+	e, err := c.compile(b.main.parameters, b.main.outputs, nil)
+	b.spy.compiled = append(b.spy.compiled, compiled{c, e})
+	return e, err
+}
+
+// patterns are known by operations that one loop has all of, in their order, and by what is around the loop.
+var patterns = []struct {
+	name  string
+	ops   string
+	chain bool // products before and after are in the same step
+}{
+	{"RMSNorm", "Mul ReduceSum Mul Add Sqrt Div Mul", false},
+	{"RoPE", "Mul Mul Add", false},
+	{"SwiGLU", "Logistic Mul Mul", false},
+	{"attention", "Where ReduceMax Sub Exp ReduceSum Div", true},
+	{"attention backward", "Mul ReduceSum Sub Mul Where", true},
+	{"logprobs", "ReduceMax Sub Exp ReduceSum Div Log Sub Where ReduceSum", true},
+	{"log-softmax", "ReduceMax Sub Exp ReduceSum Log Sub", false},
+}
+
+// count returns how often each pattern occurs.
+func (c *compiler) count() map[string]int {
+	found := map[string]int{}
+	for _, u := range c.units {
+		if u.into != nil || u.group == nil {
+			continue
+		}
+		for _, p := range patterns {
+			if p.chain == (u.chain != nil) && contains(u.group.members, strings.Fields(p.ops)) {
+				found[p.name]++
+			}
+		}
+	}
+	return found
+}
+
+// contains reports whether the members hold operations in an order.
+func contains(members []*member, ops []string) bool {
+	for _, m := range members {
+		if len(ops) > 0 && m.n.op.String() == ops[0] {
+			ops = ops[1:]
+		}
+	}
+	return len(ops) == 0
+}
+
+func patternConfig() *model.Config {
+	return &model.Config{
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * wideRow, HiddenSize: 32, IntermediateSize: 48, NumLayers: 3, NumHeads: 4,
+		NumKVHeads: 2, HeadDim: 8, MaxPositions: 64, RMSNormEps: 1e-6, RopeTheta: 1e4, TieEmbeddings: true,
+	}
+}
+
+// build compiles a graph of a model with an adapter, and returns what the compiler made.
+func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained, in []*graph.Node) []*graph.Node) compiled {
+	t.Helper()
+	c := patternConfig()
+	var layers []lora.LayerShape
+	for _, l := range c.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	a, err := lora.New(lora.Config{Rank: 4}, layers, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := graph.NewGraph(s, "patterns")
+	params := &model.Params{}
+	var weights, trained, in []*graph.Node
+	for _, spec := range c.Specs() {
+		params.Names = append(params.Names, spec.Name)
+		weights = append(weights, graph.Parameter(g, spec.Name, shapes.Make(dtypes.Float32, spec.Shape...)))
+	}
+	for _, p := range a.Params() {
+		trained = append(trained, graph.Parameter(g, p.Name, shapes.Make(dtypes.Float32, p.Shape...)))
+	}
+	for _, shape := range extra {
+		in = append(in, graph.Parameter(g, "", shape))
+	}
+	f := &model.Forward{Config: c, Param: params.Lookup(weights), Linear: a.Config().Hook(a.Lookup(trained)), Frozen: true}
+	g.Compile(outputs(f, trained, in)...)
+	for i, spec := range c.Specs() {
+		if packable := s.compiled[len(s.compiled)-1].executable.packable[i]; len(spec.Shape) == 2 && !packable {
+			t.Errorf("%s cannot be packed", spec.Name)
+		}
+	}
+	return s.compiled[len(s.compiled)-1]
+}
+
+// TestPatterns_Inference: what a model computes for new tokens of cached sequences is as few steps as it can be, and the cache
+// is written in place.
+func TestPatterns_Inference(t *testing.T) {
+	s := &spy{Device: newDevice(t, 2)}
+	const rows, width, slots, capacity = 3, 2, 5, 40
+	config := patternConfig()
+	list := shapes.Make(dtypes.Int32, rows)
+	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), list, list, list}
+	for range 2 * config.NumLayers {
+		extra = append(extra, shapes.Make(dtypes.Float32, slots, config.NumKVHeads, capacity, config.HeadDim))
+	}
+	c := s.build(t, extra, func(f *model.Forward, _, in []*graph.Node) []*graph.Node {
+		past := &model.Cache{Start: in[1], Count: in[2], Slots: in[3]}
+		for i := 4; i < len(in); i += 2 {
+			past.Layers = append(past.Layers, model.KV{K: in[i], V: in[i+1]})
+		}
+		h, next := f.Hidden(model.Input{Tokens: in[0], Cache: past})
+		out := []*graph.Node{f.LogProbs(graph.Reshape(h, -1, config.HiddenSize))}
+		for _, kv := range next {
+			out = append(out, kv.K, kv.V)
+		}
+		return out
+	})
+	found := c.count()
+	layers := config.NumLayers
+	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
+	if found["RoPE"] < 2*layers {
+		t.Errorf("%d RoPE", found["RoPE"])
+	}
+	for _, x := range c.compiler.tensors {
+		if x.count == rows*config.NumKVHeads*capacity*config.HeadDim && x.place == inArena && x.outside {
+			t.Error("a part of the cache is copied")
+		}
+	}
+	inPlace := 0
+	for _, o := range c.executable.outputs {
+		if o.donor >= 0 {
+			inPlace++
+		}
+	}
+	if inPlace != 2*layers {
+		t.Errorf("%d of %d caches are written in place", inPlace, 2*layers)
+	}
+}
+
+// TestPatterns_Training: the same for the loss and its gradients. No array has a number for each token and each entry of the
+// vocabulary, nor one for each two tokens but the probabilities of attention and their gradients.
+func TestPatterns_Training(t *testing.T) {
+	s := &spy{Device: newDevice(t, 2)}
+	const rows, width = 2, 23
+	n := rows * width
+	vector := shapes.Make(dtypes.Float32, n)
+	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), shapes.Make(dtypes.Int32, n, 1), vector, vector, vector, vector, shapes.Make(dtypes.Float32)}
+	c := s.build(t, extra, func(f *model.Forward, trained, in []*graph.Node) []*graph.Node {
+		h, _ := f.Hidden(model.Input{Tokens: in[0]})
+		logprobs := f.TokenLogProbs(graph.Reshape(h, -1, f.Config.HiddenSize), in[1])
+		loss, metrics := grpo.PolicyLoss(grpo.LossConfig{}, grpo.LossInputs{
+			New: logprobs, Old: in[2], Advantage: in[3], Weight: in[4], Mask: in[5], Denominator: in[6],
+		})
+		return append(graph.Gradient(loss, trained...), metrics.Vector())
+	})
+	layers := patternConfig().NumLayers
+	check(t, c.count(), map[string]int{"SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
+	if got := c.count()["RMSNorm"]; got < 4*layers+1 {
+		t.Errorf("%d RMSNorm", got)
+	}
+	vocabulary, square := 0, 0
+	for _, x := range c.compiler.tensors {
+		if x.place != inArena || !x.outside || x.virtual || x.writer == nil {
+			continue
+		}
+		if x.count == n*patternConfig().VocabSize {
+			vocabulary++
+		}
+		if x.count == rows*4*width*width {
+			square++
+		}
+	}
+	if vocabulary > 0 || square > 2*layers {
+		t.Errorf("%d arrays of tokens and vocabulary, %d of tokens and tokens", vocabulary, square)
+	}
+}
+
+func check(t *testing.T, found, want map[string]int) {
+	t.Helper()
+	for name, n := range want {
+		if found[name] != n {
+			t.Errorf("%d %s, want %d", found[name], name, n)
+		}
+	}
+}

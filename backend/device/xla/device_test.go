@@ -1,0 +1,38 @@
+//go:build cgo
+
+package xla_test
+
+import (
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/xla"
+)
+
+// required is the environment variable that makes tests fail which need a plug-in and find none.
+const required = "ART_REQUIRE_XLA"
+
+// configs are the two ways of a device: the host reads and writes the buffers themselves, as CPUs can, or copies of them,
+// as with a GPU.
+var configs = []string{"cpu", "cpu,noshared_buffers"}
+
+var opened = map[string]func() (compute.Backend, error){
+	configs[0]: sync.OnceValues(func() (compute.Backend, error) { return xla.New(configs[0]) }),
+	configs[1]: sync.OnceValues(func() (compute.Backend, error) { return xla.New(configs[1]) }),
+}
+
+// device returns the XLA device of one of configs, one for all tests. Without a plug-in it ends the test.
+func device(t testing.TB, config string) compute.Backend {
+	t.Helper()
+	d, err := opened[config]()
+	if err != nil {
+		if os.Getenv(required) != "" {
+			t.Fatalf("%s is set: %v", required, err)
+		}
+		t.Skipf("NOT TESTED ON XLA: %v", err)
+	}
+	return d
+}

@@ -1,0 +1,30 @@
+// Package xla offers XLA to programs that import it: the same graphs, compiled for CPUs and GPUs by a PJRT plug-in.
+//
+//	import _ "github.com/goart-dev/art/backend/device/xla"
+//
+//	backend, err := local.Open(ctx, &local.Options{Device: "xla:cuda"})
+//
+// It stands on go-xla, to which the author of gopjrt moved it, and needs cgo: without, the package is empty. A plug-in is a
+// shared library (Linux, macOS) that this package looks for and never downloads. The simplest way to one is a Python package,
+// in any virtual environment:
+//
+//	pip install lammps-jax-pjrt-cpu   # xla:cpu
+//	pip install "jax[cuda13]"         # xla:cuda, with NVIDIA's libraries
+//
+// # Names
+//
+//	xla:cpu, xla:cuda     the first plug-in of that name
+//	xla:/path/plugin.so   this file
+//	xla                   CUDA where there is an NVIDIA GPU and a plug-in for it, otherwise CPU
+//
+// Options of go-xla may follow, divided by commas: "xla:cuda,memory_fraction=0.9".
+//
+// # Where plug-ins are looked for
+//
+// If PJRT_PLUGIN_LIBRARY_PATH is set, in the folders that it lists, and nowhere else. Otherwise in
+//
+//   - ~/.local/lib/go-xla, ~/.local/lib/gomlx/pjrt, /usr/local/lib/go-xla, /usr/local/lib/gomlx/pjrt, the folder nvidia in
+//     each, and the folders in LD_LIBRARY_PATH;
+//   - Python's package folders below VIRTUAL_ENV, CONDA_PREFIX, the python3 in PATH, ~/.local, /usr/local and /usr, for
+//     what the packages jax-cuda12-pjrt, jax-cuda13-pjrt, xla-cpu-pjrt and lammps-jax-pjrt-cpu install.
+package xla

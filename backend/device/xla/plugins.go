@@ -1,0 +1,72 @@
+//go:build cgo
+
+package xla
+
+import (
+	"fmt"
+
+	"github.com/gomlx/go-xla/pjrt"
+)
+
+// Plugin is a PJRT plug-in that was found on this machine.
+type Plugin struct {
+	Device   string   // the name to open it by: "xla:cpu"
+	Path     string   // of the shared library
+	API      string   // version of the PJRT C API, "0.104"; "" when it could not be loaded
+	Platform string   // as the plug-in calls it
+	Devices  []string // as the plug-in describes them
+	Err      error    // why it cannot be used
+}
+
+// Plugins looks for plug-ins, loads each of them and opens its devices for a moment. A plug-in whose name was found
+// before has its path for a name. It takes a second or more for each one.
+func Plugins() []Plugin {
+	var all []Plugin
+	seen := map[string]bool{}
+	for _, f := range search() {
+		p := examine(f)
+		p.Device = Name + ":" + f.name
+		if seen[f.name] {
+			p.Device = Name + ":" + f.path
+		}
+		seen[f.name] = true
+		all = append(all, p)
+	}
+	return all
+}
+
+// examine asks a plug-in what it is.
+func examine(f file) Plugin {
+	p := Plugin{Path: f.path}
+	plugin, err := load(f)
+	if plugin != nil {
+		major, minor := plugin.Version()
+		p.API = fmt.Sprintf("%d.%d", major, minor)
+	}
+	if err == nil {
+		err = p.open(f, plugin)
+	}
+	p.Err = err
+	return p
+}
+
+// open reads what only a client knows.
+func (p *Plugin) open(f file, plugin *pjrt.Plugin) error {
+	options := pjrt.NamedValuesMap{}
+	if f.name == "cuda" {
+		options["preallocate"] = false // to look must not take the memory of the GPU
+	}
+	client, err := plugin.NewClient(options)
+	if err != nil {
+		return err
+	}
+	p.Platform = client.Platform()
+	for _, device := range client.AddressableDevices() {
+		description, err := device.GetDescription()
+		if err != nil {
+			return err
+		}
+		p.Devices = append(p.Devices, description.DebugString())
+	}
+	return client.Destroy()
+}

@@ -1,0 +1,121 @@
+//go:build cgo
+
+package xla
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// machine makes the environment that of an empty home, and returns the home.
+func machine(t *testing.T) string {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PATH"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // so that it is put back
+	require.NoError(t, os.Unsetenv("PJRT_PLUGIN_LIBRARY_PATH"))
+	if found := search(); len(found) > 0 {
+		t.Skipf("this machine has plug-ins in folders of the system: %v", found)
+	}
+	return home
+}
+
+// touch makes files that are called like plug-ins.
+func touch(t *testing.T, paths ...string) {
+	for _, path := range paths {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("not a library: "+path), 0o644))
+	}
+}
+
+func TestNameOf(t *testing.T) {
+	for path, want := range map[string]string{
+		"/a/pjrt_c_api_cpu_plugin.so":         "cpu",
+		"/a/pjrt_c_api_cpu_v0.83.1_plugin.so": "cpu",
+		"/a/pjrt_c_api_cuda_plugin.dylib":     "cuda",
+		"/a/pjrt-plugin-tpu.so":               "tpu",
+		"/a/pjrt_plugin_rocm.so":              "rocm",
+		"/cuda/xla_cuda_plugin.so":            "cuda",
+		"/a/xla_cuda13_plugin.so":             "cuda",
+		"/a/xla_cpu_pjrt.so":                  "cpu",
+		"/a/xla_cpu_pjrt.so.txt":              "",
+		"/a/libxla_cpu_pjrt.so":               "",
+		"/a/pjrt_c_api.h":                     "",
+		"":                                    "",
+	} {
+		require.Equal(t, want, nameOf(path), path)
+	}
+}
+
+// TestSearch_Places: each place is found, in its order, and a file that two ways lead to once.
+func TestSearch_Places(t *testing.T) {
+	home := machine(t)
+	venv, conda, odd := filepath.Join(home, "venv"), filepath.Join(home, "conda"), filepath.Join(home, "od[d]*?")
+	wants := []file{
+		{"cpu", home + "/.local/lib/go-xla/pjrt_c_api_cpu_plugin.so"},
+		{"cuda", home + "/.local/lib/go-xla/nvidia/pjrt_c_api_cuda_plugin.so"},
+		{"tpu", odd + "/pjrt-plugin-tpu.so"},
+		{"cuda", venv + "/lib/python3.11/site-packages/jax_plugins/xla_cuda13/xla_cuda_plugin.so"},
+		{"cpu", venv + "/lib/python3.11/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"},
+		{"cpu", conda + "/lib/python3.13/site-packages/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so"},
+		{"rocm", home + "/.local/lib/python3.12/site-packages/jax_plugins/xla_rocm7/xla_rocm_plugin.so"},
+	}
+	for _, f := range wants {
+		touch(t, f.path)
+	}
+	touch(t, odd+"/libc.so", venv+"/lib/python3.11/site-packages/torch/lib/libtorch.so", venv+"/bin/python3")
+	require.NoError(t, os.Symlink(venv+"/lib", venv+"/lib64"))
+	t.Setenv("LD_LIBRARY_PATH", "relative:"+odd)
+	t.Setenv("VIRTUAL_ENV", venv)
+	t.Setenv("CONDA_PREFIX", conda)
+	t.Setenv("PATH", home+"/nowhere:"+venv+"/bin")
+	require.Equal(t, wants, search())
+	t.Setenv("VIRTUAL_ENV", "")
+	require.ElementsMatch(t, wants, search(), "the python3 in PATH is enough")
+
+	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", odd+":"+home+"/nowhere")
+	require.Equal(t, wants[2:3], search(), "the variable replaces all other places")
+	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "")
+	require.Empty(t, search())
+}
+
+// TestResolve_Names: a name is the first plug-in of that name, a path is itself.
+func TestResolve_Names(t *testing.T) {
+	home := machine(t)
+	first := home + "/.local/lib/go-xla/pjrt_c_api_cpu_plugin.so"
+	touch(t, first, home+"/.local/lib/gomlx/pjrt/pjrt_c_api_cpu_plugin.so")
+	for name, want := range map[string]file{
+		"cpu":                   {"cpu", first},
+		"/x/xla_cuda_plugin.so": {"cuda", "/x/xla_cuda_plugin.so"},
+		"/x/mine.so":            {"", "/x/mine.so"},
+	} {
+		f, err := resolve(name)
+		require.NoError(t, err)
+		require.Equal(t, want, f)
+	}
+	if !hasNVIDIA() {
+		f, err := resolve("")
+		require.NoError(t, err)
+		require.Equal(t, first, f.path)
+	}
+	_, err := resolve("cuda")
+	require.ErrorIs(t, err, ErrNoPlugin)
+	require.ErrorContains(t, err, `"xla:cuda"; there are xla:cpu.`)
+	require.ErrorContains(t, err, `pip install \"jax[cuda13]\"`)
+}
+
+func TestConfig_SharedBuffers(t *testing.T) {
+	for want, f := range map[string]file{
+		"/cpu/xla_cuda_plugin.so,shared_buffers=false": {"cuda", "/cpu/xla_cuda_plugin.so"},
+		"/a.so,shared_buffers=true":                    {"cpu", "/a.so"},
+	} {
+		require.Equal(t, want, f.config(""))
+		require.Equal(t, want+",tf32", f.config("tf32"))
+		require.Equal(t, f.path+",noshared_buffers", f.config("noshared_buffers"))
+	}
+}

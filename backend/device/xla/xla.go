@@ -1,0 +1,102 @@
+//go:build cgo
+
+package xla
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/gomlx/compute"
+	goxla "github.com/gomlx/go-xla/compute/xla"
+	"github.com/gomlx/go-xla/pjrt"
+)
+
+// Name is what the names of XLA devices begin with, in GoMLX's registry and in local.Options.
+const Name = goxla.BackendName
+
+// go-xla registers itself under the same name; this takes its place, with more places to look in and other errors.
+func init() {
+	goxla.EnableAutoInstall(false)
+	compute.Register(Name, New)
+}
+
+// ErrNoPlugin is wrapped by the error of a device whose plug-in was not found.
+var ErrNoPlugin = errors.New("no such PJRT plug-in was found")
+
+// ErrVersion is wrapped by the error of a plug-in that go-xla cannot talk to.
+var ErrVersion = errors.New("the PJRT plug-in is too old")
+
+// New opens a device. config is what follows "xla:" in its name, as the comment of the package says.
+func New(config string) (compute.Backend, error) {
+	name, options, _ := strings.Cut(config, ",")
+	f, err := resolve(name)
+	if err != nil {
+		return nil, fmt.Errorf("xla: %w", err)
+	}
+	if _, err := load(f); err != nil {
+		return nil, fmt.Errorf("xla: %w", err)
+	}
+	device, err := goxla.New(f.config(options))
+	if err != nil {
+		return nil, fmt.Errorf("xla: %s: %w", f.path, err)
+	}
+	return device, nil
+}
+
+// resolve finds the plug-in that a name stands for.
+func resolve(name string) (file, error) {
+	if filepath.IsAbs(name) {
+		return file{nameOf(name), name}, nil
+	}
+	files := search()
+	wanted := []string{name}
+	if name == "" {
+		wanted = []string{"cpu"}
+		if hasNVIDIA() {
+			wanted = []string{"cuda", "cpu"}
+		}
+	}
+	for _, name := range wanted {
+		if f, ok := choose(files, name); ok {
+			return f, nil
+		}
+	}
+	return file{}, missing(wanted[0], files)
+}
+
+// install says how to get a plug-in.
+var install = map[string]string{
+	"cpu":  "pip install lammps-jax-pjrt-cpu",
+	"cuda": `pip install "jax[cuda13]"`,
+}
+
+// missing is the error of a plug-in that was not found: what there is, what to install, and how to point to it.
+func missing(name string, files []file) error {
+	there := "there is none at all"
+	if len(files) > 0 {
+		there = "there are " + names(files)
+	}
+	how := "install one"
+	if command := install[name]; command != "" {
+		how = fmt.Sprintf("run %q in a Python environment and activate it", command)
+	}
+	return fmt.Errorf("%w: %q; %s. To get it, %s; or name the file, %q, or the folders of plug-ins in %s",
+		ErrNoPlugin, Name+":"+name, there, how, Name+":/path/to/plugin.so", pjrt.PJRTPluginPathsEnv)
+}
+
+// config is what go-xla opens the file with. By itself it guesses from the path whether the host can read the buffers of
+// a device; a folder may be called anything.
+func (f file) config(options string) string {
+	config := f.path
+	if !strings.Contains(options, sharedOption) {
+		config += fmt.Sprintf(",%s=%t", sharedOption, f.name == "cpu")
+	}
+	if options != "" {
+		config += "," + options
+	}
+	return config
+}
+
+const sharedOption = "shared_buffers"

@@ -1,0 +1,40 @@
+package local
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+// openDevice opens a device of GoMLX's registry. A name is that of the device, and after a colon what it makes of it.
+func openDevice(name string) (compute.Backend, error) {
+	name = cmp.Or(name, cpu.Name)
+	known := compute.List()
+	kind, _, _ := strings.Cut(name, ":")
+	if !slices.Contains(known, kind) {
+		slices.Sort(known)
+		return nil, &art.Error{
+			Op: "open", Err: fmt.Errorf("%w: no device is called %q; there are %s", art.ErrDevice, kind, strings.Join(known, ", ")),
+			Hint: `import the package of the device: for those of XLA, import _ "github.com/goart-dev/art/backend/device/xla"`,
+		}
+	}
+	var device compute.Backend
+	var err error
+	if caught := graphx.Try(func() { device, err = compute.NewWithConfig(name) }); caught != nil {
+		err = caught // some devices panic
+	}
+	if err != nil {
+		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: %q: %w", art.ErrDevice, name, err)}
+	}
+	return device, nil
+}
+
+// compilesSlowly reports whether a graph takes seconds to compile.
+func compilesSlowly(device compute.Backend) bool { return device.Name() == "xla" }

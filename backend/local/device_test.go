@@ -1,0 +1,55 @@
+package local
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	_ "github.com/gomlx/compute/gobackend" // registers "go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
+)
+
+// answer is what the built-in model says on a device, and the logprobs of its tokens.
+func answer(t *testing.T, device string) ([]int32, []float32) {
+	b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Device: device, Slots: 2, Context: 64, Progress: io.Discard})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	m := art.NewModel("m", &art.ModelOptions{Base: "tiny"})
+	require.NoError(t, m.Register(t.Context(), b))
+	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("yes or no")), &art.ChatOptions{Temperature: new(0.0), MaxTokens: new(4)})
+	require.NoError(t, err)
+	return reply.Sample.IDs, reply.Sample.Logprobs
+}
+
+// TestOpen_Device: the name chooses what computes, and every device says the same within rounding.
+func TestOpen_Device(t *testing.T) {
+	ids, logprobs := answer(t, "")
+	for _, name := range []string{"cpu", "go:parallelism=-1"} {
+		b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Device: name})
+		require.NoError(t, err)
+		require.Contains(t, b.Device(), map[bool]string{true: "CPU with", false: "Go"}[name == "cpu"])
+		require.NoError(t, b.Close())
+		otherIDs, otherLogprobs := answer(t, name)
+		require.Equal(t, ids, otherIDs, name)
+		require.InDeltaSlice(t, logprobs, otherLogprobs, 1e-5, name)
+	}
+}
+
+// TestOpen_UnknownDevice: the error is typed and says what to import; one that a device gives keeps its text.
+func TestOpen_UnknownDevice(t *testing.T) {
+	for name, want := range map[string]string{
+		"tpu":      `no device is called "tpu"; there are cpu, go`,
+		"xla:cpu":  `import _ "github.com/goart-dev/art/backend/device/xla"`,
+		"cpu:fast": `the configuration "fast" is not known`,
+		"go:fast":  "fast",
+	} {
+		_, err := Open(context.Background(), &Options{Dir: t.TempDir(), Device: name})
+		require.ErrorIs(t, err, art.ErrDevice)
+		var typed *art.Error
+		require.ErrorAs(t, err, &typed)
+		require.Equal(t, "open", typed.Op)
+		require.ErrorContains(t, err, want)
+	}
+}

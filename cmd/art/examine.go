@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art/internal/gguf"
+	"github.com/goart-dev/art/internal/safetensors"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// examine tells what a model is. config is nil when it cannot be used; Problem says why.
+func examine(name string) (r inspection, config *model.Config, err error) {
+	info, err := os.Stat(name)
+	switch {
+	case name == tiny.Name:
+		return examineTiny()
+	case err == nil && !info.IsDir():
+		return examineGGUF(name)
+	case err == nil:
+		return examineFolder(name, name)
+	}
+	if _, err := hub.ParseName(name); err != nil {
+		return r, nil, fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME", name)
+	}
+	s, err := hub.Cached(name, nil)
+	if err != nil {
+		return r, nil, err
+	}
+	return examineFolder(name, s.Dir)
+}
+
+func examineTiny() (r inspection, config *model.Config, err error) {
+	w, err := tiny.Load()
+	if err != nil {
+		return r, nil, err
+	}
+	count := newCounter()
+	for _, t := range w.Tensors {
+		count.add("F32", int64(len(t.Data)), 4*int64(len(t.Data)))
+	}
+	r = count.inspection(tiny.Name, "")
+	r.Architecture, r.Shape = strings.Join(w.Config.Architectures, ", "), shapeOf(w.Config)
+	r.Template = templateOf(tokenizer.New(tiny.Tokenizer()))
+	return r, w.Config, nil
+}
+
+// examineFolder reads the configuration, and the headers of the weights.
+func examineFolder(name, dir string) (r inspection, config *model.Config, err error) {
+	set, err := safetensors.OpenIndex(dir)
+	if err != nil {
+		return r, nil, err
+	}
+	defer set.Close()
+	count := newCounter()
+	for _, n := range set.Names() {
+		t, _ := set.Tensor(n)
+		count.add(string(t.DType), elements(t.Shape), int64(len(t.Data)))
+	}
+	r = count.inspection(name, dir)
+	if r.Architecture, err = architecture(dir); err != nil {
+		return r, nil, err
+	}
+	r.Template = templateOf(tokenizer.Load(dir))
+	if config, err = model.LoadConfig(dir); err != nil {
+		r.Problem = err.Error()
+		return r, nil, nil //nolint:nilerr // it is told with what is known
+	}
+	r.Shape = shapeOf(config)
+	return r, config, nil
+}
+
+// architecture returns the name of the architecture, of one that is not supported too.
+func architecture(dir string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(dir, model.ConfigFile))
+	if err != nil {
+		return "", err
+	}
+	var c struct {
+		Architectures []string `json:"architectures"`
+		ModelType     string   `json:"model_type"`
+	}
+	if err := json.Unmarshal(content, &c); err != nil {
+		return "", fmt.Errorf("%s: %w", model.ConfigFile, err)
+	}
+	return cmp.Or(strings.Join(c.Architectures, ", "), c.ModelType, "unknown"), nil
+}
+
+// examineGGUF reads the header of a GGUF file.
+func examineGGUF(path string) (r inspection, config *model.Config, err error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return r, nil, err
+	}
+	defer f.Close()
+	count := newCounter()
+	for _, n := range f.Names() {
+		t, _ := f.Tensor(n)
+		count.add(t.Type.String(), elements(t.Shape), int64(len(t.Data)))
+	}
+	r = count.inspection(path, "")
+	text := func(key string) string {
+		v, _ := f.Value(key)
+		s, _ := v.(string)
+		return s
+	}
+	r.Architecture = cmp.Or(text("general.architecture"), "unknown")
+	r.Template.Bytes = len(text("tokenizer.chat_template"))
+	r.Problem = "GGUF files cannot be used as a base model yet: use a folder with safetensors"
+	return r, nil, nil
+}
+
+// templateOf tells whether chats can be rendered.
+func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
+	if err != nil {
+		return templateReport{Problem: err.Error()}
+	}
+	r := templateReport{Bytes: len(t.ChatTemplate())}
+	if _, err := t.Template(""); err != nil {
+		r.Problem = err.Error()
+	}
+	return r
+}
+
+func shapeOf(c *model.Config) *modelShape {
+	return &modelShape{c.NumLayers, c.HiddenSize, c.NumHeads, c.NumKVHeads, c.HeadDim, c.IntermediateSize, c.VocabSize, c.MaxPositions, c.TieEmbeddings}
+}
+
+func elements(shape []int) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		n *= int64(d)
+	}
+	return n
+}
+
+// counter sums up tensors by type.
+type counter map[string]*storedType
+
+func newCounter() counter { return counter{} }
+
+func (c counter) add(kind string, elements, bytes int64) {
+	t := c[kind]
+	if t == nil {
+		t = &storedType{Type: kind}
+		c[kind] = t
+	}
+	t.Tensors++
+	t.Parameters += elements
+	t.Bytes += bytes
+}
+
+// inspection returns the sums, the largest first.
+func (c counter) inspection(name, path string) inspection {
+	r := inspection{Model: name, Path: path, Types: []storedType{}}
+	for _, t := range c {
+		r.Types = append(r.Types, *t)
+		r.Parameters += t.Parameters
+		r.Bytes += t.Bytes
+	}
+	slices.SortFunc(r.Types, func(a, b storedType) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Type, b.Type))
+	})
+	return r
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
+)
+
+func init() {
+	verbs["inspect"] = verb{
+		summary: "what a model is, and the memory it takes",
+		args:    "MODEL",
+		text: `
+Prints what a model is: architecture, number of parameters, types of the weights, chat template; and
+how much memory it takes on the CPU device. MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision]
+of a model that art pull fetched. Weights are not loaded.
+
+Memory is that of the local backend: the weights in float32, and for each length the keys and values of
+all slots and what is computed at once; for training also the copies of a LoRA adapter and what the
+micro-batches of all workers compute, when every token is trained on. The graphs of both are compiled to
+know. The process itself, and what the device keeps of freed memory for the next call (at most 268 MB),
+come on top.`,
+		define: func(flags *flag.FlagSet) action {
+			asJSON := flags.Bool("json", false, "print one JSON object")
+			lengths := flags.String("lengths", "", "`tokens` of prompt and reply together, several with commas; 512,2048 or the context")
+			slots := flags.Int("slots", engine.DefaultSlots, "conversations that are computed at once")
+			rank := flags.Int("rank", 8, "rank of the adapter")
+			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches that are trained on at once")
+			return func(args []string, stdout, _ io.Writer) error {
+				if len(args) != 1 {
+					return badUsage("one model, behind the flags: art inspect [flags] MODEL")
+				}
+				list, err := parseLengths(*lengths)
+				if err != nil || *slots < 1 || *rank < 1 || *workers < 1 {
+					return badUsage("--lengths %s --slots %d --rank %d --workers %d: numbers above 0 are wanted", *lengths, *slots, *rank, *workers)
+				}
+				return examineModel(args[0], plan{list, *slots, *rank, *workers}, *asJSON, stdout)
+			}
+		},
+	}
+}
+
+// parseLengths reads numbers. None are asked for by an empty text.
+func parseLengths(text string) ([]int, error) {
+	var list []int
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 2 {
+			return nil, errors.New("not a length")
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// inspection is what inspect says of a model.
+type inspection struct {
+	Model        string         `json:"model"`
+	Path         string         `json:"path,omitempty"`
+	Architecture string         `json:"architecture"`
+	Parameters   int64          `json:"parameters"`
+	Bytes        int64          `json:"bytes"` // of the weights as they are stored
+	Types        []storedType   `json:"types"`
+	Shape        *modelShape    `json:"shape,omitempty"`
+	Template     templateReport `json:"template"`
+	Memory       []lengthMemory `json:"memory,omitempty"`
+	Problem      string         `json:"problem,omitempty"` // why it cannot be used
+}
+
+// storedType sums up the tensors of a type.
+type storedType struct {
+	Type       string `json:"type"`
+	Tensors    int    `json:"tensors"`
+	Parameters int64  `json:"parameters"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// modelShape is what a configuration says.
+type modelShape struct {
+	Layers  int  `json:"layers"`
+	Hidden  int  `json:"hidden"`
+	Heads   int  `json:"heads"`
+	KVHeads int  `json:"kv_heads"`
+	HeadDim int  `json:"head_dim"`
+	MLP     int  `json:"mlp"`
+	Vocab   int  `json:"vocabulary"`
+	Context int  `json:"context"`
+	Tied    bool `json:"tied_embeddings"`
+}
+
+// templateReport tells of the chat template.
+type templateReport struct {
+	Bytes   int    `json:"bytes"` // 0: there is none
+	Problem string `json:"problem,omitempty"`
+}
+
+// lengthMemory is the memory at a length, in bytes.
+type lengthMemory struct {
+	Length    int            `json:"length"`
+	Slots     int            `json:"slots"`
+	Inference engine.Memory  `json:"inference"`
+	Training  trainer.Memory `json:"training"`
+	Infer     int64          `json:"inference_total"`
+	Train     int64          `json:"training_total"` // inference between the steps included
+}
+
+// examineModel prints what a model is. What is known is printed even where it cannot be used, which is an error then.
+func examineModel(name string, p plan, asJSON bool, stdout io.Writer) error {
+	r, config, err := examine(name)
+	if err != nil {
+		return err
+	}
+	var problem error
+	if config != nil {
+		r.Memory, problem = p.memory(config)
+	} else {
+		problem = errors.New(r.Problem)
+	}
+	if asJSON {
+		err = writeJSON(stdout, r)
+	} else {
+		err = write(stdout, r.table())
+	}
+	return errors.Join(err, problem)
+}
+
+// table is the inspection for people.
+func (r inspection) table() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-*s%s\n", label, name, fmt.Sprintf(format, args...))
+	}
+	line("model", "%s", r.Model)
+	if r.Path != "" {
+		line("path", "%s", r.Path)
+	}
+	line("architecture", "%s", r.Architecture)
+	if s := r.Shape; s != nil {
+		line("shape", "%d layers, hidden %d, %d heads of %d, %d of keys and values, MLP %d", s.Layers, s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.MLP)
+		tied := ""
+		if s.Tied {
+			tied = ", shared with the output"
+		}
+		line("vocabulary", "%d%s", s.Vocab, tied)
+		line("context", "%d tokens", s.Context)
+	}
+	line("parameters", "%d", r.Parameters)
+	for _, t := range r.Types {
+		line("weights", "%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, sizeText(t.Bytes))
+	}
+	line("template", "%s", r.Template.text())
+	if len(r.Memory) > 0 {
+		fmt.Fprintf(&b, "\n%10s%10s%12s%12s%12s%12s%12s\n", "length", "weights", "cache", "inference", "adapter", "work", "training")
+	}
+	for _, m := range r.Memory {
+		fmt.Fprintf(&b, "%10d%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
+			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Train))
+	}
+	return b.String()
+}
+
+func (t templateReport) text() string {
+	switch {
+	case t.Bytes == 0 && t.Problem == "":
+		return "none"
+	case t.Problem != "":
+		return "cannot be used: " + t.Problem
+	}
+	return fmt.Sprintf("%d bytes", t.Bytes)
+}
+
+// sizeText writes bytes as MB of 10^6 or GB of 10^9 bytes.
+func sizeText(bytes int64) string {
+	if bytes >= 1e9 {
+		return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+}

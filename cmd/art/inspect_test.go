@@ -1,0 +1,136 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art/internal/hubtest"
+)
+
+// tinyFolder is the built-in model as a folder.
+func tinyFolder(t *testing.T) map[string][]byte {
+	files := map[string][]byte{}
+	for _, name := range []string{"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} {
+		content, err := os.ReadFile(filepath.Join("../../model/tiny", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = content
+	}
+	return files
+}
+
+// TestInspect_Tiny: a folder is what the built-in model is; only the stored type differs.
+func TestInspect_Tiny(t *testing.T) {
+	inspect := func(name string) map[string]any {
+		status, stdout, stderr := command("inspect", "--json", "--lengths", "64,256", "--slots", "4", "--workers", "1", name)
+		if status != 0 || stderr != "" {
+			t.Fatalf("status %d, standard error %q", status, stderr)
+		}
+		return decode(t, stdout)
+	}
+	a, b := inspect("tiny"), inspect("../../model/tiny")
+	for key, want := range map[string]any{"architecture": "Qwen3ForCausalLM", "parameters": 393984.0} {
+		if a[key] != want || b[key] != want {
+			t.Errorf("%s is %v and %v, want %v", key, a[key], b[key], want)
+		}
+	}
+	positive(t, b, "bytes")
+	positive(t, b["template"].(map[string]any), "bytes")
+	rows := b["memory"].([]any)
+	if len(rows) != 2 {
+		t.Fatalf("memory: %v", rows)
+	}
+	for i, length := range []float64{64, 256} {
+		row := rows[i].(map[string]any)
+		inference, training := row["inference"].(map[string]any), row["training"].(map[string]any)
+		cache := 2 * 2 * 4 * 2 * length * 32 * 4 // keys and values, layers, slots, heads of 32 float32
+		if row["length"] != length || inference["weights"] != 4*393984.0 || inference["cache"] != cache {
+			t.Errorf("row %d: %v, want a cache of %v", i, row, cache)
+		}
+		positive(t, inference, "work")
+		positive(t, training, "adapter", "work")
+		if total := row["inference_total"].(float64); total != inference["weights"].(float64)+cache+inference["work"].(float64) {
+			t.Errorf("inference_total is %v of %v", total, inference)
+		}
+		if row["training_total"].(float64) <= row["inference_total"].(float64) {
+			t.Errorf("training takes no more than inference: %v", row)
+		}
+	}
+}
+
+// TestInspect_Text: the report for people has the same facts, in the width of a terminal.
+func TestInspect_Text(t *testing.T) {
+	s := hubtest.New("acme/robot", tinyFolder(t))
+	defer s.Close()
+	t.Setenv("HF_ENDPOINT", s.URL())
+	t.Setenv("HF_HOME", t.TempDir())
+	if status, _, stderr := command("inspect", "acme/robot"); status != 1 || !strings.Contains(stderr, "art pull acme/robot") {
+		t.Errorf("before it is fetched: status %d, %q", status, stderr)
+	}
+	if status, _, stderr := command("pull", "acme/robot"); status != 0 {
+		t.Fatal(stderr)
+	}
+	status, stdout, stderr := command("inspect", "acme/robot")
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	for _, want := range []string{"Qwen3ForCausalLM", "2 layers, hidden 128", "context       256 tokens", "393984", "\n       256"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+}
+
+// TestInspect_GGUF: a file is described by its header, and that it cannot be used is said.
+func TestInspect_GGUF(t *testing.T) {
+	status, stdout, stderr := command("inspect", "--json", "../../internal/gguf/testdata/python.gguf")
+	if status != 1 || !strings.Contains(stderr, "cannot be used as a base model") {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+	object := decode(t, stdout)
+	if object["architecture"] != "llama" || !strings.Contains(stdout, `"type": "Q4_K"`) {
+		t.Errorf("%s", stdout)
+	}
+	positive(t, object, "parameters", "bytes")
+}
+
+// TestInspect_Unsupported: what is known of another architecture is printed, and the status says that it is not enough.
+func TestInspect_Unsupported(t *testing.T) {
+	dir := t.TempDir()
+	files := tinyFolder(t)
+	files["config.json"] = []byte(`{"architectures":["RobotForCausalLM"],"model_type":"robot"}`)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, stdout, stderr := command("inspect", dir)
+	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") || !strings.Contains(stdout, "393984") || !strings.Contains(stderr, "model_type") {
+		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+// TestInspect_Fails: mistakes are told with what is wanted.
+func TestInspect_Fails(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"inspect", 2, "one model"},
+		{"inspect --lengths 1 tiny", 2, "--lengths 1"},
+		{"inspect --lengths 64,x tiny", 2, "--lengths 64,x"},
+		{"inspect --slots 0 tiny", 2, "--slots 0"},
+		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},
+		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
+		{"inspect .", 1, "model.safetensors"},
+	} {
+		status, _, stderr := command(strings.Fields(c.args)...)
+		if status != c.status || !strings.Contains(stderr, c.want) {
+			t.Errorf("art %s: status %d, standard error %q", c.args, status, stderr)
+		}
+	}
+}

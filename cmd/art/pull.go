@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/goart-dev/art/model/hub"
+)
+
+func init() {
+	verbs["pull"] = verb{
+		summary: "fetch a model from the hub",
+		args:    "ORG/NAME[@revision]",
+		text: `
+Fetches a model from the Hugging Face hub into the cache that Python's huggingface_hub uses, and
+prints its folder: configuration, tokenizer, chat template, and weights as safetensors. What the
+cache has is not fetched again, a download that was cut continues, and every file is checked
+against the checksum that the hub names. The revision is a branch, a tag or a commit; main when
+there is none.
+
+environment:
+  HF_ENDPOINT        the hub; https://huggingface.co when empty
+  HF_TOKEN           token for private and gated models; else the file HF_TOKEN_PATH, or HF_HOME/token
+  HF_HUB_CACHE       the cache; HF_HOME/hub when empty
+  HF_HOME            ~/.cache/huggingface when empty
+  HF_HUB_OFFLINE     1: only look into the cache`,
+		define: func(flags *flag.FlagSet) action {
+			asJSON := flags.Bool("json", false, "print one JSON object")
+			return func(args []string, stdout, stderr io.Writer) error {
+				if len(args) != 1 {
+					return badUsage("one model at a time, behind the flags: art pull [--json] ORG/NAME[@revision]")
+				}
+				return pull(args[0], *asJSON, stdout, stderr)
+			}
+		},
+	}
+}
+
+// pulled is what pull prints.
+type pulled struct {
+	Name     string       `json:"name"`
+	Revision string       `json:"revision"`
+	Commit   string       `json:"commit"`
+	Folder   string       `json:"folder"`
+	Bytes    int64        `json:"bytes"`
+	Files    []pulledFile `json:"files"`
+}
+
+type pulledFile struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// pull fetches a model and prints where it is.
+func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
+	if _, err := hub.ParseName(name); err != nil {
+		return badUsage("%v", err)
+	}
+	bar := downloadBar(newProgress(stderr).w, name)
+	s, err := hub.Pull(context.Background(), name, &hub.Options{Progress: func(p hub.Progress) {
+		bar.ChangeMax64(p.Total)
+		_ = bar.Set64(p.Done) // a bar that cannot be drawn is no reason to stop
+	}})
+	_ = bar.Finish()
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		return write(stdout, s.Dir+"\n")
+	}
+	out, err := describe(s)
+	if err != nil {
+		return err
+	}
+	return writeJSON(stdout, out)
+}
+
+// downloadBar shows how far a download is.
+func downloadBar(w io.Writer, title string) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title), progressbar.OptionSetVisibility(w != io.Discard),
+		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
+	)
+}
+
+// describe measures the files of a snapshot.
+func describe(s *hub.Snapshot) (pulled, error) {
+	out := pulled{Name: s.Name.Repo, Revision: s.Name.Revision, Commit: s.Commit, Folder: s.Dir}
+	for _, name := range s.Files {
+		info, err := os.Stat(filepath.Join(s.Dir, name))
+		if err != nil {
+			return out, fmt.Errorf("it was there a moment ago: %w", err)
+		}
+		out.Files = append(out.Files, pulledFile{name, info.Size()})
+		out.Bytes += info.Size()
+	}
+	return out, nil
+}

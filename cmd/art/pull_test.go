@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art/internal/hubtest"
+)
+
+// testHub serves a model as acme/robot.
+func testHub(t *testing.T) *hubtest.Server {
+	s := hubtest.New("acme/robot", map[string][]byte{
+		"config.json": []byte("{}"), "tokenizer.json": []byte("{ }"), "tokenizer_config.json": []byte("{  }"), "model.safetensors": make([]byte, 1000),
+	})
+	t.Cleanup(s.Close)
+	t.Setenv("HF_ENDPOINT", s.URL())
+	t.Setenv("HF_HOME", t.TempDir())
+	return s
+}
+
+// TestPull prints the folder, which has the model, and nothing else.
+func TestPull(t *testing.T) {
+	s := testHub(t)
+	status, stdout, stderr := command("pull", "acme/robot")
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	for name, want := range s.Files {
+		have, err := os.ReadFile(filepath.Join(strings.TrimSuffix(stdout, "\n"), name))
+		if err != nil || string(have) != string(want) {
+			t.Errorf("%s: %q, %v", name, have, err)
+		}
+	}
+	status, again, stderr := command("pull", "--json", "acme/robot@main")
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	object := decode(t, again)
+	for key, want := range map[string]any{
+		"name": "acme/robot", "revision": "main", "commit": s.Commit, "folder": strings.TrimSpace(stdout), "bytes": 1009.0,
+	} {
+		if object[key] != want {
+			t.Errorf("%s is %v, want %v", key, object[key], want)
+		}
+	}
+	files, _ := object["files"].([]any)
+	if len(files) != len(s.Files) {
+		t.Errorf("files: %v", files)
+	}
+}
+
+// TestPull_Fails: the status tells a mistake in the arguments from one of the hub.
+func TestPull_Fails(t *testing.T) {
+	testHub(t)
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"pull"}, 2, "art: pull: one model at a time"},
+		{[]string{"pull", "a/b", "c/d"}, 2, "one model at a time"},
+		{[]string{"pull", "robot"}, 2, `"robot" is not the name of a model`},
+		{[]string{"pull", "acme/robot@v2"}, 1, `there is no revision "v2"`},
+		{[]string{"pull", "--json", "acme/unknown"}, 1, "no such model"},
+	} {
+		status, stdout, stderr := command(c.args...)
+		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("art %q: status %d, standard output %q, standard error %q", c.args, status, stdout, stderr)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+// Package model measures a model of Qwen3-0.6B's shape with random float32 weights, as peers.py does with PyTorch:
+//
+//	go test ./internal/bench/model -run - -bench . -benchtime 5x
+//
+// One benchmark a process gives honest peaks of memory. GB/s are bytes of weights, GFLOP/s those of products with weights.
+package model
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+const length, cached, capacity = 256, 256, 512 // tokens
+
+var config = &model.Config{
+	ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072, NumLayers: 28,
+	NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+}
+
+// subject is a model on a device.
+type subject struct {
+	device compute.Backend
+	params model.Params
+	bytes  int // of the weights
+}
+
+// newSubject draws weights of the size that trained ones have. The host holds no copy.
+func newSubject(b *testing.B) *subject {
+	b.Helper()
+	device, err := cpu.New(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &subject{device: device}
+	for _, spec := range config.Specs() {
+		x, err := s.draw(spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.params.Names, s.params.Tensors = append(s.params.Names, spec.Name), append(s.params.Tensors, x)
+		s.bytes += 4 * x.Shape().Size()
+	}
+	return s
+}
+
+func (s *subject) draw(spec model.Spec) (*tensors.Tensor, error) {
+	if len(spec.Shape) == 1 {
+		return graphx.Upload(s.device, slices.Repeat([]float32{1}, spec.Shape[0]), spec.Shape...)
+	}
+	return graphx.UploadMatrix(s.device, spec.Shape[0], spec.Shape[1], func(dst []float32, first int) {
+		state := uint32(first)
+		for i := range dst {
+			state = state*1664525 + 1013904223
+			dst[i] = (float32(state>>8)/(1<<24) - 0.5) * 0.07 // a standard deviation of 0.02
+		}
+	})
+}
+
+// inputs begin with the weights.
+func (s *subject) inputs(more ...any) []any {
+	in := make([]any, 0, len(s.params.Tensors)+len(more))
+	for _, x := range s.params.Tensors {
+		in = append(in, x)
+	}
+	return append(in, more...)
+}
+
+// forward is the model over the first inputs; rest are the others.
+func (s *subject) forward(in []*Node) (f *model.Forward, rest []*Node) {
+	n := len(s.params.Names)
+	return &model.Forward{Config: config, Param: s.params.Lookup(in[:n]), Frozen: true}, in[n:]
+}
+
+// measure runs f again and again, and reports what a call does.
+func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() error) {
+	b.Helper()
+	if err := f(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := f(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond := float64(b.N) / b.Elapsed().Seconds()
+	b.ReportMetric(float64(tokens)*perSecond, "tokens/s")
+	b.ReportMetric(flops*perSecond/1e9, "GFLOP/s")
+	b.ReportMetric(float64(s.bytes)*perSecond/1e9, "GB/s")
+	b.ReportMetric(peak(b)/float64(s.bytes), "peak/weights")
+}
+
+// peak is the most memory that the process had, in bytes.
+func peak(b *testing.B) float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Skip("the peak of memory is read from /proc, as Linux has it")
+	}
+	kb, err := strconv.Atoi(string(regexp.MustCompile(`VmHWM:\s*(\d+)`).FindSubmatch(status)[1]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(kb) * 1024
+}
+
+// weightsFLOPs are the operations of the products of n tokens with all weights once.
+func weightsFLOPs(n int) float64 {
+	count := 0
+	for _, spec := range config.Specs() {
+		if len(spec.Shape) == 2 {
+			count += spec.Shape[0] * spec.Shape[1]
+		}
+	}
+	return 2 * float64(n) * float64(count)
+}
+
+func ids(rows, columns int) *tensors.Tensor {
+	list := make([]int32, rows*columns)
+	for i := range list {
+		list[i] = int32(i * 100)
+	}
+	return tensors.FromFlatDataAndDimensions(list, rows, columns)
+}
+
+func drop(out []*tensors.Tensor) {
+	for _, x := range out {
+		x.MustFinalizeAll()
+	}
+}
+
+// BenchmarkForward computes the logits of all tokens of a sequence.
+func BenchmarkForward(b *testing.B) {
+	s := newSubject(b)
+	exec := MustNewExec(s.device, func(in []*Node) []*Node {
+		f, rest := s.forward(in)
+		h, _ := f.Hidden(model.Input{Tokens: rest[0]})
+		return []*Node{f.Logits(Reshape(h, -1, config.HiddenSize))}
+	})
+	in := s.inputs(ids(1, length))
+	s.measure(b, length, weightsFLOPs(length), func() error {
+		out, err := exec.Call(in...)
+		drop(out)
+		return err
+	})
+}
+
+// BenchmarkTrain computes the gradient of a LoRA adapter of rank 8 on all linear layers, from the logprobs of all tokens.
+func BenchmarkTrain(b *testing.B) {
+	s := newSubject(b)
+	var layers []lora.LayerShape
+	for _, l := range config.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	adapter, err := lora.New(lora.Config{Rank: 8}, layers, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var more []any
+	for _, p := range adapter.Params() {
+		more = append(more, tensors.FromFlatDataAndDimensions(p.Data, p.Shape...))
+	}
+	n := len(more)
+	exec := MustNewExec(s.device, func(in []*Node) []*Node {
+		f, rest := s.forward(in)
+		f.Linear = adapter.Config().Hook(adapter.Lookup(rest[:n]))
+		h, _ := f.Hidden(model.Input{Tokens: rest[n]})
+		loss := Neg(ReduceAllSum(f.TokenLogProbs(Reshape(h, -1, config.HiddenSize), rest[n+1])))
+		return append(Gradient(loss, rest[:n]...), loss)
+	})
+	in := s.inputs(append(more, ids(1, length), ids(length, 1))...)
+	s.measure(b, length, 2*weightsFLOPs(length), func() error {
+		out, err := exec.Call(in...)
+		drop(out)
+		return err
+	})
+}
+
+// BenchmarkDecode computes the next token of sequences that have 256 in their cache of 512.
+func BenchmarkDecode(b *testing.B) {
+	s := newSubject(b)
+	for _, batch := range []int{1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprint(batch), func(b *testing.B) { s.decode(b, batch) })
+	}
+}
+
+func (s *subject) decode(b *testing.B, batch int) {
+	layers := MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
+		for range 2 * config.NumLayers {
+			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, config.NumKVHeads, capacity, config.HeadDim)))
+		}
+		return out
+	})
+	exec := MustNewExec(s.device, func(in []*Node) []*Node {
+		f, rest := s.forward(in)
+		past := &model.Cache{Start: rest[1], Count: rest[2], Slots: rest[3]}
+		for i := 4; i < len(rest); i += 2 {
+			past.Layers = append(past.Layers, model.KV{K: rest[i], V: rest[i+1]})
+		}
+		h, next := f.Hidden(model.Input{Tokens: rest[0], Cache: past})
+		out := []*Node{f.LogProbs(Reshape(h, -1, config.HiddenSize))}
+		for _, kv := range next {
+			out = append(out, kv.K, kv.V)
+		}
+		return out
+	})
+	start := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{cached}, batch), batch)
+	count := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{1}, batch), batch)
+	var slots []int32
+	for i := range batch {
+		slots = append(slots, int32(i))
+	}
+	fixed := s.inputs(ids(batch, 1), start, count, tensors.FromFlatDataAndDimensions(slots, batch))
+	s.measure(b, batch, weightsFLOPs(batch), func() error {
+		in := slices.Clip(fixed)
+		for _, x := range layers {
+			donated, err := DonateTensorBuffer(x, s.device, 0)
+			if err != nil {
+				return err
+			}
+			in = append(in, donated)
+		}
+		out, err := exec.Call(in...)
+		if err != nil {
+			return err
+		}
+		drop(out[:1])
+		layers = out[1:]
+		return nil
+	})
+	drop(layers)
+}

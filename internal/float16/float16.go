@@ -1,0 +1,23 @@
+// Package float16 widens IEEE 754 binary16 numbers.
+package float16
+
+import "math"
+
+// Float32 returns the number with these bits
+//
+//	sign 1 | exponent 5, bias 15 | mantissa 10
+//
+// or the NaN of the same payload, in binary32 (8, bias 127; 23), which holds each exactly.
+func Float32(h uint16) float32 {
+	sign := uint32(h&0x8000) << 16
+	exponent := uint32(h>>10) & 0x1f
+	mantissa := uint32(h & 0x3ff)
+	switch {
+	case exponent == 0x1f: // infinity and NaN
+		return math.Float32frombits(sign | 0xff<<23 | mantissa<<13)
+	case exponent != 0:
+		return math.Float32frombits(sign | (exponent+127-15)<<23 | mantissa<<13)
+	default: // zero and denormals
+		return math.Float32frombits(sign | math.Float32bits(float32(mantissa)*0x1p-24))
+	}
+}

@@ -1,0 +1,57 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/goart-dev/art/internal/float16"
+)
+
+// Tensor is a named array.
+type Tensor struct {
+	Name  string
+	Type  Type
+	Shape []int  // outermost dimension first, as everywhere but in the file
+	Data  []byte // in the form of Type; not aligned in memory
+}
+
+// Float32s converts a tensor into a new slice, row-major. Each step of a formula is rounded to float32, as in the
+// reference, so the result is the same on every machine.
+func (t Tensor) Float32s() ([]float32, error) {
+	decode, ok := decoders[t.Type]
+	if !ok {
+		return nil, fmt.Errorf("gguf: tensor %q is %v, which cannot be converted: use a file of another quantization, such as Q8_0 or Q4_K_M", t.Name, t.Type)
+	}
+	size, err := t.Type.byteSize(t.Shape)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
+	}
+	if size != uint64(len(t.Data)) {
+		return nil, fmt.Errorf("gguf: tensor %q: shape %v of %v needs %d bytes and there are %d", t.Name, t.Shape, t.Type, size, len(t.Data))
+	}
+	l := layouts[t.Type]
+	out := make([]float32, len(t.Data)/l.bytes*l.block)
+	decode(out, t.Data)
+	return out, nil
+}
+
+// decoders fill y with the elements of whole blocks.
+var decoders = map[Type]func(y []float32, data []byte){
+	F32: f32, F16: f16, BF16: bf16,
+	Q4_0: blocks(Q4_0, q4_0), Q4_1: blocks(Q4_1, q4_1), Q5_0: blocks(Q5_0, q5_0), Q5_1: blocks(Q5_1, q5_1), Q8_0: blocks(Q8_0, q8_0),
+	Q2_K: blocks(Q2_K, q2K), Q3_K: blocks(Q3_K, q3K), Q4_K: blocks(Q4_K, q4K), Q5_K: blocks(Q5_K, q5K), Q6_K: blocks(Q6_K, q6K),
+}
+
+// blocks returns what converts all blocks, from what converts one.
+func blocks(t Type, one func(y []float32, block []byte)) func(y []float32, data []byte) {
+	l := layouts[t]
+	return func(y []float32, data []byte) {
+		for len(y) > 0 {
+			one(y[:l.block:l.block], data[:l.bytes:l.bytes])
+			y, data = y[l.block:], data[l.bytes:]
+		}
+	}
+}
+
+// half reads a float16 of a block.
+func half(b []byte) float32 { return float16.Float32(binary.LittleEndian.Uint16(b)) }

@@ -1,0 +1,27 @@
+package graphx
+
+import (
+	"errors"
+
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// worker is what the executables of a device implement that knows how much memory a run takes.
+type worker interface {
+	WorkBytes() int // besides inputs and outputs
+}
+
+// WorkBytes compiles a graph for inputs of these shapes, without running it, and returns how many bytes a run takes besides
+// inputs and outputs.
+func WorkBytes(exec *graph.Exec, inputs []shapes.Shape) (int64, error) {
+	g, err := exec.Compile(inputs...)
+	if err != nil {
+		return 0, err
+	}
+	w, ok := g.Executable().(worker)
+	if !ok {
+		return 0, errors.New("graphx: the device does not tell how much memory a graph takes; the CPU device does")
+	}
+	return int64(w.WorkBytes()), nil
+}

@@ -1,0 +1,22 @@
+// Package mapped gives the content of a file as memory, without reading it where the system can map files.
+//
+// The file must not change while it is open: where files are mapped, reading what was cut off crashes the process.
+package mapped
+
+import (
+	"fmt"
+	"os"
+)
+
+// fileSize returns the size of an open regular file as an int, which is what a slice can hold.
+func fileSize(f *os.File) (int, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size := int(info.Size())
+	if !info.Mode().IsRegular() || int64(size) != info.Size() {
+		return 0, fmt.Errorf("%s: not a regular file that fits into memory", f.Name())
+	}
+	return size, nil
+}

@@ -1,0 +1,110 @@
+// Package onig matches regular expressions as Oniguruma does, the engine of Hugging Face's tokenizers: the same syntax,
+// the same choice between matches, and the same Unicode version, whatever Go's own is.
+//
+// It knows classes with nesting and intersection, properties, the POSIX classes, greedy, lazy and possessive
+// repetition, groups, lookaround, atomic groups, anchors and the options i, m and x. What it does not know (back
+// references, conditions, calls of groups) is an error that names it.
+//
+// A match is found by backtracking. A search that takes many steps begins to remember the states that failed, so no
+// pattern takes more than quadratic time.
+package onig
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Regexp is a compiled pattern. It is safe for concurrent use.
+type Regexp struct {
+	code    []inst
+	first   [256]bool // bytes that a match can begin with
+	empty   bool      // it can match no text
+	guarded bool      // it has a loop around what can match no text
+}
+
+// Compile reads a pattern.
+func Compile(pattern string) (*Regexp, error) {
+	n, err := parse(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("regex %q: %w", pattern, err)
+	}
+	re := &Regexp{guarded: endless(n)}
+	re.empty = first(n, &re.first)
+	if re.code, err = compile(n); err != nil {
+		return nil, fmt.Errorf("regex %q: %w", pattern, err)
+	}
+	return re, nil
+}
+
+// endless reports whether a loop of n could go around without end.
+func endless(n node) bool {
+	switch n := n.(type) {
+	case seqNode:
+		return anyEndless(n)
+	case altNode:
+		return anyEndless(n)
+	case repeatNode:
+		return n.max < 0 && first(n.what, new([256]bool)) || endless(n.what)
+	case atomicNode:
+		return endless(n.what)
+	case lookNode:
+		return endless(n.what)
+	}
+	return false
+}
+
+func anyEndless(nodes []node) bool {
+	for _, n := range nodes {
+		if endless(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// Each calls yield for the matches in text, from left to right, until it returns false. An empty match at the end of
+// the match before is left out.
+func (re *Regexp) Each(text string, yield func(start, end int) bool) {
+	m := matcher{re: re, text: text}
+	last := -1
+	for from := 0; from <= len(text); {
+		start, end, ok := m.search(from)
+		if !ok {
+			return
+		}
+		from = end
+		if start == end {
+			if from += width(text, end); start == last {
+				continue
+			}
+		}
+		last = end
+		if !yield(start, end) {
+			return
+		}
+	}
+}
+
+// width returns the length of the character at i; 1 at the end.
+func width(text string, i int) int {
+	if i == len(text) {
+		return 1
+	}
+	_, n := utf8.DecodeRuneInString(text[i:])
+	return n
+}
+
+// Class compiles a class, such as `[\p{L}_]`, to a test of single characters. It panics when it is not one: classes are
+// constants of a program.
+func Class(pattern string) func(rune) bool {
+	n, err := parse(pattern)
+	if err != nil {
+		panic(fmt.Sprintf("onig: class %q: %v", pattern, err))
+	}
+	if seq, ok := n.(seqNode); ok && len(seq) == 1 {
+		if c, ok := seq[0].(charNode); ok {
+			return c.set.freeze().has
+		}
+	}
+	panic(fmt.Sprintf("onig: %q is not a class", pattern))
+}

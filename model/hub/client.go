@@ -1,0 +1,230 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	hfhub "github.com/gomlx/go-huggingface/hub"
+)
+
+// maxListing is how many bytes of a repository's description are read.
+const maxListing = 64 << 20
+
+// client speaks the hub's protocol about one model.
+type client struct {
+	Options
+	name Name
+}
+
+// listing is what the hub says of a revision.
+type listing struct {
+	Commit string           `json:"sha"`
+	Files  []hfhub.FileInfo `json:"siblings"`
+}
+
+// remoteFile is a file of a commit.
+type remoteFile struct {
+	name   string
+	size   int64
+	digest digest
+}
+
+// defaultClient gives up on a server that does not begin to answer.
+func defaultClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
+	transport.ResponseHeaderTimeout = 30 * time.Second
+	return &http.Client{Transport: transport}
+}
+
+// list asks for the commit of the revision and for its files.
+func (c *client) list(ctx context.Context) (listing, error) {
+	var l listing
+	address := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", c.Endpoint, c.name.Repo, url.PathEscape(c.name.Revision))
+	err := retry(ctx, func() error {
+		resp, err := c.do(ctx, http.MethodGet, address, 0, followAll)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return c.refused(resp)
+		}
+		content, err := io.ReadAll(io.LimitReader(resp.Body, maxListing))
+		if err != nil {
+			return temporary(err)
+		}
+		l = listing{}
+		if err := json.Unmarshal(content, &l); err != nil {
+			return fmt.Errorf("%s is not a hub: its answer is not the description of a model: %w", c.Endpoint, err)
+		}
+		return nil
+	})
+	if err == nil && !isCommit(l.Commit) {
+		err = fmt.Errorf("%s gives %q as the commit of %s, which is not 40 hexadecimal digits", c.Endpoint, l.Commit, c.name.Revision)
+	}
+	return l, err
+}
+
+// names returns the names of the files.
+func (l listing) names() []string {
+	names := make([]string, len(l.Files))
+	for i, f := range l.Files {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// address returns the URL of a file.
+func (c *client) address(commit, file string) string {
+	return fmt.Sprintf("%s/%s/resolve/%s/%s", c.Endpoint, c.name.Repo, commit, (&url.URL{Path: file}).EscapedPath())
+}
+
+// describe asks for the digest and the size of a file, and compares the digest to that of the listing, if it has one.
+func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInfo) (remoteFile, error) {
+	out := remoteFile{name: file.Name}
+	err := retry(ctx, func() error {
+		resp, err := c.do(ctx, http.MethodHead, c.address(commit, file.Name), 0, followRelative)
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK && !isRedirect(resp.StatusCode) {
+			return c.refused(resp)
+		}
+		out.digest, out.size, err = readHead(resp)
+		return err
+	})
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", file.Name, err)
+	}
+	if listed := listedDigest(file); listed != "" && listed != string(out.digest) {
+		return out, fmt.Errorf("%s: the hub lists the checksum %s and sends %s: its answers contradict each other", file.Name, listed, out.digest)
+	}
+	return out, nil
+}
+
+// readHead returns what the header of a file tells. A file that lies elsewhere has its digest and size in own fields.
+func readHead(resp *http.Response) (digest, int64, error) {
+	size := resp.ContentLength
+	if linked := resp.Header.Get(hfhub.HeaderXLinkedSize); linked != "" || isRedirect(resp.StatusCode) {
+		n, err := strconv.ParseInt(linked, 10, 64)
+		if err != nil {
+			return "", 0, fmt.Errorf("the server gives no size for it (%s %q): use another HF_ENDPOINT", hfhub.HeaderXLinkedSize, linked)
+		}
+		size = n
+	}
+	if size < 0 {
+		return "", 0, fmt.Errorf("the server gives no size for it: use another HF_ENDPOINT")
+	}
+	etag := resp.Header.Get(hfhub.HeaderXLinkedETag)
+	if etag == "" {
+		etag = resp.Header.Get("ETag")
+	}
+	d, err := parseDigest(etag)
+	return d, size, err
+}
+
+// listedDigest returns the digest that a listing gives. It is empty for a hub that gives none.
+func listedDigest(file hfhub.FileInfo) string {
+	if file.LFS != nil {
+		return file.LFS.SHA256
+	}
+	return file.BlobID
+}
+
+// do makes a request, from an offset of the file on.
+func (c *client) do(ctx context.Context, method, address string, offset int64, follow redirectPolicy) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "goart-dev/art")
+	req.Header.Set("Accept-Encoding", "identity") // sizes and ranges are those of the file
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	if offset > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	own := *c.Client
+	own.CheckRedirect = follow
+	resp, err := own.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, temporary(fmt.Errorf("cannot reach the hub: %w; HF_HUB_OFFLINE=1 uses what is in the cache", err))
+	}
+	return resp, nil
+}
+
+// redirectPolicy is an http.Client's CheckRedirect.
+type redirectPolicy = func(req *http.Request, via []*http.Request) error
+
+// followAll follows every redirect, and keeps the token from servers that are not the hub.
+func followAll(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case len(via) >= 10:
+		return fmt.Errorf("the server redirects 10 times")
+	case first.Scheme == "https" && req.URL.Scheme != "https":
+		return fmt.Errorf("the hub redirects from https to %s, which anybody on the way could change", req.URL.Scheme)
+	case req.URL.Host != first.Host:
+		req.Header.Del("Authorization")
+	}
+	return nil
+}
+
+// followRelative follows redirects inside the hub, as of a model that was renamed. The others point to where a large
+// file lies; the hub's own answer is the one that describes it.
+func followRelative(req *http.Request, via []*http.Request) error {
+	location, err := url.Parse(req.Response.Header.Get("Location"))
+	if err != nil || location.Host != "" {
+		return http.ErrUseLastResponse
+	}
+	return followAll(req, via)
+}
+
+func isRedirect(status int) bool { return status >= 300 && status < 400 }
+
+// refused returns what a status other than success means, and what to do.
+func (c *client) refused(resp *http.Response) error {
+	code := resp.Header.Get("X-Error-Code")
+	err := fmt.Errorf("%s answers %s%s", resp.Request.URL.Host, resp.Status, quoted(resp.Header.Get("X-Error-Message")))
+	page := c.Endpoint + "/" + c.name.Repo
+	switch status := resp.StatusCode; {
+	case status == http.StatusTooManyRequests || status >= 500 || status == http.StatusRequestTimeout:
+		return temporary(err)
+	case code == "GatedRepo":
+		return fmt.Errorf("%w: access must be granted: ask for it on %s, and set HF_TOKEN to a token of the same account", err, page)
+	case code == "RevisionNotFound":
+		return fmt.Errorf("%w: there is no revision %q; %s/tree/main lists the branches and tags", err, c.name.Revision, page)
+	case code == "EntryNotFound":
+		return fmt.Errorf("%w: the file is not there any more; try again", err)
+	case status == http.StatusUnauthorized && c.Token != "":
+		return fmt.Errorf("%w: the name is wrong, or the token (HF_TOKEN, or the token file) is not valid or may not read the model", err)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
+		return fmt.Errorf("%w: there is no such model, or it is private: check the name, and set HF_TOKEN to a token that may read it", err)
+	}
+	return err
+}
+
+// quoted returns a message of a server for an error, short and without control characters.
+func quoted(message string) string {
+	if message == "" {
+		return ""
+	}
+	if len(message) > 200 {
+		message = strings.ToValidUTF8(message[:200], "") + "..."
+	}
+	return " " + strconv.Quote(message)
+}

@@ -1,0 +1,67 @@
+package hub
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// The files of a model. Those of required must be there; those of optional are fetched where the repository has them.
+const (
+	weightsFile = "model.safetensors"
+	indexFile   = "model.safetensors.index.json" // names the shards
+)
+
+var (
+	required = []string{"config.json", "tokenizer.json", "tokenizer_config.json"}
+	optional = []string{"generation_config.json", "special_tokens_map.json", "chat_template.jinja"}
+)
+
+// checkNames refuses a repository with names that are not those of files inside it.
+func checkNames(names []string) error {
+	for _, name := range names {
+		if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\:\x00") {
+			return fmt.Errorf("it lists a file %q, which is not a path inside the repository: do not use it", name)
+		}
+	}
+	return nil
+}
+
+// wanted returns the files to fetch first: all, where the weights are one file.
+func wanted(names []string) ([]string, error) {
+	var files, missing []string
+	for _, name := range required {
+		if slices.Contains(names, name) {
+			files = append(files, name)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	for _, name := range optional {
+		if slices.Contains(names, name) {
+			files = append(files, name)
+		}
+	}
+	switch {
+	case slices.Contains(names, indexFile):
+		files = append(files, indexFile)
+	case slices.Contains(names, weightsFile):
+		files = append(files, weightsFile)
+	default:
+		missing = append(missing, weightsFile)
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("it has no %s: it is not a model that can be used here. It has: %s", strings.Join(missing, ", "), abbreviate(names))
+	}
+	return files, nil
+}
+
+// abbreviate lists names, up to a number that can be read.
+func abbreviate(names []string) string {
+	const most = 20
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

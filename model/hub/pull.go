@@ -1,0 +1,260 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	hfhub "github.com/gomlx/go-huggingface/hub"
+
+	"github.com/goart-dev/art/internal/safetensors"
+)
+
+// Snapshot is a model in the cache.
+type Snapshot struct {
+	Name   Name
+	Commit string   // of the repository, 40 hexadecimal digits
+	Dir    string   // the folder with its files
+	Files  []string // their names
+}
+
+// Pull brings a model into the cache and returns it. name is ORG/NAME or ORG/NAME@revision. The hub is asked what the
+// revision is now; files that the cache has are not fetched again. opts may be nil.
+//
+// After an error, or a kill, what was fetched is kept, and the next call continues. When offline is asked for it is
+// [Cached].
+func Pull(ctx context.Context, name string, opts *Options) (*Snapshot, error) {
+	n, o, err := prepare(name, opts)
+	if err != nil {
+		return nil, err
+	}
+	if o.Offline {
+		return cached(n, o)
+	}
+	s, err := (&pull{client: client{o, n}}).run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("hub: %s: %w", n, err)
+	}
+	return s, nil
+}
+
+func prepare(name string, opts *Options) (Name, Options, error) {
+	n, err := ParseName(name)
+	if err != nil {
+		return n, Options{}, err
+	}
+	o, err := opts.resolve()
+	return n, o, err
+}
+
+// pull is a Pull under way.
+type pull struct {
+	client
+	store   cache
+	listing listing
+	files   []string // of the model, as far as they are known
+	done    int64    // bytes of files that are complete
+	total   int64    // bytes of files
+}
+
+func (p *pull) run(ctx context.Context) (_ *Snapshot, err error) {
+	if p.store, err = makeCache(p.Cache, p.name); err != nil {
+		return nil, err
+	}
+	defer p.store.root.Close()
+	if p.listing, err = p.list(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkNames(p.listing.names()); err != nil {
+		return nil, err
+	}
+	if err := p.getAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.finish(); err != nil {
+		return nil, err
+	}
+	return newSnapshot(p.store, p.name, p.listing.Commit, p.files), nil
+}
+
+// getAll fetches the files of the model. Which shards there are is known when the index is there.
+func (p *pull) getAll(ctx context.Context) error {
+	first, err := wanted(p.listing.names())
+	if err != nil {
+		return err
+	}
+	if err := p.get(ctx, first); err != nil {
+		return err
+	}
+	if !slices.Contains(first, indexFile) {
+		return nil
+	}
+	return p.getShards(ctx)
+}
+
+// get fetches files that are not in the cache.
+func (p *pull) get(ctx context.Context, names []string) error {
+	p.files = append(p.files, names...)
+	missing, err := p.missing(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, f := range missing {
+		report := func(have int64) {
+			if p.Progress != nil {
+				p.Progress(Progress{File: f.name, Done: p.done + have, Total: p.total})
+			}
+		}
+		if err := p.fetch(ctx, p.store, p.listing.Commit, f, report); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if err := p.store.link(p.listing.Commit, f.name, f.digest); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		p.done += f.size
+	}
+	return nil
+}
+
+// missing describes the files that are not in the cache. A commit does not change, so the others need no look.
+func (p *pull) missing(ctx context.Context, names []string) ([]remoteFile, error) {
+	var out []remoteFile
+	for _, name := range names {
+		if ok, err := p.store.has(p.listing.Commit, name); ok || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		at := slices.IndexFunc(p.listing.Files, func(f hfhub.FileInfo) bool { return f.Name == name })
+		f, err := p.describe(ctx, p.listing.Commit, p.listing.Files[at])
+		if err != nil {
+			return nil, err
+		}
+		p.total += f.size
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// getShards fetches the files that the index names.
+func (p *pull) getShards(ctx context.Context) error {
+	shards, err := readIndex(p.store, p.listing.Commit)
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		if !slices.Contains(p.listing.names(), shard) {
+			return fmt.Errorf("its %s names %s, which it does not have", indexFile, shard)
+		}
+	}
+	return p.get(ctx, shards)
+}
+
+// readIndex returns the names of the shards.
+func readIndex(store cache, commit string) ([]string, error) {
+	name := store.filePath(commit, indexFile)
+	info, err := store.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > safetensors.MaxHeader {
+		return nil, fmt.Errorf("its %s has %d bytes, more than %d", indexFile, info.Size(), safetensors.MaxHeader)
+	}
+	content, err := store.root.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := safetensors.Shards(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", indexFile, err)
+	}
+	return shards, nil
+}
+
+// finish remembers what the commit does not have, and that it is the revision.
+func (p *pull) finish() error {
+	for _, name := range optional {
+		if !slices.Contains(p.files, name) {
+			if err := p.store.setAbsent(p.listing.Commit, name); err != nil {
+				return err
+			}
+		}
+	}
+	return p.store.setCommit(p.client.name.Revision, p.listing.Commit)
+}
+
+func newSnapshot(store cache, name Name, commit string, files []string) *Snapshot {
+	dir := filepath.Join(store.root.Name(), filepath.FromSlash(store.snapshotPath(commit)))
+	slices.Sort(files)
+	return &Snapshot{Name: name, Commit: commit, Dir: dir, Files: files}
+}
+
+// Cached returns a model that is in the cache, without using the network. A revision is the commit that it was when it
+// was fetched. The error wraps [fs.ErrNotExist] when the model, or a part of it, is not there. opts may be nil.
+func Cached(name string, opts *Options) (*Snapshot, error) {
+	n, o, err := prepare(name, opts)
+	if err != nil {
+		return nil, err
+	}
+	return cached(n, o)
+}
+
+func cached(n Name, o Options) (*Snapshot, error) {
+	store, err := openCache(o.Cache, n)
+	if err == nil {
+		defer store.root.Close()
+		var s *Snapshot
+		if s, err = store.find(n, o.Offline); err == nil {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("hub: %s is not in the cache %s: %w; `art pull %[1]s` fetches it", n, o.Cache, err)
+}
+
+// find returns a snapshot that is whole. Python fetches the files of a model one by one, so that a snapshot of its may
+// lack some that the repository has; when the hub cannot be asked, those that are optional may be missing.
+func (c cache) find(n Name, offline bool) (*Snapshot, error) {
+	commit, err := c.commit(n.Revision)
+	if err != nil {
+		return nil, err
+	}
+	files := slices.Clone(required)
+	for _, name := range optional {
+		there, err := c.has(commit, name)
+		if err != nil {
+			return nil, err
+		}
+		absent, err := c.lacks(commit, name)
+		if err != nil {
+			return nil, err
+		}
+		if there || !absent && !offline {
+			files = append(files, name)
+		}
+	}
+	weights, err := c.weights(commit)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, weights...)
+	for _, name := range files {
+		if ok, err := c.has(commit, name); err != nil || !ok {
+			return nil, errors.Join(err, fmt.Errorf("%s of commit %s: %w", name, commit, fs.ErrNotExist))
+		}
+	}
+	return newSnapshot(c, n, commit, files), nil
+}
+
+// weights returns the names of the files with the weights.
+func (c cache) weights(commit string) ([]string, error) {
+	sharded, err := c.has(commit, indexFile)
+	if err != nil || !sharded {
+		return []string{weightsFile}, err
+	}
+	shards, err := readIndex(c, commit)
+	return append(shards, indexFile), err
+}

@@ -1,0 +1,48 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// tries is how often a request is made that brings nothing.
+const tries = 5
+
+// firstPause is the time before the second try; it doubles each time. Tests shorten it.
+var firstPause = time.Second
+
+// temporaryError is a failure that may be gone the next time.
+type temporaryError struct{ error }
+
+func (e temporaryError) Unwrap() error { return e.error }
+
+func temporary(err error) error { return temporaryError{err} }
+
+// retry repeats a request while it fails for reasons that pass.
+func retry(ctx context.Context, request func() error) error {
+	return retryWhile(ctx, request, func() bool { return false })
+}
+
+// retryWhile is retry that counts anew when there was progress since the last try.
+func retryWhile(ctx context.Context, request func() error, progressed func() bool) error {
+	pause := firstPause
+	for try := 1; ; try++ {
+		err := request()
+		if !errors.As(err, new(temporaryError)) {
+			return err
+		}
+		if progressed() {
+			try, pause = 1, firstPause
+		}
+		if try == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"time"
+)
+
+// maxSilence is how long a server may send nothing in the middle of a file.
+const maxSilence = 60 * time.Second
+
+// errChecksum says that what came is not what the hub names.
+var errChecksum = errors.New("the content does not have the checksum that the hub names")
+
+// transfer is a blob on its way into the cache.
+type transfer struct {
+	client  *client
+	address string
+	want    remoteFile
+	report  func(have int64) // how many bytes of the file are there
+
+	part *os.File
+	sum  hash.Hash // of what is there
+	have int64     // bytes
+}
+
+// fetch brings a file into the cache, unless it is there.
+func (c *client) fetch(ctx context.Context, store cache, commit string, want remoteFile, report func(int64)) (err error) {
+	if err := store.root.MkdirAll(path.Dir(store.blobPath(want.digest)), 0o777); err != nil {
+		return err
+	}
+	unlock, err := store.lock(ctx, want.digest)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	blob := store.blobPath(want.digest)
+	if info, err := store.root.Stat(blob); err == nil && info.Mode().IsRegular() && info.Size() == want.size {
+		report(want.size)
+		return nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	t := &transfer{client: c, address: c.address(commit, want.name), want: want, report: report}
+	return t.run(ctx, store, blob)
+}
+
+// run fetches the rest of a blob, checks the whole and gives it its name.
+func (t *transfer) run(ctx context.Context, store cache, blob string) (err error) {
+	incomplete := blob + ".incomplete"
+	if t.part, err = store.root.OpenFile(incomplete, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+		return err
+	}
+	defer t.part.Close()
+	resumed, err := t.resume()
+	if err != nil {
+		return err
+	}
+	err = t.complete(ctx)
+	if resumed && errors.Is(err, errChecksum) { // what was left by an earlier process may be damaged: once more, from the start
+		if err = t.restart(); err == nil {
+			err = t.complete(ctx)
+		}
+	}
+	if errors.Is(err, errChecksum) {
+		return errors.Join(err, t.part.Close(), store.root.Remove(incomplete))
+	}
+	if err != nil {
+		return err // what is there is kept
+	}
+	if err := errors.Join(t.part.Sync(), t.part.Close()); err != nil {
+		return err
+	}
+	return store.root.Rename(incomplete, blob)
+}
+
+// resume takes up what an earlier download left.
+func (t *transfer) resume() (resumed bool, err error) {
+	t.sum = t.want.digest.hash(t.want.size)
+	if t.have, err = io.Copy(t.sum, t.part); err != nil {
+		return false, err
+	}
+	if t.have > t.want.size {
+		return false, t.restart()
+	}
+	t.report(t.have)
+	return t.have > 0, nil
+}
+
+// restart forgets what is there.
+func (t *transfer) restart() error {
+	t.sum, t.have = t.want.digest.hash(t.want.size), 0
+	t.report(0)
+	if err := t.part.Truncate(0); err != nil {
+		return err
+	}
+	_, err := t.part.Seek(0, io.SeekStart)
+	return err
+}
+
+// complete fetches what is missing and checks the whole.
+func (t *transfer) complete(ctx context.Context) error {
+	before := t.have
+	progressed := func() bool {
+		more := t.have > before
+		before = t.have
+		return more
+	}
+	err := retryWhile(ctx, func() error { return t.get(ctx) }, progressed)
+	if err != nil {
+		return err
+	}
+	if !t.want.digest.is(t.sum) {
+		return fmt.Errorf("%w (%s): try again; when it stays, the hub or what is between is broken", errChecksum, t.want.digest)
+	}
+	return nil
+}
+
+// get makes one request for what is missing.
+func (t *transfer) get(ctx context.Context) error {
+	if t.have == t.want.size {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	resp, err := t.client.do(ctx, http.MethodGet, t.address, t.have, followAll)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && t.have > 0:
+		if err := t.restart(); err != nil { // the server knows no ranges
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return temporary(fmt.Errorf("%s answers %s", resp.Request.URL.Host, resp.Status))
+		}
+	case resp.StatusCode != http.StatusPartialContent:
+		return t.client.refused(resp)
+	case !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", t.have)):
+		return fmt.Errorf("%s was asked for the bytes from %d on and answers with %q", resp.Request.URL.Host, t.have, resp.Header.Get("Content-Range"))
+	}
+	watch := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the server was silent for %v", maxSilence)) })
+	defer watch.Stop()
+	return t.read(ctx, resp.Body, watch)
+}
+
+// read appends a body.
+func (t *transfer) read(ctx context.Context, body io.Reader, watch *time.Timer) error {
+	buffer := make([]byte, 1<<20)
+	for t.have < t.want.size {
+		n, err := body.Read(buffer[:min(int64(len(buffer)), t.want.size-t.have)])
+		if n > 0 {
+			watch.Reset(maxSilence)
+			if _, err := t.part.Write(buffer[:n]); err != nil {
+				return err
+			}
+			t.sum.Write(buffer[:n])
+			t.have += int64(n)
+			t.report(t.have)
+		}
+		if err != nil && t.have < t.want.size {
+			return temporary(fmt.Errorf("the connection was cut at %d of %d bytes: %w", t.have, t.want.size, errors.Join(err, context.Cause(ctx))))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ggufOf writes a byte-level tokenizer.json as the metadata of a GGUF file.
+func ggufOf(t testing.TB, file []byte, pre string) map[string]any {
+	t.Helper()
+	members, err := object(string(file))
+	must(t, err)
+	m, err := parseModel(members["model"], true)
+	must(t, err)
+	var added []addedToken
+	must(t, json.Unmarshal(member(members, "added_tokens"), &added))
+	texts := map[int32]string{}
+	for text, id := range m.vocab {
+		texts[id] = text
+	}
+	kinds := map[int32]pieceKind{}
+	for _, a := range added {
+		texts[a.ID], kinds[a.ID] = a.Content, userPiece
+		if a.Special {
+			kinds[a.ID] = controlPiece
+		}
+	}
+	tokens, types, merges := make([]any, len(texts)), make([]int32, len(texts)), []string{}
+	for id := range tokens {
+		tokens[id], types[id] = texts[int32(id)], int32(max(kinds[int32(id)], normalPiece))
+	}
+	for i, left := range m.left {
+		merges = append(merges, left+" "+m.right[i])
+	}
+	return map[string]any{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": tokens,
+		"tokenizer.ggml.token_type": types, "tokenizer.ggml.merges": merges, "tokenizer.chat_template": "T"}
+}
+
+// ggufOfSP writes a SentencePiece model as the metadata of a GGUF file.
+func ggufOfSP(t testing.TB, data []byte) map[string]any {
+	t.Helper()
+	m, err := parseSentencePiece(data)
+	must(t, err)
+	model := map[bool]string{true: "llama", false: "t5"}[m.bpe]
+	var tokens []string
+	var scores []float32
+	var types []int32
+	for i, p := range m.pieces {
+		tokens, scores, types = append(tokens, p.text), append(scores, float32(p.score)), append(types, int32(m.kinds[i]))
+	}
+	return map[string]any{"tokenizer.ggml.model": model, "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.scores": scores,
+		"tokenizer.ggml.token_type": types, "tokenizer.ggml.add_space_prefix": m.normalizer.dummyPrefix,
+		"tokenizer.ggml.remove_extra_whitespaces": m.normalizer.trim, "tokenizer.ggml.bos_token_id": uint32(1)}
+}
+
+// TestFromGGUF: the ids are those of the same vocabulary in the other formats.
+func TestFromGGUF(t *testing.T) {
+	file := testdata(t, "tokenizer.json")
+	tok, err := FromGGUF(ggufOf(t, file, "qwen2"))
+	must(t, err)
+	rng := seeded(t)
+	want, err := New(patched(t, map[string]json.RawMessage{"normalizer": json.RawMessage(`{"type": "NFC"}`)}), nil)
+	must(t, err)
+	for range 1000 {
+		s := randomText(rng)
+		if got, want := tok.Encode(s, true), want.Encode(s, true); !slices.Equal(got, want) {
+			t.Fatalf("%+q: %v from GGUF, %v from JSON", s, got, want)
+		}
+	}
+	if tok.ChatTemplate() != "T" {
+		t.Errorf("chat template %q", tok.ChatTemplate())
+	}
+	checkGGUFOfSP(t, "testdata/sentencepiece")
+}
+
+// TestReference_GGUF does the same with released vocabularies.
+func TestReference_GGUF(t *testing.T) {
+	dir := os.Getenv("ART_TOKENIZER_DIR")
+	if dir == "" {
+		t.Skip("set ART_TOKENIZER_DIR; see TestReference")
+	}
+	for name, pre := range map[string]string{"qwen3": "qwen2", "qwen2_5": "qwen2", "llama3_1": "llama-bpe", "gpt2": "gpt-2", "mistral_nemo": "tekken",
+		"deepseek_v3": "deepseek-v3", "gptoss": "gpt-4o", "command_r_plus": "command-r"} {
+		t.Run(name, func(t *testing.T) {
+			tok, err := FromGGUF(ggufOf(t, read(t, filepath.Join(dir, name, "tokenizer.json")), pre))
+			must(t, err)
+			var recorded struct{ Cases []referenceCase }
+			must(t, json.Unmarshal(read(t, filepath.Join(dir, name, "cases.json")), &recorded))
+			wrong := 0
+			for _, c := range recorded.Cases {
+				if got := tok.Encode(c.Text, false); !slices.Equal(got, c.IDs) {
+					if wrong++; wrong <= maxShown {
+						t.Errorf("%+q:\n got %v\nwant %v", c.Text, got, c.IDs)
+					}
+				}
+			}
+			t.Logf("%d texts, %d wrong", len(recorded.Cases), wrong)
+		})
+	}
+	checkGGUFOfSP(t, filepath.Join(dir, "sentencepiece"))
+}
+
+// checkGGUFOfSP compares with FromSentencePiece, for models without a table of replacements.
+func checkGGUFOfSP(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.model"))
+	must(t, err)
+	for _, file := range files {
+		if strings.Contains(file, "nfkc") {
+			continue
+		}
+		tok, err := FromGGUF(ggufOfSP(t, read(t, file)))
+		must(t, err)
+		var cases []spCase
+		must(t, json.Unmarshal(read(t, strings.TrimSuffix(file, ".model")+".json"), &cases))
+		for _, c := range cases {
+			if got := tok.EncodeOrdinary(c.Text); !slices.Equal(got, c.IDs) {
+				t.Fatalf("%s: %+q:\n got %v\nwant %v", file, c.Text, got, c.IDs)
+			}
+		}
+		t.Logf("%s: %d texts", filepath.Base(file), len(cases))
+	}
+}
+
+func TestFromGGUF_NamesWhatIsWrong(t *testing.T) {
+	for want, patch := range map[string]map[string]any{
+		`"rwkv"`:       {"tokenizer.ggml.model": "rwkv"},
+		`"unheard-of"`: {"tokenizer.ggml.pre": "unheard-of"},
+		"0 tokens":     {"tokenizer.ggml.tokens": []string{}},
+		"holds a int":  {"tokenizer.ggml.tokens": []any{1}},
+		"is a string":  {"tokenizer.ggml.merges": "a b"},
+		"two parts":    {"tokenizer.ggml.merges": []string{"ab"}},
+		"token_type":   {"tokenizer.ggml.token_type": []int32{1}},
+		"scores":       {"tokenizer.ggml.model": "llama"},
+	} {
+		meta := ggufOf(t, testdata(t, "tokenizer.json"), "qwen2")
+		for k, v := range patch {
+			meta[k] = v
+		}
+		if _, err := FromGGUF(meta); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v does not say %q", patch, err, want)
+		}
+	}
+}
+
+// FuzzFromGGUF: any metadata is refused, or makes a tokenizer that encodes and decodes. The tokens are the lines of a text.
+func FuzzFromGGUF(f *testing.F) {
+	f.Add("gpt2", "qwen2", "a\nb\nab\n<s>", "a b", []byte{1, 1, 1, 3}, []byte{}, "ab <s>")
+	f.Add("llama", "", "<unk>\n<s>\n▁\na\n▁a\n<0x41>", "", []byte{2, 3, 1, 1, 1, 6}, []byte{}, "a A")
+	f.Add("t5", "", "<unk>\n</s>\n▁\na\n▁a", "", []byte{2, 3, 1, 1, 4}, []byte{4, 0, 0, 0, 0, 0, 0, 0, 0}, "a A")
+	f.Fuzz(func(t *testing.T, model, pre, tokens, merges string, kinds, chars []byte, text string) {
+		if len(text) > 1000 || len(tokens) > 10000 {
+			return
+		}
+		lines := strings.Split(tokens, "\n")
+		types, scores := make([]int32, len(lines)), make([]float32, len(lines))
+		for i := range lines {
+			types[i] = 1
+			if i < len(kinds) {
+				types[i] = int32(kinds[i])
+				scores[i] = -float32(kinds[i])
+			}
+		}
+		tok, err := FromGGUF(map[string]any{"tokenizer.ggml.model": model, "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": lines,
+			"tokenizer.ggml.merges": strings.Split(merges, "\n"), "tokenizer.ggml.token_type": types, "tokenizer.ggml.scores": scores,
+			"tokenizer.ggml.precompiled_charsmap": chars, "tokenizer.ggml.bos_token_id": uint32(1)})
+		if err == nil {
+			exercise(t, tok, text)
+		}
+	})
+}
+
+// exercise does everything once with a tokenizer. What must hold for any: the ids exist, and offsets lie in the text.
+func exercise(t *testing.T, tok *Tokenizer, text string) {
+	t.Helper()
+	ids := tok.Encode(text, true)
+	same, spans := tok.EncodeOffsets(text, true)
+	if !slices.Equal(ids, same) {
+		t.Fatalf("%q: %v, with offsets %v", text, ids, same)
+	}
+	for i, id := range ids {
+		if !tok.valid(id) || spans[i].Start < 0 || spans[i].End > len(text) || spans[i].End < spans[i].Start {
+			t.Fatalf("%q: id %d, span %v", text, id, spans[i])
+		}
+	}
+	s, streamed := tok.Stream(true), ""
+	for _, id := range ids {
+		delta, _ := s.Add(id)
+		streamed += delta
+	}
+	if streamed += s.Flush(); streamed != tok.Decode(ids, true) {
+		t.Fatalf("%q streams to %q, decodes to %q", text, streamed, tok.Decode(ids, true))
+	}
+	tok.DecodeBytes(tok.EncodeOrdinary(text), false)
+}
+
+// FuzzFromSentencePiece: any file is refused, or makes a tokenizer that encodes and decodes.
+func FuzzFromSentencePiece(f *testing.F) {
+	for _, name := range []string{"bpe-bytes", "unigram-plain"} {
+		f.Add(testdata(f, "sentencepiece/"+name+".model"), "The agent reads <tool>  é")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		if len(text) > 1000 {
+			return
+		}
+		if tok, err := FromSentencePiece(data); err == nil {
+			exercise(t, tok, text)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package tokenizer
+
+// ggufPattern is how a model cuts text.
+type ggufPattern struct {
+	patterns []string
+	nfc      bool // text is normalized first
+	whole    bool // a word that is a token needs no merges
+	bos      bool // the beginning-of-sequence token comes first, when the file does not say
+}
+
+// The patterns of released tokenizers.
+const (
+	gpt2Pattern     = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	qwen2Pattern    = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwen35Pattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	cl100kPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	upper           = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+	lowerLetters    = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+	contraction     = `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
+	tekkenPattern   = `[^\r\n\p{L}\p{N}]?` + upper + `*` + lowerLetters + `+|[^\r\n\p{L}\p{N}]?` + upper + `+` + lowerLetters + `*|\p{N}` + o200kRest
+	o200kPattern    = `[^\r\n\p{L}\p{N}]?` + upper + `*` + lowerLetters + `+` + contraction + `|[^\r\n\p{L}\p{N}]?` + upper + `+` + lowerLetters + `*` + contraction + `|\p{N}{1,3}` + o200kRest
+	o200kRest       = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	cjkPattern      = `[一-龥぀-ゟ゠-ヿ]+`
+	deepseekPattern = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+)
+
+// ggufPatterns are the values of tokenizer.ggml.pre, as llama.cpp names them.
+var ggufPatterns = map[string]ggufPattern{
+	"gpt-2":            {patterns: []string{gpt2Pattern}},
+	"phi-2":            {patterns: []string{gpt2Pattern}},
+	"mpt":              {patterns: []string{gpt2Pattern}},
+	"olmo":             {patterns: []string{gpt2Pattern}},
+	"starcoder":        {patterns: []string{`\p{N}`, gpt2Pattern}},
+	"refact":           {patterns: []string{`\p{N}`, gpt2Pattern}},
+	"smollm":           {patterns: []string{`\p{N}`, gpt2Pattern}},
+	"codeshell":        {patterns: []string{`\p{N}`, gpt2Pattern}},
+	"command-r":        {patterns: []string{`\p{N}`, gpt2Pattern}, nfc: true},
+	"qwen2":            {patterns: []string{qwen2Pattern}, nfc: true},
+	"deepseek-r1-qwen": {patterns: []string{qwen2Pattern}, nfc: true},
+	"qwen35":           {patterns: []string{qwen35Pattern}, nfc: true},
+	"stablelm2":        {patterns: []string{qwen2Pattern}},
+	"llama3":           {patterns: []string{cl100kPattern}, whole: true, bos: true},
+	"llama-v3":         {patterns: []string{cl100kPattern}, whole: true, bos: true},
+	"llama-bpe":        {patterns: []string{cl100kPattern}, whole: true, bos: true},
+	"falcon3":          {patterns: []string{cl100kPattern}, whole: true, bos: true},
+	"dbrx":             {patterns: []string{cl100kPattern}},
+	"smaug-bpe":        {patterns: []string{cl100kPattern}},
+	"glm4":             {patterns: []string{cl100kPattern}},
+	"chatglm-bpe":      {patterns: []string{cl100kPattern}},
+	"tekken":           {patterns: []string{tekkenPattern}, whole: true, bos: true},
+	"gpt-4o":           {patterns: []string{o200kPattern}},
+	"llama4":           {patterns: []string{o200kPattern}},
+	"deepseek-v3":      {patterns: []string{`\p{N}{1,3}`, cjkPattern, deepseekPattern}},
+	"deepseek-coder":   {patterns: []string{"[\r\n]", `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}`}},
+}

@@ -1,0 +1,282 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// jsonReader reads the large parts of tokenizer.json: encoding/json takes a second for a vocabulary of 150,000 tokens.
+type jsonReader struct {
+	data string
+	at   int
+	err  error // the first thing that is wrong; nothing is read after it
+}
+
+func (r *jsonReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format+" at byte %d", append(args, r.at)...)
+	}
+	r.at = len(r.data)
+}
+
+// peek returns the next byte that is not white space; 0 at the end.
+func (r *jsonReader) peek() byte {
+	for r.at < len(r.data) {
+		switch c := r.data[r.at]; c {
+		case ' ', '\t', '\n', '\r':
+			r.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take consumes a byte when it comes next.
+func (r *jsonReader) take(c byte) bool {
+	if r.peek() != c || r.at >= len(r.data) {
+		return false
+	}
+	r.at++
+	return true
+}
+
+func (r *jsonReader) want(c byte) {
+	if !r.take(c) {
+		r.fail("%q expected", c)
+	}
+}
+
+// members calls yield for each member of an object, which must read the value.
+func (r *jsonReader) members(yield func(key string)) {
+	r.want('{')
+	if r.take('}') {
+		return
+	}
+	for r.err == nil {
+		key := r.text()
+		r.want(':')
+		if r.err != nil {
+			return
+		}
+		yield(key)
+		if !r.take(',') {
+			r.want('}')
+			return
+		}
+	}
+}
+
+// elements calls yield for each element of an array, which must read it.
+func (r *jsonReader) elements(yield func()) {
+	r.want('[')
+	if r.take(']') {
+		return
+	}
+	for r.err == nil {
+		yield()
+		if !r.take(',') {
+			r.want(']')
+			return
+		}
+	}
+}
+
+// text reads a string. It may share the memory of the data.
+func (r *jsonReader) text() string {
+	r.want('"')
+	start := r.at
+	for r.at < len(r.data) {
+		switch c := r.data[r.at]; {
+		case c == '"':
+			r.at++
+			return r.data[start : r.at-1]
+		case c == '\\' || c < ' ' || c >= utf8.RuneSelf:
+			return r.hardText(start)
+		}
+		r.at++
+	}
+	r.fail("a string has no end")
+	return ""
+}
+
+// hardText reads the rest of a string that has escapes, or bytes above ASCII. What is not UTF-8 becomes U+FFFD.
+func (r *jsonReader) hardText(start int) string {
+	plain := true
+	for i := r.at; i < len(r.data); i++ {
+		switch c := r.data[i]; {
+		case c == '"':
+			raw := r.data[start:i]
+			r.at = i + 1
+			if plain && utf8.ValidString(raw) {
+				return raw
+			}
+			return r.unescaped(raw)
+		case c == '\\':
+			plain = false
+			i++
+		case c < ' ':
+			r.at = i
+			r.fail("a string has a control character")
+			return ""
+		}
+	}
+	r.fail("a string has no end")
+	return ""
+}
+
+func (r *jsonReader) unescaped(raw string) string {
+	var out strings.Builder
+	out.Grow(len(raw))
+	for raw != "" {
+		if raw[0] != '\\' {
+			c, n := utf8.DecodeRuneInString(raw)
+			out.WriteRune(c)
+			raw = raw[n:]
+			continue
+		}
+		if i := strings.IndexByte(`"\/bfnrt`, raw[1]); i >= 0 {
+			out.WriteByte("\"\\/\b\f\n\r\t"[i])
+			raw = raw[2:]
+			continue
+		}
+		c, n := escapedRune(raw)
+		if n == 0 {
+			r.fail("escape %q is not known", raw[:2])
+			return ""
+		}
+		out.WriteRune(c)
+		raw = raw[n:]
+	}
+	return out.String()
+}
+
+// escapedRune reads \uXXXX, or a pair of surrogates, and returns the length; 0 when it is neither.
+func escapedRune(raw string) (rune, int) {
+	unit := func(s string) (rune, bool) {
+		if len(s) < 6 || s[:2] != `\u` {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(s[2:6], 16, 16)
+		return rune(n), err == nil
+	}
+	first, ok := unit(raw)
+	if !ok {
+		return 0, 0
+	}
+	if second, ok := unit(raw[6:]); ok && utf16.IsSurrogate(first) {
+		if c := utf16.DecodeRune(first, second); c != utf8.RuneError {
+			return c, 12
+		}
+	}
+	return first, 6 // WriteRune makes U+FFFD of a lone surrogate
+}
+
+// number reads a number.
+func (r *jsonReader) number() float64 {
+	r.peek()
+	start := r.at
+	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
+		r.at++
+	}
+	n, err := strconv.ParseFloat(r.data[start:r.at], 64)
+	if err != nil {
+		r.fail("a number expected")
+	}
+	return n
+}
+
+// id reads an id.
+func (r *jsonReader) id() int32 {
+	r.peek()
+	start, n := r.at, int64(0)
+	for r.at < len(r.data) && '0' <= r.data[r.at] && r.data[r.at] <= '9' && n < 1<<31 {
+		n = 10*n + int64(r.data[r.at]-'0')
+		r.at++
+	}
+	if r.at == start || n > maxID {
+		r.fail("an id from 0 to %d expected", maxID)
+		return 0
+	}
+	return int32(n)
+}
+
+// raw returns the next value as it is written. Only its brackets and strings are looked at: who reads it checks it.
+func (r *jsonReader) raw() string {
+	value := strings.TrimSpace(r.skip())
+	if value == "" {
+		r.fail("a value expected")
+	}
+	return value
+}
+
+func (r *jsonReader) skip() string {
+	r.peek()
+	start, depth := r.at, 0
+	for r.at < len(r.data) {
+		switch c := r.data[r.at]; c {
+		case '"':
+			r.skipString()
+		case '{', '[':
+			depth++
+			r.at++
+		case '}', ']', ',':
+			if depth == 0 {
+				return r.data[start:r.at]
+			}
+			if c != ',' {
+				depth--
+			}
+			r.at++
+		default:
+			r.at++
+		}
+		if depth == 0 && r.at < len(r.data) && (r.data[r.at-1] == '}' || r.data[r.at-1] == ']' || r.data[r.at-1] == '"') {
+			return r.data[start:r.at]
+		}
+	}
+	return r.data[start:r.at]
+}
+
+// skipString goes behind the string that begins here.
+func (r *jsonReader) skipString() {
+	start := r.at + 1
+	for at := start; ; {
+		n := strings.IndexByte(r.data[at:], '"')
+		if n < 0 {
+			r.at = len(r.data)
+			return
+		}
+		at += n + 1
+		before := r.data[start : at-1]
+		if slashes := len(before) - len(strings.TrimRight(before, `\`)); slashes%2 == 0 {
+			r.at = at
+			return
+		}
+	}
+}
+
+// end checks that nothing follows.
+func (r *jsonReader) end() error {
+	if r.err == nil && r.peek() != 0 {
+		return errors.New("there is text after the JSON value")
+	}
+	return r.err
+}
+
+// object returns the members of an object as they are written.
+func object(data string) (map[string]string, error) {
+	r := &jsonReader{data: data}
+	out := map[string]string{}
+	r.members(func(key string) {
+		if _, twice := out[key]; twice {
+			r.fail("%q is there twice", key)
+		}
+		out[key] = r.raw()
+	})
+	return out, r.end()
+}

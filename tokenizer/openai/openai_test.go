@@ -1,0 +1,98 @@
+package openai
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEncoding holds ids that OpenAI's library gives: tiktoken 0.14.0 over the same ranks; testdata/make_golden.py says how.
+func TestEncoding(t *testing.T) {
+	var golden map[string][]struct {
+		Text string  `json:"s"`
+		IDs  []int32 `json:"ids"`
+	}
+	read(t, filepath.Join("testdata", "golden.json"), &golden)
+	for name, cases := range golden {
+		tok, err := Encoding(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			if got := tok.Encode(c.Text, false); !slices.Equal(got, c.IDs) {
+				t.Errorf("%s: %+q:\n got %v\nwant %v", name, c.Text, got, c.IDs)
+			}
+			if got := string(tok.DecodeBytes(c.IDs, false)); got != c.Text {
+				t.Errorf("%s: %+q comes back as %+q", name, c.Text, got)
+			}
+		}
+		t.Logf("%s: %d texts, %d ids", name, len(cases), tok.VocabSize())
+	}
+	if len(golden) != len(encodings) {
+		t.Errorf("goldens of %d encodings, not %d", len(golden), len(encodings))
+	}
+}
+
+// TestReference compares with the recorded cases of the same vocabularies, from Hugging Face's library; see TestReference
+// of the tokenizer package.
+func TestReference(t *testing.T) {
+	dir := os.Getenv("ART_TOKENIZER_DIR")
+	if dir == "" {
+		t.Skip("set ART_TOKENIZER_DIR")
+	}
+	for folder, name := range map[string]string{"gptoss": Harmony} {
+		var recorded struct {
+			Cases []struct {
+				Text string  `json:"s"`
+				IDs  []int32 `json:"ids"`
+			}
+		}
+		read(t, filepath.Join(dir, folder, "cases.json"), &recorded)
+		tok, err := Encoding(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := 0
+		for _, c := range recorded.Cases {
+			if got := tok.Encode(c.Text, false); !slices.Equal(got, c.IDs) {
+				if wrong++; wrong <= 3 {
+					t.Errorf("%s: %+q:\n got %v\nwant %v", name, c.Text, got, c.IDs)
+				}
+			}
+		}
+		t.Logf("%s: %d texts, %d wrong", name, len(recorded.Cases), wrong)
+	}
+}
+
+func read(t *testing.T, path string, to any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEncoding_Unknown(t *testing.T) {
+	if _, err := Encoding("p9"); err == nil || !strings.Contains(err.Error(), O200K) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestEncoding_Special(t *testing.T) {
+	tok, err := Encoding(Harmony)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := tok.Encode("<|start|>user<|message|>Hi<|end|>", false); ids[0] != 200006 || ids[len(ids)-1] != 200007 || len(ids) != 5 {
+		t.Errorf("ids %v", ids)
+	}
+	if ids := tok.EncodeOrdinary("<|start|>"); slices.Contains(ids, 200006) {
+		t.Errorf("ordinary text became a special token: %v", ids)
+	}
+}

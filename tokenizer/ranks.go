@@ -1,0 +1,62 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goart-dev/art/internal/onig"
+)
+
+// The patterns by which OpenAI's encodings cut text into words.
+const (
+	CL100KWords = cl100kPattern
+	O200KWords  = o200kPattern
+)
+
+// FromRanks builds a tokenizer from a vocabulary in the manner of tiktoken: the bytes of the tokens, in the order in
+// which neighbours are joined, which is that of their ids; the pattern that cuts text into words; and the special
+// tokens. A word that is a token needs no joining.
+func FromRanks(tokens []string, words string, special map[string]int32) (*Tokenizer, error) {
+	re, err := onig.Compile(words)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	if len(tokens) > maxID {
+		return nil, fmt.Errorf("tokenizer: %d tokens are more than %d", len(tokens), maxID)
+	}
+	f := &modelFile{kind: "BPE", byBytes: true, vocab: make(map[string]int32, len(tokens))}
+	f.options.IgnoreMerges = true
+	byBytes := make(map[string]int32, len(tokens))
+	for id, text := range tokens {
+		if _, twice := byBytes[text]; twice || text == "" {
+			return nil, fmt.Errorf("tokenizer: token %d, %q, is empty or there twice", id, text)
+		}
+		byBytes[text], f.vocab[spell(text)] = int32(id), int32(id)
+	}
+	for id, text := range tokens {
+		for at := 1; at < len(text); at++ {
+			left, ok1 := byBytes[text[:at]]
+			right, ok2 := byBytes[text[at:]]
+			if ok1 && ok2 {
+				f.joins = append(f.joins, idMerge{left, right, merge{uint32(id), int32(id)}})
+			}
+		}
+	}
+	t := &Tokenizer{steps: []step{cutStep{find: matchRegex(re), invert: true, behavior: removed}}, decoder: decoder{func() stage { return &bytesStage{} }}}
+	if err := t.setSpecial(f, special); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	t.setBytes()
+	return t, nil
+}
+
+// setSpecial makes the model, and adds special tokens with ids of their own.
+func (t *Tokenizer) setSpecial(f *modelFile, special map[string]int32) error {
+	f.sparse = true
+	var added []addedToken
+	for text, id := range special {
+		added = append(added, addedToken{ID: id, Content: text, Special: true})
+	}
+	slices.SortFunc(added, func(a, b addedToken) int { return int(a.ID - b.ID) })
+	return t.setVocab(f, added)
+}

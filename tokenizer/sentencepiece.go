@@ -1,0 +1,282 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// pieceKind is the type of a piece, as SentencePiece and GGUF number it.
+type pieceKind int32
+
+const (
+	normalPiece  pieceKind = 1
+	unknownPiece pieceKind = 2
+	controlPiece pieceKind = 3
+	userPiece    pieceKind = 4
+	unusedPiece  pieceKind = 5
+	bytePiece    pieceKind = 6
+)
+
+// spModel is what a SentencePiece model says, whatever file it comes from.
+type spModel struct {
+	pieces       []vocabPiece
+	kinds        []pieceKind
+	bpe          bool // else Unigram
+	byteFallback bool
+	single       bool // scores are added in 32 bits, as SentencePiece does
+	bos, eos     int32
+	addBOS       bool
+	addEOS       bool
+	perPart      bool // text behind a special token is a text of its own, with its own space in front
+	normalizer   spNormalizer
+}
+
+// FromSentencePiece builds a tokenizer from the contents of a SentencePiece model file (tokenizer.model), of the kinds
+// BPE and Unigram. [Tokenizer.EncodeOrdinary] gives the ids of SentencePiece's own library. [Tokenizer.Encode]
+// recognises the control tokens too, which that library does not; special puts the beginning-of-sequence token first,
+// when the file has one. Decoding is that of Hugging Face's conversions: the unknown token is written as it is spelled,
+// and one space at the beginning is dropped.
+func FromSentencePiece(data []byte) (*Tokenizer, error) {
+	m, err := parseSentencePiece(data)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: SentencePiece model: %w", err)
+	}
+	t, err := m.build()
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: SentencePiece model: %w", err)
+	}
+	return t, nil
+}
+
+// parseSentencePiece reads a ModelProto; the numbers are those of sentencepiece_model.proto.
+func parseSentencePiece(data []byte) (*spModel, error) {
+	m := &spModel{single: true, bos: 1, eos: 2, normalizer: spNormalizer{dummyPrefix: true, trim: true, escape: true}}
+	err := fields(data, func(field int, _ uint64, data []byte) error {
+		switch field {
+		case 1:
+			return m.readPiece(data)
+		case 2:
+			return m.readTrainer(data)
+		case 3:
+			return m.readNormalizer(data)
+		}
+		return nil
+	})
+	m.addBOS = m.bos >= 0 && int(m.bos) < len(m.pieces) && m.kinds[m.bos] == controlPiece
+	return m, err
+}
+
+func (m *spModel) readPiece(data []byte) error {
+	p, kind := vocabPiece{}, normalPiece
+	err := fields(data, func(field int, number uint64, data []byte) error {
+		switch field {
+		case 1:
+			p.text = string(data)
+		case 2:
+			p.score = float64(math.Float32frombits(uint32(number)))
+		case 3:
+			kind = pieceKind(number)
+		}
+		return nil
+	})
+	m.pieces, m.kinds = append(m.pieces, p), append(m.kinds, kind)
+	return err
+}
+
+func (m *spModel) readTrainer(data []byte) error {
+	return fields(data, func(field int, number uint64, _ []byte) error {
+		switch field {
+		case 3:
+			m.bpe = number == 2
+			if number != 1 && number != 2 {
+				return fmt.Errorf("model type %d is not supported, only Unigram (1) and BPE (2)", number)
+			}
+		case 24:
+			if number != 0 {
+				return errors.New("treat_whitespace_as_suffix is not supported")
+			}
+		case 35:
+			m.byteFallback = number != 0
+		case 41:
+			m.bos = int32(number)
+		case 42:
+			m.eos = int32(number)
+		}
+		return nil
+	})
+}
+
+func (m *spModel) readNormalizer(data []byte) error {
+	return fields(data, func(field int, number uint64, data []byte) error {
+		var err error
+		switch field {
+		case 2:
+			if len(data) > 0 {
+				m.normalizer.chars, err = parseCharsMap(data)
+			}
+		case 3:
+			m.normalizer.dummyPrefix = number != 0
+		case 4:
+			m.normalizer.trim = number != 0
+		case 5:
+			m.normalizer.escape = number != 0
+		}
+		return err
+	})
+}
+
+// build makes the tokenizer.
+func (m *spModel) build() (*Tokenizer, error) {
+	if len(m.pieces) == 0 {
+		return nil, errors.New("it has no pieces")
+	}
+	f := &modelFile{kind: "Unigram", pieces: m.pieces, vocab: map[string]int32{}}
+	f.options.ByteFallback, f.single = m.byteFallback, m.single
+	var added []addedToken
+	for id, p := range m.pieces {
+		if _, twice := f.vocab[p.text]; twice || p.text == "" || !utf8.ValidString(p.text) {
+			return nil, fmt.Errorf("piece %d, %q, is empty, not UTF-8, or there twice", id, p.text)
+		}
+		f.vocab[p.text] = int32(id)
+		switch kind := m.kinds[id]; kind {
+		case unknownPiece:
+			if f.options.UnkToken == nil {
+				f.options.UnkToken, f.options.UnkID = &p.text, new(int32(id))
+			}
+		case controlPiece:
+			added = append(added, addedToken{ID: int32(id), Content: p.text, Special: true})
+		case userPiece:
+			m.normalizer.keep.add(p.text, addedToken{ID: int32(id)})
+		case normalPiece, unusedPiece, bytePiece:
+		default:
+			return nil, fmt.Errorf("piece %d, %q, has the unknown type %d", id, p.text, kind)
+		}
+	}
+	m.normalizer.keep.sort()
+	if m.bpe {
+		f.kind, f.options.FuseUnk = "BPE", true
+		m.setMerges(f)
+	} else {
+		m.setScores(f)
+	}
+	return m.finish(f, added)
+}
+
+// finish puts the parts together.
+func (m *spModel) finish(f *modelFile, added []addedToken) (*Tokenizer, error) {
+	t := &Tokenizer{normalizers: []normalizer{m.normalizer.normalize}}
+	if err := t.setVocab(f, added); err != nil {
+		return nil, err
+	}
+	if model, ok := t.model.(*bpe); ok && m.normalizer.keep.any {
+		t.steps = []step{cutStep{find: m.normalizer.keep.matches}}
+		model.whole = m.userPieces()
+	}
+	t.decoder = m.decoder()
+	t.setBytes()
+	var before, after []int32
+	if t.valid(m.bos) {
+		t.bos = []int32{m.bos}
+	}
+	if t.valid(m.eos) {
+		t.eos = []int32{m.eos}
+	}
+	if m.addBOS {
+		before = t.bos
+	}
+	if m.addEOS {
+		after = t.eos
+	}
+	var err error
+	t.processors, err = wrapping(before, after, t.valid)
+	return t, err
+}
+
+// userPieces are words without merges: text is cut around them.
+func (m *spModel) userPieces() *wordTable {
+	out := newWordTable(len(m.pieces))
+	for id, p := range m.pieces {
+		if m.kinds[id] == userPiece {
+			out.put(p.text, int32(id))
+		}
+	}
+	return out
+}
+
+// decoder is the one of Hugging Face's conversions.
+func (m *spModel) decoder() decoder {
+	d := decoder{
+		func() stage {
+			return mapStage(func(s string) string { return strings.ReplaceAll(s, string(metaspaceRune), " ") })
+		},
+		func() stage { return &byteFallbackStage{} },
+	}
+	if m.normalizer.dummyPrefix {
+		d = append(d, func() stage { return &stripStage{content: " ", start: 1, fused: true} })
+	}
+	return d
+}
+
+// found reports whether a piece is found in text.
+func (m *spModel) found(id int32) bool {
+	k := m.kinds[id]
+	return k == normalPiece || k == userPiece && !m.bpe || k == unusedPiece && m.bpe
+}
+
+// setScores hides what is not found in text, and gives user-defined pieces scores that nothing beats.
+func (m *spModel) setScores(f *modelFile) {
+	highest := math.Inf(-1)
+	f.lowest = math.Inf(1)
+	for id, p := range m.pieces {
+		if m.kinds[id] == normalPiece {
+			highest, f.lowest = max(highest, p.score), min(f.lowest, p.score)
+		}
+	}
+	f.pieces = slices.Clone(m.pieces)
+	for id := range f.pieces {
+		if m.kinds[id] == userPiece && !math.IsInf(highest, 0) {
+			f.pieces[id].score = float64(len(f.pieces[id].text))*highest - 0.1
+		}
+	}
+	f.hidden = func(id int32) bool { return !m.found(id) }
+}
+
+// setMerges lists the merges that scores stand for: any two pieces whose texts together are a piece can be joined, those
+// with the highest score first, and of equal ones the leftmost.
+func (m *spModel) setMerges(f *modelFile) {
+	ids := make([]int32, 0, len(m.pieces))
+	for id := range m.pieces {
+		if m.found(int32(id)) && m.kinds[id] != unusedPiece {
+			ids = append(ids, int32(id))
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b int32) int {
+		switch x, y := m.pieces[a].score, m.pieces[b].score; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	f.left = []string{}
+	rank := uint32(0)
+	for i, id := range ids {
+		if i > 0 && m.pieces[id].score != m.pieces[ids[i-1]].score {
+			rank++
+		}
+		text := m.pieces[id].text
+		for at := range text {
+			l, ok1 := f.vocab[text[:at]]
+			r, ok2 := f.vocab[text[at:]]
+			if ok1 && ok2 && m.found(l) && m.found(r) {
+				f.left, f.right, f.ranks = append(f.left, text[:at]), append(f.right, text[at:]), append(f.ranks, rank)
+			}
+		}
+	}
+	f.hidden = func(id int32) bool { return !m.found(id) }
+}

@@ -1,0 +1,54 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// spCase is one text and what SentencePiece's own library makes of it.
+type spCase struct {
+	Text string  `json:"s"`
+	IDs  []int32 `json:"ids"`
+}
+
+// TestFromSentencePiece_Golden holds small models against SentencePiece's library. testdata/make_sentencepiece.py says
+// how the files were made.
+func TestFromSentencePiece_Golden(t *testing.T) {
+	runSentencePiece(t, "testdata/sentencepiece")
+}
+
+// TestReference_SentencePiece does the same with the released models of a folder.
+func TestReference_SentencePiece(t *testing.T) {
+	dir := os.Getenv("ART_TOKENIZER_DIR")
+	if dir == "" {
+		t.Skip("set ART_TOKENIZER_DIR; see TestReference")
+	}
+	runSentencePiece(t, filepath.Join(dir, "sentencepiece"))
+}
+
+func runSentencePiece(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.model"))
+	must(t, err)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			tok, err := FromSentencePiece(read(t, file))
+			must(t, err)
+			var cases []spCase
+			must(t, json.Unmarshal(read(t, strings.TrimSuffix(file, ".model")+".json"), &cases))
+			wrong := 0
+			for _, c := range cases {
+				if got := tok.EncodeOrdinary(c.Text); !slices.Equal(got, c.IDs) {
+					if wrong++; wrong < 5 {
+						t.Errorf("%+q:\n got %v\nwant %v", c.Text, got, c.IDs)
+					}
+				}
+			}
+			t.Logf("%d texts, %d wrong", len(cases), wrong)
+		})
+	}
+}

@@ -1,0 +1,61 @@
+"""Writes sentencepiece/*.model and *.json: small models of SentencePiece, and what its library makes of some texts.
+
+    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install sentencepiece==0.2.3 tokenizers==0.23.3
+    cd tokenizer/testdata && /tmp/golden/bin/python make_sentencepiece.py
+
+With a folder as argument, it reads the *.model there, and writes 3000 texts each beside them: see TestReference_SentencePiece.
+"""
+
+import importlib.util
+import json
+import pathlib
+import random
+import sys
+
+import sentencepiece
+
+assert sentencepiece.__version__ == "0.2.3", sentencepiece.__version__
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMMON = dict(input=str(HERE / "corpus.txt"), hard_vocab_limit=False, character_coverage=0.995, num_threads=1, minloglevel=2)
+MODELS = {
+    "bpe-bytes": dict(model_type="bpe", vocab_size=700, byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False,
+                      user_defined_symbols=["<tool>", "  ", "agent"], split_digits=True, allow_whitespace_only_pieces=True),
+    "bpe-trim": dict(model_type="bpe", vocab_size=500, normalization_rule_name="identity"),
+    "unigram-nfkc": dict(model_type="unigram", vocab_size=500, user_defined_symbols=["<mask>", "reward"]),
+    "unigram-bytes": dict(model_type="unigram", vocab_size=700, byte_fallback=True, normalization_rule_name="identity", pad_id=3),
+    "unigram-plain": dict(model_type="unigram", vocab_size=400, normalization_rule_name="identity", add_dummy_prefix=False, bos_id=-1),
+}
+
+
+def maker(seed):
+    path = HERE.parents[1] / "internal" / "bench" / "tokenizer" / "cases.py"
+    spec = importlib.util.spec_from_file_location("cases", path)
+    cases = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(cases)
+    return cases.Maker(random.Random(seed), ["<tool>", "<mask>", "reward", "agent", "<s>", "</s>", "<unk>", "<0x0A>"])
+
+
+def record(path, count):
+    sp = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    make, lines = maker(path.stem), (HERE / "corpus.txt").read_text("utf-8").splitlines()
+    texts = [""] + lines[:count // 10] + [make.text() for _ in range(count)]
+    cases = [{"s": s, "ids": sp.encode(s)} for s in texts if "\0" not in s]
+    path.with_suffix(".json").write_text(json.dumps(cases, ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
+def main():
+    if len(sys.argv) > 1:
+        for path in sorted(pathlib.Path(sys.argv[1]).glob("*.model")):
+            record(path, 3000)
+        return
+    folder = HERE / "sentencepiece"
+    folder.mkdir(exist_ok=True)
+    for name, options in MODELS.items():
+        sentencepiece.SentencePieceTrainer.train(model_prefix=str(folder / name), **COMMON, **options)
+        (folder / f"{name}.vocab").unlink()
+        record(folder / f"{name}.model", 60)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+package tokenizer
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// trie finds the keys that a text begins with. Nodes are numbered; the children of a node are in one table, by the hash
+// of node and byte.
+type trie struct {
+	children *pairTable // (node, byte) -> child, in the field id
+	values   []int32    // of each node; absent: no key ends there
+}
+
+type trieBuilder struct{ keys []trieKey }
+
+type trieKey struct {
+	text  string
+	value int32
+}
+
+func newTrieBuilder() *trieBuilder { return &trieBuilder{} }
+
+func (b *trieBuilder) add(text string, value int32) { b.keys = append(b.keys, trieKey{text, value}) }
+
+// maxTrieBytes bounds the bytes of all keys.
+const maxTrieBytes = 1 << 26
+
+// build numbers the nodes in the order of the sorted keys.
+func (b *trieBuilder) build() (*trie, error) {
+	slices.SortStableFunc(b.keys, func(x, y trieKey) int { return strings.Compare(x.text, y.text) })
+	nodes, before := 1, ""
+	for _, k := range b.keys {
+		nodes += len(k.text) - commonPrefix(before, k.text)
+		before = k.text
+	}
+	if nodes > maxTrieBytes {
+		return nil, errors.New("the vocabulary has more text than is supported")
+	}
+	t := &trie{children: newPairTable(nodes), values: []int32{absent}}
+	for _, k := range b.keys {
+		node := int32(0)
+		for i := range len(k.text) {
+			next := t.children.get(node, int32(k.text[i]))
+			if next.rank == noRank {
+				next = merge{0, int32(len(t.values))}
+				t.values = append(t.values, absent)
+				t.children.put(node, int32(k.text[i]), next)
+			}
+			node = next.id
+		}
+		t.values[node] = k.value
+	}
+	return t, nil
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// prefixes calls yield for the keys that text begins with, shortest first.
+func (t *trie) prefixes(text string, yield func(length int, value int32)) {
+	node := int32(0)
+	for i := range len(text) {
+		next := t.children.get(node, int32(text[i]))
+		if next.rank == noRank {
+			return
+		}
+		node = next.id
+		if v := t.values[node]; v != absent {
+			yield(i+1, v)
+		}
+	}
+}
+
+func (t *trie) each(yield func(value int32)) {
+	for _, v := range t.values {
+		if v != absent {
+			yield(v)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+// unigram divides a word into the pieces with the highest sum of scores (log probabilities), by the algorithm of
+// Viterbi. Characters without a piece become the unknown token, those in a row one, or their bytes.
+type unigram struct {
+	trie     *trie
+	scores   []float64
+	byText   map[string]int32
+	unknown  int32       // absent: text with characters without a piece cannot be encoded, and loses them
+	fallback *[256]int32 // nil: no byte fallback
+	floor    float64     // score of an unknown character
+	single   bool        // sums are rounded to 32 bits
+}
+
+// unknownPenalty is how much lower than the lowest piece an unknown character scores.
+const unknownPenalty = 10
+
+// pathNode is the best way to an end of the word.
+type pathNode struct {
+	score float64
+	start int32 // where its last piece begins; absent: there is no way
+	id    int32
+}
+
+// vocabPiece is a piece with its score. Its id is its index.
+type vocabPiece struct {
+	text  string
+	score float64
+}
+
+// newUnigram builds a model. hidden pieces are not found in text.
+func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden func(int32) bool) (*unigram, error) {
+	if unknown != absent && int(unknown) >= len(pieces) || unknown < absent {
+		return nil, fmt.Errorf("unk_id %d is not in the vocabulary", unknown)
+	}
+	m := &unigram{byText: make(map[string]int32, len(pieces)), unknown: unknown, scores: make([]float64, len(pieces))}
+	lowest := math.Inf(1)
+	builder := newTrieBuilder()
+	for id, p := range pieces {
+		if math.IsNaN(p.score) || math.IsInf(p.score, 0) {
+			return nil, fmt.Errorf("the score of %q is not a number", p.text)
+		}
+		m.byText[p.text], m.scores[id] = int32(id), p.score
+		lowest = min(lowest, p.score)
+	}
+	for id, p := range pieces {
+		if p.text != "" && !hidden(int32(id)) {
+			builder.add(p.text, m.byText[p.text])
+		}
+	}
+	m.floor = lowest - unknownPenalty
+	var err error
+	if m.trie, err = builder.build(); err != nil {
+		return nil, err
+	}
+	if byteFallback {
+		m.fallback = fallbackIDs(m.byText)
+	}
+	return m, nil
+}
+
+// fallbackIDs finds the tokens "<0x00>" to "<0xFF>".
+func fallbackIDs(vocab map[string]int32) *[256]int32 {
+	var out [256]int32
+	for b := range out {
+		id, ok := vocab[fmt.Sprintf("<0x%02X>", b)]
+		if out[b] = id; !ok {
+			out[b] = absent
+		}
+	}
+	return &out
+}
+
+var errNoUnknown = errors.New("the vocabulary has no unknown token and no pieces for bytes: some text could not be encoded")
+
+func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {
+	entry := s.entry(word)
+	if entry.holds(word) {
+		return append(ids, entry.ids[:entry.count]...)
+	}
+	start := len(ids)
+	s.tokens = m.divide(s, s.tokens[:0], word)
+	for _, t := range s.tokens {
+		ids = append(ids, t.id)
+	}
+	entry.put(word, ids[start:])
+	return ids
+}
+
+func (m *unigram) appendTokens(s *scratch, tokens []token, word string) []token {
+	return m.divide(s, tokens, word)
+}
+
+// divide appends the pieces of a word.
+func (m *unigram) divide(s *scratch, tokens []token, word string) []token {
+	m.search(s, word)
+	var found []token // from the end of the word to its beginning
+	for end := int32(len(word)); end > 0; {
+		n := s.path[end]
+		last := len(found) - 1
+		if n.id == m.unknown && last >= 0 && found[last].id == m.unknown {
+			found[last].start = n.start // unknown characters in a row are one
+		} else {
+			found = append(found, token{n.id, n.start, end})
+		}
+		end = n.start
+	}
+	for _, t := range slices.Backward(found) {
+		tokens = m.appendPiece(tokens, t, word[t.start:t.end])
+	}
+	return tokens
+}
+
+// appendPiece appends a piece, or what stands for unknown text: each of its bytes covers all of it.
+func (m *unigram) appendPiece(tokens []token, t token, text string) []token {
+	if t.id != m.unknown {
+		return append(tokens, t)
+	}
+	if id, ok := m.byText[text]; ok {
+		return append(tokens, token{id, t.start, t.end})
+	}
+	if m.fallback != nil && m.covers(text) {
+		for i := range len(text) {
+			tokens = append(tokens, token{m.fallback[text[i]], t.start, t.end})
+		}
+		return tokens
+	}
+	if m.unknown == absent {
+		return tokens
+	}
+	return append(tokens, t)
+}
+
+func (m *unigram) covers(text string) bool {
+	for i := range len(text) {
+		if m.fallback[text[i]] == absent {
+			return false
+		}
+	}
+	return true
+}
+
+// search fills s.path with the best way to each place of the word.
+func (m *unigram) search(s *scratch, word string) {
+	s.path = append(s.path[:0], pathNode{})
+	for range len(word) {
+		s.path = append(s.path, pathNode{start: absent})
+	}
+	for at := 0; at < len(word); {
+		_, n := utf8.DecodeRuneInString(word[at:])
+		so, single := s.path[at].score, false
+		reach := func(end int, score float64, id int32) {
+			if score += so; m.single {
+				score = float64(float32(score))
+			}
+			if to := &s.path[end]; to.start == absent || score > to.score {
+				*to = pathNode{score, int32(at), id}
+			}
+		}
+		m.trie.prefixes(word[at:], func(length int, id int32) {
+			reach(at+length, m.scores[id], id)
+			single = single || length == n
+		})
+		if !single {
+			reach(at+n, m.floor, m.unknown)
+		}
+		at += n
+	}
+}
+
+func (m *unigram) produces(id int32) bool {
+	found := id == m.unknown
+	m.trie.each(func(other int32) { found = found || other == id })
+	return found || m.fallback != nil && (&bpe{fallback: m.fallback}).falls(id)
+}
