@@ -10,6 +10,7 @@ type ggufPattern struct {
 
 // The patterns of released tokenizers.
 const (
+	numberPattern   = `[\p{N}\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6}]` // the component Digits: with digits of Unicode 17
 	gpt2Pattern     = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	qwen2Pattern    = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen35Pattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -30,11 +31,11 @@ var ggufPatterns = map[string]ggufPattern{
 	"phi-2":            {patterns: []string{gpt2Pattern}},
 	"mpt":              {patterns: []string{gpt2Pattern}},
 	"olmo":             {patterns: []string{gpt2Pattern}},
-	"starcoder":        {patterns: []string{`\p{N}`, gpt2Pattern}},
-	"refact":           {patterns: []string{`\p{N}`, gpt2Pattern}},
-	"smollm":           {patterns: []string{`\p{N}`, gpt2Pattern}},
-	"codeshell":        {patterns: []string{`\p{N}`, gpt2Pattern}},
-	"command-r":        {patterns: []string{`\p{N}`, gpt2Pattern}, nfc: true},
+	"starcoder":        {patterns: []string{numberPattern, gpt2Pattern}},
+	"refact":           {patterns: []string{numberPattern, gpt2Pattern}},
+	"smollm":           {patterns: []string{numberPattern, gpt2Pattern}},
+	"codeshell":        {patterns: []string{numberPattern, gpt2Pattern}},
+	"command-r":        {patterns: []string{numberPattern, gpt2Pattern}, nfc: true},
 	"qwen2":            {patterns: []string{qwen2Pattern}, nfc: true},
 	"deepseek-r1-qwen": {patterns: []string{qwen2Pattern}, nfc: true},
 	"qwen35":           {patterns: []string{qwen35Pattern}, nfc: true},

@@ -18,7 +18,7 @@ func class16(pattern string) func(rune) bool {
 
 var (
 	wordClass        = class16(`[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]`)
-	numberClass      = class16(`[\p{N}\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6}]`) // with digits of Unicode 17
+	numberClass      = class16(numberPattern)
 	markClass        = class16(`[\p{M}\u1cf2\u1cf3]`)
 	punctuationClass = class16(`[\p{P}$+<=>^` + "`" + `|~\u166d\x{111c9}]`)
 )
