@@ -198,11 +198,11 @@ func (p *pythonReader) quoted() string {
 	quoteMark := p.text[0]
 	var b strings.Builder
 	for i := 1; i < len(p.text); i++ {
-		switch c := p.text[i]; {
-		case c == quoteMark:
+		switch c := p.text[i]; c {
+		case quoteMark:
 			p.text = p.text[i+1:]
 			return quote(b.String())
-		case c == '\\':
+		case '\\':
 			n, err := unescape(&b, p.text[i:])
 			if err != nil {
 				p.fail("%w", err)

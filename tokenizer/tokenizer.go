@@ -9,14 +9,17 @@
 // them. [FromSentencePiece], [FromGGUF] and [FromRanks] build the same from other files; the encodings of OpenAI are in
 // tokenizer/openai.
 //
-// A [Template] renders messages. Two rules make it fit for training:
+// A [Template] renders messages, with the model's own chat template, and reads replies. Two rules make it fit for
+// training:
 //
-//   - Text from outside never becomes a control token. Content goes through [Tokenizer.EncodeOrdinary], which does not
-//     know "<|im_end|>" from other text.
+//   - Text from outside never becomes a control token. "<|im_end|>" in a message is encoded as other text is; so are the
+//     tags that the template writes, unless it looks for them in messages itself.
 //   - What the model wrote is never encoded again. A message with an art.Sample contributes exactly the ids that were
-//     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it.
+//     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it, wherever the
+//     template writes that reply the same way again.
 //
-// Everything here is safe for concurrent use, except a [Stream], which belongs to one reply.
+// Everything here is safe for concurrent use, except a [Stream] and a [ReplyReader], which belong to
+// one reply.
 package tokenizer
 
 import (

@@ -261,7 +261,7 @@ func (p *printf) expand(s string) string {
 
 // conversion formats what stands behind a %, and returns what follows.
 func (p *printf) conversion(s string) (out, rest string) {
-	named := any(missing)
+	named := missing
 	if strings.HasPrefix(s, "(") {
 		key, after := mappingKey(s[1:])
 		if p.mapping == missing {

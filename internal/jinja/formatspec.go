@@ -23,72 +23,90 @@ type spec struct {
 
 func (r *run) parseSpec(s string) spec {
 	f := spec{fill: " ", sign: '-', precision: -1}
-	runes := []rune(s)
-	i := 0
-	at := func(set string) bool { return i < len(runes) && strings.ContainsRune(set, runes[i]) }
-	switch {
-	case len(runes) > 1 && strings.ContainsRune("<>=^", runes[1]):
-		f.fill, f.align = string(runes[0]), byte(runes[1])
-		i = 2
-	case at("<>=^"):
-		f.align = byte(runes[0])
-		i = 1
+	p := &specReader{[]rune(s)}
+	aligned := p.alignment(&f)
+	if p.is("+- ") {
+		f.sign = byte(p.next())
 	}
-	if at("+- ") {
-		f.sign = byte(runes[i])
-		i++
-	}
-	if at("z") {
-		f.noMinus = true
-		i++
-	}
-	if at("#") {
-		f.alternate = true
-		i++
-	}
-	if at("0") {
+	f.noMinus = p.take('z')
+	f.alternate = p.take('#')
+	if p.take('0') {
 		if f.align == 0 {
-			f.fill, f.align = "0", '='
-		} else if f.fill == " " && (len(runes) < 2 || !strings.ContainsRune("<>=^", runes[1])) {
+			f.align = '='
+		}
+		if !aligned {
 			f.fill = "0"
 		}
-		i++
 	}
-	number := func() int {
-		from := i
-		for at("0123456789") {
-			i++
-		}
-		n, err := strconv.Atoi(string(runes[from:i]))
-		if err != nil && i > from {
-			raise(valueError, "Too many decimal digits in format string")
-		}
-		return n
-	}
-	f.width = number()
-	if at(",_") {
-		f.grouping = string(runes[i])
-		i++
-		if at(",_") {
+	f.width, _ = p.number()
+	if p.is(",_") {
+		f.grouping = string(p.next())
+		if p.is(",_") {
 			raise(valueError, "Cannot specify both ',' and '_'.")
 		}
 	}
-	if at(".") {
-		i++
-		if !at("0123456789") {
+	if p.take('.') {
+		precision, ok := p.number()
+		if !ok {
 			raise(valueError, "Format specifier missing precision")
 		}
-		f.precision = number()
-		r.size(f.precision)
+		f.precision = precision
+		r.size(precision)
 	}
-	if i < len(runes)-1 || i < len(runes) && runes[i] > 127 {
+	if len(p.rest) > 1 || len(p.rest) == 1 && p.rest[0] >= utf8.RuneSelf {
 		raise(valueError, "Invalid format specifier")
 	}
-	if i < len(runes) {
-		f.kind = byte(runes[i])
+	if len(p.rest) == 1 {
+		f.kind = byte(p.next())
 	}
 	r.size(f.width * len(f.fill))
 	return f
+}
+
+// specReader reads a format specification from its beginning.
+type specReader struct{ rest []rune }
+
+func (p *specReader) is(set string) bool {
+	return len(p.rest) > 0 && strings.ContainsRune(set, p.rest[0])
+}
+
+func (p *specReader) next() rune {
+	c := p.rest[0]
+	p.rest = p.rest[1:]
+	return c
+}
+
+func (p *specReader) take(c rune) bool {
+	if !p.is(string(c)) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// alignment reads [[fill]align], and reports whether there is a fill.
+func (p *specReader) alignment(f *spec) (filled bool) {
+	const aligns = "<>=^"
+	if len(p.rest) > 1 && strings.ContainsRune(aligns, p.rest[1]) {
+		f.fill = string(p.next())
+		filled = true
+	}
+	if p.is(aligns) {
+		f.align = byte(p.next())
+	}
+	return filled
+}
+
+func (p *specReader) number() (n int, ok bool) {
+	digits := ""
+	for p.is("0123456789") {
+		digits += string(p.next())
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil && digits != "" {
+		raise(valueError, "Too many decimal digits in format string")
+	}
+	return n, digits != ""
 }
 
 // formatValue is format(v, s).

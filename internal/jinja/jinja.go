@@ -4,7 +4,8 @@
 //
 // Values are Python's: printing, comparing, slicing, formatting and the methods of strings, lists and dicts give what
 // Python gives, and what raises an exception there is an [*Error] here, with the line of the template. What needs other
-// files (include, import, extends) is an error when it is reached.
+// files (include, import, extends) is an error when it is reached, and so are the filters pprint, random, urlize and
+// wordwrap, lipsum, bytes and sets, which no chat template has use for; autoescape is one when the template is parsed.
 //
 // A [Template] is parsed once and can be rendered by many goroutines at a time. What a template may use up is bounded by
 // [Limits].

@@ -89,11 +89,11 @@ func (l *lexer) data() {
 	l.text(l.strip(rest[:at], sign, tag != "{{"))
 	start := l.pos + at + 2 + len(sign)
 	l.advance(l.pos + at)
-	switch {
-	case tag == "{#":
+	switch tag {
+	case "{#":
 		l.advance(start)
 		l.comment()
-	case tag == "{{":
+	case "{{":
 		l.tag(tokPrint, tokPrintEnd, start)
 	default:
 		if end, ok := rawTag(l.src, start); ok {
