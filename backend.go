@@ -38,8 +38,11 @@ type ChatResponse struct {
 	Model string // name@step
 	// Message is the reply. Its Sample is set when the model is trainable.
 	Message Message
-	Finish  string
-	Usage   Usage
+	// Malformed tells what is wrong with tool calls in the reply that cannot be read; nil when there are none. Their text
+	// is part of the message's content.
+	Malformed error
+	Finish    string
+	Usage     Usage
 }
 
 // Usage counts tokens.

@@ -1,6 +1,9 @@
 package art
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // History is a conversation: what was said and which tools were offered.
 type History struct {
@@ -10,6 +13,33 @@ type History struct {
 
 // Add appends messages.
 func (h *History) Add(messages ...Message) { h.Messages = append(h.Messages, messages...) }
+
+// Breaks returns the indices of the messages whose sample does not continue the sample before it: its prompt does not begin
+// with that one's prompt and ids. Chat templates make breaks that write earlier replies otherwise than they were sampled,
+// such as those that leave out what was thought; so does whoever edits messages. What stands between two breaks is
+// trained on as one sequence, and tokens before a break are computed again.
+func (h *History) Breaks() []int {
+	var breaks []int
+	var last *Sample
+	for i := range h.Messages {
+		s := h.Messages[i].Sample
+		if s == nil {
+			continue
+		}
+		if last != nil && !last.continuedBy(s) {
+			breaks = append(breaks, i)
+		}
+		last = s
+	}
+	return breaks
+}
+
+// continuedBy tells whether the prompt of a later sample begins with the prompt and the ids of s.
+func (s *Sample) continuedBy(later *Sample) bool {
+	n := len(s.PromptIDs)
+	return len(later.PromptIDs) >= n+len(s.IDs) && slices.Equal(later.PromptIDs[:n], s.PromptIDs) &&
+		slices.Equal(later.PromptIDs[n:n+len(s.IDs)], s.IDs)
+}
 
 // Trajectory is one run of an agent: its conversation, and how good it was.
 type Trajectory struct {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -331,4 +332,23 @@ func FuzzTrajectoryGroup(f *testing.F) {
 			t.Errorf("written first %s\nthen          %s (%v)", first, second, err)
 		}
 	})
+}
+
+func TestHistory_Breaks(t *testing.T) {
+	reply := func(prompt, ids []int32) art.Message {
+		return art.Message{Role: art.RoleAssistant, Sample: &art.Sample{PromptIDs: prompt, IDs: ids}}
+	}
+	h := art.History{Messages: []art.Message{
+		art.User("a"), reply([]int32{1, 2}, []int32{3, 4}),
+		art.User("b"), art.Assistant("not sampled"), reply([]int32{1, 2, 3, 4, 5}, []int32{6}),
+		art.User("c"), reply([]int32{1, 2, 3, 9, 5, 6}, []int32{7}), // an id of the first reply is gone
+		art.User("d"), reply([]int32{1, 2, 3, 9, 5, 6, 7}, nil),
+		art.User("e"), reply([]int32{1, 2}, []int32{8}), // shorter
+	}}
+	if got := h.Breaks(); !slices.Equal(got, []int{6, 10}) {
+		t.Errorf("breaks %v, want [6 10]", got)
+	}
+	if got := new(art.History).Breaks(); got != nil {
+		t.Errorf("breaks %v of no messages", got)
+	}
 }

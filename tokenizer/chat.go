@@ -1,160 +1,239 @@
 package tokenizer
 
 import (
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/jinja"
 )
 
-// Template is how messages become tokens, and a reply becomes a message.
+// Template is how messages become tokens, and a reply becomes a message. It is a Jinja template, parsed once, and the
+// parser that reads what a model writes in its format. It is safe for concurrent use.
 //
 // Sequence extension: if Prompt gave P for some messages and the model replied with the ids R, then the prompt for the
-// same messages followed by a message with Sample.IDs = R, and by any others, begins with P and then R. So a growing
-// conversation keeps its cache, and what is trained on is what was sampled.
+// same messages followed by a message with Sample.IDs = R, and by any others, begins with P and then R, wherever the
+// template writes those messages the same way again. So a growing conversation keeps its cache, and what is trained on is
+// what was sampled. A template that writes earlier replies otherwise, such as one that leaves out what the model thought,
+// breaks this on purpose; [art.History.Breaks] tells where.
 type Template struct {
-	tok    *Tokenizer
-	name   string
-	format format
+	tok     *Tokenizer
+	name    string
+	source  string
+	plain   *jinja.Template
+	tools   *jinja.Template // the one for conversations with tools
+	args    *jinja.Dict     // variables besides messages and tools
+	rawArgs bool            // arguments of tool calls are written as they are, not as JSON values
+	reply   *replyFormat
+	stops   []int32
+	control *controlTokens
 }
 
-// ChatML is the format of Qwen and others: "<|im_start|>role\ncontent<|im_end|>\n", tools in the manner of Hermes.
-const ChatML = "chatml"
+// The formats that are here by name, for models that come without a template, and the name of the template that a model
+// uses unless it is asked otherwise.
+const (
+	// ChatML is the format of Qwen and others: "<|im_start|>role\ncontent<|im_end|>\n", tools in the manner of Hermes.
+	ChatML = "chatml"
+	// Llama2 is the format of the chat models of Llama 2: "[INST] content [/INST]". It has no tools.
+	Llama2 = "llama2"
+	// Alpaca is the format of Stanford's Alpaca: "### Instruction:" and "### Response:". It has no tools.
+	Alpaca = "alpaca"
 
-// format is one way to write a conversation.
-type format interface {
-	// render writes turns, tool descriptions included.
-	render(w *writer, messages []art.Message, tools []art.Tool) error
-	// reply writes what stands before an assistant's reply. It ends at a border: no token spans it and the reply.
-	reply(w *writer)
-	// parse reads a reply.
-	parse(ids []int32) art.Message
-	// stops are the ids that end a reply; the first one belongs to the format.
-	stops() []int32
+	defaultTemplate = "default"
+	toolTemplate    = "tool_use"
+)
+
+//go:embed formats/*.jinja
+var formatFiles embed.FS
+
+// format is a template that is part of this package.
+type format struct {
+	source string
+	tokens []string // that the vocabulary must have
+	named  []string // special tokens that the tokenizer must have
+	parser string
 }
 
-// Template returns the chat format of the given name. The empty name detects it: from the vocabulary, and from the
-// model's own chat template when it has one.
-func (t *Tokenizer) Template(name string) (*Template, error) {
-	if name == "" {
-		var err error
-		if name, err = t.detect(); err != nil {
-			return nil, err
+var formats = sync.OnceValue(func() map[string]format {
+	out := map[string]format{
+		ChatML: {tokens: []string{imStart, imEnd}, parser: Hermes},
+		Llama2: {named: []string{"bos_token", "eos_token"}, parser: NoTools},
+		Alpaca: {named: []string{"eos_token"}, parser: NoTools},
+	}
+	for name, f := range out {
+		source, err := formatFiles.ReadFile("formats/" + name + ".jinja")
+		if err != nil {
+			panic("tokenizer: " + err.Error()) // it is embedded
 		}
+		f.source = string(source)
+		out[name] = f
 	}
-	if name != ChatML {
-		return nil, fmt.Errorf("tokenizer: chat format %q is not known; the only one is %q", name, ChatML)
-	}
-	f, err := newChatML(t)
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: chat format %q: %w", name, err)
-	}
-	return &Template{tok: t, name: name, format: f}, nil
-}
+	return out
+})
+
+const (
+	imStart = "<|im_start|>"
+	imEnd   = "<|im_end|>"
+)
 
 var errNoFormat = errors.New("tokenizer: the chat format is not known, so it has to be named")
 
-// detect names a format only when there is no doubt.
-func (t *Tokenizer) detect() (string, error) {
-	for _, token := range []string{imStart, imEnd} {
+// Template returns a chat format. The empty name means the model's own template; of several, the one called "default",
+// and "tool_use" for conversations with tools. A model without a template whose vocabulary is that of ChatML has that
+// one. Other names are those of the model's own templates, and [ChatML], [Llama2] and [Alpaca].
+func (t *Tokenizer) Template(name string) (*Template, error) {
+	own := t.chat.templates
+	if name == "" && len(own) > 0 {
+		return t.ownTemplate()
+	}
+	if name == "" {
+		for _, token := range formats()[ChatML].tokens {
+			if _, ok := t.added.byContent[token]; !ok {
+				return nil, fmt.Errorf("%w: the model has no chat template, and its vocabulary no token %s", errNoFormat, token)
+			}
+		}
+		name = ChatML
+	}
+	if source, ok := own[name]; ok {
+		return t.newTemplate(name, source, source)
+	}
+	f, ok := formats()[name]
+	if !ok {
+		names := append(slices.Sorted(maps.Keys(formats())), slices.Sorted(maps.Keys(own))...)
+		return nil, fmt.Errorf("tokenizer: chat format %q is not known; there are %s", name, strings.Join(names, ", "))
+	}
+	return t.named(name, f)
+}
+
+// named returns a format of this package.
+func (t *Tokenizer) named(name string, f format) (*Template, error) {
+	for _, token := range f.tokens {
 		if _, ok := t.added.byContent[token]; !ok {
-			return "", fmt.Errorf("%w: the vocabulary has no token %s", errNoFormat, token)
+			return nil, fmt.Errorf("tokenizer: chat format %q: the vocabulary has no token %s", name, token)
 		}
 	}
-	if t.chatTemplate != "" && !strings.Contains(t.chatTemplate, imStart) {
-		return "", fmt.Errorf("%w: the model's own chat template does not mention %s", errNoFormat, imStart)
+	for _, token := range f.named {
+		if !slices.ContainsFunc(t.specialTokens(), func(s specialToken) bool { return s.name == token }) {
+			return nil, fmt.Errorf("tokenizer: chat format %q: the tokenizer has no %s", name, token)
+		}
 	}
-	return ChatML, nil
+	return t.newTemplate(name, f.source, f.source)
 }
 
-// Name returns the name of the format.
+// ownTemplate returns the model's template.
+func (t *Tokenizer) ownTemplate() (*Template, error) {
+	own := t.chat.templates
+	plain, ok := own[defaultTemplate]
+	if !ok {
+		return nil, fmt.Errorf("%w: the model has the templates %s, none of them %q", errNoFormat, strings.Join(slices.Sorted(maps.Keys(own)), ", "), defaultTemplate)
+	}
+	for name, f := range formats() {
+		if plain == f.source {
+			return t.named(name, f)
+		}
+	}
+	tools, ok := own[toolTemplate]
+	if !ok {
+		tools = plain
+	}
+	return t.newTemplate(defaultTemplate, plain, tools)
+}
+
+// newTemplate parses the sources of a template.
+func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
+	m := &Template{tok: t, name: name, source: plain, args: jinja.NewDict(), rawArgs: formats()[name].source == plain}
+	var err error
+	if m.plain, err = jinja.Parse(plain); err != nil {
+		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
+	}
+	if m.tools = m.plain; tools != plain {
+		if m.tools, err = jinja.Parse(tools); err != nil {
+			return nil, fmt.Errorf("tokenizer: chat template %q: %w", toolTemplate, err)
+		}
+	}
+	for _, s := range t.specialTokens() {
+		m.args.Set(s.name, s.content)
+	}
+	if m.control, err = newControlTokens(t, m.plain, m.tools); err != nil {
+		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
+	}
+	m.stops = m.findStops()
+	m.reply = t.replyFormat(detectParser(tools), plain+tools)
+	return m, nil
+}
+
+// TemplateOptions change how a template is used. Zero fields change nothing.
+type TemplateOptions struct {
+	// Args are further variables of the template, a JSON object: {"enable_thinking": false, "documents": [...]}.
+	Args json.RawMessage
+	// Parser reads tool calls, one of the names of [Parsers], instead of the one that goes with the template.
+	Parser string
+}
+
+// With returns the same template with other options.
+func (t *Template) With(o TemplateOptions) (*Template, error) {
+	m := *t
+	if len(o.Args) > 0 {
+		v, err := jinja.FromJSON(o.Args)
+		args, ok := v.(*jinja.Dict)
+		if err != nil || !ok {
+			return nil, errors.New("tokenizer: the arguments of a template must be a JSON object")
+		}
+		m.args = t.args.With(args)
+	}
+	if o.Parser != "" {
+		if !slices.Contains(Parsers(), o.Parser) {
+			return nil, fmt.Errorf("tokenizer: parser %q is not known; there are %s", o.Parser, strings.Join(Parsers(), ", "))
+		}
+		m.reply = t.tok.replyFormat(o.Parser, strings.Join(append(t.plain.Literals(), t.tools.Literals()...), "\n"))
+	}
+	return &m, nil
+}
+
+// Name returns the name of the format; that of the model's own template is "default".
 func (t *Template) Name() string { return t.name }
 
-// Prompt returns the exact ids that the model gets to reply to messages. tools may be empty. The ids of messages with a
-// Sample are taken from it; where they do not end the turn (a length limit, a stop string) its end is added.
-func (t *Template) Prompt(messages []art.Message, tools []art.Tool) ([]int32, error) {
-	w, err := t.render(messages, tools)
-	if err != nil {
-		return nil, err
+// Source returns the Jinja source, of the template for conversations without tools where there are two.
+func (t *Template) Source() string { return t.source }
+
+// Parser returns the name of the parser that reads tool calls.
+func (t *Template) Parser() string { return t.reply.name }
+
+// EndOfTurn returns the ids that end a reply. The first is the one that the template ends turns with, if it has one.
+func (t *Template) EndOfTurn() []int32 { return append([]int32(nil), t.stops...) }
+
+// probe is a reply that no template writes of itself.
+const probe = "x7q9z"
+
+// findStops returns the ids that end a reply: the one that the template writes behind one, the end of a sequence, and
+// those that end a text or a call of a tool.
+func (t *Template) findStops() []int32 {
+	var stops []int32
+	text, err := t.Text([]art.Message{art.User("a"), art.Assistant(probe)}, nil, Whole)
+	if at := strings.LastIndex(text, probe); err == nil && at >= 0 {
+		t.tok.scan(text[at+len(probe):], func(string) {}, func(id int32) {
+			if len(stops) == 0 {
+				stops = []int32{id}
+			}
+		})
 	}
-	t.format.reply(w)
-	return w.ids, nil
-}
-
-// Target returns the ids of a whole conversation for supervised training, and a mask of the ids to learn: what the
-// assistant says, with the token that ends its turn. An end that had to be added to a Sample is context, not a target.
-func (t *Template) Target(messages []art.Message, tools []art.Tool) (ids []int32, mask []bool, err error) {
-	w, err := t.render(messages, tools)
-	if err != nil {
-		return nil, nil, err
+	others := slices.Clone(t.tok.eos)
+	for _, token := range []string{"<|endoftext|>", "<|eom_id|>"} {
+		if id, ok := t.tok.added.byContent[token]; ok && t.tok.IsSpecial(id) {
+			others = append(others, id)
+		}
 	}
-	return w.ids, w.mask, nil
-}
-
-func (t *Template) render(messages []art.Message, tools []art.Tool) (*writer, error) {
-	w := &writer{tok: t.tok}
-	if err := t.format.render(w, messages, tools); err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
+	slices.Sort(others)
+	for _, id := range others {
+		if !slices.Contains(stops, id) {
+			stops = append(stops, id)
+		}
 	}
-	w.border()
-	return w, nil
-}
-
-// Parse returns the message that the ids of a reply say. The end of the turn is not part of it. Tool calls get the ids
-// "call_0", "call_1", ...; one that is not valid JSON stays in the content. The message has no Sample.
-func (t *Template) Parse(ids []int32) art.Message { return t.format.parse(ids) }
-
-// EndOfTurn returns the ids that end a reply. The first is the one that the format ends turns with.
-func (t *Template) EndOfTurn() []int32 { return append([]int32(nil), t.format.stops()...) }
-
-// writer collects the ids of a conversation. Text that follows other text is encoded together with it; control tokens
-// and borders are what nothing merges across.
-type writer struct {
-	tok     *Tokenizer
-	ids     []int32
-	mask    []bool
-	pending strings.Builder // text that is not encoded yet
-	learn   bool            // what is written now is a target
-}
-
-// scaffold writes text of the format, in which added tokens count.
-func (w *writer) scaffold(text string) {
-	w.tok.scan(text, w.content, w.control)
-}
-
-// content writes text from outside, in which nothing counts.
-func (w *writer) content(text string) { w.pending.WriteString(text) }
-
-// control writes one token.
-func (w *writer) control(id int32) {
-	w.border()
-	w.append(id)
-}
-
-// sampled writes ids as they are.
-func (w *writer) sampled(ids []int32) {
-	w.border()
-	w.append(ids...)
-}
-
-// target says whether what follows is to be learned.
-func (w *writer) target(on bool) {
-	w.border()
-	w.learn = on
-}
-
-// border encodes the text so far, so that no token spans it and what follows.
-func (w *writer) border() {
-	if w.pending.Len() > 0 {
-		w.append(w.tok.EncodeOrdinary(w.pending.String())...)
-		w.pending.Reset()
-	}
-}
-
-func (w *writer) append(ids ...int32) {
-	w.ids = append(w.ids, ids...)
-	for range ids {
-		w.mask = append(w.mask, w.learn)
-	}
+	return stops
 }

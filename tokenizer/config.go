@@ -4,32 +4,62 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
+
+// chatConfig is what a model's files say about conversations.
+type chatConfig struct {
+	templates map[string]string // sources by name; the one that is used unless asked otherwise is "default"
+	specials  []specialToken    // in the order of specialNames
+}
+
+// specialToken is a token that templates know by a name such as "bos_token".
+type specialToken struct{ name, content string }
+
+// specialNames are the tokens of tokenizer_config.json that templates can name.
+var specialNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
 // configure reads what is used of tokenizer_config.json. Its other fields steer Python classes.
 func (t *Tokenizer) configure(data []byte) error {
-	var f struct {
-		BOS          *configToken    `json:"bos_token"`
-		EOS          *configToken    `json:"eos_token"`
-		ChatTemplate json.RawMessage `json:"chat_template"`
-	}
+	var f map[string]json.RawMessage
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
+	for _, name := range specialNames {
+		var token *configToken
+		if err := json.Unmarshal(orNull(f[name]), &token); err != nil {
+			return fmt.Errorf("%s must be a string or an object with content", name)
+		}
+		if token != nil {
+			t.chat.specials = append(t.chat.specials, specialToken{name, token.content})
+		}
+	}
 	var err error
-	if t.bos, err = t.configured("bos_token", f.BOS); err != nil {
+	if t.bos, err = t.configured("bos_token"); err != nil {
 		return err
 	}
-	if t.eos, err = t.configured("eos_token", f.EOS); err != nil {
+	if t.eos, err = t.configured("eos_token"); err != nil {
 		return err
 	}
-	t.chatTemplate, err = chatTemplate(f.ChatTemplate)
+	t.chat.templates, err = chatTemplates(f["chat_template"])
 	return err
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
 }
 
 // configToken is a token, written as a string or as an object with its content.
 type configToken struct{ content string }
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *configToken) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		return json.Unmarshal(data, &c.content)
@@ -42,37 +72,86 @@ func (c *configToken) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func (t *Tokenizer) configured(field string, token *configToken) ([]int32, error) {
-	if token == nil {
+// special returns a special token by its name.
+func (c *chatConfig) special(name string) (content string, ok bool) {
+	for _, s := range c.specials {
+		if s.name == name {
+			return s.content, true
+		}
+	}
+	return "", false
+}
+
+// specialTokens returns the special tokens with names, those of files that give only ids included.
+func (t *Tokenizer) specialTokens() []specialToken {
+	out := slices.Clone(t.chat.specials)
+	for name, ids := range map[string][]int32{"bos_token": t.bos, "eos_token": t.eos} {
+		if _, ok := t.chat.special(name); !ok && len(ids) > 0 {
+			out = append(out, specialToken{name, t.texts[ids[0]]})
+		}
+	}
+	return out
+}
+
+// configured returns the ids of a special token, none or one.
+func (t *Tokenizer) configured(name string) ([]int32, error) {
+	content, ok := t.chat.special(name)
+	if !ok {
 		return nil, nil
 	}
-	id, ok := t.ids[token.content]
+	id, ok := t.ids[content]
 	if !ok {
-		return nil, fmt.Errorf("%s %q is not in the vocabulary", field, token.content)
+		return nil, fmt.Errorf("%s %q is not in the vocabulary", name, content)
 	}
 	return []int32{id}, nil
 }
 
-// chatTemplate reads a template, or the one named "default" of a list.
-func chatTemplate(raw json.RawMessage) (string, error) {
+// chatTemplates reads a template, or a list of them with names.
+func chatTemplates(raw json.RawMessage) (map[string]string, error) {
 	if isNull(raw) {
-		return "", nil
+		return nil, nil
 	}
 	var one string
 	if err := json.Unmarshal(raw, &one); err == nil {
-		return one, nil
+		return map[string]string{defaultTemplate: one}, nil
 	}
 	var list []struct {
 		Name     string `json:"name"`
 		Template string `json:"template"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return "", errors.New("chat_template must be a string or a list of objects with name and template")
+		return nil, errors.New("chat_template must be a string or a list of objects with name and template")
 	}
+	out := map[string]string{}
 	for _, c := range list {
-		if c.Name == "default" {
-			return c.Template, nil
-		}
+		out[c.Name] = c.Template
 	}
-	return "", errors.New(`chat_template is a list without a template named "default"`)
+	return out, nil
+}
+
+// loadTemplates reads the templates that stand in files of their own, which win over those of tokenizer_config.json:
+// chat_template.jinja, and others by name in additional_chat_templates.
+func (c *chatConfig) loadTemplates(dir string) error {
+	source, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
+	switch {
+	case err == nil:
+		c.templates = map[string]string{defaultTemplate: string(source)}
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("tokenizer: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "additional_chat_templates", "*.jinja"))
+	if err != nil {
+		return fmt.Errorf("tokenizer: %w", err)
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("tokenizer: %w", err)
+		}
+		if c.templates == nil {
+			c.templates = map[string]string{}
+		}
+		c.templates[strings.TrimSuffix(filepath.Base(file), ".jinja")] = string(source)
+	}
+	return nil
 }

@@ -266,7 +266,7 @@ func FuzzNew(f *testing.F) {
 		}
 		exercise(t, tok, "The 1st café\n\n 日本 <x> 😀")
 		if template, err := tok.Template(""); err == nil {
-			template.Parse(tok.Encode("The 1st <x>", false))
+			parse(template, tok.Encode("The 1st <x>", false))
 		}
 	})
 }

@@ -59,7 +59,10 @@ func ExampleTemplate_Parse() {
 	}
 	reply := tok.Encode("<think>\nIs it raining?\n</think>\n\nI will look.\n"+
 		"<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call><|im_end|>", false)
-	m := template.Parse(reply)
+	m, err := template.Parse(nil, reply, nil)
+	if err != nil {
+		panic(err)
+	}
 	fmt.Printf("%q %q\n", m.Reasoning, m.Content)
 	fmt.Println(m.ToolCalls[0].ID, m.ToolCalls[0].Name, m.ToolCalls[0].Arguments)
 	// Output:

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,12 +45,26 @@ func fromGGUF(g ggufMeta) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.chatTemplate, _ = g["tokenizer.chat_template"].(string)
+	t.chat.templates = g.chatTemplates()
 	return t, nil
 }
 
 // ggufMeta is the metadata.
 type ggufMeta map[string]any
+
+// chatTemplates returns the templates: "tokenizer.chat_template", and others with their names behind it.
+func (g ggufMeta) chatTemplates() map[string]string {
+	out := map[string]string{}
+	for key, value := range g {
+		source, isText := value.(string)
+		name, ok := strings.CutPrefix(key, "tokenizer.chat_template")
+		if !ok || !isText || name != "" && name[0] != '.' {
+			continue
+		}
+		out[cmp.Or(strings.TrimPrefix(name, "."), defaultTemplate)] = source
+	}
+	return out
+}
 
 // ggufList returns a list. A key that is not there is an empty one.
 func ggufList[T any](g ggufMeta, key string) ([]T, error) {

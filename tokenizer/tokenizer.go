@@ -9,20 +9,21 @@
 // them. [FromSentencePiece], [FromGGUF] and [FromRanks] build the same from other files; the encodings of OpenAI are in
 // tokenizer/openai.
 //
-// A [Template] renders messages. Two rules make it fit for training:
+// A [Template] renders messages, with the model's own chat template, and reads replies. Two rules make it fit for
+// training:
 //
-//   - Text from outside never becomes a control token. Content goes through [Tokenizer.EncodeOrdinary], which does not
-//     know "<|im_end|>" from other text.
+//   - Text from outside never becomes a control token. "<|im_end|>" in a message is encoded as other text is; so are the
+//     tags that the template writes, unless it looks for them in messages itself.
 //   - What the model wrote is never encoded again. A message with an art.Sample contributes exactly the ids that were
-//     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it.
+//     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it, wherever the
+//     template writes that reply the same way again.
 //
-// Everything here is safe for concurrent use, except a [Stream], which belongs to one reply.
+// Everything here is safe for concurrent use, except a [Stream] and a [ReplyReader], which belong to
+// one reply.
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -43,12 +44,13 @@ type Tokenizer struct {
 	bytes        []string         // id -> what it is within a text
 	known        []bool           // id -> whether the file defines it
 	bos, eos     []int32
-	chatTemplate string
+	chat         chatConfig
 	pool         pool // of what exact uses
 	ordinaryPool pool // of what model uses
 }
 
-// Load reads tokenizer.json and tokenizer_config.json from a model's folder, and chat_template.jinja if it is there.
+// Load reads tokenizer.json and tokenizer_config.json from a model's folder, and its chat templates where they stand in
+// files of their own: chat_template.jinja, and those of additional_chat_templates.
 func Load(dir string) (*Tokenizer, error) {
 	files := map[string][]byte{}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
@@ -62,12 +64,8 @@ func Load(dir string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (in %s)", err, dir)
 	}
-	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
-	switch {
-	case err == nil:
-		t.chatTemplate = string(template)
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("tokenizer: %w", err)
+	if err := t.chat.loadTemplates(dir); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -114,8 +112,8 @@ func (t *Tokenizer) BOS() []int32 { return append([]int32(nil), t.bos...) }
 // EOS returns the ids of the end-of-sequence token of tokenizer_config.json, none or one.
 func (t *Tokenizer) EOS() []int32 { return append([]int32(nil), t.eos...) }
 
-// ChatTemplate returns the Jinja source that came with the model, or "".
-func (t *Tokenizer) ChatTemplate() string { return t.chatTemplate }
+// ChatTemplate returns the Jinja source that came with the model, or "". Of several it is the one called "default".
+func (t *Tokenizer) ChatTemplate() string { return t.chat.templates[defaultTemplate] }
 
 // valid reports whether the file defines id.
 func (t *Tokenizer) valid(id int32) bool { return id >= 0 && int(id) < len(t.known) && t.known[id] }

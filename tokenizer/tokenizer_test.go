@@ -117,12 +117,11 @@ func TestNew_Config(t *testing.T) {
 		t.Errorf("EOS %v, BOS %v, chat template %q", tok.EOS(), tok.BOS(), tok.ChatTemplate())
 	}
 	for config, want := range map[string]string{
-		`{"eos_token": "<none>"}`:                "<none>",
-		`{"bos_token": "<none>"}`:                "<none>",
-		`{"eos_token": 3}`:                       "eos_token",
-		`{"chat_template": 3}`:                   "chat_template",
-		`{"chat_template": [{"name": "other"}]}`: "default",
-		`[`:                                      "unexpected end",
+		`{"eos_token": "<none>"}`: "<none>",
+		`{"bos_token": "<none>"}`: "<none>",
+		`{"eos_token": 3}`:        "eos_token",
+		`{"chat_template": 3}`:    "chat_template",
+		`[`:                       "unexpected end",
 	} {
 		if _, err := New(file, []byte(config)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v does not say %q", config, err, want)

@@ -28,7 +28,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, completionError(err)
 	}
-	message := e.base.message(result, s.Stop)
+	message, malformed := e.base.message(prompt, result, req)
 	finish := finishOf(result.Reason, message)
 	if now.adapter != nil {
 		message.Sample = &art.Sample{
@@ -37,22 +37,22 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}
 	return &art.ChatResponse{
 		ID: fmt.Sprintf("chatcmpl-%d", b.calls.Add(1)), Model: fmt.Sprintf("%s@%d", m.Name(), now.step),
-		Message: message, Finish: finish,
+		Message: message, Malformed: malformed, Finish: finish,
 		Usage: art.Usage{PromptTokens: len(prompt), CachedTokens: result.Cached, CompletionTokens: len(result.IDs)},
 	}, nil
 }
 
-// message reads a reply. A stop text and what follows it are not part of it.
-func (s *base) message(r *engine.Result, stop []string) art.Message {
+// message reads a reply, and tells of tool calls that cannot be read. A stop text and what follows it are not part of it.
+func (s *base) message(prompt []int32, r *engine.Result, req *art.ChatRequest) (art.Message, error) {
 	if r.Reason != engine.Stopped {
-		return s.template.Parse(r.IDs)
+		return s.template.Parse(prompt, r.IDs, req.Tools)
 	}
-	stream, text := s.tokenizer.Stream(true, stop...), ""
+	stream, text := s.tokenizer.Stream(true, req.Settings.Stop...), ""
 	for _, id := range r.IDs {
 		delta, _ := stream.Add(id)
 		text += delta
 	}
-	return art.Assistant(text)
+	return art.Assistant(text), nil
 }
 
 func finishOf(r engine.Reason, m art.Message) string {

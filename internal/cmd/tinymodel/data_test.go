@@ -119,7 +119,11 @@ func trained(t *testing.T) (*tokenizer.Tokenizer, *tokenizer.Template) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.New(vocab, []byte(tokenizerConfig))
+	config, err := tokenizerConfig("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.New(vocab, config)
 	if err != nil {
 		t.Fatal(err)
 	}

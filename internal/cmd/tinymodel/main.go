@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -34,14 +35,21 @@ const pattern = ` ?\p{Lu}?\p{Ll}+\n?|\p{L}|\p{N}| ?[^\s\p{L}\p{N}]+|\s`
 
 var specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"}
 
-const tokenizerConfig = `{
-  "tokenizer_class": "PreTrainedTokenizerFast",
-  "eos_token": "<|im_end|>",
-  "pad_token": "<|endoftext|>",
-  "model_max_length": 256,
-  "chat_template": "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+// tokenizerConfig is tokenizer_config.json. Its chat template is the one of this project.
+func tokenizerConfig(chatTemplate string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(struct {
+		Class     string `json:"tokenizer_class"`
+		EOS       string `json:"eos_token"`
+		Pad       string `json:"pad_token"`
+		MaxLength int    `json:"model_max_length"`
+		Template  string `json:"chat_template,omitempty"`
+	}{"PreTrainedTokenizerFast", "<|im_end|>", "<|endoftext|>", 256, chatTemplate})
+	return b.Bytes(), err
 }
-`
 
 const vocabulary = 768
 
@@ -72,11 +80,19 @@ func run(ctx context.Context, out string, seed uint64, steps, batch int, rate fl
 	if err != nil {
 		return err
 	}
-	tok, err := tokenizer.New(vocab, []byte(tokenizerConfig))
+	plain, err := tokenizerConfig("")
+	if err != nil {
+		return err
+	}
+	tok, err := tokenizer.New(vocab, plain)
 	if err != nil {
 		return err
 	}
 	template, err := tok.Template(tokenizer.ChatML)
+	if err != nil {
+		return err
+	}
+	tokConfig, err := tokenizerConfig(template.Source())
 	if err != nil {
 		return err
 	}
@@ -90,7 +106,7 @@ func run(ctx context.Context, out string, seed uint64, steps, batch int, rate fl
 	if err := train(ctx, w, template, seed, steps, batch, rate); err != nil {
 		return err
 	}
-	return save(out, w, vocab)
+	return save(out, w, vocab, tokConfig)
 }
 
 // train is supervised training with a short warm-up and a cosine decay to a tenth.
@@ -160,14 +176,14 @@ func sequences(template *tokenizer.Template, rng *rand.Rand, n, limit int) ([]gr
 	return out, nil
 }
 
-func save(dir string, w *model.Weights, vocab []byte) error {
+func save(dir string, w *model.Weights, vocab, tokConfig []byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	if err := w.Save(dir); err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{"tokenizer.json": vocab, "tokenizer_config.json": []byte(tokenizerConfig)} {
+	for name, data := range map[string][]byte{"tokenizer.json": vocab, "tokenizer_config.json": tokConfig} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return err
 		}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+func init() { verbs["render"] = render(os.Stdin) }
+
+// render returns the verb that shows what a model is given for a conversation.
+func render(stdin io.Reader) verb {
+	return verb{
+		summary: "messages to the prompt of a model, and its ids",
+		args:    "MODEL [FILE]",
+		text: `
+Prints the text that a chat template makes of messages, and the ids that the model gets.
+
+MODEL is a model's folder, a tokenizer.json, a SentencePiece model, or "tiny" for the built-in model.
+FILE has a JSON list of messages as in OpenAI's chat completions, or an object with the keys messages and
+tools and, for the template, chat_template_kwargs. Without FILE it is read from standard input.`,
+		define: func(flags *flag.FlagSet) action {
+			r := renderer{stdin: stdin}
+			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
+			flags.StringVar(&r.format, "format", "", "`name` of a format, instead of the model's own template")
+			flags.StringVar(&r.args, "args", "", "more variables of the template, a JSON `object`")
+			flags.BoolVar(&r.whole, "whole", false, "end with the last message, not with the beginning of a reply")
+			flags.BoolVar(&r.proceed, "continue", false, "end within the last message, to go on with it")
+			return r.run
+		},
+	}
+}
+
+// renderer is the verb render with its flags.
+type renderer struct {
+	stdin                  io.Reader
+	asJSON, whole, proceed bool
+	format, args           string
+}
+
+// chat is what render reads.
+type chat struct {
+	Messages []art.Message   `json:"messages"`
+	Tools    []art.Tool      `json:"tools"`
+	Args     json.RawMessage `json:"chat_template_kwargs"`
+}
+
+// rendered is what render prints.
+type rendered struct {
+	Format    string  `json:"format"`
+	Parser    string  `json:"parser"`
+	Text      string  `json:"text"`
+	IDs       []int32 `json:"ids"`
+	EndOfTurn []int32 `json:"end_of_turn"`
+}
+
+func (r *renderer) run(args []string, stdout, _ io.Writer) error {
+	if len(args) < 1 || len(args) > 2 || r.whole && r.proceed {
+		return badUsage("want MODEL and at most one FILE, and one of --whole and --continue; art help render says more")
+	}
+	template, err := r.template(args[0])
+	if err != nil {
+		return err
+	}
+	c, err := r.read(args[1:])
+	if err != nil {
+		return err
+	}
+	for _, o := range []json.RawMessage{c.Args, json.RawMessage(r.args)} {
+		if template, err = template.With(tokenizer.TemplateOptions{Args: o}); err != nil {
+			return err
+		}
+	}
+	out := rendered{Format: template.Name(), Parser: template.Parser(), EndOfTurn: template.EndOfTurn()}
+	if out.Text, err = template.Text(c.Messages, c.Tools, r.ending()); err != nil {
+		return err
+	}
+	if out.IDs, err = template.IDs(c.Messages, c.Tools, r.ending()); err != nil {
+		return err
+	}
+	if r.asJSON {
+		return writeJSON(stdout, out)
+	}
+	return write(stdout, fmt.Sprintf("%s\n\n%d ids: %v\n", out.Text, len(out.IDs), out.IDs))
+}
+
+func (r *renderer) ending() tokenizer.Ending {
+	switch {
+	case r.whole:
+		return tokenizer.Whole
+	case r.proceed:
+		return tokenizer.Continue
+	}
+	return tokenizer.Reply
+}
+
+func (r *renderer) template(model string) (*tokenizer.Template, error) {
+	tok, err := openChat(model)
+	if err != nil {
+		return nil, err
+	}
+	return tok.Template(r.format)
+}
+
+// openChat reads a tokenizer with its configuration: that of the built-in model, of a folder, or beside a tokenizer.json.
+func openChat(model string) (*tokenizer.Tokenizer, error) {
+	if model == tiny.Name {
+		return tokenizer.New(tiny.Tokenizer())
+	}
+	if info, err := os.Stat(model); err == nil && info.IsDir() {
+		return tokenizer.Load(model)
+	}
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(model), "tokenizer_config.json"))
+	if err != nil || !strings.HasSuffix(model, ".json") {
+		return openTokenizer(model)
+	}
+	vocabulary, err := os.ReadFile(model)
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.New(vocabulary, config)
+}
+
+// read reads messages, or an object with them.
+func (r *renderer) read(files []string) (chat, error) {
+	data, err := r.data(files)
+	if err != nil {
+		return chat{}, err
+	}
+	var c chat
+	if err = json.Unmarshal(data, &c.Messages); err == nil {
+		return c, nil
+	}
+	if objectErr := json.Unmarshal(data, &c); objectErr == nil || !isArray(data) {
+		err = objectErr
+	}
+	if err == nil && len(c.Messages) == 0 {
+		err = errors.New(`there are no messages: want a JSON list of them, or an object with the key "messages"`)
+	}
+	return c, err
+}
+
+// isArray tells whether JSON text is a list.
+func isArray(data []byte) bool {
+	var list []json.RawMessage
+	return json.Unmarshal(data, &list) == nil
+}
+
+func (r *renderer) data(files []string) ([]byte, error) {
+	if len(files) == 0 {
+		return io.ReadAll(r.stdin)
+	}
+	return os.ReadFile(files[0])
+}

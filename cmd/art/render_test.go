@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art/model/tiny"
+)
+
+// file writes a file for a test and returns its name.
+func file(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRender_JSON(t *testing.T) {
+	messages := file(t, t.TempDir(), "chat.json", `[{"role": "user", "content": "Hi"}]`)
+	status, stdout, stderr := command("render", "--json", "tiny", messages)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	var got rendered
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	tok, err := openChat("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+	if got.Text != want || tok.Decode(got.IDs, false) != want || got.Format != "chatml" || got.Parser != "hermes" || tok.Decode(got.EndOfTurn[:1], false) != "<|im_end|>" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRender_Sources: messages from standard input and from an object, a model from a folder and a file.
+func TestRender_Sources(t *testing.T) {
+	dir := t.TempDir()
+	vocabulary, config := tiny.Tokenizer()
+	tokenizerFile := file(t, dir, "tokenizer.json", string(vocabulary))
+	file(t, dir, "tokenizer_config.json", string(config))
+	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ tools|length if tools }}{{ mood }}{{ '!' if add_generation_prompt }}")
+	object := `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}], "chat_template_kwargs": {"mood": "x"}}`
+	for _, c := range []struct {
+		args []string
+		in   string
+		want string
+	}{
+		{[]string{"render", dir}, object, "<a>1x!\n"},
+		{[]string{"render", "--args", `{"mood": "y"}`, "--whole", dir}, object, "<a>1y\n"},
+		{[]string{"render", "--continue", dir}, `[{"role": "assistant", "content": "ab"}]`, "<ab\n"},
+		{[]string{"render", "--format", "chatml", dir}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
+		{[]string{"render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
+	} {
+		usually := verbs["render"]
+		verbs["render"] = render(strings.NewReader(c.in))
+		status, stdout, stderr := command(c.args...)
+		verbs["render"] = usually
+		if status != 0 || !strings.HasPrefix(stdout, c.want) || !strings.Contains(stdout, " ids: [") {
+			t.Errorf("%v: status %d, %q %q; want %q", c.args, status, stdout, stderr, c.want)
+		}
+	}
+}
+
+func TestRender_Errors(t *testing.T) {
+	dir := t.TempDir()
+	for want, args := range map[string][]string{
+		"want MODEL":             {"render"},
+		"one of --whole":         {"render", "--whole", "--continue", "tiny"},
+		"no such file":           {"render", "nowhere"},
+		"role":                   {"render", "tiny", file(t, dir, "role.json", `[{"content": "a"}]`)},
+		"there are no messages":  {"render", "tiny", file(t, dir, "none.json", `{}`)},
+		"unexpected end of JSON": {"render", "tiny", file(t, dir, "broken.json", `[`)},
+		`"llama" is not known`:   {"render", "--format", "llama", "tiny"},
+		"must be a JSON object":  {"render", "--args", "[]", "tiny", file(t, dir, "a.json", `[{"role": "user", "content": "a"}]`)},
+	} {
+		if status, _, stderr := command(args...); status == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: status %d, standard error %q does not say %q", args, status, stderr, want)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// TestTokenizerConfig_IsCommitted: the tiny model's configuration is what this command writes.
+func TestTokenizerConfig_IsCommitted(t *testing.T) {
+	vocab, committed := tiny.Tokenizer()
+	tok, err := tokenizer.New(vocab, committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := tok.Template(tokenizer.ChatML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := tokenizerConfig(template.Source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(committed) != string(want) {
+		t.Errorf("model/tiny/tokenizer_config.json is\n%s\nwant\n%s", committed, want)
+	}
+	if own, err := tok.Template(""); err != nil || own.Name() != tokenizer.ChatML {
+		t.Errorf("the model's own template is %v (%v)", own, err)
+	}
+}

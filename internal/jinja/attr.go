@@ -1,0 +1,434 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strings"
+	"unicode/utf8"
+)
+
+// getattr is "v.name": an attribute, else an item.
+func (r *run) getattr(v any, name string) any {
+	if a, ok := r.attribute(v, name); ok {
+		return a
+	}
+	if d, ok := v.(*Dict); ok {
+		if item, ok := d.Get(name); ok {
+			return item
+		}
+	}
+	return &undefined{object: v, name: name, of: true}
+}
+
+// getitem is "v[key]": an item, else an attribute.
+func (r *run) getitem(v, key any) any {
+	if item, ok := r.item(v, key); ok {
+		return item
+	}
+	if name, ok := text(key); ok {
+		if a, ok := r.attribute(v, name); ok {
+			return a
+		}
+	}
+	return &undefined{object: v, name: key, of: true}
+}
+
+// item returns v[key]; ok is false for what raises a TypeError or LookupError in Python.
+func (r *run) item(v, key any) (any, bool) {
+	switch v := v.(type) {
+	case *Dict:
+		if !canBeKey(key) {
+			return nil, false
+		}
+		return v.find(r, key)
+	case *undefined:
+		v.fail()
+	}
+	if s, ok := key.(slice); ok {
+		if _, isText := text(v); isText || iterableBySlice(v) {
+			return r.slice(v, s), true
+		}
+		return nil, false
+	}
+	i, ok := integer(key)
+	if !ok {
+		return nil, false
+	}
+	if t, ok := text(v); ok {
+		c, ok := character(t, i)
+		return likeText(v, c), ok
+	}
+	if s, ok := v.(span); ok {
+		n := s.len()
+		if i < 0 {
+			i += n
+		}
+		return s.start + i*s.step, i >= 0 && i < n
+	}
+	items, ok := sequence(v)
+	if i < 0 {
+		i += len(items)
+	}
+	if !ok || i < 0 || i >= len(items) {
+		return nil, false
+	}
+	return items[i], true
+}
+
+func iterableBySlice(v any) bool {
+	switch v.(type) {
+	case *list, *tuple, span:
+		return true
+	}
+	return false
+}
+
+// character returns the i-th code point of a text, counted from the end where i is negative.
+func character(s string, i int) (string, bool) {
+	n := utf8.RuneCountInString(s)
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return "", false
+	}
+	if n == len(s) {
+		return s[i : i+1], true
+	}
+	return string([]rune(s)[i]), true
+}
+
+// attribute returns an attribute that is not an item; ok is false where there is none. What may not be used in the
+// sandbox is undefined, and using it a SecurityError.
+func (r *run) attribute(v any, name string) (a any, ok bool) {
+	if u, isUndefined := v.(*undefined); isUndefined {
+		if !strings.HasPrefix(name, "__") || !strings.HasSuffix(name, "__") {
+			u.fail()
+		}
+		return nil, false
+	}
+	if ns, isNamespace := v.(*namespace); isNamespace {
+		return ns.attrs.Get(name)
+	}
+	if special(name) || changing[name] && changes(v, name) {
+		return &undefined{
+			hint: "access to attribute " + reprString(name) + " of '" + typeName(v) + "' object is unsafe.", object: v, name: name, of: true, kind: securityError,
+		}, true
+	}
+	switch v := v.(type) {
+	case string, markup:
+		return stringMethod(v, name)
+	case *list, *tuple, span:
+		return r.sequenceMethod(v, name)
+	case *Dict:
+		return dictMethod(v, name)
+	case *loop:
+		return v.attribute(name)
+	case *macro:
+		return v.attribute(name)
+	case *cycler:
+		return v.attribute(name)
+	case *joiner:
+		return map[string]any{"sep": v.sep, "used": v.used}[name], name == "sep" || name == "used"
+	case templateSelf:
+		return r.blockReference(name)
+	case int, bool, *big.Int, float64:
+		return numberAttribute(v, name)
+	case *builtin:
+		a, ok = v.attrs[name]
+		return a, ok
+	}
+	return nil, false
+}
+
+// special tells whether every object has an attribute: those that all Python objects share and that templates try.
+func special(name string) bool {
+	switch name {
+	case "__class__", "__doc__", "__dict__", "__init__", "__str__", "__repr__", "__eq__", "__hash__", "__len__", "__iter__",
+		"__getitem__", "__contains__", "__getattribute__", "__reduce__", "__module__", "__subclasshook__", "__dir__", "__format__",
+		"__sizeof__", "__new__", "__setattr__", "__delattr__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__init_subclass__", "__reduce_ex__":
+		return true
+	}
+	return false
+}
+
+// changing are the methods that change what they are called on.
+var changing = map[string]bool{
+	"append": true, "clear": true, "pop": true, "reverse": true, "insert": true, "sort": true, "extend": true, "remove": true,
+	"popitem": true, "setdefault": true, "update": true,
+}
+
+func changes(v any, name string) bool {
+	switch v.(type) {
+	case *list:
+		return name != "popitem" && name != "setdefault" && name != "update"
+	case *Dict:
+		return name == "clear" || name == "pop" || name == "popitem" || name == "setdefault" || name == "update"
+	}
+	return false
+}
+
+func (r *run) sequenceMethod(v any, name string) (any, bool) {
+	if s, ok := v.(span); ok {
+		switch name {
+		case "start":
+			return s.start, true
+		case "stop":
+			return s.stop, true
+		case "step":
+			return s.step, true
+		}
+	}
+	if t, ok := v.(*tuple); ok && t.group && (name == "grouper" || name == "list") {
+		return t.items[boolInt(name == "list")], true
+	}
+	switch name {
+	case "count":
+		return newFunctionValue(name, func(r *run, a arg) any {
+			a.noNamed(name)
+			want, n := a.bind(name, positional("value"))[0], 0
+			for _, item := range r.items(v) {
+				r.charge(1)
+				n += boolInt(r.equal(item, want))
+			}
+			return n
+		}), true
+	case "index":
+		return newFunctionValue(name, func(r *run, a arg) any { return r.indexOf(v, a) }), true
+	case "copy":
+		l, ok := v.(*list)
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			return newList(l.items...)
+		}), ok
+	}
+	return nil, false
+}
+
+// indexOf is the method "index" of lists and tuples.
+func (r *run) indexOf(v any, a arg) any {
+	a.noNamed("index")
+	args := a.bind("index", positional("value"), optionalPositional("start", 0), optionalPositional("stop", math.MaxInt))
+	items := r.items(v)
+	what := "slice indices must be integers or have an __index__ method"
+	from, to := clampRange(r.clampInt(args[1], what), r.clampInt(args[2], what), len(items))
+	for i := from; i < to; i++ {
+		r.charge(1)
+		if r.equal(items[i], args[0]) {
+			return i
+		}
+	}
+	raise(valueError, "%s is not in %s", r.repr(args[0]), typeName(v))
+	return nil
+}
+
+// clampRange makes a part of n items of start and stop, which count from the end where they are negative.
+func clampRange(start, stop, n int) (from, to int) {
+	clamp := func(i int) int {
+		if i < 0 {
+			i = max(0, i+n)
+		}
+		return min(i, n)
+	}
+	return clamp(start), clamp(stop)
+}
+
+func dictMethod(d *Dict, name string) (any, bool) {
+	switch name {
+	case "keys", "values", "items":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			return &view{d, name}
+		}), true
+	case "get":
+		return newFunctionValue(name, func(r *run, a arg) any {
+			a.noNamed(name)
+			args := a.bind(name, positional("key"), optionalPositional("default", nil))
+			if v, ok := d.find(r, args[0]); ok {
+				return v
+			}
+			return args[1]
+		}), true
+	case "copy":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			return d.clone()
+		}), true
+	case "fromkeys":
+		return newFunctionValue(name, fromKeys), true
+	}
+	return nil, false
+}
+
+func (d *Dict) clone() *Dict {
+	out := NewDict()
+	for h, i := range d.index {
+		out.index[h] = i
+	}
+	out.keys, out.values = append([]any(nil), d.keys...), append([]any(nil), d.values...)
+	return out
+}
+
+// fromKeys is dict.fromkeys.
+func fromKeys(r *run, a arg) any {
+	args := a.bind("fromkeys", positional("iterable"), optionalPositional("value", nil))
+	d := NewDict()
+	for _, k := range r.items(args[0]) {
+		d.set(r, k, args[1])
+	}
+	return d
+}
+
+func (r *run) blockReference(name string) (any, bool) {
+	if r.template.blocks[name] == nil {
+		return nil, false
+	}
+	return newFunctionValue(name, func(r *run, a arg) any {
+		a.bind(name)
+		return r.capture(func() { r.block(name, nil) })
+	}), true
+}
+
+func numberAttribute(v any, name string) (any, bool) {
+	f, isFloat := v.(float64)
+	switch name {
+	case "real", "numerator":
+		return positive(v), name == "real" || !isFloat
+	case "imag":
+		if isFloat {
+			return 0.0, true
+		}
+		return 0, true
+	case "denominator":
+		return 1, !isFloat
+	case "is_integer":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			return f == math.Trunc(f) && !math.IsInf(f, 0)
+		}), isFloat
+	case "bit_length":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			b, _ := bigInteger(v)
+			return b.BitLen()
+		}), !isFloat
+	case "conjugate":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			return positive(v)
+		}), true
+	}
+	return nil, false
+}
+
+func (c *cycler) attribute(name string) (any, bool) {
+	switch name {
+	case "current":
+		return c.items[c.pos], true
+	case "pos":
+		return c.pos, true
+	case "items":
+		return newTuple(c.items...), true
+	case "next":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			v := c.items[c.pos]
+			c.pos = (c.pos + 1) % len(c.items)
+			return v
+		}), true
+	case "reset":
+		return newFunctionValue(name, func(_ *run, a arg) any {
+			a.bind(name)
+			c.pos = 0
+			return nil
+		}), true
+	}
+	return nil, false
+}
+
+// slice is v[start:stop:step].
+func (r *run) slice(v any, s slice) any {
+	if u, ok := v.(*undefined); ok {
+		u.fail()
+	}
+	if t, ok := text(v); ok {
+		return likeText(v, r.sliceText(t, s))
+	}
+	items, ok := sequence(v)
+	if !ok {
+		if sp, ok := v.(span); ok {
+			return r.sliceSpan(sp, s)
+		}
+		if _, ok := v.(*Dict); ok {
+			raise(typeError, "unhashable type: 'slice'")
+		}
+		raise(typeError, "'%s' object is not subscriptable", typeName(v))
+	}
+	start, step, n, _ := r.sliceIndices(s, len(items))
+	r.charge(16 * n)
+	out := make([]any, n)
+	for i := range out {
+		out[i] = items[start+i*step]
+	}
+	if _, ok := v.(*tuple); ok {
+		return &tuple{items: out}
+	}
+	return &list{out}
+}
+
+func (r *run) sliceText(t string, s slice) string {
+	n := utf8.RuneCountInString(t)
+	start, step, count, _ := r.sliceIndices(s, n)
+	r.charge(4 * len(t))
+	if n == len(t) && step == 1 {
+		return t[start : start+count]
+	}
+	runes := []rune(t)
+	if step == 1 {
+		return string(runes[start : start+count])
+	}
+	out := make([]rune, count)
+	for i := range out {
+		out[i] = runes[start+i*step]
+	}
+	return string(out)
+}
+
+func (r *run) sliceSpan(v span, s slice) any {
+	start, step, _, stop := r.sliceIndices(s, v.len())
+	at := func(i int) int { return v.start + i*v.step }
+	return span{at(start), at(stop), v.step * step}
+}
+
+// sliceIndices returns where a slice of n items starts, its step, how many items it has, and where it stops.
+func (r *run) sliceIndices(s slice, n int) (start, step, count, stop int) {
+	what := "slice indices must be integers or None or have an __index__ method"
+	step = 1
+	if s.step != nil {
+		step = r.clampInt(s.step, what)
+	}
+	if step == 0 {
+		raise(valueError, "slice step cannot be zero")
+	}
+	step = max(step, -math.MaxInt)
+	low, high := 0, n
+	if step < 0 {
+		low, high = -1, n-1
+	}
+	bound := func(v any, otherwise int) int {
+		if v == nil {
+			return otherwise
+		}
+		i := r.clampInt(v, what)
+		if i < 0 {
+			return max(i+n, low)
+		}
+		return min(i, high)
+	}
+	if step > 0 {
+		start, stop = bound(s.start, low), bound(s.stop, high)
+	} else {
+		start, stop = bound(s.start, high), bound(s.stop, low)
+	}
+	return start, step, span{start, stop, step}.len(), stop
+}

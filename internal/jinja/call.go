@@ -1,0 +1,194 @@
+package jinja
+
+import "slices"
+
+// call is v(...).
+func (r *run) call(v any, a arg, line int) any {
+	r.step(line)
+	switch f := v.(type) {
+	case *builtin:
+		return f.call(r, a)
+	case *macro:
+		out := f.call(r, a)
+		r.line = line
+		return out
+	case *loop:
+		out := f.call(r, a)
+		r.line = line
+		return out
+	case *joiner:
+		a.bind("joiner")
+		if !f.used {
+			f.used = true
+			return ""
+		}
+		return f.sep
+	case *undefined:
+		f.fail()
+	}
+	raise(typeError, "'%s' object is not callable", typeName(v))
+	return nil
+}
+
+func callable(v any) bool {
+	switch v.(type) {
+	case *builtin, *macro, *loop, *joiner, *undefined:
+		return true
+	}
+	return false
+}
+
+// macro is a macro as it was defined in one place.
+type macro struct {
+	code *macroCode
+	env  *env
+}
+
+// call runs a macro and returns what it writes.
+func (m *macro) call(r *run, a arg) string {
+	defer r.enter()()
+	e := newEnv(m.code.fn, m.env)
+	m.code.bind(r, e, m.arguments(r, a))
+	return r.capture(func() { m.code.fn.body(r, e) })
+}
+
+// arguments lays out what a macro was called with in the order of its variables; what was not given is missing.
+func (m *macro) arguments(r *run, a arg) []any {
+	code := m.code
+	named := NewDict()
+	if a.named != nil {
+		for i, k := range a.named.keys {
+			named.put(k, a.named.values[i])
+		}
+	}
+	take := func(name string) any {
+		v, ok := named.Get(name)
+		if !ok {
+			return missing
+		}
+		named.remove(name)
+		return v
+	}
+	n := min(len(a.pos), len(code.params))
+	values := slices.Clone(a.pos[:n])
+	for _, name := range code.params[n:] {
+		values = append(values, take(name))
+	}
+	if code.wantsCaller && !code.explicitCaller {
+		caller := take("caller")
+		if caller == missing || caller == nil {
+			caller = &undefined{hint: "No caller defined", name: "caller"}
+		}
+		values = append(values, caller)
+	}
+	switch {
+	case code.wantsKwargs:
+		values = append(values, named)
+	case named.Len() > 0:
+		raise(typeError, "macro '%s' takes no keyword argument %s", code.name, r.repr(named.keys[0]))
+	}
+	switch {
+	case code.wantsVarargs:
+		values = append(values, newTuple(a.pos[n:]...))
+	case len(a.pos) > len(code.params):
+		raise(typeError, "macro '%s' takes not more than %d argument(s)", code.name, len(code.params))
+	}
+	return values
+}
+
+// remove takes a string key out.
+func (d *Dict) remove(key string) {
+	at := d.index[key]
+	d.keys, d.values = slices.Delete(slices.Clone(d.keys), at, at+1), slices.Delete(slices.Clone(d.values), at, at+1)
+	delete(d.index, key)
+	for h, i := range d.index {
+		if i > at {
+			d.index[h] = i - 1
+		}
+	}
+}
+
+// attribute returns an attribute of a macro.
+func (m *macro) attribute(name string) (any, bool) {
+	switch name {
+	case "name":
+		if m.code.name == "" {
+			return nil, true
+		}
+		return m.code.name, true
+	case "arguments":
+		out := newTuple()
+		for _, p := range m.code.params {
+			out.items = append(out.items, p)
+		}
+		return out, true
+	case "catch_kwargs":
+		return m.code.wantsKwargs, true
+	case "catch_varargs":
+		return m.code.wantsVarargs, true
+	case "caller":
+		return m.code.wantsCaller, true
+	case "explicit_caller":
+		return m.code.explicitCaller, true
+	}
+	return nil, false
+}
+
+// parameter of a built-in function.
+type parameter struct {
+	name     string
+	optional bool
+	value    any  // when it is optional and not given
+	posOnly  bool // it has no name for callers
+}
+
+func param1(name string) parameter { return parameter{name: name} }
+
+func optional(name string, value any) parameter {
+	return parameter{name: name, optional: true, value: value}
+}
+
+func positional(name string) parameter { return parameter{name: name, posOnly: true} }
+
+func optionalPositional(name string, value any) parameter {
+	return parameter{name, true, value, true}
+}
+
+// bind returns the arguments in the order of the parameters of a function.
+func (a arg) bind(function string, params ...parameter) []any {
+	if len(a.pos) > len(params) {
+		raise(typeError, "%s() takes at most %d arguments (%d given)", function, len(params), len(a.pos))
+	}
+	out := make([]any, len(params))
+	copy(out, a.pos)
+	used := 0
+	for i, p := range params {
+		var named any
+		ok := false
+		if a.named != nil && !p.posOnly {
+			named, ok = a.named.Get(p.name)
+		}
+		switch {
+		case ok && i < len(a.pos):
+			raise(typeError, "%s() got multiple values for argument '%s'", function, p.name)
+		case ok:
+			out[i] = named
+			used++
+		case i >= len(a.pos) && !p.optional:
+			raise(typeError, "%s() missing required argument: '%s'", function, p.name)
+		case i >= len(a.pos):
+			out[i] = p.value
+		}
+	}
+	if a.named != nil && used < a.named.Len() {
+		raise(typeError, "%s() got an unexpected keyword argument", function)
+	}
+	return out
+}
+
+// noNamed refuses keyword arguments.
+func (a arg) noNamed(function string) {
+	if a.named != nil && a.named.Len() > 0 {
+		raise(typeError, "%s() takes no keyword arguments", function)
+	}
+}

@@ -1,0 +1,742 @@
+package jinja
+
+import (
+	"slices"
+)
+
+// signal says how a statement ended.
+type signal int
+
+const (
+	goOn signal = iota
+	breakLoop
+	continueLoop
+)
+
+// stmt and expr are compiled code. e holds the variables of the function that the code is in.
+type (
+	stmt func(r *run, e *env) signal
+	expr func(r *run, e *env) any
+)
+
+// env is the variables of one call of a function.
+type env struct {
+	vars []any
+	up   *env // of the function around it
+}
+
+// missing is the value of a variable that has none.
+type missingValue struct{}
+
+var missing any = missingValue{}
+
+func newEnv(f *function, up *env) *env {
+	e := &env{make([]any, len(f.slots)), up}
+	for i := range e.vars {
+		e.vars[i] = missing
+	}
+	return e
+}
+
+// compiler makes code of a parsed template.
+type compiler struct {
+	blocks  map[string]*blockNode
+	slices  bool // the template slices literals
+	folding bool // an expression of constants is being compiled
+}
+
+func compile(src *source) *Template {
+	c := &compiler{blocks: map[string]*blockNode{}, slices: src.slices}
+	c.collectBlocks(src.body)
+	t := &Template{source: src, blocks: map[string]*function{}}
+	t.root = c.root(src.body, true)
+	for name, b := range c.blocks {
+		t.blocks[name] = c.root(b.body, false)
+	}
+	return t
+}
+
+func (c *compiler) collectBlocks(nodes []node) {
+	for _, n := range nodes {
+		if b, ok := n.(*blockNode); ok {
+			if c.blocks[b.name] != nil {
+				raiseAt(b.line, assertionError, "block '%s' defined twice", b.name)
+			}
+			c.blocks[b.name] = b
+		}
+		c.collectBlocks(children(n))
+	}
+}
+
+// root compiles the template or a block.
+func (c *compiler) root(body []node, toplevel bool) *function {
+	f := newFrame(newFunction(nil))
+	selfSlot, superSlot := -1, -1
+	used := mentions(body, "self", "super")
+	if used["self"] {
+		f.declare("self")
+		selfSlot = f.vars["self"].slot
+	}
+	if used["super"] && !toplevel {
+		f.declare("super")
+		superSlot = f.vars["super"].slot
+	}
+	f.see(body...)
+	f.toplevel = toplevel
+	code := c.statements(body, f)
+	enter := f.enter()
+	f.fn.body = func(r *run, e *env) signal {
+		if selfSlot >= 0 {
+			e.vars[selfSlot] = templateSelf{}
+		}
+		if superSlot >= 0 {
+			e.vars[superSlot] = &undefined{hint: "there is no parent block called by that name."}
+		}
+		enter(r, e)
+		return code(r, e)
+	}
+	return f.fn
+}
+
+// enter returns code that gives the variables of a frame their first values.
+func (f *frame) enter() func(r *run, e *env) {
+	type initial struct {
+		slot int
+		name string // of the context
+		from expr   // for an alias
+	}
+	var list []initial
+	for _, name := range f.order {
+		switch v := f.vars[name]; v.action {
+		case actResolve:
+			list = append(list, initial{v.slot, name, nil})
+		case actAlias:
+			list = append(list, initial{v.slot, "", f.variable(v.outer, name)})
+		case actUndefined:
+			list = append(list, initial{v.slot, "", nil})
+		case actParam:
+		}
+	}
+	return func(r *run, e *env) {
+		for i := range list {
+			switch in := &list[i]; {
+			case in.from != nil:
+				e.vars[in.slot] = in.from(r, e)
+			case in.name != "":
+				e.vars[in.slot] = r.resolve(in.name)
+			default:
+				e.vars[in.slot] = missing
+			}
+		}
+	}
+}
+
+// leave returns code that takes the values of a frame away.
+func (f *frame) leave() func(e *env) {
+	var slots []int
+	for _, v := range f.vars {
+		slots = append(slots, v.slot)
+	}
+	return func(e *env) {
+		for _, s := range slots {
+			e.vars[s] = missing
+		}
+	}
+}
+
+// place returns where the variable of an owning frame is, seen from f: how many functions further out, and its slot.
+func (f *frame) place(owner *frame, name string) (up, slot int) {
+	for fn := f.fn; fn != owner.fn; fn = fn.parent {
+		up++
+	}
+	return up, owner.vars[name].slot
+}
+
+// variable returns code that reads a variable, missing or not.
+func (f *frame) variable(owner *frame, name string) expr {
+	up, slot := f.place(owner, name)
+	if up == 0 {
+		return func(_ *run, e *env) any { return e.vars[slot] }
+	}
+	return func(_ *run, e *env) any {
+		for range up {
+			e = e.up
+		}
+		return e.vars[slot]
+	}
+}
+
+// read returns code that reads a name.
+func (f *frame) read(name string, line int) expr {
+	owner, _ := f.find(name)
+	if owner == nil {
+		raiseAt(line, assertionError, "Tried to resolve a name to a reference that was unknown to the frame (%s)", reprString(name))
+	}
+	value, unknown := f.variable(owner, name), &undefined{name: name}
+	return func(r *run, e *env) any {
+		if v := value(r, e); v != missing {
+			return v
+		}
+		return unknown
+	}
+}
+
+// setter returns code that assigns to a target.
+type setter func(r *run, e *env, value any)
+
+func (c *compiler) target(n node, f *frame) setter {
+	switch n := n.(type) {
+	case *nameNode:
+		_, slot := f.place(f, n.name)
+		return func(_ *run, e *env, value any) { e.vars[slot] = value }
+	case *attrTarget:
+		holder := f.read(n.name, n.line)
+		return func(r *run, e *env, value any) {
+			ns, ok := holder(r, e).(*namespace)
+			if !ok {
+				raise(runtimeError, "cannot assign attribute on non-namespace object")
+			}
+			ns.set(n.attr, value)
+		}
+	}
+	var parts []setter
+	for _, item := range n.(*tupleNode).items {
+		parts = append(parts, c.target(item, f))
+	}
+	return func(r *run, e *env, value any) {
+		for i, v := range r.unpack(value, len(parts)) {
+			parts[i](r, e, v)
+		}
+	}
+}
+
+// names lists the names that a target sets.
+func names(n node) []string {
+	switch n := n.(type) {
+	case *nameNode:
+		return []string{n.name}
+	case *tupleNode:
+		var out []string
+		for _, item := range n.items {
+			out = append(out, names(item)...)
+		}
+		return out
+	}
+	return nil
+}
+
+// export returns code that puts names into the context when f is the frame of the template: macros and blocks that are
+// called later look there.
+func (c *compiler) export(f *frame, list []string) func(r *run, e *env) {
+	if !f.toplevel {
+		return func(*run, *env) {}
+	}
+	slots := make([]int, len(list))
+	for i, name := range list {
+		slots[i] = f.vars[name].slot
+	}
+	return func(r *run, e *env) {
+		for i, name := range list {
+			r.vars[name] = e.vars[slots[i]]
+		}
+	}
+}
+
+// statements compiles statements that follow one another.
+func (c *compiler) statements(nodes []node, f *frame) stmt {
+	code := make([]stmt, 0, len(nodes))
+	for _, n := range nodes {
+		code = append(code, c.statement(n, f))
+	}
+	return func(r *run, e *env) signal {
+		for _, s := range code {
+			if sig := s(r, e); sig != goOn {
+				return sig
+			}
+		}
+		return goOn
+	}
+}
+
+func (c *compiler) statement(n node, f *frame) stmt {
+	switch n := n.(type) {
+	case *outputNode:
+		return c.output(n, f)
+	case *setNode:
+		return c.set(n, f)
+	case *setBlockNode:
+		return c.setBlock(n, f)
+	case *ifNode:
+		return c.ifStatement(n, f)
+	case *forNode:
+		return c.forLoop(n, f)
+	case *withNode:
+		return c.with(n, f)
+	case *macroNode:
+		return c.macro(n, f)
+	case *callBlockNode:
+		return c.callBlock(n, f)
+	case *filterBlockNode:
+		return c.filterBlock(n, f)
+	case *blockNode:
+		return c.namedBlock(n, f)
+	case *scopeNode:
+		return c.scope(n, f)
+	case *jumpNode:
+		return c.jump(n, f)
+	}
+	return c.unavailable(n.(*unavailableNode), f)
+}
+
+func (c *compiler) output(n *outputNode, f *frame) stmt {
+	type item struct {
+		text  string
+		value expr
+		line  int
+	}
+	items := make([]item, len(n.items))
+	for i, child := range n.items {
+		if d, ok := child.(*dataNode); ok {
+			items[i] = item{text: d.text}
+		} else {
+			items[i] = item{value: c.printed(child, f), line: n.lines[i]}
+		}
+	}
+	return func(r *run, e *env) signal {
+		for i := range items {
+			it := &items[i]
+			if it.value == nil {
+				r.write(it.text)
+				continue
+			}
+			r.step(it.line)
+			r.write(r.str(it.value(r, e)))
+		}
+		return goOn
+	}
+}
+
+func (c *compiler) set(n *setNode, f *frame) stmt {
+	value, assign := c.expr(n.value, f), c.target(n.target, f)
+	export := c.export(f, names(n.target))
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		assign(r, e, value(r, e))
+		export(r, e)
+		return goOn
+	}
+}
+
+func (c *compiler) setBlock(n *setBlockNode, f *frame) stmt {
+	g := f.inner()
+	g.see(n.body...)
+	body, assign := c.captured(n.body, g), c.target(n.target, f)
+	var filter func(r *run, e *env, text string) any
+	if n.filter != nil {
+		filter = c.textFilter(n.filter, g)
+	}
+	export, enter, leave := c.export(f, names(n.target)), g.enter(), g.leave()
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		enter(r, e)
+		text, sig := body(r, e)
+		if sig != goOn {
+			return sig
+		}
+		var value any = text
+		if filter != nil {
+			value = filter(r, e, text)
+		}
+		assign(r, e, value)
+		export(r, e)
+		leave(e)
+		return goOn
+	}
+}
+
+// captured returns code that runs statements and returns what they write.
+func (c *compiler) captured(nodes []node, f *frame) func(r *run, e *env) (string, signal) {
+	body := c.statements(nodes, f)
+	return func(r *run, e *env) (text string, sig signal) {
+		text = r.capture(func() { sig = body(r, e) })
+		return text, sig
+	}
+}
+
+func (c *compiler) ifStatement(n *ifNode, f *frame) stmt {
+	g := f.branch()
+	test, body := c.expr(n.test, g), c.statements(n.body, g)
+	type branch struct {
+		line int
+		test expr
+		body stmt
+	}
+	var elifs []branch
+	for _, e := range n.elifs {
+		elifs = append(elifs, branch{e.line, c.expr(e.test, g), c.statements(e.body, g)})
+	}
+	orElse := c.statements(n.orElse, g)
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		if truth(test(r, e)) {
+			return body(r, e)
+		}
+		for i := range elifs {
+			b := &elifs[i]
+			r.step(b.line)
+			if truth(b.test(r, e)) {
+				return b.body(r, e)
+			}
+		}
+		return orElse(r, e)
+	}
+}
+
+func (c *compiler) with(n *withNode, f *frame) stmt {
+	g := f.inner()
+	g.see(n.targets...)
+	g.see(n.body...)
+	enter, leave := g.enter(), g.leave()
+	var values []expr
+	var targets []setter
+	for i := range n.targets {
+		values, targets = append(values, c.expr(n.values[i], f)), append(targets, c.target(n.targets[i], g))
+	}
+	body := c.statements(n.body, g)
+	return func(r *run, e *env) signal {
+		enter(r, e)
+		for i, v := range values {
+			targets[i](r, e, v(r, e))
+		}
+		if sig := body(r, e); sig != goOn {
+			return sig
+		}
+		leave(e)
+		return goOn
+	}
+}
+
+func (c *compiler) scope(n *scopeNode, f *frame) stmt {
+	g := f.inner()
+	g.see(n.body...)
+	return c.framed(n.body, g)
+}
+
+func (c *compiler) filterBlock(n *filterBlockNode, f *frame) stmt {
+	g := f.inner()
+	g.see(n.body...)
+	g.visit(n.filter)
+	enter, leave, body, filter := g.enter(), g.leave(), c.captured(n.body, g), c.textFilter(n.filter, g)
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		enter(r, e)
+		text, sig := body(r, e)
+		if sig != goOn {
+			return sig
+		}
+		r.writeText(filter(r, e, text))
+		leave(e)
+		return goOn
+	}
+}
+
+func (c *compiler) namedBlock(n *blockNode, f *frame) stmt {
+	scope := map[string]expr{}
+	for g := f; n.scoped && g != nil; g = g.parent {
+		for name := range g.stores {
+			if scope[name] == nil {
+				scope[name] = f.variable(g, name)
+			}
+		}
+	}
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		if n.required {
+			raise(runtimeError, "Required block '%s' not found", n.name)
+		}
+		locals := map[string]any{}
+		for name, value := range scope {
+			locals[name] = value(r, e)
+		}
+		r.block(n.name, locals)
+		return goOn
+	}
+}
+
+func (c *compiler) jump(n *jumpNode, f *frame) stmt {
+	if f.loops == 0 {
+		raiseAt(n.line, syntaxError, "break or continue outside of a loop")
+	}
+	return func(*run, *env) signal { return n.signal }
+}
+
+func (c *compiler) unavailable(n *unavailableNode, f *frame) stmt {
+	if n.what == "extends" && !f.toplevel {
+		raiseAt(n.line, assertionError, "cannot use extend from a non top-level scope")
+	}
+	loads := c.exprs(n.loads, f)
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		for _, l := range loads {
+			l(r, e)
+		}
+		raise(typeError, "no loader for this environment specified: a chat template cannot %s others", n.what)
+		return goOn
+	}
+}
+
+// checkLoopName refuses to set "loop" within a loop.
+func (c *compiler) checkLoopName(n node) {
+	if name, ok := n.(*nameNode); ok && name.mode == store && name.name == "loop" {
+		raiseAt(name.line, assertionError, "Can't assign to special loop variable in for-loop target")
+	}
+	for _, child := range children(n) {
+		c.checkLoopName(child)
+	}
+}
+
+func (c *compiler) forLoop(n *forNode, f *frame) stmt {
+	c.checkLoopName(n)
+	if n.recursive {
+		return c.recursiveLoop(n, f)
+	}
+	iter := c.expr(n.iter, f)
+	body := c.loopBody(n, f, f.fn)
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		return body(r, e, iter(r, e), nil, 0)
+	}
+}
+
+// recursiveLoop compiles a loop that is a function: loop(items) calls it.
+func (c *compiler) recursiveLoop(n *forNode, f *frame) stmt {
+	fn := newFunction(f.fn)
+	body, iter := c.loopBody(n, f, fn), c.expr(n.iter, f)
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		var again recursion
+		again = func(items any, depth int) string {
+			defer r.enter()()
+			return r.capture(func() { body(r, newEnv(fn, e), items, again, depth) })
+		}
+		r.write(again(iter(r, e), 0))
+		return goOn
+	}
+}
+
+// recursion renders a recursive loop for other items.
+type recursion func(items any, depth int) string
+
+// loopBody compiles what a loop in f does with its items, as a part of fn.
+func (c *compiler) loopBody(n *forNode, f *frame, fn *function) func(r *run, e *env, items any, again recursion, depth int) signal {
+	g := f.within(fn)
+	g.loops++
+	g.declare("loop")
+	c.declareTarget(n.target, g)
+	g.see(n.body...)
+	loopSlot := g.vars["loop"].slot
+	assign, body := c.target(n.target, g), c.statements(n.body, g)
+	filter, orElse := c.loopFilter(n, f, fn), c.loopElse(n, f.within(fn))
+	enter, leave := g.enter(), g.leave()
+	return func(r *run, e *env, items any, again recursion, depth int) signal {
+		if filter != nil {
+			items = filter(r, e, items)
+		}
+		l := newLoop(r, items, again, depth)
+		completed := false
+		for l.advance() {
+			r.step(n.line)
+			assign(r, e, l.current)
+			enter(r, e)
+			e.vars[loopSlot] = l
+			sig := body(r, e)
+			if sig == breakLoop {
+				break
+			}
+			completed = completed || sig == goOn
+		}
+		leave(e)
+		if !completed {
+			return orElse(r, e)
+		}
+		return goOn
+	}
+}
+
+// declareTarget declares the names of a loop's target.
+func (c *compiler) declareTarget(n node, f *frame) {
+	for _, name := range names(n) {
+		f.declare(name)
+	}
+}
+
+func (c *compiler) loopElse(n *forNode, g *frame) stmt {
+	g.see(n.orElse...)
+	return c.framed(n.orElse, g)
+}
+
+// framed compiles statements with a frame of their own.
+func (c *compiler) framed(nodes []node, g *frame) stmt {
+	enter, leave, body := g.enter(), g.leave(), c.statements(nodes, g)
+	return func(r *run, e *env) signal {
+		enter(r, e)
+		if sig := body(r, e); sig != goOn {
+			return sig
+		}
+		leave(e)
+		return goOn
+	}
+}
+
+// loopFilter compiles the condition of a loop: a function that yields the items for which it holds, one at a time.
+func (c *compiler) loopFilter(n *forNode, f *frame, fn *function) func(r *run, e *env, items any) any {
+	if n.test == nil {
+		return nil
+	}
+	g := f.within(newFunction(fn))
+	c.declareTarget(n.target, g)
+	g.visit(n.test)
+	enter, assign, test := g.enter(), c.target(n.target, g), c.expr(n.test, g)
+	return func(r *run, e *env, items any) any {
+		inner := newEnv(g.fn, e)
+		var source iterator
+		return newGenerator(items, func() (any, bool) {
+			if source == nil {
+				enter(r, inner)
+				source = r.iterate(items)
+			}
+			for {
+				item, ok := source()
+				if !ok {
+					return nil, false
+				}
+				r.step(0)
+				assign(r, inner, item)
+				if truth(test(r, inner)) {
+					return item, true
+				}
+			}
+		})
+	}
+}
+
+// macroCode is the part of a macro that does not depend on where it is defined.
+type macroCode struct {
+	name                                   string
+	params                                 []string
+	fn                                     *function
+	bind                                   func(r *run, e *env, values []any)
+	wantsCaller, wantsKwargs, wantsVarargs bool
+	explicitCaller                         bool
+}
+
+// macroBody compiles a macro or the body of a call block.
+func (c *compiler) macroBody(n *macroNode, f *frame) *macroCode {
+	g := f.within(newFunction(f.fn))
+	m := &macroCode{name: n.name, fn: g.fn}
+	special := map[string]bool{}
+	for i, a := range n.args {
+		m.params = append(m.params, a.name)
+		special[a.name] = true
+		if a.name == "caller" {
+			m.explicitCaller = true
+			if i < len(n.args)-len(n.defaults) && mentions(n.body, "caller", "kwargs", "varargs")["caller"] {
+				raiseAt(n.line, assertionError, `When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
+			}
+		}
+	}
+	g.see(n.children()...)
+	used := mentions(n.body, "caller", "kwargs", "varargs")
+	order := slices.Clone(m.params)
+	extra := func(name string) bool {
+		if !used[name] || special[name] {
+			return false
+		}
+		g.declare(name)
+		order = append(order, name)
+		return true
+	}
+	m.wantsCaller, m.wantsKwargs, m.wantsVarargs = extra("caller"), extra("kwargs"), extra("varargs")
+	m.wantsCaller = m.wantsCaller || used["caller"]
+	m.bind = c.parameters(n, g, order)
+	g.fn.body = c.statements(n.body, g)
+	return m
+}
+
+// parameters returns code that gives the parameters their values, missing ones their defaults, in order.
+func (c *compiler) parameters(n *macroNode, g *frame, order []string) func(r *run, e *env, values []any) {
+	slots := make([]int, len(order))
+	for i, name := range order {
+		slots[i] = g.vars[name].slot
+	}
+	defaults := make([]expr, len(n.args))
+	for i, a := range n.args {
+		if at := i - (len(n.args) - len(n.defaults)); at >= 0 {
+			defaults[i] = c.expr(n.defaults[at], g)
+			continue
+		}
+		unknown := &undefined{hint: "parameter " + reprString(a.name) + " was not provided", name: a.name}
+		defaults[i] = func(*run, *env) any { return unknown }
+	}
+	enter := g.enter()
+	return func(r *run, e *env, values []any) {
+		for i, v := range values {
+			e.vars[slots[i]] = v
+		}
+		enter(r, e)
+		for i, d := range defaults {
+			if e.vars[slots[i]] == missing {
+				e.vars[slots[i]] = d(r, e)
+			}
+		}
+	}
+}
+
+func (c *compiler) macro(n *macroNode, f *frame) stmt {
+	code := c.macroBody(n, f)
+	_, slot := f.place(f, n.name)
+	export := c.export(f, []string{n.name})
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		e.vars[slot] = &macro{code, e}
+		export(r, e)
+		return goOn
+	}
+}
+
+func (c *compiler) callBlock(n *callBlockNode, f *frame) stmt {
+	code := c.macroBody(n.macro, f)
+	if n.call == nil {
+		return func(r *run, e *env) signal {
+			r.step(n.line)
+			r.generation((&macro{code, e}).call(r, arg{}))
+			return goOn
+		}
+	}
+	call := c.call(n.call, f, func(_ *run, e *env) any { return &macro{code, e} })
+	return func(r *run, e *env) signal {
+		r.step(n.line)
+		r.writeText(call(r, e))
+		return goOn
+	}
+}
+
+// textFilter compiles filters whose innermost input is the text of a block.
+func (c *compiler) textFilter(n *filterNode, f *frame) func(r *run, e *env, text string) any {
+	code := c.filter(n, f)
+	return func(r *run, e *env, text string) any {
+		r.blockText = text // is read first of all
+		return code(r, e)
+	}
+}
+
+// known refuses filters and tests that there are none of, unless they may never be reached.
+func (c *compiler) known(what, name string, ok bool, f *frame, line int) {
+	if !ok && !f.soft {
+		raiseAt(line, assertionError, "No %s named %s.", what, reprString(name))
+	}
+}
+
+func unknown(what, name string) {
+	raise(runtimeError, "No %s named %s found.", what, reprString(name))
+}

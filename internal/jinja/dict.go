@@ -1,0 +1,204 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// Dict is a Python dict: it keeps the order in which keys came. The zero value is not usable; see [NewDict].
+type Dict struct {
+	keys, values []any
+	index        map[any]int // by what hashKey says
+}
+
+// NewDict returns an empty dict.
+func NewDict() *Dict { return &Dict{index: map[any]int{}} }
+
+// Len returns the number of keys.
+func (d *Dict) Len() int { return len(d.keys) }
+
+// Get returns the value of a string key.
+func (d *Dict) Get(key string) (value any, ok bool) {
+	i, ok := d.index[key]
+	if !ok {
+		return nil, false
+	}
+	return d.values[i], true
+}
+
+// Set gives a string key a value: nil, a bool, int, float64, string, *Dict, or what [FromJSON] or [List] returned.
+func (d *Dict) Set(key string, value any) { d.put(key, value) }
+
+// List returns a Python list of values such as [Dict.Set] takes.
+func List(items ...any) any { return newList(items...) }
+
+// put sets the value of a key whose hash is the key.
+func (d *Dict) put(key, value any) { d.insert(key, key, value) }
+
+func (d *Dict) insert(hash, key, value any) {
+	if i, ok := d.index[hash]; ok {
+		d.values[i] = value
+		return
+	}
+	d.index[hash] = len(d.keys)
+	d.keys, d.values = append(d.keys, key), append(d.values, value)
+}
+
+// set sets the value of any key.
+func (d *Dict) set(r *run, key, value any) {
+	r.charge(1)
+	d.insert(r.hashKey(key), key, value)
+}
+
+// find returns the value of any key.
+func (d *Dict) find(r *run, key any) (any, bool) {
+	i, ok := d.index[r.hashKey(key)]
+	if !ok {
+		return nil, false
+	}
+	return d.values[i], true
+}
+
+// Keys of types of their own, so that they equal no other.
+type (
+	bigKey       string
+	tupleKey     string
+	undefinedKey struct{}
+	spanKey      struct{ length, start, step int }
+)
+
+// hashKey returns a comparable value that is the same for keys that are equal.
+func (r *run) hashKey(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v
+	case markup:
+		return string(v)
+	case bool:
+		return boolInt(v)
+	case float64:
+		if v == math.Trunc(v) && !math.IsInf(v, 0) {
+			f, _ := big.NewFloat(v).Int(nil)
+			return r.hashKey(normInt(f))
+		}
+		return v
+	case *big.Int:
+		return bigKey(v.String())
+	case *tuple:
+		return r.hashTuple(v)
+	case *undefined:
+		return undefinedKey{}
+	case span:
+		n := v.len()
+		switch n {
+		case 0:
+			return spanKey{}
+		case 1:
+			return spanKey{1, v.start, 0}
+		}
+		return spanKey{n, v.start, v.step}
+	}
+	if !hashable(v) {
+		raise(typeError, "unhashable type: '%s'", typeName(v))
+	}
+	return v
+}
+
+// hashable tells whether v can be a key, but for what a tuple holds.
+func hashable(v any) bool {
+	switch v := v.(type) {
+	case *list, *Dict, slice:
+		return false
+	case *view:
+		return v.what == "values"
+	}
+	return true
+}
+
+// canBeKey tells whether v can be a key.
+func canBeKey(v any) bool {
+	if t, ok := v.(*tuple); ok {
+		return !slices.ContainsFunc(t.items, func(item any) bool { return !canBeKey(item) })
+	}
+	return hashable(v)
+}
+
+// hashTuple writes the keys of the items one after the other, each with its type and length.
+func (r *run) hashTuple(t *tuple) tupleKey {
+	defer r.enter()()
+	key := ""
+	for _, item := range t.items {
+		part := ""
+		switch h := r.hashKey(item).(type) {
+		case string:
+			part = "s" + h
+		case int:
+			part = "i" + strconv.Itoa(h)
+		case float64:
+			part = "f" + strconv.FormatFloat(h, 'g', -1, 64)
+		case bigKey:
+			part = "b" + string(h)
+		case tupleKey:
+			part = "t" + string(h)
+		case nil:
+			part = "n"
+		case undefinedKey:
+			part = "u"
+		default:
+			raise(typeError, "a tuple with a %s cannot be a key here", typeName(item))
+		}
+		r.size(len(key) + len(part))
+		key += strconv.Itoa(len(part)) + ":" + part
+	}
+	return tupleKey(key)
+}
+
+// items of a dict as tuples.
+func (d *Dict) pairs() []any {
+	out := make([]any, len(d.keys))
+	for i, k := range d.keys {
+		out[i] = newTuple(k, d.values[i])
+	}
+	return out
+}
+
+// With returns a copy of d with the keys of other set. Those of both are strings.
+func (d *Dict) With(other *Dict) *Dict {
+	out := d.clone()
+	for i, k := range other.keys {
+		out.put(k, other.values[i])
+	}
+	return out
+}
+
+// Clone returns a copy of d that can be changed apart from it.
+func (d *Dict) Clone() *Dict { return d.clone() }
+
+// Items returns the items of a list, none for other values. They must not be changed.
+func Items(v any) []any {
+	items, _ := sequence(v)
+	return items
+}
+
+// MapTexts returns a value with each string in it changed by f, but for the keys of dicts.
+func MapTexts(v any, f func(s string) string) any {
+	switch v := v.(type) {
+	case string:
+		return f(v)
+	case *list:
+		out := &list{make([]any, len(v.items))}
+		for i, item := range v.items {
+			out.items[i] = MapTexts(item, f)
+		}
+		return out
+	case *Dict:
+		out := v.clone()
+		for i, item := range v.values {
+			out.values[i] = MapTexts(item, f)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,261 @@
+package jinja
+
+// maxGenerators bounds how many generators read from one another.
+const maxGenerators = 500
+
+// newGenerator returns a generator over items that come from source, which may be a generator too.
+func newGenerator(source any, next iterator) *generator {
+	g := &generator{next: next, name: "generator"}
+	if s, ok := source.(*generator); ok {
+		g.depth = s.depth + 1
+	}
+	if g.depth > maxGenerators {
+		raise(limitError, "more than %d generators that read from one another", maxGenerators)
+	}
+	return g
+}
+
+// iterable tells whether v can be iterated over.
+func iterable(v any) bool {
+	switch v.(type) {
+	case string, markup, *list, *tuple, *Dict, *undefined, *view, span, *generator, *loop:
+		return true
+	}
+	return false
+}
+
+// iterate is iter(v).
+func (r *run) iterate(v any) iterator {
+	switch v := v.(type) {
+	case string:
+		return characters(v)
+	case markup:
+		return characters(string(v))
+	case *list:
+		return each(v.items)
+	case *tuple:
+		return each(v.items)
+	case *Dict:
+		return each(v.keys)
+	case *undefined:
+		return each(nil)
+	case *view:
+		return each(v.items())
+	case span:
+		return v.iterate()
+	case *generator:
+		return v.next
+	case *loop:
+		return func() (any, bool) {
+			if !v.advance() {
+				return nil, false
+			}
+			return newTuple(v.current, v), true
+		}
+	}
+	raise(typeError, "'%s' object is not iterable", typeName(v))
+	return nil
+}
+
+func each(items []any) iterator {
+	i := 0
+	return func() (any, bool) {
+		if i == len(items) {
+			return nil, false
+		}
+		i++
+		return items[i-1], true
+	}
+}
+
+func characters(s string) iterator {
+	rest := s
+	return func() (any, bool) {
+		for i := range rest {
+			if i > 0 {
+				c := rest[:i]
+				rest = rest[i:]
+				return c, true
+			}
+		}
+		c := rest
+		rest = ""
+		return c, c != ""
+	}
+}
+
+func (s span) iterate() iterator {
+	i, n := s.start, s.len()
+	return func() (any, bool) {
+		if n == 0 {
+			return nil, false
+		}
+		n--
+		i += s.step
+		return i - s.step, true
+	}
+}
+
+// items is list(v), as a slice that must not be changed.
+func (r *run) items(v any) []any {
+	if items, ok := sequence(v); ok {
+		return items
+	}
+	var out []any
+	next := r.iterate(v)
+	for {
+		item, ok := next()
+		if !ok {
+			return out
+		}
+		r.charge(16)
+		out = append(out, item)
+	}
+}
+
+// unpack returns the n items of v.
+func (r *run) unpack(v any, n int) []any {
+	if !iterable(v) {
+		raise(typeError, "cannot unpack non-iterable %s object", typeName(v))
+	}
+	var out []any
+	next := r.iterate(v)
+	for {
+		item, ok := next()
+		if !ok {
+			break
+		}
+		if len(out) == n {
+			raise(valueError, "too many values to unpack (expected %d)", n)
+		}
+		out = append(out, item)
+	}
+	if len(out) < n {
+		raise(valueError, "not enough values to unpack (expected %d, got %d)", n, len(out))
+	}
+	return out
+}
+
+// loop is the variable "loop".
+type loop struct {
+	r         *run
+	items     any
+	next      iterator
+	again     recursion
+	depth0    int
+	index0    int
+	known     int // the number of items, -1 when it is not known yet
+	current   any
+	before    any
+	after     any // the next item, when it was looked at
+	peeked    bool
+	exhausted bool
+	changedTo any
+}
+
+func newLoop(r *run, items any, again recursion, depth int) *loop {
+	return &loop{r: r, items: items, next: r.iterate(items), again: again, depth0: depth, index0: -1, known: -1, current: missing, changedTo: missing}
+}
+
+// advance goes to the next item.
+func (l *loop) advance() bool {
+	item, ok := l.peek()
+	if !ok {
+		return false
+	}
+	l.peeked, l.after = false, nil
+	l.index0++
+	l.before, l.current = l.current, item
+	return true
+}
+
+// peek returns the next item.
+func (l *loop) peek() (any, bool) {
+	if !l.peeked && !l.exhausted {
+		item, ok := l.next()
+		l.after, l.peeked, l.exhausted = item, ok, !ok
+	}
+	return l.after, l.peeked
+}
+
+// length is the number of items; those of a generator are all computed for it.
+func (l *loop) length() int {
+	if l.known >= 0 {
+		return l.known
+	}
+	if n, ok := length(l.items); ok {
+		l.known = n
+		return n
+	}
+	rest := l.r.items(newGenerator(nil, l.next))
+	l.next = each(rest)
+	l.known = len(rest) + l.index0 + 1 + boolInt(l.peeked)
+	return l.known
+}
+
+// attribute returns an attribute of "loop".
+func (l *loop) attribute(name string) (any, bool) {
+	switch name {
+	case "index0":
+		return l.index0, true
+	case "index":
+		return l.index0 + 1, true
+	case "depth0":
+		return l.depth0, true
+	case "depth":
+		return l.depth0 + 1, true
+	case "length":
+		return l.length(), true
+	case "revindex0":
+		return l.length() - l.index0 - 1, true
+	case "revindex":
+		return l.length() - l.index0, true
+	case "first":
+		return l.index0 == 0, true
+	case "last":
+		_, more := l.peek()
+		return !more, true
+	case "previtem":
+		if l.index0 == 0 {
+			return &undefined{hint: "there is no previous item"}, true
+		}
+		return l.before, true
+	case "nextitem":
+		if item, ok := l.peek(); ok {
+			return item, true
+		}
+		return &undefined{hint: "there is no next item"}, true
+	case "cycle":
+		return newFunctionValue(name, l.cycle), true
+	case "changed":
+		return newFunctionValue(name, l.changed), true
+	}
+	return nil, false
+}
+
+func (l *loop) cycle(_ *run, a arg) any {
+	a.noNamed("cycle")
+	if len(a.pos) == 0 {
+		raise(typeError, "no items for cycling given")
+	}
+	return a.pos[l.index0%len(a.pos)]
+}
+
+func (l *loop) changed(r *run, a arg) any {
+	a.noNamed("changed")
+	values := newTuple(a.pos...)
+	if l.changedTo != missing && r.equal(l.changedTo, values) {
+		return false
+	}
+	l.changedTo = values
+	return true
+}
+
+// call renders the body of a recursive loop for other items.
+func (l *loop) call(r *run, a arg) any {
+	args := a.bind("loop", param1("iterable"))
+	if l.again == nil {
+		raise(typeError, "The loop must have the 'recursive' marker to be called recursively.")
+	}
+	return l.again(args[0], l.depth0+1)
+}

@@ -1,0 +1,479 @@
+package jinja
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind of a token. Operators are their own kind: "+", "//".
+type kind string
+
+const (
+	tokData     kind = "data"
+	tokBlock    kind = "{%"
+	tokBlockEnd kind = "%}"
+	tokPrint    kind = "{{"
+	tokPrintEnd kind = "}}"
+	tokName     kind = "name"
+	tokString   kind = "string"
+	tokInt      kind = "integer"
+	tokFloat    kind = "float"
+	tokEOF      kind = "end of template"
+)
+
+// token is a piece of a template. text is a name, a string or data; value a number.
+type token struct {
+	kind  kind
+	line  int
+	text  string
+	value any
+}
+
+// lexer cuts a template into tokens.
+type lexer struct {
+	src      string
+	pos      int
+	line     int
+	atLine   bool // the last match ended with a line break, or nothing was matched yet
+	brackets []byte
+	tokens   []token
+}
+
+// tokenize returns the tokens of a template, the end included. One line break at the end of the text does not count.
+func tokenize(text string) []token {
+	text = normalizeNewlines(text)
+	l := &lexer{src: strings.TrimSuffix(text, "\n"), line: 1, atLine: true}
+	for l.pos < len(l.src) {
+		l.data()
+	}
+	l.add(token{kind: tokEOF})
+	return l.tokens
+}
+
+func normalizeNewlines(s string) string {
+	if !strings.Contains(s, "\r") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
+func (l *lexer) add(t token) {
+	t.line = l.line
+	l.tokens = append(l.tokens, t)
+}
+
+// fail reports a mistake on the current line.
+func (l *lexer) fail(format string, args ...any) { raiseAt(l.line, syntaxError, format, args...) }
+
+// advance goes on to a position.
+func (l *lexer) advance(to int) {
+	passed := l.src[l.pos:to]
+	l.line += strings.Count(passed, "\n")
+	l.atLine = strings.HasSuffix(passed, "\n")
+	l.pos = to
+}
+
+// data reads text up to the next tag, and the tag.
+func (l *lexer) data() {
+	rest := l.src[l.pos:]
+	at := nextTag(rest)
+	if at < 0 {
+		l.text(rest)
+		l.advance(len(l.src))
+		return
+	}
+	tag, sign := rest[at:at+2], signAt(rest, at+2)
+	l.text(l.strip(rest[:at], sign, tag != "{{"))
+	start := l.pos + at + 2 + len(sign)
+	l.advance(l.pos + at)
+	switch tag {
+	case "{#":
+		l.advance(start)
+		l.comment()
+	case "{{":
+		l.tag(tokPrint, tokPrintEnd, start)
+	default:
+		if end, ok := rawTag(l.src, start); ok {
+			l.advance(end)
+			l.raw()
+			return
+		}
+		l.tag(tokBlock, tokBlockEnd, start)
+	}
+}
+
+func nextTag(s string) int {
+	for i := 0; ; i++ {
+		n := strings.IndexByte(s[i:], '{')
+		if i += n; n < 0 || i+1 >= len(s) {
+			return -1
+		}
+		if c := s[i+1]; c == '%' || c == '{' || c == '#' {
+			return i
+		}
+	}
+}
+
+// signAt returns the "-" or "+" at a position, or "".
+func signAt(s string, at int) string {
+	if at < len(s) && (s[at] == '-' || s[at] == '+') {
+		return s[at : at+1]
+	}
+	return ""
+}
+
+func (l *lexer) text(s string) {
+	if s != "" {
+		l.add(token{kind: tokData, text: s})
+	}
+}
+
+// strip removes the white space before a tag: all of it for "-", that of its line for tags of statements.
+func (l *lexer) strip(s, sign string, statement bool) string {
+	if sign == "-" {
+		return strings.TrimRightFunc(s, isSpace)
+	}
+	if sign == "" && statement {
+		start := strings.LastIndexByte(s, '\n') + 1
+		if (start > 0 || l.atLine) && strings.TrimFunc(s[start:], isSpace) == "" {
+			return s[:start]
+		}
+	}
+	return s
+}
+
+// spaceAfter returns the position behind white space.
+func spaceAfter(s string, pos int) int {
+	return len(s) - len(strings.TrimLeftFunc(s[pos:], isSpace))
+}
+
+// endTag returns the position behind an end such as "%}", "-%}" with the space that it takes, or "+%}" where plus is allowed.
+func endTag(s string, pos int, end string, plus, trim bool) (int, bool) {
+	switch rest := s[pos:]; {
+	case plus && strings.HasPrefix(rest, "+"+end):
+		return pos + 1 + len(end), true
+	case strings.HasPrefix(rest, "-"+end):
+		return spaceAfter(s, pos+1+len(end)), true
+	case strings.HasPrefix(rest, end):
+		pos += len(end)
+		if trim && strings.HasPrefix(s[pos:], "\n") {
+			pos++
+		}
+		return pos, true
+	}
+	return 0, false
+}
+
+func (l *lexer) comment() {
+	for i := l.pos; i < len(l.src); i++ {
+		if end, ok := endTag(l.src, i, "#}", true, true); ok {
+			l.advance(end)
+			return
+		}
+	}
+	l.fail("Missing end of comment tag")
+}
+
+// rawTag reads "raw %}" behind "{%" and returns where it ends.
+func rawTag(s string, pos int) (int, bool) {
+	pos = spaceAfter(s, pos)
+	if !strings.HasPrefix(s[pos:], "raw") {
+		return 0, false
+	}
+	return endTag(s, spaceAfter(s, pos+3), "%}", false, false)
+}
+
+// raw reads text up to {% endraw %}.
+func (l *lexer) raw() {
+	for i := l.pos; i < len(l.src); i++ {
+		if !strings.HasPrefix(l.src[i:], "{%") {
+			continue
+		}
+		sign := signAt(l.src, i+2)
+		pos := spaceAfter(l.src, i+2+len(sign))
+		if !strings.HasPrefix(l.src[pos:], "endraw") {
+			continue
+		}
+		if end, ok := endTag(l.src, spaceAfter(l.src, pos+6), "%}", true, true); ok {
+			l.text(l.strip(l.src[l.pos:i], sign, true))
+			l.advance(end)
+			return
+		}
+	}
+	l.fail("Missing end of raw directive")
+}
+
+// tag reads what is inside of a tag.
+func (l *lexer) tag(begin, end kind, start int) {
+	l.add(token{kind: begin})
+	l.advance(start)
+	l.brackets = l.brackets[:0]
+	for l.pos < len(l.src) {
+		if len(l.brackets) == 0 {
+			block := end == tokBlockEnd
+			if after, ok := endTag(l.src, l.pos, string(end), block, block); ok {
+				l.add(token{kind: end})
+				l.advance(after)
+				return
+			}
+		}
+		l.token()
+	}
+}
+
+// token reads one token, or white space.
+func (l *lexer) token() {
+	rest := l.src[l.pos:]
+	c, size := utf8.DecodeRuneInString(rest)
+	switch {
+	case isSpace(c):
+		l.advance(spaceAfter(l.src, l.pos))
+	case c >= '0' && c <= '9':
+		l.number(rest)
+	case isNameRune(c):
+		n := len(rest) - len(strings.TrimLeftFunc(rest, isNameRune))
+		if !isIdentifier(rest[:n]) {
+			l.fail("Invalid character in identifier")
+		}
+		l.add(token{kind: tokName, text: rest[:n]})
+		l.advance(l.pos + n)
+	case c == '\'' || c == '"':
+		if n := stringEnd(rest); n > 0 {
+			l.add(token{kind: tokString, text: l.unescape(normalizeNewlines(rest[1 : n-1]))})
+			l.advance(l.pos + n)
+			return
+		}
+		l.fail("unexpected char %s at %d", reprString(rest[:size]), l.pos)
+	default:
+		l.operator(rest, rest[:size])
+	}
+}
+
+func isNameRune(c rune) bool {
+	return c == '_' || unicode.In(c, unicode.L, unicode.N, unicode.Mn, unicode.Mc, unicode.Pc)
+}
+
+// isIdentifier is str.isidentifier.
+func isIdentifier(s string) bool {
+	for i, c := range s {
+		start := c == '_' || unicode.In(c, unicode.L, unicode.Nl, unicode.Other_ID_Start)
+		if !start && (i == 0 || !unicode.In(c, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// stringEnd returns the length of the string literal that s begins with, 0 when it does not end.
+func stringEnd(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case s[0]:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+var operators = []string{
+	"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",
+}
+
+var closing = map[string]byte{"{": '}', "(": ')', "[": ']'}
+
+func (l *lexer) operator(rest, first string) {
+	for _, op := range operators {
+		if !strings.HasPrefix(rest, op) {
+			continue
+		}
+		if c, ok := closing[op]; ok {
+			l.brackets = append(l.brackets, c)
+		} else if op == "}" || op == ")" || op == "]" {
+			l.close(op[0])
+		}
+		l.add(token{kind: kind(op)})
+		l.advance(l.pos + len(op))
+		return
+	}
+	l.fail("unexpected char %s at %d", reprString(first), l.pos)
+}
+
+func (l *lexer) close(c byte) {
+	n := len(l.brackets)
+	if n == 0 {
+		l.fail("unexpected '%c'", c)
+	}
+	if want := l.brackets[n-1]; want != c {
+		l.fail("unexpected '%c', expected '%c'", c, want)
+	}
+	l.brackets = l.brackets[:n-1]
+}
+
+// number reads an integer or a float.
+func (l *lexer) number(s string) {
+	afterDot := l.pos > 0 && l.src[l.pos-1] == '.'
+	if n := floatEnd(s); n > 0 && !afterDot {
+		f, err := strconv.ParseFloat(strings.ReplaceAll(s[:n], "_", ""), 64)
+		if err != nil && f == 0 {
+			l.fail("number %s cannot be read", s[:n])
+		}
+		l.add(token{kind: tokFloat, value: f})
+		l.advance(l.pos + n)
+		return
+	}
+	n := intEnd(s)
+	v, ok := new(big.Int).SetString(strings.ReplaceAll(s[:n], "_", ""), 0)
+	if !ok || n > maxIntDigits {
+		l.fail("number of %d digits cannot be read", n)
+	}
+	l.add(token{kind: tokInt, value: normInt(v)})
+	l.advance(l.pos + n)
+}
+
+// digitsEnd returns the length of a run of digits, in which single underscores may stand between digits.
+func digitsEnd(s string, is func(c byte) bool) int {
+	n := 0
+	for n < len(s) && (is(s[n]) || n > 0 && s[n] == '_' && n+1 < len(s) && is(s[n+1])) {
+		n++
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// floatEnd returns the length of a float with a fraction or an exponent, or 0.
+func floatEnd(s string) int {
+	n := digitsEnd(s, isDigit)
+	whole := n
+	if n < len(s) && s[n] == '.' {
+		if m := digitsEnd(s[n+1:], isDigit); m > 0 {
+			n += 1 + m
+		}
+	}
+	if e := n; e < len(s) && (s[e] == 'e' || s[e] == 'E') {
+		e++
+		if e < len(s) && (s[e] == '+' || s[e] == '-') {
+			e++
+		}
+		if m := digitsEnd(s[e:], isDigit); m > 0 {
+			return e + m
+		}
+	}
+	if n == whole {
+		return 0
+	}
+	return n
+}
+
+// intEnd returns the length of an integer: binary, octal, hexadecimal, decimal, or a run of zeros.
+func intEnd(s string) int {
+	prefixed := func(digits string) int {
+		is := func(c byte) bool { return strings.IndexByte(digits, c) >= 0 }
+		n := 2
+		if n < len(s) && s[n] == '_' {
+			n++
+		}
+		if m := digitsEnd(s[n:], is); m > 0 {
+			return n + m
+		}
+		return 0
+	}
+	n := 0
+	switch strings.ToLower(s[:min(2, len(s))]) {
+	case "0b":
+		n = prefixed("01")
+	case "0o":
+		n = prefixed("01234567")
+	case "0x":
+		n = prefixed("0123456789abcdefABCDEF")
+	}
+	switch {
+	case n > 0:
+		return n
+	case s[0] == '0':
+		return digitsEnd(s, func(c byte) bool { return c == '0' })
+	}
+	return digitsEnd(s, isDigit)
+}
+
+// unescape reads the escapes of a string literal as Python's codec "unicode-escape" does, after what is not ASCII has
+// been written as escapes.
+func (l *lexer) unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var out strings.Builder
+	s = asciiEscaped(s)
+	for i := 0; i < len(s); {
+		if s[i] != '\\' {
+			out.WriteByte(s[i])
+			i++
+			continue
+		}
+		i += l.escape(&out, s[i:])
+	}
+	return out.String()
+}
+
+func asciiEscaped(s string) string {
+	var out strings.Builder
+	for _, c := range s {
+		if c < 0x80 {
+			out.WriteRune(c)
+		} else {
+			writeEscape(&out, c)
+		}
+	}
+	return out.String()
+}
+
+var simpleEscapes = map[byte]string{
+	'\\': "\\", '\'': "'", '"': `"`, 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\n': "",
+}
+
+// escape writes what the escape at the beginning of s means, and returns its length.
+func (l *lexer) escape(out *strings.Builder, s string) int {
+	if len(s) == 1 {
+		l.fail(`\ at end of string`)
+	}
+	if text, ok := simpleEscapes[s[1]]; ok {
+		out.WriteString(text)
+		return 2
+	}
+	digits, base := 0, 16
+	switch c := s[1]; {
+	case c == 'x':
+		digits = 2
+	case c == 'u':
+		digits = 4
+	case c == 'U':
+		digits = 8
+	case c >= '0' && c <= '7':
+		n := 1
+		for n < 4 && n < len(s) && s[n] >= '0' && s[n] <= '7' {
+			n++
+		}
+		v, _ := strconv.ParseUint(s[1:n], 8, 32) // up to three octal digits
+		out.WriteRune(rune(v))
+		return n
+	case c == 'N':
+		l.fail(`\N{...} is not supported in a string: write the character`)
+	default:
+		out.WriteString(s[:2])
+		return 2
+	}
+	if len(s) < 2+digits {
+		l.fail(`truncated \%c escape`, s[1])
+	}
+	v, err := strconv.ParseUint(s[2:2+digits], base, 32)
+	if err != nil || v > unicode.MaxRune {
+		l.fail(`bad \%c escape`, s[1])
+	}
+	out.WriteRune(rune(v))
+	return 2 + digits
+}

@@ -1,0 +1,440 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// maxIntDigits is how many digits Python reads and writes an int with.
+const maxIntDigits = 4300
+
+// maxIntBits bounds how large an int can become.
+const maxIntBits = 1 << 17
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// normInt returns an int in its only form.
+func normInt(v *big.Int) any {
+	if v.IsInt64() {
+		if n := v.Int64(); int64(int(n)) == n {
+			return int(n)
+		}
+	}
+	if v.BitLen() > maxIntBits {
+		raise(limitError, "an int of more than %d bits", maxIntBits)
+	}
+	return v
+}
+
+// integer returns an int or bool as a small int; ok is false for others and for big ones.
+func integer(v any) (n int, ok bool) {
+	switch v := v.(type) {
+	case int:
+		return v, true
+	case bool:
+		return boolInt(v), true
+	}
+	return 0, false
+}
+
+// bigInteger returns an int or bool.
+func bigInteger(v any) (*big.Int, bool) {
+	if n, ok := integer(v); ok {
+		return big.NewInt(int64(n)), true
+	}
+	b, ok := v.(*big.Int)
+	return b, ok
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int, bool, float64, *big.Int:
+		return true
+	}
+	return false
+}
+
+// float is float(v) of a number.
+func float(v any) float64 {
+	switch v := v.(type) {
+	case float64:
+		return v
+	case *big.Int:
+		f, _ := new(big.Float).SetInt(v).Float64()
+		if math.IsInf(f, 0) {
+			raise(overflowError, "int too large to convert to float")
+		}
+		return f
+	}
+	n, _ := integer(v)
+	return float64(n)
+}
+
+// clampInt returns an int, at most as far from 0 as an int can be; what names it in an error.
+func (r *run) clampInt(v any, what string) int {
+	switch v := v.(type) {
+	case int:
+		return v
+	case bool:
+		return boolInt(v)
+	case *big.Int:
+		if v.Sign() < 0 {
+			return math.MinInt
+		}
+		return math.MaxInt
+	}
+	raise(typeError, "%s", what)
+	return 0
+}
+
+// index returns an int argument.
+func (r *run) index(v any) int {
+	if _, ok := v.(*big.Int); ok {
+		raise(overflowError, "cannot fit 'int' into an index-sized integer")
+	}
+	return r.clampInt(v, "'"+typeName(v)+"' object cannot be interpreted as an integer")
+}
+
+// operate is an arithmetic operator.
+func (r *run) operate(op string, a, b any) any {
+	if s, ok := text(a); ok && op == "%" {
+		return r.percent(a, s, b)
+	}
+	for _, v := range []any{a, b} {
+		if u, ok := v.(*undefined); ok {
+			u.fail()
+		}
+	}
+	if isNumber(a) && isNumber(b) {
+		_, fa := a.(float64)
+		_, fb := b.(float64)
+		if fa || fb || op == "/" {
+			return floatOperate(op, a, b)
+		}
+		return r.intOperate(op, a, b)
+	}
+	switch op {
+	case "+":
+		return r.add(a, b)
+	case "*":
+		if v, ok := r.repeat(a, b); ok {
+			return v
+		}
+		if v, ok := r.repeat(b, a); ok {
+			return v
+		}
+	}
+	return unsupported(op, a, b)
+}
+
+func unsupported(op string, a, b any) any {
+	if op == "**" {
+		op = "** or pow()"
+	}
+	raise(typeError, "unsupported operand type(s) for %s: '%s' and '%s'", op, typeName(a), typeName(b))
+	return nil
+}
+
+// add joins strings, lists and tuples.
+func (r *run) add(a, b any) any {
+	if s, ok := text(a); ok {
+		t, ok := text(b)
+		if !ok {
+			raise(typeError, `can only concatenate str (not "%s") to str`, typeName(b))
+		}
+		return r.addText(a, b, s, t)
+	}
+	switch a := a.(type) {
+	case *list:
+		if b, ok := b.(*list); ok {
+			return &list{r.concat(a.items, b.items)}
+		}
+		raise(typeError, `can only concatenate list (not "%s") to list`, typeName(b))
+	case *tuple:
+		if b, ok := b.(*tuple); ok {
+			return &tuple{items: r.concat(a.items, b.items)}
+		}
+		raise(typeError, `can only concatenate tuple (not "%s") to tuple`, typeName(b))
+	}
+	return unsupported("+", a, b)
+}
+
+func (r *run) addText(a, b any, s, t string) any {
+	_, ma := a.(markup)
+	_, mb := b.(markup)
+	if !ma && !mb {
+		r.size(len(s) + len(t))
+		return s + t
+	}
+	if !ma {
+		s = r.escape(s)
+	}
+	if !mb {
+		t = r.escape(t)
+	}
+	r.size(len(s) + len(t))
+	return markup(s + t)
+}
+
+func (r *run) concat(a, b []any) []any {
+	r.charge(16 * (len(a) + len(b)))
+	return append(append(make([]any, 0, len(a)+len(b)), a...), b...)
+}
+
+// repeat is a * n of a string, list or tuple.
+func (r *run) repeat(a, n any) (any, bool) {
+	if _, ok := bigInteger(n); !ok {
+		return nil, false
+	}
+	count := max(0, r.index(n))
+	if s, ok := text(a); ok {
+		if count > 0 && len(s) > r.limits.Output/count {
+			r.size(r.limits.Output + 1)
+		}
+		r.size(len(s) * count)
+		return likeText(a, strings.Repeat(s, count)), true
+	}
+	items, ok := sequence(a)
+	if !ok {
+		return nil, false
+	}
+	if count > 0 && len(items) > r.limits.Output/count {
+		r.size(r.limits.Output + 1)
+	}
+	r.size(16 * len(items) * count)
+	var out []any
+	for range count {
+		if len(items) == 0 {
+			break
+		}
+		out = append(out, items...)
+	}
+	if _, ok := a.(*tuple); ok {
+		return &tuple{items: out}, true
+	}
+	return &list{out}, true
+}
+
+// likeText returns s as markup if v is.
+func likeText(v any, s string) any {
+	if _, ok := v.(markup); ok {
+		return markup(s)
+	}
+	return s
+}
+
+func (r *run) intOperate(op string, a, b any) any {
+	x, okX := integer(a)
+	y, okY := integer(b)
+	if okX && okY {
+		if v, ok := smallOperate(op, x, y); ok {
+			return v
+		}
+	}
+	p, _ := bigInteger(a)
+	q, _ := bigInteger(b)
+	r.charge(p.BitLen() + q.BitLen())
+	switch op {
+	case "+":
+		return normInt(new(big.Int).Add(p, q))
+	case "-":
+		return normInt(new(big.Int).Sub(p, q))
+	case "*":
+		return normInt(new(big.Int).Mul(p, q))
+	case "**":
+		return r.power(p, q)
+	}
+	if q.Sign() == 0 {
+		raise("ZeroDivisionError", "integer division or modulo by zero")
+	}
+	div, mod := new(big.Int).QuoRem(p, q, new(big.Int))
+	if mod.Sign() != 0 && mod.Sign() != q.Sign() {
+		div.Sub(div, big.NewInt(1))
+		mod.Add(mod, q)
+	}
+	if op == "//" {
+		return normInt(div)
+	}
+	return normInt(mod)
+}
+
+// smallOperate computes with ints that are not big; ok is false where the result may be.
+func smallOperate(op string, x, y int) (v any, ok bool) {
+	const half = 1 << 30
+	switch op {
+	case "+":
+		z := x + y
+		return z, (z > x) == (y > 0)
+	case "-":
+		z := x - y
+		return z, (z < x) == (y > 0)
+	case "*":
+		return x * y, x > -half && x < half && y > -half && y < half
+	case "//", "%":
+		if y == 0 || y == -1 {
+			return nil, false
+		}
+		div, mod := x/y, x%y
+		if mod != 0 && (mod < 0) != (y < 0) {
+			div, mod = div-1, mod+y
+		}
+		if op == "//" {
+			return div, true
+		}
+		return mod, true
+	}
+	return nil, false
+}
+
+func (r *run) power(p, q *big.Int) any {
+	if q.Sign() < 0 {
+		return floatOperate("**", normInt(p), normInt(q))
+	}
+	if p.BitLen() <= 1 { // -1, 0 or 1
+		if q.Sign() == 0 || p.Sign() < 0 && q.Bit(0) == 0 {
+			return 1
+		}
+		return normInt(p)
+	}
+	if !q.IsInt64() || q.Int64() > maxIntBits || int64(p.BitLen()-1)*q.Int64() > maxIntBits {
+		raise(limitError, "an int of more than %d bits", maxIntBits)
+	}
+	r.charge(p.BitLen() * int(q.Int64()))
+	return normInt(new(big.Int).Exp(p, q, nil))
+}
+
+func floatOperate(op string, a, b any) any {
+	x, y := float(a), float(b)
+	switch op {
+	case "+":
+		return x + y
+	case "-":
+		return x - y
+	case "*":
+		return x * y
+	case "**":
+		return floatPower(x, y)
+	}
+	if y == 0 {
+		raise("ZeroDivisionError", "division by zero")
+	}
+	if op == "/" {
+		return divide(a, b, x, y)
+	}
+	div, mod := floatDivmod(x, y)
+	if op == "//" {
+		return div
+	}
+	return mod
+}
+
+// divide is x / y, correctly rounded for ints that are not exact as floats.
+func divide(a, b any, x, y float64) float64 {
+	p, okP := bigInteger(a)
+	q, okQ := bigInteger(b)
+	if okP && okQ && (p.BitLen() > 53 || q.BitLen() > 53) {
+		f, _ := new(big.Rat).SetFrac(p, q).Float64()
+		return f
+	}
+	return x / y
+}
+
+func floatPower(x, y float64) float64 {
+	if x == 0 && y < 0 {
+		raise("ZeroDivisionError", "0.0 cannot be raised to a negative power")
+	}
+	if x < 0 && y != math.Trunc(y) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
+		raise(valueError, "a negative number to the power of a fraction is a complex number, which there is none of here")
+	}
+	f := math.Pow(x, y)
+	if math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
+		raise(overflowError, "(34, 'Numerical result out of range')")
+	}
+	return f
+}
+
+// floatDivmod is divmod of floats, step by step as CPython does it.
+func floatDivmod(x, y float64) (div, mod float64) {
+	mod = math.Mod(x, y)
+	div = (x - mod) / y
+	if mod != 0 {
+		if (y < 0) != (mod < 0) {
+			mod += y
+			div--
+		}
+	} else {
+		mod = math.Copysign(0, y)
+	}
+	if div == 0 {
+		return math.Copysign(0, x/y), mod
+	}
+	floor := math.Floor(div)
+	if div-floor > 0.5 {
+		floor++
+	}
+	return floor, mod
+}
+
+func negate(v any) any {
+	switch v := v.(type) {
+	case float64:
+		return -v
+	case *undefined:
+		v.fail()
+	}
+	n, ok := bigInteger(v)
+	if !ok {
+		raise(typeError, "bad operand type for unary -: '%s'", typeName(v))
+	}
+	return normInt(new(big.Int).Neg(n))
+}
+
+func positive(v any) any {
+	switch v := v.(type) {
+	case int, float64, *big.Int:
+		return v
+	case bool:
+		return boolInt(v)
+	case *undefined:
+		v.fail()
+	}
+	raise(typeError, "bad operand type for unary +: '%s'", typeName(v))
+	return nil
+}
+
+// intText is str(v) of an int.
+func intText(v *big.Int) string {
+	if v.BitLen() > maxIntDigits*4 || len(v.String()) > maxIntDigits+1 {
+		raise(valueError, "Exceeds the limit (%d digits) for integer string conversion", maxIntDigits)
+	}
+	return v.String()
+}
+
+// floatText is repr(f): the shortest digits that mean f, with an exponent below 1e-4 and from 1e16 on.
+func floatText(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	case math.IsNaN(f):
+		return "nan"
+	}
+	e := strconv.FormatFloat(f, 'e', -1, 64)
+	exponent, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:]) // FormatFloat writes one
+	if exponent < -4 || exponent >= 16 {
+		return e
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}

@@ -1,0 +1,419 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+)
+
+// parser turns tokens into statements. Each method reads one construct and leaves the parser behind it.
+type parser struct {
+	tokens   []token
+	pos      int
+	depth    int
+	literals []string
+	slices   bool
+	ends     [][]string // the tags that may end the statements being read
+}
+
+// maxNesting bounds constructs within constructs, and the length of chains such as a + b + c, which nest too.
+const maxNesting = 400
+
+func parse(text string) *source {
+	p := &parser{tokens: tokenize(text)}
+	body := p.statements()
+	return &source{body, p.literals, p.slices}
+}
+
+func (p *parser) cur() *token { return &p.tokens[p.pos] }
+
+func (p *parser) look() *token { return &p.tokens[min(p.pos+1, len(p.tokens)-1)] }
+
+func (p *parser) next() *token {
+	t := p.cur()
+	if t.kind != tokEOF {
+		p.pos++
+	}
+	return t
+}
+
+func (p *parser) fail(format string, args ...any) { p.failAt(p.cur().line, format, args...) }
+
+func (p *parser) failAt(line int, format string, args ...any) {
+	raiseAt(line, syntaxError, format, args...)
+}
+
+// nest counts a construct within a construct; call the result when it ends.
+func (p *parser) nest() func() {
+	p.depth++
+	if p.depth > maxNesting {
+		p.fail("the template nests more than %d levels", maxNesting)
+	}
+	return func() { p.depth-- }
+}
+
+// chain counts the links of a chain.
+func (p *parser) chain(n int) {
+	if n > maxNesting {
+		p.fail("an expression has more than %d operators in a row", maxNesting)
+	}
+}
+
+func (t *token) isName(name string) bool { return t.kind == tokName && t.text == name }
+
+func (t *token) isAny(names ...string) bool {
+	return t.kind == tokName && slices.Contains(names, t.text)
+}
+
+// describe says what a token is, for errors.
+func (t *token) describe() string {
+	if t.kind == tokName {
+		return "'" + t.text + "'"
+	}
+	return "'" + string(t.kind) + "'"
+}
+
+func (p *parser) skip(k kind) bool {
+	if p.cur().kind != k {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) skipName(name string) bool {
+	if !p.cur().isName(name) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) expect(k kind) *token {
+	if t := p.cur(); t.kind != k {
+		p.fail("expected token '%s', got %s", k, t.describe())
+	}
+	return p.next()
+}
+
+func (p *parser) expectName(name string) *token {
+	if t := p.cur(); !t.isName(name) {
+		p.fail("expected token '%s', got %s", name, t.describe())
+	}
+	return p.next()
+}
+
+// statements reads up to a tag that begins with one of the ends, which is the current token then, or, without ends, up
+// to the end of the template.
+func (p *parser) statements(ends ...string) []node {
+	defer p.nest()()
+	if len(ends) > 0 {
+		p.ends = append(p.ends, ends)
+		defer func() { p.ends = p.ends[:len(p.ends)-1] }()
+	}
+	var body []node
+	out := &outputNode{}
+	flush := func() {
+		if len(out.items) > 0 {
+			body = append(body, out)
+			out = &outputNode{}
+		}
+	}
+	for {
+		switch t := p.next(); t.kind {
+		case tokEOF:
+			flush()
+			if len(ends) > 0 {
+				p.failTag("")
+			}
+			return body
+		case tokData:
+			p.literals = append(p.literals, t.text)
+			out.items, out.lines = append(out.items, &dataNode{t.text}), append(out.lines, t.line)
+		case tokPrint:
+			out.items, out.lines = append(out.items, p.tuple(true)), append(out.lines, t.line)
+			p.expect(tokPrintEnd)
+		default:
+			flush()
+			if p.cur().isAny(ends...) {
+				return body
+			}
+			body = append(body, p.statement())
+			p.expect(tokBlockEnd)
+		}
+	}
+}
+
+// failTag reports a tag that does not belong here, or the end of the template.
+func (p *parser) failTag(name string) {
+	text := "Unexpected end of template."
+	if name != "" {
+		text = "Encountered unknown tag '" + name + "'."
+	}
+	if n := len(p.ends); n > 0 {
+		text += " Jinja was looking for the following tags: '" + strings.Join(p.ends[n-1], "' or '") + "'."
+	}
+	p.fail("%s", text)
+}
+
+// block reads the statements behind a tag that ends here, up to one of the ends.
+func (p *parser) block(ends ...string) []node {
+	p.skip(":")
+	p.expect(tokBlockEnd)
+	return p.statements(ends...)
+}
+
+// whole is block for a single end, which it takes.
+func (p *parser) whole(end string) []node {
+	body := p.block(end)
+	p.next()
+	return body
+}
+
+// statement reads a tag and what belongs to it.
+func (p *parser) statement() node {
+	t := p.cur()
+	if t.kind != tokName {
+		p.fail("tag name expected")
+	}
+	read, ok := statementParsers[t.text]
+	if !ok {
+		p.failTag(t.text)
+	}
+	p.next()
+	return read(p, t.line)
+}
+
+var statementParsers map[string]func(p *parser, line int) node
+
+func init() {
+	statementParsers = map[string]func(p *parser, line int) node{
+		"for": (*parser).forLoop, "if": (*parser).ifStatement, "set": (*parser).set, "with": (*parser).with,
+		"macro": (*parser).macro, "call": (*parser).callBlock, "filter": (*parser).filterBlock,
+		"print": (*parser).print, "block": (*parser).namedBlock, "autoescape": (*parser).autoescape,
+		"generation": (*parser).generation, "break": (*parser).breakLoop, "continue": (*parser).continueLoop,
+		"extends": (*parser).extends, "include": (*parser).include, "import": (*parser).importAll, "from": (*parser).importFrom,
+	}
+}
+
+func (p *parser) breakLoop(line int) node { return &jumpNode{breakLoop, line} }
+
+func (p *parser) continueLoop(line int) node { return &jumpNode{continueLoop, line} }
+
+func (p *parser) set(line int) node {
+	target := p.assignTarget("", true)
+	if p.skip("=") {
+		return &setNode{target, p.tuple(true), line}
+	}
+	filter, _ := p.filters(nil).(*filterNode)
+	return &setBlockNode{target, filter, p.whole("endset"), line}
+}
+
+func (p *parser) forLoop(line int) node {
+	n := &forNode{line: line}
+	n.target = p.assignTarget("in", false)
+	p.expectName("in")
+	n.iter = p.tupleUntil(false, "recursive")
+	if p.skipName("if") {
+		n.test = p.expression()
+	}
+	n.recursive = p.skipName("recursive")
+	n.body = p.block("endfor", "else")
+	if p.next().text == "else" {
+		n.orElse = p.whole("endfor")
+	}
+	return n
+}
+
+func (p *parser) ifStatement(line int) node {
+	first := &ifNode{line: line}
+	n := first
+	for {
+		n.test = p.tuple(false)
+		n.body = p.block("elif", "else", "endif")
+		switch t := p.next(); t.text {
+		case "elif":
+			n = &ifNode{line: t.line}
+			first.elifs = append(first.elifs, n)
+			continue
+		case "else":
+			first.orElse = p.whole("endif")
+		}
+		return first
+	}
+}
+
+func (p *parser) with(int) node {
+	n := &withNode{}
+	for p.cur().kind != tokBlockEnd {
+		if len(n.targets) > 0 {
+			p.expect(",")
+		}
+		target := p.assignTarget("", false)
+		setMode(target, param)
+		n.targets = append(n.targets, target)
+		p.expect("=")
+		n.values = append(n.values, p.expression())
+	}
+	n.body = p.whole("endwith")
+	return n
+}
+
+func (p *parser) autoescape(line int) node {
+	if c, ok := p.expression().(*constNode); !ok || truth(c.value) {
+		p.failAt(line, "autoescape can only be turned off here: this is not HTML")
+	}
+	return &scopeNode{p.whole("endautoescape")}
+}
+
+func (p *parser) namedBlock(line int) node {
+	n := &blockNode{name: p.expect(tokName).text, line: line}
+	n.scoped = p.skipName("scoped")
+	n.required = p.skipName("required")
+	if p.cur().kind == "-" {
+		p.fail("Block names in Jinja have to be valid Python identifiers and may not contain hyphens, use an underscore instead.")
+	}
+	n.body = p.whole("endblock")
+	if n.required && !blank(n.body) {
+		p.fail("Required blocks can only contain comments or whitespace")
+	}
+	p.skipName(n.name)
+	return n
+}
+
+// blank tells whether statements are white space only.
+func blank(body []node) bool {
+	for _, n := range body {
+		out, ok := n.(*outputNode)
+		if !ok {
+			return false
+		}
+		for _, item := range out.items {
+			if d, ok := item.(*dataNode); !ok || strings.TrimFunc(d.text, isSpace) != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p *parser) macro(line int) node {
+	n := &macroNode{name: p.nameTarget().name, line: line}
+	p.signature(n)
+	n.body = p.whole("endmacro")
+	return n
+}
+
+// signature reads the parameters of a macro.
+func (p *parser) signature(n *macroNode) {
+	p.expect("(")
+	for p.cur().kind != ")" {
+		if len(n.args) > 0 {
+			p.expect(",")
+		}
+		arg := p.nameTarget()
+		arg.mode = param
+		if p.skip("=") {
+			n.defaults = append(n.defaults, p.expression())
+		} else if len(n.defaults) > 0 {
+			p.fail("non-default argument follows default argument")
+		}
+		if slices.ContainsFunc(n.args, func(a *nameNode) bool { return a.name == arg.name }) {
+			p.fail("duplicate argument '%s' in function definition", arg.name)
+		}
+		n.args = append(n.args, arg)
+	}
+	p.expect(")")
+}
+
+func (p *parser) callBlock(line int) node {
+	n := &callBlockNode{macro: &macroNode{line: line}, line: line}
+	if p.cur().kind == "(" {
+		p.signature(n.macro)
+	}
+	call, ok := p.expression().(*callNode)
+	if !ok {
+		p.failAt(line, "expected call")
+	}
+	n.call = call
+	n.macro.body = p.whole("endcall")
+	return n
+}
+
+func (p *parser) generation(line int) node {
+	return &callBlockNode{macro: &macroNode{line: line, body: p.whole("endgeneration")}, line: line}
+}
+
+func (p *parser) filterBlock(line int) node {
+	filter, _ := p.filters(p.filter(nil)).(*filterNode)
+	return &filterBlockNode{filter, p.whole("endfilter"), line}
+}
+
+func (p *parser) print(line int) node {
+	n := &outputNode{}
+	for p.cur().kind != tokBlockEnd {
+		if len(n.items) > 0 {
+			p.expect(",")
+		}
+		n.items, n.lines = append(n.items, p.expression()), append(n.lines, line)
+	}
+	return n
+}
+
+func (p *parser) extends(line int) node {
+	return &unavailableNode{what: "extends", loads: []node{p.expression()}, line: line}
+}
+
+// context skips "with context" and "without context".
+func (p *parser) context() bool {
+	if !p.cur().isAny("with", "without") || !p.look().isName("context") {
+		return false
+	}
+	p.next()
+	p.next()
+	return true
+}
+
+func (p *parser) include(line int) node {
+	n := &unavailableNode{what: "include", loads: []node{p.expression()}, line: line}
+	if p.cur().isName("ignore") && p.look().isName("missing") {
+		p.next()
+		p.next()
+	}
+	p.context()
+	return n
+}
+
+func (p *parser) importAll(line int) node {
+	n := &unavailableNode{what: "import", loads: []node{p.expression()}, line: line}
+	p.expectName("as")
+	n.stores = []string{p.nameTarget().name}
+	p.context()
+	return n
+}
+
+func (p *parser) importFrom(line int) node {
+	n := &unavailableNode{what: "import", loads: []node{p.expression()}, line: line}
+	p.expectName("import")
+	for {
+		if len(n.stores) > 0 {
+			p.expect(",")
+		}
+		if p.cur().kind != tokName {
+			p.expect(tokName)
+		}
+		if p.context() {
+			return n
+		}
+		name := p.nameTarget()
+		if strings.HasPrefix(name.name, "_") {
+			raiseAt(name.line, assertionError, "names starting with an underline can not be imported")
+		}
+		if p.skipName("as") {
+			name = p.nameTarget()
+		}
+		n.stores = append(n.stores, name.name)
+		if p.context() || p.cur().kind != "," {
+			return n
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package jinja
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// isSpace is str.isspace of one character.
+func isSpace(c rune) bool {
+	return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f
+}
+
+// isLineEnd tells whether str.splitlines ends a line at a character.
+func isLineEnd(c rune) bool {
+	switch c {
+	case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
+		return true
+	}
+	return false
+}
+
+// splitLines is str.splitlines.
+func splitLines(s string, keep bool) []string {
+	var out []string
+	for s != "" {
+		at := strings.IndexFunc(s, isLineEnd)
+		if at < 0 {
+			return append(out, s)
+		}
+		_, n := utf8.DecodeRuneInString(s[at:])
+		if strings.HasPrefix(s[at:], "\r\n") {
+			n = 2
+		}
+		line := s[:at]
+		if keep {
+			line = s[:at+n]
+		}
+		out = append(out, line)
+		s = s[at+n:]
+	}
+	return out
+}
+
+// splitSpace is str.split without a separator, at most limit times; a negative limit is none.
+func splitSpace(s string, limit int) []string {
+	var out []string
+	for {
+		s = strings.TrimLeftFunc(s, isSpace)
+		if s == "" {
+			return out
+		}
+		at := strings.IndexFunc(s, isSpace)
+		if limit >= 0 && len(out) == limit {
+			return append(out, s)
+		}
+		if at < 0 {
+			return append(out, s)
+		}
+		out = append(out, s[:at])
+		s = s[at:]
+	}
+}
+
+// splitSpaceRight is str.rsplit without a separator.
+func splitSpaceRight(s string, limit int) []string {
+	var out []string
+	for {
+		s = strings.TrimRightFunc(s, isSpace)
+		if s == "" {
+			break
+		}
+		at := strings.LastIndexFunc(s, isSpace)
+		if limit >= 0 && len(out) == limit {
+			out = append(out, s)
+			break
+		}
+		if at < 0 {
+			out = append(out, s)
+			break
+		}
+		_, n := utf8.DecodeRuneInString(s[at:])
+		out = append(out, s[at+n:])
+		s = s[:at]
+	}
+	reverse(out)
+	return out
+}
+
+func reverse[T any](items []T) {
+	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+		items[i], items[j] = items[j], items[i]
+	}
+}
+
+// splitRight is str.rsplit with a separator.
+func splitRight(s, sep string, limit int) []string {
+	var out []string
+	for limit != 0 {
+		at := strings.LastIndex(s, sep)
+		if at < 0 {
+			break
+		}
+		out = append(out, s[at+len(sep):])
+		s = s[:at]
+		limit--
+	}
+	out = append(out, s)
+	reverse(out)
+	return out
+}
+
+// toUpper is str.upper, with the characters that become several.
+func toUpper(s string) string {
+	return mapCase(s, unicode.ToUpper, upperSpecial)
+}
+
+// toLower is str.lower, with the final sigma.
+func toLower(s string) string {
+	if ascii(s) {
+		return strings.ToLower(s)
+	}
+	runes := []rune(s)
+	var b strings.Builder
+	for i, c := range runes {
+		b.WriteString(lowerAt(runes, i, c))
+	}
+	return b.String()
+}
+
+func lowerAt(runes []rune, i int, c rune) string {
+	switch c {
+	case 'İ':
+		return "i̇"
+	case 'Σ':
+		if isFinalSigma(runes, i) {
+			return "ς"
+		}
+	}
+	return string(unicode.ToLower(c))
+}
+
+// isFinalSigma tells whether the letter at i ends a word, as Unicode's rule Final_Sigma says.
+func isFinalSigma(runes []rune, i int) bool {
+	before := i - 1
+	for before >= 0 && caseIgnorable(runes[before]) {
+		before--
+	}
+	after := i + 1
+	for after < len(runes) && caseIgnorable(runes[after]) {
+		after++
+	}
+	return before >= 0 && cased(runes[before]) && (after == len(runes) || !cased(runes[after]))
+}
+
+func caseIgnorable(c rune) bool {
+	return unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’‧︓﹒﹕＇．：", c)
+}
+
+func cased(c rune) bool {
+	return unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c) || unicode.Is(unicode.Other_Lowercase, c) || unicode.Is(unicode.Other_Uppercase, c)
+}
+
+func isLower(c rune) bool { return unicode.IsLower(c) || unicode.Is(unicode.Other_Lowercase, c) }
+
+func isUpper(c rune) bool { return unicode.IsUpper(c) || unicode.Is(unicode.Other_Uppercase, c) }
+
+func mapCase(s string, to func(rune) rune, special map[rune]string) string {
+	if ascii(s) {
+		return strings.Map(to, s)
+	}
+	var b strings.Builder
+	for _, c := range s {
+		if t, ok := special[c]; ok {
+			b.WriteString(t)
+		} else {
+			b.WriteRune(to(c))
+		}
+	}
+	return b.String()
+}
+
+// titleCase of one character.
+func titleCase(c rune) string {
+	if t, ok := titleSpecial[c]; ok {
+		return t
+	}
+	return string(unicode.ToTitle(c))
+}
+
+// caseFold is str.casefold.
+func caseFold(s string) string {
+	return mapCase(s, func(c rune) rune {
+		return unicode.ToLower(c)
+	}, foldSpecial)
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// capitalize is str.capitalize.
+func capitalize(s string) string {
+	if s == "" {
+		return ""
+	}
+	c, n := utf8.DecodeRuneInString(s)
+	runes := []rune(s)
+	var b strings.Builder
+	b.WriteString(titleCase(c))
+	if ascii(s) {
+		return b.String() + strings.ToLower(s[n:])
+	}
+	for i := 1; i < len(runes); i++ {
+		b.WriteString(lowerAt(runes, i, runes[i]))
+	}
+	return b.String()
+}
+
+// title is str.title.
+func title(s string) string {
+	var b strings.Builder
+	runes := []rune(s)
+	inWord := false
+	for i, c := range runes {
+		if inWord {
+			b.WriteString(lowerAt(runes, i, c))
+		} else {
+			b.WriteString(titleCase(c))
+		}
+		inWord = cased(c)
+	}
+	return b.String()
+}
+
+// swapCase is str.swapcase.
+func swapCase(s string) string {
+	var b strings.Builder
+	runes := []rune(s)
+	for i, c := range runes {
+		switch {
+		case isUpper(c):
+			b.WriteString(lowerAt(runes, i, c))
+		case isLower(c):
+			b.WriteString(toUpper(string(c)))
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// isTitle is str.istitle.
+func isTitle(s string) bool {
+	found, inWord := false, false
+	for _, c := range s {
+		switch {
+		case isUpper(c) || unicode.IsTitle(c):
+			if inWord {
+				return false
+			}
+			found, inWord = true, true
+		case isLower(c):
+			if !inWord {
+				return false
+			}
+			found = true
+		default:
+			inWord = false
+		}
+	}
+	return found
+}
+
+// all tells whether s has characters, and is holds for each.
+func all(s string, is func(c rune) bool) bool {
+	for _, c := range s {
+		if !is(c) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// oneCase tells whether s has cased characters, and none for which not holds.
+func oneCase(s string, not func(c rune) bool) bool {
+	found := false
+	for _, c := range s {
+		if not(c) || unicode.IsTitle(c) {
+			return false
+		}
+		found = found || cased(c)
+	}
+	return found
+}
+
+// isDigitRune is str.isdigit: decimal digits, and those in circles, raised and so on.
+func isDigitRune(c rune) bool {
+	if unicode.Is(unicode.Nd, c) {
+		return true
+	}
+	switch {
+	case c == 0xb2 || c == 0xb3 || c == 0xb9 || c >= 0x1369 && c <= 0x1371 || c == 0x19da || c == 0x2070 || c >= 0x2074 && c <= 0x2079,
+		c >= 0x2080 && c <= 0x2089, c >= 0x2460 && c <= 0x2468, c >= 0x2474 && c <= 0x247c, c >= 0x2488 && c <= 0x2490,
+		c == 0x24ea, c >= 0x24f5 && c <= 0x24fd, c == 0x24ff, c >= 0x2776 && c <= 0x277e, c >= 0x2780 && c <= 0x2788,
+		c >= 0x278a && c <= 0x2792, c >= 0x10a40 && c <= 0x10a43, c >= 0x10e60 && c <= 0x10e68, c >= 0x11052 && c <= 0x1105a,
+		c >= 0x1f100 && c <= 0x1f10a:
+		return true
+	}
+	return false
+}
+
+// isNumericRune is str.isnumeric but for the ideographs that are numbers, of which it knows the common ones.
+func isNumericRune(c rune) bool {
+	return unicode.In(c, unicode.N) || strings.ContainsRune("〇一二三四五六七八九十百千万億兆零壱弐参", c)
+}

@@ -1,0 +1,273 @@
+package jinja
+
+import (
+	"maps"
+	"slices"
+)
+
+// action says how a variable of a frame gets its first value.
+type action int
+
+const (
+	actParam     action = iota // from outside: an argument, an item of a loop
+	actResolve                 // from the context, by name
+	actAlias                   // from the variable of an outer frame
+	actUndefined               // it has none until it is assigned
+)
+
+// variable is a name in a frame.
+type variable struct {
+	name   string
+	action action
+	outer  *frame // of an alias: the frame that has the variable
+	slot   int
+}
+
+// frame is the names of one scope: the template, a block, a macro, a loop or another statement that keeps what is set in
+// it. Which variable a name means is decided when the template is compiled, as Jinja2 does (its module idtracking), so
+// that what a template sees of a name that is set inside of a loop or a branch is the same.
+type frame struct {
+	parent *frame
+	fn     *function
+	level  int
+	vars   map[string]*variable
+	order  []string // the names in vars, as they came
+	stores map[string]bool
+
+	toplevel bool // what is set here is seen by macros and blocks
+	soft     bool // within an if: unknown filters matter only when they are reached
+	loops    int  // loops around this place within its function
+}
+
+// function is a piece of code with variables of its own: the template, a block, a macro, a recursive loop, a condition
+// of a loop.
+type function struct {
+	parent *function
+	slots  map[slotKey]int
+	body   stmt
+}
+
+// slotKey names a variable within a function. Frames of one level share it, one after the other.
+type slotKey struct {
+	level int
+	name  string
+}
+
+func newFunction(parent *function) *function {
+	return &function{parent: parent, slots: map[slotKey]int{}}
+}
+
+func (f *function) slot(level int, name string) int {
+	key := slotKey{level, name}
+	n, ok := f.slots[key]
+	if !ok {
+		n = len(f.slots)
+		f.slots[key] = n
+	}
+	return n
+}
+
+func newFrame(fn *function) *frame {
+	return &frame{fn: fn, vars: map[string]*variable{}, stores: map[string]bool{}}
+}
+
+// inner returns a frame within f, of the same function.
+func (f *frame) inner() *frame { return f.within(f.fn) }
+
+// within returns a frame within f, of fn, which is f's function or one in it.
+func (f *frame) within(fn *function) *frame {
+	g := newFrame(fn)
+	g.parent, g.level = f, f.level+1
+	if fn == f.fn {
+		g.loops = f.loops
+	}
+	return g
+}
+
+// branch returns the frame of an if within f: the same names.
+func (f *frame) branch() *frame {
+	g := *f
+	g.soft = true
+	return &g
+}
+
+// copy returns a frame with copies of the names, to look at one branch of an if.
+func (f *frame) copy() *frame {
+	g := *f
+	g.vars, g.order, g.stores = map[string]*variable{}, slices.Clone(f.order), maps.Clone(f.stores)
+	for name, v := range f.vars {
+		c := *v
+		g.vars[name] = &c
+	}
+	return &g
+}
+
+// find returns the frame that has a name.
+func (f *frame) find(name string) (*frame, *variable) {
+	for ; f != nil; f = f.parent {
+		if v := f.vars[name]; v != nil {
+			return f, v
+		}
+	}
+	return nil, nil
+}
+
+func (f *frame) define(name string, act action, outer *frame) {
+	if f.vars[name] == nil {
+		f.order = append(f.order, name)
+	}
+	f.vars[name] = &variable{name, act, outer, f.fn.slot(f.level, name)}
+}
+
+func (f *frame) declare(name string) {
+	f.stores[name] = true
+	f.define(name, actParam, nil)
+}
+
+func (f *frame) load(name string) {
+	if owner, _ := f.find(name); owner == nil {
+		f.define(name, actResolve, nil)
+	}
+}
+
+func (f *frame) store(name string) {
+	f.stores[name] = true
+	if f.vars[name] != nil {
+		return
+	}
+	if outer, _ := f.parent.find(name); outer != nil {
+		f.define(name, actAlias, outer)
+		return
+	}
+	f.define(name, actUndefined, nil)
+}
+
+// see collects the names of nodes, which stand in this frame.
+func (f *frame) see(nodes ...node) {
+	for _, n := range nodes {
+		f.visit(n)
+	}
+}
+
+// visit collects the names of a node. It stops where another frame begins.
+func (f *frame) visit(n node) {
+	switch n := n.(type) {
+	case *nameNode:
+		f.visitName(n)
+	case *attrTarget:
+		f.load(n.name)
+	case *setNode:
+		f.see(n.value, n.target)
+	case *setBlockNode:
+		f.visit(n.target)
+	case *ifNode:
+		f.visitIf(n)
+	case *forNode:
+		f.visit(n.iter)
+	case *withNode:
+		f.see(n.values...)
+	case *macroNode:
+		f.store(n.name)
+	case *callBlockNode:
+		if n.call != nil {
+			f.visit(n.call)
+		}
+	case *filterBlockNode:
+		f.visit(n.filter)
+	case *blockNode, *scopeNode:
+	case *unavailableNode:
+		f.see(n.loads...)
+		for _, name := range n.stores {
+			f.store(name)
+		}
+	default:
+		f.see(children(n)...)
+	}
+}
+
+func (f *frame) visitName(n *nameNode) {
+	switch n.mode {
+	case param:
+		f.declare(n.name)
+	case store:
+		f.store(n.name)
+	default:
+		f.load(n.name)
+	}
+}
+
+// visitIf looks at the branches one by one. A name that only branches set is looked up in the outer frame, or the
+// context, before.
+func (f *frame) visitIf(n *ifNode) {
+	f.visit(n.test)
+	var branches []*frame
+	look := func(nodes []node) {
+		g := f.copy()
+		g.see(nodes...)
+		branches = append(branches, g)
+	}
+	look(n.body)
+	var elifs []node
+	for _, e := range n.elifs {
+		elifs = append(elifs, e)
+	}
+	look(elifs)
+	look(n.orElse)
+	f.merge(branches)
+}
+
+func (f *frame) merge(branches []*frame) {
+	var set []string
+	for _, g := range branches {
+		for name := range g.stores {
+			if !f.stores[name] {
+				set = append(set, name)
+			}
+		}
+	}
+	for _, g := range branches {
+		for _, name := range g.order {
+			if f.vars[name] == nil {
+				f.order = append(f.order, name)
+			}
+			f.vars[name] = g.vars[name]
+		}
+		maps.Copy(f.stores, g.stores)
+	}
+	for _, name := range set {
+		v := f.vars[name]
+		v.action, v.outer = actResolve, nil
+		if outer, _ := f.parent.find(name); outer != nil {
+			v.action, v.outer = actAlias, outer
+		}
+	}
+}
+
+// mentions tells which of some names nodes use before they set them, wherever it is but in blocks.
+func mentions(nodes []node, names ...string) map[string]bool {
+	found, open := map[string]bool{}, map[string]bool{}
+	for _, n := range names {
+		open[n] = true
+	}
+	var visit func(n node)
+	visit = func(n node) {
+		switch n := n.(type) {
+		case *nameNode:
+			if n.mode == load && open[n.name] {
+				found[n.name] = true
+			} else {
+				delete(open, n.name)
+			}
+			return
+		case *blockNode:
+			return
+		}
+		for _, c := range children(n) {
+			visit(c)
+		}
+	}
+	for _, n := range nodes {
+		visit(n)
+	}
+	return found
+}

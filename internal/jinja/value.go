@@ -1,0 +1,238 @@
+package jinja
+
+import (
+	"math/big"
+	"unicode/utf8"
+)
+
+// A value of a template is one of these:
+//
+//	nil             None
+//	bool, float64   themselves
+//	int, *big.Int   int; a big one only where it does not fit
+//	string, markup  str, and str that is known to be HTML
+//	*list, *tuple   list, tuple
+//	*Dict           dict
+//
+// or of a type of the interpreter below.
+type (
+	markup string
+	list   struct{ items []any }
+	tuple  struct {
+		items []any
+		group bool // groupby made it: its items are also called grouper and list
+	}
+
+	// undefined is the value of a name or attribute that there is none of.
+	undefined struct {
+		hint   string // the whole message, if set
+		name   any
+		object any
+		of     bool // it is an attribute or item of object
+		kind   string
+	}
+	namespace struct{ attrs *Dict }
+	view      struct { // of a dict
+		dict *Dict
+		what string // "keys", "values" or "items"
+	}
+	span struct{ start, stop, step int } // range
+	// generator is an iterator that can be used once.
+	generator struct {
+		next  iterator
+		depth int // generators that it reads from, one behind the other
+		name  string
+	}
+	// builtin is a function or method.
+	builtin struct {
+		name  string
+		call  func(r *run, a arg) any
+		attrs map[string]any
+	}
+	cycler struct {
+		items []any
+		pos   int
+	}
+	joiner struct {
+		sep  string
+		used bool
+	}
+	templateSelf struct{} // "self": its attributes are the blocks
+)
+
+// iterator returns the next item, and false at the end.
+type iterator func() (any, bool)
+
+func newList(items ...any) *list { return &list{items} }
+
+func newTuple(items ...any) *tuple { return &tuple{items: items} }
+
+func newFunctionValue(name string, call func(r *run, a arg) any) *builtin {
+	return &builtin{name: name, call: call}
+}
+
+// fail raises what using an undefined value raises.
+func (u *undefined) fail() {
+	kind := u.kind
+	if kind == "" {
+		kind = undefinedError
+	}
+	raise(kind, "%s", u.message())
+}
+
+func (u *undefined) message() string {
+	switch name, isText := u.name.(string); {
+	case u.hint != "":
+		return u.hint
+	case !u.of:
+		return reprString(name) + " is undefined"
+	case !isText:
+		return objectName(u.object) + " has no such element"
+	default:
+		return "'" + objectName(u.object) + "' has no attribute " + reprString(name)
+	}
+}
+
+// objectName says what an object is, for messages.
+func objectName(v any) string {
+	if v == nil {
+		return "None"
+	}
+	return typeName(v) + " object"
+}
+
+// typeName is the name of the type in Python.
+func typeName(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "NoneType"
+	case bool:
+		return "bool"
+	case int, *big.Int:
+		return "int"
+	case float64:
+		return "float"
+	case string:
+		return "str"
+	case markup:
+		return "Markup"
+	case *list:
+		return "list"
+	case *tuple:
+		return "tuple"
+	case *Dict:
+		return "dict"
+	case *undefined:
+		return "Undefined"
+	case *namespace:
+		return "TemplateNamespace"
+	case *view:
+		return "dict_" + v.what
+	case span:
+		return "range"
+	case *generator:
+		return v.name
+	case *builtin:
+		return "builtin_function_or_method"
+	case *macro:
+		return "Macro"
+	case *loop:
+		return "LoopContext"
+	case *cycler:
+		return "Cycler"
+	case *joiner:
+		return "Joiner"
+	case slice:
+		return "slice"
+	}
+	return "object"
+}
+
+// truth is bool(v).
+func truth(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case int:
+		return v != 0
+	case float64:
+		return v != 0
+	case *undefined:
+		return false
+	}
+	if n, ok := length(v); ok {
+		return n > 0
+	}
+	return true
+}
+
+// length is len(v); ok is false where there is none.
+func length(v any) (n int, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return utf8.RuneCountInString(v), true
+	case markup:
+		return utf8.RuneCountInString(string(v)), true
+	case *list:
+		return len(v.items), true
+	case *tuple:
+		return len(v.items), true
+	case *Dict:
+		return v.Len(), true
+	case *undefined:
+		return 0, true
+	case *view:
+		return v.dict.Len(), true
+	case span:
+		return v.len(), true
+	case *loop:
+		return v.length(), true
+	}
+	return 0, false
+}
+
+// text returns the text of a str.
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case markup:
+		return string(v), true
+	}
+	return "", false
+}
+
+// sequence returns the items of a list or a tuple.
+func sequence(v any) ([]any, bool) {
+	switch v := v.(type) {
+	case *list:
+		return v.items, true
+	case *tuple:
+		return v.items, true
+	}
+	return nil, false
+}
+
+func (s span) len() int {
+	switch {
+	case s.step > 0 && s.start < s.stop:
+		return (s.stop-s.start-1)/s.step + 1
+	case s.step < 0 && s.start > s.stop:
+		return (s.start-s.stop-1)/-s.step + 1
+	}
+	return 0
+}
+
+func (n *namespace) set(name string, value any) {
+	checkAttribute(name)
+	n.attrs.put(name, value)
+}
+
+// checkAttribute refuses the attributes that transformers does not let templates keep in a namespace.
+func checkAttribute(name any) {
+	if s, ok := name.(string); ok && len(s) > 0 && s[0] == '_' {
+		raise(securityError, "Chat templates cannot store underscore-prefixed attributes on a namespace, but got %s.", reprString(s))
+	}
+}

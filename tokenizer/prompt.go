@@ -1,0 +1,203 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// Prompt returns the exact ids that the model gets to reply to messages. tools may be empty. The ids of messages with a
+// Sample are taken from it, where the template still writes what they say; where they do not end the turn (a length
+// limit, a stop string) its end is added.
+func (t *Template) Prompt(messages []art.Message, tools []art.Tool) ([]int32, error) {
+	return t.IDs(messages, tools, Reply)
+}
+
+// IDs is [Template.Prompt] with another ending: the ids of what [Template.Text] returns, but for those that were sampled.
+// They are the ids that transformers gives, unless messages spell control tokens: here these stay text.
+func (t *Template) IDs(messages []art.Message, tools []art.Tool, ending Ending) ([]int32, error) {
+	d, err := t.draft(messages, tools, ending)
+	if err != nil {
+		return nil, err
+	}
+	if !d.resume() {
+		for i := range messages {
+			if messages[i].Sample == nil {
+				continue
+			}
+			if turn, ok := d.turn(i); ok && turn.start >= d.done {
+				d.splice(turn, messages[i].Sample.IDs)
+			}
+		}
+	}
+	d.writeTo(len(d.text))
+	return d.ids, nil
+}
+
+// Target returns the ids of a whole conversation for supervised training, and a mask of the ids to learn: what the
+// assistant says, with the token that ends its turn. An end that had to be added to a Sample is context, not a target.
+//
+// It is an error when the template writes a reply otherwise than behind the prompt for it, as those do that leave out
+// what was thought before: then there is no telling what to learn.
+func (t *Template) Target(messages []art.Message, tools []art.Tool) (ids []int32, mask []bool, err error) {
+	d, err := t.draft(messages, tools, Whole)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range messages {
+		if messages[i].Role != art.RoleAssistant {
+			continue
+		}
+		turn, ok := d.turn(i)
+		if !ok || turn.start < d.done {
+			return nil, nil, fmt.Errorf("tokenizer: message %d: chat template %q does not write it behind the prompt for it as it is; train on it as the last message of a conversation", i, t.name)
+		}
+		if s := messages[i].Sample; s != nil {
+			d.learn(turn.start, func() { d.splice(turn, s.IDs) })
+		} else {
+			d.learn(turn.start, func() { d.writeTo(turn.end + len(turn.stop)) })
+		}
+	}
+	d.writeTo(len(d.text))
+	return d.ids, d.mask, nil
+}
+
+// draft is a conversation that becomes ids.
+type draft struct {
+	template *Template
+	messages []art.Message
+	tools    []art.Tool
+	conv     *conversation // with marks
+	text     string        // with marks
+	mark     rune          // 0 when there is none
+	done     int           // how much of text is in ids
+	ids      []int32
+	mask     []bool // of ids: to be learned
+	learning bool
+}
+
+// draft renders a conversation so that its control tokens are the template's.
+func (t *Template) draft(messages []art.Message, tools []art.Tool, ending Ending) (*draft, error) {
+	c, err := t.conversation(messages, tools)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := t.text(c, ending)
+	if err != nil {
+		return nil, err
+	}
+	// Templates that look for tags in a text, such as "</think>", would not find them with marks. Then only special
+	// tokens are kept apart.
+	for _, control := range []*controlTokens{t.control, t.control.special()} {
+		conv, mark, err := control.marked(c)
+		if err != nil {
+			return nil, err
+		}
+		text := plain
+		if mark != 0 {
+			text, err = t.text(conv, ending)
+		}
+		if err == nil && unmarked(text, mark) == plain {
+			return &draft{template: t, messages: messages, tools: tools, conv: conv, text: text, mark: mark}, nil
+		}
+	}
+	return nil, errors.New("tokenizer: the messages spell special tokens, and the chat template changes what it does because of them: take them out")
+}
+
+// turn is where a reply stands in the text of a draft: behind the prompt for it, up to the token that ends its turn.
+type turn struct {
+	start, end int
+	stop       string // the token that ends it, "" when there is none
+}
+
+// turn finds the i-th message, one of the assistant. ok is false when the text does not begin with the prompt for it, or
+// says something else than the message: then the template writes it otherwise once other messages follow.
+func (d *draft) turn(i int) (turn, bool) {
+	head, err := d.template.text(d.conv.prefix(i), Reply)
+	if err != nil || !strings.HasPrefix(d.text, head) {
+		return turn{}, false
+	}
+	found := turn{len(head), len(d.text), ""}
+	for _, id := range d.template.stops {
+		stop := d.template.tok.Decode([]int32{id}, false)
+		if at := strings.Index(d.text[len(head):found.end], stop); at >= 0 {
+			found.end, found.stop = len(head)+at, stop
+		}
+	}
+	said := d.template.parseText(head, d.text[found.start:found.end], d.mark, d.tools)
+	return found, sameReply(&said, &d.messages[i])
+}
+
+// sameReply tells whether two replies say the same but for white space at the ends and the form of arguments.
+func sameReply(a, b *art.Message) bool {
+	if strings.TrimSpace(a.Content) != strings.TrimSpace(b.Content) || strings.TrimSpace(a.Reasoning) != strings.TrimSpace(b.Reasoning) {
+		return false
+	}
+	return slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(x, y art.ToolCall) bool {
+		return x.Name == y.Name && sameJSON(x.Arguments, y.Arguments)
+	})
+}
+
+// resume takes over the prompt of the last sample, when it is what the text says up to there, and reports whether it is:
+// it holds the samples before it.
+func (d *draft) resume() bool {
+	for i, m := range slices.Backward(d.messages) {
+		if m.Sample == nil {
+			continue
+		}
+		turn, ok := d.turn(i)
+		if !ok || len(m.Sample.PromptIDs) == 0 {
+			return false
+		}
+		if d.template.tok.Decode(m.Sample.PromptIDs, false) != unmarked(d.text[:turn.start], d.mark) {
+			return false
+		}
+		d.append(m.Sample.PromptIDs)
+		d.done = turn.start
+		d.splice(turn, m.Sample.IDs)
+		return true
+	}
+	return false
+}
+
+// splice writes sampled ids in place of a reply, and the end of its turn if it is not their last.
+func (d *draft) splice(turn turn, sampled []int32) {
+	d.writeTo(turn.start)
+	d.append(sampled)
+	d.learning = false
+	d.done = turn.end
+	if turn.stop == "" {
+		return
+	}
+	// The stop token is encoded together with what follows: what comes first in a text may be encoded otherwise.
+	rest := d.template.control.encode(d.text[turn.end:], d.mark)
+	if n := len(sampled); n > 0 && len(rest) > 0 && sampled[n-1] == rest[0] {
+		d.done += len(turn.stop)
+	}
+}
+
+// learn makes what write writes from a position on a target.
+func (d *draft) learn(from int, write func()) {
+	d.writeTo(from)
+	d.learning = true
+	write()
+	d.learning = false
+}
+
+// writeTo writes the text up to a position.
+func (d *draft) writeTo(end int) {
+	if d.done < end {
+		d.append(d.template.control.encode(d.text[d.done:end], d.mark))
+		d.done = end
+	}
+}
+
+func (d *draft) append(ids []int32) {
+	d.ids = append(d.ids, ids...)
+	for range ids {
+		d.mask = append(d.mask, d.learning)
+	}
+}

@@ -1,0 +1,145 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// parseQwenXML reads
+//
+//	<function=name>
+//	<parameter=key>
+//	value
+//	</parameter>
+//	</function>
+//
+// A value is a text, unless the tool's schema says that it is something else.
+func parseQwenXML(section string, tools []art.Tool) ([]art.ToolCall, error) {
+	text := strings.TrimSpace(withoutTokens(section))
+	head, body, ok := strings.Cut(text, ">")
+	name, isFunction := strings.CutPrefix(head, "<function=")
+	if !ok || !isFunction || strings.TrimSpace(name) == "" {
+		return nil, errors.New("it does not begin with <function=name>")
+	}
+	body, ok = strings.CutSuffix(body, "</function>")
+	if !ok {
+		return nil, errors.New("it does not end with </function>")
+	}
+	arguments, err := xmlArguments(body, schemaOf(tools, name))
+	return single(art.ToolCall{Name: name, Arguments: arguments}, err)
+}
+
+// xmlArguments reads the parameters of a function into a JSON object.
+func xmlArguments(body string, types map[string][]string) (string, error) {
+	var members, seen []string
+	for body = strings.TrimSpace(body); body != ""; body = strings.TrimSpace(body) {
+		rest, ok := strings.CutPrefix(body, "<parameter=")
+		key, rest, ended := strings.Cut(rest, ">")
+		if !ok || !ended || key == "" {
+			return "", fmt.Errorf("there is %.40q where <parameter=key> is wanted", body)
+		}
+		value, rest, ok := strings.Cut(rest, "</parameter>")
+		if !ok {
+			return "", fmt.Errorf("the parameter %s is not ended by </parameter>", key)
+		}
+		if slices.Contains(seen, key) {
+			return "", fmt.Errorf("the parameter %s is there twice", key)
+		}
+		written, err := typedValue(strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n"), types[key])
+		if err != nil {
+			return "", fmt.Errorf("the parameter %s: %w", key, err)
+		}
+		seen = append(seen, key)
+		members = append(members, quote(key)+": "+written)
+		body = rest
+	}
+	return "{" + strings.Join(members, ", ") + "}", nil
+}
+
+// schemaOf returns the JSON types that the parameters of a tool may have, by their names.
+func schemaOf(tools []art.Tool, name string) map[string][]string {
+	at := slices.IndexFunc(tools, func(t art.Tool) bool { return t.Name == name })
+	if at < 0 {
+		return nil
+	}
+	var schema struct {
+		Properties map[string]struct {
+			Type json.RawMessage `json:"type"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(tools[at].Parameters, &schema); err != nil {
+		return nil // nothing is known about its parameters then
+	}
+	out := map[string][]string{}
+	for key, p := range schema.Properties {
+		var one string
+		var several []string
+		if json.Unmarshal(p.Type, &one) == nil {
+			several = []string{one}
+		} else if json.Unmarshal(p.Type, &several) != nil {
+			continue
+		}
+		out[key] = several
+	}
+	return out
+}
+
+// typedValue writes a value as JSON. The words that Python has for JSON's are understood, because templates write them.
+func typedValue(text string, types []string) (string, error) {
+	if len(types) == 0 || slices.Contains(types, "string") && !slices.Contains(types, "null") {
+		return quote(text), nil
+	}
+	plain := strings.TrimSpace(text)
+	if word, ok := map[string]string{"None": "null", "True": "true", "False": "false"}[plain]; ok {
+		plain = word
+	}
+	for _, kind := range types {
+		if isType(plain, kind) {
+			return plain, nil
+		}
+	}
+	if slices.Contains(types, "string") {
+		return quote(text), nil
+	}
+	return "", fmt.Errorf("%.40q is not of the type %s", text, strings.Join(types, " or "))
+}
+
+// isType tells whether JSON text is a value of a type of JSON Schema.
+func isType(text, kind string) bool {
+	if !json.Valid([]byte(text)) {
+		return false
+	}
+	switch kind {
+	case "integer":
+		_, err := strconv.ParseInt(text, 10, 64)
+		return err == nil
+	case "number":
+		return text[0] == '-' || text[0] >= '0' && text[0] <= '9'
+	case "boolean":
+		return text == "true" || text == "false"
+	case "null":
+		return text == "null"
+	case "array":
+		return text[0] == '['
+	case "object":
+		return text[0] == '{'
+	}
+	return false
+}
+
+// quote writes a JSON string as Python does: only what has to be is escaped.
+func quote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil { // a string can always be encoded
+		panic("tokenizer: " + err.Error())
+	}
+	return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(b.String(), "\n"))
+}

@@ -1,0 +1,296 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// withTemplate is the small vocabulary with a template of testdata, and with tokens for tags where tokens says so.
+func withTemplate(t testing.TB, name string, tokens ...string) *Template {
+	t.Helper()
+	var added []map[string]any
+	for i, token := range append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, tokens...) {
+		added = append(added, map[string]any{"id": 900 + i, "content": token, "special": true})
+	}
+	list, err := json.Marshal(added)
+	must(t, err)
+	config, err := json.Marshal(map[string]string{
+		"bos_token": "<|endoftext|>", "eos_token": "<|im_end|>", "chat_template": string(testdata(t, "templates/"+name+".jinja")),
+	})
+	must(t, err)
+	tok, err := New(patched(t, map[string]json.RawMessage{"added_tokens": list}), config)
+	must(t, err)
+	template, err := tok.Template("")
+	must(t, err)
+	return template
+}
+
+// replyCase is a template, and what kinds of replies it can write.
+type replyCase struct {
+	template, parser string
+	tokens           []string
+	reasoning, mixed bool // it has reasoning; content and calls in one reply
+	ids              func(i int) string
+}
+
+var replyCases = []replyCase{
+	{template: "qwen3_coder", parser: Qwen3Coder, mixed: true, ids: callID},
+	{template: "qwen3_coder", parser: Qwen3Coder, tokens: []string{"<tool_call>", "</tool_call>"}, mixed: true, ids: callID},
+	{template: "llama3_json", parser: Llama3JSON, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"}, ids: callID},
+	{template: "pythonic", parser: Pythonic, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, ids: callID},
+	{template: "mistral", parser: Mistral, tokens: []string{"[INST]", "[/INST]", "[TOOL_CALLS]"}, mixed: true, ids: mistralID},
+	{template: "mistral_args", parser: Mistral, tokens: []string{"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"}, mixed: true, reasoning: true, ids: mistralID},
+	{template: "thinking", parser: NoTools, reasoning: true, ids: callID},
+}
+
+// schema says that each of the arguments that a replyCase makes is what it is.
+var schema = art.Tool{Name: "get_weather", Parameters: json.RawMessage(`{"type": "object", "properties": {
+	"text": {"type": "string"}, "n": {"type": "integer"}, "x": {"type": "number"}, "on": {"type": "boolean"},
+	"none": {"type": ["string", "null"]}, "list": {"type": "array"}, "object": {"type": "object"}}}`)}
+
+func (c *replyCase) arguments(rng *rand.Rand) string {
+	values := [][2]string{
+		{"text", quote(c.text(rng))}, {"n", fmt.Sprint(rng.IntN(2000) - 1000)}, {"x", "2.5"}, {"on", "true"}, {"none", "null"},
+		{"list", `[1, "a b", false]`}, {"object", `{"k": {"z": [null, -1.5]}}`},
+	}
+	var members []string
+	for _, v := range values {
+		if rng.IntN(2) == 0 {
+			members = append(members, quote(v[0])+": "+v[1])
+		}
+	}
+	return "{" + strings.Join(members, ", ") + "}"
+}
+
+// plainText is a text without white space at its ends, and not empty: some formats drop it.
+func plainText(rng *rand.Rand) string { return "a" + strings.TrimSpace(randomText(rng)) + "z" }
+
+// text is a text. Where the vocabulary has no tokens for tags, it spells none: it could not be told from them.
+func (c *replyCase) text(rng *rand.Rand) string {
+	if len(c.tokens) == 0 {
+		return strings.NewReplacer("<", "", "[", "").Replace(plainText(rng))
+	}
+	return plainText(rng)
+}
+
+func (c *replyCase) message(rng *rand.Rand) art.Message {
+	m := art.Message{Role: art.RoleAssistant}
+	calls := 0
+	if c.parser != NoTools {
+		calls = rng.IntN(3)
+	}
+	if calls == 0 || c.mixed && rng.IntN(2) == 0 {
+		m.Content = c.text(rng)
+	}
+	if c.reasoning && rng.IntN(2) == 0 {
+		m.Reasoning = c.text(rng)
+	}
+	for i := range calls {
+		m.ToolCalls = append(m.ToolCalls, art.ToolCall{ID: c.ids(i), Name: "get_weather", Arguments: c.arguments(rng)})
+	}
+	return m
+}
+
+// TestParse_InvertsTemplates: what a template writes for a reply is read as that reply, from its ids.
+func TestParse_InvertsTemplates(t *testing.T) {
+	for _, c := range replyCases {
+		template, rng := withTemplate(t, c.template, c.tokens...), seeded(t)
+		if template.Parser() != c.parser {
+			t.Errorf("%s: parser %s, want %s", c.template, template.Parser(), c.parser)
+		}
+		tools := []art.Tool{schema}
+		before := []art.Message{art.User("Hi")}
+		prompt, err := template.Prompt(before, tools)
+		must(t, err)
+		for range 500 {
+			m := c.message(rng)
+			ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
+			must(t, err)
+			if got, err := template.Parse(prompt, masked(ids, mask), tools); err != nil || !reflect.DeepEqual(got, m) {
+				t.Fatalf("%s: %q\n got %+v (%v)\nwant %+v", c.template, template.tok.Decode(masked(ids, mask), false), got, err, m)
+			}
+		}
+	}
+}
+
+// TestPrompt_ExtendsTemplates: a prompt is the beginning of the next one with every template that writes replies the same
+// way again.
+func TestPrompt_ExtendsTemplates(t *testing.T) {
+	for _, c := range replyCases {
+		template, rng := withTemplate(t, c.template, c.tokens...), seeded(t)
+		tools := []art.Tool{schema}
+		for range 100 {
+			h := art.History{Messages: []art.Message{art.User("Hi")}}
+			for range 4 {
+				h.Add(sampled(t, template, &c, rng, h.Messages, tools), art.User(plainText(rng)))
+			}
+			breaks := h.Breaks()
+			if forgets := c.template == "thinking"; forgets != (len(breaks) > 0) {
+				t.Fatalf("%s: breaks %v in %+v", c.template, breaks, h.Messages)
+			}
+		}
+	}
+}
+
+// sampled is a reply whose ids spell what the template writes, but in other tokens.
+func sampled(t *testing.T, template *Template, c *replyCase, rng *rand.Rand, before []art.Message, tools []art.Tool) art.Message {
+	t.Helper()
+	prompt, err := template.Prompt(before, tools)
+	must(t, err)
+	ids, mask, err := template.Target([]art.Message{art.User("Hi"), c.message(rng)}, tools)
+	must(t, err)
+	var single []int32
+	for _, id := range masked(ids, mask) {
+		if template.tok.IsSpecial(id) {
+			single = append(single, id)
+			continue
+		}
+		for _, b := range template.tok.TokenBytes(id) {
+			single = append(single, byteID(template.tok, b))
+		}
+	}
+	m, err := template.Parse(prompt, single, tools)
+	must(t, err)
+	m.Sample = &art.Sample{PromptIDs: prompt, IDs: single}
+	return m
+}
+
+// replies are texts of all kinds, most of them with something wrong.
+var replies = []string{
+	"", "Hello", " \n", "\n\nHello\n\n", "<think>\nhm\n</think>\n\nHello", "<think>hm", " <think>\n\n</think>", "hm\n</think>\n\nHi", "</think>",
+	"[THINK]a[/THINK]b", "<thinking>", "a<think>b</think>",
+	"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+	"Wait.\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n\n<tool_call>{\"name\": \"g\", \"arguments\": 2}</tool_call>\n Done.\n",
+	"<tool_call>{oops}</tool_call>x", "<tool_call><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "<tool_call>{\"name\": \"f\"", "<tool_call", "a\n<tool_cal b",
+	"<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>", "<tool_call><function=f></function></tool_call>",
+	"<tool_call><function=f><parameter=a>1</function></tool_call>", "<tool_call><function=></function></tool_call>", "<tool_call><function=f>x</function></tool_call>",
+	`{"name": "f", "parameters": {"a": [1, 2]}}`, `{"name": "f", "parameters": {}}; {"name": "g", "parameters": {}}`, `{"answer": 3}`, `{"name": "f"}`, `{"name": "f", `,
+	` {"name": "f", "parameters": {}} x`, `<|python_tag|>{"name": "f", "parameters": {}}`, `<|python_tag|>search.call(query="a")`, `<|python_tag|>print(1)`, "{ not JSON",
+	`[f(a=1, b="x\n\u00e9", c=[True, None, {'k': -1.5}]), g()]`, `[f(a=1]`, `[1, 2]`, `[f(a=b)]`, `[f(a=1), ]`, `[f(a=1)] x`, `<|python_start|>[f()]<|python_end|>!`, "[", "[f(",
+	`[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "123456789"}]`, `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "g"}]`, `Hi[TOOL_CALLS]f[ARGS]{"a": 1}`,
+	`[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{}[TOOL_CALLS]g[ARGS]{"b": "x"}`, `[TOOL_CALLS]f`, `[TOOL_CALLS]f[ARGS]{`, `[TOOL_CALLS]`, `[TOOL_CALLS][]`, `[TOOL_CALLS]{}`,
+	"日本<tool_call>é", "{\"name\": \"f\", \"parameters\": {\"é\": \"😀\"}}",
+}
+
+func allFormats(t testing.TB) []*replyFormat {
+	tok := small(t)
+	var out []*replyFormat
+	for _, parser := range Parsers() {
+		out = append(out, tok.replyFormat(parser, "</think>"))
+	}
+	return append(out, tok.replyFormat(Mistral, "[/THINK]"), tok.replyFormat(NoTools, ""))
+}
+
+// readPieces reads a reply that comes in pieces, and checks that the deltas are the message.
+func readPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
+	t.Helper()
+	p := f.start(thinking, []art.Tool{schema})
+	sum := art.Message{Role: art.RoleAssistant}
+	take := func(d Delta) {
+		sum.Reasoning += d.Reasoning
+		sum.Content += d.Content
+		sum.ToolCalls = append(sum.ToolCalls, d.ToolCalls...)
+	}
+	for _, piece := range pieces {
+		take(p.add(piece))
+	}
+	last, err := p.close()
+	take(last)
+	if !reflect.DeepEqual(sum, p.message) {
+		t.Fatalf("%s, pieces %q:\n    deltas %+v\nmessage %+v", f.name, pieces, sum, p.message)
+	}
+	return p.message, fmt.Sprint(err)
+}
+
+// checkSplits reads a reply cut at each place, and character by character.
+func checkSplits(t *testing.T, f *replyFormat, thinking bool, text string) {
+	t.Helper()
+	want, wantErr := readPieces(t, f, thinking, text)
+	check := func(pieces ...string) {
+		if got, err := readPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, want) || err != wantErr {
+			t.Fatalf("%s, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, want, wantErr)
+		}
+	}
+	for i := range text {
+		check(text[:i], text[i:])
+	}
+	check(strings.Split(text, "")...)
+}
+
+func TestReply_EverySplit(t *testing.T) {
+	for _, f := range allFormats(t) {
+		for _, text := range replies {
+			for _, tags := range []string{text, withTokens(f, text)} {
+				checkSplits(t, f, false, tags)
+				checkSplits(t, f, true, tags)
+			}
+		}
+	}
+}
+
+// withTokens returns text in which tags are tokens, where there are such.
+func withTokens(f *replyFormat, text string) string {
+	for _, tag := range f.tags {
+		text = strings.ReplaceAll(text, withoutTokens(tag), tag)
+	}
+	return text
+}
+
+func FuzzReply(f *testing.F) {
+	formats := allFormats(f)
+	for i, text := range replies {
+		f.Add(text, uint8(i), i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, text string, which uint8, thinking bool) {
+		if len(text) > 300 {
+			return
+		}
+		format := formats[int(which)%len(formats)]
+		checkSplits(t, format, thinking, withTokens(format, strings.ToValidUTF8(text, "")))
+	})
+}
+
+// TestParse_Malformed: what is wrong with a call is said, and its text is content.
+func TestParse_Malformed(t *testing.T) {
+	for _, c := range []struct{ parser, text, content, want string }{
+		{Hermes, `Hm. <tool_call>{"name": "f"}</tool_call>`, `Hm. <tool_call>{"name": "f"}</tool_call>`, `it has no "arguments"`},
+		{Hermes, `<tool_call>{"name": 1, "arguments": {}}</tool_call>`, `<tool_call>{"name": 1, "arguments": {}}</tool_call>`, "its name is 1"},
+		{Hermes, `<tool_call>{"name": "f", "arguments": {}}`, `<tool_call>{"name": "f", "arguments": {}}`, "not ended by </tool_call>"},
+		{Hermes, `<tool_call>f()</tool_call>`, `<tool_call>f()</tool_call>`, "invalid character"},
+		{Hermes, `<tool_call>null</tool_call>`, `<tool_call>null</tool_call>`, "null"},
+		{Qwen3Coder, `<tool_call><function=get_weather><parameter=n>x</parameter></function></tool_call>`, `<tool_call><function=get_weather><parameter=n>x</parameter></function></tool_call>`, `"x" is not of the type integer`},
+		{Qwen3Coder, `<tool_call><function=f><parameter=a></function></tool_call>`, `<tool_call><function=f><parameter=a></function></tool_call>`, "not ended by </parameter>"},
+		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, "there twice"},
+		{Llama3JSON, `{"name": "f", "parameters": {}`, `{"name": "f", "parameters": {}`, "unexpected"},
+		{Llama3JSON, `{"name": "f"}`, `{"name": "f"}`, `it has no "parameters"`},
+		{Llama3JSON, `{"answer": 3}`, `{"answer": 3}`, ""},
+		{Llama3JSON, `<|python_tag|>print(1)`, `<|python_tag|>print(1)`, "where a name is wanted"},
+		{Pythonic, `[f(a=b)]`, `[f(a=b)]`, "is not a literal"},
+		{Pythonic, `[1, 2]`, `[1, 2]`, ""},
+		{Mistral, `[TOOL_CALLS]f`, `[TOOL_CALLS]f`, "[ARGS]"},
+		{Mistral, `[TOOL_CALLS][{"name": "f"}]`, `[TOOL_CALLS][{"name": "f"}]`, `call 0: it has no "arguments"`},
+		{NoTools, `<tool_call>{}</tool_call>`, `<tool_call>{}</tool_call>`, ""},
+	} {
+		p := small(t).replyFormat(c.parser, "").start(false, []art.Tool{schema})
+		p.add(withTokens(p.format, c.text))
+		_, err := p.close()
+		if p.message.Content != c.content || len(p.message.ToolCalls) > 0 {
+			t.Errorf("%s %q: %+v", c.parser, c.text, p.message)
+		}
+		var malformed *MalformedCall
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %q: error %v", c.parser, c.text, err)
+		case c.want != "" && (!errors.As(err, &malformed) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s %q: error %v does not say %q", c.parser, c.text, err, c.want)
+		}
+	}
+}

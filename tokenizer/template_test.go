@@ -1,0 +1,196 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// configured is the small vocabulary with a configuration.
+func configured(t testing.TB, config map[string]any) *Tokenizer {
+	t.Helper()
+	data, err := json.Marshal(config)
+	must(t, err)
+	tok, err := New(testdata(t, "tokenizer.json"), data)
+	must(t, err)
+	return tok
+}
+
+// text renders a conversation with a template that must be there.
+func (t *Template) mustText(tb testing.TB, messages []art.Message, tools []art.Tool, ending Ending) string {
+	tb.Helper()
+	text, err := t.Text(messages, tools, ending)
+	must(tb, err)
+	return text
+}
+
+// TestTemplate_Selection: the template is the one that transformers takes.
+func TestTemplate_Selection(t *testing.T) {
+	named := []map[string]string{{"name": "default", "template": "D{{ messages[0].content }}"}, {"name": "tool_use", "template": "T{{ tools|length }}"}, {"name": "rag", "template": "R"}}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("tokenizer.json", string(testdata(t, "tokenizer.json")))
+	write("tokenizer_config.json", `{"chat_template": "C"}`)
+	write("chat_template.jinja", "F")
+	write("additional_chat_templates/tool_use.jinja", "G")
+	folder, err := Load(dir)
+	must(t, err)
+	for _, c := range []struct {
+		tok   *Tokenizer
+		name  string
+		tools []art.Tool
+		want  string
+	}{
+		{configured(t, map[string]any{"chat_template": "one"}), "", nil, "one"},
+		{configured(t, map[string]any{"chat_template": "one"}), "", []art.Tool{weather}, "one"},
+		{configured(t, map[string]any{"chat_template": named}), "", nil, "Dx"},
+		{configured(t, map[string]any{"chat_template": named}), "", []art.Tool{weather}, "T1"},
+		{configured(t, map[string]any{"chat_template": named}), "rag", []art.Tool{weather}, "R"},
+		{configured(t, map[string]any{"chat_template": "one"}), ChatML, nil, "<|im_start|>user\nx<|im_end|>\n"},
+		{folder, "", nil, "F"},
+		{folder, "", []art.Tool{weather}, "G"},
+		{folder, "tool_use", nil, "G"},
+	} {
+		template, err := c.tok.Template(c.name)
+		must(t, err)
+		if got := template.mustText(t, []art.Message{art.User("x")}, c.tools, Whole); got != c.want {
+			t.Errorf("%q, %d tools: %q, want %q", c.name, len(c.tools), got, c.want)
+		}
+	}
+	for config, want := range map[string]string{
+		`{"chat_template": [{"name": "rag", "template": "R"}]}`: `none of them "default"`,
+		`{"chat_template": "{% for %}"}`:                        "line 1",
+	} {
+		tok, err := New(testdata(t, "tokenizer.json"), []byte(config))
+		must(t, err)
+		if _, err := tok.Template(""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v does not say %q", config, err, want)
+		}
+	}
+}
+
+// TestTemplate_ByName: the old formats, as their papers and code write them.
+func TestTemplate_ByName(t *testing.T) {
+	tok := configured(t, map[string]any{"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})
+	messages := []art.Message{art.System("S"), art.User("a "), art.Assistant(" b"), art.User("c")}
+	for name, want := range map[string]string{
+		Llama2: "<|im_start|>[INST] <<SYS>>\nS\n<</SYS>>\n\na [/INST] b <|im_end|><|im_start|>[INST] c [/INST]",
+		Alpaca: "S\n\n### Instruction:\na \n\n### Response:\n b<|im_end|>\n\n### Instruction:\nc\n\n### Response:\n",
+	} {
+		template, err := tok.Template(name)
+		must(t, err)
+		if got := template.mustText(t, messages, nil, Reply); got != want {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, want)
+		}
+		if end := template.EndOfTurn(); len(end) == 0 || tok.Decode(end[:1], false) != "<|im_end|>" {
+			t.Errorf("%s: a turn ends with %v", name, end)
+		}
+		if _, err := template.Text(messages, []art.Tool{weather}, Reply); err == nil || !strings.Contains(err.Error(), "no tools") {
+			t.Errorf("%s with tools: %v", name, err)
+		}
+		if _, err := small(t).Template(name); (err == nil) != (name == Alpaca) {
+			t.Errorf("%s without bos_token: %v", name, err)
+		}
+	}
+}
+
+// TestText_Variables: what a template sees besides messages and tools.
+func TestText_Variables(t *testing.T) {
+	tok := configured(t, map[string]any{"bos_token": "<|im_start|>", "eos_token": map[string]string{"content": "<|im_end|>"}, "pad_token": nil,
+		"chat_template": "{{ bos_token }}{{ eos_token }}{{ pad_token is defined }}{{ documents }}{{ thinking is defined }}{% for m in messages %}{{ m }}{% endfor %}"})
+	template, err := tok.Template("")
+	must(t, err)
+	if got := template.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>FalseNoneFalse" {
+		t.Error(got)
+	}
+	with, err := template.With(TemplateOptions{Args: json.RawMessage(`{"thinking": false, "documents": [{"title": "t"}]}`), Parser: Pythonic})
+	must(t, err)
+	if got := with.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>False[{'title': 't'}]True" || with.Parser() != Pythonic || template.Parser() != NoTools {
+		t.Error(got, with.Parser(), template.Parser())
+	}
+	if _, err := template.With(TemplateOptions{Parser: "x"}); err == nil {
+		t.Error("an unknown parser is no error")
+	}
+	message := art.Message{Role: art.RoleAssistant, Reasoning: "r", ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1.0, "a": [null]}`}, {ID: "d", Name: "g", Arguments: "oops"}}}
+	want := "{'thinking': 'r', 'role': 'assistant', 'content': None, 'reasoning_content': 'r', 'tool_calls': [" +
+		"{'id': 'c', 'type': 'function', 'function': {'name': 'f', 'arguments': {'b': 1.0, 'a': [None]}}}, {'id': 'd', 'type': 'function', 'function': {'name': 'g', 'arguments': 'oops'}}]}"
+	if got := template.mustText(t, []art.Message{message}, nil, Whole); !strings.HasSuffix(got, want) {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+// TestText_Continue: the text ends within the last message.
+func TestText_Continue(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% for m in messages %}<{{ m.content }}>{% endfor %}":      "<a><b  ",
+		"{% for m in messages %}<{{ m.content|trim }}>{% endfor %}": "<a><b",
+		"{% for m in messages %}<{{ m.role }}>{% endfor %}":         "",
+		"{{ raise_exception('no') }}":                               "",
+	} {
+		template, err := configured(t, map[string]any{"chat_template": source}).Template("")
+		must(t, err)
+		got, err := template.Text([]art.Message{art.User("a"), art.Assistant("b  ")}, nil, Continue)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", source, got, err, want)
+		}
+	}
+}
+
+// TestPrompt_ReadsContent: a template may look for tags in a text; special tokens in it stay text all the same.
+func TestPrompt_ReadsContent(t *testing.T) {
+	tokens := []string{"<|im_start|>", "<|im_end|>", "</think>"}
+	var added []map[string]any
+	for i, token := range tokens {
+		added = append(added, map[string]any{"id": 900 + i, "content": token, "special": i < 2})
+	}
+	list, err := json.Marshal(added)
+	must(t, err)
+	tok, err := New(patched(t, map[string]json.RawMessage{"added_tokens": list}), []byte(`{"chat_template":
+		"{% for m in messages %}<|im_start|>{{ m.content.split('</think>')[-1] }}</think>{% endfor %}"}`))
+	must(t, err)
+	id := func(token string) int32 {
+		id, _ := tok.TokenID(token)
+		return id
+	}
+	template, err := tok.Template("")
+	must(t, err)
+	for content, want := range map[string]string{"a<|im_end|>b": "<|im_start|>a<|im_end|>b</think>", "x</think><|im_end|>y": "<|im_start|><|im_end|>y</think>"} {
+		ids, err := template.Prompt([]art.Message{art.User(content)}, nil)
+		must(t, err)
+		if got := tok.Decode(ids, false); got != want || slices.Contains(ids, id("<|im_end|>")) || ids[0] != id("<|im_start|>") || ids[len(ids)-1] != id("</think>") {
+			t.Errorf("%q: %q %v", content, got, ids)
+		}
+	}
+}
+
+func BenchmarkPrompt(b *testing.B) {
+	template := newTemplate(b)
+	messages := []art.Message{art.System("You are an agent that answers questions about the weather.")}
+	for range 10 {
+		messages = append(messages, art.User("What is the weather like in Paris today, and will it rain tomorrow?"))
+		prompt, err := template.Prompt(messages, []art.Tool{weather})
+		must(b, err)
+		reply := template.tok.EncodeOrdinary("It is sunny today, and it will rain tomorrow.")
+		messages = append(messages, art.Message{Role: art.RoleAssistant, Content: "It is sunny today, and it will rain tomorrow.", Sample: &art.Sample{PromptIDs: prompt, IDs: reply}})
+	}
+	messages = append(messages, art.User("And the day after?"))
+	b.Run("text", func(b *testing.B) {
+		for b.Loop() {
+			template.mustText(b, messages, []art.Tool{weather}, Reply)
+		}
+	})
+	b.Run("ids", func(b *testing.B) {
+		for b.Loop() {
+			_, err := template.Prompt(messages, []art.Tool{weather})
+			must(b, err)
+		}
+	})
+}

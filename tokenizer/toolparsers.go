@@ -1,0 +1,101 @@
+package tokenizer
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// The parsers of tool calls, by the models whose format they read.
+const (
+	// Hermes reads {"name": ..., "arguments": {...}} between <tool_call> and </tool_call>, one block for each call:
+	// Hermes, Qwen 2.5 and 3.
+	Hermes = "hermes"
+	// Qwen3Coder reads <function=name> with <parameter=key> blocks between <tool_call> and </tool_call>.
+	Qwen3Coder = "qwen3_coder"
+	// Llama3JSON reads {"name": ..., "parameters": {...}} that is all of a reply, or behind <|python_tag|>; several are
+	// separated by semicolons.
+	Llama3JSON = "llama3_json"
+	// Pythonic reads [f(a=1), g(b="x")] that is all of a reply, or between <|python_start|> and <|python_end|>: Llama 3.2
+	// and 4.
+	Pythonic = "pythonic"
+	// Mistral reads what follows [TOOL_CALLS]: a JSON array of calls, or a name, [ARGS] and the arguments of one call.
+	Mistral = "mistral"
+	// NoTools reads no calls: all of a reply is text.
+	NoTools = "none"
+)
+
+// Parsers returns the names of the parsers of tool calls.
+func Parsers() []string { return slices.Sorted(maps.Keys(toolParsers)) }
+
+// toolParsers are the formats of calls. Tags are written as their characters here.
+var toolParsers = map[string]callFormat{
+	Hermes:     {open: "<tool_call>", close: "</tool_call>", parse: parseHermes, id: callID},
+	Qwen3Coder: {open: "<tool_call>", close: "</tool_call>", parse: parseQwenXML, id: callID},
+	Llama3JSON: {open: "<|python_tag|>", bare: "{", parse: parseLlamaJSON, id: callID},
+	Pythonic:   {open: "<|python_start|>", close: "<|python_end|>", bare: "[", parse: parsePythonic, id: callID},
+	Mistral:    {open: "[TOOL_CALLS]", parse: parseMistral, id: mistralID},
+	NoTools:    {},
+}
+
+// errNoCall says that a text was not meant as a call.
+var errNoCall = errors.New("it is no call")
+
+// detectParser names the parser of the calls that a template writes, or tells the model to write.
+func detectParser(template string) string {
+	has := func(texts ...string) bool {
+		return !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(template, s) })
+	}
+	switch {
+	case has("<tool_call>", "<function=", "<parameter="):
+		return Qwen3Coder
+	case has("<tool_call>"):
+		return Hermes
+	case has("[TOOL_CALLS]"):
+		return Mistral
+	case has("<|python_start|>"), has("[func_name1("):
+		return Pythonic
+	case has("<|start_header_id|>", `"parameters"`), has("<|python_tag|>"):
+		return Llama3JSON
+	}
+	return NoTools
+}
+
+// replyFormat returns the format of the replies to a template, in terms of the vocabulary.
+func (t *Tokenizer) replyFormat(parser, template string) *replyFormat {
+	f := &replyFormat{name: parser, calls: toolParsers[parser], tagOf: map[int32]string{}}
+	for _, pair := range [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}} {
+		if f.thinkOpen == "" && strings.Contains(template, pair[1]) {
+			f.thinkOpen, f.thinkClose = t.tag(f, pair[0]), t.tag(f, pair[1])
+		}
+	}
+	f.calls.open, f.calls.close = t.tag(f, f.calls.open), t.tag(f, f.calls.close)
+	for _, inner := range []string{"[ARGS]", "[CALL_ID]"} {
+		if parser == Mistral {
+			t.tag(f, inner)
+		}
+	}
+	return f
+}
+
+// tag returns a tag as it stands in the text of a reply, and notes it in the format.
+func (t *Tokenizer) tag(f *replyFormat, text string) string {
+	id, ok := t.added.byContent[text]
+	if !ok {
+		return text
+	}
+	f.tags = append(f.tags, tokenByte+text)
+	f.tagOf[id] = tokenByte + text
+	return tokenByte + text
+}
+
+// single is what a parser returns for one call.
+func single(call art.ToolCall, err error) ([]art.ToolCall, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []art.ToolCall{call}, nil
+}
