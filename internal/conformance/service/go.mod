@@ -5,19 +5,19 @@ go 1.26.5
 require github.com/goart-dev/art v0.0.0
 
 require (
-	github.com/andybalholm/brotli v1.1.1 // indirect
-	github.com/dlclark/regexp2/v2 v2.12.0 // indirect
+	github.com/andybalholm/brotli v1.2.0 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/gofrs/flock v0.13.1 // indirect
 	github.com/gomlx/compute v0.1.6 // indirect
+	github.com/gomlx/go-huggingface v0.4.3 // indirect
 	github.com/gomlx/gomlx v0.28.8 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/klauspost/compress v1.17.9 // indirect
+	github.com/klauspost/compress v1.18.5 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/parquet-go/bitpack v1.0.0 // indirect
-	github.com/parquet-go/jsonlite v1.0.0 // indirect
+	github.com/parquet-go/jsonlite v1.5.0 // indirect
 	github.com/parquet-go/parquet-go v0.32.0 // indirect
-	github.com/pierrec/lz4/v4 v4.1.21 // indirect
+	github.com/pierrec/lz4/v4 v4.1.26 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/schollz/progressbar/v3 v3.19.1 // indirect
