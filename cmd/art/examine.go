@@ -107,15 +107,17 @@ func examineGGUF(path string) (r inspection, config *model.Config, err error) {
 		count.add(t.Type.String(), elements(t.Shape), int64(len(t.Data)))
 	}
 	r = count.inspection(path, "")
-	text := func(key string) string {
-		v, _ := f.Value(key)
-		s, _ := v.(string)
-		return s
+	arch, _ := f.Value("general.architecture")
+	r.Architecture, _ = arch.(string)
+	r.Architecture = cmp.Or(r.Architecture, "unknown")
+	r.Template = templateOf(tokenizer.FromGGUF(f.Metadata()))
+	c, err := model.Open(path)
+	if err != nil {
+		r.Problem = err.Error()
+		return r, nil, nil //nolint:nilerr // it is told with what is known
 	}
-	r.Architecture = cmp.Or(text("general.architecture"), "unknown")
-	r.Template.Bytes = len(text("tokenizer.chat_template"))
-	r.Problem = "GGUF files cannot be used as a base model yet: use a folder with safetensors"
-	return r, nil, nil
+	r.Shape, r.Architecture = shapeOf(c.Config), strings.Join(c.Config.Architectures, ", ")
+	return r, c.Config, c.Close()
 }
 
 // templateOf tells whether chats can be rendered.

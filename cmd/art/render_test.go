@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/model/tiny"
 )
 
@@ -58,6 +59,7 @@ func TestRender_Sources(t *testing.T) {
 		{[]string{"render", "--continue", dir}, `[{"role": "assistant", "content": "ab"}]`, "<ab\n"},
 		{[]string{"render", "--format", "chatml", dir}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
 		{[]string{"render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
+		{[]string{"render", gguftest.Folder(t, "../../model/tiny")}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
 	} {
 		usually := verbs["render"]
 		verbs["render"] = render(strings.NewReader(c.in))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/openai"
 )
@@ -19,8 +20,8 @@ func init() {
 		summary: "turns text into token ids",
 		args:    "MODEL [TEXT...]",
 		text: `Prints the ids of a text, each with its token in the spelling of the vocabulary and with the bytes of the
-text that it comes from. MODEL is a model's folder, a tokenizer.json, a SentencePiece model (*.model), or
-the name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.
+text that it comes from. MODEL is a model's folder, a tokenizer.json, a GGUF file (*.gguf), a SentencePiece
+model (*.model), or the name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.
 
 The text is the arguments, joined by spaces; without any, the file of --file; without that, the input.`,
 		define: func(flags *flag.FlagSet) action {
@@ -71,10 +72,13 @@ func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
 		if tok, unknown := openai.Encoding(name); unknown == nil {
 			return tok, nil
 		}
-		return nil, fmt.Errorf("%w; name a model's folder, a tokenizer.json, a *.model file, or an encoding", err)
+		return nil, fmt.Errorf("%w; name a model's folder, a tokenizer.json, a *.gguf or *.model file, or an encoding", err)
 	}
 	if info.IsDir() {
 		return openTokenizer(filepath.Join(name, "tokenizer.json"))
+	}
+	if strings.HasSuffix(name, ".gguf") {
+		return basemodel.Tokenizer(name)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goart-dev/art/internal/gguftest"
 )
 
 const tokenizerFile = "../../tokenizer/testdata/tokenizer.json"
@@ -46,7 +48,8 @@ func TestTokenize_Table(t *testing.T) {
 	for model, want := range map[string]string{
 		tokenizerFile: `"Ġboard"`,
 		"../../tokenizer/testdata/sentencepiece/bpe-bytes.model": `"▁board"`,
-		"o200k_base": "2 tokens, 9 bytes",
+		"o200k_base":                           "2 tokens, 9 bytes",
+		gguftest.Folder(t, "../../model/tiny"): "9 bytes",
 	} {
 		var out, stderr strings.Builder
 		if status := run([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 || !strings.Contains(out.String(), want) {
