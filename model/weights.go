@@ -29,25 +29,28 @@ type Weights struct {
 }
 
 // Random draws weights for c: linear layers and the embedding from a normal distribution of standard deviation
-// 1/sqrt(in) (LeCun), the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's), norms one. A
-// tensor depends on the seed, its name, its shape and the number of layers alone.
+// 1/sqrt(in) (LeCun), the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's); norms multiply by
+// one, and biases are zero. A tensor depends on the seed, its name, its shape and the number of layers alone.
 func Random(c *Config, seed uint64) (*Weights, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w := &Weights{Config: c}
+	w, norm := &Weights{Config: c}, 1-c.design().normOffset
 	for _, s := range c.Specs() {
 		data := make([]float32, s.size())
-		fill(data, s, c.NumLayers, seed)
+		fill(data, s, c.NumLayers, norm, seed)
 		w.Tensors = append(w.Tensors, Tensor{Name: s.Name, Shape: s.Shape, Data: data})
 	}
 	return w, nil
 }
 
-func fill(data []float32, s Spec, layers int, seed uint64) {
-	if len(s.Shape) == 1 {
+func fill(data []float32, s Spec, layers int, norm float64, seed uint64) {
+	switch {
+	case strings.HasSuffix(s.Name, ".bias"):
+		return
+	case len(s.Shape) == 1:
 		for i := range data {
-			data[i] = 1
+			data[i] = float32(norm)
 		}
 		return
 	}

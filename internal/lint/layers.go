@@ -54,6 +54,7 @@ var layers = map[string]layer{
 	"internal/bench/...":        {any: true},
 	"internal/cmd/...":          {any: true},
 	"internal/engine":           {own: []string{"lora", "model", "tokenizer", "internal/graphx"}, mods: gomlx},
+	"internal/fixtures":         {own: []string{"internal/safetensors"}},
 	"internal/float16":          {light: true},
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
