@@ -141,7 +141,7 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 			return err
 		}
 	}
-	if c.RopeTheta == 0 {
+	if c.RopeTheta == 0 && absent(keys["rope_theta"]) {
 		c.RopeTheta = 10000
 	}
 	return c.keepOthers(keys)
@@ -206,7 +206,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	type plain Config
 	data, err := json.Marshal(plain(c))
 	others := c.extra
-	if c.ModelType == ModelTypeMistral && c.SlidingWindow == 0 { // without the key it would have one
+	if (c.ModelType == ModelTypeMistral || c.ModelType == ModelTypeGemma3) && c.SlidingWindow == 0 { // without the key they have one
 		others = maps.Clone(others)
 		if others == nil {
 			others = map[string]json.RawMessage{}

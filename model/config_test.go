@@ -70,7 +70,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3`},
+		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3, qwen3_moe`},
 		{"model_type", "llama", `architectures ["Qwen3ForCausalLM"] is not supported with model_type "llama"`},
 		{"model_type", "gemma3", "only text models are built"},
 		{"architectures", []string{"Qwen3ForSequenceClassification"}, `architectures ["Qwen3ForSequenceClassification"] is not supported`},
