@@ -6,7 +6,7 @@
 //
 // The architecture is Qwen3's: pre-norm blocks of RMSNorm, rotary positions, grouped-query attention with normalised
 // queries and keys, SwiGLU, and an output head that may be tied to the embedding. Folders hold config.json and
-// safetensors under Hugging Face's names.
+// safetensors under Hugging Face's names; GGUF files are read as if they were such a folder.
 //
 // Adapters and quantized weights come in through a hook ([Linear]) that is called for every linear layer, so this
 // package knows nothing of LoRA.

@@ -44,7 +44,7 @@ type Backend struct {
 
 	mu     sync.RWMutex
 	closed bool
-	bases  map[string]*base // by folder
+	bases  map[string]*base // by path
 	models map[*art.Model]*entry
 	order  []*art.Model // of registration
 }

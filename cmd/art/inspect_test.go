@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/hubtest"
 )
 
@@ -84,13 +85,24 @@ func TestInspect_Text(t *testing.T) {
 	}
 }
 
-// TestInspect_GGUF: a file is described by its header, and that it cannot be used is said.
+// TestInspect_GGUF: a file is what the folder is that it was made of, and one that cannot be used is described by its header.
 func TestInspect_GGUF(t *testing.T) {
-	status, stdout, stderr := command("inspect", "--json", "../../internal/gguf/testdata/python.gguf")
-	if status != 1 || !strings.Contains(stderr, "cannot be used as a base model") {
-		t.Errorf("status %d, standard error %q", status, stderr)
+	path := gguftest.Folder(t, "../../model/tiny")
+	status, stdout, stderr := command("inspect", "--json", "--lengths", "64", path)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	object := decode(t, stdout)
+	if object["architecture"] != "Qwen3ForCausalLM" || object["parameters"] != 393984.0 || object["shape"].(map[string]any)["context"] != 256.0 {
+		t.Errorf("%s", stdout)
+	}
+	positive(t, object["template"].(map[string]any), "bytes")
+
+	status, stdout, stderr = command("inspect", "--json", "../../internal/gguf/testdata/python.gguf")
+	if status != 1 || !strings.Contains(stderr, "the metadata has no llama.") {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+	object = decode(t, stdout)
 	if object["architecture"] != "llama" || !strings.Contains(stdout, `"type": "Q4_K"`) {
 		t.Errorf("%s", stdout)
 	}
