@@ -44,7 +44,7 @@ type Cache struct {
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
 	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name any;
-	// no other two may name the same.
+	// no other two may name the same. nil is each row its own: B is W, and the cache is read where it lies.
 	Slots *Node
 	// Layers are the keys and values of each layer. Behind the cached tokens they are zero.
 	Layers []KV
@@ -167,7 +167,7 @@ type attention struct {
 	mask     *Node // [B or 1, 1, 1, T, S] bool
 	place    *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
 	real     *Node // [B, T] bool: the token is not padding; nil without a cache
-	slots    *Node // [B, 1] int32; nil without a cache
+	slots    *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
 }
 
 func (f *Forward) attention(in Input) *attention {
@@ -188,7 +188,12 @@ func (f *Forward) cachedAttention(in Input) *attention {
 	k, s := f.Config.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
-	in.Cache.Slots.AssertDims(b)
+	slots, own := in.Cache.Slots, in.Cache.Slots == nil
+	if own {
+		in.Cache.Layers[0].K.AssertDims(b, k, s, -1)
+		slots = Iota(g, shapeI32(b), 0)
+	}
+	slots.AssertDims(b)
 	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
 	position := MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may lie beyond
@@ -199,15 +204,18 @@ func (f *Forward) cachedAttention(in Input) *attention {
 	}
 	key := Iota(g, shapeI32(b, t, s), 2)
 	place := []*Node{
-		BroadcastToDims(Reshape(in.Cache.Slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(position, b, 1, t, 1), b, k, t, 1),
+		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(position, b, 1, t, 1), b, k, t, 1),
 	}
-	return &attention{
+	a := &attention{
 		cos: rows(cos), sin: rows(sin),
 		mask:  Reshape(LessOrEqual(key, BroadcastToDims(Reshape(position, b, t, 1), b, t, s)), b, 1, 1, t, s),
 		place: Concatenate(place, -1),
 		real:  LessThan(step, each(in.Cache.Count)),
-		slots: Reshape(in.Cache.Slots, b, 1),
 	}
+	if !own {
+		a.slots = Reshape(slots, b, 1)
+	}
+	return a
 }
 
 // keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and adds zeros for
@@ -234,7 +242,10 @@ func (a *attention) build(f *Forward, x *Node, p string, cached *KV) (*Node, KV)
 	next := all
 	if cached != nil {
 		next = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
-		all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
+		all = next
+		if a.slots != nil {
+			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
+		}
 	}
 	s := all.K.Shape().Dim(2)
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), 1/math.Sqrt(float64(e))) // [B, K, G, T, E]
