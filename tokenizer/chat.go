@@ -172,6 +172,9 @@ func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
 	return m, nil
 }
 
+// reserved are the variables of a template that a conversation sets.
+var reserved = []string{"messages", "tools", "add_generation_prompt"}
+
 // TemplateOptions change how a template is used. Zero fields change nothing.
 type TemplateOptions struct {
 	// Args are further variables of the template, a JSON object: {"enable_thinking": false, "documents": [...]}.
@@ -188,6 +191,11 @@ func (t *Template) With(o TemplateOptions) (*Template, error) {
 		args, ok := v.(*jinja.Dict)
 		if err != nil || !ok {
 			return nil, errors.New("tokenizer: the arguments of a template must be a JSON object")
+		}
+		for _, name := range reserved {
+			if _, ok := args.Get(name); ok {
+				return nil, fmt.Errorf("tokenizer: the arguments of a template cannot have %q: it comes from the conversation", name)
+			}
 		}
 		m.args = t.args.With(args)
 	}
