@@ -140,6 +140,9 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if c.NumKVHeads == 0 {
 		c.NumKVHeads = c.NumHeads
 	}
+	if len(c.MLPOnlyLayers) == 0 {
+		c.MLPOnlyLayers = nil
+	}
 	if a.defaults != nil {
 		if err := a.defaults(c, keys); err != nil {
 			return err
