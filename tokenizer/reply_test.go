@@ -245,6 +245,31 @@ func TestReply_EverySplit(t *testing.T) {
 	}
 }
 
+// TestReply_Truncated: a reply that is cut at any byte has no other calls than the whole one, as long as there is nothing
+// wrong with that.
+func TestReply_Truncated(t *testing.T) {
+	cut := append(slices.Clone(replies),
+		`<tool_call>{"name": "f", "arguments": {"a": "}{\"</tool_call", "b": {"c": [{}, "]"]}}}</tool_call> and <tool_call>{"name": "g", "arguments": {}}</tool_call>`,
+		`<think>I may call <tool_call>{"name": "f", "arguments": {}}</tool_call></think>No.`,
+		`[f(a={"b": "),]"}, c='it\'s'), g(d=[(1)])]`, `[TOOL_CALLS]f[ARGS]{"a": "[TOOL_CALL"}[TOOL_CALLS]g[ARGS]{}`,
+		`{"name": "f", "parameters": {"a": "};{"}}; {"name": "g", "parameters": {}}`)
+	for _, f := range allFormats(t) {
+		for _, text := range cut {
+			for _, text := range []string{text, withTokens(f, text)} {
+				whole, err := readPieces(t, f, false, text)
+				for n := range len(text) {
+					part, _ := readPieces(t, f, false, text[:n])
+					if err == "<nil>" && (len(part.ToolCalls) > len(whole.ToolCalls) || !slices.EqualFunc(part.ToolCalls, whole.ToolCalls[:len(part.ToolCalls)], sameCall)) {
+						t.Errorf("%s: %q has the calls %+v, whole %+v", f.name, text[:n], part.ToolCalls, whole.ToolCalls)
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameCall(a, b art.ToolCall) bool { return reflect.DeepEqual(a, b) }
+
 // withTokens returns text in which tags are tokens, where there are such.
 func withTokens(f *replyFormat, text string) string {
 	for _, tag := range f.tags {
