@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/tensors"
 )
@@ -19,6 +20,16 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 	}
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))
 	return tensors.FromRaw(device, 0, shape, bytes)
+}
+
+// UploadBFloat16 rounds values to bfloat16 and copies them to the device.
+func UploadBFloat16(device compute.Backend, data []float32, dims ...int) (*tensors.Tensor, error) {
+	shape := shapes.Make(dtypes.BFloat16, dims...)
+	if shape.Size() != len(data) {
+		return nil, fmt.Errorf("graphx: %d values for shape %v", len(data), dims)
+	}
+	halves := bfloat16.FromFloat32s(data...)
+	return tensors.FromRaw(device, 0, shape, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(halves))), 2*len(halves)))
 }
 
 // Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as they
