@@ -22,16 +22,6 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
 
-// UploadBFloat16 rounds values to bfloat16 and copies them to the device.
-func UploadBFloat16(device compute.Backend, data []float32, dims ...int) (*tensors.Tensor, error) {
-	shape := shapes.Make(dtypes.BFloat16, dims...)
-	if shape.Size() != len(data) {
-		return nil, fmt.Errorf("graphx: %d values for shape %v", len(data), dims)
-	}
-	halves := bfloat16.FromFloat32s(data...)
-	return tensors.FromRaw(device, 0, shape, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(halves))), 2*len(halves)))
-}
-
 // Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as they
 // take any other of its shape; what they may do with it, the device says.
 type Packer interface {
@@ -60,10 +50,7 @@ func UploadMatrixBFloat16(device compute.Backend, rows, columns int, read func(d
 	}
 	data := make([]float32, rows*columns)
 	read(data, 0)
-	half := make([]bfloat16.BFloat16, len(data))
-	for i, x := range data {
-		half[i] = bfloat16.FromFloat32(x)
-	}
+	half := bfloat16.FromFloat32s(data...)
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(half))), 2*len(half))
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
