@@ -25,7 +25,8 @@ import (
 var (
 	base  = flag.String("model", "tiny", "base model: a folder, a GGUF file, a name on the hub, or tiny")
 	seed  = flag.Uint64("seed", 1, "seed of the run")
-	steps = flag.Int("steps", 60, "training steps, of 16 questions each")
+	steps = flag.Int("steps", 60, "training steps")
+	batch = flag.Int("batch", 16, "questions of a step, each asked 8 times")
 	rate  = flag.Float64("rate", 2e-3, "learning rate; a larger model wants a smaller one, 1e-4 for 100 million parameters")
 	dir   = flag.String("dir", ".art", "where runs are stored")
 )
@@ -53,13 +54,13 @@ func main() {
 	evaluate(ctx, model, unseen)
 
 	start := time.Now()
-	for batch := range art.Batches(known, &art.BatchOptions{Size: 16, Epochs: -1, Seed: *seed, Start: model.Step()}) {
+	for b := range art.Batches(known, &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: model.Step()}) {
 		if model.Step() >= *steps {
 			break
 		}
-		groups, err := art.GatherGroups(ctx, batch.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
+		groups, err := art.GatherGroups(ctx, b.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
 			return ask(ctx, model, s, nil)
-		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(batch.Step)})
+		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(b.Step)})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: *rate, MaxGradNorm: 1})
 		check(err)
