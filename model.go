@@ -22,7 +22,7 @@ type ModelOptions struct {
 	// Project groups runs. Default "default".
 	Project string
 	// Base names the base model, in the words of the backend: for the local one "tiny" (the default), a folder,
-	// or ORG/NAME[@revision] of a model on the hub. An existing folder goes before a model of the same name.
+	// a GGUF file, or ORG/NAME[@revision] of a model on the hub. An existing path goes before a model of the same name.
 	Base string
 	// LoRA describes the adapter. A run that exists must have been made with the same one.
 	LoRA LoRA

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/goart-dev/art/internal/gguf"
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/model/hub"
 	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
@@ -24,7 +24,7 @@ cl100k_base, o200k_base or o200k_harmony.`
 // openTokenizer reads a tokenizer from whatever a name says, with the chat templates that come with it.
 func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
 	if name == tiny.Name {
-		return tokenizer.New(tiny.Tokenizer())
+		return basemodel.Tokenizer(name)
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -74,7 +74,7 @@ func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	defer f.Close()
 	magic := make([]byte, 4)
 	if n, err := f.Read(magic); err == nil && bytes.Equal(magic[:n], []byte("GGUF")) {
-		return ggufTokenizer(path)
+		return basemodel.Tokenizer(path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -84,18 +84,4 @@ func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
 		return tokenizer.FromSentencePiece(data)
 	}
 	return tokenizer.New(data, nil)
-}
-
-// ggufTokenizer reads the metadata of a GGUF file.
-func ggufTokenizer(path string) (*tokenizer.Tokenizer, error) {
-	f, err := gguf.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	meta := map[string]any{}
-	for _, key := range f.Keys() {
-		meta[key], _ = f.Value(key)
-	}
-	return tokenizer.FromGGUF(meta)
 }
