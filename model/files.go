@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -176,6 +177,7 @@ func check(c *Config, set tensorSet) error {
 		case known[name]:
 		case name == headName: // of a tied model
 			errs = append(errs, checkCopy(set))
+		case strings.HasSuffix(name, ".rotary_emb.inv_freq"): // a table that old files hold, and nobody reads
 		default:
 			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}

@@ -116,7 +116,7 @@ func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Para
 
 func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if matrices == dtypes.BFloat16 && !MultipliesBFloat16(device) {
-		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; use float32, or a device of XLA", device.Name())
+		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; use float32, the CPU device or one of XLA", device.Name())
 	}
 	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 {
 		return nil, fmt.Errorf("model: matrices of %s: want %s or %s", matrices, dtypes.Float32, dtypes.BFloat16)
@@ -129,12 +129,12 @@ func (p *Params) add(device compute.Backend, name string, shape []int, read func
 	var x *tensors.Tensor
 	var err error
 	switch {
-	case len(shape) == 2 && p.matrices == dtypes.BFloat16:
-		data := make([]float32, Spec{Shape: shape}.size())
-		read(data, 0)
-		x, err = graphx.UploadBFloat16(device, data, shape...)
 	case len(shape) == 2:
-		x, err = graphx.UploadMatrix(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
+		upload := graphx.UploadMatrix
+		if p.matrices == dtypes.BFloat16 {
+			upload = graphx.UploadMatrixBFloat16
+		}
+		x, err = upload(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
 	default:
 		data := make([]float32, Spec{Shape: shape}.size())
 		read(data, 0)

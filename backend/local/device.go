@@ -49,7 +49,7 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 		}
 		return 0, &art.Error{
 			Op: "open", Err: fmt.Errorf("%w: %q does not multiply bfloat16 matrices", art.ErrDevice, device.Name()),
-			Hint: `leave Weights of local.Options empty, or use a device of XLA`,
+			Hint: `leave Weights of local.Options empty, or use the CPU device or one of XLA`,
 		}
 	}
 	return 0, &art.Error{Op: "open", Err: fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights), Hint: `use "float32" or "bfloat16"`}

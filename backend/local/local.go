@@ -27,9 +27,9 @@ type Options struct {
 	// A program that imports backend/device/xla has "xla:cpu", "xla:cuda" and "xla:/path/plugin.so".
 	Device string
 	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they are
-	// rounded: half the memory, and products at the speed of a GPU's matrix units, which round their other side as well and sum up in
-	// float32. Norms, attention, softmax, logprobs and adapters are float32 in any case. It is an error for a device that cannot do
-	// it, such as the CPU device.
+	// rounded: half the memory, half the bytes to read for a token, and products at the speed of a GPU's matrix units, which round
+	// their other side as well and sum up in float32. On the CPU device all else is float32. Norms, attention, softmax, logprobs and
+	// adapters are in any case. It is an error for a device that cannot do it.
 	Weights string
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.

@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +46,7 @@ func main() {
 	defer backend.Close()
 	name := fmt.Sprintf("adder-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed)
 	model := art.NewModel(name, &art.ModelOptions{
-		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(12)},
+		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(8)},
 	})
 	check(model.Register(ctx, backend))
 	known, unseen := split()
@@ -95,22 +94,26 @@ func split() (known, unseen []sum) {
 	return known, unseen
 }
 
-// ask is the agent. The system message asks for a number, and that is a right answer: the sum and nothing else. What is half
-// right, another number or the sum among words, is worth a little: without it, a model that likes to talk would never find a
-// reward.
+// ask is the agent. A right answer is the number and nothing else; another number is worth a little, so that a model that
+// likes to talk learns first to answer.
 func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
 	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
-	t := art.NewTrajectory(art.System("Reply with a number."), art.User(question))
+	t := art.NewTrajectory(art.System("Reply with a number."))
+	if *base != "tiny" { // which knows what an answer looks like; others are shown one
+		t.Add(art.User("What is 10 + 10?"))
+		t.Add(art.Assistant("20"))
+	}
+	t.Add(art.User(question))
 	reply, err := model.Chat(ctx, t, opts)
 	if err != nil {
 		return nil, err
 	}
 	t.Metrics = map[string]float64{"right": 0}
 	want, text := strconv.Itoa(s.a+s.b), strings.TrimSpace(reply.Content)
-	switch numbers := number.FindAllString(text, -1); {
+	switch {
 	case text == want:
 		t.Reward, t.Metrics["right"] = 1, 1
-	case slices.Contains(numbers, text), slices.Contains(numbers, want):
+	case number.FindString(text) == text && text != "":
 		t.Reward = 0.1
 	}
 	return t, nil
