@@ -2,6 +2,7 @@ package art
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 )
@@ -21,7 +22,7 @@ type ModelOptions struct {
 	// Project groups runs. Default "default".
 	Project string
 	// Base names the base model, in the words of the backend: for the local one "tiny" (the default), a folder,
-	// or ORG/NAME[@revision] of a model on the hub. An existing folder goes before a model of the same name.
+	// a GGUF file, or ORG/NAME[@revision] of a model on the hub. An existing path goes before a model of the same name.
 	Base string
 	// LoRA describes the adapter. A run that exists must have been made with the same one.
 	LoRA LoRA
@@ -46,6 +47,9 @@ type ChatOptions struct {
 	Stop []string
 	// Seed overrides the seed that is derived from the run, the step and the context.
 	Seed *uint64
+	// TemplateArgs are further variables of the chat template, a JSON object: {"enable_thinking": false}. Those of the
+	// call go before those of the model, one by one. A template ignores what it does not know.
+	TemplateArgs json.RawMessage
 }
 
 // Model is a name under which an adapter learns. It is safe for concurrent use once it is registered.

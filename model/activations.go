@@ -1,6 +1,8 @@
 package model
 
 import (
+	"math"
+
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
@@ -46,6 +48,23 @@ func silu(x *Node) *Node {
 		return Mul(x, s)
 	}, func(v *Node) *Node {
 		return Mul(v, Mul(s, OnePlus(Mul(x, OneMinus(s)))))
+	})
+}
+
+// geluTanh is x (1 + t) / 2 with t = tanh(u), u = k (x + c x³), k = sqrt(2/pi) and c = 0.044715, an approximation of x Φ(x)
+// (Hendrycks and Gimpel 2016). Its gradient is
+//
+//	v ((1 + t) + x (1 - t²) k (1 + 3c x²)) / 2
+func geluTanh(x *Node) *Node {
+	const c = 0.044715
+	k := math.Sqrt(2 / math.Pi)
+	var t *Node
+	return withGradient(x, func(x *Node) *Node {
+		t = Tanh(MulScalar(Mul(x, OnePlus(MulScalar(Mul(x, x), c))), k))
+		return Mul(x, MulScalar(OnePlus(t), 0.5))
+	}, func(v *Node) *Node {
+		slope := MulScalar(OnePlus(MulScalar(Mul(x, x), 3*c)), k)
+		return Mul(v, MulScalar(Add(OnePlus(t), Mul(x, Mul(OneMinus(Mul(t, t)), slope))), 0.5))
 	})
 }
 

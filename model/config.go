@@ -1,24 +1,27 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 )
 
 // ConfigFile is the name of the configuration in a model folder.
 const ConfigFile = "config.json"
 
-// ModelTypeQwen3 is the architecture that this package builds.
-const ModelTypeQwen3 = "qwen3"
-
-// Config is the shape of a model, in Hugging Face's words and JSON.
+// Config is the shape of a model, in Hugging Face's words and JSON. What an architecture does not have is left zero, and is
+// ignored.
 type Config struct {
 	Architectures    []string `json:"architectures"`
-	ModelType        string   `json:"model_type"`
+	ModelType        string   `json:"model_type"` // one of the ModelType constants
 	VocabSize        int      `json:"vocab_size"`
 	HiddenSize       int      `json:"hidden_size"`
 	IntermediateSize int      `json:"intermediate_size"`
@@ -29,17 +32,64 @@ type Config struct {
 	MaxPositions     int      `json:"max_position_embeddings"` // context, tokens
 	RMSNormEps       float64  `json:"rms_norm_eps"`
 	RopeTheta        float64  `json:"rope_theta"`
-	TieEmbeddings    bool     `json:"tie_word_embeddings"`
-	HiddenAct        string   `json:"hidden_act"`
-	AttentionBias    bool     `json:"attention_bias"`
-	TorchDType       string   `json:"torch_dtype,omitempty"`
+	// RopeScaling stretches the positions; nil does not.
+	RopeScaling   *RopeScaling `json:"rope_scaling,omitempty"`
+	TieEmbeddings bool         `json:"tie_word_embeddings"`
+	HiddenAct     string       `json:"hidden_act,omitempty"` // "silu" or "gelu_pytorch_tanh"
+	AttentionBias bool         `json:"attention_bias"`
+	MLPBias       bool         `json:"mlp_bias,omitempty"`
+
+	// SlidingWindow is the number of tokens that a layer with a window sees, the one itself included. 0 is no window.
+	SlidingWindow int `json:"sliding_window,omitempty"`
+	// UseSlidingWindow has to be set before Qwen's models use a window.
+	UseSlidingWindow bool `json:"use_sliding_window,omitempty"`
+	// LayerTypes says of each layer whether it has the window, for architectures in which not all have: [LayerSliding] or
+	// [LayerFull]. nil is the latter for all.
+	LayerTypes []string `json:"layer_types,omitempty"`
+
+	// Gemma 3's.
+	RopeLocalTheta   float64 `json:"rope_local_base_freq,omitempty"` // of layers with a window
+	HiddenActivation string  `json:"hidden_activation,omitempty"`    // in place of HiddenAct
+	QueryScalar      float64 `json:"query_pre_attn_scalar,omitempty"`
+	AttentionSoftCap float64 `json:"attn_logit_softcapping,omitempty"`  // 0 is none
+	FinalSoftCap     float64 `json:"final_logit_softcapping,omitempty"` // 0 is none
+
+	// Granite's. 0 is 1.
+	EmbeddingMultiplier float64 `json:"embedding_multiplier,omitempty"`
+	AttentionMultiplier float64 `json:"attention_multiplier,omitempty"`
+	ResidualMultiplier  float64 `json:"residual_multiplier,omitempty"`
+	LogitsScaling       float64 `json:"logits_scaling,omitempty"` // logits are divided by it
+
+	// Of mixtures of experts.
+	NumExperts          int   `json:"num_experts,omitempty"`
+	ExpertsPerToken     int   `json:"num_experts_per_tok,omitempty"`
+	MoEIntermediateSize int   `json:"moe_intermediate_size,omitempty"` // of each expert
+	NormTopKProb        bool  `json:"norm_topk_prob,omitempty"`        // the weights of a token's experts add up to 1
+	DecoderSparseStep   int   `json:"decoder_sparse_step,omitempty"`   // each so many-th layer has experts. 0 is 1
+	MLPOnlyLayers       []int `json:"mlp_only_layers,omitempty"`       // layers without experts, from 0
+
+	TorchDType string `json:"torch_dtype,omitempty"`
 	// EOSTokenID is a number or a list of numbers; it is carried along, the tokenizer's files decide what ends a reply.
 	EOSTokenID json.RawMessage `json:"eos_token_id,omitempty"`
+
+	// extra are the keys of a file that are not read here. They are written back.
+	extra map[string]json.RawMessage
 }
 
-// unsupported are keys of config.json that change the computation and that this package does not build. Each value is
-// accepted when it is absent, null or false.
-var unsupported = []string{"rope_scaling", "rope_parameters", "use_sliding_window", "quantization_config"}
+// The entries of Config.LayerTypes.
+const (
+	LayerFull    = "full_attention"
+	LayerSliding = "sliding_attention"
+)
+
+// unsupported are keys of config.json that change the computation and that this package does not build, and the values that
+// change nothing; null does not either.
+var unsupported = map[string][]string{
+	"quantization_config":         {"false", "{}"},
+	"compression_config":          {"false", "{}"},
+	"partial_rotary_factor":       {"1", "1.0"},
+	"use_bidirectional_attention": {"false"},
+}
 
 // LoadConfig reads dir's config.json.
 func LoadConfig(dir string) (*Config, error) {
@@ -50,15 +100,39 @@ func LoadConfig(dir string) (*Config, error) {
 	return ParseConfig(data)
 }
 
-// ParseConfig reads a config.json.
+// ParseConfig reads a config.json, as transformers 4 or 5 writes it. What is absent is what transformers takes it for. A key
+// that changes the computation in a way that is not built is an error.
 func ParseConfig(data []byte) (*Config, error) {
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
 		return nil, fmt.Errorf("model: %s: %w", ConfigFile, err)
 	}
-	var c Config
-	if err := json.Unmarshal(data, &c); err != nil {
+	c := &Config{}
+	if err := c.read(keys); err != nil {
 		return nil, fmt.Errorf("model: %s: %w", ConfigFile, err)
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// read takes the keys of a file.
+func (c *Config) read(keys map[string]json.RawMessage) error {
+	if err := c.readKnown(keys); err != nil {
+		return err
+	}
+	a, err := c.architecture()
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(unsupported)) {
+		if v := keys[key]; !absent(v) && !slices.Contains(unsupported[key], string(v)) {
+			return fmt.Errorf("%s is not supported (found %s)", key, v)
+		}
+	}
+	if err := c.readRope(keys); err != nil {
+		return err
 	}
 	if c.HeadDim == 0 && c.NumHeads > 0 {
 		c.HeadDim = c.HiddenSize / c.NumHeads
@@ -66,45 +140,175 @@ func ParseConfig(data []byte) (*Config, error) {
 	if c.NumKVHeads == 0 {
 		c.NumKVHeads = c.NumHeads
 	}
-	for _, key := range unsupported {
-		if v := string(raw[key]); v != "" && v != "null" && v != "false" {
-			return nil, fmt.Errorf("model: %s: %s is not supported (found %s)", ConfigFile, key, v)
+	if len(c.MLPOnlyLayers) == 0 {
+		c.MLPOnlyLayers = nil
+	}
+	if a.defaults != nil {
+		if err := a.defaults(c, keys); err != nil {
+			return err
 		}
 	}
-	if err := c.Validate(); err != nil {
+	if c.RopeTheta == 0 && absent(keys["rope_theta"]) {
+		c.RopeTheta = 10000
+	}
+	return c.keepOthers(keys)
+}
+
+// readKnown decodes the keys that Config has, save those of rotary positions. Names are compared as they are: encoding/json
+// alone would take "Vocab_Size" too.
+func (c *Config) readKnown(keys map[string]json.RawMessage) error {
+	known := map[string]json.RawMessage{}
+	for _, key := range configKeys {
+		if v, ok := keys[key]; ok && key != "rope_scaling" {
+			known[key] = v
+		}
+	}
+	for other, key := range otherSpellings {
+		if v := keys[other]; !absent(v) && absent(known[key]) {
+			known[key] = v
+		}
+	}
+	data, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, c)
+}
+
+// absent tells whether a key is missing or null.
+func absent(v json.RawMessage) bool { return v == nil || string(v) == "null" }
+
+// keepOthers remembers the keys that are not read here.
+func (c *Config) keepOthers(keys map[string]json.RawMessage) error {
+	for key, v := range keys {
+		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) {
+			continue
+		}
+		data, err := json.Marshal(v) // compact: what is written is what is read again
+		if err != nil {
+			return err
+		}
+		if c.extra == nil {
+			c.extra = map[string]json.RawMessage{}
+		}
+		c.extra[key] = data
+	}
+	return nil
+}
+
+// configKeys are the keys of Config in JSON.
+var configKeys = func() (keys []string) {
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}()
+
+// otherSpellings are the keys of transformers 5 that have other names in 4, which are written.
+var otherSpellings = map[string]string{"dtype": "torch_dtype", "num_local_experts": "num_experts"}
+
+// MarshalJSON writes c as transformers 4 spells it, which 5 reads too, and behind that the keys that were not read.
+func (c Config) MarshalJSON() ([]byte, error) {
+	type plain Config
+	data, err := json.Marshal(struct {
+		plain
+		AttentionSoftCap    decimal `json:"attn_logit_softcapping,omitempty"`
+		FinalSoftCap        decimal `json:"final_logit_softcapping,omitempty"`
+		EmbeddingMultiplier decimal `json:"embedding_multiplier,omitempty"`
+		AttentionMultiplier decimal `json:"attention_multiplier,omitempty"`
+		ResidualMultiplier  decimal `json:"residual_multiplier,omitempty"`
+		LogitsScaling       decimal `json:"logits_scaling,omitempty"`
+	}{
+		plain(c), decimal(c.AttentionSoftCap), decimal(c.FinalSoftCap),
+		decimal(c.EmbeddingMultiplier), decimal(c.AttentionMultiplier), decimal(c.ResidualMultiplier), decimal(c.LogitsScaling),
+	})
+	others := c.others()
+	if err != nil || len(others) == 0 {
+		return data, err
+	}
+	more, err := json.Marshal(others) // sorted
+	if err != nil {
 		return nil, err
 	}
-	return &c, nil
+	return slices.Concat(data[:len(data)-1], []byte{','}, more[1:]), nil
+}
+
+// others are the keys that Config has no field for, or whose zero value has to be said.
+func (c *Config) others() map[string]json.RawMessage {
+	if c.SlidingWindow != 0 || c.ModelType != ModelTypeMistral && c.ModelType != ModelTypeGemma3 {
+		return c.extra
+	}
+	others := map[string]json.RawMessage{"sliding_window": json.RawMessage("null")} // without the key they have one
+	maps.Copy(others, c.extra)
+	return others
+}
+
+// decimal is a number that transformers 5 takes with a decimal point only.
+type decimal float64
+
+// MarshalJSON writes 6 as 6.0.
+func (d decimal) MarshalJSON() ([]byte, error) {
+	data, err := json.Marshal(float64(d))
+	if err == nil && !bytes.ContainsAny(data, ".e") {
+		data = append(data, ".0"...)
+	}
+	return data, err
 }
 
 // Validate reports all that is wrong with c.
 func (c *Config) Validate() error {
+	a, err := c.architecture()
+	if err != nil {
+		return fmt.Errorf("model: config: %w", err)
+	}
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("model: config: "+format, args...))
 		}
 	}
-	check(c.ModelType == ModelTypeQwen3, "model_type %q is not supported: this version builds %q", c.ModelType, ModelTypeQwen3)
-	check(c.HiddenAct == "silu", "hidden_act %q is not supported: qwen3 has silu", c.HiddenAct)
-	check(!c.AttentionBias, "attention_bias is not supported")
-	const most = 1 << 24
-	for _, f := range []struct {
-		name  string
-		value int
-	}{
-		{"vocab_size", c.VocabSize}, {"hidden_size", c.HiddenSize}, {"intermediate_size", c.IntermediateSize},
-		{"num_hidden_layers", c.NumLayers}, {"num_attention_heads", c.NumHeads}, {"num_key_value_heads", c.NumKVHeads},
-		{"head_dim", c.HeadDim}, {"max_position_embeddings", c.MaxPositions},
-	} {
-		check(f.value > 0 && f.value <= most, "%s is %d, want 1 to %d", f.name, f.value, most)
-	}
-	check(c.NumKVHeads > 0 && c.NumHeads%c.NumKVHeads == 0, "num_attention_heads %d is not a multiple of num_key_value_heads %d", c.NumHeads, c.NumKVHeads)
+	c.checkSizes(check)
 	check(c.HeadDim%2 == 0, "head_dim %d is odd: rotary positions need pairs", c.HeadDim)
-	check(c.RMSNormEps > 0 && !math.IsInf(c.RMSNormEps, 0), "rms_norm_eps is %v, want a positive number", c.RMSNormEps)
-	check(c.RopeTheta > 0 && !math.IsInf(c.RopeTheta, 0), "rope_theta is %v, want a positive number", c.RopeTheta)
+	check(positive(c.RMSNormEps), "rms_norm_eps is %v, want a positive number", c.RMSNormEps)
+	check(positive(c.RopeTheta), "rope_theta is %v, want a positive number", c.RopeTheta)
+	if c.RopeScaling != nil {
+		c.RopeScaling.check(check)
+	}
+	if c.NumLayers <= mostLayers {
+		a.describe(c, check)
+	}
 	return errors.Join(errs...)
 }
+
+// checker takes a condition, and what is wrong when it does not hold.
+type checker func(ok bool, format string, args ...any)
+
+const (
+	mostSize   = 1 << 24
+	mostLayers = 1 << 10
+)
+
+// checkSizes bounds all sizes, so that no product of two overflows and the tensors can be listed.
+func (c *Config) checkSizes(check checker) {
+	for _, f := range []struct {
+		name        string
+		value, most int
+	}{
+		{"vocab_size", c.VocabSize, mostSize}, {"hidden_size", c.HiddenSize, mostSize}, {"intermediate_size", c.IntermediateSize, mostSize},
+		{"num_hidden_layers", c.NumLayers, mostLayers}, {"num_attention_heads", c.NumHeads, mostSize},
+		{"num_key_value_heads", c.NumKVHeads, mostSize}, {"head_dim", c.HeadDim, mostSize}, {"max_position_embeddings", c.MaxPositions, mostSize},
+	} {
+		check(f.value > 0 && f.value <= f.most, "%s is %d, want 1 to %d", f.name, f.value, f.most)
+	}
+	check(c.NumKVHeads > 0 && c.NumHeads%c.NumKVHeads == 0, "num_attention_heads %d is not a multiple of num_key_value_heads %d", c.NumHeads, c.NumKVHeads)
+	check(c.HeadDim <= 0 || c.NumHeads <= mostSize/c.HeadDim, "%d heads of %d are more than %d", c.NumHeads, c.HeadDim, mostSize)
+	check(c.SlidingWindow >= 0 && c.SlidingWindow <= mostSize, "sliding_window is %d, want 0 to %d", c.SlidingWindow, mostSize)
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
 // Save writes c as dir's config.json.
 func (c *Config) Save(dir string) error {

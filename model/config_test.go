@@ -4,9 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/fixtures"
 )
 
 // realConfig is the form of a published config.json: what this package reads, and what it has no use for.
@@ -40,6 +45,8 @@ func withKeys(t *testing.T, changes map[string]any) []byte {
 func TestParseConfig_Real(t *testing.T) {
 	c, err := ParseConfig(withKeys(t, nil))
 	require.NoError(t, err)
+	require.Equal(t, `{"x":[1]}`, string(c.extra["some_later_key"]))
+	c.extra = nil
 	require.Equal(t, &Config{
 		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: "qwen3", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
@@ -50,11 +57,12 @@ func TestParseConfig_Real(t *testing.T) {
 func TestParseConfig_Defaults(t *testing.T) {
 	c, err := ParseConfig(withKeys(t, map[string]any{
 		"head_dim": "-", "num_key_value_heads": "-", "tie_word_embeddings": "-", "bos_token_id": nil, "eos_token_id": "-",
-		"rope_scaling": "-", "use_sliding_window": "-", "quantization_config": nil,
+		"rope_scaling": "-", "rope_theta": "-", "use_sliding_window": "-", "quantization_config": nil,
 	}))
 	require.NoError(t, err)
 	require.Equal(t, 64, c.HeadDim, "hidden_size / num_attention_heads")
 	require.Equal(t, 16, c.NumKVHeads, "as many as query heads")
+	require.Equal(t, 10000.0, c.RopeTheta)
 	require.False(t, c.TieEmbeddings)
 	require.Nil(t, c.EOSTokenID)
 }
@@ -66,19 +74,35 @@ func TestParseConfig_Refuses(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"model_type", "llama", `model_type "llama" is not supported`},
+		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3, qwen3_moe`},
+		{"model_type", "llama", `architectures ["Qwen3ForCausalLM"] is not supported with model_type "llama"`},
+		{"model_type", "gemma3", "only text models are built"},
+		{"architectures", []string{"Qwen3ForSequenceClassification"}, `architectures ["Qwen3ForSequenceClassification"] is not supported`},
 		{"model_type", "-", `model_type "" is not supported`},
 		{"hidden_act", "gelu", `hidden_act "gelu" is not supported`},
 		{"hidden_act", "-", `hidden_act "" is not supported`},
-		{"attention_bias", true, "attention_bias is not supported"},
-		{"rope_scaling", map[string]any{"rope_type": "yarn", "factor": 4.0}, "rope_scaling is not supported"},
-		{"use_sliding_window", true, "use_sliding_window is not supported"},
+		{"rope_scaling", map[string]any{"rope_type": "yarn", "factor": 4.0}, `rope_scaling: rope_type "yarn" is not supported`},
+		{"rope_scaling", map[string]any{"type": "dynamic", "factor": 4.0}, `rope_type "dynamic" is not supported`},
+		{"rope_scaling", map[string]any{"rope_type": "linear", "factor": 4.0, "mscale": 2}, `rope_scaling: mscale is not supported with rope_type "linear"`},
+		{"rope_scaling", map[string]any{"rope_type": "linear"}, "rope_scaling: factor is 0"},
+		{"rope_scaling", map[string]any{"rope_type": "llama3", "factor": 8}, "low_freq_factor is 0"},
+		{"rope_scaling", 7, "rope_scaling: "},
+		{"rope_parameters", map[string]any{"rope_type": "longrope"}, `rope_parameters: rope_type "longrope" is not supported`},
+		{"rope_parameters", map[string]any{"rope_theta": 5}, "rope_parameters: rope_theta is 5, and 1e+06 outside: keep one"},
+		{"rope_parameters", map[string]any{"full_attention": map[string]any{}}, "full_attention is not supported"},
+		{"partial_rotary_factor", 0.5, "partial_rotary_factor is not supported (found 0.5)"},
+		{"use_bidirectional_attention", true, "use_bidirectional_attention is not supported"},
+		{"layer_types", []string{"full_attention"}, "layer_types has 1 entries, num_hidden_layers is 28"},
+		{"layer_types", slices.Repeat([]string{"chunked_attention"}, 28), `layer_types: "chunked_attention" is not supported`},
+		{"layer_types", slices.Repeat([]string{"sliding_attention"}, 28), "there is no sliding_window"},
+		{"sliding_window", -1, "sliding_window is -1"},
 		{"quantization_config", map[string]any{"bits": 4}, "quantization_config is not supported"},
 		{"vocab_size", 0, "vocab_size is 0"},
 		{"vocab_size", 1 << 25, "vocab_size is 33554432"},
 		{"hidden_size", -1, "hidden_size is -1"},
 		{"intermediate_size", "-", "intermediate_size is 0"},
 		{"num_hidden_layers", 0, "num_hidden_layers is 0"},
+		{"num_hidden_layers", 1 << 20, "num_hidden_layers is 1048576, want 1 to 1024"},
 		{"num_attention_heads", 0, "num_attention_heads is 0"},
 		{"num_key_value_heads", -2, "num_key_value_heads is -2"},
 		{"num_key_value_heads", 3, "num_attention_heads 16 is not a multiple of num_key_value_heads 3"},
@@ -87,7 +111,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 		{"max_position_embeddings", 0, "max_position_embeddings is 0"},
 		{"rms_norm_eps", 0, "rms_norm_eps is 0"},
 		{"rms_norm_eps", -1e-6, "rms_norm_eps is -1e-06"},
-		{"rope_theta", "-", "rope_theta is 0"},
+		{"rope_theta", -1, "rope_theta is -1"},
 		{"hidden_size", "many", "hidden_size"},
 		{"hidden_size", 1.5, "hidden_size"},
 	} {
@@ -130,13 +154,123 @@ func TestConfig_SaveLoad(t *testing.T) {
 	require.ErrorContains(t, err, ConfigFile)
 }
 
-// FuzzParseConfig: any input is an error or a valid configuration that survives a round trip. It is never a panic.
+// TestParseConfig_Version5: the spelling of transformers 5 is that of 4.
+func TestParseConfig_Version5(t *testing.T) {
+	llama3 := map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+	llama := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}}
+	gemma := map[string]any{"model_type": "gemma3_text", "architectures": []string{"Gemma3ForCausalLM"}, "tie_word_embeddings": "-", "sliding_window": 512}
+	moe := map[string]any{
+		"model_type": "qwen3_moe", "architectures": []string{"Qwen3MoeForCausalLM"}, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "mlp_only_layers": []int{},
+	}
+	with := func(base map[string]any, key string, value any) map[string]any {
+		base = maps.Clone(base)
+		base[key] = value
+		return base
+	}
+	for name, spelled := range map[string][2]map[string]any{
+		"dtype":   {{"torch_dtype": "bfloat16"}, {"torch_dtype": "-", "dtype": "bfloat16"}},
+		"default": {{"rope_theta": 5e5}, {"rope_theta": "-", "rope_scaling": "-", "rope_parameters": map[string]any{"rope_theta": 5e5, "rope_type": "default"}}},
+		"both":    {{}, {"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "default"}}},
+		"experts": {with(moe, "num_experts", 6), with(moe, "num_local_experts", 6)},
+		"llama3": {
+			with(with(llama, "rope_theta", 5e5), "rope_scaling", llama3),
+			with(with(llama, "rope_theta", "-"), "rope_parameters", with(llama3, "rope_theta", 5e5)),
+		},
+		"gemma": {
+			with(with(with(gemma, "rope_local_base_freq", 9e3), "rope_scaling", map[string]any{"rope_type": "linear", "factor": 8}), "layer_types", kinds(5, 28)),
+			with(with(with(gemma, "rope_theta", "-"), "sliding_window_pattern", 5), "rope_parameters", map[string]any{
+				"full_attention":    map[string]any{"rope_type": "linear", "factor": 8, "rope_theta": 1e6},
+				"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": 9e3},
+			}),
+		},
+	} {
+		var read [2]*Config
+		for i, changes := range spelled {
+			var err error
+			read[i], err = ParseConfig(withKeys(t, changes))
+			require.NoError(t, err, name)
+			delete(read[i].extra, "sliding_window_pattern")
+		}
+		require.Equal(t, read[0], read[1], name)
+	}
+}
+
+// kinds returns the types of n layers, of which each pattern-th has no window.
+func kinds(pattern, n int) (list []string) {
+	for i := range n {
+		list = append(list, map[bool]string{true: LayerFull, false: LayerSliding}[(i+1)%pattern == 0])
+	}
+	return list
+}
+
+// TestParseConfig_DefaultsOfArchitectures: what a file leaves out is what transformers takes it for.
+func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
+	parse := func(changes map[string]any) *Config {
+		c, err := ParseConfig(withKeys(t, changes))
+		require.NoError(t, err)
+		return c
+	}
+	gemma := parse(map[string]any{
+		"model_type": "gemma3_text", "architectures": "-", "rope_theta": "-", "tie_word_embeddings": "-", "sliding_window": "-", "hidden_act": "-",
+	})
+	require.Equal(t, kinds(6, 28), gemma.LayerTypes)
+	require.Equal(t, 4096, gemma.SlidingWindow)
+	require.Equal(t, []any{1e6, 1e4, 256.0, "gelu_pytorch_tanh", true},
+		[]any{gemma.RopeTheta, gemma.RopeLocalTheta, gemma.QueryScalar, gemma.HiddenActivation, gemma.TieEmbeddings})
+
+	mistral := map[string]any{"model_type": "mistral", "architectures": "-", "sliding_window": "-"}
+	require.Equal(t, 4096, parse(mistral).SlidingWindow)
+	mistral["sliding_window"] = nil
+	require.Zero(t, parse(mistral).SlidingWindow, "null is none")
+
+	qwen := map[string]any{"model_type": "qwen2", "architectures": "-", "use_sliding_window": true, "sliding_window": 64, "max_window_layers": 26}
+	require.Equal(t, append(slices.Repeat([]string{LayerFull}, 26), LayerSliding, LayerSliding), parse(qwen).LayerTypes)
+	qwen["use_sliding_window"] = false
+	for _, l := range parse(qwen).design().layers {
+		require.Zero(t, l.window, "it is switched off")
+	}
+}
+
+// TestConfig_KeepsOtherKeys: what is not read here is written back, and null stays null.
+func TestConfig_KeepsOtherKeys(t *testing.T) {
+	c, err := ParseConfig(withKeys(t, map[string]any{"model_type": "mistral", "architectures": "-", "pad_token_id": nil}))
+	require.NoError(t, err)
+	data, err := json.Marshal(c)
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(data, &got))
+	for key, want := range map[string]any{"some_later_key": map[string]any{"x": []any{1.0}}, "transformers_version": "4.51.0", "sliding_window": nil, "pad_token_id": nil} {
+		require.Contains(t, got, key)
+		require.Equal(t, want, got[key])
+	}
+}
+
+// TestConfig_WritesDecimals: transformers 5 refuses some numbers without a decimal point, and 4 warns of others.
+func TestConfig_WritesDecimals(t *testing.T) {
+	c := testConfig()
+	c.FinalSoftCap, c.LogitsScaling, c.ResidualMultiplier = 30, 8, 0.22
+	c.RopeScaling = &RopeScaling{Type: RopeLlama3, Factor: 8, LowFactor: 1, HighFactor: 4, OriginalPositions: 32}
+	data, err := json.Marshal(c)
+	require.NoError(t, err)
+	for _, want := range []string{
+		`"final_logit_softcapping":30.0`, `"logits_scaling":8.0`, `"residual_multiplier":0.22`, `"factor":8.0`, `"low_freq_factor":1.0`,
+		`"original_max_position_embeddings":32,`,
+	} {
+		require.Contains(t, string(data), want)
+	}
+}
+
+// FuzzParseConfig: any input is an error or a valid configuration, whose tensors can be listed and which survives a round trip. It
+// is never a panic.
 func FuzzParseConfig(f *testing.F) {
 	real, err := json.Marshal(realConfig())
 	require.NoError(f, err)
 	f.Add(real)
-	f.Add([]byte(`{"model_type":"qwen3","num_attention_heads":1e9,"head_dim":null}`))
-	f.Add([]byte(`{"MODEL_TYPE":"qwen3","rope_scaling":false,"rope_theta":1e999}`))
+	for _, m := range fixtures.Models(f) {
+		data, err := os.ReadFile(filepath.Join(m.Dir, ConfigFile))
+		require.NoError(f, err)
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseConfig(data)
 		if err != nil {
@@ -144,6 +278,10 @@ func FuzzParseConfig(f *testing.F) {
 			return
 		}
 		require.NoError(t, c.Validate())
+		p, shapes := c.Outline()
+		require.Len(t, shapes, len(p.Names))
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(p.Names))), len(p.Names), "names differ")
+		require.NotEmpty(t, c.Linears())
 		again, err := json.Marshal(c)
 		require.NoError(t, err)
 		back, err := ParseConfig(again)

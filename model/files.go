@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/internal/safetensors"
 )
@@ -20,21 +22,74 @@ const WeightsFile = "model.safetensors"
 // Checkpoint is a checkpoint in files, which are mapped: its tensors are read when they are asked for.
 type Checkpoint struct {
 	Config *Config
-	set    tensorSet
+	// ConfigJSON is the config.json that Config was read from, or that a GGUF file would have.
+	ConfigJSON []byte
+	set        tensorSet
 }
 
 // tensorSet is an open checkpoint.
 type tensorSet interface {
+	Names() []string
+	Tensor(name string) (storedTensor, bool)
+	Release(name string)
+	Close() error
+}
+
+// storedTensor is a tensor as a file has it.
+type storedTensor struct {
+	Shape []int
+	Type  string // of the elements
+	Data  []byte
+	Check func() error                   // whether it converts to float32
+	Read  func(dst []float32, first int) // converts elements, from the given one on
+}
+
+// float32s converts all elements.
+func (t storedTensor) float32s() []float32 {
+	data := make([]float32, Spec{Shape: t.Shape}.size())
+	t.Read(data, 0)
+	return data
+}
+
+// folderSet is the safetensors of a folder, or one file of them.
+type folderSet struct {
+	tensorFiles
+}
+
+// tensorFiles is what safetensors.Set and safetensors.File have in common.
+type tensorFiles interface {
 	Names() []string
 	Tensor(name string) (safetensors.Tensor, bool)
 	Release(name string)
 	Close() error
 }
 
-// Open opens a folder with config.json and model.safetensors, or its shards. Tensors that the architecture does not have are
-// an error, and so are tensors that are missing. A tied model may hold its embedding again, as an output head.
-func Open(dir string) (*Checkpoint, error) {
-	c, err := LoadConfig(dir)
+// Tensor returns the tensor of that name.
+func (s folderSet) Tensor(name string) (storedTensor, bool) {
+	t, ok := s.tensorFiles.Tensor(name)
+	return storedTensor{Shape: t.Shape, Type: string(t.DType), Data: t.Data, Check: t.Check, Read: t.Read}, ok
+}
+
+// Open opens a model: a folder with config.json and model.safetensors, or its shards, or a GGUF file, whose quantized tensors
+// are converted to float32 when they are read. Tensors that the architecture does not have are an error, and so are tensors
+// that are missing. A tied model may hold its embedding again, as an output head.
+func Open(path string) (*Checkpoint, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if !info.IsDir() {
+		return openGGUF(path)
+	}
+	return openFolder(path)
+}
+
+func openFolder(dir string) (*Checkpoint, error) {
+	content, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	c, err := ParseConfig(content)
 	if err != nil {
 		return nil, err
 	}
@@ -42,33 +97,37 @@ func Open(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", dir, err)
 	}
-	if err := check(c, set); err != nil {
+	if err := check(c, folderSet{set}); err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
-	return &Checkpoint{c, set}, nil
+	return &Checkpoint{c, content, folderSet{set}}, nil
 }
 
 // Close closes the files.
 func (c *Checkpoint) Close() error { return c.set.Close() }
 
 // Weights reads all tensors.
-func (c *Checkpoint) Weights() (*Weights, error) {
+func (c *Checkpoint) Weights() *Weights {
 	w := &Weights{Config: c.Config}
 	for _, s := range c.Config.Specs() {
 		stored, _ := c.set.Tensor(s.Name)
-		data, err := stored.Float32s()
-		if err != nil {
-			return nil, fmt.Errorf("model: %s: %w", s.Name, err)
-		}
-		w.Tensors = append(w.Tensors, Tensor{Name: s.Name, Shape: s.Shape, Data: data})
+		w.Tensors = append(w.Tensors, Tensor{Name: s.Name, Shape: s.Shape, Data: stored.float32s()})
 	}
-	return w, nil
+	return w
 }
 
 // Params brings the tensors to the device one after another, as [Weights.Params] does. The host holds no copy: what was read
 // of the files leaves the memory again.
 func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
-	p := &Params{}
+	return c.ParamsAs(device, dtypes.Float32)
+}
+
+// ParamsAs is Params with matrices of another type, as [Weights.ParamsAs] has it.
+func (c *Checkpoint) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
+	p, err := newParams(device, matrices)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range c.Config.Specs() {
 		stored, _ := c.set.Tensor(s.Name)
 		if err := p.add(device, s.Name, s.Shape, stored.Read); err != nil {
@@ -79,18 +138,18 @@ func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
 	return p, nil
 }
 
-// Load reads a folder, as [Open] does, and all its tensors.
-func Load(dir string) (*Weights, error) {
-	c, err := Open(dir)
+// Load opens a model, as [Open] does, and reads all its tensors.
+func Load(path string) (*Weights, error) {
+	c, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
-	w, err := c.Weights()
-	return w, errors.Join(err, c.Close())
+	w := c.Weights()
+	return w, c.Close()
 }
 
-// Parse reads a checkpoint that is in memory: an embedded one.
-func Parse(config, weights []byte) (*Weights, error) {
+// Parse opens a checkpoint that is in memory: an embedded one.
+func Parse(config, weights []byte) (*Checkpoint, error) {
 	c, err := ParseConfig(config)
 	if err != nil {
 		return nil, err
@@ -99,10 +158,10 @@ func Parse(config, weights []byte) (*Weights, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", WeightsFile, err)
 	}
-	if err := check(c, file); err != nil {
+	if err := check(c, folderSet{file}); err != nil {
 		return nil, err
 	}
-	return (&Checkpoint{c, file}).Weights()
+	return &Checkpoint{c, config, folderSet{file}}, nil
 }
 
 // check compares the tensors with those of the architecture.
@@ -118,6 +177,7 @@ func check(c *Config, set tensorSet) error {
 		case known[name]:
 		case name == headName: // of a tied model
 			errs = append(errs, checkCopy(set))
+		case strings.HasSuffix(name, ".rotary_emb.inv_freq"): // a table that old files hold, and nobody reads
 		default:
 			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}
@@ -130,7 +190,7 @@ func check(c *Config, set tensorSet) error {
 func checkCopy(set tensorSet) error {
 	head, _ := set.Tensor(headName)
 	embed, ok := set.Tensor(embedName)
-	if ok && (head.DType != embed.DType || !slices.Equal(head.Shape, embed.Shape) || !bytes.Equal(head.Data, embed.Data)) {
+	if ok && (head.Type != embed.Type || !slices.Equal(head.Shape, embed.Shape) || !bytes.Equal(head.Data, embed.Data)) {
 		return fmt.Errorf("model: the checkpoint has a %s that differs from %s: set tie_word_embeddings to false in %s", headName, embedName, ConfigFile)
 	}
 	return nil

@@ -74,10 +74,11 @@ func TestWeights_SaveLoad(t *testing.T) {
 		require.NoError(t, err)
 		data, err := os.ReadFile(filepath.Join(dir, WeightsFile))
 		require.NoError(t, err)
-		got, err = Parse(config, data)
+		c, err := Parse(config, data)
 		require.NoError(t, err)
+		got = c.Weights()
 		sameWeights(t, w, got)
-		clear(data) // Parse copies
+		clear(data) // Weights are copies
 		sameWeights(t, w, got)
 	}
 }

@@ -1,21 +1,15 @@
 package model
 
 import (
-	"math"
-	"slices"
-
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
-	"github.com/gomlx/gomlx/core/tensors"
-
-	. "github.com/goart-dev/art/internal/graphx"
 )
 
 // Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head
 // dimension, V vocabulary, N selected tokens.
 
-// Linear is called for every linear layer inside the blocks: x is [..., in], base computes the layer as the base model
+// Linear is called for every linear layer inside the blocks that [Config.Linears] lists: x is [..., in], base computes the layer as the base model
 // has it, and the result takes base's place. name is "model.layers.0.self_attn.q_proj". nil is base alone.
 type Linear func(x *Node, name string, base func(*Node) *Node) *Node
 
@@ -44,7 +38,7 @@ type Cache struct {
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
 	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name any;
-	// no other two may name the same.
+	// no other two may name the same. nil is each row its own: B is W, and the cache is read where it lies.
 	Slots *Node
 	// Layers are the keys and values of each layer. Behind the cached tokens they are zero.
 	Layers []KV
@@ -58,23 +52,46 @@ type KV struct{ K, V *Node }
 // caller may donate the old one: a device then writes the new tokens into it.
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
-	x := Gather(f.Param(embedName), ExpandAxes(in.Tokens, -1)) // [B, T, D]
+	d := f.Config.design()
+	x := scaled(gathered(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {
-		p := layerName(l)
-		h := f.norm(x, p+"input_layernorm.weight")
+		var past *KV
 		if in.Cache != nil {
-			var kv KV
-			h, kv = a.build(f, h, p+"self_attn.", &in.Cache.Layers[l])
-			cached = append(cached, kv)
-		} else {
-			h, _ = a.build(f, h, p+"self_attn.", nil)
+			past = &in.Cache.Layers[l]
 		}
-		x = Add(x, h)
-		x = Add(x, f.mlp(f.norm(x, p+"post_attention_layernorm.weight"), p+"mlp."))
+		var kv KV
+		if x, kv = f.block(d, a, l, x, past); past != nil {
+			cached = append(cached, kv)
+		}
 	}
-	return f.norm(x, normName), cached
+	return f.norm(d, x, normName), cached
+}
+
+// block builds a layer: attention, then an MLP, each of what is normalised, and added to x [B, T, D]. It returns keys and values
+// of the layer too.
+func (f *Forward) block(d *design, a *attention, l int, x *Node, past *KV) (*Node, KV) {
+	p := layerName(l)
+	h, kv := a.build(f, d, d.layers[l], f.norm(d, x, p+"input_layernorm.weight"), p+"self_attn.", past)
+	second := "post_attention_layernorm.weight"
+	if d.postNorm {
+		h, second = f.norm(d, h, p+second), "pre_feedforward_layernorm.weight"
+	}
+	x = Add(x, scaled(h, d.residualScale))
+	h = f.second(d, d.layers[l], f.norm(d, x, p+second), p+"mlp.")
+	if d.postNorm {
+		h = f.norm(d, h, p+"post_feedforward_layernorm.weight")
+	}
+	return Add(x, scaled(h, d.residualScale)), kv
+}
+
+// scaled builds x times a number. One leaves it.
+func scaled(x *Node, by float64) *Node {
+	if by == 1 {
+		return x
+	}
+	return MulScalar(x, by)
 }
 
 // LogProbs builds the log-softmax over the vocabulary of hidden states [N, D]: [N, V].
@@ -93,26 +110,34 @@ func (f *Forward) LogProbs(hidden *Node) *Node {
 //
 //	d logprob / dh = W[target] - p W
 //
-// which is computed with the logprob, while the logits are at hand.
+// which is computed with the logprob, while the logits are at hand. Where logits are scaled by s and capped, this becomes
+// s (c[target] W[target] - (c p) W) with c = 1 - (z / cap)².
 func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 	n := hidden.Shape().Dim(0)
 	target.AssertDims(n, 1)
 	dims := []int{n, f.Config.VocabSize}
 	ids := Iota(hidden.Graph(), shapes.Make(dtypes.Float32, 1, dims[1]), 1) // exact below 2^24
 	chosen := Equal(BroadcastToDims(ids, dims...), BroadcastToDims(ConvertDType(target, dtypes.Float32), dims...))
-	pick := func(logprobs *Node) *Node {
-		return ReduceSum(Where(chosen, logprobs, ZerosLike(logprobs)), -1)
+	pick := func(x *Node) *Node {
+		return ReduceSum(Where(chosen, x, ZerosLike(x)), -1)
 	}
 	if !f.Frozen {
 		return pick(f.LogProbs(hidden))
 	}
+	d := f.Config.design()
 	var direction *Node // [N, D]
 	return withGradient(hidden, func(hidden *Node) *Node {
-		z := f.Logits(hidden)
-		z = Sub(z, ReduceAndKeep(z, ReduceMax, -1))
+		logits := f.Logits(hidden)
+		z := Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
 		e := Exp(z)
 		sum := ReduceAndKeep(e, ReduceSum, -1)
-		direction = Sub(Gather(f.head(), target), Product(Div(e, sum), f.head()))
+		p, w := Div(e, sum), gathered(f.head(), target)
+		if d.logitCap != 0 {
+			y := DivScalar(logits, d.logitCap)
+			slope := OneMinus(Mul(y, y))
+			p, w = Mul(slope, p), Mul(ExpandAxes(pick(slope), -1), w)
+		}
+		direction = scaled(Sub(w, times(p, f.head())), d.logitScale)
 		return pick(Sub(z, Log(sum)))
 	}, func(v *Node) *Node {
 		return Mul(direction, ExpandAxes(v, -1))
@@ -121,7 +146,8 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 
 // Logits builds the output head over hidden states [N, D]: [N, V].
 func (f *Forward) Logits(hidden *Node) *Node {
-	return ProductT(hidden, f.head())
+	d := f.Config.design()
+	return softCap(scaled(timesT(hidden, f.head()), d.logitScale), d.logitCap)
 }
 
 // head is [V, D].
@@ -132,131 +158,49 @@ func (f *Forward) head() *Node {
 	return f.Param(headName)
 }
 
-// norm is RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x²) + eps) * w.
-func (f *Forward) norm(x *Node, name string) *Node {
+// norm is RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x²) + eps) * w. Gemma's has 1 + w in place of w.
+func (f *Forward) norm(d *design, x *Node, name string) *Node {
 	w := f.Param(name)
+	if d.normOffset != 0 {
+		w = AddScalar(w, d.normOffset)
+	}
 	n := float64(x.Shape().Dim(-1))
 	scale := Sqrt(AddScalar(MulScalar(ReduceAndKeep(Mul(x, x), ReduceSum, -1), 1/n), f.Config.RMSNormEps))
 	return Mul(Div(x, scale), ExpandLeftToRank(w, x.Rank()))
 }
 
-// mlp is SwiGLU (Shazeer 2020): down(silu(gate(x)) * up(x)).
-func (f *Forward) mlp(x *Node, p string) *Node {
-	gate := f.linear(x, p+"gate_proj")
-	up := f.linear(x, p+"up_proj")
-	return f.linear(Mul(silu(gate), up), p+"down_proj")
+// second builds the second half of a layer: its MLP, or its experts. Of a model with experts, neither has adapters.
+func (f *Forward) second(d *design, l layer, x *Node, p string) *Node {
+	if d.sparse {
+		f = &Forward{Config: f.Config, Param: f.Param}
+	}
+	if l.experts {
+		return f.experts(d, x, p)
+	}
+	return f.mlp(d, x, p)
+}
+
+// mlp is a gated linear unit (Shazeer 2020): down(activation(gate(x)) * up(x)).
+func (f *Forward) mlp(d *design, x *Node, p string) *Node {
+	gate := f.linear(x, p+"gate_proj", d.mlpBias)
+	up := f.linear(x, p+"up_proj", d.mlpBias)
+	return f.linear(Mul(d.activation(gate), up), p+"down_proj", d.mlpBias)
 }
 
 // linear applies the layer to x [B, T, in]. Rows are flattened first: a product of two matrices is what devices do best.
-func (f *Forward) linear(x *Node, name string) *Node {
+func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
-	base := func(x *Node) *Node { return ProductT(x, f.Param(name+".weight")) }
+	base := func(x *Node) *Node {
+		y := timesT(x, f.Param(name+".weight"))
+		if bias {
+			y = Add(y, ExpandLeftToRank(f.Param(name+".bias"), 2))
+		}
+		return y
+	}
 	x = Reshape(x, b*t, -1)
 	y := base
 	if f.Linear != nil {
 		y = func(x *Node) *Node { return f.Linear(x, name, base) }
 	}
 	return Reshape(y(x), b, t, -1)
-}
-
-// attention is what all layers share: rotations, the mask, and where new tokens go.
-//
-// Keys stand at their positions, in the cache and without one: sums over keys then have the same order in every pass.
-type attention struct {
-	cos, sin *Node // [B or 1, T, 1, E]
-	mask     *Node // [B or 1, 1, 1, T, S] bool
-	place    *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
-	real     *Node // [B, T] bool: the token is not padding; nil without a cache
-	slots    *Node // [B, 1] int32; nil without a cache
-}
-
-func (f *Forward) attention(in Input) *attention {
-	t := in.Tokens.Shape().Dim(1)
-	g := in.Tokens.Graph()
-	if in.Cache != nil {
-		return f.cachedAttention(in)
-	}
-	cos, sin := f.Config.ropeTables(t)
-	rows := func(table *tensors.Tensor) *Node { return Reshape(ConstTensor(g, table), 1, t, 1, -1) }
-	causal := LessOrEqual(Iota(g, shapeI32(t, t), 1), Iota(g, shapeI32(t, t), 0))
-	return &attention{cos: rows(cos), sin: rows(sin), mask: Reshape(causal, 1, 1, 1, t, t)}
-}
-
-func (f *Forward) cachedAttention(in Input) *attention {
-	g := in.Tokens.Graph()
-	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
-	k, s := f.Config.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
-	in.Cache.Start.AssertDims(b)
-	in.Cache.Count.AssertDims(b)
-	in.Cache.Slots.AssertDims(b)
-	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
-	step := Iota(g, shapeI32(b, t), 1)
-	position := MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may lie beyond
-
-	cos, sin := f.Config.ropeTables(s)
-	rows := func(table *tensors.Tensor) *Node {
-		return Reshape(Gather(ConstTensor(g, table), ExpandAxes(position, -1)), b, t, 1, -1)
-	}
-	key := Iota(g, shapeI32(b, t, s), 2)
-	place := []*Node{
-		BroadcastToDims(Reshape(in.Cache.Slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(position, b, 1, t, 1), b, k, t, 1),
-	}
-	return &attention{
-		cos: rows(cos), sin: rows(sin),
-		mask:  Reshape(LessOrEqual(key, BroadcastToDims(Reshape(position, b, t, 1), b, t, s)), b, 1, 1, t, s),
-		place: Concatenate(place, -1),
-		real:  LessThan(step, each(in.Cache.Count)),
-		slots: Reshape(in.Cache.Slots, b, 1),
-	}
-}
-
-// keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and adds zeros for
-// padding: with floating-point numbers both are exact.
-func (a *attention) keep(cached, fresh *Node) *Node {
-	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
-	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), fresh.Shape().Dimensions...)
-	return ScatterSum(cached, a.place, Where(real, fresh, ZerosLike(fresh)), false, false)
-}
-
-// build is grouped-query attention (Ainslie et al. 2023) with normalised, rotated queries and keys:
-//
-//	softmax(q kᵀ / sqrt(E)) v
-func (a *attention) build(f *Forward, x *Node, p string, cached *KV) (*Node, KV) {
-	c := f.Config
-	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
-	k, e := c.NumKVHeads, c.HeadDim
-	g := c.NumHeads / k
-	split := func(name string, heads int) *Node { return Reshape(f.linear(x, p+name), b, t, heads, e) }
-
-	q := a.rotate(f.norm(split("q_proj", k*g), p+"q_norm.weight"))
-	key := a.rotate(f.norm(split("k_proj", k), p+"k_norm.weight"))
-	all := KV{K: TransposeAllAxes(key, 0, 2, 1, 3), V: TransposeAllAxes(split("v_proj", k), 0, 2, 1, 3)} // [B, K, T, E]
-	next := all
-	if cached != nil {
-		next = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
-		all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
-	}
-	s := all.K.Shape().Dim(2)
-	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), 1/math.Sqrt(float64(e))) // [B, K, G, T, E]
-	heads := []int{0, 1}
-	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
-	scores = Reshape(scores, b, k, g, t, s)
-	scores = Where(BroadcastToDims(a.mask, b, k, g, t, s), scores, Scalar(x.Graph(), x.DType(), masked))
-	y := Product(Reshape(softmax(scores), b, k, g*t, s), all.V)    // [B, K, G*T, E]
-	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
-	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj"), next
-}
-
-// masked stands for minus infinity: its exponential is exactly zero, and it has no NaN in its gradient.
-const masked = -1e30
-
-// rotate is RoPE (Su et al. 2021) in the half-split form: with x = [x1, x2],
-//
-//	[x1 cos - x2 sin, x2 cos + x1 sin] = x [cos, cos] + [x2, x1] [-sin, sin]
-func (a *attention) rotate(x *Node) *Node {
-	dims := x.Shape().Dimensions
-	half := dims[len(dims)-1] / 2
-	halves := append(slices.Clone(dims[:len(dims)-1]), 2, half)
-	swapped := Reshape(Reverse(Reshape(x, halves...), -2), dims...)
-	return Add(Mul(x, a.cos), Mul(swapped, a.sin))
 }

@@ -8,15 +8,52 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// ropeTables returns, with angle = position * theta^(-2i/E), the rows [cos, cos] and [-sin, sin] of the first n positions, each
-// [n, E]. They are computed in float64 on the host, so that every graph and every device uses the same numbers.
-func (c *Config) ropeTables(n int) (cos, sin *tensors.Tensor) {
-	size, half := c.HeadDim, c.HeadDim/2
+// rope is how a layer rotates queries and keys. It is comparable: layers with equal ones share their tables.
+type rope struct {
+	theta   float64
+	scaling RopeScaling // its zero value scales nothing
+}
+
+// rope is that of all layers, or of those without a window.
+func (c *Config) rope() rope {
+	r := rope{theta: c.RopeTheta}
+	if c.RopeScaling != nil {
+		r.scaling = *c.RopeScaling
+	}
+	return r
+}
+
+// frequency returns, in radians for each position, that of the i-th of size/2 pairs:
+//
+//	f = theta^(-2i/size)
+//
+// Linear scaling divides it by a factor (Chen et al. 2023). Llama 3's does so for the waves that are longer than
+// OriginalPositions / LowFactor; with s from 0 to 1 as waves get shorter, up to OriginalPositions / HighFactor, those between
+// have (1-s) f/Factor + s f (Grattafiori et al. 2024).
+func (r rope) frequency(i, size int) float64 {
+	f := math.Pow(r.theta, -2*float64(i)/float64(size))
+	s := r.scaling
+	switch s.Type {
+	case RopeLinear:
+		return f / s.Factor
+	case RopeLlama3:
+		waves := float64(s.OriginalPositions) * f / (2 * math.Pi) // within the original context
+		smooth := min(max((waves-s.LowFactor)/(s.HighFactor-s.LowFactor), 0), 1)
+		return (1-smooth)*f/s.Factor + smooth*f
+	}
+	return f
+}
+
+// tables returns, with angle = position * frequency, the rows [cos, cos] and [-sin, sin] of the first n positions, each [n, size].
+// They are computed in float64 on the host, so that every graph and every device uses the same numbers.
+func (r rope) tables(n, size int) (cos, sin *tensors.Tensor) {
+	half := size / 2
 	cosines := make([]float32, n*size)
 	sines := make([]float32, n*size)
-	for p := range n {
-		for i := range half {
-			angle := float64(p) * math.Pow(c.RopeTheta, -2*float64(i)/float64(size))
+	for i := range half {
+		f := r.frequency(i, size)
+		for p := range n {
+			angle := float64(p) * f
 			at := p*size + i
 			cosines[at], cosines[at+half] = float32(math.Cos(angle)), float32(math.Cos(angle))
 			sines[at], sines[at+half] = -float32(math.Sin(angle)), float32(math.Sin(angle))

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Spec describes one tensor of a checkpoint.
@@ -18,31 +19,66 @@ const (
 	headName  = "lm_head.weight"
 )
 
-// Specs lists the tensors of a checkpoint in a fixed order.
+// Specs lists the tensors of a checkpoint in a fixed order. c is valid.
 func (c *Config) Specs() []Spec {
-	d, heads, kv := c.HiddenSize, c.NumHeads*c.HeadDim, c.NumKVHeads*c.HeadDim
-	specs := []Spec{{Name: embedName, Shape: []int{c.VocabSize, d}}}
-	for l := range c.NumLayers {
-		p := layerName(l)
-		specs = append(specs,
-			Spec{Name: p + "input_layernorm.weight", Shape: []int{d}},
-			Spec{Name: p + "self_attn.q_proj.weight", Shape: []int{heads, d}, Linear: true},
-			Spec{Name: p + "self_attn.k_proj.weight", Shape: []int{kv, d}, Linear: true},
-			Spec{Name: p + "self_attn.v_proj.weight", Shape: []int{kv, d}, Linear: true},
-			Spec{Name: p + "self_attn.o_proj.weight", Shape: []int{d, heads}, Linear: true},
-			Spec{Name: p + "self_attn.q_norm.weight", Shape: []int{c.HeadDim}},
-			Spec{Name: p + "self_attn.k_norm.weight", Shape: []int{c.HeadDim}},
-			Spec{Name: p + "post_attention_layernorm.weight", Shape: []int{d}},
-			Spec{Name: p + "mlp.gate_proj.weight", Shape: []int{c.IntermediateSize, d}, Linear: true},
-			Spec{Name: p + "mlp.up_proj.weight", Shape: []int{c.IntermediateSize, d}, Linear: true},
-			Spec{Name: p + "mlp.down_proj.weight", Shape: []int{d, c.IntermediateSize}, Linear: true},
-		)
+	d := c.design()
+	l := specList{{Name: embedName, Shape: []int{c.VocabSize, c.HiddenSize}}}
+	for i := range c.NumLayers {
+		l.block(c, d, d.layers[i], layerName(i))
 	}
-	specs = append(specs, Spec{Name: normName, Shape: []int{d}})
+	l.norm(normName, c.HiddenSize)
 	if !c.TieEmbeddings {
-		specs = append(specs, Spec{Name: headName, Shape: []int{c.VocabSize, d}, Linear: true})
+		l = append(l, Spec{Name: headName, Shape: []int{c.VocabSize, c.HiddenSize}, Linear: true})
 	}
-	return specs
+	return l
+}
+
+type specList []Spec
+
+// block adds the tensors of a layer.
+func (l *specList) block(c *Config, d *design, kind layer, p string) {
+	heads, kv := c.NumHeads*c.HeadDim, c.NumKVHeads*c.HeadDim
+	l.norm(p+"input_layernorm.weight", c.HiddenSize)
+	l.linear(p+"self_attn.q_proj", heads, c.HiddenSize, d.qkvBias)
+	l.linear(p+"self_attn.k_proj", kv, c.HiddenSize, d.qkvBias)
+	l.linear(p+"self_attn.v_proj", kv, c.HiddenSize, d.qkvBias)
+	l.linear(p+"self_attn.o_proj", c.HiddenSize, heads, d.outBias)
+	if d.headNorm {
+		l.norm(p+"self_attn.q_norm.weight", c.HeadDim)
+		l.norm(p+"self_attn.k_norm.weight", c.HeadDim)
+	}
+	l.norm(p+"post_attention_layernorm.weight", c.HiddenSize)
+	if d.postNorm {
+		l.norm(p+"pre_feedforward_layernorm.weight", c.HiddenSize)
+	}
+	if kind.experts {
+		l.linear(p+"mlp.gate", c.NumExperts, c.HiddenSize, false)
+		for e := range c.NumExperts {
+			l.mlp(expertName(p+"mlp.", e), c.HiddenSize, c.MoEIntermediateSize, d.mlpBias)
+		}
+	} else {
+		l.mlp(p+"mlp.", c.HiddenSize, c.IntermediateSize, d.mlpBias)
+	}
+	if d.postNorm {
+		l.norm(p+"post_feedforward_layernorm.weight", c.HiddenSize)
+	}
+}
+
+func (l *specList) mlp(p string, hidden, inner int, bias bool) {
+	l.linear(p+"gate_proj", inner, hidden, bias)
+	l.linear(p+"up_proj", inner, hidden, bias)
+	l.linear(p+"down_proj", hidden, inner, bias)
+}
+
+func (l *specList) linear(name string, out, in int, bias bool) {
+	*l = append(*l, Spec{Name: name + ".weight", Shape: []int{out, in}, Linear: true})
+	if bias {
+		*l = append(*l, Spec{Name: name + ".bias", Shape: []int{out}})
+	}
+}
+
+func (l *specList) norm(name string, size int) {
+	*l = append(*l, Spec{Name: name, Shape: []int{size}})
 }
 
 // LinearShape is a linear layer inside the blocks: what an adapter may attach to.
@@ -51,12 +87,14 @@ type LinearShape struct {
 	In, Out int
 }
 
-// Linears lists the linear layers inside the blocks, in the order of Specs.
+// Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. Of a model with experts
+// these are those of attention.
 func (c *Config) Linears() []LinearShape {
+	sparse := c.design().sparse
 	var out []LinearShape
 	for _, s := range c.Specs() {
-		if s.Linear && s.Name != headName {
-			out = append(out, LinearShape{Name: s.Name[:len(s.Name)-len(".weight")], In: s.Shape[1], Out: s.Shape[0]})
+		if s.Linear && s.Name != headName && (!sparse || strings.Contains(s.Name, ".self_attn.")) {
+			out = append(out, LinearShape{Name: strings.TrimSuffix(s.Name, ".weight"), In: s.Shape[1], Out: s.Shape[0]})
 		}
 	}
 	return out

@@ -53,3 +53,14 @@ func TestOpen_UnknownDevice(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// TestOpen_Weights: a device that cannot multiply bfloat16 matrices says so, and another name is an error.
+func TestOpen_Weights(t *testing.T) {
+	_, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "bfloat16"})
+	require.ErrorIs(t, err, art.ErrDevice)
+	_, err = Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "int4"})
+	require.ErrorIs(t, err, art.ErrInvalid)
+	b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "float32"})
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+}

@@ -2,30 +2,42 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/model/hub"
 	"github.com/goart-dev/art/model/tiny"
 )
 
 // place is where a base model is.
 type place struct {
-	folder string // tiny.Name for the built-in one
+	path   string // of a folder or a file; tiny.Name for the built-in one
 	commit string // of the hub's repository, which a branch may leave; empty for what is not of the hub
+	digest string // SHA-256 of a file; empty for what is none
 }
 
-// locate finds a base model. A folder goes before a model of the hub that is called the same. A model of the hub is
+// locate finds a base model. A folder or a file goes before a model of the hub that is called the same. A model of the hub is
 // fetched when it is not in the cache.
 func (b *Backend) locate(ctx context.Context, name string) (place, error) {
-	if name == tiny.Name || isFolder(name) {
-		return place{folder: name}, nil
+	switch {
+	case name == tiny.Name, basemodel.IsFolder(name):
+		return place{path: name}, nil
+	case basemodel.IsFile(name):
+		digest, err := fileDigest(name)
+		if err != nil {
+			return place{}, baseError(name, err)
+		}
+		return place{path: name, digest: digest}, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return place{}, baseError(name, errors.New("it is neither a folder nor ORG/NAME"))
+		return place{}, baseError(name, errors.New("it is neither a folder, nor a GGUF file, nor ORG/NAME"))
 	}
 	snapshot, err := hub.Cached(name, nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +47,22 @@ func (b *Backend) locate(ctx context.Context, name string) (place, error) {
 		return place{}, baseError(name, err)
 	}
 	b.opts.Logger.Info("base model found", "base", name, "commit", snapshot.Commit, "dir", snapshot.Dir)
-	return place{snapshot.Dir, snapshot.Commit}, nil
+	return place{path: snapshot.Dir, commit: snapshot.Commit}, nil
+}
+
+// fileDigest returns the SHA-256 of a file: a run continues with the weights that it began with, whatever their file is called
+// by then.
+func fileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // pull fetches a model of the hub, behind a progress bar.
@@ -46,15 +73,10 @@ func (b *Backend) pull(ctx context.Context, name string) (*hub.Snapshot, error) 
 	return hub.Pull(ctx, name, &hub.Options{Progress: func(p hub.Progress) { bar.set(p.Done, p.Total) }})
 }
 
-func isFolder(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
-}
-
 // baseError says that a base model cannot be used, and what can.
 func baseError(name string, err error) error {
 	return &art.Error{
 		Op: "register", Err: fmt.Errorf("%w: %q: %w", art.ErrBaseModel, name, err),
-		Hint: fmt.Sprintf("use %q, the path of a folder with config.json, model.safetensors and tokenizer.json, or ORG/NAME of a model on the hub", tiny.Name),
+		Hint: fmt.Sprintf("use %q, the path of a folder with config.json, model.safetensors and tokenizer.json, that of a GGUF file, or ORG/NAME of a model on the hub", tiny.Name),
 	}
 }

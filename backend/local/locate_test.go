@@ -70,7 +70,7 @@ func TestRegister_HubErrors(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	require.ErrorContains(t, register("acme/robot"), "art pull acme/robot")
 	require.Empty(t, server.Requests()[1:], "offline is offline")
-	require.ErrorContains(t, register("no such thing"), "neither a folder nor ORG/NAME")
+	require.ErrorContains(t, register("no such thing"), "neither a folder, nor a GGUF file, nor ORG/NAME")
 }
 
 // TestRegister_FolderFirst: a folder goes before a model of the hub of the same name.

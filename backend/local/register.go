@@ -42,6 +42,7 @@ type description struct {
 	Project string   `json:"project"`
 	Base    string   `json:"base"`
 	Commit  string   `json:"commit,omitempty"` // of a base from the hub
+	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
 	Seed    uint64   `json:"seed"`
@@ -68,7 +69,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if b.models[m] != nil {
 		return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
 	}
-	s, err := b.base(opts.Base, at.folder)
+	s, err := b.base(opts.Base, at)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +78,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, err
 	}
 	e := &entry{base: s, run: run}
-	step, err := e.resume(b.device, m.Name(), opts, at.commit)
+	step, err := e.resume(b.device, m.Name(), opts, at)
 	if err != nil {
 		_ = run.Close() // the first error is the one to tell
 		return 0, err
@@ -89,9 +90,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 }
 
 // resume checks that the run is the one described, and takes up its newest checkpoint.
-func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions, commit string) (int, error) {
+func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions, at place) (int, error) {
 	want := description{
-		Name: name, Project: opts.Project, Base: opts.Base, Commit: commit, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
+		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
 		Device: fmt.Sprintf("%s, %s, %s/%s", device.Description(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 	}
 	var have description
@@ -115,8 +116,8 @@ func (e *entry) resume(device compute.Backend, name string, opts art.ModelOption
 
 // check reports a model that is not the one that the run in dir was made with.
 func (d description) check(want description, dir string) error {
-	if d.Commit != "" && d.Commit == want.Commit {
-		d.Base = want.Base // a branch and its commit are two names of one model
+	if d.Commit != "" && d.Commit == want.Commit || d.SHA256 != "" && d.SHA256 == want.SHA256 {
+		d.Base = want.Base // a branch and its commit, or two paths, are names of one model
 	}
 	d.Device, want.Device = "", ""
 	if reflect.DeepEqual(d, want) {

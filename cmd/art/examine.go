@@ -9,33 +9,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/gguf"
 	"github.com/goart-dev/art/internal/safetensors"
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/model/hub"
 	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
 )
 
 // examine tells what a model is. config is nil when it cannot be used; Problem says why.
 func examine(name string) (r inspection, config *model.Config, err error) {
-	info, err := os.Stat(name)
+	path, err := find(name)
 	switch {
-	case name == tiny.Name:
-		return examineTiny()
-	case err == nil && !info.IsDir():
-		return examineGGUF(name)
-	case err == nil:
-		return examineFolder(name, name)
-	}
-	if _, err := hub.ParseName(name); err != nil {
-		return r, nil, fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME", name)
-	}
-	s, err := hub.Cached(name, nil)
-	if err != nil {
+	case err != nil:
 		return r, nil, err
+	case path == tiny.Name:
+		return examineTiny()
+	case basemodel.IsFile(path):
+		return examineGGUF(path)
 	}
-	return examineFolder(name, s.Dir)
+	return examineFolder(name, path)
 }
 
 func examineTiny() (r inspection, config *model.Config, err error) {
@@ -107,15 +100,17 @@ func examineGGUF(path string) (r inspection, config *model.Config, err error) {
 		count.add(t.Type.String(), elements(t.Shape), int64(len(t.Data)))
 	}
 	r = count.inspection(path, "")
-	text := func(key string) string {
-		v, _ := f.Value(key)
-		s, _ := v.(string)
-		return s
+	arch, _ := f.Value("general.architecture")
+	r.Architecture, _ = arch.(string)
+	r.Architecture = cmp.Or(r.Architecture, "unknown")
+	r.Template = templateOf(tokenizer.FromGGUF(f.Metadata()))
+	c, err := model.Open(path)
+	if err != nil {
+		r.Problem = err.Error()
+		return r, nil, nil //nolint:nilerr // it is told with what is known
 	}
-	r.Architecture = cmp.Or(text("general.architecture"), "unknown")
-	r.Template.Bytes = len(text("tokenizer.chat_template"))
-	r.Problem = "GGUF files cannot be used as a base model yet: use a folder with safetensors"
-	return r, nil, nil
+	r.Shape, r.Architecture = shapeOf(c.Config), strings.Join(c.Config.Architectures, ", ")
+	return r, c.Config, c.Close()
 }
 
 // templateOf tells whether chats can be rendered.
@@ -131,7 +126,11 @@ func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 }
 
 func shapeOf(c *model.Config) *modelShape {
-	return &modelShape{c.NumLayers, c.HiddenSize, c.NumHeads, c.NumKVHeads, c.HeadDim, c.IntermediateSize, c.VocabSize, c.MaxPositions, c.TieEmbeddings}
+	return &modelShape{
+		Layers: c.NumLayers, Hidden: c.HiddenSize, Heads: c.NumHeads, KVHeads: c.NumKVHeads, HeadDim: c.HeadDim, MLP: c.IntermediateSize,
+		Vocab: c.VocabSize, Context: c.MaxPositions, Tied: c.TieEmbeddings,
+		Experts: c.NumExperts, ExpertsPerToken: c.ExpertsPerToken, ExpertMLP: c.MoEIntermediateSize,
+	}
 }
 
 func elements(shape []int) int64 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/hubtest"
 )
 
@@ -61,6 +63,27 @@ func TestInspect_Tiny(t *testing.T) {
 	}
 }
 
+// TestInspect_Architectures: of each, all parameters are planned for, and both graphs compile.
+func TestInspect_Architectures(t *testing.T) {
+	for _, m := range fixtures.Models(t) {
+		status, stdout, stderr := command("inspect", "--json", "--lengths", "32", "--slots", "2", "--workers", "1", m.Dir)
+		if status != 0 || stderr != "" {
+			t.Fatalf("%s: status %d, standard error %q", m.Name, status, stderr)
+		}
+		report := decode(t, stdout)
+		row := report["memory"].([]any)[0].(map[string]any)
+		inference, training := row["inference"].(map[string]any), row["training"].(map[string]any)
+		if want := 4 * report["parameters"].(float64); inference["weights"] != want {
+			t.Errorf("%s: weights take %v bytes, want %v", m.Name, inference["weights"], want)
+		}
+		positive(t, inference, "work", "cache")
+		positive(t, training, "adapter", "work")
+		if _, experts := report["shape"].(map[string]any)["experts"]; experts != (m.Name == "qwen3_moe") {
+			t.Errorf("%s: shape %v", m.Name, report["shape"])
+		}
+	}
+}
+
 // TestInspect_Text: the report for people has the same facts, in the width of a terminal.
 func TestInspect_Text(t *testing.T) {
 	s := hubtest.New("acme/robot", tinyFolder(t))
@@ -84,13 +107,24 @@ func TestInspect_Text(t *testing.T) {
 	}
 }
 
-// TestInspect_GGUF: a file is described by its header, and that it cannot be used is said.
+// TestInspect_GGUF: a file is what the folder is that it was made of, and one that cannot be used is described by its header.
 func TestInspect_GGUF(t *testing.T) {
-	status, stdout, stderr := command("inspect", "--json", "../../internal/gguf/testdata/python.gguf")
-	if status != 1 || !strings.Contains(stderr, "cannot be used as a base model") {
-		t.Errorf("status %d, standard error %q", status, stderr)
+	path := gguftest.Folder(t, "../../model/tiny")
+	status, stdout, stderr := command("inspect", "--json", "--lengths", "64", path)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	object := decode(t, stdout)
+	if object["architecture"] != "Qwen3ForCausalLM" || object["parameters"] != 393984.0 || object["shape"].(map[string]any)["context"] != 256.0 {
+		t.Errorf("%s", stdout)
+	}
+	positive(t, object["template"].(map[string]any), "bytes")
+
+	status, stdout, stderr = command("inspect", "--json", "../../internal/gguf/testdata/python.gguf")
+	if status != 1 || !strings.Contains(stderr, "the metadata has no llama.") {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+	object = decode(t, stdout)
 	if object["architecture"] != "llama" || !strings.Contains(stdout, `"type": "Q4_K"`) {
 		t.Errorf("%s", stdout)
 	}

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -25,7 +22,8 @@ func render(stdin io.Reader) verb {
 		text: `
 Prints the text that a chat template makes of messages, and the ids that the model gets.
 
-MODEL is a model's folder, a tokenizer.json, a SentencePiece model, or "tiny" for the built-in model.
+` + vocabularies + `
+
 FILE has a JSON list of messages as in OpenAI's chat completions, or an object with the keys messages and
 tools and, for the template, chat_template_kwargs. Without FILE it is read from standard input.`,
 		define: func(flags *flag.FlagSet) action {
@@ -104,30 +102,11 @@ func (r *renderer) ending() tokenizer.Ending {
 }
 
 func (r *renderer) template(model string) (*tokenizer.Template, error) {
-	tok, err := openChat(model)
+	tok, err := openTokenizer(model)
 	if err != nil {
 		return nil, err
 	}
 	return tok.Template(r.format)
-}
-
-// openChat reads a tokenizer with its configuration: that of the built-in model, of a folder, or beside a tokenizer.json.
-func openChat(model string) (*tokenizer.Tokenizer, error) {
-	if model == tiny.Name {
-		return tokenizer.New(tiny.Tokenizer())
-	}
-	if info, err := os.Stat(model); err == nil && info.IsDir() {
-		return tokenizer.Load(model)
-	}
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(model), "tokenizer_config.json"))
-	if err != nil || !strings.HasSuffix(model, ".json") {
-		return openTokenizer(model)
-	}
-	vocabulary, err := os.ReadFile(model)
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.New(vocabulary, config)
 }
 
 // read reads messages, or an object with them.

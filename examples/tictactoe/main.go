@@ -27,6 +27,7 @@ var (
 	seed   = flag.Uint64("seed", 1, "seed of the run")
 	steps  = flag.Int("steps", 200, "training steps, of 128 games each")
 	dir    = flag.String("dir", ".art", "where runs are stored")
+	base   = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
 	device = flag.String("device", "cpu", "what computes: cpu, or xla:cpu, xla:cuda where XLA is installed")
 	short  = flag.Bool("short", false, "10 steps; fail unless the reward rises")
 )
@@ -80,12 +81,16 @@ func check(err error) {
 }
 
 func open(ctx context.Context) (*local.Backend, *art.Model, error) {
-	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: 64})
+	room := 64 // tokens that a game takes in the template of the built-in model
+	if *base != "tiny" {
+		room = 256
+	}
+	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: room})
 	if err != nil {
 		return nil, nil, err
 	}
 	model := art.NewModel(fmt.Sprintf("player-%d", *seed), &art.ModelOptions{
-		Project: "tictactoe", Base: "tiny", Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
+		Project: "tictactoe", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
 	})
 	return backend, model, model.Register(ctx, backend)
 }

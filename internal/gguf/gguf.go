@@ -20,6 +20,7 @@ package gguf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/goart-dev/art/internal/mapped"
@@ -84,6 +85,9 @@ func (f *File) Value(key string) (any, bool) {
 	return v, ok
 }
 
+// Metadata returns a copy of all keys with their values, which are as [File.Value] returns them.
+func (f *File) Metadata() map[string]any { return maps.Clone(f.metadata) }
+
 // Names returns the names of the tensors in the order of their data.
 func (f *File) Names() []string {
 	names := make([]string, len(f.tensors))
@@ -101,6 +105,13 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 		return Tensor{}, false
 	}
 	return f.tensors[i], true
+}
+
+// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is read.
+func (f *File) Release(name string) {
+	if t, ok := f.Tensor(name); ok && f.unmap != nil {
+		mapped.Release(t.Data)
+	}
 }
 
 // Close releases the memory map. No tensor of the file may be used afterwards: reading its Data would crash the

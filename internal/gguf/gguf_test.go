@@ -3,6 +3,7 @@ package gguf
 import (
 	"encoding/binary"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -222,5 +223,29 @@ func BenchmarkFloat32s(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestTensor_Read: parts of a tensor are what the whole is there, wherever they begin and end.
+func TestTensor_Read(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for kind := range decoders {
+		l := layouts[kind]
+		x := Tensor{Name: "x", Type: kind, Shape: []int{3, l.block}, Data: make([]byte, 3*l.bytes)}
+		for i := range x.Data {
+			x.Data[i] = byte(rng.Uint32()) & 0x3f // no exponent of NaN
+		}
+		whole, err := x.Float32s()
+		require.NoError(t, err)
+		for first := range whole {
+			for _, n := range []int{0, 1, l.block / 2, l.block, l.block + 1, len(whole) - first} {
+				if first+n > len(whole) {
+					continue
+				}
+				part := make([]float32, n)
+				x.Read(part, first)
+				require.Equal(t, whole[first:first+n], part, "%v from %d", kind, first)
+			}
+		}
 	}
 }

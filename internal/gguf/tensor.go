@@ -18,22 +18,50 @@ type Tensor struct {
 // Float32s converts a tensor into a new slice, row-major. Each step of a formula is rounded to float32, as in the
 // reference, so the result is the same on every machine.
 func (t Tensor) Float32s() ([]float32, error) {
-	decode, ok := decoders[t.Type]
-	if !ok {
-		return nil, fmt.Errorf("gguf: tensor %q is %v, which cannot be converted: use a file of another quantization, such as Q8_0 or Q4_K_M", t.Name, t.Type)
-	}
-	size, err := t.Type.byteSize(t.Shape)
-	if err != nil {
-		return nil, fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
-	}
-	if size != uint64(len(t.Data)) {
-		return nil, fmt.Errorf("gguf: tensor %q: shape %v of %v needs %d bytes and there are %d", t.Name, t.Shape, t.Type, size, len(t.Data))
+	if err := t.Check(); err != nil {
+		return nil, err
 	}
 	l := layouts[t.Type]
 	out := make([]float32, len(t.Data)/l.bytes*l.block)
-	decode(out, t.Data)
+	t.Read(out, 0)
 	return out, nil
 }
+
+// Check tells whether the tensor converts to float32: its type does, and Data has the size that Type and Shape ask for.
+func (t Tensor) Check() error {
+	if decoders[t.Type] == nil {
+		return fmt.Errorf("gguf: tensor %q is %v, which cannot be converted: use a file of another quantization, such as Q8_0 or Q4_K_M", t.Name, t.Type)
+	}
+	size, err := t.Type.byteSize(t.Shape)
+	if err != nil {
+		return fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
+	}
+	if size != uint64(len(t.Data)) {
+		return fmt.Errorf("gguf: tensor %q: shape %v of %v needs %d bytes and there are %d", t.Name, t.Shape, t.Type, size, len(t.Data))
+	}
+	return nil
+}
+
+// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and have
+// them.
+func (t Tensor) Read(dst []float32, first int) {
+	l, decode := layouts[t.Type], decoders[t.Type]
+	data := t.Data[first/l.block*l.bytes:]
+	var block [largestBlock]float32
+	if skip := first % l.block; skip > 0 {
+		decode(block[:l.block], data)
+		dst, data = dst[copy(dst, block[skip:l.block]):], data[l.bytes:]
+	}
+	whole := len(dst) / l.block * l.block
+	decode(dst[:whole], data)
+	if rest := dst[whole:]; len(rest) > 0 {
+		decode(block[:l.block], data[whole/l.block*l.bytes:])
+		copy(rest, block[:])
+	}
+}
+
+// largestBlock is the most elements that a block of any type has.
+const largestBlock = 256
 
 // decoders fill y with the elements of whole blocks.
 var decoders = map[Type]func(y []float32, data []byte){

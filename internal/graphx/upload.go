@@ -22,6 +22,16 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
 
+// UploadBFloat16 rounds values to bfloat16 and copies them to the device.
+func UploadBFloat16(device compute.Backend, data []float32, dims ...int) (*tensors.Tensor, error) {
+	shape := shapes.Make(dtypes.BFloat16, dims...)
+	if shape.Size() != len(data) {
+		return nil, fmt.Errorf("graphx: %d values for shape %v", len(data), dims)
+	}
+	halves := bfloat16.FromFloat32s(data...)
+	return tensors.FromRaw(device, 0, shape, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(halves))), 2*len(halves)))
+}
+
 // Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as they
 // take any other of its shape; what they may do with it, the device says.
 type Packer interface {

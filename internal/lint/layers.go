@@ -40,7 +40,7 @@ var layers = map[string]layer{
 	"backend/local": {
 		own: []string{
 			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "backend/device/cpu",
-			"internal/engine", "internal/gguf", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
+			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
@@ -50,11 +50,14 @@ var layers = map[string]layer{
 	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu"}},
 	"backend/device/xla":        {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
 	"internal/arttest":          {own: []string{""}, light: true},
+	"internal/basemodel":        {own: []string{"model", "model/tiny", "tokenizer", "internal/gguf"}},
 	"internal/bench/...":        {any: true},
 	"internal/cmd/...":          {any: true},
 	"internal/engine":           {own: []string{"lora", "model", "tokenizer", "internal/graphx"}, mods: gomlx},
+	"internal/fixtures":         {own: []string{"internal/safetensors"}},
 	"internal/float16":          {light: true},
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
+	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
 	"internal/golden":           {light: true},
 	"internal/graphx":           {mods: gomlx},

@@ -27,8 +27,17 @@ var tokenizerJSON []byte
 //go:embed tokenizer_config.json
 var tokenizerConfigJSON []byte
 
+// Open opens the model.
+func Open() (*model.Checkpoint, error) { return model.Parse(bytes.Clone(configJSON), weights) }
+
 // Load returns a copy of the weights.
-func Load() (*model.Weights, error) { return model.Parse(configJSON, weights) }
+func Load() (*model.Weights, error) {
+	c, err := Open()
+	if err != nil {
+		return nil, err
+	}
+	return c.Weights(), c.Close()
+}
 
 // Tokenizer returns the contents of tokenizer.json and tokenizer_config.json.
 func Tokenizer() (vocabulary, config []byte) {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/model"
+)
+
+func init() { verbs["generate"] = generate(os.Stdin) }
+
+// generate returns the verb that lets a model write.
+func generate(stdin io.Reader) verb {
+	return verb{
+		summary: "what a model writes",
+		args:    "MODEL [TEXT...]",
+		text: `
+Prints what a model writes after a prompt. MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision]
+of a model that art pull fetched. It computes in float32. Unless a temperature is given it is greedy:
+the most likely token is taken each time.
+
+The prompt is one of
+  TEXT         which is continued; special tokens in it are read as such
+  --chat TEXT  one message of a user, in the model's chat template
+  --messages   a JSON list of messages as in OpenAI's chat completions, or an object with the keys
+               messages, tools and, for the template, chat_template_kwargs, in its template
+  --ids        token ids
+A reply to a chat ends with the end of the turn, a text with the end of the sequence.`,
+		define: func(flags *flag.FlagSet) action {
+			g := generator{prompt: prompt{renderer: renderer{stdin: stdin}}}
+			flags.BoolVar(&g.asJSON, "json", false, "print one JSON object: prompt_ids, ids, texts, logprobs, text, finish, sampling")
+			flags.BoolVar(&g.prompt.chat, "chat", false, "TEXT is a message of a user")
+			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is the input")
+			flags.StringVar(&g.prompt.ids, "ids", "", "`ids` of the prompt, with commas between them")
+			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's")
+			flags.IntVar(&g.sampling.MaxTokens, "max-tokens", 128, "write at most `n` tokens; 0 is the rest of the context")
+			flags.Float64Var(&g.sampling.Temperature, "temperature", 0, "divide logits by `t`; 0 is greedy")
+			flags.Float64Var(&g.sampling.TopP, "top-p", 1, "draw from the most likely tokens that make up this `share`; 1 is all")
+			flags.IntVar(&g.sampling.TopK, "top-k", 0, "draw from that `many` most likely tokens; 0 is all")
+			flags.Uint64Var(&g.sampling.Seed, "seed", 0, "of what is drawn")
+			flags.Func("stop", "end at this `text`; may be given several times", func(s string) error {
+				g.sampling.Stop = append(g.sampling.Stop, s)
+				return nil
+			})
+			return g.run
+		},
+	}
+}
+
+// generator is the verb generate with its flags.
+type generator struct {
+	asJSON   bool
+	prompt   prompt
+	adapter  string
+	sampling art.Sampling
+}
+
+// generated is what generate prints.
+type generated struct {
+	Model     string       `json:"model"`
+	Adapter   string       `json:"adapter,omitempty"`
+	PromptIDs []int32      `json:"prompt_ids"`
+	IDs       []int32      `json:"ids"`
+	Texts     []string     `json:"texts"`
+	Logprobs  []float32    `json:"logprobs"` // at temperature 1
+	Text      string       `json:"text"`
+	Finish    string       `json:"finish"`
+	Sampling  art.Sampling `json:"sampling"`
+}
+
+func (g *generator) run(args []string, stdout, _ io.Writer) error {
+	if err := g.prompt.check(args); err != nil {
+		return err
+	}
+	if err := g.sampling.Validate(); err != nil {
+		return badUsage("%v", err)
+	}
+	m, err := load(args[0], g.adapter)
+	if err != nil {
+		return err
+	}
+	defer m.device.Finalize()
+	ids, end, err := g.prompt.read(m.tokenizer, args[1:])
+	if err != nil {
+		return err
+	}
+	result, err := m.complete(ids, end, g.sampling)
+	if err != nil {
+		return err
+	}
+	out := generated{
+		Model: args[0], Adapter: g.adapter, PromptIDs: ids, IDs: result.IDs, Texts: m.texts(result.IDs), Logprobs: result.Logprobs,
+		Text: m.tokenizer.Decode(result.IDs, true), Finish: finishes[result.Reason], Sampling: g.sampling,
+	}
+	if g.asJSON {
+		return writeJSON(stdout, out)
+	}
+	return write(stdout, fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n", out.Text, len(result.IDs), len(ids), out.Finish, how(g.sampling)))
+}
+
+// finishes say why a reply ended.
+var finishes = map[engine.Reason]string{engine.End: "end", engine.Stopped: "stop", engine.Length: "length"}
+
+// how says how tokens were chosen.
+func how(s art.Sampling) string {
+	if s.Temperature == 0 {
+		return "greedy (--temperature 0)"
+	}
+	return fmt.Sprintf("temperature %v, top-p %v, top-k %d, seed %d", s.Temperature, s.TopP, s.TopK, s.Seed)
+}
+
+// complete continues a prompt. The cache is made for that prompt.
+func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, error) {
+	length := m.config.MaxPositions
+	if s.MaxTokens > 0 {
+		length = min(length, max(2, len(prompt)+s.MaxTokens))
+	}
+	e, err := engine.New(engine.Options{Device: m.device, Config: m.config, Params: m.params, Tokenizer: m.tokenizer, Slots: 1, Context: length})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	return e.Complete(context.Background(), engine.Request{
+		Prompt: prompt, End: end, Stop: s.Stop, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: m.adapter,
+		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
+	})
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art/internal/gguftest"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model/tiny"
+)
+
+// output runs the command, which must succeed, and reads what it prints.
+func output[T any](t *testing.T, args ...string) (out T) {
+	t.Helper()
+	status, stdout, stderr := command(args...)
+	if status != 0 || stderr != "" {
+		t.Fatalf("art %q: status %d, standard error %q", args, status, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
+		t.Fatalf("art %q: %v in %s", args, err, stdout)
+	}
+	return out
+}
+
+// numbers writes ids with commas.
+func numbers(ids []int32) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
+}
+
+// tinyAdapter writes an adapter of the built-in model that changes what it says, or not.
+func tinyAdapter(t *testing.T, changes bool) string {
+	t.Helper()
+	w, err := tiny.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var layers []lora.LayerShape
+	for _, l := range w.Config.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	a, err := lora.New(lora.Config{Rank: 2}, layers, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range a.Layers() {
+		for i := range l.B {
+			if changes {
+				l.B[i] = float32(i%7-3) / 20
+			}
+		}
+	}
+	dir := t.TempDir()
+	if err := a.Save(dir, tiny.Name); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestGenerate_Forms: one prompt in all its forms, for the built-in model, its folder and its GGUF file, is one reply. Scoring
+// the prompt with the reply gives the logprobs of the reply.
+func TestGenerate_Forms(t *testing.T) {
+	messages := file(t, t.TempDir(), "chat.json", `[{"role": "user", "content": "What is 2+2?"}]`)
+	want := output[generated](t, "generate", "--json", "--chat", "tiny", "What", "is", "2+2?")
+	if want.Text == "" || want.Finish != "end" || len(want.IDs) < 2 || len(want.Logprobs) != len(want.IDs) || strings.Join(want.Texts[:len(want.IDs)-1], "") != want.Text {
+		t.Fatalf("%+v", want)
+	}
+	for _, args := range [][]string{
+		{"--messages", messages, "tiny"},
+		{"--max-tokens", fmt.Sprint(len(want.IDs)), "--ids", numbers(want.PromptIDs), "tiny"},
+		{"--chat", "../../model/tiny", "What is 2+2?"},
+		{"--ids", numbers(want.PromptIDs), gguftest.Folder(t, "../../model/tiny")},
+		{"tiny", "<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n"},
+		{"--chat", "--adapter", tinyAdapter(t, false), "tiny", "What is 2+2?"},
+	} {
+		got := output[generated](t, append([]string{"generate", "--json"}, args...)...)
+		if !slices.Equal(got.PromptIDs, want.PromptIDs) || !slices.Equal(got.IDs, want.IDs) || !slices.Equal(got.Logprobs, want.Logprobs) {
+			t.Errorf("%q: %+v, want %+v", args, got, want)
+		}
+	}
+	other := output[generated](t, "generate", "--json", "--chat", "--adapter", tinyAdapter(t, true), "tiny", "What is 2+2?")
+	if slices.Equal(other.Logprobs, want.Logprobs) {
+		t.Error("the adapter changes nothing")
+	}
+
+	all := slices.Concat(want.PromptIDs, want.IDs)
+	got := output[scored](t, "score", "--json", "--ids", numbers(all), "tiny")
+	sum := 0.0
+	for i, lp := range got.Logprobs {
+		if (lp == nil) != (i == 0) {
+			t.Fatalf("logprob %d: %v", i, lp)
+		}
+		if at := i - len(want.PromptIDs); at >= 0 && *lp != want.Logprobs[at] {
+			t.Errorf("logprob %d: scored %v, sampled %v", i, *lp, want.Logprobs[at])
+		}
+		if lp != nil {
+			sum += float64(*lp)
+		}
+	}
+	if got.Sum != sum || !slices.Equal(got.IDs, all) {
+		t.Errorf("%+v, want the sum %v", got, sum)
+	}
+}
+
+// TestGenerate_Sampling: a seed gives one reply, and another seed another; a text ends it, and so does a number of tokens.
+func TestGenerate_Sampling(t *testing.T) {
+	draw := func(args ...string) generated {
+		return output[generated](t, append(append([]string{"generate", "--json", "--temperature", "2"}, args...), "tiny", "The")...)
+	}
+	a, b, c := draw("--seed", "1"), draw("--seed", "1"), draw("--seed", "2")
+	if !slices.Equal(a.IDs, b.IDs) || slices.Equal(a.IDs, c.IDs) {
+		t.Errorf("seeds: %v, %v, %v", a.IDs, b.IDs, c.IDs)
+	}
+	if one := draw("--top-k", "1"); !slices.Equal(one.IDs, draw("--temperature", "0").IDs) {
+		t.Errorf("the most likely token is not the greedy one: %v", one.IDs)
+	}
+	short := draw("--max-tokens", "3")
+	if len(short.IDs) != 3 || short.Finish != "length" || short.Sampling.MaxTokens != 3 {
+		t.Errorf("%+v", short)
+	}
+	answer := func(args ...string) generated {
+		return output[generated](t, append(append([]string{"generate", "--json", "--chat"}, args...), "tiny", "What is 2+2?")...)
+	}
+	first := answer().Texts[0]
+	if stopped := answer("--stop", "never", "--stop", first); len(stopped.IDs) != 1 || stopped.Finish != "stop" {
+		t.Errorf("%+v", stopped)
+	}
+}
+
+// TestGenerate_Text: what people read says how tokens were chosen.
+func TestGenerate_Text(t *testing.T) {
+	_, stdout, _ := command("generate", "--chat", "--max-tokens", "2", "tiny", "What is 2+2?")
+	if !strings.Contains(stdout, "2 tokens after 13 of the prompt, finish: length, greedy (--temperature 0)") {
+		t.Error(stdout)
+	}
+	_, stdout, _ = command("generate", "--max-tokens", "2", "--temperature", "0.5", "tiny", "The")
+	if !strings.Contains(stdout, "temperature 0.5, top-p 1, top-k 0, seed 0") {
+		t.Error(stdout)
+	}
+}
+
+// TestScore_Text: a text, from wherever it comes, is scored token by token.
+func TestScore_Text(t *testing.T) {
+	usually := verbs["score"]
+	t.Cleanup(func() { verbs["score"] = usually })
+	verbs["score"] = score(strings.NewReader("The board"))
+	text := file(t, t.TempDir(), "text", "The board")
+	var outs []string
+	for _, args := range [][]string{{"tiny", "The", "board"}, {"--file", text, "tiny"}, {"tiny"}} {
+		status, stdout, stderr := command(append([]string{"score"}, args...)...)
+		if status != 0 || stderr != "" || !strings.Contains(stdout, "tokens scored, sum -") || !strings.Contains(stdout, `"The"`) {
+			t.Fatalf("%q: %d %s%s", args, status, stdout, stderr)
+		}
+		outs = append(outs, stdout)
+	}
+	if outs[0] != outs[1] || outs[0] != outs[2] {
+		t.Error(outs)
+	}
+	if _, stdout, _ := command("score", "--ids", "5", "tiny"); !strings.Contains(stdout, "nothing to score") {
+		t.Error(stdout)
+	}
+}
+
+func TestScoreAndGenerate_Errors(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"score"}, 2, "want MODEL and one of"},
+		{[]string{"score", "--ids", "1,2", "tiny", "a"}, 2, "want MODEL and one of"},
+		{[]string{"score", "--ids", "1,x", "tiny"}, 2, `"x" is not an id`},
+		{[]string{"score", "--ids", "-1", "tiny"}, 2, `"-1" is not an id`},
+		{[]string{"score", "--ids", "768", "tiny"}, 1, "token 768 is not in the vocabulary"},
+		{[]string{"score", "nowhere", "a"}, 1, "neither a folder, nor a file"},
+		{[]string{"score", "--adapter", dir, "tiny", "a"}, 1, "adapter_config.json"},
+		{[]string{"generate", "tiny"}, 2, "want MODEL and one of"},
+		{[]string{"generate", "--chat", "tiny"}, 2, "want MODEL and one of"},
+		{[]string{"generate", "--ids", "1", "tiny", "a"}, 2, "want MODEL and one of"},
+		{[]string{"generate", "--temperature", "-1", "tiny", "a"}, 2, "temperature is -1"},
+		{[]string{"generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
+		{[]string{"generate", "--messages", filepath.Join(dir, "none"), "tiny"}, 1, "no such file"},
+		{[]string{"generate", "--ids", numbers(make([]int32, 256)), "tiny"}, 1, "too long"},
+		{[]string{"generate", "../../internal/gguf/testdata/python.gguf", "a"}, 1, "tokenizer.ggml"},
+	} {
+		status, stdout, stderr := command(c.args...)
+		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("art %.80q: status %d, %q, standard error %q; want %q", c.args, status, stdout, stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// find returns the path of a base model: of a folder, a file, or what the cache of the hub has under a name. That of the
+// built-in model is its name.
+func find(name string) (path string, err error) {
+	if name == tiny.Name || basemodel.IsFolder(name) || basemodel.IsFile(name) {
+		return name, nil
+	}
+	if _, err := hub.ParseName(name); err != nil {
+		return "", fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME", name)
+	}
+	s, err := hub.Cached(name, nil)
+	if err != nil {
+		return "", err
+	}
+	return s.Dir, nil
+}
+
+// loaded is a model on a device, with an adapter or without.
+type loaded struct {
+	device    compute.Backend
+	config    *model.Config
+	tokenizer *tokenizer.Tokenizer
+	params    *model.Params
+	adapter   *engine.Adapter
+}
+
+// load brings a base model to the device, and the adapter of a folder, if one is named.
+func load(name, adapter string) (m *loaded, err error) {
+	path, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	base, err := basemodel.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	device, err := cpu.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	m = &loaded{device: device, config: base.Config, tokenizer: base.Tokenizer}
+	if adapter != "" {
+		err = m.adapt(adapter)
+	}
+	if err == nil {
+		m.params, err = base.Params(device)
+	}
+	if err != nil {
+		device.Finalize()
+		return nil, err
+	}
+	return m, nil
+}
+
+// adapt brings an adapter to the device.
+func (m *loaded) adapt(dir string) error {
+	a, err := loadAdapter(dir, m.config)
+	if err != nil {
+		return err
+	}
+	m.adapter, err = engine.NewAdapter(m.device, a)
+	return err
+}
+
+// loadAdapter reads an adapter, which must be one of the model.
+func loadAdapter(dir string, c *model.Config) (*lora.Adapter, error) {
+	a, err := lora.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	var layers []lora.LayerShape
+	for _, l := range c.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	return a, a.Check(layers)
+}
+
+// texts returns each id as text. A token that is a part of a character is shown as U+FFFD.
+func (m *loaded) texts(ids []int32) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = m.tokenizer.Decode([]int32{id}, false)
+	}
+	return out
+}
+
+// parseIDs reads numbers with commas or spaces between them, in brackets or without.
+func parseIDs(text string) ([]int32, error) {
+	var ids []int32
+	for part := range strings.FieldsFuncSeq(strings.Trim(text, "[] \n"), func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
+		n, err := strconv.ParseInt(part, 10, 32)
+		if err != nil || n < 0 {
+			return nil, badUsage("--ids: %q is not an id; want numbers with commas between them", part)
+		}
+		ids = append(ids, int32(n))
+	}
+	return ids, nil
+}

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/model"
+)
+
+// scoredRows is the number of positions whose logits are there at once.
+const scoredRows = 128
+
+// Score returns the logprobs of all ids but the first, each after those before it, under the model or, unless it is nil, an
+// adapter. Where the device computes a row independently of others they are what sampling gives, bit for bit. Shape legend: T
+// tokens, D hidden.
+func Score(device compute.Backend, c *model.Config, params *model.Params, a *Adapter, ids []int32) ([]float32, error) {
+	if err := (&Request{Prompt: ids}).check(Options{Config: c, Context: c.MaxPositions + 1}); err != nil {
+		return nil, err
+	}
+	t := len(ids) - 1
+	if t == 0 {
+		return nil, nil
+	}
+	r := &runner{config: c, params: params}
+	exec, err := NewExec(device, func(in []*Node) []*Node {
+		f, rest := r.forward(a, in)
+		tokens, target := rest[0], rest[1]
+		hidden, _ := f.Hidden(model.Input{Tokens: tokens})
+		hidden = Reshape(hidden, t, c.HiddenSize)
+		var parts []*Node
+		for first := 0; first < t; first += scoredRows {
+			rows := AxisRange(first, min(first+scoredRows, t))
+			parts = append(parts, f.TokenLogProbs(Slice(hidden, rows), Slice(target, rows)))
+		}
+		return []*Node{Concatenate(parts, 0)}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: score: %w", err)
+	}
+	defer exec.Finalize()
+	out, err := exec.Call(append(r.weights(a), tensors.FromFlatDataAndDimensions(ids[:t:t], 1, t), tensors.FromFlatDataAndDimensions(ids[1:], t, 1))...)
+	if err != nil {
+		return nil, fmt.Errorf("engine: score: %w", err)
+	}
+	defer out[0].MustFinalizeAll()
+	return tensors.CopyFlatData[float32](out[0])
+}

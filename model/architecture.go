@@ -1,0 +1,120 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// architecture is how the models of one model_type are built.
+type architecture struct {
+	modelType string
+	class     string // its entry in "architectures"
+	// defaults sets what transformers takes keys for that are absent from a file; keys are those that are there. nil: nothing
+	// but what all have in common.
+	defaults func(c *Config, keys map[string]json.RawMessage) error
+	// describe returns the blocks of a model, and checks what only this architecture has.
+	describe func(c *Config, check checker) *design
+}
+
+// architectures are all that this package builds. To add one, see docs/architectures.md.
+func architectures() []architecture {
+	return []architecture{gemma3, granite, llama, mistral, qwen2, qwen3, qwen3MoE}
+}
+
+// architecture returns the one of c.
+func (c *Config) architecture() (*architecture, error) {
+	var types, classes []string
+	for _, a := range architectures() {
+		if a.modelType == c.ModelType && (len(c.Architectures) == 0 || slices.Contains(c.Architectures, a.class)) {
+			return &a, nil
+		}
+		types, classes = append(types, a.modelType), append(classes, a.class)
+	}
+	if slices.Contains(types, c.ModelType) {
+		return nil, fmt.Errorf("architectures %q is not supported with model_type %q: this version builds %s", c.Architectures, c.ModelType, strings.Join(classes, ", "))
+	}
+	if c.ModelType == "gemma3" {
+		return nil, errors.New("model_type \"gemma3\" reads images too, and only text models are built: use a checkpoint of model_type \"gemma3_text\"")
+	}
+	return nil, fmt.Errorf("model_type %q is not supported: this version builds %s", c.ModelType, strings.Join(types, ", "))
+}
+
+// design is what distinguishes the models that this package builds from one another: [Forward] and the list of tensors follow
+// it, and look at no name of an architecture.
+type design struct {
+	qkvBias, outBias, mlpBias bool
+	// headNorm normalises queries and keys, head by head.
+	headNorm bool
+	// normOffset is added to the weights of norms.
+	normOffset float64
+	// postNorm normalises what attention and MLP return too.
+	postNorm bool
+	// sparse says that some layers have experts.
+	sparse     bool
+	activation func(x *Node) *Node
+
+	embedScale    float64 // the embedding is multiplied by it
+	queryScale    float64 // queries are
+	residualScale float64 // what a layer adds is
+	logitScale    float64 // logits are
+	scoreCap      float64 // attention scores s become cap tanh(s / cap); 0 leaves them
+	logitCap      float64 // logits do
+
+	layers []layer
+}
+
+// layer is what may differ from layer to layer.
+type layer struct {
+	window  int // tokens that a token sees, itself included; 0 is all before it
+	rope    rope
+	experts bool // the MLP is a mixture of experts
+}
+
+// plain is a design with nothing special: a Llama without biases.
+func plain(c *Config, check checker) *design {
+	d := &design{activation: activation(c.HiddenAct, "hidden_act", check), queryScale: 1 / math.Sqrt(float64(c.HeadDim)), embedScale: 1, residualScale: 1, logitScale: 1}
+	for range c.NumLayers {
+		d.layers = append(d.layers, layer{rope: c.rope()})
+	}
+	return d
+}
+
+// design returns that of a valid configuration.
+func (c *Config) design() *design {
+	a, err := c.architecture()
+	if err != nil {
+		panic(fmt.Errorf("model: %w", err))
+	}
+	return a.describe(c, func(bool, string, ...any) {})
+}
+
+// activationFuncs are the activations, by their names in transformers.
+var activationFuncs = map[string]func(x *Node) *Node{"silu": silu, "gelu_pytorch_tanh": geluTanh}
+
+func activation(name, key string, check checker) func(x *Node) *Node {
+	f := activationFuncs[name]
+	check(f != nil, "%s %q is not supported: this version has %s", key, name, strings.Join(slices.Sorted(maps.Keys(activationFuncs)), ", "))
+	return f
+}
+
+// slide gives the layers that LayerTypes names a window.
+func (d *design) slide(c *Config, check checker) {
+	if c.LayerTypes == nil {
+		return
+	}
+	check(len(c.LayerTypes) == len(d.layers), "layer_types has %d entries, num_hidden_layers is %d", len(c.LayerTypes), len(d.layers))
+	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
+		check(kind == LayerFull || kind == LayerSliding, "layer_types: %q is not supported: this version has %s and %s", kind, LayerFull, LayerSliding)
+		if kind == LayerSliding {
+			check(c.SlidingWindow > 0, "layer_types: layer %d is %s, and there is no sliding_window", i, LayerSliding)
+			d.layers[i].window = c.SlidingWindow
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package model
+
+import (
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	. "github.com/goart-dev/art/internal/graphx"
+)
+
+// Shape legend: see forward.go.
+
+// attention is what the layers of a pass share: rotations, masks, and where new tokens go.
+//
+// Keys stand at their positions, in the cache and without one: sums over keys then have the same order in every pass.
+type attention struct {
+	key, query *Node // [B or 1, T, S] int32: positions of key and query
+	position   *Node // [B, T] int32: of each new token; nil without a cache, where it is the index
+	place      *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
+	real       *Node // [B, T] bool: the token is not padding; nil without a cache
+	slots      *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
+
+	rotations map[rope]rotation
+	masks     map[int]*Node // by window, [B or 1, 1, 1, T, S] bool
+}
+
+// rotation is a table of rotary positions, [B or 1, T, 1, E].
+type rotation struct{ cos, sin *Node }
+
+func (f *Forward) attention(in Input) *attention {
+	a := &attention{rotations: map[rope]rotation{}, masks: map[int]*Node{}}
+	if in.Cache != nil {
+		a.locate(f.Config, in)
+		return a
+	}
+	t := in.Tokens.Shape().Dim(1)
+	g := in.Tokens.Graph()
+	a.key, a.query = Iota(g, shapeI32(1, t, t), 2), Iota(g, shapeI32(1, t, t), 1)
+	return a
+}
+
+// locate finds where the tokens of a pass with a cache stand.
+func (a *attention) locate(c *Config, in Input) {
+	g := in.Tokens.Graph()
+	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
+	k, s := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
+	in.Cache.Start.AssertDims(b)
+	in.Cache.Count.AssertDims(b)
+	slots, own := in.Cache.Slots, in.Cache.Slots == nil
+	if own {
+		in.Cache.Layers[0].K.AssertDims(b, k, s, -1)
+		slots = Iota(g, shapeI32(b), 0)
+	}
+	slots.AssertDims(b)
+	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
+	step := Iota(g, shapeI32(b, t), 1)
+	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may lie beyond
+	a.key, a.query = Iota(g, shapeI32(b, t, s), 2), BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s)
+	a.place = Concatenate([]*Node{
+		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
+	}, -1)
+	a.real = LessThan(step, each(in.Cache.Count))
+	if !own {
+		a.slots = Reshape(slots, b, 1)
+	}
+}
+
+// rotation builds the rows of the new tokens in the tables of r.
+func (a *attention) rotation(r rope, size int) rotation {
+	if found, ok := a.rotations[r]; ok {
+		return found
+	}
+	g, t, s := a.key.Graph(), a.key.Shape().Dim(1), a.key.Shape().Dim(2)
+	rows := func(table *tensors.Tensor) *Node {
+		if a.position == nil {
+			return Reshape(ConstTensor(g, table), 1, t, 1, size)
+		}
+		return Reshape(Gather(ConstTensor(g, table), ExpandAxes(a.position, -1)), -1, t, 1, size)
+	}
+	cos, sin := r.tables(s, size)
+	a.rotations[r] = rotation{rows(cos), rows(sin)}
+	return a.rotations[r]
+}
+
+// mask builds which keys a query sees: those that are not behind it, and no more than window of them if that is not 0.
+func (a *attention) mask(window int) *Node {
+	if found, ok := a.masks[window]; ok {
+		return found
+	}
+	seen := LessOrEqual(a.key, a.query)
+	if window > 0 {
+		seen = LogicalAnd(seen, GreaterThan(a.key, AddScalar(a.query, int32(-window))))
+	}
+	d := seen.Shape().Dimensions
+	a.masks[window] = Reshape(seen, d[0], 1, 1, d[1], d[2])
+	return a.masks[window]
+}
+
+// keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and adds zeros for
+// padding: with floating-point numbers both are exact.
+func (a *attention) keep(cached, fresh *Node) *Node {
+	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
+	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), fresh.Shape().Dimensions...)
+	return ScatterSum(cached, a.place, Where(real, fresh, ZerosLike(fresh)), false, false)
+}
+
+// build is grouped-query attention (Ainslie et al. 2023) with rotated queries and keys, which some models normalise before:
+//
+//	softmax(scale q kᵀ) v
+//
+// A cap bounds the scores (Bello et al. 2016; Gemma Team 2024): s becomes cap tanh(s / cap).
+func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cached *KV) (*Node, KV) {
+	c := f.Config
+	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
+	k, e := c.NumKVHeads, c.HeadDim
+	g := c.NumHeads / k
+	split := func(name string, heads int) *Node {
+		return Reshape(f.linear(x, p+name, d.qkvBias), b, t, heads, e)
+	}
+	turned := func(name string, heads int) *Node {
+		y := split(name+"_proj", heads)
+		if d.headNorm {
+			y = f.norm(d, y, p+name+"_norm.weight")
+		}
+		return a.rotation(l.rope, e).rotate(y)
+	}
+	q, key := turned("q", k*g), turned("k", k)
+	all := KV{K: TransposeAllAxes(key, 0, 2, 1, 3), V: TransposeAllAxes(split("v_proj", k), 0, 2, 1, 3)} // [B, K, T, E]
+	next := all
+	if cached != nil {
+		next = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
+		if all = next; a.slots != nil {
+			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
+		}
+	}
+	s := all.K.Shape().Dim(2)
+	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [B, K, G, T, E]
+	heads := []int{0, 1}
+	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
+	scores = softCap(Reshape(scores, b, k, g, t, s), d.scoreCap)
+	scores = Where(BroadcastToDims(a.mask(l.window), b, k, g, t, s), scores, Scalar(x.Graph(), x.DType(), masked))
+	y := Product(Reshape(softmax(scores), b, k, g*t, s), all.V)    // [B, K, G*T, E]
+	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
+	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj", d.outBias), next
+}
+
+// masked stands for minus infinity: its exponential is exactly zero, and it has no NaN in its gradient.
+const masked = -1e30
+
+// softCap builds cap tanh(x / cap). A cap of 0 leaves x.
+func softCap(x *Node, limit float64) *Node {
+	if limit == 0 {
+		return x
+	}
+	return MulScalar(Tanh(DivScalar(x, limit)), limit)
+}
+
+// rotate is RoPE (Su et al. 2021) in the half-split form: with x = [x1, x2],
+//
+//	[x1 cos - x2 sin, x2 cos + x1 sin] = x [cos, cos] + [x2, x1] [-sin, sin]
+func (r rotation) rotate(x *Node) *Node {
+	dims := x.Shape().Dimensions
+	half := dims[len(dims)-1] / 2
+	halves := append(slices.Clone(dims[:len(dims)-1]), 2, half)
+	swapped := Reshape(Reverse(Reshape(x, halves...), -2), dims...)
+	return Add(Mul(x, r.cos), Mul(swapped, r.sin))
+}

@@ -1,0 +1,68 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// ModelTypeGemma3 is that of Gemma 3's text models.
+const ModelTypeGemma3 = "gemma3_text"
+
+// gemma3 normalises before and behind attention and MLP, with weights that begin at zero, and queries and keys head by head. Its
+// MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a window and positions of their own, the others see
+// all and may stretch their positions (Gemma Team 2025).
+var gemma3 = architecture{modelType: ModelTypeGemma3, class: "Gemma3ForCausalLM", defaults: gemma3Defaults, describe: describeGemma3}
+
+func describeGemma3(c *Config, check checker) *design {
+	d := plain(c, func(bool, string, ...any) {}) // its activation has another key
+	d.activation = activation(c.HiddenActivation, "hidden_activation", check)
+	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
+	d.headNorm, d.postNorm, d.normOffset = true, true, 1
+	d.embedScale = math.Sqrt(float64(c.HiddenSize))
+	check(positive(c.QueryScalar), "query_pre_attn_scalar is %v, want a positive number", c.QueryScalar)
+	d.queryScale = 1 / math.Sqrt(c.QueryScalar)
+	check(c.AttentionSoftCap == 0 || positive(c.AttentionSoftCap), "attn_logit_softcapping is %v, want a positive number", c.AttentionSoftCap)
+	check(c.FinalSoftCap == 0 || positive(c.FinalSoftCap), "final_logit_softcapping is %v, want a positive number", c.FinalSoftCap)
+	d.scoreCap, d.logitCap = c.AttentionSoftCap, c.FinalSoftCap
+	d.slide(c, check)
+	for i, l := range d.layers {
+		if l.window > 0 {
+			d.layers[i].rope = rope{theta: c.RopeLocalTheta}
+			check(positive(c.RopeLocalTheta), "rope_local_base_freq is %v, want a positive number", c.RopeLocalTheta)
+		}
+	}
+	return d
+}
+
+// gemma3Defaults sets what a file may leave out. A pattern of n is n-1 layers with a window, and then one without.
+func gemma3Defaults(c *Config, keys map[string]json.RawMessage) error {
+	c.HiddenActivation = cmp.Or(c.HiddenActivation, "gelu_pytorch_tanh")
+	c.QueryScalar = cmp.Or(c.QueryScalar, 256)
+	c.RopeTheta = cmp.Or(c.RopeTheta, 1e6)
+	c.RopeLocalTheta = cmp.Or(c.RopeLocalTheta, 1e4)
+	if _, ok := keys["tie_word_embeddings"]; !ok {
+		c.TieEmbeddings = true
+	}
+	if _, ok := keys["sliding_window"]; !ok {
+		c.SlidingWindow = 4096
+	}
+	pattern := 6
+	if raw, ok := keys["sliding_window_pattern"]; ok {
+		if err := json.Unmarshal(raw, &pattern); err != nil || pattern < 1 {
+			return fmt.Errorf("sliding_window_pattern is %s, want a number above 0", raw)
+		}
+	}
+	if c.LayerTypes != nil {
+		return nil
+	}
+	for i := range min(c.NumLayers, mostLayers) {
+		kind := LayerSliding
+		if (i+1)%pattern == 0 {
+			kind = LayerFull
+		}
+		c.LayerTypes = append(c.LayerTypes, kind)
+	}
+	return nil
+}

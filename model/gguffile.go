@@ -1,0 +1,157 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art/internal/gguf"
+)
+
+// openGGUF opens a GGUF file. What llama.cpp changed in the tensors is undone as they are read: their names and shapes are
+// those of a Hugging Face checkpoint, and the configuration is what its config.json would say.
+func openGGUF(path string) (*Checkpoint, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	c, err := ggufCheckpoint(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w (in %s)", err, path), f.Close())
+	}
+	return c, nil
+}
+
+// ggufCheckpoint returns a file as a checkpoint.
+func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
+	content, m, err := ggufConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	config, err := ParseConfig(content)
+	if err != nil {
+		return nil, err
+	}
+	set := &ggufSet{file: f, model: m, config: config, tensors: map[string]ggufTensor{}}
+	if err := set.fill(); err != nil {
+		return nil, err
+	}
+	if err := check(config, set); err != nil {
+		return nil, err
+	}
+	return &Checkpoint{config, content, set}, nil
+}
+
+// ggufSet gives the tensors of a file their names in a checkpoint.
+type ggufSet struct {
+	file    *gguf.File
+	model   ggufModel
+	config  *Config
+	names   []string
+	tensors map[string]ggufTensor // by name in a checkpoint
+}
+
+// ggufTensor is a tensor of a file, or the part of one that belongs to an expert.
+type ggufTensor struct {
+	gguf.Tensor
+	shape []int
+	first int // element that it begins with
+	heads int // of queries or keys whose rows are to be ordered anew; 0: none
+	shift float32
+}
+
+// fill names all tensors. One that has no name in a checkpoint keeps its own.
+func (s *ggufSet) fill() error {
+	for _, name := range s.file.Names() {
+		t, _ := s.file.Tensor(name)
+		if name == ropeFactorsName {
+			continue // it became part of the configuration
+		}
+		if before, behind, ok := expertNames(name); ok && len(t.Shape) == 3 && len(t.Data) > 0 {
+			s.addExperts(t, before, behind)
+			continue
+		}
+		full, ok := s.model.checkpointName(name)
+		if !ok {
+			full = name
+		}
+		s.add(full, s.changed(full, t))
+	}
+	if len(s.names) != len(s.tensors) {
+		return errors.New("model: GGUF: the file has two tensors that are the same one of a checkpoint")
+	}
+	return nil
+}
+
+func (s *ggufSet) add(name string, t ggufTensor) {
+	s.names = append(s.names, name)
+	s.tensors[name] = t
+}
+
+// addExperts cuts a tensor [experts, out, in] into those of the experts.
+func (s *ggufSet) addExperts(t gguf.Tensor, before, behind string) {
+	shape := t.Shape[1:]
+	for e := range t.Shape[0] {
+		s.add(before+strconv.Itoa(e)+behind, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
+	}
+}
+
+// changed says what was changed in a tensor.
+func (s *ggufSet) changed(name string, t gguf.Tensor) ggufTensor {
+	out := ggufTensor{Tensor: t, shape: t.Shape}
+	switch {
+	case s.model.offsetNorms && strings.HasSuffix(name, "norm.weight"):
+		out.shift = -1
+	case s.model.paired && strings.Contains(name, ".q_proj."):
+		out.heads = s.config.NumHeads
+	case s.model.paired && strings.Contains(name, ".k_proj."):
+		out.heads = s.config.NumKVHeads
+	}
+	return out
+}
+
+// Read converts elements from the given one on, in the order and with the values of a checkpoint.
+func (t ggufTensor) Read(dst []float32, first int) {
+	if t.heads == 0 {
+		t.Tensor.Read(dst, t.first+first)
+	} else {
+		t.readRows(dst, first)
+	}
+	if t.shift != 0 {
+		for i := range dst {
+			dst[i] += t.shift
+		}
+	}
+}
+
+// readRows reads rows in the order of a checkpoint: row h of the first half of a head and row h of its second half, which
+// are rotated together, were written one behind the other.
+func (t ggufTensor) readRows(dst []float32, first int) {
+	columns := Spec{Shape: t.shape[1:]}.size()
+	half := t.shape[0] / t.heads / 2
+	for len(dst) > 0 {
+		row, column := first/columns, first%columns
+		head, inHead := row/(2*half), row%(2*half)
+		written := head*2*half + inHead%half*2 + inHead/half
+		n := min(columns-column, len(dst))
+		t.Tensor.Read(dst[:n], written*columns+column)
+		dst, first = dst[n:], first+n
+	}
+}
+
+// Names returns the names in a checkpoint.
+func (s *ggufSet) Names() []string { return slices.Clone(s.names) }
+
+// Tensor returns a tensor by its name in a checkpoint.
+func (s *ggufSet) Tensor(name string) (storedTensor, bool) {
+	t, ok := s.tensors[name]
+	return storedTensor{Shape: t.shape, Type: t.Type.String(), Data: t.Data, Check: t.Check, Read: t.Read}, ok
+}
+
+// Release lets the pages of a tensor leave the memory.
+func (s *ggufSet) Release(name string) { s.file.Release(s.tensors[name].Name) }
+
+// Close closes the file.
+func (s *ggufSet) Close() error { return s.file.Close() }

@@ -1,0 +1,170 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art/internal/gguf"
+)
+
+// ggufModel is what an architecture of llama.cpp is in a checkpoint of Hugging Face, and how its tensors were changed.
+// Source: convert_hf_to_gguf.py and src/llama-model.cpp, https://github.com/ggml-org/llama.cpp
+type ggufModel struct {
+	modelType    string // of config.json
+	architecture string // of config.json
+	paired       bool   // rows of queries and keys were ordered for a rotation of neighbours
+	offsetNorms  bool   // 1 was added to the weights of norms
+	sandwich     bool   // norms on both sides of each part of a block
+	// config adds what other architectures do not have to config.json.
+	config func(h *ggufHeader, c map[string]any)
+}
+
+// ggufModels by general.architecture.
+var ggufModels = map[string]ggufModel{
+	"qwen2": {modelType: "qwen2", architecture: "Qwen2ForCausalLM"},
+	"qwen3": {modelType: "qwen3", architecture: "Qwen3ForCausalLM"},
+	"qwen3moe": {modelType: "qwen3_moe", architecture: "Qwen3MoeForCausalLM", config: func(h *ggufHeader, c map[string]any) {
+		h.copy(c, "num_experts", "expert_count")
+		h.copy(c, "num_experts_per_tok", "expert_used_count")
+		h.copy(c, "moe_intermediate_size", "expert_feed_forward_length")
+		c["norm_topk_prob"], c["decoder_sparse_step"], c["mlp_only_layers"] = true, 1, []int{}
+	}},
+	"llama":   {modelType: "llama", architecture: "LlamaForCausalLM", paired: true, config: llamaConfig},
+	"granite": {modelType: "granite", architecture: "GraniteForCausalLM", paired: true, config: graniteConfig},
+	"gemma3":  {modelType: "gemma3_text", architecture: "Gemma3ForCausalLM", offsetNorms: true, sandwich: true, config: gemma3Config},
+}
+
+// ggufArchitectures lists what a file may have.
+func ggufArchitectures() string {
+	return strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", ")
+}
+
+// llamaConfig is of Llama and all that llama.cpp writes as it: Mistral, SmolLM2, Hermes, ...
+func llamaConfig(h *ggufHeader, c map[string]any) {
+	c["attention_bias"] = h.has("blk.0.attn_q.bias")
+	c["mlp_bias"] = h.has("blk.0.ffn_gate.bias")
+	if h.copy(c, "sliding_window", "attention.sliding_window") {
+		c["model_type"], c["architectures"] = "mistral", []string{"MistralForCausalLM"}
+	}
+}
+
+func graniteConfig(h *ggufHeader, c map[string]any) {
+	c["attention_bias"] = h.has("blk.0.attn_q.bias")
+	c["mlp_bias"] = h.has("blk.0.ffn_gate.bias")
+	for key, from := range map[string]string{
+		"attention_multiplier": "attention.scale", "embedding_multiplier": "embedding_scale",
+		"residual_multiplier": "residual_scale", "logits_scaling": "logit_scale",
+	} {
+		h.need(c, key, from)
+	}
+}
+
+// gemma3Config has what llama.cpp knows of Gemma 3 without a file: that each sixth layer sees all tokens, the base of the
+// rotation in the others, and that the largest model, of 62 layers, scales queries by hidden size and heads.
+func gemma3Config(h *ggufHeader, c map[string]any) {
+	const pattern, layersOf27B = 6, 62
+	h.need(c, "sliding_window", "attention.sliding_window")
+	c["rope_local_base_freq"] = 10000.0
+	h.copy(c, "rope_local_base_freq", "rope.freq_base_swa")
+	c["hidden_activation"] = "gelu_pytorch_tanh"
+	delete(c, "hidden_act")
+	layers, heads := h.int("block_count"), h.int("attention.head_count")
+	if c["query_pre_attn_scalar"] = c["head_dim"]; layers == layersOf27B && heads > 0 {
+		c["query_pre_attn_scalar"] = h.int("embedding_length") / heads
+	}
+	types := make([]string, min(layers, maxLayers))
+	for i := range types {
+		if types[i] = "sliding_attention"; i%pattern == pattern-1 {
+			types[i] = "full_attention"
+		}
+	}
+	c["layer_types"], c["sliding_window_pattern"] = types, pattern
+	h.copy(c, "final_logit_softcapping", "final_logit_softcapping")
+	h.copy(c, "attn_logit_softcapping", "attn_logit_softcapping")
+}
+
+// maxLayers bounds what a file may claim: llama.cpp's limit.
+const maxLayers = 512
+
+// ggufHeader reads the metadata of an architecture. The first thing that is missing or of another type is kept.
+type ggufHeader struct {
+	file *gguf.File
+	arch string
+	err  error
+}
+
+func (h *ggufHeader) fail(format string, args ...any) {
+	if h.err == nil {
+		h.err = fmt.Errorf("model: GGUF: "+format, args...)
+	}
+}
+
+// has tells whether there is a tensor.
+func (h *ggufHeader) has(tensor string) bool {
+	_, ok := h.file.Tensor(tensor)
+	return ok
+}
+
+// text returns a text; "" when there is none.
+func (h *ggufHeader) text(key string) string {
+	v, _ := h.file.Value(h.arch + "." + key)
+	s, _ := v.(string)
+	return s
+}
+
+// number returns an int or a float64, nil when there is none. A float32 becomes the shortest decimal number that it is
+// nearest to, which is what config.json had.
+func (h *ggufHeader) number(key string) any {
+	key = h.arch + "." + key
+	value, ok := h.file.Value(key)
+	if !ok {
+		return nil
+	}
+	switch n := value.(type) {
+	case uint8:
+		return int(n)
+	case uint16:
+		return int(n)
+	case uint32:
+		return int(n)
+	case int32:
+		return int(n)
+	case uint64:
+		return int(min(n, math.MaxInt))
+	case int64:
+		return int(n)
+	case float32:
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(float64(n), 'g', -1, 32), 64)
+		return short
+	case float64:
+		return n
+	}
+	h.fail("%s is a %T, and a number is wanted: models whose layers differ are not supported", key, value)
+	return nil
+}
+
+// int returns a whole number, 0 when there is none.
+func (h *ggufHeader) int(key string) int {
+	n, _ := h.number(key).(int)
+	return n
+}
+
+// copy puts a number into config.json, and reports whether there is one.
+func (h *ggufHeader) copy(c map[string]any, key, from string) bool {
+	n := h.number(from)
+	if n != nil {
+		c[key] = n
+	}
+	return n != nil
+}
+
+// need is copy for what the file must have.
+func (h *ggufHeader) need(c map[string]any, key, from string) {
+	if !h.copy(c, key, from) {
+		h.fail("the metadata has no %s.%s", h.arch, from)
+	}
+}
