@@ -34,8 +34,12 @@ type Adapter struct {
 //	A ~ uniform(-1/sqrt(In), 1/sqrt(In)),  B = 0
 //
 // which is PEFT's start (kaiming_uniform_ with a = sqrt(5)). The numbers of a layer depend on seed, its name and the
-// sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error.
+// sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error; of the
+// default ones, those that the model has are taken.
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
+	if len(cfg.Targets) == 0 {
+		cfg.Targets = slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(lastNames(layers), target) })
+	}
 	cfg = cfg.withDefaults()
 	if err := errors.Join(cfg.Validate(), validateShapes(layers)); err != nil {
 		return nil, err
@@ -81,6 +85,15 @@ func (a *Adapter) Layer(name string) (layer Layer, ok bool) {
 	return a.layers[i], true
 }
 
+// shapes returns the layers without their numbers.
+func (a *Adapter) shapes() []LayerShape {
+	list := make([]LayerShape, len(a.layers))
+	for i, l := range a.layers {
+		list[i] = l.LayerShape
+	}
+	return list
+}
+
 // NumParams returns the number of trained numbers.
 func (a *Adapter) NumParams() int {
 	n := 0
@@ -109,7 +122,7 @@ func (a *Adapter) Check(layers []LayerShape) error {
 	for _, l := range a.layers {
 		switch shape, ok := byName[l.Name]; {
 		case !ok:
-			errs = append(errs, fmt.Errorf("lora: the model has no layer %q", l.Name))
+			errs = append(errs, fmt.Errorf("lora: the model has no layer %q that an adapter may attach to; it has %s", l.Name, strings.Join(lastNames(layers), ", ")))
 		case shape != l.LayerShape:
 			errs = append(errs, fmt.Errorf("lora: layer %q is %d to %d in the adapter and %d to %d in the model",
 				l.Name, l.In, l.Out, shape.In, shape.Out))
@@ -146,12 +159,7 @@ func validateShapes(layers []LayerShape) error {
 
 // checkTargets reports targets that match no layer, and what there is to match.
 func checkTargets(targets []string, layers []LayerShape) error {
-	var parts []string
-	for _, shape := range layers {
-		parts = append(parts, lastPart(shape.Name))
-	}
-	slices.Sort(parts)
-	parts = slices.Compact(parts)
+	parts := lastNames(layers)
 	var errs []error
 	for _, target := range targets {
 		if !slices.Contains(parts, target) {
@@ -159,4 +167,14 @@ func checkTargets(targets []string, layers []LayerShape) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// lastNames returns the last parts of the names of layers, sorted, each once.
+func lastNames(layers []LayerShape) []string {
+	var parts []string
+	for _, shape := range layers {
+		parts = append(parts, lastPart(shape.Name))
+	}
+	slices.Sort(parts)
+	return slices.Compact(parts)
 }

@@ -58,6 +58,13 @@ func TestNew_ChoosesTargets(t *testing.T) {
 	a, err = New(Config{Rank: 2, Targets: []string{"v_proj"}}, testLayers(), 1)
 	require.NoError(t, err)
 	require.Len(t, a.Layers(), 3)
+
+	a, err = New(Config{}, []LayerShape{{"a.q_proj", 1, 1}, {"a.k_proj", 1, 1}}, 1)
+	require.NoError(t, err)
+	require.Len(t, a.Layers(), 2)
+	require.Equal(t, []string{"q_proj", "k_proj"}, a.Config().Targets, "of the default ones those that are there")
+	_, err = New(Config{}, []LayerShape{{"other", 1, 1}}, 1)
+	require.ErrorContains(t, err, `no layer is called "q_proj"; the model has other`)
 }
 
 func TestNew_Start(t *testing.T) {
@@ -121,7 +128,7 @@ func TestAdapter_CheckAndClone(t *testing.T) {
 	layers := testLayers()[:21] // without the last down_proj
 	layers[1].In++
 	err := a.Check(layers)
-	require.ErrorContains(t, err, `no layer "model.layers.10.mlp.down_proj"`)
+	require.ErrorContains(t, err, `no layer "model.layers.10.mlp.down_proj" that an adapter may attach to; it has down_proj, gate_proj, k_proj`)
 	require.ErrorContains(t, err, `"model.layers.0.self_attn.q_proj" is 6 to 8 in the adapter and 7 to 8 in the model`)
 
 	c := a.Clone()

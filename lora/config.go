@@ -25,7 +25,8 @@ type Config struct {
 	Rank int
 	// Alpha scales the adapter, see Scale. Default 16.
 	Alpha float64
-	// Targets are the last parts of the names of the layers that get an adapter. Default DefaultTargets.
+	// Targets are the last parts of the names of the layers that get an adapter. Default those of DefaultTargets that the
+	// model has.
 	Targets []string
 }
 

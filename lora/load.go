@@ -113,7 +113,7 @@ func loadMatrix(file *safetensors.File, key string) (values []float32, shape []i
 // instead) the targets are taken from the layers.
 func (a *Adapter) matchModules(modules []string) error {
 	if modules == nil {
-		a.config.Targets = lastParts(a.layers)
+		a.config.Targets = lastNames(a.shapes())
 		return nil
 	}
 	used := map[string]bool{}
@@ -135,14 +135,4 @@ func (a *Adapter) matchModules(modules []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// lastParts returns the last parts of the names of layers, sorted, each once.
-func lastParts(layers []Layer) []string {
-	var parts []string
-	for _, l := range layers {
-		parts = append(parts, lastPart(l.Name))
-	}
-	slices.Sort(parts)
-	return slices.Compact(parts)
 }

@@ -25,7 +25,7 @@ type architecture struct {
 
 // architectures are all that this package builds. To add one, see docs/architectures.md.
 func architectures() []architecture {
-	return []architecture{gemma3, granite, llama, mistral, qwen2, qwen3}
+	return []architecture{gemma3, granite, llama, mistral, qwen2, qwen3, qwen3MoE}
 }
 
 // architecture returns the one of c.
@@ -55,7 +55,9 @@ type design struct {
 	// normOffset is added to the weights of norms.
 	normOffset float64
 	// postNorm normalises what attention and MLP return too.
-	postNorm   bool
+	postNorm bool
+	// sparse says that some layers have experts.
+	sparse     bool
 	activation func(x *Node) *Node
 
 	embedScale    float64 // the embedding is multiplied by it

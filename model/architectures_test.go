@@ -1,16 +1,25 @@
 package model
 
 import (
+	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/diff/fd"
 
 	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/safetensors"
+	"github.com/goart-dev/art/lora"
 )
 
 // The tests of this file run over all fixtures of internal/testdata/architectures. Those were made with transformers 4.57.1 and
@@ -27,12 +36,21 @@ func eachFixture(t *testing.T, test func(t *testing.T, m *fixtures.Model, w *Wei
 	}
 }
 
-// withLogits compiles a model that returns its logits.
-func withLogits(t *testing.T, w *Weights) *forward {
+// withLogits compiles a model that returns its logits. a may be nil.
+func withLogits(t *testing.T, w *Weights, a *lora.Adapter) *forward {
 	t.Helper()
-	f := newForward(t, w, nil, nil)
+	var extra []*tensors.Tensor
+	if a != nil {
+		for _, p := range a.Params() {
+			extra = append(extra, graphtest.Tensor(p.Data, p.Shape...))
+		}
+	}
+	f := newForward(t, w, extra, nil)
 	exec, err := graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: w.Config, Param: f.params.Lookup(in)}
+		if a != nil {
+			m.Linear = a.Config().Hook(a.Lookup(in[len(in)-1-len(extra) : len(in)-1]))
+		}
 		hidden, _ := m.Hidden(Input{Tokens: in[len(in)-1]})
 		return []*graph.Node{m.Logits(graph.Reshape(hidden, -1, w.Config.HiddenSize))}
 	})
@@ -54,14 +72,85 @@ func TestArchitectures_AllHaveFixtures(t *testing.T) {
 
 func TestArchitectures_MatchTransformers(t *testing.T) {
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
-		got := withLogits(t, w).logprobs(t, m.Flat(), len(m.IDs))
-		require.Len(t, got, len(m.Logits))
-		worst := 0.0
-		for i, want := range m.Logits {
-			worst = max(worst, math.Abs(float64(want)-float64(got[i])))
+		agree(t, m.Logits, withLogits(t, w, nil).logprobs(t, m.Flat(), len(m.IDs)))
+	})
+}
+
+// agree compares logits.
+func agree(t *testing.T, want, got []float32) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	worst := 0.0
+	for i := range want {
+		worst = max(worst, math.Abs(float64(want[i])-float64(got[i])))
+	}
+	t.Logf("largest difference %.2g", worst)
+	require.LessOrEqual(t, worst, 1e-4)
+}
+
+// TestArchitectures_AdapterMatchesPEFT: an adapter that PEFT 0.17.1 wrote computes the same here, and so do the weights that it
+// is merged into.
+func TestArchitectures_AdapterMatchesPEFT(t *testing.T) {
+	adapted := 0
+	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
+		if m.Adapter == "" {
+			return
 		}
-		t.Logf("largest difference %.2g", worst)
-		require.LessOrEqual(t, worst, 1e-4)
+		adapted++
+		a, err := lora.Load(m.Adapter)
+		require.NoError(t, err)
+		require.NoError(t, a.Check(layersOf(w.Config)))
+		agree(t, m.Adapted, withLogits(t, w, a).logprobs(t, m.Flat(), len(m.IDs)))
+		merge(t, w, a)
+		agree(t, m.Adapted, withLogits(t, w, nil).logprobs(t, m.Flat(), len(m.IDs)))
+	})
+	require.Equal(t, 2, adapted)
+}
+
+// layersOf lists the layers that an adapter may attach to.
+func layersOf(c *Config) (list []lora.LayerShape) {
+	for _, l := range c.Linears() {
+		list = append(list, lora.LayerShape(l))
+	}
+	return list
+}
+
+// merge adds an adapter to the weights.
+func merge(t *testing.T, w *Weights, a *lora.Adapter) {
+	t.Helper()
+	for _, l := range a.Layers() {
+		require.NoError(t, a.Merge(find(t, w, l.Name+".weight").Data, l.Name))
+	}
+}
+
+// TestArchitectures_HookSeesLinears: the hook is called for what Linears lists, and nothing else.
+func TestArchitectures_HookSeesLinears(t *testing.T) {
+	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
+		var want, seen []string
+		for _, l := range w.Config.Linears() {
+			want = append(want, fmt.Sprintf("%s %d %d", l.Name, l.In, l.Out))
+		}
+		newForward(t, w, nil, func([]*graph.Node) Linear {
+			return func(x *graph.Node, name string, base func(*graph.Node) *graph.Node) *graph.Node {
+				y := base(x)
+				seen = append(seen, fmt.Sprintf("%s %d %d", name, x.Shape().Dim(-1), y.Shape().Dim(-1)))
+				return y
+			}
+		}).logprobs(t, m.IDs[0], 1)
+		require.ElementsMatch(t, want, seen)
+	})
+}
+
+// TestArchitectures_ExpertsHaveNoAdapters: an adapter that names an expert is refused, and says what there is.
+func TestArchitectures_ExpertsHaveNoAdapters(t *testing.T) {
+	eachFixture(t, func(t *testing.T, _ *fixtures.Model, w *Weights) {
+		if w.Config.NumExperts == 0 {
+			return
+		}
+		expert := lora.LayerShape{Name: "model.layers.1.mlp.experts.0.up_proj", In: w.Config.HiddenSize, Out: w.Config.MoEIntermediateSize}
+		a, err := lora.New(lora.Config{Targets: []string{"up_proj"}}, []lora.LayerShape{expert}, seed)
+		require.NoError(t, err)
+		require.ErrorContains(t, a.Check(layersOf(w.Config)), `no layer "model.layers.1.mlp.experts.0.up_proj" that an adapter may attach to; it has k_proj, o_proj, q_proj, v_proj`)
 	})
 }
 
@@ -135,5 +224,68 @@ func TestTokenLogProbs_FrozenGradient(t *testing.T) {
 			return graphtest.Values[float32](t, out[0])
 		}
 		require.InDeltaSlice(t, gradient(false), gradient(true), 1e-4, "seed %d", seed)
+	})
+}
+
+// TestArchitectures_GradientMatchesFiniteDifferences differentiates the loss along a random direction through all weights, and
+// through each tensor of the first layer, and of the first experts, alone; see TestForward_GradientMatchesFiniteDifferences. The weights are larger here
+// and the loss is less smooth, so the steps are smaller, and rounding shows more.
+func TestArchitectures_GradientMatchesFiniteDifferences(t *testing.T) {
+	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
+		l := newLossOf(t, w.Config, m.Flat(), len(m.IDs))
+		_, grads := l.gradient(t, w)
+		rng := rand.New(rand.NewPCG(seed, 53))
+		formula, moves := fourPoints, [][]int{nil}
+		formula.Step = 0.001
+		for i, x := range w.Tensors {
+			if strings.HasPrefix(x.Name, "model.layers.0.") || w.Config.NumExperts > 0 && strings.HasPrefix(x.Name, "model.layers.1.mlp.") {
+				moves = append(moves, []int{i})
+			}
+		}
+		for _, moving := range moves {
+			along := direction(rng, grads, moving)
+			want := 0.0
+			for i, d := range along {
+				for j := range d {
+					want += d[j] * float64(grads[i][j])
+				}
+			}
+			require.Greater(t, math.Abs(want), 1e-3, "the direction %v tells nothing", moving)
+			got := fd.Derivative(func(h float64) float64 { return l.near(t, w, along, h) }, 0, &fd.Settings{Formula: formula})
+			require.InDelta(t, want, got, 3e-4+1e-3*math.Abs(want), "tensors %v, seed %d", moving, seed)
+		}
+	})
+}
+
+var export = flag.String("export", "", "folder that TestArchitectures_Export writes")
+
+// TestArchitectures_Export writes, for check.py beside make.py, each model as it is saved here, an adapter of ours, the model that
+// it is merged into, and the logits of all that:
+//
+//	go test ./model -run Export -export DIR && python3 internal/testdata/architectures/check.py DIR
+func TestArchitectures_Export(t *testing.T) {
+	if *export == "" {
+		t.Skip("for a comparison by hand; see -export")
+	}
+	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
+		dir := filepath.Join(*export, m.Name)
+		sub := func(name string) string {
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+			return filepath.Join(dir, name)
+		}
+		a, _ := testAdapter(t, w.Config, 4, false)
+		require.NoError(t, w.Save(sub("saved")))
+		require.NoError(t, a.Save(sub("adapter"), "base"))
+		plain := withLogits(t, w, nil).logprobs(t, m.Flat(), len(m.IDs))
+		adapted := withLogits(t, w, a).logprobs(t, m.Flat(), len(m.IDs))
+		merge(t, w, a)
+		require.NoError(t, w.Save(sub("merged")))
+		shape := []int{len(m.IDs), len(m.IDs[0]), w.Config.VocabSize}
+		f, err := os.Create(filepath.Join(dir, "logits.safetensors"))
+		require.NoError(t, err)
+		require.NoError(t, safetensors.Write(f, []safetensors.Tensor{
+			safetensors.NewFloat32("plain", shape, plain), safetensors.NewFloat32("adapted", shape, adapted),
+		}, nil))
+		require.NoError(t, f.Close())
 	})
 }

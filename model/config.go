@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,7 +111,10 @@ func ParseConfig(data []byte) (*Config, error) {
 	if err := c.read(keys); err != nil {
 		return nil, fmt.Errorf("model: %s: %w", ConfigFile, err)
 	}
-	return c, c.Validate()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // read takes the keys of a file.
@@ -141,7 +145,7 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 			return err
 		}
 	}
-	if c.RopeTheta == 0 {
+	if c.RopeTheta == 0 && absent(keys["rope_theta"]) {
 		c.RopeTheta = 10000
 	}
 	return c.keepOthers(keys)
@@ -204,23 +208,49 @@ var otherSpellings = []string{"dtype", "rope_parameters"}
 // MarshalJSON writes c as transformers 4 spells it, which 5 reads too, and behind that the keys that were not read.
 func (c Config) MarshalJSON() ([]byte, error) {
 	type plain Config
-	data, err := json.Marshal(plain(c))
-	others := c.extra
-	if c.ModelType == ModelTypeMistral && c.SlidingWindow == 0 { // without the key it would have one
-		others = maps.Clone(others)
-		if others == nil {
-			others = map[string]json.RawMessage{}
-		}
-		others["sliding_window"] = json.RawMessage("null")
-	}
+	data, err := json.Marshal(struct {
+		plain
+		AttentionSoftCap    decimal `json:"attn_logit_softcapping,omitempty"`
+		FinalSoftCap        decimal `json:"final_logit_softcapping,omitempty"`
+		EmbeddingMultiplier decimal `json:"embedding_multiplier,omitempty"`
+		AttentionMultiplier decimal `json:"attention_multiplier,omitempty"`
+		ResidualMultiplier  decimal `json:"residual_multiplier,omitempty"`
+		LogitsScaling       decimal `json:"logits_scaling,omitempty"`
+	}{
+		plain(c), decimal(c.AttentionSoftCap), decimal(c.FinalSoftCap),
+		decimal(c.EmbeddingMultiplier), decimal(c.AttentionMultiplier), decimal(c.ResidualMultiplier), decimal(c.LogitsScaling),
+	})
+	others := c.others()
 	if err != nil || len(others) == 0 {
 		return data, err
 	}
-	extra, err := json.Marshal(others) // sorted
+	more, err := json.Marshal(others) // sorted
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(data[:len(data)-1], []byte{','}, extra[1:]), nil
+	return slices.Concat(data[:len(data)-1], []byte{','}, more[1:]), nil
+}
+
+// others are the keys that Config has no field for, or whose zero value has to be said.
+func (c *Config) others() map[string]json.RawMessage {
+	if c.SlidingWindow != 0 || c.ModelType != ModelTypeMistral && c.ModelType != ModelTypeGemma3 {
+		return c.extra
+	}
+	others := map[string]json.RawMessage{"sliding_window": json.RawMessage("null")} // without the key they have one
+	maps.Copy(others, c.extra)
+	return others
+}
+
+// decimal is a number that transformers 5 takes with a decimal point only.
+type decimal float64
+
+// MarshalJSON writes 6 as 6.0.
+func (d decimal) MarshalJSON() ([]byte, error) {
+	data, err := json.Marshal(float64(d))
+	if err == nil && !bytes.ContainsAny(data, ".e") {
+		data = append(data, ".0"...)
+	}
+	return data, err
 }
 
 // Validate reports all that is wrong with c.

@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/fixtures"
 )
 
 // realConfig is the form of a published config.json: what this package reads, and what it has no use for.
@@ -70,7 +74,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3`},
+		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3, qwen3_moe`},
 		{"model_type", "llama", `architectures ["Qwen3ForCausalLM"] is not supported with model_type "llama"`},
 		{"model_type", "gemma3", "only text models are built"},
 		{"architectures", []string{"Qwen3ForSequenceClassification"}, `architectures ["Qwen3ForSequenceClassification"] is not supported`},
@@ -237,13 +241,32 @@ func TestConfig_KeepsOtherKeys(t *testing.T) {
 	}
 }
 
-// FuzzParseConfig: any input is an error or a valid configuration that survives a round trip. It is never a panic.
+// TestConfig_WritesDecimals: transformers 5 refuses some numbers without a decimal point, and 4 warns of others.
+func TestConfig_WritesDecimals(t *testing.T) {
+	c := testConfig()
+	c.FinalSoftCap, c.LogitsScaling, c.ResidualMultiplier = 30, 8, 0.22
+	c.RopeScaling = &RopeScaling{Type: RopeLlama3, Factor: 8, LowFactor: 1, HighFactor: 4, OriginalPositions: 32}
+	data, err := json.Marshal(c)
+	require.NoError(t, err)
+	for _, want := range []string{
+		`"final_logit_softcapping":30.0`, `"logits_scaling":8.0`, `"residual_multiplier":0.22`, `"factor":8.0`, `"low_freq_factor":1.0`,
+		`"original_max_position_embeddings":32,`,
+	} {
+		require.Contains(t, string(data), want)
+	}
+}
+
+// FuzzParseConfig: any input is an error or a valid configuration, whose tensors can be listed and which survives a round trip. It
+// is never a panic.
 func FuzzParseConfig(f *testing.F) {
 	real, err := json.Marshal(realConfig())
 	require.NoError(f, err)
 	f.Add(real)
-	f.Add([]byte(`{"model_type":"qwen3","num_attention_heads":1e9,"head_dim":null}`))
-	f.Add([]byte(`{"MODEL_TYPE":"qwen3","rope_scaling":false,"rope_theta":1e999}`))
+	for _, m := range fixtures.Models(f) {
+		data, err := os.ReadFile(filepath.Join(m.Dir, ConfigFile))
+		require.NoError(f, err)
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseConfig(data)
 		if err != nil {
@@ -251,6 +274,10 @@ func FuzzParseConfig(f *testing.F) {
 			return
 		}
 		require.NoError(t, c.Validate())
+		p, shapes := c.Outline()
+		require.Len(t, shapes, len(p.Names))
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(p.Names))), len(p.Names), "names differ")
+		require.NotEmpty(t, c.Linears())
 		again, err := json.Marshal(c)
 		require.NoError(t, err)
 		back, err := ParseConfig(again)

@@ -11,7 +11,7 @@ import (
 // Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head
 // dimension, V vocabulary, N selected tokens.
 
-// Linear is called for every linear layer inside the blocks: x is [..., in], base computes the layer as the base model
+// Linear is called for every linear layer inside the blocks that [Config.Linears] lists: x is [..., in], base computes the layer as the base model
 // has it, and the result takes base's place. name is "model.layers.0.self_attn.q_proj". nil is base alone.
 type Linear func(x *Node, name string, base func(*Node) *Node) *Node
 
@@ -81,7 +81,7 @@ func (f *Forward) block(d *design, a *attention, l int, x *Node, past *KV) (*Nod
 		h, second = f.norm(d, h, p+second), "pre_feedforward_layernorm.weight"
 	}
 	x = Add(x, scaled(h, d.residualScale))
-	h = f.mlp(d, f.norm(d, x, p+second), p+"mlp.")
+	h = f.second(d, d.layers[l], f.norm(d, x, p+second), p+"mlp.")
 	if d.postNorm {
 		h = f.norm(d, h, p+"post_feedforward_layernorm.weight")
 	}
@@ -169,6 +169,17 @@ func (f *Forward) norm(d *design, x *Node, name string) *Node {
 	n := float64(x.Shape().Dim(-1))
 	scale := Sqrt(AddScalar(MulScalar(ReduceAndKeep(Mul(x, x), ReduceSum, -1), 1/n), f.Config.RMSNormEps))
 	return Mul(Div(x, scale), ExpandLeftToRank(w, x.Rank()))
+}
+
+// second builds the second half of a layer: its MLP, or its experts. Of a model with experts, neither has adapters.
+func (f *Forward) second(d *design, l layer, x *Node, p string) *Node {
+	if d.sparse {
+		f = &Forward{Config: f.Config, Param: f.Param}
+	}
+	if l.experts {
+		return f.experts(d, x, p)
+	}
+	return f.mlp(d, x, p)
 }
 
 // mlp is a gated linear unit (Shazeer 2020): down(activation(gate(x)) * up(x)).

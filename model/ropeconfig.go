@@ -25,6 +25,17 @@ type RopeScaling struct {
 	OriginalPositions int     `json:"original_max_position_embeddings,omitempty"`
 }
 
+// MarshalJSON writes the factors with a decimal point: transformers 4 warns of others.
+func (s RopeScaling) MarshalJSON() ([]byte, error) {
+	type plain RopeScaling
+	return json.Marshal(struct {
+		plain
+		Factor     decimal `json:"factor"`
+		LowFactor  decimal `json:"low_freq_factor,omitempty"`
+		HighFactor decimal `json:"high_freq_factor,omitempty"`
+	}{plain(s), decimal(s.Factor), decimal(s.LowFactor), decimal(s.HighFactor)})
+}
+
 // ropeKeys are what a RoPE object may hold, by its type.
 var ropeKeys = map[string][]string{
 	"default":  {"rope_theta"},

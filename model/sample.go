@@ -32,15 +32,19 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 		weights[i] = math.Exp2((float64(lp) - best) / s.Temperature * math.Log2E)
 	}
 	if s.TopK > 0 || s.TopP < 1 {
-		truncate(weights, s)
+		truncate(weights, logprobs, s)
 	}
 	total := 0.0
 	for _, w := range weights {
 		total += w
 	}
-	u := rand.New(rand.NewPCG(seed, uint64(index))).Float64() * total
-	id = pick(weights, u)
+	id = pick(weights, Uniform(seed, index)*total)
 	return id, float32(math.Log(weights[id] / total))
+}
+
+// Uniform returns the number in [0, 1) that decides a draw of [Sample].
+func Uniform(seed uint64, index int) float64 {
+	return rand.New(rand.NewPCG(seed, uint64(index))).Float64()
 }
 
 func argmax(x []float32) int32 {
@@ -68,17 +72,18 @@ func pick(weights []float64, u float64) int32 {
 	return int32(last)
 }
 
-// truncate sets to zero what top-k and top-p leave out.
-func truncate(weights []float64, s Sampling) {
+// truncate sets to zero what top-k and top-p leave out. Tokens stand in order of their logprobs, which differ where weights of
+// a high temperature are equal.
+func truncate(weights []float64, logprobs []float32, s Sampling) {
 	order := make([]int, len(weights))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
-		case weights[a] > weights[b]:
+		case logprobs[a] > logprobs[b]:
 			return -1
-		case weights[a] < weights[b]:
+		case logprobs[a] < logprobs[b]:
 			return 1
 		}
 		return 0

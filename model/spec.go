@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Spec describes one tensor of a checkpoint.
@@ -23,7 +24,7 @@ func (c *Config) Specs() []Spec {
 	d := c.design()
 	l := specList{{Name: embedName, Shape: []int{c.VocabSize, c.HiddenSize}}}
 	for i := range c.NumLayers {
-		l.block(c, d, layerName(i))
+		l.block(c, d, d.layers[i], layerName(i))
 	}
 	l.norm(normName, c.HiddenSize)
 	if !c.TieEmbeddings {
@@ -35,7 +36,7 @@ func (c *Config) Specs() []Spec {
 type specList []Spec
 
 // block adds the tensors of a layer.
-func (l *specList) block(c *Config, d *design, p string) {
+func (l *specList) block(c *Config, d *design, kind layer, p string) {
 	heads, kv := c.NumHeads*c.HeadDim, c.NumKVHeads*c.HeadDim
 	l.norm(p+"input_layernorm.weight", c.HiddenSize)
 	l.linear(p+"self_attn.q_proj", heads, c.HiddenSize, d.qkvBias)
@@ -50,7 +51,14 @@ func (l *specList) block(c *Config, d *design, p string) {
 	if d.postNorm {
 		l.norm(p+"pre_feedforward_layernorm.weight", c.HiddenSize)
 	}
-	l.mlp(p+"mlp.", c.HiddenSize, c.IntermediateSize, d.mlpBias)
+	if kind.experts {
+		l.linear(p+"mlp.gate", c.NumExperts, c.HiddenSize, false)
+		for e := range c.NumExperts {
+			l.mlp(expertName(p+"mlp.", e), c.HiddenSize, c.MoEIntermediateSize, d.mlpBias)
+		}
+	} else {
+		l.mlp(p+"mlp.", c.HiddenSize, c.IntermediateSize, d.mlpBias)
+	}
 	if d.postNorm {
 		l.norm(p+"post_feedforward_layernorm.weight", c.HiddenSize)
 	}
@@ -79,12 +87,14 @@ type LinearShape struct {
 	In, Out int
 }
 
-// Linears lists the linear layers inside the blocks, in the order of Specs.
+// Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. Of a model with experts
+// these are those of attention.
 func (c *Config) Linears() []LinearShape {
+	sparse := c.design().sparse
 	var out []LinearShape
 	for _, s := range c.Specs() {
-		if s.Linear && s.Name != headName {
-			out = append(out, LinearShape{Name: s.Name[:len(s.Name)-len(".weight")], In: s.Shape[1], Out: s.Shape[0]})
+		if s.Linear && s.Name != headName && (!sparse || strings.Contains(s.Name, ".self_attn.")) {
+			out = append(out, LinearShape{Name: strings.TrimSuffix(s.Name, ".weight"), In: s.Shape[1], Out: s.Shape[0]})
 		}
 	}
 	return out

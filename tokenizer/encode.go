@@ -56,6 +56,9 @@ func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
 			}
 		})
 	}, func(id int32, p piece) {
+		if p.text != t.texts[id] { // with the white space around it
+			e.surface[len(e.ids)] = p.text
+		}
 		e.add(id, p.origin(0, len(p.text)))
 	})
 	for _, process := range t.processors {
@@ -69,7 +72,15 @@ type encoding struct {
 	text    string
 	ids     []int32
 	spans   []Span
-	surface map[int]string // of the unknown tokens of Unigram: the text that they stand for, by index
+	surface map[int]string // by index, of tokens that stand for another text than their own: Unigram's unknown, added ones
+}
+
+// surfaceOf returns the text that the i-th token stands for.
+func (e *encoding) surfaceOf(t *Tokenizer, i int) string {
+	if text, ok := e.surface[i]; ok {
+		return text
+	}
+	return t.texts[e.ids[i]]
 }
 
 func (e *encoding) add(id int32, from span) {

@@ -59,23 +59,22 @@ func parseByteLevelProcessor(raw json.RawMessage, _ func(int32) bool) ([]process
 }
 
 // trimOffsets takes the spaces at the ends of tokens out of their spans. prefixed says that a space was put before the
-// text: that one is not in it.
+// text: one space before the first token is not in it.
 func trimOffsets(prefixed bool) processor {
 	return func(t *Tokenizer, e *encoding, _ bool) {
-		isSpace := func(r rune) bool { return r == alphabet[' '] || unicode.IsSpace(r) }
-		for i, id := range e.ids {
-			text, at := t.texts[id], &e.spans[i]
-			if surface, ok := e.surface[i]; ok {
-				text = surface
-			}
-			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isSpace))
-			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isSpace))
-			if leading > 0 && prefixed && i == 0 {
-				leading--
+		for i := range e.ids {
+			text, at := e.surfaceOf(t, i), &e.spans[i]
+			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isSpelledSpace))
+			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isSpelledSpace))
+			if leading == 1 && prefixed && (i == 0 || at.Start == 0) {
+				leading = 0
 			}
 			for ; leading > 0 && at.Start < at.End; leading-- {
 				_, n := utf8.DecodeRuneInString(e.text[at.Start:at.End])
 				at.Start += n
+			}
+			if !e.hasBefore(at.End, trailing) {
+				continue
 			}
 			for ; trailing > 0 && at.Start < at.End; trailing-- {
 				_, n := utf8.DecodeLastRuneInString(e.text[at.Start:at.End])
@@ -83,6 +82,14 @@ func trimOffsets(prefixed bool) processor {
 			}
 		}
 	}
+}
+
+// isSpelledSpace tells a space, also in the alphabet of byte-level models.
+func isSpelledSpace(r rune) bool { return r == alphabet[' '] || unicode.IsSpace(r) }
+
+// hasBefore tells whether the text has n characters before a place: the reference takes no more off than there are.
+func (e *encoding) hasBefore(end, n int) bool {
+	return end >= n*utf8.UTFMax || utf8.RuneCountInString(e.text[:end]) >= n
 }
 
 // parsePair reads the tokens around a text, "cls" and "sep", each a text and an id.

@@ -68,6 +68,7 @@ func (r report) print(asJSON bool, stdout io.Writer) error {
 // writeJSON writes one indented object.
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }

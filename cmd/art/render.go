@@ -7,12 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/basemodel"
-	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -26,8 +22,8 @@ func render(stdin io.Reader) verb {
 		text: `
 Prints the text that a chat template makes of messages, and the ids that the model gets.
 
-MODEL is a model's folder, a GGUF file, a tokenizer.json, a SentencePiece model, or "tiny" for the built-in
-model.
+` + vocabularies + `
+
 FILE has a JSON list of messages as in OpenAI's chat completions, or an object with the keys messages and
 tools and, for the template, chat_template_kwargs. Without FILE it is read from standard input.`,
 		define: func(flags *flag.FlagSet) action {
@@ -106,27 +102,11 @@ func (r *renderer) ending() tokenizer.Ending {
 }
 
 func (r *renderer) template(model string) (*tokenizer.Template, error) {
-	tok, err := openChat(model)
+	tok, err := openTokenizer(model)
 	if err != nil {
 		return nil, err
 	}
 	return tok.Template(r.format)
-}
-
-// openChat reads a tokenizer with its configuration: that of a base model, or beside a tokenizer.json.
-func openChat(model string) (*tokenizer.Tokenizer, error) {
-	if model == tiny.Name || basemodel.IsFolder(model) {
-		return basemodel.Tokenizer(model)
-	}
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(model), "tokenizer_config.json"))
-	if err != nil || !strings.HasSuffix(model, ".json") {
-		return openTokenizer(model)
-	}
-	vocabulary, err := os.ReadFile(model)
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.New(vocabulary, config)
 }
 
 // read reads messages, or an object with them.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/model/tiny"
 )
 
@@ -31,7 +30,7 @@ func TestRender_JSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	tok, err := openChat("tiny")
+	tok, err := openTokenizer("tiny")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +57,9 @@ func TestRender_Sources(t *testing.T) {
 		{[]string{"render", "--args", `{"mood": "y"}`, "--whole", dir}, object, "<a>1y\n"},
 		{[]string{"render", "--continue", dir}, `[{"role": "assistant", "content": "ab"}]`, "<ab\n"},
 		{[]string{"render", "--format", "chatml", dir}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
-		{[]string{"render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
-		{[]string{"render", gguftest.Folder(t, "../../model/tiny")}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
+		{[]string{"render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<a>!\n"},
+		{[]string{"render", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user:a<|im_end|>\n"},
+		{[]string{"render", "--format", "chatml", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
 	} {
 		usually := verbs["render"]
 		verbs["render"] = render(strings.NewReader(c.in))

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/tokenizer"
-	"github.com/goart-dev/art/tokenizer/openai"
 )
 
 func init() {
@@ -20,8 +17,9 @@ func init() {
 		summary: "turns text into token ids",
 		args:    "MODEL [TEXT...]",
 		text: `Prints the ids of a text, each with its token in the spelling of the vocabulary and with the bytes of the
-text that it comes from. MODEL is a model's folder, a tokenizer.json, a GGUF file (*.gguf), a SentencePiece
-model (*.model), or the name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.
+text that it comes from.
+
+` + vocabularies + `
 
 The text is the arguments, joined by spaces; without any, the file of --file; without that, the input.`,
 		define: func(flags *flag.FlagSet) action {
@@ -44,7 +42,7 @@ type tokenizeOptions struct {
 func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) error {
 	switch {
 	case len(args) == 0:
-		return badUsage("tokenize: name a model's folder, a file or an encoding; see art help tokenize")
+		return badUsage("tokenize: name a model; see art help tokenize")
 	case o.special && o.ordinary:
 		return badUsage("tokenize: --special and --ordinary exclude one another")
 	case o.file != "" && len(args) > 1:
@@ -63,31 +61,6 @@ func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) 
 		return writeTokensJSON(stdout, tokens)
 	}
 	return writeTokens(stdout, tokens, text)
-}
-
-// openTokenizer reads whatever the argument names.
-func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		if tok, unknown := openai.Encoding(name); unknown == nil {
-			return tok, nil
-		}
-		return nil, fmt.Errorf("%w; name a model's folder, a tokenizer.json, a *.gguf or *.model file, or an encoding", err)
-	}
-	if info.IsDir() {
-		return openTokenizer(filepath.Join(name, "tokenizer.json"))
-	}
-	if strings.HasSuffix(name, ".gguf") {
-		return basemodel.Tokenizer(name)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	if strings.HasSuffix(name, ".model") {
-		return tokenizer.FromSentencePiece(data)
-	}
-	return tokenizer.New(data, nil)
 }
 
 func (o *tokenizeOptions) text(args []string, stdin io.Reader) (string, error) {

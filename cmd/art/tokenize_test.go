@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/goart-dev/art/internal/gguftest"
 )
 
 const tokenizerFile = "../../tokenizer/testdata/tokenizer.json"
@@ -21,6 +19,7 @@ func TestTokenize_JSON(t *testing.T) {
 		{"tokenize", "--json", tokenizerFile, "the", "board<|im_end|>"},
 		{"tokenize", "--json", "--file", file, tokenizerFile},
 		{"tokenize", "--json", filepath.Dir(tokenizerFile), "the board<|im_end|>"},
+		{"tokenize", "--json", "testdata/vocabulary.gguf", "the board<|im_end|>"},
 	} {
 		var out, stderr strings.Builder
 		if status := run(args, &out, &stderr); status != 0 {
@@ -48,8 +47,8 @@ func TestTokenize_Table(t *testing.T) {
 	for model, want := range map[string]string{
 		tokenizerFile: `"Ġboard"`,
 		"../../tokenizer/testdata/sentencepiece/bpe-bytes.model": `"▁board"`,
-		"o200k_base":                           "2 tokens, 9 bytes",
-		gguftest.Folder(t, "../../model/tiny"): "9 bytes",
+		"o200k_base": "2 tokens, 9 bytes",
+		"tiny":       "9 bytes",
 	} {
 		var out, stderr strings.Builder
 		if status := run([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 || !strings.Contains(out.String(), want) {
@@ -67,11 +66,15 @@ func TestTokenize_Ordinary(t *testing.T) {
 }
 
 func TestTokenize_Mistakes(t *testing.T) {
+	t.Setenv("HF_HOME", t.TempDir())
+	cut := file(t, t.TempDir(), "cut.gguf", "GGUF\x03\x00\x00\x00")
 	for want, args := range map[string][]string{
 		"name a model":   {},
 		"exclude":        {"--special", "--ordinary", tokenizerFile, "a"},
 		"not both":       {"--file", "x", tokenizerFile, "a"},
 		"or an encoding": {"no-such-model", "a"},
+		"art pull":       {"no-such/model", "a"},
+		"truncated":      {cut, "a"},
 		"expected":       {"--file", "", "../../go.mod", "a"},
 		"no such file":   {"--file", "no-such-file", tokenizerFile},
 	} {

@@ -124,6 +124,8 @@ def families(charsmap):
     pair = {"cls": ["<s>", 1], "sep": ["</s>", 2]}
     out = {
         "unigram-metaspace": file(uni, unigram(uni), {"type": "NFKC"}, metaspace(), metaspace(), template(uni, ["<s>"], ["</s>"]), **{"<mask>": {"lstrip": True, "special": True}}),
+        "unigram-trimmed": file(uni, unigram(uni), {"type": "NFKC"}, seq("p", {"type": "WhitespaceSplit"}, metaspace()), metaspace(),
+                                pair | {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": True}, **{"<mask>": {"lstrip": True, "rstrip": True, "special": True}}),
         "unigram-first": file(bytes_, unigram(bytes_, True), {"type": "Nmt"}, metaspace("first"), metaspace("first"), pair | {"type": "BertProcessing"}),
         "unigram-strip": file(uni, unigram(uni), seq("n", {"type": "Strip", "strip_left": True, "strip_right": True}, replace({"Regex": " {2,}"}, " ")),
                               metaspace("first"), metaspace("first")),
@@ -160,6 +162,10 @@ def families(charsmap):
     return out
 
 
+# White space around added tokens that take it.
+AROUND = ["T", " T", "  T ", "\n\tTa", "a T b", "a  T\u3000 T", "TT", " T \u0120 T\u0120"]
+
+
 def cases_module():
     spec = importlib.util.spec_from_file_location("cases", HERE.parents[1] / "internal" / "bench" / "tokenizer" / "cases.py")
     cases = importlib.util.module_from_spec(spec)
@@ -178,7 +184,8 @@ def main():
     for name, data in families(False).items():
         tok = tokenizers.Tokenizer.from_str(json.dumps(data))
         make = cases.Maker(random.Random(name), [t["content"] for t in data["added_tokens"]])
-        groups.append({"name": name, "file": data, "cases": [cases.case(tok, make.text()) for _ in range(20)], "broken": cases.broken(tok, make.rng, 10)})
+        texts = [make.text() for _ in range(20)] + [around.replace("T", t["content"]) for t in data["added_tokens"] if t["lstrip"] for around in AROUND]
+        groups.append({"name": name, "file": data, "cases": [cases.case(tok, text) for text in texts], "broken": cases.broken(tok, make.rng, 10)})
     with open(HERE / "families.json", "w", encoding="utf-8") as f:
         f.write("[\n" + ",\n".join(json.dumps(g, separators=(",", ":"), ensure_ascii=True) for g in groups) + "\n]\n")
 

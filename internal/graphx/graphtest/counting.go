@@ -11,7 +11,12 @@ import (
 // Counting returns the CPU device with a count of the graphs that it compiles.
 func Counting(t testing.TB) (compute.Backend, *atomic.Int64) {
 	t.Helper()
-	d := &countingDevice{Backend: Device(t)}
+	return CountingOn(Device(t))
+}
+
+// CountingOn returns a device with a count of the graphs that it compiles.
+func CountingOn(device compute.Backend) (compute.Backend, *atomic.Int64) {
+	d := &countingDevice{Backend: device}
 	return d, &d.compiled
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -18,6 +19,18 @@ var shared = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(ni
 func Device(t testing.TB) compute.Backend {
 	t.Helper()
 	device, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return device
+}
+
+var looping = sync.OnceValues(func() (compute.Backend, error) { return gobackend.New("ops_sequential") })
+
+// Looping returns GoMLX's own Go device, which has loops and is slow, one for all tests of a process.
+func Looping(t testing.TB) compute.Backend {
+	t.Helper()
+	device, err := looping()
 	if err != nil {
 		t.Fatal(err)
 	}

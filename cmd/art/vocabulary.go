@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/openai"
+)
+
+// vocabularies is what the help of verbs says about MODEL.
+const vocabularies = `MODEL is a model's folder, a tokenizer.json, a GGUF file, a SentencePiece model (*.model), "tiny" for the
+built-in model, ORG/NAME[@revision] of a model that art pull fetched, or the name of an encoding of OpenAI:
+cl100k_base, o200k_base or o200k_harmony.`
+
+// openTokenizer reads a tokenizer from whatever a name says, with the chat templates that come with it.
+func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
+	if name == tiny.Name {
+		return basemodel.Tokenizer(name)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return namedTokenizer(name, err)
+	case info.IsDir():
+		return folderTokenizer(name)
+	case filepath.Base(name) == "tokenizer.json":
+		return folderTokenizer(filepath.Dir(name))
+	}
+	return fileTokenizer(name)
+}
+
+// namedTokenizer reads an encoding of OpenAI, or a model in the cache of the hub. missing says that there is no file.
+func namedTokenizer(name string, missing error) (*tokenizer.Tokenizer, error) {
+	if tok, err := openai.Encoding(name); err == nil {
+		return tok, nil
+	}
+	if _, err := hub.ParseName(name); err != nil {
+		return nil, fmt.Errorf("%w; name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, or an encoding", missing)
+	}
+	s, err := hub.Cached(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return folderTokenizer(s.Dir)
+}
+
+// folderTokenizer reads tokenizer.json, and what the folder says about conversations, if it does.
+func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer_config.json")); !errors.Is(err, fs.ErrNotExist) {
+		return tokenizer.Load(dir)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.New(data, nil)
+}
+
+// fileTokenizer reads a file, whose beginning or name tells what it is.
+func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	if n, err := f.Read(magic); err == nil && bytes.Equal(magic[:n], []byte("GGUF")) {
+		return basemodel.Tokenizer(path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(path, ".model") {
+		return tokenizer.FromSentencePiece(data)
+	}
+	return tokenizer.New(data, nil)
+}

@@ -1,0 +1,126 @@
+// Command arithmetic trains a language model to add two digits, in this process: go run ./examples/arithmetic
+//
+// One message asks, the reply is the answer: the smallest task for reinforcement learning. A quarter of the sums is never
+// trained on, and the model is measured on them before and after: what it learns there, it has not seen. With
+// -model FOLDER, FILE.gguf or ORG/NAME it trains another model than the built-in one.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/examples/internal/curves"
+)
+
+var (
+	base  = flag.String("model", "tiny", "base model: a folder, a GGUF file, a name on the hub, or tiny")
+	seed  = flag.Uint64("seed", 1, "seed of the run")
+	steps = flag.Int("steps", 60, "training steps, of 16 questions each")
+	rate  = flag.Float64("rate", 2e-3, "learning rate; a larger model wants a smaller one, 1e-4 for 100 million parameters")
+	dir   = flag.String("dir", ".art", "where runs are stored")
+)
+
+// sum is a question: a + b.
+type sum struct {
+	a, b     int
+	question string // with {a} and {b}
+}
+
+func main() {
+	flag.Parse()
+	ctx := context.Background()
+	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Context: 128})
+	check(err)
+	defer backend.Close()
+	name := fmt.Sprintf("adder-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed)
+	model := art.NewModel(name, &art.ModelOptions{
+		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(8)},
+	})
+	check(model.Register(ctx, backend))
+	known, unseen := split()
+	evaluate(ctx, model, unseen)
+
+	start := time.Now()
+	for batch := range art.Batches(known, &art.BatchOptions{Size: 16, Epochs: -1, Seed: *seed, Start: model.Step()}) {
+		if model.Step() >= *steps {
+			break
+		}
+		groups, err := art.GatherGroups(ctx, batch.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
+			return ask(ctx, model, s, nil)
+		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(batch.Step)})
+		check(err)
+		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: *rate, MaxGradNorm: 1})
+		check(err)
+		check(model.Log(ctx, "train", groups, result.Metrics))
+		fmt.Printf("step %3d  right %3.0f%%  entropy %.2f  %v\n",
+			model.Step(), 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+		if model.Step()%10 == 0 {
+			evaluate(ctx, model, unseen)
+		}
+	}
+
+	folder, err := backend.Dir(model)
+	check(err)
+	rows, err := backend.History(ctx, model)
+	check(err)
+	check(curves.Save(folder, "sums of two digits", rows, "train/right", "val/right"))
+	fmt.Println("curves:", filepath.Join(folder, "reward.svg"))
+}
+
+// split returns the sums of two digits, each in four wordings: three quarters to train on, and those never trained on.
+func split() (known, unseen []sum) {
+	for i, cell := range rand.New(rand.NewPCG(0, 0)).Perm(100) {
+		for _, question := range []string{"What is {a} + {b}?", "{a} plus {b}?", "{a}+{b}=", "How much is {a} plus {b}?"} {
+			s := sum{cell / 10, cell % 10, question}
+			if i < 25 {
+				unseen = append(unseen, s)
+			} else {
+				known = append(known, s)
+			}
+		}
+	}
+	return known, unseen
+}
+
+// ask is the agent. A right answer is the number and nothing else; another number is worth a little.
+func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
+	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
+	t := art.NewTrajectory(art.System("Reply with a number."), art.User(question))
+	reply, err := model.Chat(ctx, t, opts)
+	if err != nil {
+		return nil, err
+	}
+	t.Metrics = map[string]float64{"right": 0}
+	switch n, err := strconv.Atoi(strings.TrimSpace(reply.Content)); {
+	case err == nil && n == s.a+s.b:
+		t.Reward, t.Metrics["right"] = 1, 1
+	case err == nil:
+		t.Reward = 0.1
+	}
+	return t, nil
+}
+
+// evaluate asks each question once, greedily.
+func evaluate(ctx context.Context, model *art.Model, sums []sum) {
+	g, err := art.Gather(ctx, sums, func(ctx context.Context, s sum) (*art.Trajectory, error) {
+		return ask(ctx, model, s, &art.ChatOptions{Temperature: new(0.0)})
+	}, &art.GatherOptions{Concurrency: 64})
+	check(err)
+	fmt.Printf("greedy at step %d: %.0f%% of %d questions never trained on answered right\n", model.Step(), 100*art.Metrics(g)["right"], len(sums))
+	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

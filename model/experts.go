@@ -1,0 +1,60 @@
+package model
+
+import (
+	"fmt"
+
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// Shape legend: see forward.go; X experts.
+
+// experts is a mixture of experts (Shazeer et al. 2017): with p the softmax over a router's logits, and C the k experts with the
+// largest p,
+//
+//	sum over e in C of w[e] mlp_e(x)      w = p, or p / sum over C of p
+//
+// All experts are computed for all tokens, one after another, and those that were not chosen have the weight 0. So the shapes do
+// not depend on the choice, and the value of a token not on its company; it costs X/k times the products that are needed.
+func (f *Forward) experts(d *design, x *Node, p string) *Node {
+	weights := f.route(x, p) // [B, T, X]
+	var sum *Node
+	for e := range f.Config.NumExperts {
+		y := Mul(f.mlp(d, x, expertName(p, e)), Slice(weights, AxisRange(), AxisRange(), AxisRange(e, e+1)))
+		if sum == nil {
+			sum = y
+			continue
+		}
+		sum = Add(sum, y)
+	}
+	return sum
+}
+
+// route builds the weights of the experts for each token.
+func (f *Forward) route(x *Node, p string) *Node {
+	all := softmax(f.linear(x, p+"gate", false))
+	weights := Where(largest(all, f.Config.ExpertsPerToken), all, ZerosLike(all))
+	if f.Config.NormTopKProb {
+		weights = Div(weights, ReduceAndKeep(weights, ReduceSum, -1))
+	}
+	return weights
+}
+
+// largest builds which are the n largest along the last axis of x, whose values are not negative. Of equal ones the first counts.
+func largest(x *Node, n int) *Node {
+	dims := x.Shape().Dimensions
+	index := Iota(x.Graph(), shapeI32(dims...), -1)
+	var chosen *Node
+	rest := StopGradient(x)
+	for range n {
+		best := Equal(index, BroadcastToDims(ExpandAxes(ArgMax(rest, -1), -1), dims...))
+		rest = Where(best, MulScalar(OnesLike(rest), -1), rest)
+		if chosen == nil {
+			chosen = best
+			continue
+		}
+		chosen = LogicalOr(chosen, best)
+	}
+	return chosen
+}
+
+func expertName(p string, e int) string { return fmt.Sprintf("%sexperts.%d.", p, e) }

@@ -1,0 +1,159 @@
+package model
+
+import (
+	"math"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// Shape legend: W rows, V vocabulary, R blocks of C tokens each that the vocabulary is cut into.
+
+// Sampler draws on the device what [Sample] draws on the host: the same tokens, save where rounding decides. It computes in
+// float64, and needs no sort: a threshold is found bit by bit.
+type Sampler struct {
+	Uniform     *Node // [W] float64: what [Uniform] returns for the token
+	Temperature *Node // [W] float64: 0 is greedy
+	TopP        *Node // [W] float64: 1 is off
+	TopK        *Node // [W] int32: 0 is off
+	// Truncates says that TopP and TopK are to be heeded: it takes some 60 passes over the weights.
+	Truncates bool
+}
+
+// MinTemperature is the least temperature above 0 that a [Sampler] may be given: below, float64 has fewer digits.
+const MinTemperature = 1e-300
+
+// Draw builds the draws from logprobs [W, V]: the tokens [W], int32, and their logprobs [W], float32, under the reshaped
+// distribution.
+func (s Sampler) Draw(logprobs *Node) (ids, sampled *Node) {
+	w, v := logprobs.Shape().Dim(0), logprobs.Shape().Dim(1)
+	column := func(x *Node) *Node {
+		x.AssertDims(w)
+		return Reshape(x, w, 1)
+	}
+	greedy := Equal(column(s.Temperature), ZerosLike(column(s.Temperature)))
+	best := ReduceAndKeep(logprobs, ReduceMax, -1)
+	likeliest := firstWhere(Equal(logprobs, BroadcastToDims(best, w, v)))
+
+	temperature := Where(greedy, OnesLike(column(s.Temperature)), column(s.Temperature))
+	weights := Exp(Div(Sub(wide(logprobs), wide(best)), temperature))
+	if s.Truncates {
+		weights = s.truncate(logprobs, weights, column)
+	}
+	total := ReduceAndKeep(weights, ReduceSum, -1)
+	drawn := firstAt(weights, Mul(column(s.Uniform), total), GreaterThan)
+	ids = Where(greedy, likeliest, drawn)
+	sampled = Log(Div(At(weights, ids), total))
+	sampled = Where(greedy, ZerosLike(sampled), sampled)
+	return Reshape(ids, w), Reshape(ConvertDType(sampled, dtypes.Float32), w)
+}
+
+// truncate sets to zero what top-k and top-p leave out.
+func (s Sampler) truncate(logprobs, weights *Node, column func(*Node) *Node) *Node {
+	rank := Bitcast(Abs(logprobs), dtypes.Int32) // logprobs are not positive: the likelier, the less
+	k := column(s.TopK)
+	kept := shortest(rank, OnesLike(weights), wide(k))
+	off := LessOrEqual(k, ZerosLike(k))
+	weights = keep(weights, off, kept)
+
+	p := column(s.TopP)
+	mass := Mul(p, ReduceAndKeep(weights, ReduceSum, -1))
+	kept = shortest(rank, weights, MaxScalar(mass, MinTemperature)) // at least the likeliest
+	return keep(weights, GreaterOrEqual(p, OnesLike(p)), kept)
+}
+
+// keep sets weights [W, V] to zero that are not kept [W, V], except in rows where all are, [W, 1].
+func keep(weights, all, kept *Node) *Node {
+	dims := weights.Shape().Dimensions
+	return Where(LogicalOr(BroadcastToDims(all, dims...), kept), weights, ZerosLike(weights))
+}
+
+// shortest selects in each row the fewest tokens whose x [W, V], in order of rank [W, V] and then of id, adds up to target
+// [W, 1], or more. Where all do not, it selects all.
+func shortest(rank, x, target *Node) *Node {
+	dims := x.Shape().Dimensions
+	sum := func(which *Node) *Node { return ReduceAndKeep(Where(which, x, ZerosLike(x)), ReduceSum, -1) }
+	limit := BroadcastToDims(ScalarZero(x.Graph(), dtypes.Int32), dims[0], 1) // the least rank up to which x adds up to target
+	for bit := 30; bit >= 0; bit-- {
+		half := AddScalar(limit, int32(1)<<bit-1)
+		short := LessThan(sum(LessOrEqual(rank, BroadcastToDims(half, dims...))), target)
+		limit = Where(short, AddScalar(half, 1), limit)
+	}
+	limit = BroadcastToDims(limit, dims...)
+	before, tied := LessThan(rank, limit), Equal(rank, limit)
+	last := firstAt(Where(tied, x, ZerosLike(x)), Sub(target, sum(before)), GreaterOrEqual)
+	inTime := LessOrEqual(iota32(x), BroadcastToDims(last, dims...))
+	return LogicalOr(before, LogicalAnd(tied, inTime))
+}
+
+// blockSize is the number of tokens of a block. With two levels of sums, 512 and what 152,000 tokens make of it, 297, are alike.
+const blockSize = 512
+
+// firstAt returns the first index [W, 1] of a positive x [W, V] at which the running sum meets target [W, 1], the last
+// positive one when none does.
+func firstAt(x, target *Node, meets func(sum, target *Node) *Node) *Node {
+	w, v := x.Shape().Dim(0), x.Shape().Dim(1)
+	c := min(blockSize, v)
+	r := (v + c - 1) / c
+	x = Pad(x, ScalarZero(x.Graph(), x.DType()), compute.PadAxis{}, compute.PadAxis{End: r*c - v})
+	blocks := Reshape(x, w, r, c)
+	sums := ReduceSum(blocks, -1)
+	block := firstOf(sums, meets(runningSum(sums), target)) // [W, 1]
+
+	number := iota32(sums)
+	here := BroadcastToDims(block, w, r)
+	before := ReduceAndKeep(Where(LessThan(number, here), sums, ZerosLike(sums)), ReduceSum, -1)
+	chosen := BroadcastToDims(Reshape(Equal(number, here), w, r, 1), w, r, c)
+	inside := ReduceSum(Where(chosen, blocks, ZerosLike(blocks)), 1) // [W, C]
+	return Add(MulScalar(block, c), firstOf(inside, meets(Add(before, runningSum(inside)), target)))
+}
+
+// firstOf returns the first index [W, 1] of a positive x [W, N] where met, the last positive one when there is none.
+func firstOf(x, met *Node) *Node {
+	positive := GreaterThan(x, ZerosLike(x))
+	first := firstWhere(LogicalAnd(positive, met))
+	number := iota32(x)
+	last := ReduceAndKeep(Where(positive, number, ZerosLike(number)), ReduceMax, -1)
+	return Where(Equal(first, filled(first, x.Shape().Dim(1))), last, first)
+}
+
+// firstWhere returns the first index [W, 1] at which mask [W, N] is true, N when it is not.
+func firstWhere(mask *Node) *Node {
+	number := iota32(mask)
+	return ReduceAndKeep(Where(mask, number, filled(number, mask.Shape().Dim(1))), ReduceMin, -1)
+}
+
+// runningSum builds sums of x [W, N] up to and with each element.
+func runningSum(x *Node) *Node {
+	n := x.Shape().Dim(1)
+	upTo := LessOrEqual(Iota(x.Graph(), shapeI32(n, n), 0), Iota(x.Graph(), shapeI32(n, n), 1))
+	return Dot(x, ConvertDType(upTo, x.DType())).Product()
+}
+
+// At returns the elements [W, 1] of x [W, N] at index [W, 1].
+func At(x, index *Node) *Node {
+	chosen := Equal(iota32(x), BroadcastToDims(index, x.Shape().Dimensions...))
+	return ReduceAndKeep(Where(chosen, x, ZerosLike(x)), ReduceSum, -1)
+}
+
+// iota32 numbers the columns of a matrix.
+func iota32(like *Node) *Node { return Iota(like.Graph(), shapeI32(like.Shape().Dimensions...), 1) }
+
+func filled(like *Node, n int) *Node { return FillScalar(like.Graph(), like.Shape(), float64(n)) }
+
+func wide(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
+
+// SamplerInputs are the settings of rows in the order of a [Sampler]'s fields, for its shapes. A row that draws nothing has the
+// zero Sampling.
+func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, truncates bool) {
+	for _, s := range rows {
+		if s.Temperature > 0 {
+			s.Temperature = math.Max(s.Temperature, MinTemperature)
+			truncates = truncates || s.TopK > 0 || s.TopP < 1
+		}
+		temperature, topP = append(temperature, s.Temperature), append(topP, s.TopP)
+		topK = append(topK, int32(min(s.TopK, math.MaxInt32)))
+	}
+	return temperature, topP, topK, truncates
+}
