@@ -2,6 +2,7 @@ package art
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 )
@@ -30,6 +31,8 @@ type ChatRequest struct {
 	Messages []Message
 	Tools    []Tool
 	Settings Sampling
+	// TemplateArgs are further variables of the chat template, a JSON object; nil when there are none.
+	TemplateArgs json.RawMessage
 }
 
 // ChatResponse is its answer.

@@ -37,11 +37,15 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
+	args, err := opts.templateArgs(&m.opts.Chat)
+	if err != nil {
+		return nil, err
+	}
 	if !opts.hasSeed() && !m.opts.Chat.hasSeed() {
 		settings.Seed = m.callSeed(ctx)
 	}
 	// The copies keep what the backend and the recorder hold apart from what the caller appends or edits.
-	request := &ChatRequest{Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings}
+	request := &ChatRequest{Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args}
 	response, err := b.Complete(ctx, m, request)
 	if err != nil {
 		return nil, err

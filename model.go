@@ -2,6 +2,7 @@ package art
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 )
@@ -49,6 +50,9 @@ type ChatOptions struct {
 	Stop []string
 	// Seed overrides the seed that is derived from the run, the step and the context.
 	Seed *uint64
+	// TemplateArgs are further variables of the chat template, a JSON object: {"enable_thinking": false}. Those of the
+	// call go before those of the model, one by one. A template ignores what it does not know.
+	TemplateArgs json.RawMessage
 }
 
 // Model is a name under which an adapter learns. It is safe for concurrent use once it is registered.

@@ -2,6 +2,7 @@ package art_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -200,6 +201,32 @@ func TestModel_CompleteSettings(t *testing.T) {
 	wantEqual(t, "of the model, call without", ask(t, model, &art.ChatOptions{}), of)
 	call := &art.ChatOptions{Temperature: ptr(2.0), TopP: ptr(1.0), TopK: ptr(0), MaxTokens: ptr(0), Stop: []string{}, Seed: ptr(uint64(5))}
 	wantEqual(t, "of the call", ask(t, model, call), art.Sampling{Temperature: 2, TopP: 1, Stop: []string{}, Seed: 5})
+}
+
+// The variables of the chat template are those of the model, and of the call before them.
+func TestModel_CompleteTemplateArgs(t *testing.T) {
+	var got json.RawMessage
+	fake := &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		got = req.TemplateArgs
+		return art.Assistant("x"), nil
+	}}
+	m := registered(t, fake, &art.ModelOptions{Chat: art.ChatOptions{TemplateArgs: json.RawMessage(`{"a": 1, "b": {"z": 1, "y": 2}}`)}})
+	h := &art.History{Messages: []art.Message{art.User("x")}}
+	for args, want := range map[string]string{``: `{"a":1,"b":{"z":1,"y":2}}`, `null`: `{"a":1,"b":{"z":1,"y":2}}`, `{"b": false, "c": []}`: `{"a":1,"b":false,"c":[]}`} {
+		if _, err := m.Complete(t.Context(), h, &art.ChatOptions{TemplateArgs: json.RawMessage(args)}); err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, "variables of "+args, string(got), want)
+	}
+	for _, args := range []string{`[]`, `{`, `1`} {
+		if _, err := m.Complete(t.Context(), h, &art.ChatOptions{TemplateArgs: json.RawMessage(args)}); !errors.Is(err, art.ErrInvalid) {
+			t.Errorf("%s: error %v", args, err)
+		}
+		err := art.NewModel("m", &art.ModelOptions{Chat: art.ChatOptions{TemplateArgs: json.RawMessage(args)}}).Register(t.Context(), &arttest.Backend{})
+		if !errors.Is(err, art.ErrInvalid) {
+			t.Errorf("%s as a default: error %v", args, err)
+		}
+	}
 }
 
 func TestModel_CompleteInvalid(t *testing.T) {

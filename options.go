@@ -42,6 +42,9 @@ func (m *Model) validate(b Backend) error {
 	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
 		p.addf("chat options: %v", err)
 	}
+	if _, err := m.opts.Chat.templateArgs(nil); err != nil {
+		p.addf("chat options: %v", err)
+	}
 	return p.err("register", "correct NewModel's name and options")
 }
 

@@ -53,7 +53,7 @@ func (o *ChatOptions) hasSeed() bool { return o != nil && o.Seed != nil }
 func (o ChatOptions) clone() ChatOptions {
 	return ChatOptions{
 		Temperature: clonePtr(o.Temperature), TopP: clonePtr(o.TopP), TopK: clonePtr(o.TopK),
-		MaxTokens: clonePtr(o.MaxTokens), Stop: slices.Clone(o.Stop), Seed: clonePtr(o.Seed),
+		MaxTokens: clonePtr(o.MaxTokens), Stop: slices.Clone(o.Stop), Seed: clonePtr(o.Seed), TemplateArgs: slices.Clone(o.TemplateArgs),
 	}
 }
 

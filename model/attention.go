@@ -19,7 +19,7 @@ type attention struct {
 	position   *Node // [B, T] int32: of each new token; nil without a cache, where it is the index
 	place      *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
 	real       *Node // [B, T] bool: the token is not padding; nil without a cache
-	slots      *Node // [B, 1] int32; nil without a cache
+	slots      *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
 
 	rotations map[rope]rotation
 	masks     map[int]*Node // by window, [B or 1, 1, 1, T, S] bool
@@ -47,16 +47,23 @@ func (a *attention) locate(c *Config, in Input) {
 	k, s := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
-	in.Cache.Slots.AssertDims(b)
+	slots, own := in.Cache.Slots, in.Cache.Slots == nil
+	if own {
+		in.Cache.Layers[0].K.AssertDims(b, k, s, -1)
+		slots = Iota(g, shapeI32(b), 0)
+	}
+	slots.AssertDims(b)
 	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
 	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may lie beyond
 	a.key, a.query = Iota(g, shapeI32(b, t, s), 2), BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s)
 	a.place = Concatenate([]*Node{
-		BroadcastToDims(Reshape(in.Cache.Slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
+		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
 	}, -1)
 	a.real = LessThan(step, each(in.Cache.Count))
-	a.slots = Reshape(in.Cache.Slots, b, 1)
+	if !own {
+		a.slots = Reshape(slots, b, 1)
+	}
 }
 
 // rotation builds the rows of the new tokens in the tables of r.
@@ -123,7 +130,9 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	next := all
 	if cached != nil {
 		next = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
-		all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
+		if all = next; a.slots != nil {
+			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
+		}
 	}
 	s := all.K.Shape().Dim(2)
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [B, K, G, T, E]

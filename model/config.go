@@ -140,6 +140,9 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if c.NumKVHeads == 0 {
 		c.NumKVHeads = c.NumHeads
 	}
+	if len(c.MLPOnlyLayers) == 0 {
+		c.MLPOnlyLayers = nil
+	}
 	if a.defaults != nil {
 		if err := a.defaults(c, keys); err != nil {
 			return err
@@ -160,8 +163,10 @@ func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 			known[key] = v
 		}
 	}
-	if v := keys["dtype"]; !absent(v) && absent(known["torch_dtype"]) { // transformers 5
-		known["torch_dtype"] = v
+	for other, key := range otherSpellings {
+		if v := keys[other]; !absent(v) && absent(known[key]) {
+			known[key] = v
+		}
 	}
 	data, err := json.Marshal(known)
 	if err != nil {
@@ -176,7 +181,7 @@ func absent(v json.RawMessage) bool { return v == nil || string(v) == "null" }
 // keepOthers remembers the keys that are not read here.
 func (c *Config) keepOthers(keys map[string]json.RawMessage) error {
 	for key, v := range keys {
-		if slices.Contains(configKeys, key) || slices.Contains(otherSpellings, key) {
+		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) {
 			continue
 		}
 		data, err := json.Marshal(v) // compact: what is written is what is read again
@@ -202,8 +207,8 @@ var configKeys = func() (keys []string) {
 	return keys
 }()
 
-// otherSpellings are keys that are read, and written as others.
-var otherSpellings = []string{"dtype", "rope_parameters"}
+// otherSpellings are the keys of transformers 5 that have other names in 4, which are written.
+var otherSpellings = map[string]string{"dtype": "torch_dtype", "num_local_experts": "num_experts"}
 
 // MarshalJSON writes c as transformers 4 spells it, which 5 reads too, and behind that the keys that were not read.
 func (c Config) MarshalJSON() ([]byte, error) {

@@ -159,6 +159,9 @@ func TestParseConfig_Version5(t *testing.T) {
 	llama3 := map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 	llama := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}}
 	gemma := map[string]any{"model_type": "gemma3_text", "architectures": []string{"Gemma3ForCausalLM"}, "tie_word_embeddings": "-", "sliding_window": 512}
+	moe := map[string]any{
+		"model_type": "qwen3_moe", "architectures": []string{"Qwen3MoeForCausalLM"}, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "mlp_only_layers": []int{},
+	}
 	with := func(base map[string]any, key string, value any) map[string]any {
 		base = maps.Clone(base)
 		base[key] = value
@@ -168,6 +171,7 @@ func TestParseConfig_Version5(t *testing.T) {
 		"dtype":   {{"torch_dtype": "bfloat16"}, {"torch_dtype": "-", "dtype": "bfloat16"}},
 		"default": {{"rope_theta": 5e5}, {"rope_theta": "-", "rope_scaling": "-", "rope_parameters": map[string]any{"rope_theta": 5e5, "rope_type": "default"}}},
 		"both":    {{}, {"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "default"}}},
+		"experts": {with(moe, "num_experts", 6), with(moe, "num_local_experts", 6)},
 		"llama3": {
 			with(with(llama, "rope_theta", 5e5), "rope_scaling", llama3),
 			with(with(llama, "rope_theta", "-"), "rope_parameters", with(llama3, "rope_theta", 5e5)),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/gomlx/compute"
 
@@ -159,6 +160,7 @@ func check(c *Config, set tensorSet) error {
 		case known[name]:
 		case name == headName: // of a tied model
 			errs = append(errs, checkCopy(set))
+		case strings.HasSuffix(name, ".rotary_emb.inv_freq"): // a table that old files hold, and nobody reads
 		default:
 			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}

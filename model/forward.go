@@ -40,7 +40,7 @@ type Cache struct {
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
 	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name any;
-	// no other two may name the same.
+	// no other two may name the same. nil is each row its own: B is W, and the cache is read where it lies.
 	Slots *Node
 	// Layers are the keys and values of each layer. Behind the cached tokens they are zero.
 	Layers []KV

@@ -10,7 +10,7 @@ const ModelTypeQwen3MoE = "qwen3_moe"
 var qwen3MoE = architecture{modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM", describe: describeQwen3MoE}
 
 // mostExperts bounds the experts of all layers together.
-const mostExperts = 1 << 17
+const mostExperts = 1 << 15
 
 func describeQwen3MoE(c *Config, check checker) *design {
 	d := plain(c, check)

@@ -21,7 +21,7 @@ func draw(t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, inde
 		flat, uniform = append(flat, logprobs[i]...), append(uniform, Uniform(seed+uint64(i), index))
 	}
 	temperature, topP, topK, truncates := SamplerInputs(rows)
-	out := graphtest.Run(t, graphtest.Looping(t), func(in []*graph.Node) []*graph.Node {
+	out := graphtest.Run(t, graphtest.Reference(t), func(in []*graph.Node) []*graph.Node {
 		s := Sampler{Uniform: in[1], Temperature: in[2], TopP: in[3], TopK: in[4], Truncates: truncates}
 		ids, sampled := s.Draw(in[0])
 		return []*graph.Node{ids, sampled}
@@ -34,11 +34,11 @@ func draw(t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, inde
 func TestSampler_LikeSample(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 60))
 	compared := 0
-	for round, v := range []int{1, 2, 30, 511, 512, 513, 1500} {
+	for round, v := range []int{1, 2, 30, 511, 512, 513, 1100} {
 		for _, truncates := range []bool{false, true} {
 			var logprobs [][]float32
 			var rows []Sampling
-			for range 40 {
+			for range 16 {
 				s := Sampling{Temperature: []float64{0, 1, 0.7, 1e-5, 1e300, 1e-310}[rng.IntN(6)], TopP: 1}
 				if truncates {
 					s.TopP = []float64{1, 0.9, 0.5, 1e-9, 0}[rng.IntN(5)]
@@ -61,7 +61,7 @@ func TestSampler_LikeSample(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, compared, 350, "most draws are not close")
+	require.Greater(t, compared, 130, "most draws are not close")
 }
 
 // TestSampler_TiesAtTheEdge: of equal tokens top-k and top-p keep those with the smaller ids.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -108,6 +109,42 @@ func TestSpecs_Complete(t *testing.T) {
 	c.TieEmbeddings = false
 	require.Equal(t, 596_049_920+151_936*1024, count(c))
 	require.Len(t, c.Specs(), 1+28*11+2)
+}
+
+// TestSpecs_PublishedModels compares the numbers of parameters with those of published checkpoints.
+func TestSpecs_PublishedModels(t *testing.T) {
+	shape := func(hidden, inner, layers, heads, kv, vocab int) map[string]any {
+		return map[string]any{
+			"architectures": "-", "head_dim": "-", "sliding_window": "-", "hidden_size": hidden, "intermediate_size": inner,
+			"num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": kv, "vocab_size": vocab,
+		}
+	}
+	for _, m := range []struct {
+		name   string
+		want   int
+		shape  map[string]any
+		others map[string]any
+	}{
+		{"Qwen2.5-0.5B", 494_032_768, shape(896, 4864, 24, 14, 2, 151936), map[string]any{"model_type": "qwen2"}},
+		{"Llama-3.2-1B", 1_235_814_400, shape(2048, 8192, 16, 32, 8, 128256), map[string]any{"model_type": "llama"}},
+		{"SmolLM2-135M", 134_515_008, shape(576, 1536, 30, 9, 3, 49152), map[string]any{"model_type": "llama"}},
+		{"Mistral-7B", 7_241_732_096, shape(4096, 14336, 32, 32, 8, 32000), map[string]any{"model_type": "mistral", "tie_word_embeddings": false}},
+		{"Gemma 3 270M", 268_098_176, shape(640, 2048, 18, 4, 1, 262144), map[string]any{"model_type": "gemma3_text", "head_dim": 256}},
+		{"Gemma 3 1B", 999_885_952, shape(1152, 6912, 26, 4, 1, 262144), map[string]any{"model_type": "gemma3_text", "head_dim": 256}},
+		{"Qwen3-30B-A3B", 30_532_122_624, shape(2048, 6144, 48, 32, 4, 151936), map[string]any{
+			"model_type": "qwen3_moe", "head_dim": 128, "tie_word_embeddings": false,
+			"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
+		}},
+	} {
+		maps.Copy(m.shape, m.others)
+		c, err := ParseConfig(withKeys(t, m.shape))
+		require.NoError(t, err, m.name)
+		n := 0
+		for _, s := range c.Specs() {
+			n += s.size()
+		}
+		require.Equal(t, m.want, n, m.name)
+	}
 }
 
 func TestLinears_AreTheMatricesOfTheBlocks(t *testing.T) {

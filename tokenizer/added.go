@@ -26,7 +26,7 @@ type addedVocabulary struct {
 }
 
 // newAddedVocabulary takes tokens that have their ids. Of those with the same text, the first counts.
-func newAddedVocabulary(tokens []addedToken, normalize func(string) string) *addedVocabulary {
+func newAddedVocabulary(tokens []addedToken, normalize func(string) string) (*addedVocabulary, error) {
 	v := &addedVocabulary{special: map[int32]bool{}, byContent: map[string]int32{}}
 	for _, a := range tokens {
 		if _, twice := v.byContent[a.Content]; twice {
@@ -42,15 +42,18 @@ func newAddedVocabulary(tokens []addedToken, normalize func(string) string) *add
 			v.raw.add(a.Content, a)
 		}
 	}
-	v.raw.sort()
-	v.normalized.sort()
-	return v
+	if err := v.raw.build(); err != nil {
+		return nil, err
+	}
+	return v, v.normalized.build()
 }
 
-// finder finds added tokens in a text: from left to right, the longest at each position.
+// finder finds added tokens in a text: from left to right, the longest at each position. Tokens are added, then build is
+// called once.
 type finder struct {
-	byFirst [256][]pattern // longest first
-	any     bool
+	patterns []pattern
+	begins   [256]bool // bytes that a token begins with
+	trie     *trie     // text -> index in patterns; nil when there are none
 }
 
 type pattern struct {
@@ -62,20 +65,32 @@ func (f *finder) add(text string, token addedToken) {
 	if text == "" {
 		return
 	}
-	f.byFirst[text[0]], f.any = append(f.byFirst[text[0]], pattern{text, token}), true
+	f.begins[text[0]] = true
+	f.patterns = append(f.patterns, pattern{text, token})
 }
 
-func (f *finder) sort() {
-	for _, list := range f.byFirst {
-		slices.SortStableFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
+// build makes the tokens that were added ready to be found. Of those with the same text, the first counts.
+func (f *finder) build() error {
+	if !f.any() {
+		return nil
 	}
+	b := newTrieBuilder()
+	for i, p := range slices.Backward(f.patterns) {
+		b.add(p.text, int32(i))
+	}
+	var err error
+	f.trie, err = b.build()
+	return err
 }
+
+// any reports whether there is something to find.
+func (f *finder) any() bool { return len(f.patterns) > 0 }
 
 // split calls text for the pieces between added tokens, and token for each of these, in order.
 func (f *finder) split(whole piece, text func(piece), token func(id int32, p piece)) {
 	s := whole.text
 	done := 0 // end of what was handed out
-	for i := 0; f.any && i < len(s); {
+	for i := 0; f.any() && i < len(s); {
 		p := f.at(s, i)
 		if p == nil {
 			i++
@@ -113,12 +128,13 @@ func (f *finder) matches(s string, yield func(cut)) {
 	})
 }
 
+// at returns the longest token at a place of the text, nil when there is none.
 func (f *finder) at(s string, i int) *pattern {
-	list := f.byFirst[s[i]]
-	for k := range list {
-		if strings.HasPrefix(s[i:], list[k].text) {
-			return &list[k]
-		}
+	if !f.begins[s[i]] {
+		return nil
+	}
+	if _, which := f.trie.longest(s[i:]); which != absent {
+		return &f.patterns[which]
 	}
 	return nil
 }

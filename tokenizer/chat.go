@@ -23,16 +23,17 @@ import (
 // what was sampled. A template that writes earlier replies otherwise, such as one that leaves out what the model thought,
 // breaks this on purpose; [art.History.Breaks] tells where.
 type Template struct {
-	tok     *Tokenizer
-	name    string
-	source  string
-	plain   *jinja.Template
-	tools   *jinja.Template // the one for conversations with tools
-	args    *jinja.Dict     // variables besides messages and tools
-	rawArgs bool            // arguments of tool calls are written as they are, not as JSON values
-	reply   *replyFormat
-	stops   []int32
-	control *controlTokens
+	tok      *Tokenizer
+	name     string
+	source   string
+	plain    *jinja.Template
+	tools    *jinja.Template // the one for conversations with tools
+	args     *jinja.Dict     // variables besides messages and tools
+	rawArgs  bool            // arguments of tool calls are written as they are, not as JSON values
+	reply    *replyFormat
+	stops    []int32
+	control  *controlTokens
+	specials *controlTokens // those of control that are special tokens
 }
 
 // The formats that are here by name, for models that come without a template, and the name of the template that a model
@@ -163,10 +164,16 @@ func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
 	if m.control, err = newControlTokens(t, m.plain, m.tools); err != nil {
 		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
 	}
+	if m.specials, err = m.control.special(); err != nil {
+		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
+	}
 	m.stops = m.findStops()
 	m.reply = t.replyFormat(detectParser(tools), plain+tools)
 	return m, nil
 }
+
+// reserved are the variables of a template that a conversation sets.
+var reserved = []string{"messages", "tools", "add_generation_prompt"}
 
 // TemplateOptions change how a template is used. Zero fields change nothing.
 type TemplateOptions struct {
@@ -184,6 +191,11 @@ func (t *Template) With(o TemplateOptions) (*Template, error) {
 		args, ok := v.(*jinja.Dict)
 		if err != nil || !ok {
 			return nil, errors.New("tokenizer: the arguments of a template must be a JSON object")
+		}
+		for _, name := range reserved {
+			if _, ok := args.Get(name); ok {
+				return nil, fmt.Errorf("tokenizer: the arguments of a template cannot have %q: it comes from the conversation", name)
+			}
 		}
 		m.args = t.args.With(args)
 	}

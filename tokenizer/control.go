@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/goart-dev/art/internal/jinja"
@@ -15,9 +14,8 @@ import (
 // Before a conversation is rendered, a mark goes into each control token that its texts spell. So what is found in the
 // rendered text is the template's; the marks are taken out when the text is encoded.
 type controlTokens struct {
-	tok     *Tokenizer
-	texts   []string
-	byFirst [256][]string // of texts, by their first byte; longest first
+	tok  *Tokenizer
+	find finder
 }
 
 // marks are characters that are never part of a text: Unicode's noncharacters.
@@ -37,40 +35,27 @@ func newControlTokens(t *Tokenizer, templates ...*jinja.Template) (*controlToken
 		if inTemplate && t.model.produces(id) {
 			return nil, fmt.Errorf("the token %s can come out of ordinary text, so content could not be told from control", text)
 		}
-		c.texts = append(c.texts, text)
+		c.find.add(text, addedToken{ID: id})
 	}
-	slices.Sort(c.texts)
-	for _, text := range slices.Backward(c.texts) {
-		c.byFirst[text[0]] = append(c.byFirst[text[0]], text)
-	}
-	return c, nil
+	return c, c.find.build()
 }
 
 // special returns the controls that are special tokens only.
-func (c *controlTokens) special() *controlTokens {
+func (c *controlTokens) special() (*controlTokens, error) {
 	out := &controlTokens{tok: c.tok}
-	for _, text := range c.texts {
-		if c.tok.IsSpecial(c.tok.added.byContent[text]) {
-			out.texts = append(out.texts, text)
+	for _, p := range c.find.patterns {
+		if c.tok.IsSpecial(p.token.ID) {
+			out.find.add(p.text, p.token)
 		}
 	}
-	for first, list := range c.byFirst {
-		for _, text := range list {
-			if c.tok.IsSpecial(c.tok.added.byContent[text]) {
-				out.byFirst[first] = append(out.byFirst[first], text)
-			}
-		}
-	}
-	return out
+	return out, out.find.build()
 }
 
 // next returns where the first control token in s begins, and its text; "" when there is none.
 func (c *controlTokens) next(s string) (at int, token string) {
 	for i := range len(s) {
-		for _, text := range c.byFirst[s[i]] {
-			if strings.HasPrefix(s[i:], text) {
-				return i, text
-			}
+		if p := c.find.at(s, i); p != nil {
+			return i, p.text
 		}
 	}
 	return len(s), ""
@@ -82,18 +67,19 @@ func (c *controlTokens) spelled(s string) bool {
 	return token != ""
 }
 
-// broken returns s with a mark in each control token that it spells.
+// broken returns s with a mark in each control token that it spells, behind its first character.
 func (c *controlTokens) broken(s string, mark rune) string {
-	for again := true; again; {
-		again = false
-		for _, text := range c.texts {
-			if i := firstRune(text); strings.Contains(s, text) {
-				s = strings.ReplaceAll(s, text, text[:i]+string(mark)+text[i:])
-				again = i < len(text)
-			}
+	var out strings.Builder
+	for s != "" {
+		at, token := c.next(s)
+		behind := at + firstRune(token)
+		out.WriteString(s[:behind])
+		if token != "" {
+			out.WriteRune(mark)
 		}
+		s = s[behind:]
 	}
-	return s
+	return out.String()
 }
 
 // firstRune returns the length of the first character.

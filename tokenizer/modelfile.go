@@ -377,7 +377,9 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 	for id, p := range m.pieces { // a text that is there twice has the last of its ids
 		t.texts[id], t.known[id] = p.text, true
 	}
-	t.added = newAddedVocabulary(added, t.normalize)
+	if t.added, err = newAddedVocabulary(added, t.normalize); err != nil {
+		return fmt.Errorf("added_tokens: %w", err)
+	}
 	if t.model, err = m.build(t.added.special); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}

@@ -91,7 +91,7 @@ func (t *Template) draft(messages []art.Message, tools []art.Tool, ending Ending
 	}
 	// Templates that look for tags in a text, such as "</think>", would not find them with marks. Then only special
 	// tokens are kept apart.
-	for _, control := range []*controlTokens{t.control, t.control.special()} {
+	for _, control := range []*controlTokens{t.control, t.specials} {
 		conv, mark, err := control.marked(c)
 		if err != nil {
 			return nil, err

@@ -156,7 +156,9 @@ func (m *spModel) build() (*Tokenizer, error) {
 			return nil, fmt.Errorf("piece %d, %q, has the unknown type %d", id, p.text, kind)
 		}
 	}
-	m.normalizer.keep.sort()
+	if err := m.normalizer.keep.build(); err != nil {
+		return nil, err
+	}
 	if m.bpe {
 		f.kind, f.options.FuseUnk = "BPE", true
 		m.setMerges(f)
@@ -172,7 +174,7 @@ func (m *spModel) finish(f *modelFile, added []addedToken) (*Tokenizer, error) {
 	if err := t.setVocab(f, added); err != nil {
 		return nil, err
 	}
-	if model, ok := t.model.(*bpe); ok && m.normalizer.keep.any {
+	if model, ok := t.model.(*bpe); ok && m.normalizer.keep.any() {
 		t.steps = []step{cutStep{find: m.normalizer.keep.matches}}
 		model.whole = m.userPieces()
 	}

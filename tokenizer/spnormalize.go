@@ -17,7 +17,7 @@ type spNormalizer struct {
 
 // next returns what the beginning of text becomes, and how long that beginning is.
 func (n *spNormalizer) next(text string) (out string, length int) {
-	if n.keep.any {
+	if n.keep.any() {
 		if p := n.keep.at(text, 0); p != nil {
 			return p.text, len(p.text)
 		}

@@ -119,6 +119,9 @@ func TestText_Variables(t *testing.T) {
 	if _, err := template.With(TemplateOptions{Parser: "x"}); err == nil {
 		t.Error("an unknown parser is no error")
 	}
+	if _, err := template.With(TemplateOptions{Args: json.RawMessage(`{"messages": []}`)}); err == nil || !strings.Contains(err.Error(), `"messages"`) {
+		t.Errorf("messages as an argument: error %v", err)
+	}
 	message := art.Message{Role: art.RoleAssistant, Reasoning: "r", ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1.0, "a": [null]}`}, {ID: "d", Name: "g", Arguments: "oops"}}}
 	want := "{'thinking': 'r', 'role': 'assistant', 'content': None, 'reasoning_content': 'r', 'tool_calls': [" +
 		"{'id': 'c', 'type': 'function', 'function': {'name': 'f', 'arguments': {'b': 1.0, 'a': [None]}}}, {'id': 'd', 'type': 'function', 'function': {'name': 'g', 'arguments': 'oops'}}]}"

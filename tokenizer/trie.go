@@ -78,6 +78,13 @@ func (t *trie) prefixes(text string, yield func(length int, value int32)) {
 	}
 }
 
+// longest returns the longest key that text begins with, its length and its value; absent when there is none.
+func (t *trie) longest(text string) (length int, value int32) {
+	value = absent
+	t.prefixes(text, func(n int, v int32) { length, value = n, v })
+	return length, value
+}
+
 func (t *trie) each(yield func(value int32)) {
 	for _, v := range t.values {
 		if v != absent {

@@ -34,7 +34,7 @@ func (b *Backend) base(name string, at place) (*base, error) {
 	}
 	s.engine, err = engine.New(engine.Options{
 		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
-		FewShapes: compilesSlowly(b.device),
+		FewShapes: compilesSlowly(b.device), DecodeSteps: stepsOf(b.device),
 	})
 	if err != nil {
 		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "change Slots or Context of local.Options"}

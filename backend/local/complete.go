@@ -8,6 +8,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 // Complete answers with the newest step of m. It waits for a free slot.
@@ -16,7 +17,11 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := e.base.template.Prompt(req.Messages, req.Tools)
+	template, err := e.base.template.With(tokenizer.TemplateOptions{Args: req.TemplateArgs})
+	if err != nil {
+		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+	}
+	prompt, err := template.Prompt(req.Messages, req.Tools)
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}

@@ -36,5 +36,17 @@ func openDevice(name string) (compute.Backend, error) {
 	return device, nil
 }
 
+// decodeSteps is the number of tokens that a call of the device makes for each sequence: each call costs a copy of the cache
+// and a wait.
+const decodeSteps = 32
+
+// stepsOf returns the number of tokens of a call: more than one where that is done in a loop on the device.
+func stepsOf(device compute.Backend) int {
+	if device.Name() == "xla" {
+		return decodeSteps
+	}
+	return 1
+}
+
 // compilesSlowly reports whether a graph takes seconds to compile.
 func compilesSlowly(device compute.Backend) bool { return device.Name() == "xla" }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 // twoTurns plays a short conversation and rewards it by its text.
@@ -164,6 +165,44 @@ func TestComplete_Stop(t *testing.T) {
 	require.Equal(t, before, cut.Content)
 	require.Equal(t, art.FinishStop, cut.Sample.Finish)
 	require.Equal(t, whole.Sample.IDs[:len(cut.Sample.IDs)], cut.Sample.IDs)
+}
+
+// TestComplete_TemplateArgs: the chat template sees the variables of a call, in Go and over HTTP.
+func TestComplete_TemplateArgs(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range tinyFiles(t) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	source := "{% for m in messages %}{{ m.content }}{% endfor %}{{ '/no_think' if enable_thinking is false }}"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(source), 0o600))
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", &art.ModelOptions{Base: dir, Chat: art.ChatOptions{MaxTokens: new(1)}})
+	require.NoError(t, m.Register(t.Context(), b))
+	tok, err := tokenizer.Load(dir)
+	require.NoError(t, err)
+
+	question, args := &art.History{Messages: []art.Message{art.User("7+5=")}}, json.RawMessage(`{"enable_thinking": false}`)
+	direct, err := m.Complete(t.Context(), question, &art.ChatOptions{TemplateArgs: args})
+	require.NoError(t, err)
+	require.Equal(t, "7+5=/no_think", tok.Decode(direct.Message.Sample.PromptIDs, false))
+	without, err := m.Complete(t.Context(), question, nil)
+	require.NoError(t, err)
+	require.Equal(t, "7+5=", tok.Decode(without.Message.Sample.PromptIDs, false))
+	_, err = m.Complete(t.Context(), question, &art.ChatOptions{TemplateArgs: json.RawMessage(`{"messages": []}`)})
+	require.ErrorIs(t, err, art.ErrInvalid)
+
+	served, err := art.Record(t.Context(), func(ctx context.Context) error {
+		body := `{"model": "m", "messages": [{"role": "user", "content": "7+5="}], "chat_template_kwargs": {"enable_thinking": false}}`
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://m/v1/chat/completions", strings.NewReader(body))
+		require.NoError(t, err)
+		response, err := m.HTTPClient().Do(request)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, direct.Message.Sample.PromptIDs, served.Messages[len(served.Messages)-1].Sample.PromptIDs)
 }
 
 // TestHandler serves over a socket.

@@ -126,7 +126,11 @@ func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 }
 
 func shapeOf(c *model.Config) *modelShape {
-	return &modelShape{c.NumLayers, c.HiddenSize, c.NumHeads, c.NumKVHeads, c.HeadDim, c.IntermediateSize, c.VocabSize, c.MaxPositions, c.TieEmbeddings}
+	return &modelShape{
+		Layers: c.NumLayers, Hidden: c.HiddenSize, Heads: c.NumHeads, KVHeads: c.NumKVHeads, HeadDim: c.HeadDim, MLP: c.IntermediateSize,
+		Vocab: c.VocabSize, Context: c.MaxPositions, Tied: c.TieEmbeddings,
+		Experts: c.NumExperts, ExpertsPerToken: c.ExpertsPerToken, ExpertMLP: c.MoEIntermediateSize,
+	}
 }
 
 func elements(shape []int) int64 {

@@ -96,6 +96,10 @@ type modelShape struct {
 	Vocab   int  `json:"vocabulary"`
 	Context int  `json:"context"`
 	Tied    bool `json:"tied_embeddings"`
+	// Of mixtures of experts: how many a layer has, how many compute a token, and the size of each.
+	Experts         int `json:"experts,omitempty"`
+	ExpertsPerToken int `json:"experts_per_token,omitempty"`
+	ExpertMLP       int `json:"expert_mlp,omitempty"`
 }
 
 // templateReport tells of the chat template.
@@ -147,6 +151,9 @@ func (r inspection) table() string {
 	line("architecture", "%s", r.Architecture)
 	if s := r.Shape; s != nil {
 		line("shape", "%d layers, hidden %d, %d heads of %d, %d of keys and values, MLP %d", s.Layers, s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.MLP)
+		if s.Experts > 0 {
+			line("experts", "%d, of which a token has %d, MLP %d; adapters attach to attention", s.Experts, s.ExpertsPerToken, s.ExpertMLP)
+		}
 		tied := ""
 		if s.Tied {
 			tied = ", shared with the output"

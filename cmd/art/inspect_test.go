@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/hubtest"
 )
@@ -58,6 +59,27 @@ func TestInspect_Tiny(t *testing.T) {
 		}
 		if row["training_total"].(float64) <= row["inference_total"].(float64) {
 			t.Errorf("training takes no more than inference: %v", row)
+		}
+	}
+}
+
+// TestInspect_Architectures: of each, all parameters are planned for, and both graphs compile.
+func TestInspect_Architectures(t *testing.T) {
+	for _, m := range fixtures.Models(t) {
+		status, stdout, stderr := command("inspect", "--json", "--lengths", "32", "--slots", "2", "--workers", "1", m.Dir)
+		if status != 0 || stderr != "" {
+			t.Fatalf("%s: status %d, standard error %q", m.Name, status, stderr)
+		}
+		report := decode(t, stdout)
+		row := report["memory"].([]any)[0].(map[string]any)
+		inference, training := row["inference"].(map[string]any), row["training"].(map[string]any)
+		if want := 4 * report["parameters"].(float64); inference["weights"] != want {
+			t.Errorf("%s: weights take %v bytes, want %v", m.Name, inference["weights"], want)
+		}
+		positive(t, inference, "work", "cache")
+		positive(t, training, "adapter", "work")
+		if _, experts := report["shape"].(map[string]any)["experts"]; experts != (m.Name == "qwen3_moe") {
+			t.Errorf("%s: shape %v", m.Name, report["shape"])
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"log"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +37,8 @@ type sum struct {
 	question string // with {a} and {b}
 }
 
+var number = regexp.MustCompile(`-?[0-9]+`)
+
 func main() {
 	flag.Parse()
 	ctx := context.Background()
@@ -43,7 +47,7 @@ func main() {
 	defer backend.Close()
 	name := fmt.Sprintf("adder-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed)
 	model := art.NewModel(name, &art.ModelOptions{
-		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(8)},
+		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(12)},
 	})
 	check(model.Register(ctx, backend))
 	known, unseen := split()
@@ -91,7 +95,9 @@ func split() (known, unseen []sum) {
 	return known, unseen
 }
 
-// ask is the agent. A right answer is the number and nothing else; another number is worth a little.
+// ask is the agent. The system message asks for a number, and that is a right answer: the sum and nothing else. What is half
+// right, another number or the sum among words, is worth a little: without it, a model that likes to talk would never find a
+// reward.
 func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
 	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
 	t := art.NewTrajectory(art.System("Reply with a number."), art.User(question))
@@ -100,10 +106,11 @@ func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*
 		return nil, err
 	}
 	t.Metrics = map[string]float64{"right": 0}
-	switch n, err := strconv.Atoi(strings.TrimSpace(reply.Content)); {
-	case err == nil && n == s.a+s.b:
+	want, text := strconv.Itoa(s.a+s.b), strings.TrimSpace(reply.Content)
+	switch numbers := number.FindAllString(text, -1); {
+	case text == want:
 		t.Reward, t.Metrics["right"] = 1, 1
-	case err == nil:
+	case slices.Contains(numbers, text), slices.Contains(numbers, want):
 		t.Reward = 0.1
 	}
 	return t, nil

@@ -17,6 +17,14 @@ type Adapter struct {
 	key    string // adapters with equal keys share graphs
 }
 
+// name is equal for adapters that share graphs, "" for the base model.
+func (a *Adapter) name() string {
+	if a == nil {
+		return ""
+	}
+	return a.key
+}
+
 // NewAdapter copies an adapter to the device, for the engines on it.
 func NewAdapter(device compute.Backend, a *lora.Adapter) (*Adapter, error) {
 	ad := &Adapter{layout: a.Clone(), key: fmt.Sprintf("%+v", a.Config())}

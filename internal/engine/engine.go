@@ -41,6 +41,11 @@ type Options struct {
 	Context int
 	// FewShapes is for devices that take long to compile: each round computes all slots, those without work too.
 	FewShapes bool
+	// DecodeSteps is the number of tokens that a call of the device makes for each slot. Above 1 the device draws them itself,
+	// in a loop, which not all can. New requests, and those that are cancelled, wait for the end of a call. Default 1.
+	DecodeSteps int
+
+	unroll bool // in place of a loop: for tests, on devices that have none
 }
 
 // Engine serves requests until it is closed. It is safe for concurrent use.
@@ -58,6 +63,13 @@ func New(opts Options) (*Engine, error) {
 	c := opts.Config
 	opts.Slots = cmp.Or(opts.Slots, DefaultSlots)
 	opts.Context = cmp.Or(opts.Context, c.MaxPositions)
+	opts.DecodeSteps = cmp.Or(opts.DecodeSteps, 1)
+	if opts.DecodeSteps < 1 {
+		return nil, fmt.Errorf("engine: %d tokens a call: want at least 1", opts.DecodeSteps)
+	}
+	if err := checkLoops(opts.Device, opts.DecodeSteps); err != nil && !opts.unroll {
+		return nil, err
+	}
 	if opts.Slots < 0 || opts.Context < 2 || opts.Context > c.MaxPositions {
 		return nil, fmt.Errorf("engine: %d slots of %d tokens: want at least 1 slot and 2 to %d tokens", opts.Slots, opts.Context, c.MaxPositions)
 	}

@@ -123,9 +123,12 @@ func (l *loop) choose() (class, bool) {
 		if s.job == nil {
 			continue
 		}
-		c := class{s.adapter, bucket(l.runner.buckets, len(s.todo))}
+		c := l.class(s)
 		if s.waited >= patience {
 			return c, true
+		}
+		if l.loops(c) && l.prompts() {
+			continue // first all prompts: a call of many steps takes all slots that it can
 		}
 		count[c]++
 		if n := count[c]; n > count[best] || n == count[best] && c.width < best.width {
@@ -135,19 +138,37 @@ func (l *loop) choose() (class, bool) {
 	return best, count[best] > 0
 }
 
+func (l *loop) class(s *slot) class { return class{s.adapter, bucket(l.runner.buckets, len(s.todo))} }
+
+// loops reports whether a class is served by calls of many steps.
+func (l *loop) loops(c class) bool { return c.width == 1 && l.opts.DecodeSteps > 1 }
+
 // run computes one round for a class.
 func (l *loop) run(c class) {
 	l.round++
-	var rows []row
+	var members []int
 	for i := range l.slots {
 		s := &l.slots[i]
 		if s.job == nil {
 			continue
 		}
 		s.waited++
-		if (class{s.adapter, bucket(l.runner.buckets, len(s.todo))}) != c {
-			continue
+		if l.class(s) == c {
+			members = append(members, i)
 		}
+	}
+	if l.loops(c) {
+		l.decode(c.adapter, members)
+	} else {
+		l.compute(c, members)
+	}
+}
+
+// compute runs a graph of one step, and draws on the host.
+func (l *loop) compute(c class, members []int) {
+	var rows []row
+	for _, i := range members {
+		s := &l.slots[i]
 		rows = append(rows, row{slot: i, tokens: s.todo[:min(len(s.todo), c.width)], start: len(s.cached)})
 	}
 	logprobs, err := l.runner.step(c, rows)
@@ -164,6 +185,55 @@ func (l *loop) run(c class) {
 	}
 }
 
+// decode runs a call of many steps, and goes through what it has drawn.
+func (l *loop) decode(a *Adapter, members []int) {
+	turns := make([]turn, len(l.slots))
+	for _, i := range members {
+		turns[i] = l.turn(&l.slots[i])
+	}
+	draws, err := l.runner.decode(a, turns)
+	if err != nil {
+		l.forget()
+	}
+	for _, i := range members {
+		s := &l.slots[i]
+		if err != nil {
+			s.adapter = nil
+			l.finish(s, err)
+			continue
+		}
+		l.accept(s, draws[i])
+	}
+}
+
+// turn asks for the next tokens of a slot.
+func (l *loop) turn(s *slot) turn {
+	j := s.job
+	t := turn{token: s.todo[0], start: len(s.cached), ends: j.End, sampling: j.Sampling}
+	t.left = min(l.opts.DecodeSteps, l.opts.Context-t.start-1)
+	if j.MaxTokens > 0 {
+		t.left = min(t.left, j.MaxTokens-len(j.result.IDs))
+	}
+	for n := range t.left {
+		t.uniform = append(t.uniform, model.Uniform(j.Seed, len(j.result.IDs)+n))
+	}
+	return t
+}
+
+// accept takes the tokens that a call has drawn, up to one that ends the reply.
+func (l *loop) accept(s *slot, draws []draw) {
+	s.touched, s.waited = l.round, 0
+	for n, d := range draws {
+		s.cached = append(s.cached, s.todo[0])
+		s.todo[0] = d.id
+		if s.job.accept(d.id, d.logprob, d.sampled, l.opts.Context-len(s.cached)-1) {
+			s.beyond = n+1 < len(draws)
+			l.finish(s, nil)
+			return
+		}
+	}
+}
+
 // forget empties the cache: a round that fails has lost it. What other slots had there, they compute again.
 func (l *loop) forget() {
 	for i := range l.slots {
@@ -171,7 +241,7 @@ func (l *loop) forget() {
 		if s.job != nil {
 			s.todo = slices.Concat(s.cached, s.todo)
 		}
-		s.cached = nil
+		s.cached, s.beyond = nil, false
 	}
 	// Should this fail, the next round does.
 	_ = l.runner.cache.clear(l.opts.Config.NumLayers)

@@ -18,6 +18,7 @@ type runner struct {
 	buckets  []int            // numbers of tokens that graphs are compiled for
 	heights  []int            // numbers of rows
 	programs map[string]*Exec // by the key of an adapter; "" is the base model
+	decoders map[decodeKey]*Exec
 }
 
 // row is what a round computes for a slot.
@@ -35,7 +36,7 @@ func newRunner(opts Options) (*runner, error) {
 	}
 	return &runner{
 		opts: opts, config: c, params: opts.Params, cache: k,
-		buckets: widths(opts.Context), heights: heights(opts), programs: map[string]*Exec{},
+		buckets: widths(opts.Context), heights: heights(opts), programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
 	}, nil
 }
 
@@ -102,13 +103,18 @@ func (r *runner) inputs(c class, rows []row) ([]any, error) {
 		start[i], count[i], slots[i] = int32(row.start), int32(len(row.tokens)), int32(row.slot)
 		last[i] = int32(i*t + len(row.tokens) - 1)
 	}
-	layers, err := r.cache.donate()
+	in, err := r.fixed(c.adapter)
 	if err != nil {
 		return nil, err
 	}
-	in := append(r.weights(c.adapter), layers...)
 	return append(in, tensors.FromFlatDataAndDimensions(tokens, b, t), tensors.FromFlatDataAndDimensions(start, b),
 		tensors.FromFlatDataAndDimensions(count, b), tensors.FromFlatDataAndDimensions(slots, b), tensors.FromFlatDataAndDimensions(last, b, 1)), nil
+}
+
+// fixed are the inputs that all rounds begin with: weights, adapter and cache, which is given away.
+func (r *runner) fixed(a *Adapter) ([]any, error) {
+	layers, err := r.cache.donate()
+	return append(r.weights(a), layers...), err
 }
 
 // weights are the first inputs of a graph: those of the model, and those of an adapter, if there is one.
@@ -127,10 +133,7 @@ func (r *runner) weights(a *Adapter) []any {
 
 // program returns the graphs for adapters like a. They are compiled for a size when it first occurs.
 func (r *runner) program(a *Adapter) (*Exec, error) {
-	key := ""
-	if a != nil {
-		key = a.key
-	}
+	key := a.name()
 	if p := r.programs[key]; p != nil {
 		return p, nil
 	}
@@ -146,8 +149,7 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 // build returns the log-softmax [B, V], then the cache with what is new.
 func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	f, in := r.forward(a, in)
-	layers := in[:2*r.config.NumLayers]
-	in = in[len(layers):]
+	layers, in := r.split(in)
 	tokens, last := in[0], in[4]
 	cached := &model.Cache{Start: in[1], Count: in[2], Slots: in[3]}
 	for i := 0; i < len(layers); i += 2 {
@@ -171,4 +173,10 @@ func (r *runner) forward(a *Adapter, in []*Node) (f *model.Forward, rest []*Node
 		f.Linear, rest = a.layout.Config().Hook(a.layout.Lookup(rest[:n])), rest[n:]
 	}
 	return f, rest
+}
+
+// split cuts the layers of the cache from a list of inputs that begins with them.
+func (r *runner) split(in []*Node) (layers, rest []*Node) {
+	n := 2 * r.config.NumLayers
+	return in[:n], in[n:]
 }

@@ -5,6 +5,7 @@ type slot struct {
 	job     *job     // nil when idle
 	adapter *Adapter // that the cache was computed with
 	cached  []int32  // tokens whose keys and values are in the cache
+	beyond  bool     // behind them lie others, which the next request must not see
 	todo    []int32  // tokens to compute next
 	touched int      // round of its last use
 	waited  int      // rounds without progress
@@ -21,7 +22,7 @@ func (l *loop) place(j *job) bool {
 	} else if s = l.oldestIdle(); s == nil {
 		return false
 	}
-	if s != donor || shared < len(s.cached) {
+	if s != donor || shared < len(s.cached) || s.beyond {
 		from := s
 		if donor != nil {
 			from = donor
@@ -30,6 +31,7 @@ func (l *loop) place(j *job) bool {
 			l.forget()
 			shared = 0
 		}
+		s.beyond = false
 	}
 	s.job, s.adapter = j, j.Adapter
 	s.cached = append([]int32(nil), j.Prompt[:shared]...)

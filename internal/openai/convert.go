@@ -22,6 +22,8 @@ func (r *Request) options() *art.ChatOptions {
 		MaxTokens:   r.MaxTokens,
 		Stop:        r.Stop,
 		Seed:        (*uint64)(r.Seed),
+
+		TemplateArgs: r.ChatTemplateKwargs,
 	}
 	if r.TopK != nil && *r.TopK == -1 {
 		opts.TopK = new(int)

@@ -55,6 +55,24 @@ func TestDecodeRequest_Settings(t *testing.T) {
 	}
 }
 
+// TestDecodeRequest_TemplateArgs: vLLM's name for variables of the chat template.
+func TestDecodeRequest_TemplateArgs(t *testing.T) {
+	for fields, want := range map[string]string{
+		``:                               "",
+		`, "chat_template_kwargs": null`: "",
+		`, "chat_template_kwargs": {}`:   "",
+		`, "chat_template_kwargs": {"enable_thinking": false, "documents": [{"b": 1, "a": 2}]}`: `{"documents":[{"b":1,"a":2}],"enable_thinking":false}`,
+	} {
+		b := reply(art.Message{Content: "Hi"})
+		if w := post(newHandler(t, b), hello(fields)); w.Code != http.StatusOK {
+			t.Fatalf("status %d: %s", w.Code, w.Body)
+		}
+		if got := string(b.last.TemplateArgs); got != want {
+			t.Errorf("%s: got %s, want %s", fields, got, want)
+		}
+	}
+}
+
 // TestDecodeRequest_Refused checks that what is not supported is refused by name.
 func TestDecodeRequest_Refused(t *testing.T) {
 	cases := []struct{ body, param, message string }{
@@ -72,6 +90,7 @@ func TestDecodeRequest_Refused(t *testing.T) {
 		{hello(`, "stream_options": 5`), "stream_options", "must be an object, not number"},
 		{hello(`, "tools": [{"type": "web_search"}]`), "tools[0].type", `only "function"`},
 		{hello(`, "tools": [{"type": "function", "function": {"name": ""}}]`), "tools[0].function.name", "must not be empty"},
+		{hello(`, "chat_template_kwargs": [1]`), "chat_template_kwargs", "must be an object"},
 		{hello(`, "tool_choice": "required"`), "tool_choice", "not supported"},
 		{hello(`, "tool_choice": {"type": "function", "function": {"name": "f"}}`), "tool_choice", "not supported"},
 		{hello(`, "temperature": "hot"`), "temperature", "must be a number, not string"},

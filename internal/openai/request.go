@@ -10,22 +10,24 @@ import (
 
 // Request is the body of POST /v1/chat/completions: the fields that are honoured.
 type Request struct {
-	Model               string         `json:"model"`
-	Messages            Messages       `json:"messages"`
-	Tools               Tools          `json:"tools,omitempty"`
-	ToolChoice          ToolChoice     `json:"tool_choice,omitempty"`
-	Temperature         *float64       `json:"temperature,omitempty"`
-	TopP                *float64       `json:"top_p,omitempty"`
-	TopK                *int           `json:"top_k,omitempty"` // vLLM's; -1 and 0 are off
-	MaxTokens           *int           `json:"max_tokens,omitempty"`
-	MaxCompletionTokens *int           `json:"max_completion_tokens,omitempty"`
-	Stop                Stop           `json:"stop,omitempty"`
-	Seed                *Seed          `json:"seed,omitempty"`
-	Logprobs            bool           `json:"logprobs,omitempty"`
-	TopLogprobs         int            `json:"top_logprobs,omitempty"` // only 0 is supported
-	ReturnTokenIDs      bool           `json:"return_token_ids,omitempty"`
-	Stream              bool           `json:"stream,omitempty"`
-	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
+	Model               string     `json:"model"`
+	Messages            Messages   `json:"messages"`
+	Tools               Tools      `json:"tools,omitempty"`
+	ToolChoice          ToolChoice `json:"tool_choice,omitempty"`
+	Temperature         *float64   `json:"temperature,omitempty"`
+	TopP                *float64   `json:"top_p,omitempty"`
+	TopK                *int       `json:"top_k,omitempty"` // vLLM's; -1 and 0 are off
+	MaxTokens           *int       `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int       `json:"max_completion_tokens,omitempty"`
+	Stop                Stop       `json:"stop,omitempty"`
+	Seed                *Seed      `json:"seed,omitempty"`
+	Logprobs            bool       `json:"logprobs,omitempty"`
+	TopLogprobs         int        `json:"top_logprobs,omitempty"` // only 0 is supported
+	ReturnTokenIDs      bool       `json:"return_token_ids,omitempty"`
+
+	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"` // vLLM's: an object, or null
+	Stream             bool            `json:"stream,omitempty"`
+	StreamOptions      *StreamOptions  `json:"stream_options,omitempty"`
 }
 
 // StreamOptions shape a stream.

@@ -33,7 +33,6 @@ var unsupported = map[string][]string{
 	"bad_words":                  {"[]"},
 	"best_of":                    {"1"},
 	"chat_template":              nil,
-	"chat_template_kwargs":       {"{}"},
 	"continue_final_message":     {"false"},
 	"documents":                  {"[]"},
 	"echo":                       {"false"},

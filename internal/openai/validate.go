@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -41,6 +42,9 @@ func (r *Request) validateInput(p *problemList) {
 	for i, tool := range r.Tools {
 		p.require(tool.Name != "", fmt.Sprintf("tools[%d].function.name", i), "must not be empty")
 	}
+	var args map[string]json.RawMessage
+	isObject := len(r.ChatTemplateKwargs) == 0 || json.Unmarshal(r.ChatTemplateKwargs, &args) == nil
+	p.require(isObject, "chat_template_kwargs", "must be an object of variables for the chat template")
 	supported := r.ToolChoice == "" || r.ToolChoice == "auto" || r.ToolChoice == "none"
 	p.require(supported, "tool_choice", "must be \"auto\" or \"none\": forcing a call is not supported; ask for it in the prompt")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 )
 
@@ -54,9 +55,14 @@ func (c *compiler) build(u *unit) step {
 // member adds the instructions of one operation.
 func (g *generator) member(m *member) {
 	in := instr{do: apply, row: m.row, size: m.out.size}
-	if narrow := g.narrow(m); narrow >= 0 {
-		in.do, in.scalar = applyRows, scalarKernel(g.c.device.level, m.n.op, narrow)
-		in.src[0], in.src[1] = g.operand(m, m.in[1-narrow]), g.made[m.in[narrow].of]
+	if side, one := g.scalarSide(m); side >= 0 {
+		in.scalar = withScalar(g.c.device.level, m.n.op, side)
+		in.src[0] = g.operand(m, m.in[1-side])
+		if in.do, in.src[1] = applyRows, 0; one {
+			in.do, in.src[1] = applyOne, g.fixed(m.in[side])
+		} else {
+			in.src[1] = g.perRow(m.in[side])
+		}
 	} else {
 		for i, v := range m.in {
 			in.src[i] = g.operand(m, v)
@@ -65,10 +71,14 @@ func (g *generator) member(m *member) {
 	for i := len(m.in); i < len(in.src); i++ {
 		in.src[i] = in.src[0]
 	}
+	in.cheap = cheap[m.n.op]
 	if isReduction(m.n.op) {
 		in.do, in.row = shrink, false
 		in.sourceSize = m.in[0].of.size
-		in.reduce = reduceKernel(g.c.device.level, m.n.op, m.in[0].of.kind).row
+		k := reduceKernel(g.c.device.level, m.n.op, m.in[0].of.kind)
+		in.reduce, in.pieces = k.row, k.pieces
+		in.sum = g.loop.sums
+		g.loop.sums++
 	} else {
 		in.kernel = elementKernel(g.c.device.level, m.n.op, m.out.kind, m.in[0].of.kind)
 	}
@@ -80,24 +90,68 @@ func (g *generator) member(m *member) {
 	g.emit(in)
 }
 
-// narrow returns the operand of a binary operation that has one element for each row, where the other has all and there is
-// a kernel for that, or -1.
-func (g *generator) narrow(m *member) int {
-	if m.row || len(m.in) != 2 || m.out.kind != dtypes.Float32 || scalarKernel(g.c.device.level, m.n.op, 0) == nil {
-		return -1
+// cheap operations are computed again rather than stored for a later phase.
+var cheap = map[compute.OpType]bool{
+	compute.OpTypeAdd: true, compute.OpTypeSub: true, compute.OpTypeMul: true, compute.OpTypeEqual: true, compute.OpTypeNotEqual: true,
+	compute.OpTypeLessThan: true, compute.OpTypeLessOrEqual: true, compute.OpTypeGreaterThan: true, compute.OpTypeGreaterOrEqual: true,
+}
+
+// scalarSide returns the operand of a binary operation that is one number, for all elements or for each row, where the other is
+// not and there is a kernel for that, or -1.
+func (g *generator) scalarSide(m *member) (side int, one bool) {
+	if len(m.in) != 2 || m.in[0].of.kind != dtypes.Float32 || withScalar(g.c.device.level, m.n.op, 0) == nil {
+		return -1, false
 	}
-	var rows [2]bool
+	var ones, rows [2]bool
 	for i, v := range m.in {
 		r, made := g.made[v.of]
-		rows[i] = made && g.kinds[r].row
+		ones[i] = !made && v.uniform()
+		rows[i] = !m.row && (made && g.kinds[r].row || !made && g.loop.inner > 1 && v.ofRows(g.loop.inner) != nil)
 	}
-	switch rows {
-	case [2]bool{true, false}:
-		return 0
-	case [2]bool{false, true}:
-		return 1
+	for _, which := range [][2]bool{ones, rows} {
+		if which[0] != which[1] {
+			return slices.Index(which[:], true), ones[0] != ones[1]
+		}
 	}
-	return -1
+	return -1, false
+}
+
+// uniform reports whether a view shows one element.
+func (v view) uniform() bool {
+	c := v.collapse()
+	return !v.of.virtual && (len(c.dims) == 0 || slices.Max(c.strides) == 0 && slices.Min(c.strides) == 0)
+}
+
+// ofRows returns the view that has one element for each row of a view that repeats it along the row, collapsed, or nil.
+func (v view) ofRows(inner int) *view {
+	c := v.collapse()
+	k := len(c.dims) - 1
+	if k < 0 || c.strides[k] != 0 || c.dims[k]%inner != 0 || v.of.virtual {
+		return nil
+	}
+	c.dims[k] /= inner
+	c = c.collapse()
+	return &c
+}
+
+// fixed returns a register that points to the element that a view shows.
+func (g *generator) fixed(v view) int {
+	key := "one " + viewKey(view{of: v.of, off: v.off}, true)
+	if r, ok := g.loaded[key]; ok {
+		return r
+	}
+	r := g.register(register{size: v.of.size, row: true, pointer: true})
+	g.loaded[key] = r
+	g.emit(instr{do: fixed, dst: r, v: v, size: v.of.size, row: true})
+	return r
+}
+
+// perRow returns the register with one element for each row of a view that repeats it.
+func (g *generator) perRow(v view) int {
+	if r, made := g.made[v.of]; made {
+		return r
+	}
+	return g.load(*v.ofRows(g.loop.inner), true)
 }
 
 // operand returns the register that holds what a member reads.
@@ -129,10 +183,12 @@ func (g *generator) load(v view, row bool) int {
 	in := instr{do: fetch, v: c, size: v.of.size, row: row}
 	kind := register{size: v.of.size, row: row}
 	switch {
-	case len(c.dims) == 0 || slices.Max(c.strides) == 0 && slices.Min(c.strides) == 0:
+	case c.uniform():
 		in.do, kind.keep = repeat, true
-	case len(c.dims) == 1 && c.strides[0] == 1:
+	case v.of.virtual || len(c.dims) == 1 && c.strides[0] == 1:
 		in.do, kind.pointer = point, true
+	case !row && g.loop.inner > 0 && g.loop.inner <= largestBlock && len(c.dims) == 2 && c.strides[0] == 0 && c.dims[1] == g.loop.inner:
+		in.do, kind.keep = cycle, true
 	case len(c.dims) > mostAxes:
 		panic(fmt.Sprintf("a view with more than %d axes that cannot be joined", mostAxes))
 	}
@@ -161,6 +217,10 @@ func (g *generator) emit(in instr) {
 // allocate chooses the size of a block, and gives registers that are in use at the same time different memory.
 func (g *generator) allocate() {
 	l := g.loop
+	if l.inner > longRow && g.inPieces() {
+		g.allocatePieces()
+		return
+	}
 	slots, slot := g.slots()
 	perElement := 1
 	for _, s := range slots {

@@ -34,7 +34,7 @@ func (l *loop) replaces(out, in *tensor) bool {
 	read, write := -1, -1 // registers
 	for _, x := range l.instrs {
 		switch {
-		case x.do != point && x.do != fetch && x.do != repeat:
+		case x.do >= apply:
 		case x.v.of == out:
 			write = x.dst
 		case x.v.of != in:
@@ -44,9 +44,10 @@ func (l *loop) replaces(out, in *tensor) bool {
 			read = x.dst
 		}
 	}
-	written := slices.IndexFunc(l.instrs, func(x instr) bool { return x.dst == write && x.do != point })
-	return read >= 0 && written >= 0 && !slices.ContainsFunc(l.instrs[written+1:], func(x instr) bool {
-		return x.do != point && x.do != fetch && slices.Contains(x.src[:], read)
+	order := l.sequence()
+	written := slices.IndexFunc(order, func(i int) bool { return l.instrs[i].dst == write && l.instrs[i].do >= apply })
+	return read >= 0 && written >= 0 && !slices.ContainsFunc(order[written+1:], func(i int) bool {
+		return l.instrs[i].do >= apply && slices.Contains(l.instrs[i].src[:], read)
 	})
 }
 

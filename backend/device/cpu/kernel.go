@@ -36,7 +36,7 @@ func elementKernel(l vec.Level, op compute.OpType, out, in dtypes.DType) kernel 
 	case compute.OpTypeConvertDType:
 		return conversion(out, in)
 	case compute.OpTypeWhere:
-		return selection(out)
+		return selection(l, out)
 	}
 	switch in {
 	case dtypes.Bool:
@@ -278,14 +278,17 @@ func logic(op compute.OpType) kernel {
 }
 
 // selection chooses from b where a is true, and from c elsewhere.
-func selection(t dtypes.DType) kernel {
+func selection(l vec.Level, t dtypes.DType) kernel {
 	switch t.Size() {
 	case 1:
 		return choose[uint8]
 	case 2:
 		return choose[uint16]
 	case 4:
-		return choose[uint32]
+		f := vec.WhereFunc(l)
+		return func(dst, a, b, c unsafe.Pointer, n int) {
+			f(list[float32](dst, n), list[bool](a, n), list[float32](b, n), list[float32](c, n))
+		}
 	case 8:
 		return choose[uint64]
 	}

@@ -12,6 +12,12 @@ type loop struct {
 	registers           int
 	offsets             []int // of each register in the scratch memory; -1 for those that point to tensors
 	scratch             int   // bytes
+
+	piece    int     // of a row, where rows are too long for a cache and are computed piece by piece; 0 otherwise
+	phases   []phase // of a row then
+	sums     int     // reductions
+	crossing []int   // registers that hold all of a row, since a later phase reads them
+	sizes    []int   // bytes of their elements
 }
 
 // instr is what is done with a block.
@@ -23,9 +29,12 @@ type instr struct {
 	size       int    // bytes of an element of dst
 	row        bool   // works on one element for each row
 	kernel     kernel
-	scalar     func(dst, x []float32, y float32)
+	scalar     scalarKernel
 	reduce     func(dst, x unsafe.Pointer, n int)
-	sourceSize int // bytes of an element that is reduced
+	sourceSize int     // bytes of an element that is reduced
+	pieces     *pieces // of a reduction; nil if it takes a row at once
+	sum        int     // its number, of those with pieces
+	cheap      bool    // computed again rather than stored
 }
 
 type action int
@@ -33,8 +42,11 @@ type action int
 const (
 	point     action = iota // dst points to the elements of a tensor
 	repeat                  // dst is filled with one element, before the first block
-	fetch                   // dst is filled through a view
+	cycle                   // dst is filled through a view that is the same for all blocks, before the first one
+	fetch                   // dst is filled through a view, or points to what it shows
+	fixed                   // dst points to one element of a tensor
 	apply                   // dst = kernel(src...)
+	applyOne                // dst = scalar(src[0], the element src[1])
 	applyRows               // row of dst = scalar(row of src[0], src[1][row])
 	shrink                  // dst[row] = reduction of the row of src[0]
 	spread                  // row of dst = src[0][row]
@@ -54,6 +66,7 @@ type worker struct {
 	memory    span
 	registers []unsafe.Pointer
 	tiles     tiles
+	sums      []partial
 }
 
 var workersPool = sync.Pool{New: func() any { return new(worker) }}
@@ -98,6 +111,9 @@ func (l *loop) worker() *worker {
 	if len(w.registers) < l.registers {
 		w.registers = make([]unsafe.Pointer, l.registers)
 	}
+	if len(w.sums) < l.sums {
+		w.sums = make([]partial, l.sums)
+	}
 	for i, off := range l.offsets {
 		if off >= 0 {
 			w.registers[i] = unsafe.Add(w.memory.base, off)
@@ -108,52 +124,106 @@ func (l *loop) worker() *worker {
 
 // begin fills the registers that are the same for all blocks.
 func (l *loop) begin(r *run, w *worker) {
+	most := l.block
+	if l.piece > 0 {
+		most = l.piece
+	}
 	for i := range l.instrs {
-		if in := &l.instrs[i]; in.do == repeat {
-			n := l.block
+		switch in := &l.instrs[i]; in.do {
+		case repeat:
+			n := most
 			if in.row {
-				n /= l.inner
+				n = l.block / l.inner
 			}
 			fill(w.registers[in.dst], r.ptr(in.v, in.v.off), n, in.size)
+		case cycle:
+			load(w.registers[in.dst], r.at[in.v.of.id], in.v, 0, min(most, l.numel))
 		}
 	}
 }
 
 func (l *loop) runBlock(r *run, w *worker, b block) {
-	reg := w.registers
+	if l.piece > 0 {
+		l.runPhases(r, w, b)
+		return
+	}
 	for i := range l.instrs {
-		in := &l.instrs[i]
-		first, n := b.first, b.n
-		if in.row {
-			first, n = b.row, b.rows
+		l.step(r, w, &l.instrs[i], b)
+	}
+}
+
+// step does one instruction for a block.
+func (l *loop) step(r *run, w *worker, in *instr, b block) {
+	reg := w.registers
+	first, n := b.first, b.n
+	if in.row {
+		first, n = b.row, b.rows
+	}
+	switch in.do {
+	case point:
+		if t := in.v.of; t.virtual {
+			reg[in.dst] = unsafe.Add(w.tiles.base[t.tile-1], (first-w.tiles.first)*t.size)
+		} else {
+			reg[in.dst] = r.ptr(in.v, in.v.off+first)
 		}
-		switch in.do {
-		case point:
-			if t := in.v.of; t.virtual {
-				reg[in.dst] = unsafe.Add(w.tiles.base[t.tile-1], (first-w.tiles.first)*t.size)
-			} else {
-				reg[in.dst] = r.ptr(in.v, in.v.off+first)
-			}
-		case fetch:
-			load(reg[in.dst], r.at[in.v.of.id], in.v, first, n)
-		case apply:
-			in.kernel(reg[in.dst], reg[in.src[0]], reg[in.src[1]], reg[in.src[2]], n)
-		case applyRows:
-			for k := range b.rows {
-				at := k * l.inner * 4
-				in.scalar(list[float32](unsafe.Add(reg[in.dst], at), l.inner), list[float32](unsafe.Add(reg[in.src[0]], at), l.inner),
-					*(*float32)(unsafe.Add(reg[in.src[1]], 4*k)))
-			}
-		case shrink:
-			for k := range b.rows {
-				in.reduce(unsafe.Add(reg[in.dst], k*in.size), unsafe.Add(reg[in.src[0]], k*l.inner*in.sourceSize), l.inner)
-			}
-		case spread:
-			for k := range b.rows {
-				fill(unsafe.Add(reg[in.dst], k*l.inner*in.size), unsafe.Add(reg[in.src[0]], k*in.size), l.inner, in.size)
-			}
+	case fetch:
+		l.fetch(r, w, in, first, n)
+	case fixed:
+		reg[in.dst] = r.ptr(in.v, in.v.off)
+	case apply:
+		in.kernel(reg[in.dst], reg[in.src[0]], reg[in.src[1]], reg[in.src[2]], n)
+	case applyOne:
+		in.scalar(reg[in.dst], reg[in.src[0]], *(*float32)(reg[in.src[1]]), n)
+	case applyRows:
+		each := b.n / b.rows
+		for k := range b.rows {
+			in.scalar(unsafe.Add(reg[in.dst], k*each*in.size), unsafe.Add(reg[in.src[0]], k*each*4), *(*float32)(unsafe.Add(reg[in.src[1]], 4*k)), each)
+		}
+	case shrink:
+		l.shrink(w, in, b)
+	case spread:
+		each := b.n / b.rows
+		for k := range b.rows {
+			fill(unsafe.Add(reg[in.dst], k*each*in.size), unsafe.Add(reg[in.src[0]], k*in.size), each, in.size)
 		}
 	}
+}
+
+// fetch copies what a view shows, unless that lies in one piece.
+func (l *loop) fetch(r *run, w *worker, in *instr, first, n int) {
+	base := r.at[in.v.of.id]
+	if off, ok := in.v.piece(first, n); ok {
+		w.registers[in.dst] = unsafe.Add(base, off*in.size)
+		return
+	}
+	w.registers[in.dst] = unsafe.Add(w.memory.base, l.offsets[in.dst])
+	load(w.registers[in.dst], base, in.v, first, n)
+}
+
+// piece returns where elements [first, first+n) of a collapsed view begin, if they lie one after another.
+func (v view) piece(first, n int) (off int, ok bool) {
+	k := len(v.dims) - 1
+	if v.strides[k] != 1 || first%v.dims[k]+n > v.dims[k] {
+		return 0, false
+	}
+	return v.at(first), true
+}
+
+// shrink reduces the rows of a block, or goes on with the reduction of one.
+func (l *loop) shrink(w *worker, in *instr, b block) {
+	dst, src := w.registers[in.dst], w.registers[in.src[0]]
+	if l.piece == 0 {
+		for k := range b.rows {
+			in.reduce(unsafe.Add(dst, k*in.size), unsafe.Add(src, k*l.inner*in.sourceSize), l.inner)
+		}
+		return
+	}
+	at := b.first - b.row*l.inner
+	sum := &w.sums[in.sum]
+	if at == 0 {
+		in.pieces.begin(sum)
+	}
+	*(*float32)(dst) = in.pieces.next(sum, list[float32](src, b.n), at+b.n == l.inner)
 }
 
 // fill writes n copies of an element.

@@ -15,6 +15,7 @@ type reducer struct {
 	row     func(dst, x unsafe.Pointer, n int) // dst[0] = x[0] op x[1] op ...; the identity when n is 0
 	columns func(acc, x unsafe.Pointer, n int) // acc[i] = acc[i] op x[i]
 	start   func(acc unsafe.Pointer, n int)    // acc[i] = identity
+	pieces  *pieces                            // how a row is reduced piece by piece; nil: it is not
 }
 
 // chunk is the length of the pieces of a long row. The sum of a row is the sum of the sums of its pieces: a row that

@@ -42,16 +42,29 @@ func single(l vec.Level, op compute.OpType) kernel {
 	return nil
 }
 
-// scalarKernel returns the kernel of a binary operation whose left (0) or right (1) operand is one number, or nil.
-func scalarKernel(l vec.Level, op compute.OpType, side int) func(dst, x []float32, y float32) {
-	k, ok := binaries[op]
-	switch {
-	case !ok:
-		return nil
-	case side == 0:
-		return vec.ScalarBinaryFunc(l, k)
+// scalarKernel computes n elements from as many and one number.
+type scalarKernel func(dst, x unsafe.Pointer, y float32, n int)
+
+// withScalar returns the kernel of a binary operation on float32 whose left (0) or right (1) operand is one number, or nil.
+func withScalar(l vec.Level, op compute.OpType, side int) scalarKernel {
+	if k, ok := binaries[op]; ok {
+		f := [2]func(vec.Level, vec.BinaryOp) func(dst, x []float32, y float32){vec.ScalarBinaryFunc, vec.BinaryScalarFunc}[side](l, k)
+		return func(dst, x unsafe.Pointer, y float32, n int) { f(list[float32](dst, n), list[float32](x, n), y) }
 	}
-	return vec.BinaryScalarFunc(l, k)
+	if k, ok := comparisons[op]; ok {
+		if side == 0 {
+			k = mirrored[k]
+		}
+		f := vec.CompareScalarFunc(l, k)
+		return func(dst, x unsafe.Pointer, y float32, n int) { f(list[bool](dst, n), list[float32](x, n), y) }
+	}
+	return nil
+}
+
+// mirrored are the comparisons with their operands exchanged.
+var mirrored = map[vec.CompareOp]vec.CompareOp{
+	vec.OpEqual: vec.OpEqual, vec.OpNotEqual: vec.OpNotEqual, vec.OpLess: vec.OpGreater, vec.OpLessEqual: vec.OpGreaterEqual,
+	vec.OpGreater: vec.OpLess, vec.OpGreaterEqual: vec.OpLessEqual,
 }
 
 var unaries = map[compute.OpType]vec.UnaryOp{
@@ -75,15 +88,16 @@ var comparisons = map[compute.OpType]vec.CompareOp{
 // singleReducer reduces float32.
 func singleReducer(l vec.Level, op compute.OpType) *reducer {
 	var row func(l vec.Level, x []float32) float32
+	var piece func(l vec.Level, w *vec.Lanes, x []float32) float32
 	var columns vec.BinaryOp
 	var identity float32
 	switch op {
 	case compute.OpTypeReduceSum:
-		row, columns, identity = sumSingle, vec.OpAdd, 0
+		row, piece, columns, identity = sumSingle, vec.SumPiece, vec.OpAdd, 0
 	case compute.OpTypeReduceMax:
-		row, columns, identity = vec.Max, vec.OpMax, float32(math.Inf(-1))
+		row, piece, columns, identity = vec.Max, vec.MaxPiece, vec.OpMax, float32(math.Inf(-1))
 	case compute.OpTypeReduceMin:
-		row, columns, identity = vec.Min, vec.OpMin, float32(math.Inf(1))
+		row, piece, columns, identity = vec.Min, vec.MinPiece, vec.OpMin, float32(math.Inf(1))
 	default:
 		return floats[float32](op)
 	}
@@ -94,6 +108,10 @@ func singleReducer(l vec.Level, op compute.OpType) *reducer {
 			f(list[float32](acc, n), list[float32](acc, n), list[float32](x, n))
 		},
 		start: func(acc unsafe.Pointer, n int) { vec.Fill(l, list[float32](acc, n), identity) },
+		pieces: &pieces{
+			add: func(w *vec.Lanes, x []float32) float32 { return piece(l, w, x) }, identity: identity,
+			whole: func(x []float32) float32 { return row(l, x) }, chunked: op == compute.OpTypeReduceSum,
+		},
 	}
 }
 

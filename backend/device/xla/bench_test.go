@@ -86,19 +86,46 @@ func BenchmarkPrefill(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	const length = 50
 	for _, batch := range []int{1, 16} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) {
-				e, loaded := sampler(b, on, w, a, batch)
-				requests := make([]engine.Request, batch)
-				for i := range requests {
-					requests[i] = engine.Request{Prompt: []int32{int32(i)}, MaxTokens: length, Adapter: loaded}
-				}
-				measure(b, batch*length, func() { complete(b, e, requests) })
+				decode(b, on, w, a, batch, 1, model.Sampling{})
 			})
 		})
 	}
+}
+
+// BenchmarkLoop decodes in calls of many tokens: those of BenchmarkDecode, drawn from the whole distribution, and from its most
+// likely tokens.
+func BenchmarkLoop(b *testing.B) {
+	large, err := wideWeights()
+	require.NoError(b, err)
+	for name, w := range map[string]*model.Weights{"tiny": weights(b)["tiny"], "wide": large} {
+		for _, batch := range []int{1, 16} {
+			for _, topP := range []float64{1, 0.9} {
+				b.Run(fmt.Sprintf("batch=%d/model=%s/topP=%v", batch, name, topP), func(b *testing.B) {
+					decode(b, device(b, configs[0]), w, adapter(b, w.Config), batch, 32, model.Sampling{Temperature: 1, TopP: topP})
+				})
+			}
+		}
+	}
+}
+
+// decode makes 50 tokens of each of some sequences.
+func decode(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, batch, steps int, sampling model.Sampling) {
+	const length = 50
+	params, err := w.Params(on)
+	require.NoError(b, err)
+	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: batch, FewShapes: steps > 1, DecodeSteps: steps})
+	require.NoError(b, err)
+	defer e.Close()
+	loaded, err := engine.NewAdapter(on, a)
+	require.NoError(b, err)
+	requests := make([]engine.Request, batch)
+	for i := range requests {
+		requests[i] = engine.Request{Prompt: []int32{int32(i)}, MaxTokens: length, Adapter: loaded, Sampling: sampling}
+	}
+	measure(b, batch*length, func() { complete(b, e, requests) })
 }
 
 func BenchmarkTrain(b *testing.B) {

@@ -25,12 +25,12 @@ func Device(t testing.TB) compute.Backend {
 	return device
 }
 
-var looping = sync.OnceValues(func() (compute.Backend, error) { return gobackend.New("ops_sequential") })
+var reference = sync.OnceValues(func() (compute.Backend, error) { return gobackend.New("ops_sequential") })
 
-// Looping returns GoMLX's own Go device, which has loops and is slow, one for all tests of a process.
-func Looping(t testing.TB) compute.Backend {
+// Reference returns GoMLX's own Go device, which has more operations and is slow, one for all tests of a process.
+func Reference(t testing.TB) compute.Backend {
 	t.Helper()
-	device, err := looping()
+	device, err := reference()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,527 +26,535 @@ DATA constAVX2<>+80(SB)/4, $0x3f800000
 DATA constAVX2<>+84(SB)/4, $0x3f800000
 DATA constAVX2<>+88(SB)/4, $0x3f800000
 DATA constAVX2<>+92(SB)/4, $0x3f800000
-DATA constAVX2<>+96(SB)/4, $0x4b400000
-DATA constAVX2<>+100(SB)/4, $0x4b400000
-DATA constAVX2<>+104(SB)/4, $0x4b400000
-DATA constAVX2<>+108(SB)/4, $0x4b400000
-DATA constAVX2<>+112(SB)/4, $0x4b400000
-DATA constAVX2<>+116(SB)/4, $0x4b400000
-DATA constAVX2<>+120(SB)/4, $0x4b400000
-DATA constAVX2<>+124(SB)/4, $0x4b400000
-DATA constAVX2<>+128(SB)/4, $0x0000007f
-DATA constAVX2<>+132(SB)/4, $0x0000007f
-DATA constAVX2<>+136(SB)/4, $0x0000007f
-DATA constAVX2<>+140(SB)/4, $0x0000007f
-DATA constAVX2<>+144(SB)/4, $0x0000007f
-DATA constAVX2<>+148(SB)/4, $0x0000007f
-DATA constAVX2<>+152(SB)/4, $0x0000007f
-DATA constAVX2<>+156(SB)/4, $0x0000007f
-DATA constAVX2<>+160(SB)/4, $0xc2d00000
-DATA constAVX2<>+164(SB)/4, $0xc2d00000
-DATA constAVX2<>+168(SB)/4, $0xc2d00000
-DATA constAVX2<>+172(SB)/4, $0xc2d00000
-DATA constAVX2<>+176(SB)/4, $0xc2d00000
-DATA constAVX2<>+180(SB)/4, $0xc2d00000
-DATA constAVX2<>+184(SB)/4, $0xc2d00000
-DATA constAVX2<>+188(SB)/4, $0xc2d00000
-DATA constAVX2<>+192(SB)/4, $0x42b20000
-DATA constAVX2<>+196(SB)/4, $0x42b20000
-DATA constAVX2<>+200(SB)/4, $0x42b20000
-DATA constAVX2<>+204(SB)/4, $0x42b20000
-DATA constAVX2<>+208(SB)/4, $0x42b20000
-DATA constAVX2<>+212(SB)/4, $0x42b20000
-DATA constAVX2<>+216(SB)/4, $0x42b20000
-DATA constAVX2<>+220(SB)/4, $0x42b20000
-DATA constAVX2<>+224(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+228(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+232(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+236(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+240(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+244(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+248(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+252(SB)/4, $0x3fb8aa3b
-DATA constAVX2<>+256(SB)/4, $0x3f317218
-DATA constAVX2<>+260(SB)/4, $0x3f317218
-DATA constAVX2<>+264(SB)/4, $0x3f317218
-DATA constAVX2<>+268(SB)/4, $0x3f317218
-DATA constAVX2<>+272(SB)/4, $0x3f317218
-DATA constAVX2<>+276(SB)/4, $0x3f317218
-DATA constAVX2<>+280(SB)/4, $0x3f317218
-DATA constAVX2<>+284(SB)/4, $0x3f317218
-DATA constAVX2<>+288(SB)/4, $0xb102e308
-DATA constAVX2<>+292(SB)/4, $0xb102e308
-DATA constAVX2<>+296(SB)/4, $0xb102e308
-DATA constAVX2<>+300(SB)/4, $0xb102e308
-DATA constAVX2<>+304(SB)/4, $0xb102e308
-DATA constAVX2<>+308(SB)/4, $0xb102e308
-DATA constAVX2<>+312(SB)/4, $0xb102e308
-DATA constAVX2<>+316(SB)/4, $0xb102e308
-DATA constAVX2<>+320(SB)/4, $0x3ab523a7
-DATA constAVX2<>+324(SB)/4, $0x3ab523a7
-DATA constAVX2<>+328(SB)/4, $0x3ab523a7
-DATA constAVX2<>+332(SB)/4, $0x3ab523a7
-DATA constAVX2<>+336(SB)/4, $0x3ab523a7
-DATA constAVX2<>+340(SB)/4, $0x3ab523a7
-DATA constAVX2<>+344(SB)/4, $0x3ab523a7
-DATA constAVX2<>+348(SB)/4, $0x3ab523a7
-DATA constAVX2<>+352(SB)/4, $0x3c091cd4
-DATA constAVX2<>+356(SB)/4, $0x3c091cd4
-DATA constAVX2<>+360(SB)/4, $0x3c091cd4
-DATA constAVX2<>+364(SB)/4, $0x3c091cd4
-DATA constAVX2<>+368(SB)/4, $0x3c091cd4
-DATA constAVX2<>+372(SB)/4, $0x3c091cd4
-DATA constAVX2<>+376(SB)/4, $0x3c091cd4
-DATA constAVX2<>+380(SB)/4, $0x3c091cd4
-DATA constAVX2<>+384(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+388(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+392(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+396(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+400(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+404(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+408(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+412(SB)/4, $0x3d2aac5b
-DATA constAVX2<>+416(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+420(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+424(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+428(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+432(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+436(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+440(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+444(SB)/4, $0x3e2aaa49
-DATA constAVX2<>+448(SB)/4, $0x3efffffe
-DATA constAVX2<>+452(SB)/4, $0x3efffffe
-DATA constAVX2<>+456(SB)/4, $0x3efffffe
-DATA constAVX2<>+460(SB)/4, $0x3efffffe
-DATA constAVX2<>+464(SB)/4, $0x3efffffe
-DATA constAVX2<>+468(SB)/4, $0x3efffffe
-DATA constAVX2<>+472(SB)/4, $0x3efffffe
-DATA constAVX2<>+476(SB)/4, $0x3efffffe
-DATA constAVX2<>+480(SB)/4, $0x3f000000
-DATA constAVX2<>+484(SB)/4, $0x3f000000
-DATA constAVX2<>+488(SB)/4, $0x3f000000
-DATA constAVX2<>+492(SB)/4, $0x3f000000
-DATA constAVX2<>+496(SB)/4, $0x3f000000
-DATA constAVX2<>+500(SB)/4, $0x3f000000
-DATA constAVX2<>+504(SB)/4, $0x3f000000
-DATA constAVX2<>+508(SB)/4, $0x3f000000
-DATA constAVX2<>+512(SB)/4, $0x00000000
-DATA constAVX2<>+516(SB)/4, $0x00000000
-DATA constAVX2<>+520(SB)/4, $0x00000000
-DATA constAVX2<>+524(SB)/4, $0x00000000
-DATA constAVX2<>+528(SB)/4, $0x00000000
-DATA constAVX2<>+532(SB)/4, $0x00000000
-DATA constAVX2<>+536(SB)/4, $0x00000000
-DATA constAVX2<>+540(SB)/4, $0x00000000
-DATA constAVX2<>+544(SB)/4, $0x3f400000
-DATA constAVX2<>+548(SB)/4, $0x3f400000
-DATA constAVX2<>+552(SB)/4, $0x3f400000
-DATA constAVX2<>+556(SB)/4, $0x3f400000
-DATA constAVX2<>+560(SB)/4, $0x3f400000
-DATA constAVX2<>+564(SB)/4, $0x3f400000
-DATA constAVX2<>+568(SB)/4, $0x3f400000
-DATA constAVX2<>+572(SB)/4, $0x3f400000
-DATA constAVX2<>+576(SB)/4, $0x00800000
-DATA constAVX2<>+580(SB)/4, $0x00800000
-DATA constAVX2<>+584(SB)/4, $0x00800000
-DATA constAVX2<>+588(SB)/4, $0x00800000
-DATA constAVX2<>+592(SB)/4, $0x00800000
-DATA constAVX2<>+596(SB)/4, $0x00800000
-DATA constAVX2<>+600(SB)/4, $0x00800000
-DATA constAVX2<>+604(SB)/4, $0x00800000
-DATA constAVX2<>+608(SB)/4, $0x4c000000
-DATA constAVX2<>+612(SB)/4, $0x4c000000
-DATA constAVX2<>+616(SB)/4, $0x4c000000
-DATA constAVX2<>+620(SB)/4, $0x4c000000
-DATA constAVX2<>+624(SB)/4, $0x4c000000
-DATA constAVX2<>+628(SB)/4, $0x4c000000
-DATA constAVX2<>+632(SB)/4, $0x4c000000
-DATA constAVX2<>+636(SB)/4, $0x4c000000
-DATA constAVX2<>+640(SB)/4, $0x007fffff
-DATA constAVX2<>+644(SB)/4, $0x007fffff
-DATA constAVX2<>+648(SB)/4, $0x007fffff
-DATA constAVX2<>+652(SB)/4, $0x007fffff
-DATA constAVX2<>+656(SB)/4, $0x007fffff
-DATA constAVX2<>+660(SB)/4, $0x007fffff
-DATA constAVX2<>+664(SB)/4, $0x007fffff
-DATA constAVX2<>+668(SB)/4, $0x007fffff
-DATA constAVX2<>+672(SB)/4, $0x41c80000
-DATA constAVX2<>+676(SB)/4, $0x41c80000
-DATA constAVX2<>+680(SB)/4, $0x41c80000
-DATA constAVX2<>+684(SB)/4, $0x41c80000
-DATA constAVX2<>+688(SB)/4, $0x41c80000
-DATA constAVX2<>+692(SB)/4, $0x41c80000
-DATA constAVX2<>+696(SB)/4, $0x41c80000
-DATA constAVX2<>+700(SB)/4, $0x41c80000
-DATA constAVX2<>+704(SB)/4, $0x3d1a075d
-DATA constAVX2<>+708(SB)/4, $0x3d1a075d
-DATA constAVX2<>+712(SB)/4, $0x3d1a075d
-DATA constAVX2<>+716(SB)/4, $0x3d1a075d
-DATA constAVX2<>+720(SB)/4, $0x3d1a075d
-DATA constAVX2<>+724(SB)/4, $0x3d1a075d
-DATA constAVX2<>+728(SB)/4, $0x3d1a075d
-DATA constAVX2<>+732(SB)/4, $0x3d1a075d
-DATA constAVX2<>+736(SB)/4, $0xbdba8017
-DATA constAVX2<>+740(SB)/4, $0xbdba8017
-DATA constAVX2<>+744(SB)/4, $0xbdba8017
-DATA constAVX2<>+748(SB)/4, $0xbdba8017
-DATA constAVX2<>+752(SB)/4, $0xbdba8017
-DATA constAVX2<>+756(SB)/4, $0xbdba8017
-DATA constAVX2<>+760(SB)/4, $0xbdba8017
-DATA constAVX2<>+764(SB)/4, $0xbdba8017
-DATA constAVX2<>+768(SB)/4, $0x3def8e31
-DATA constAVX2<>+772(SB)/4, $0x3def8e31
-DATA constAVX2<>+776(SB)/4, $0x3def8e31
-DATA constAVX2<>+780(SB)/4, $0x3def8e31
-DATA constAVX2<>+784(SB)/4, $0x3def8e31
-DATA constAVX2<>+788(SB)/4, $0x3def8e31
-DATA constAVX2<>+792(SB)/4, $0x3def8e31
-DATA constAVX2<>+796(SB)/4, $0x3def8e31
-DATA constAVX2<>+800(SB)/4, $0xbe0256cc
-DATA constAVX2<>+804(SB)/4, $0xbe0256cc
-DATA constAVX2<>+808(SB)/4, $0xbe0256cc
-DATA constAVX2<>+812(SB)/4, $0xbe0256cc
-DATA constAVX2<>+816(SB)/4, $0xbe0256cc
-DATA constAVX2<>+820(SB)/4, $0xbe0256cc
-DATA constAVX2<>+824(SB)/4, $0xbe0256cc
-DATA constAVX2<>+828(SB)/4, $0xbe0256cc
-DATA constAVX2<>+832(SB)/4, $0x3e1231c7
-DATA constAVX2<>+836(SB)/4, $0x3e1231c7
-DATA constAVX2<>+840(SB)/4, $0x3e1231c7
-DATA constAVX2<>+844(SB)/4, $0x3e1231c7
-DATA constAVX2<>+848(SB)/4, $0x3e1231c7
-DATA constAVX2<>+852(SB)/4, $0x3e1231c7
-DATA constAVX2<>+856(SB)/4, $0x3e1231c7
-DATA constAVX2<>+860(SB)/4, $0x3e1231c7
-DATA constAVX2<>+864(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+868(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+872(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+876(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+880(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+884(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+888(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+892(SB)/4, $0xbe2a8ce9
-DATA constAVX2<>+896(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+900(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+904(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+908(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+912(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+916(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+920(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+924(SB)/4, $0x3e4ccbb2
-DATA constAVX2<>+928(SB)/4, $0xbe800037
-DATA constAVX2<>+932(SB)/4, $0xbe800037
-DATA constAVX2<>+936(SB)/4, $0xbe800037
-DATA constAVX2<>+940(SB)/4, $0xbe800037
-DATA constAVX2<>+944(SB)/4, $0xbe800037
-DATA constAVX2<>+948(SB)/4, $0xbe800037
-DATA constAVX2<>+952(SB)/4, $0xbe800037
-DATA constAVX2<>+956(SB)/4, $0xbe800037
-DATA constAVX2<>+960(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+964(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+968(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+972(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+976(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+980(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+984(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+988(SB)/4, $0x3eaaaaad
-DATA constAVX2<>+992(SB)/4, $0xbf000000
-DATA constAVX2<>+996(SB)/4, $0xbf000000
-DATA constAVX2<>+1000(SB)/4, $0xbf000000
-DATA constAVX2<>+1004(SB)/4, $0xbf000000
-DATA constAVX2<>+1008(SB)/4, $0xbf000000
-DATA constAVX2<>+1012(SB)/4, $0xbf000000
-DATA constAVX2<>+1016(SB)/4, $0xbf000000
-DATA constAVX2<>+1020(SB)/4, $0xbf000000
-DATA constAVX2<>+1024(SB)/4, $0x7f800000
-DATA constAVX2<>+1028(SB)/4, $0x7f800000
-DATA constAVX2<>+1032(SB)/4, $0x7f800000
-DATA constAVX2<>+1036(SB)/4, $0x7f800000
-DATA constAVX2<>+1040(SB)/4, $0x7f800000
-DATA constAVX2<>+1044(SB)/4, $0x7f800000
-DATA constAVX2<>+1048(SB)/4, $0x7f800000
-DATA constAVX2<>+1052(SB)/4, $0x7f800000
-DATA constAVX2<>+1056(SB)/4, $0x7fc00000
-DATA constAVX2<>+1060(SB)/4, $0x7fc00000
-DATA constAVX2<>+1064(SB)/4, $0x7fc00000
-DATA constAVX2<>+1068(SB)/4, $0x7fc00000
-DATA constAVX2<>+1072(SB)/4, $0x7fc00000
-DATA constAVX2<>+1076(SB)/4, $0x7fc00000
-DATA constAVX2<>+1080(SB)/4, $0x7fc00000
-DATA constAVX2<>+1084(SB)/4, $0x7fc00000
-DATA constAVX2<>+1088(SB)/4, $0xff800000
-DATA constAVX2<>+1092(SB)/4, $0xff800000
-DATA constAVX2<>+1096(SB)/4, $0xff800000
-DATA constAVX2<>+1100(SB)/4, $0xff800000
-DATA constAVX2<>+1104(SB)/4, $0xff800000
-DATA constAVX2<>+1108(SB)/4, $0xff800000
-DATA constAVX2<>+1112(SB)/4, $0xff800000
-DATA constAVX2<>+1116(SB)/4, $0xff800000
-DATA constAVX2<>+1120(SB)/4, $0xc0000000
-DATA constAVX2<>+1124(SB)/4, $0xc0000000
-DATA constAVX2<>+1128(SB)/4, $0xc0000000
-DATA constAVX2<>+1132(SB)/4, $0xc0000000
-DATA constAVX2<>+1136(SB)/4, $0xc0000000
-DATA constAVX2<>+1140(SB)/4, $0xc0000000
-DATA constAVX2<>+1144(SB)/4, $0xc0000000
-DATA constAVX2<>+1148(SB)/4, $0xc0000000
-DATA constAVX2<>+1152(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1156(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1160(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1164(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1168(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1172(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1176(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1180(SB)/4, $0xbf2aaaab
-DATA constAVX2<>+1184(SB)/4, $0x40000000
-DATA constAVX2<>+1188(SB)/4, $0x40000000
-DATA constAVX2<>+1192(SB)/4, $0x40000000
-DATA constAVX2<>+1196(SB)/4, $0x40000000
-DATA constAVX2<>+1200(SB)/4, $0x40000000
-DATA constAVX2<>+1204(SB)/4, $0x40000000
-DATA constAVX2<>+1208(SB)/4, $0x40000000
-DATA constAVX2<>+1212(SB)/4, $0x40000000
-DATA constAVX2<>+1216(SB)/4, $0x4169999a
-DATA constAVX2<>+1220(SB)/4, $0x4169999a
-DATA constAVX2<>+1224(SB)/4, $0x4169999a
-DATA constAVX2<>+1228(SB)/4, $0x4169999a
-DATA constAVX2<>+1232(SB)/4, $0x4169999a
-DATA constAVX2<>+1236(SB)/4, $0x4169999a
-DATA constAVX2<>+1240(SB)/4, $0x4169999a
-DATA constAVX2<>+1244(SB)/4, $0x4169999a
-DATA constAVX2<>+1248(SB)/4, $0x3e99999a
-DATA constAVX2<>+1252(SB)/4, $0x3e99999a
-DATA constAVX2<>+1256(SB)/4, $0x3e99999a
-DATA constAVX2<>+1260(SB)/4, $0x3e99999a
-DATA constAVX2<>+1264(SB)/4, $0x3e99999a
-DATA constAVX2<>+1268(SB)/4, $0x3e99999a
-DATA constAVX2<>+1272(SB)/4, $0x3e99999a
-DATA constAVX2<>+1276(SB)/4, $0x3e99999a
-DATA constAVX2<>+1280(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1284(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1288(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1292(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1296(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1300(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1304(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1308(SB)/4, $0x34d91fb7
-DATA constAVX2<>+1312(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1316(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1320(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1324(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1328(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1332(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1336(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1340(SB)/4, $0xb6a06aa2
-DATA constAVX2<>+1344(SB)/4, $0x37819b59
-DATA constAVX2<>+1348(SB)/4, $0x37819b59
-DATA constAVX2<>+1352(SB)/4, $0x37819b59
-DATA constAVX2<>+1356(SB)/4, $0x37819b59
-DATA constAVX2<>+1360(SB)/4, $0x37819b59
-DATA constAVX2<>+1364(SB)/4, $0x37819b59
-DATA constAVX2<>+1368(SB)/4, $0x37819b59
-DATA constAVX2<>+1372(SB)/4, $0x37819b59
-DATA constAVX2<>+1376(SB)/4, $0x3701c55f
-DATA constAVX2<>+1380(SB)/4, $0x3701c55f
-DATA constAVX2<>+1384(SB)/4, $0x3701c55f
-DATA constAVX2<>+1388(SB)/4, $0x3701c55f
-DATA constAVX2<>+1392(SB)/4, $0x3701c55f
-DATA constAVX2<>+1396(SB)/4, $0x3701c55f
-DATA constAVX2<>+1400(SB)/4, $0x3701c55f
-DATA constAVX2<>+1404(SB)/4, $0x3701c55f
-DATA constAVX2<>+1408(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1412(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1416(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1420(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1424(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1428(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1432(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1436(SB)/4, $0x386b4c4e
-DATA constAVX2<>+1440(SB)/4, $0xba944028
-DATA constAVX2<>+1444(SB)/4, $0xba944028
-DATA constAVX2<>+1448(SB)/4, $0xba944028
-DATA constAVX2<>+1452(SB)/4, $0xba944028
-DATA constAVX2<>+1456(SB)/4, $0xba944028
-DATA constAVX2<>+1460(SB)/4, $0xba944028
-DATA constAVX2<>+1464(SB)/4, $0xba944028
-DATA constAVX2<>+1468(SB)/4, $0xba944028
-DATA constAVX2<>+1472(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1476(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1480(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1484(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1488(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1492(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1496(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1500(SB)/4, $0xbb0f6578
-DATA constAVX2<>+1504(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1508(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1512(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1516(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1520(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1524(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1528(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1532(SB)/4, $0x3d63dfb2
-DATA constAVX2<>+1536(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1540(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1544(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1548(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1552(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1556(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1560(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1564(SB)/4, $0xbe7eeab3
-DATA constAVX2<>+1568(SB)/4, $0x3d922279
-DATA constAVX2<>+1572(SB)/4, $0x3d922279
-DATA constAVX2<>+1576(SB)/4, $0x3d922279
-DATA constAVX2<>+1580(SB)/4, $0x3d922279
-DATA constAVX2<>+1584(SB)/4, $0x3d922279
-DATA constAVX2<>+1588(SB)/4, $0x3d922279
-DATA constAVX2<>+1592(SB)/4, $0x3d922279
-DATA constAVX2<>+1596(SB)/4, $0x3d922279
-DATA constAVX2<>+1600(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1604(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1608(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1612(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1616(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1620(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1624(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1628(SB)/4, $0x3fcc422a
-DATA constAVX2<>+1632(SB)/4, $0x3f22f983
-DATA constAVX2<>+1636(SB)/4, $0x3f22f983
-DATA constAVX2<>+1640(SB)/4, $0x3f22f983
-DATA constAVX2<>+1644(SB)/4, $0x3f22f983
-DATA constAVX2<>+1648(SB)/4, $0x3f22f983
-DATA constAVX2<>+1652(SB)/4, $0x3f22f983
-DATA constAVX2<>+1656(SB)/4, $0x3f22f983
-DATA constAVX2<>+1660(SB)/4, $0x3f22f983
-DATA constAVX2<>+1664(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1668(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1672(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1676(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1680(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1684(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1688(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1692(SB)/4, $0x3fc90fdb
-DATA constAVX2<>+1696(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1700(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1704(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1708(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1712(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1716(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1720(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1724(SB)/4, $0xb33bbd2e
-DATA constAVX2<>+1728(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1732(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1736(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1740(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1744(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1748(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1752(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1756(SB)/4, $0xa6f72ced
-DATA constAVX2<>+1760(SB)/4, $0x363e19c1
-DATA constAVX2<>+1764(SB)/4, $0x363e19c1
-DATA constAVX2<>+1768(SB)/4, $0x363e19c1
-DATA constAVX2<>+1772(SB)/4, $0x363e19c1
-DATA constAVX2<>+1776(SB)/4, $0x363e19c1
-DATA constAVX2<>+1780(SB)/4, $0x363e19c1
-DATA constAVX2<>+1784(SB)/4, $0x363e19c1
-DATA constAVX2<>+1788(SB)/4, $0x363e19c1
-DATA constAVX2<>+1792(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1796(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1800(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1804(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1808(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1812(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1816(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1820(SB)/4, $0xb9502cb1
-DATA constAVX2<>+1824(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1828(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1832(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1836(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1840(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1844(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1848(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1852(SB)/4, $0x3c0888ba
-DATA constAVX2<>+1856(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1860(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1864(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1868(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1872(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1876(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1880(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1884(SB)/4, $0xbe2aaaab
-DATA constAVX2<>+1888(SB)/4, $0x37ccf409
-DATA constAVX2<>+1892(SB)/4, $0x37ccf409
-DATA constAVX2<>+1896(SB)/4, $0x37ccf409
-DATA constAVX2<>+1900(SB)/4, $0x37ccf409
-DATA constAVX2<>+1904(SB)/4, $0x37ccf409
-DATA constAVX2<>+1908(SB)/4, $0x37ccf409
-DATA constAVX2<>+1912(SB)/4, $0x37ccf409
-DATA constAVX2<>+1916(SB)/4, $0x37ccf409
-DATA constAVX2<>+1920(SB)/4, $0xbab60614
-DATA constAVX2<>+1924(SB)/4, $0xbab60614
-DATA constAVX2<>+1928(SB)/4, $0xbab60614
-DATA constAVX2<>+1932(SB)/4, $0xbab60614
-DATA constAVX2<>+1936(SB)/4, $0xbab60614
-DATA constAVX2<>+1940(SB)/4, $0xbab60614
-DATA constAVX2<>+1944(SB)/4, $0xbab60614
-DATA constAVX2<>+1948(SB)/4, $0xbab60614
-DATA constAVX2<>+1952(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1956(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1960(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1964(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1968(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1972(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1976(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1980(SB)/4, $0x3d2aaaa5
-DATA constAVX2<>+1984(SB)/4, $0x00000001
-DATA constAVX2<>+1988(SB)/4, $0x00000001
-DATA constAVX2<>+1992(SB)/4, $0x00000001
-DATA constAVX2<>+1996(SB)/4, $0x00000001
-DATA constAVX2<>+2000(SB)/4, $0x00000001
-DATA constAVX2<>+2004(SB)/4, $0x00000001
-DATA constAVX2<>+2008(SB)/4, $0x00000001
-DATA constAVX2<>+2012(SB)/4, $0x00000001
-DATA constAVX2<>+2016(SB)/4, $0xbf800000
-DATA constAVX2<>+2020(SB)/4, $0xbf800000
-DATA constAVX2<>+2024(SB)/4, $0xbf800000
-DATA constAVX2<>+2028(SB)/4, $0xbf800000
-DATA constAVX2<>+2032(SB)/4, $0xbf800000
-DATA constAVX2<>+2036(SB)/4, $0xbf800000
-DATA constAVX2<>+2040(SB)/4, $0xbf800000
-DATA constAVX2<>+2044(SB)/4, $0xbf800000
-DATA constAVX2<>+2048(SB)/4, $0x00007fff
-DATA constAVX2<>+2052(SB)/4, $0x00007fff
-DATA constAVX2<>+2056(SB)/4, $0x00007fff
-DATA constAVX2<>+2060(SB)/4, $0x00007fff
-DATA constAVX2<>+2064(SB)/4, $0x00007fff
-DATA constAVX2<>+2068(SB)/4, $0x00007fff
-DATA constAVX2<>+2072(SB)/4, $0x00007fff
-DATA constAVX2<>+2076(SB)/4, $0x00007fff
-DATA constAVX2<>+2080(SB)/4, $0x00007fc0
-DATA constAVX2<>+2084(SB)/4, $0x00007fc0
-DATA constAVX2<>+2088(SB)/4, $0x00007fc0
-DATA constAVX2<>+2092(SB)/4, $0x00007fc0
-DATA constAVX2<>+2096(SB)/4, $0x00007fc0
-DATA constAVX2<>+2100(SB)/4, $0x00007fc0
-DATA constAVX2<>+2104(SB)/4, $0x00007fc0
-DATA constAVX2<>+2108(SB)/4, $0x00007fc0
-DATA constAVX2<>+2112(SB)/4, $0x4f000000
-DATA constAVX2<>+2116(SB)/4, $0x4f000000
-DATA constAVX2<>+2120(SB)/4, $0x4f000000
-DATA constAVX2<>+2124(SB)/4, $0x4f000000
-DATA constAVX2<>+2128(SB)/4, $0x4f000000
-DATA constAVX2<>+2132(SB)/4, $0x4f000000
-DATA constAVX2<>+2136(SB)/4, $0x4f000000
-DATA constAVX2<>+2140(SB)/4, $0x4f000000
-DATA constAVX2<>+2144(SB)/4, $0xcf000000
-DATA constAVX2<>+2148(SB)/4, $0xcf000000
-DATA constAVX2<>+2152(SB)/4, $0xcf000000
-DATA constAVX2<>+2156(SB)/4, $0xcf000000
-DATA constAVX2<>+2160(SB)/4, $0xcf000000
-DATA constAVX2<>+2164(SB)/4, $0xcf000000
-DATA constAVX2<>+2168(SB)/4, $0xcf000000
-DATA constAVX2<>+2172(SB)/4, $0xcf000000
-GLOBL constAVX2<>(SB), RODATA|NOPTR, $2176
+DATA constAVX2<>+96(SB)/4, $0x00000000
+DATA constAVX2<>+100(SB)/4, $0x00000000
+DATA constAVX2<>+104(SB)/4, $0x00000000
+DATA constAVX2<>+108(SB)/4, $0x00000000
+DATA constAVX2<>+112(SB)/4, $0x00000000
+DATA constAVX2<>+116(SB)/4, $0x00000000
+DATA constAVX2<>+120(SB)/4, $0x00000000
+DATA constAVX2<>+124(SB)/4, $0x00000000
+DATA constAVX2<>+128(SB)/4, $0x4b400000
+DATA constAVX2<>+132(SB)/4, $0x4b400000
+DATA constAVX2<>+136(SB)/4, $0x4b400000
+DATA constAVX2<>+140(SB)/4, $0x4b400000
+DATA constAVX2<>+144(SB)/4, $0x4b400000
+DATA constAVX2<>+148(SB)/4, $0x4b400000
+DATA constAVX2<>+152(SB)/4, $0x4b400000
+DATA constAVX2<>+156(SB)/4, $0x4b400000
+DATA constAVX2<>+160(SB)/4, $0x0000007f
+DATA constAVX2<>+164(SB)/4, $0x0000007f
+DATA constAVX2<>+168(SB)/4, $0x0000007f
+DATA constAVX2<>+172(SB)/4, $0x0000007f
+DATA constAVX2<>+176(SB)/4, $0x0000007f
+DATA constAVX2<>+180(SB)/4, $0x0000007f
+DATA constAVX2<>+184(SB)/4, $0x0000007f
+DATA constAVX2<>+188(SB)/4, $0x0000007f
+DATA constAVX2<>+192(SB)/4, $0xc2d00000
+DATA constAVX2<>+196(SB)/4, $0xc2d00000
+DATA constAVX2<>+200(SB)/4, $0xc2d00000
+DATA constAVX2<>+204(SB)/4, $0xc2d00000
+DATA constAVX2<>+208(SB)/4, $0xc2d00000
+DATA constAVX2<>+212(SB)/4, $0xc2d00000
+DATA constAVX2<>+216(SB)/4, $0xc2d00000
+DATA constAVX2<>+220(SB)/4, $0xc2d00000
+DATA constAVX2<>+224(SB)/4, $0x42b20000
+DATA constAVX2<>+228(SB)/4, $0x42b20000
+DATA constAVX2<>+232(SB)/4, $0x42b20000
+DATA constAVX2<>+236(SB)/4, $0x42b20000
+DATA constAVX2<>+240(SB)/4, $0x42b20000
+DATA constAVX2<>+244(SB)/4, $0x42b20000
+DATA constAVX2<>+248(SB)/4, $0x42b20000
+DATA constAVX2<>+252(SB)/4, $0x42b20000
+DATA constAVX2<>+256(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+260(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+264(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+268(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+272(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+276(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+280(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+284(SB)/4, $0x3fb8aa3b
+DATA constAVX2<>+288(SB)/4, $0x3f317218
+DATA constAVX2<>+292(SB)/4, $0x3f317218
+DATA constAVX2<>+296(SB)/4, $0x3f317218
+DATA constAVX2<>+300(SB)/4, $0x3f317218
+DATA constAVX2<>+304(SB)/4, $0x3f317218
+DATA constAVX2<>+308(SB)/4, $0x3f317218
+DATA constAVX2<>+312(SB)/4, $0x3f317218
+DATA constAVX2<>+316(SB)/4, $0x3f317218
+DATA constAVX2<>+320(SB)/4, $0xb102e308
+DATA constAVX2<>+324(SB)/4, $0xb102e308
+DATA constAVX2<>+328(SB)/4, $0xb102e308
+DATA constAVX2<>+332(SB)/4, $0xb102e308
+DATA constAVX2<>+336(SB)/4, $0xb102e308
+DATA constAVX2<>+340(SB)/4, $0xb102e308
+DATA constAVX2<>+344(SB)/4, $0xb102e308
+DATA constAVX2<>+348(SB)/4, $0xb102e308
+DATA constAVX2<>+352(SB)/4, $0x3ab523a7
+DATA constAVX2<>+356(SB)/4, $0x3ab523a7
+DATA constAVX2<>+360(SB)/4, $0x3ab523a7
+DATA constAVX2<>+364(SB)/4, $0x3ab523a7
+DATA constAVX2<>+368(SB)/4, $0x3ab523a7
+DATA constAVX2<>+372(SB)/4, $0x3ab523a7
+DATA constAVX2<>+376(SB)/4, $0x3ab523a7
+DATA constAVX2<>+380(SB)/4, $0x3ab523a7
+DATA constAVX2<>+384(SB)/4, $0x3c091cd4
+DATA constAVX2<>+388(SB)/4, $0x3c091cd4
+DATA constAVX2<>+392(SB)/4, $0x3c091cd4
+DATA constAVX2<>+396(SB)/4, $0x3c091cd4
+DATA constAVX2<>+400(SB)/4, $0x3c091cd4
+DATA constAVX2<>+404(SB)/4, $0x3c091cd4
+DATA constAVX2<>+408(SB)/4, $0x3c091cd4
+DATA constAVX2<>+412(SB)/4, $0x3c091cd4
+DATA constAVX2<>+416(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+420(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+424(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+428(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+432(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+436(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+440(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+444(SB)/4, $0x3d2aac5b
+DATA constAVX2<>+448(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+452(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+456(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+460(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+464(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+468(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+472(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+476(SB)/4, $0x3e2aaa49
+DATA constAVX2<>+480(SB)/4, $0x3efffffe
+DATA constAVX2<>+484(SB)/4, $0x3efffffe
+DATA constAVX2<>+488(SB)/4, $0x3efffffe
+DATA constAVX2<>+492(SB)/4, $0x3efffffe
+DATA constAVX2<>+496(SB)/4, $0x3efffffe
+DATA constAVX2<>+500(SB)/4, $0x3efffffe
+DATA constAVX2<>+504(SB)/4, $0x3efffffe
+DATA constAVX2<>+508(SB)/4, $0x3efffffe
+DATA constAVX2<>+512(SB)/4, $0x3f000000
+DATA constAVX2<>+516(SB)/4, $0x3f000000
+DATA constAVX2<>+520(SB)/4, $0x3f000000
+DATA constAVX2<>+524(SB)/4, $0x3f000000
+DATA constAVX2<>+528(SB)/4, $0x3f000000
+DATA constAVX2<>+532(SB)/4, $0x3f000000
+DATA constAVX2<>+536(SB)/4, $0x3f000000
+DATA constAVX2<>+540(SB)/4, $0x3f000000
+DATA constAVX2<>+544(SB)/4, $0xc2a00000
+DATA constAVX2<>+548(SB)/4, $0xc2a00000
+DATA constAVX2<>+552(SB)/4, $0xc2a00000
+DATA constAVX2<>+556(SB)/4, $0xc2a00000
+DATA constAVX2<>+560(SB)/4, $0xc2a00000
+DATA constAVX2<>+564(SB)/4, $0xc2a00000
+DATA constAVX2<>+568(SB)/4, $0xc2a00000
+DATA constAVX2<>+572(SB)/4, $0xc2a00000
+DATA constAVX2<>+576(SB)/4, $0x3f400000
+DATA constAVX2<>+580(SB)/4, $0x3f400000
+DATA constAVX2<>+584(SB)/4, $0x3f400000
+DATA constAVX2<>+588(SB)/4, $0x3f400000
+DATA constAVX2<>+592(SB)/4, $0x3f400000
+DATA constAVX2<>+596(SB)/4, $0x3f400000
+DATA constAVX2<>+600(SB)/4, $0x3f400000
+DATA constAVX2<>+604(SB)/4, $0x3f400000
+DATA constAVX2<>+608(SB)/4, $0x00800000
+DATA constAVX2<>+612(SB)/4, $0x00800000
+DATA constAVX2<>+616(SB)/4, $0x00800000
+DATA constAVX2<>+620(SB)/4, $0x00800000
+DATA constAVX2<>+624(SB)/4, $0x00800000
+DATA constAVX2<>+628(SB)/4, $0x00800000
+DATA constAVX2<>+632(SB)/4, $0x00800000
+DATA constAVX2<>+636(SB)/4, $0x00800000
+DATA constAVX2<>+640(SB)/4, $0x4c000000
+DATA constAVX2<>+644(SB)/4, $0x4c000000
+DATA constAVX2<>+648(SB)/4, $0x4c000000
+DATA constAVX2<>+652(SB)/4, $0x4c000000
+DATA constAVX2<>+656(SB)/4, $0x4c000000
+DATA constAVX2<>+660(SB)/4, $0x4c000000
+DATA constAVX2<>+664(SB)/4, $0x4c000000
+DATA constAVX2<>+668(SB)/4, $0x4c000000
+DATA constAVX2<>+672(SB)/4, $0x007fffff
+DATA constAVX2<>+676(SB)/4, $0x007fffff
+DATA constAVX2<>+680(SB)/4, $0x007fffff
+DATA constAVX2<>+684(SB)/4, $0x007fffff
+DATA constAVX2<>+688(SB)/4, $0x007fffff
+DATA constAVX2<>+692(SB)/4, $0x007fffff
+DATA constAVX2<>+696(SB)/4, $0x007fffff
+DATA constAVX2<>+700(SB)/4, $0x007fffff
+DATA constAVX2<>+704(SB)/4, $0x41c80000
+DATA constAVX2<>+708(SB)/4, $0x41c80000
+DATA constAVX2<>+712(SB)/4, $0x41c80000
+DATA constAVX2<>+716(SB)/4, $0x41c80000
+DATA constAVX2<>+720(SB)/4, $0x41c80000
+DATA constAVX2<>+724(SB)/4, $0x41c80000
+DATA constAVX2<>+728(SB)/4, $0x41c80000
+DATA constAVX2<>+732(SB)/4, $0x41c80000
+DATA constAVX2<>+736(SB)/4, $0x3d1a075d
+DATA constAVX2<>+740(SB)/4, $0x3d1a075d
+DATA constAVX2<>+744(SB)/4, $0x3d1a075d
+DATA constAVX2<>+748(SB)/4, $0x3d1a075d
+DATA constAVX2<>+752(SB)/4, $0x3d1a075d
+DATA constAVX2<>+756(SB)/4, $0x3d1a075d
+DATA constAVX2<>+760(SB)/4, $0x3d1a075d
+DATA constAVX2<>+764(SB)/4, $0x3d1a075d
+DATA constAVX2<>+768(SB)/4, $0xbdba8017
+DATA constAVX2<>+772(SB)/4, $0xbdba8017
+DATA constAVX2<>+776(SB)/4, $0xbdba8017
+DATA constAVX2<>+780(SB)/4, $0xbdba8017
+DATA constAVX2<>+784(SB)/4, $0xbdba8017
+DATA constAVX2<>+788(SB)/4, $0xbdba8017
+DATA constAVX2<>+792(SB)/4, $0xbdba8017
+DATA constAVX2<>+796(SB)/4, $0xbdba8017
+DATA constAVX2<>+800(SB)/4, $0x3def8e31
+DATA constAVX2<>+804(SB)/4, $0x3def8e31
+DATA constAVX2<>+808(SB)/4, $0x3def8e31
+DATA constAVX2<>+812(SB)/4, $0x3def8e31
+DATA constAVX2<>+816(SB)/4, $0x3def8e31
+DATA constAVX2<>+820(SB)/4, $0x3def8e31
+DATA constAVX2<>+824(SB)/4, $0x3def8e31
+DATA constAVX2<>+828(SB)/4, $0x3def8e31
+DATA constAVX2<>+832(SB)/4, $0xbe0256cc
+DATA constAVX2<>+836(SB)/4, $0xbe0256cc
+DATA constAVX2<>+840(SB)/4, $0xbe0256cc
+DATA constAVX2<>+844(SB)/4, $0xbe0256cc
+DATA constAVX2<>+848(SB)/4, $0xbe0256cc
+DATA constAVX2<>+852(SB)/4, $0xbe0256cc
+DATA constAVX2<>+856(SB)/4, $0xbe0256cc
+DATA constAVX2<>+860(SB)/4, $0xbe0256cc
+DATA constAVX2<>+864(SB)/4, $0x3e1231c7
+DATA constAVX2<>+868(SB)/4, $0x3e1231c7
+DATA constAVX2<>+872(SB)/4, $0x3e1231c7
+DATA constAVX2<>+876(SB)/4, $0x3e1231c7
+DATA constAVX2<>+880(SB)/4, $0x3e1231c7
+DATA constAVX2<>+884(SB)/4, $0x3e1231c7
+DATA constAVX2<>+888(SB)/4, $0x3e1231c7
+DATA constAVX2<>+892(SB)/4, $0x3e1231c7
+DATA constAVX2<>+896(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+900(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+904(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+908(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+912(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+916(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+920(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+924(SB)/4, $0xbe2a8ce9
+DATA constAVX2<>+928(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+932(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+936(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+940(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+944(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+948(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+952(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+956(SB)/4, $0x3e4ccbb2
+DATA constAVX2<>+960(SB)/4, $0xbe800037
+DATA constAVX2<>+964(SB)/4, $0xbe800037
+DATA constAVX2<>+968(SB)/4, $0xbe800037
+DATA constAVX2<>+972(SB)/4, $0xbe800037
+DATA constAVX2<>+976(SB)/4, $0xbe800037
+DATA constAVX2<>+980(SB)/4, $0xbe800037
+DATA constAVX2<>+984(SB)/4, $0xbe800037
+DATA constAVX2<>+988(SB)/4, $0xbe800037
+DATA constAVX2<>+992(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+996(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1000(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1004(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1008(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1012(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1016(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1020(SB)/4, $0x3eaaaaad
+DATA constAVX2<>+1024(SB)/4, $0xbf000000
+DATA constAVX2<>+1028(SB)/4, $0xbf000000
+DATA constAVX2<>+1032(SB)/4, $0xbf000000
+DATA constAVX2<>+1036(SB)/4, $0xbf000000
+DATA constAVX2<>+1040(SB)/4, $0xbf000000
+DATA constAVX2<>+1044(SB)/4, $0xbf000000
+DATA constAVX2<>+1048(SB)/4, $0xbf000000
+DATA constAVX2<>+1052(SB)/4, $0xbf000000
+DATA constAVX2<>+1056(SB)/4, $0x7f800000
+DATA constAVX2<>+1060(SB)/4, $0x7f800000
+DATA constAVX2<>+1064(SB)/4, $0x7f800000
+DATA constAVX2<>+1068(SB)/4, $0x7f800000
+DATA constAVX2<>+1072(SB)/4, $0x7f800000
+DATA constAVX2<>+1076(SB)/4, $0x7f800000
+DATA constAVX2<>+1080(SB)/4, $0x7f800000
+DATA constAVX2<>+1084(SB)/4, $0x7f800000
+DATA constAVX2<>+1088(SB)/4, $0x7fc00000
+DATA constAVX2<>+1092(SB)/4, $0x7fc00000
+DATA constAVX2<>+1096(SB)/4, $0x7fc00000
+DATA constAVX2<>+1100(SB)/4, $0x7fc00000
+DATA constAVX2<>+1104(SB)/4, $0x7fc00000
+DATA constAVX2<>+1108(SB)/4, $0x7fc00000
+DATA constAVX2<>+1112(SB)/4, $0x7fc00000
+DATA constAVX2<>+1116(SB)/4, $0x7fc00000
+DATA constAVX2<>+1120(SB)/4, $0xff800000
+DATA constAVX2<>+1124(SB)/4, $0xff800000
+DATA constAVX2<>+1128(SB)/4, $0xff800000
+DATA constAVX2<>+1132(SB)/4, $0xff800000
+DATA constAVX2<>+1136(SB)/4, $0xff800000
+DATA constAVX2<>+1140(SB)/4, $0xff800000
+DATA constAVX2<>+1144(SB)/4, $0xff800000
+DATA constAVX2<>+1148(SB)/4, $0xff800000
+DATA constAVX2<>+1152(SB)/4, $0xc0000000
+DATA constAVX2<>+1156(SB)/4, $0xc0000000
+DATA constAVX2<>+1160(SB)/4, $0xc0000000
+DATA constAVX2<>+1164(SB)/4, $0xc0000000
+DATA constAVX2<>+1168(SB)/4, $0xc0000000
+DATA constAVX2<>+1172(SB)/4, $0xc0000000
+DATA constAVX2<>+1176(SB)/4, $0xc0000000
+DATA constAVX2<>+1180(SB)/4, $0xc0000000
+DATA constAVX2<>+1184(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1188(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1192(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1196(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1200(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1204(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1208(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1212(SB)/4, $0xbf2aaaab
+DATA constAVX2<>+1216(SB)/4, $0x40000000
+DATA constAVX2<>+1220(SB)/4, $0x40000000
+DATA constAVX2<>+1224(SB)/4, $0x40000000
+DATA constAVX2<>+1228(SB)/4, $0x40000000
+DATA constAVX2<>+1232(SB)/4, $0x40000000
+DATA constAVX2<>+1236(SB)/4, $0x40000000
+DATA constAVX2<>+1240(SB)/4, $0x40000000
+DATA constAVX2<>+1244(SB)/4, $0x40000000
+DATA constAVX2<>+1248(SB)/4, $0x4169999a
+DATA constAVX2<>+1252(SB)/4, $0x4169999a
+DATA constAVX2<>+1256(SB)/4, $0x4169999a
+DATA constAVX2<>+1260(SB)/4, $0x4169999a
+DATA constAVX2<>+1264(SB)/4, $0x4169999a
+DATA constAVX2<>+1268(SB)/4, $0x4169999a
+DATA constAVX2<>+1272(SB)/4, $0x4169999a
+DATA constAVX2<>+1276(SB)/4, $0x4169999a
+DATA constAVX2<>+1280(SB)/4, $0x3e99999a
+DATA constAVX2<>+1284(SB)/4, $0x3e99999a
+DATA constAVX2<>+1288(SB)/4, $0x3e99999a
+DATA constAVX2<>+1292(SB)/4, $0x3e99999a
+DATA constAVX2<>+1296(SB)/4, $0x3e99999a
+DATA constAVX2<>+1300(SB)/4, $0x3e99999a
+DATA constAVX2<>+1304(SB)/4, $0x3e99999a
+DATA constAVX2<>+1308(SB)/4, $0x3e99999a
+DATA constAVX2<>+1312(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1316(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1320(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1324(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1328(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1332(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1336(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1340(SB)/4, $0x34d91fb7
+DATA constAVX2<>+1344(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1348(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1352(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1356(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1360(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1364(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1368(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1372(SB)/4, $0xb6a06aa2
+DATA constAVX2<>+1376(SB)/4, $0x37819b59
+DATA constAVX2<>+1380(SB)/4, $0x37819b59
+DATA constAVX2<>+1384(SB)/4, $0x37819b59
+DATA constAVX2<>+1388(SB)/4, $0x37819b59
+DATA constAVX2<>+1392(SB)/4, $0x37819b59
+DATA constAVX2<>+1396(SB)/4, $0x37819b59
+DATA constAVX2<>+1400(SB)/4, $0x37819b59
+DATA constAVX2<>+1404(SB)/4, $0x37819b59
+DATA constAVX2<>+1408(SB)/4, $0x3701c55f
+DATA constAVX2<>+1412(SB)/4, $0x3701c55f
+DATA constAVX2<>+1416(SB)/4, $0x3701c55f
+DATA constAVX2<>+1420(SB)/4, $0x3701c55f
+DATA constAVX2<>+1424(SB)/4, $0x3701c55f
+DATA constAVX2<>+1428(SB)/4, $0x3701c55f
+DATA constAVX2<>+1432(SB)/4, $0x3701c55f
+DATA constAVX2<>+1436(SB)/4, $0x3701c55f
+DATA constAVX2<>+1440(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1444(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1448(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1452(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1456(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1460(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1464(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1468(SB)/4, $0x386b4c4e
+DATA constAVX2<>+1472(SB)/4, $0xba944028
+DATA constAVX2<>+1476(SB)/4, $0xba944028
+DATA constAVX2<>+1480(SB)/4, $0xba944028
+DATA constAVX2<>+1484(SB)/4, $0xba944028
+DATA constAVX2<>+1488(SB)/4, $0xba944028
+DATA constAVX2<>+1492(SB)/4, $0xba944028
+DATA constAVX2<>+1496(SB)/4, $0xba944028
+DATA constAVX2<>+1500(SB)/4, $0xba944028
+DATA constAVX2<>+1504(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1508(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1512(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1516(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1520(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1524(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1528(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1532(SB)/4, $0xbb0f6578
+DATA constAVX2<>+1536(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1540(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1544(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1548(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1552(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1556(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1560(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1564(SB)/4, $0x3d63dfb2
+DATA constAVX2<>+1568(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1572(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1576(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1580(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1584(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1588(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1592(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1596(SB)/4, $0xbe7eeab3
+DATA constAVX2<>+1600(SB)/4, $0x3d922279
+DATA constAVX2<>+1604(SB)/4, $0x3d922279
+DATA constAVX2<>+1608(SB)/4, $0x3d922279
+DATA constAVX2<>+1612(SB)/4, $0x3d922279
+DATA constAVX2<>+1616(SB)/4, $0x3d922279
+DATA constAVX2<>+1620(SB)/4, $0x3d922279
+DATA constAVX2<>+1624(SB)/4, $0x3d922279
+DATA constAVX2<>+1628(SB)/4, $0x3d922279
+DATA constAVX2<>+1632(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1636(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1640(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1644(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1648(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1652(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1656(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1660(SB)/4, $0x3fcc422a
+DATA constAVX2<>+1664(SB)/4, $0x3f22f983
+DATA constAVX2<>+1668(SB)/4, $0x3f22f983
+DATA constAVX2<>+1672(SB)/4, $0x3f22f983
+DATA constAVX2<>+1676(SB)/4, $0x3f22f983
+DATA constAVX2<>+1680(SB)/4, $0x3f22f983
+DATA constAVX2<>+1684(SB)/4, $0x3f22f983
+DATA constAVX2<>+1688(SB)/4, $0x3f22f983
+DATA constAVX2<>+1692(SB)/4, $0x3f22f983
+DATA constAVX2<>+1696(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1700(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1704(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1708(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1712(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1716(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1720(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1724(SB)/4, $0x3fc90fdb
+DATA constAVX2<>+1728(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1732(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1736(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1740(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1744(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1748(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1752(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1756(SB)/4, $0xb33bbd2e
+DATA constAVX2<>+1760(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1764(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1768(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1772(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1776(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1780(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1784(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1788(SB)/4, $0xa6f72ced
+DATA constAVX2<>+1792(SB)/4, $0x363e19c1
+DATA constAVX2<>+1796(SB)/4, $0x363e19c1
+DATA constAVX2<>+1800(SB)/4, $0x363e19c1
+DATA constAVX2<>+1804(SB)/4, $0x363e19c1
+DATA constAVX2<>+1808(SB)/4, $0x363e19c1
+DATA constAVX2<>+1812(SB)/4, $0x363e19c1
+DATA constAVX2<>+1816(SB)/4, $0x363e19c1
+DATA constAVX2<>+1820(SB)/4, $0x363e19c1
+DATA constAVX2<>+1824(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1828(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1832(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1836(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1840(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1844(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1848(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1852(SB)/4, $0xb9502cb1
+DATA constAVX2<>+1856(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1860(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1864(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1868(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1872(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1876(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1880(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1884(SB)/4, $0x3c0888ba
+DATA constAVX2<>+1888(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1892(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1896(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1900(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1904(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1908(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1912(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1916(SB)/4, $0xbe2aaaab
+DATA constAVX2<>+1920(SB)/4, $0x37ccf409
+DATA constAVX2<>+1924(SB)/4, $0x37ccf409
+DATA constAVX2<>+1928(SB)/4, $0x37ccf409
+DATA constAVX2<>+1932(SB)/4, $0x37ccf409
+DATA constAVX2<>+1936(SB)/4, $0x37ccf409
+DATA constAVX2<>+1940(SB)/4, $0x37ccf409
+DATA constAVX2<>+1944(SB)/4, $0x37ccf409
+DATA constAVX2<>+1948(SB)/4, $0x37ccf409
+DATA constAVX2<>+1952(SB)/4, $0xbab60614
+DATA constAVX2<>+1956(SB)/4, $0xbab60614
+DATA constAVX2<>+1960(SB)/4, $0xbab60614
+DATA constAVX2<>+1964(SB)/4, $0xbab60614
+DATA constAVX2<>+1968(SB)/4, $0xbab60614
+DATA constAVX2<>+1972(SB)/4, $0xbab60614
+DATA constAVX2<>+1976(SB)/4, $0xbab60614
+DATA constAVX2<>+1980(SB)/4, $0xbab60614
+DATA constAVX2<>+1984(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1988(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1992(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+1996(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+2000(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+2004(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+2008(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+2012(SB)/4, $0x3d2aaaa5
+DATA constAVX2<>+2016(SB)/4, $0x00000001
+DATA constAVX2<>+2020(SB)/4, $0x00000001
+DATA constAVX2<>+2024(SB)/4, $0x00000001
+DATA constAVX2<>+2028(SB)/4, $0x00000001
+DATA constAVX2<>+2032(SB)/4, $0x00000001
+DATA constAVX2<>+2036(SB)/4, $0x00000001
+DATA constAVX2<>+2040(SB)/4, $0x00000001
+DATA constAVX2<>+2044(SB)/4, $0x00000001
+DATA constAVX2<>+2048(SB)/4, $0xbf800000
+DATA constAVX2<>+2052(SB)/4, $0xbf800000
+DATA constAVX2<>+2056(SB)/4, $0xbf800000
+DATA constAVX2<>+2060(SB)/4, $0xbf800000
+DATA constAVX2<>+2064(SB)/4, $0xbf800000
+DATA constAVX2<>+2068(SB)/4, $0xbf800000
+DATA constAVX2<>+2072(SB)/4, $0xbf800000
+DATA constAVX2<>+2076(SB)/4, $0xbf800000
+DATA constAVX2<>+2080(SB)/4, $0x00007fff
+DATA constAVX2<>+2084(SB)/4, $0x00007fff
+DATA constAVX2<>+2088(SB)/4, $0x00007fff
+DATA constAVX2<>+2092(SB)/4, $0x00007fff
+DATA constAVX2<>+2096(SB)/4, $0x00007fff
+DATA constAVX2<>+2100(SB)/4, $0x00007fff
+DATA constAVX2<>+2104(SB)/4, $0x00007fff
+DATA constAVX2<>+2108(SB)/4, $0x00007fff
+DATA constAVX2<>+2112(SB)/4, $0x00007fc0
+DATA constAVX2<>+2116(SB)/4, $0x00007fc0
+DATA constAVX2<>+2120(SB)/4, $0x00007fc0
+DATA constAVX2<>+2124(SB)/4, $0x00007fc0
+DATA constAVX2<>+2128(SB)/4, $0x00007fc0
+DATA constAVX2<>+2132(SB)/4, $0x00007fc0
+DATA constAVX2<>+2136(SB)/4, $0x00007fc0
+DATA constAVX2<>+2140(SB)/4, $0x00007fc0
+DATA constAVX2<>+2144(SB)/4, $0x4f000000
+DATA constAVX2<>+2148(SB)/4, $0x4f000000
+DATA constAVX2<>+2152(SB)/4, $0x4f000000
+DATA constAVX2<>+2156(SB)/4, $0x4f000000
+DATA constAVX2<>+2160(SB)/4, $0x4f000000
+DATA constAVX2<>+2164(SB)/4, $0x4f000000
+DATA constAVX2<>+2168(SB)/4, $0x4f000000
+DATA constAVX2<>+2172(SB)/4, $0x4f000000
+DATA constAVX2<>+2176(SB)/4, $0xcf000000
+DATA constAVX2<>+2180(SB)/4, $0xcf000000
+DATA constAVX2<>+2184(SB)/4, $0xcf000000
+DATA constAVX2<>+2188(SB)/4, $0xcf000000
+DATA constAVX2<>+2192(SB)/4, $0xcf000000
+DATA constAVX2<>+2196(SB)/4, $0xcf000000
+DATA constAVX2<>+2200(SB)/4, $0xcf000000
+DATA constAVX2<>+2204(SB)/4, $0xcf000000
+GLOBL constAVX2<>(SB), RODATA|NOPTR, $2208
 DATA tailMask<>+0(SB)/8, $-1
 DATA tailMask<>+8(SB)/8, $-1
 DATA tailMask<>+16(SB)/8, $-1
@@ -807,8 +815,8 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
 	VBROADCASTSS constAVX2<>+96(SB), Y15
-	VBROADCASTSS constAVX2<>+64(SB), Y14
-	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+128(SB), Y14
+	VBROADCASTSS constAVX2<>+64(SB), Y13
 	VBROADCASTSS constAVX2<>+160(SB), Y12
 	VBROADCASTSS constAVX2<>+192(SB), Y11
 	VBROADCASTSS constAVX2<>+224(SB), Y10
@@ -817,60 +825,63 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS constAVX2<>+320(SB), Y7
 	VBROADCASTSS constAVX2<>+352(SB), Y6
 	VBROADCASTSS constAVX2<>+384(SB), Y5
-	VBROADCASTSS constAVX2<>+416(SB), Y4
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VMAXPS Y0, Y12, Y0
-	VMINPS Y0, Y11, Y0
-	VMOVAPS Y0, Y1
-	VFMADD213PS Y15, Y10, Y1
-	VSUBPS Y15, Y1, Y1
-	VFNMADD231PS Y9, Y1, Y0
-	VFNMADD231PS Y8, Y1, Y0
+	VCMPPS $18, Y11, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VMINPS Y0, Y10, Y0
 	VMOVAPS Y0, Y2
-	VFMADD213PS Y6, Y7, Y2
-	VFMADD213PS Y5, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y14, Y0, Y2
-	VFMADD213PS Y14, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD Y13, Y0, Y0
+	VFMADD213PS Y14, Y9, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y0
+	VFNMADD231PS Y7, Y2, Y0
+	VMOVAPS Y0, Y3
+	VFMADD213PS Y5, Y6, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS Y13, Y0, Y3
+	VFMADD213PS Y13, Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD Y12, Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD Y13, Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 0(DI)(AX*4)
+	VMULPS Y0, Y3, Y3
+	VPADDD Y12, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y15, Y3, Y1
+	VMOVUPS Y1, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VMAXPS Y0, Y12, Y0
-	VMINPS Y0, Y11, Y0
-	VMOVAPS Y0, Y1
-	VFMADD213PS Y15, Y10, Y1
-	VSUBPS Y15, Y1, Y1
-	VFNMADD231PS Y9, Y1, Y0
-	VFNMADD231PS Y8, Y1, Y0
+	VCMPPS $18, Y11, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VMINPS Y0, Y10, Y0
 	VMOVAPS Y0, Y2
-	VFMADD213PS Y6, Y7, Y2
-	VFMADD213PS Y5, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y14, Y0, Y2
-	VFMADD213PS Y14, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD Y13, Y0, Y0
+	VFMADD213PS Y14, Y9, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y0
+	VFNMADD231PS Y7, Y2, Y0
+	VMOVAPS Y0, Y3
+	VFMADD213PS Y5, Y6, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS Y13, Y0, Y3
+	VFMADD213PS Y13, Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD Y12, Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD Y13, Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 32(DI)(AX*4)
+	VMULPS Y0, Y3, Y3
+	VPADDD Y12, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y15, Y3, Y1
+	VMOVUPS Y1, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
 	JGE loop
@@ -886,31 +897,33 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VMAXPS Y0, Y12, Y0
-	VMINPS Y0, Y11, Y0
-	VMOVAPS Y0, Y1
-	VFMADD213PS Y15, Y10, Y1
-	VSUBPS Y15, Y1, Y1
-	VFNMADD231PS Y9, Y1, Y0
-	VFNMADD231PS Y8, Y1, Y0
+	VCMPPS $18, Y11, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VMINPS Y0, Y10, Y0
 	VMOVAPS Y0, Y2
-	VFMADD213PS Y6, Y7, Y2
-	VFMADD213PS Y5, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y14, Y0, Y2
-	VFMADD213PS Y14, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD Y13, Y0, Y0
+	VFMADD213PS Y14, Y9, Y2
+	VSUBPS Y14, Y2, Y2
+	VFNMADD231PS Y8, Y2, Y0
+	VFNMADD231PS Y7, Y2, Y0
+	VMOVAPS Y0, Y3
+	VFMADD213PS Y5, Y6, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS Y13, Y0, Y3
+	VFMADD213PS Y13, Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD Y12, Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD Y13, Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 0(DI)(AX*4)
+	VMULPS Y0, Y3, Y3
+	VPADDD Y12, Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y15, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	JGT rest
@@ -924,17 +937,17 @@ TEXT ·expm1AVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+96(SB), Y15
-	VBROADCASTSS constAVX2<>+128(SB), Y14
-	VBROADCASTSS constAVX2<>+480(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+160(SB), Y11
-	VBROADCASTSS constAVX2<>+192(SB), Y10
-	VBROADCASTSS constAVX2<>+224(SB), Y9
-	VBROADCASTSS constAVX2<>+256(SB), Y8
-	VBROADCASTSS constAVX2<>+288(SB), Y7
-	VBROADCASTSS constAVX2<>+320(SB), Y6
-	VBROADCASTSS constAVX2<>+352(SB), Y5
+	VBROADCASTSS constAVX2<>+128(SB), Y15
+	VBROADCASTSS constAVX2<>+160(SB), Y14
+	VBROADCASTSS constAVX2<>+512(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+544(SB), Y11
+	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VBROADCASTSS constAVX2<>+384(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -948,9 +961,9 @@ loop:
 	VFNMADD231PS Y7, Y2, Y1
 	VMOVAPS Y1, Y3
 	VFMADD213PS Y5, Y6, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
 	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y3
 	VMULPS Y1, Y1, Y4
 	VFMADD231PS Y4, Y3, Y1
 	VCVTPS2DQ Y2, Y4
@@ -980,9 +993,9 @@ loop:
 	VFNMADD231PS Y7, Y2, Y1
 	VMOVAPS Y1, Y3
 	VFMADD213PS Y5, Y6, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
 	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y3
 	VMULPS Y1, Y1, Y4
 	VFMADD231PS Y4, Y3, Y1
 	VCVTPS2DQ Y2, Y4
@@ -1026,9 +1039,9 @@ rest:
 	VFNMADD231PS Y7, Y2, Y1
 	VMOVAPS Y1, Y3
 	VFMADD213PS Y5, Y6, Y3
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y3
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
 	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y3
 	VMULPS Y1, Y1, Y4
 	VFMADD231PS Y4, Y3, Y1
 	VCVTPS2DQ Y2, Y4
@@ -1062,16 +1075,16 @@ TEXT ·logAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+512(SB), Y15
-	VBROADCASTSS constAVX2<>+544(SB), Y14
-	VBROADCASTSS constAVX2<>+576(SB), Y13
-	VBROADCASTSS constAVX2<>+608(SB), Y12
-	VBROADCASTSS constAVX2<>+640(SB), Y11
-	VBROADCASTSS constAVX2<>+672(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y15
+	VBROADCASTSS constAVX2<>+576(SB), Y14
+	VBROADCASTSS constAVX2<>+608(SB), Y13
+	VBROADCASTSS constAVX2<>+640(SB), Y12
+	VBROADCASTSS constAVX2<>+672(SB), Y11
+	VBROADCASTSS constAVX2<>+704(SB), Y10
 	VBROADCASTSS constAVX2<>+64(SB), Y9
-	VBROADCASTSS constAVX2<>+704(SB), Y8
-	VBROADCASTSS constAVX2<>+736(SB), Y7
-	VBROADCASTSS constAVX2<>+768(SB), Y6
+	VBROADCASTSS constAVX2<>+736(SB), Y8
+	VBROADCASTSS constAVX2<>+768(SB), Y7
+	VBROADCASTSS constAVX2<>+800(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -1090,25 +1103,25 @@ loop:
 	VMOVAPS Y3, Y1
 	VFMADD213PS Y7, Y8, Y1
 	VFMADD213PS Y6, Y3, Y1
-	VFMADD213PS constAVX2<>+800(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+832(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+864(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+896(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+928(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+960(SB), Y3, Y1
+	VFMADD213PS constAVX2<>+992(SB), Y3, Y1
 	VMULPS Y3, Y3, Y4
 	VMULPS Y4, Y3, Y5
 	VMULPS Y1, Y5, Y5
-	VFMADD231PS constAVX2<>+288(SB), Y2, Y5
-	VFMADD231PS constAVX2<>+992(SB), Y4, Y5
+	VFMADD231PS constAVX2<>+320(SB), Y2, Y5
+	VFMADD231PS constAVX2<>+1024(SB), Y4, Y5
 	VADDPS Y5, Y3, Y3
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y3
-	VCMPPS $17, constAVX2<>+1024(SB), Y0, Y2
+	VFMADD231PS constAVX2<>+288(SB), Y2, Y3
+	VCMPPS $17, constAVX2<>+1056(SB), Y0, Y2
 	VBLENDVPS Y2, Y3, Y0, Y2
 	VCMPPS $17, Y15, Y0, Y3
-	VBLENDVPS Y3, constAVX2<>+1056(SB), Y2, Y3
+	VBLENDVPS Y3, constAVX2<>+1088(SB), Y2, Y3
 	VCMPPS $0, Y15, Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+1088(SB), Y3, Y0
+	VBLENDVPS Y0, constAVX2<>+1120(SB), Y3, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VCMPPS $17, Y13, Y0, Y1
@@ -1125,25 +1138,25 @@ loop:
 	VMOVAPS Y3, Y1
 	VFMADD213PS Y7, Y8, Y1
 	VFMADD213PS Y6, Y3, Y1
-	VFMADD213PS constAVX2<>+800(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+832(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+864(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+896(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+928(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+960(SB), Y3, Y1
+	VFMADD213PS constAVX2<>+992(SB), Y3, Y1
 	VMULPS Y3, Y3, Y4
 	VMULPS Y4, Y3, Y5
 	VMULPS Y1, Y5, Y5
-	VFMADD231PS constAVX2<>+288(SB), Y2, Y5
-	VFMADD231PS constAVX2<>+992(SB), Y4, Y5
+	VFMADD231PS constAVX2<>+320(SB), Y2, Y5
+	VFMADD231PS constAVX2<>+1024(SB), Y4, Y5
 	VADDPS Y5, Y3, Y3
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y3
-	VCMPPS $17, constAVX2<>+1024(SB), Y0, Y2
+	VFMADD231PS constAVX2<>+288(SB), Y2, Y3
+	VCMPPS $17, constAVX2<>+1056(SB), Y0, Y2
 	VBLENDVPS Y2, Y3, Y0, Y2
 	VCMPPS $17, Y15, Y0, Y3
-	VBLENDVPS Y3, constAVX2<>+1056(SB), Y2, Y3
+	VBLENDVPS Y3, constAVX2<>+1088(SB), Y2, Y3
 	VCMPPS $0, Y15, Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+1088(SB), Y3, Y0
+	VBLENDVPS Y0, constAVX2<>+1120(SB), Y3, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -1174,25 +1187,25 @@ rest:
 	VMOVAPS Y3, Y1
 	VFMADD213PS Y7, Y8, Y1
 	VFMADD213PS Y6, Y3, Y1
-	VFMADD213PS constAVX2<>+800(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+832(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+864(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+896(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+928(SB), Y3, Y1
 	VFMADD213PS constAVX2<>+960(SB), Y3, Y1
+	VFMADD213PS constAVX2<>+992(SB), Y3, Y1
 	VMULPS Y3, Y3, Y4
 	VMULPS Y4, Y3, Y5
 	VMULPS Y1, Y5, Y5
-	VFMADD231PS constAVX2<>+288(SB), Y2, Y5
-	VFMADD231PS constAVX2<>+992(SB), Y4, Y5
+	VFMADD231PS constAVX2<>+320(SB), Y2, Y5
+	VFMADD231PS constAVX2<>+1024(SB), Y4, Y5
 	VADDPS Y5, Y3, Y3
-	VFMADD231PS constAVX2<>+256(SB), Y2, Y3
-	VCMPPS $17, constAVX2<>+1024(SB), Y0, Y2
+	VFMADD231PS constAVX2<>+288(SB), Y2, Y3
+	VCMPPS $17, constAVX2<>+1056(SB), Y0, Y2
 	VBLENDVPS Y2, Y3, Y0, Y2
 	VCMPPS $17, Y15, Y0, Y3
-	VBLENDVPS Y3, constAVX2<>+1056(SB), Y2, Y3
+	VBLENDVPS Y3, constAVX2<>+1088(SB), Y2, Y3
 	VCMPPS $0, Y15, Y0, Y0
-	VBLENDVPS Y0, constAVX2<>+1088(SB), Y3, Y0
+	VBLENDVPS Y0, constAVX2<>+1120(SB), Y3, Y0
 	VMOVDQU (R13), Y3
 	VMASKMOVPS Y0, Y3, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -1208,15 +1221,15 @@ TEXT ·log1pAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	VBROADCASTSS constAVX2<>+64(SB), Y14
-	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+576(SB), Y12
-	VBROADCASTSS constAVX2<>+608(SB), Y11
-	VBROADCASTSS constAVX2<>+544(SB), Y10
-	VBROADCASTSS constAVX2<>+672(SB), Y9
+	VBROADCASTSS constAVX2<>+160(SB), Y13
+	VBROADCASTSS constAVX2<>+608(SB), Y12
+	VBROADCASTSS constAVX2<>+640(SB), Y11
+	VBROADCASTSS constAVX2<>+576(SB), Y10
+	VBROADCASTSS constAVX2<>+704(SB), Y9
 	VBROADCASTSS constAVX2<>+0(SB), Y8
-	VBROADCASTSS constAVX2<>+704(SB), Y7
+	VBROADCASTSS constAVX2<>+736(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -1245,27 +1258,27 @@ loop:
 	VSUBPS Y14, Y4, Y4
 	VADDPS Y4, Y5, Y5
 	VMOVAPS Y5, Y4
-	VFMADD213PS constAVX2<>+736(SB), Y7, Y4
-	VFMADD213PS constAVX2<>+768(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+768(SB), Y7, Y4
 	VFMADD213PS constAVX2<>+800(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+832(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+864(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+896(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+928(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+960(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+992(SB), Y5, Y4
 	VMULPS Y5, Y5, Y2
 	VMULPS Y2, Y5, Y6
 	VMULPS Y4, Y6, Y6
-	VFMADD231PS constAVX2<>+288(SB), Y3, Y6
-	VFMADD231PS constAVX2<>+992(SB), Y2, Y6
+	VFMADD231PS constAVX2<>+320(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+1024(SB), Y2, Y6
 	VADDPS Y6, Y5, Y5
-	VFMADD231PS constAVX2<>+256(SB), Y3, Y5
-	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y3
+	VFMADD231PS constAVX2<>+288(SB), Y3, Y5
+	VCMPPS $17, constAVX2<>+1056(SB), Y1, Y3
 	VBLENDVPS Y3, Y5, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y5
-	VBLENDVPS Y5, constAVX2<>+1056(SB), Y3, Y5
+	VBLENDVPS Y5, constAVX2<>+1088(SB), Y3, Y5
 	VCMPPS $0, Y15, Y1, Y1
-	VBLENDVPS Y1, constAVX2<>+1088(SB), Y5, Y1
+	VBLENDVPS Y1, constAVX2<>+1120(SB), Y5, Y1
 	VCMPPS $0, Y15, Y0, Y5
 	VBLENDVPS Y5, Y0, Y1, Y5
 	VMOVUPS Y5, 0(DI)(AX*4)
@@ -1294,27 +1307,27 @@ loop:
 	VSUBPS Y14, Y4, Y4
 	VADDPS Y4, Y5, Y5
 	VMOVAPS Y5, Y4
-	VFMADD213PS constAVX2<>+736(SB), Y7, Y4
-	VFMADD213PS constAVX2<>+768(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+768(SB), Y7, Y4
 	VFMADD213PS constAVX2<>+800(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+832(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+864(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+896(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+928(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+960(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+992(SB), Y5, Y4
 	VMULPS Y5, Y5, Y2
 	VMULPS Y2, Y5, Y6
 	VMULPS Y4, Y6, Y6
-	VFMADD231PS constAVX2<>+288(SB), Y3, Y6
-	VFMADD231PS constAVX2<>+992(SB), Y2, Y6
+	VFMADD231PS constAVX2<>+320(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+1024(SB), Y2, Y6
 	VADDPS Y6, Y5, Y5
-	VFMADD231PS constAVX2<>+256(SB), Y3, Y5
-	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y3
+	VFMADD231PS constAVX2<>+288(SB), Y3, Y5
+	VCMPPS $17, constAVX2<>+1056(SB), Y1, Y3
 	VBLENDVPS Y3, Y5, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y5
-	VBLENDVPS Y5, constAVX2<>+1056(SB), Y3, Y5
+	VBLENDVPS Y5, constAVX2<>+1088(SB), Y3, Y5
 	VCMPPS $0, Y15, Y1, Y1
-	VBLENDVPS Y1, constAVX2<>+1088(SB), Y5, Y1
+	VBLENDVPS Y1, constAVX2<>+1120(SB), Y5, Y1
 	VCMPPS $0, Y15, Y0, Y5
 	VBLENDVPS Y5, Y0, Y1, Y5
 	VMOVUPS Y5, 32(DI)(AX*4)
@@ -1357,27 +1370,27 @@ rest:
 	VSUBPS Y14, Y4, Y4
 	VADDPS Y4, Y5, Y5
 	VMOVAPS Y5, Y4
-	VFMADD213PS constAVX2<>+736(SB), Y7, Y4
-	VFMADD213PS constAVX2<>+768(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+768(SB), Y7, Y4
 	VFMADD213PS constAVX2<>+800(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+832(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+864(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+896(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+928(SB), Y5, Y4
 	VFMADD213PS constAVX2<>+960(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+992(SB), Y5, Y4
 	VMULPS Y5, Y5, Y2
 	VMULPS Y2, Y5, Y6
 	VMULPS Y4, Y6, Y6
-	VFMADD231PS constAVX2<>+288(SB), Y3, Y6
-	VFMADD231PS constAVX2<>+992(SB), Y2, Y6
+	VFMADD231PS constAVX2<>+320(SB), Y3, Y6
+	VFMADD231PS constAVX2<>+1024(SB), Y2, Y6
 	VADDPS Y6, Y5, Y5
-	VFMADD231PS constAVX2<>+256(SB), Y3, Y5
-	VCMPPS $17, constAVX2<>+1024(SB), Y1, Y3
+	VFMADD231PS constAVX2<>+288(SB), Y3, Y5
+	VCMPPS $17, constAVX2<>+1056(SB), Y1, Y3
 	VBLENDVPS Y3, Y5, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y5
-	VBLENDVPS Y5, constAVX2<>+1056(SB), Y3, Y5
+	VBLENDVPS Y5, constAVX2<>+1088(SB), Y3, Y5
 	VCMPPS $0, Y15, Y1, Y1
-	VBLENDVPS Y1, constAVX2<>+1088(SB), Y5, Y1
+	VBLENDVPS Y1, constAVX2<>+1120(SB), Y5, Y1
 	VCMPPS $0, Y15, Y0, Y5
 	VBLENDVPS Y5, Y0, Y1, Y5
 	VMOVDQU (R13), Y1
@@ -1398,74 +1411,77 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+0(SB), Y12
-	VBROADCASTSS constAVX2<>+160(SB), Y11
-	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+0(SB), Y11
+	VBROADCASTSS constAVX2<>+192(SB), Y10
 	VBROADCASTSS constAVX2<>+256(SB), Y9
 	VBROADCASTSS constAVX2<>+288(SB), Y8
 	VBROADCASTSS constAVX2<>+320(SB), Y7
 	VBROADCASTSS constAVX2<>+352(SB), Y6
-	VBROADCASTSS constAVX2<>+384(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPOR Y12, Y0, Y1
-	VMAXPS Y1, Y11, Y1
-	VMOVAPS Y1, Y2
-	VFMADD213PS Y14, Y10, Y2
-	VSUBPS Y14, Y2, Y2
-	VFNMADD231PS Y9, Y2, Y1
-	VFNMADD231PS Y8, Y2, Y1
+	VPOR Y11, Y0, Y1
+	VCMPPS $18, Y10, Y1, Y2
+	VBLENDVPS Y2, Y14, Y1, Y1
 	VMOVAPS Y1, Y3
-	VFMADD213PS Y6, Y7, Y3
-	VFMADD213PS Y5, Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VCVTPS2DQ Y2, Y2
-	VPSRAD $1, Y2, Y1
-	VPSUBD Y1, Y2, Y2
-	VPADDD Y13, Y1, Y1
+	VFMADD213PS Y13, Y9, Y3
+	VSUBPS Y13, Y3, Y3
+	VFNMADD231PS Y8, Y3, Y1
+	VFNMADD231PS Y7, Y3, Y1
+	VMOVAPS Y1, Y4
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y4
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VCVTPS2DQ Y3, Y3
+	VPSRAD $1, Y3, Y1
+	VPSUBD Y1, Y3, Y3
+	VPADDD Y12, Y1, Y1
 	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y3, Y3
-	VPADDD Y13, Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y3, Y3
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y0
-	VBLENDVPS Y0, Y3, Y15, Y0
-	VADDPS Y15, Y3, Y3
-	VDIVPS Y3, Y0, Y0
+	VMULPS Y1, Y4, Y4
+	VPADDD Y12, Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y4, Y4
+	VBLENDVPS Y2, Y14, Y4, Y2
+	VCMPPS $17, Y14, Y0, Y0
+	VBLENDVPS Y0, Y2, Y15, Y0
+	VADDPS Y15, Y2, Y2
+	VDIVPS Y2, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPOR Y12, Y0, Y1
-	VMAXPS Y1, Y11, Y1
-	VMOVAPS Y1, Y2
-	VFMADD213PS Y14, Y10, Y2
-	VSUBPS Y14, Y2, Y2
-	VFNMADD231PS Y9, Y2, Y1
-	VFNMADD231PS Y8, Y2, Y1
+	VPOR Y11, Y0, Y1
+	VCMPPS $18, Y10, Y1, Y2
+	VBLENDVPS Y2, Y14, Y1, Y1
 	VMOVAPS Y1, Y3
-	VFMADD213PS Y6, Y7, Y3
-	VFMADD213PS Y5, Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VCVTPS2DQ Y2, Y2
-	VPSRAD $1, Y2, Y1
-	VPSUBD Y1, Y2, Y2
-	VPADDD Y13, Y1, Y1
+	VFMADD213PS Y13, Y9, Y3
+	VSUBPS Y13, Y3, Y3
+	VFNMADD231PS Y8, Y3, Y1
+	VFNMADD231PS Y7, Y3, Y1
+	VMOVAPS Y1, Y4
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y4
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VCVTPS2DQ Y3, Y3
+	VPSRAD $1, Y3, Y1
+	VPSUBD Y1, Y3, Y3
+	VPADDD Y12, Y1, Y1
 	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y3, Y3
-	VPADDD Y13, Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y3, Y3
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y0
-	VBLENDVPS Y0, Y3, Y15, Y0
-	VADDPS Y15, Y3, Y3
-	VDIVPS Y3, Y0, Y0
+	VMULPS Y1, Y4, Y4
+	VPADDD Y12, Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y4, Y4
+	VBLENDVPS Y2, Y14, Y4, Y2
+	VCMPPS $17, Y14, Y0, Y0
+	VBLENDVPS Y0, Y2, Y15, Y0
+	VADDPS Y15, Y2, Y2
+	VDIVPS Y2, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -1482,35 +1498,37 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPOR Y12, Y0, Y1
-	VMAXPS Y1, Y11, Y1
-	VMOVAPS Y1, Y2
-	VFMADD213PS Y14, Y10, Y2
-	VSUBPS Y14, Y2, Y2
-	VFNMADD231PS Y9, Y2, Y1
-	VFNMADD231PS Y8, Y2, Y1
+	VPOR Y11, Y0, Y1
+	VCMPPS $18, Y10, Y1, Y2
+	VBLENDVPS Y2, Y14, Y1, Y1
 	VMOVAPS Y1, Y3
-	VFMADD213PS Y6, Y7, Y3
-	VFMADD213PS Y5, Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VCVTPS2DQ Y2, Y2
-	VPSRAD $1, Y2, Y1
-	VPSUBD Y1, Y2, Y2
-	VPADDD Y13, Y1, Y1
+	VFMADD213PS Y13, Y9, Y3
+	VSUBPS Y13, Y3, Y3
+	VFNMADD231PS Y8, Y3, Y1
+	VFNMADD231PS Y7, Y3, Y1
+	VMOVAPS Y1, Y4
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y4
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VCVTPS2DQ Y3, Y3
+	VPSRAD $1, Y3, Y1
+	VPSUBD Y1, Y3, Y3
+	VPADDD Y12, Y1, Y1
 	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y3, Y3
-	VPADDD Y13, Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y3, Y3
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y0
-	VBLENDVPS Y0, Y3, Y15, Y0
-	VADDPS Y15, Y3, Y3
-	VDIVPS Y3, Y0, Y0
-	VMOVDQU (R13), Y3
-	VMASKMOVPS Y0, Y3, 0(DI)(AX*4)
+	VMULPS Y1, Y4, Y4
+	VPADDD Y12, Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y4, Y4
+	VBLENDVPS Y2, Y14, Y4, Y2
+	VCMPPS $17, Y14, Y0, Y0
+	VBLENDVPS Y0, Y2, Y15, Y0
+	VADDPS Y15, Y2, Y2
+	VDIVPS Y2, Y0, Y0
+	VMOVDQU (R13), Y2
+	VMASKMOVPS Y0, Y2, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	JGT rest
@@ -1526,15 +1544,15 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 	XORQ AX, AX
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+32(SB), Y14
-	VBROADCASTSS constAVX2<>+96(SB), Y13
-	VBROADCASTSS constAVX2<>+128(SB), Y12
-	VBROADCASTSS constAVX2<>+1120(SB), Y11
-	VBROADCASTSS constAVX2<>+160(SB), Y10
-	VBROADCASTSS constAVX2<>+224(SB), Y9
-	VBROADCASTSS constAVX2<>+256(SB), Y8
-	VBROADCASTSS constAVX2<>+288(SB), Y7
-	VBROADCASTSS constAVX2<>+320(SB), Y6
-	VBROADCASTSS constAVX2<>+352(SB), Y5
+	VBROADCASTSS constAVX2<>+128(SB), Y13
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+1152(SB), Y11
+	VBROADCASTSS constAVX2<>+544(SB), Y10
+	VBROADCASTSS constAVX2<>+256(SB), Y9
+	VBROADCASTSS constAVX2<>+288(SB), Y8
+	VBROADCASTSS constAVX2<>+320(SB), Y7
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VBROADCASTSS constAVX2<>+384(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -1558,18 +1576,18 @@ loop:
 	VMULPS Y2, Y3, Y3
 	VMOVAPS Y1, Y2
 	VFMADD213PS Y5, Y6, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y2
 	VFMADD213PS constAVX2<>+448(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y2
 	VMULPS Y1, Y1, Y4
 	VFMADD231PS Y4, Y2, Y1
 	VSUBPS Y15, Y3, Y4
 	VFMADD231PS Y3, Y1, Y4
-	VCMPPS $17, constAVX2<>+1152(SB), Y4, Y3
+	VCMPPS $17, constAVX2<>+1184(SB), Y4, Y3
 	VADDPS Y15, Y4, Y1
 	VADDPS Y1, Y1, Y1
 	VBLENDVPS Y3, Y1, Y4, Y1
-	VADDPS constAVX2<>+1184(SB), Y4, Y4
+	VADDPS constAVX2<>+1216(SB), Y4, Y4
 	VDIVPS Y4, Y1, Y1
 	VSUBPS Y1, Y15, Y4
 	VBLENDVPS Y3, Y4, Y1, Y3
@@ -1597,18 +1615,18 @@ loop:
 	VMULPS Y2, Y3, Y3
 	VMOVAPS Y1, Y2
 	VFMADD213PS Y5, Y6, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y2
 	VFMADD213PS constAVX2<>+448(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y2
 	VMULPS Y1, Y1, Y4
 	VFMADD231PS Y4, Y2, Y1
 	VSUBPS Y15, Y3, Y4
 	VFMADD231PS Y3, Y1, Y4
-	VCMPPS $17, constAVX2<>+1152(SB), Y4, Y3
+	VCMPPS $17, constAVX2<>+1184(SB), Y4, Y3
 	VADDPS Y15, Y4, Y1
 	VADDPS Y1, Y1, Y1
 	VBLENDVPS Y3, Y1, Y4, Y1
-	VADDPS constAVX2<>+1184(SB), Y4, Y4
+	VADDPS constAVX2<>+1216(SB), Y4, Y4
 	VDIVPS Y4, Y1, Y1
 	VSUBPS Y1, Y15, Y4
 	VBLENDVPS Y3, Y4, Y1, Y3
@@ -1650,18 +1668,18 @@ rest:
 	VMULPS Y2, Y3, Y3
 	VMOVAPS Y1, Y2
 	VFMADD213PS Y5, Y6, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y1, Y2
 	VFMADD213PS constAVX2<>+416(SB), Y1, Y2
 	VFMADD213PS constAVX2<>+448(SB), Y1, Y2
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y2
 	VMULPS Y1, Y1, Y4
 	VFMADD231PS Y4, Y2, Y1
 	VSUBPS Y15, Y3, Y4
 	VFMADD231PS Y3, Y1, Y4
-	VCMPPS $17, constAVX2<>+1152(SB), Y4, Y3
+	VCMPPS $17, constAVX2<>+1184(SB), Y4, Y3
 	VADDPS Y15, Y4, Y1
 	VADDPS Y1, Y1, Y1
 	VBLENDVPS Y3, Y1, Y4, Y1
-	VADDPS constAVX2<>+1184(SB), Y4, Y4
+	VADDPS constAVX2<>+1216(SB), Y4, Y4
 	VDIVPS Y4, Y1, Y1
 	VSUBPS Y1, Y15, Y4
 	VBLENDVPS Y3, Y4, Y1, Y3
@@ -1686,121 +1704,126 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+32(SB), Y12
-	VBROADCASTSS constAVX2<>+1216(SB), Y11
-	VBROADCASTSS constAVX2<>+992(SB), Y10
-	VBROADCASTSS constAVX2<>+160(SB), Y9
-	VBROADCASTSS constAVX2<>+224(SB), Y8
-	VBROADCASTSS constAVX2<>+256(SB), Y7
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+32(SB), Y11
+	VBROADCASTSS constAVX2<>+1248(SB), Y10
+	VBROADCASTSS constAVX2<>+1024(SB), Y9
+	VBROADCASTSS constAVX2<>+192(SB), Y8
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPAND Y12, Y0, Y1
-	VMINPS Y1, Y11, Y1
-	VMULPS Y10, Y1, Y2
+	VPAND Y11, Y0, Y1
+	VMINPS Y1, Y10, Y1
+	VMULPS Y9, Y1, Y2
 	VMULPS Y1, Y2, Y3
 	VFNMADD132PS Y1, Y3, Y2
-	VMAXPS Y3, Y9, Y3
-	VMOVAPS Y3, Y4
-	VFMADD213PS Y14, Y8, Y4
-	VSUBPS Y14, Y4, Y4
-	VFNMADD231PS Y7, Y4, Y3
-	VFNMADD231PS constAVX2<>+288(SB), Y4, Y3
+	VCMPPS $18, Y8, Y3, Y4
+	VBLENDVPS Y4, Y14, Y3, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+320(SB), Y6
-	VFMADD213PS constAVX2<>+352(SB), Y6, Y5
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VCVTPS2DQ Y4, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD Y13, Y3, Y3
+	VBROADCASTSS constAVX2<>+256(SB), Y6
+	VFMADD213PS Y13, Y6, Y5
+	VSUBPS Y13, Y5, Y5
+	VFNMADD231PS constAVX2<>+288(SB), Y5, Y3
+	VFNMADD231PS constAVX2<>+320(SB), Y5, Y3
+	VMOVAPS Y3, Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y7
+	VFMADD213PS constAVX2<>+384(SB), Y7, Y6
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+480(SB), Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VCVTPS2DQ Y5, Y5
+	VPSRAD $1, Y5, Y3
+	VPSUBD Y3, Y5, Y5
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VPADDD Y13, Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y5, Y5
-	VMOVAPS Y5, Y4
-	VFNMADD132PS Y2, Y5, Y4
+	VMULPS Y3, Y6, Y6
+	VPADDD Y12, Y5, Y5
+	VPSLLD $23, Y5, Y5
+	VMULPS Y5, Y6, Y6
+	VBLENDVPS Y4, Y14, Y6, Y4
+	VMOVAPS Y4, Y6
+	VFNMADD132PS Y2, Y4, Y6
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+1248(SB), Y5
-	VFMADD213PS Y15, Y5, Y2
+	VBROADCASTSS constAVX2<>+1280(SB), Y4
+	VFMADD213PS Y15, Y4, Y2
 	VDIVPS Y2, Y15, Y2
 	VMULPS Y2, Y1, Y1
-	VMOVAPS Y1, Y5
-	VBROADCASTSS constAVX2<>+1280(SB), Y3
-	VFMADD213PS constAVX2<>+1312(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+1344(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1376(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1408(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1440(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1472(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1504(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1536(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+480(SB), Y1, Y5
-	VMULPS Y5, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VSUBPS Y4, Y15, Y5
-	VBLENDVPS Y2, Y4, Y5, Y2
+	VMOVAPS Y1, Y4
+	VBROADCASTSS constAVX2<>+1312(SB), Y5
+	VFMADD213PS constAVX2<>+1344(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+1376(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1408(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1440(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1472(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1504(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1536(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1568(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+512(SB), Y1, Y4
+	VMULPS Y4, Y2, Y2
+	VMULPS Y2, Y6, Y6
+	VCMPPS $17, Y14, Y0, Y2
+	VSUBPS Y6, Y15, Y4
+	VBLENDVPS Y2, Y6, Y4, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPAND Y12, Y0, Y1
-	VMINPS Y1, Y11, Y1
-	VMULPS Y10, Y1, Y2
+	VPAND Y11, Y0, Y1
+	VMINPS Y1, Y10, Y1
+	VMULPS Y9, Y1, Y2
 	VMULPS Y1, Y2, Y3
 	VFNMADD132PS Y1, Y3, Y2
-	VMAXPS Y3, Y9, Y3
-	VMOVAPS Y3, Y4
-	VFMADD213PS Y14, Y8, Y4
-	VSUBPS Y14, Y4, Y4
-	VFNMADD231PS Y7, Y4, Y3
-	VFNMADD231PS constAVX2<>+288(SB), Y4, Y3
+	VCMPPS $18, Y8, Y3, Y4
+	VBLENDVPS Y4, Y14, Y3, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+320(SB), Y6
-	VFMADD213PS constAVX2<>+352(SB), Y6, Y5
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VCVTPS2DQ Y4, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD Y13, Y3, Y3
+	VBROADCASTSS constAVX2<>+256(SB), Y6
+	VFMADD213PS Y13, Y6, Y5
+	VSUBPS Y13, Y5, Y5
+	VFNMADD231PS constAVX2<>+288(SB), Y5, Y3
+	VFNMADD231PS constAVX2<>+320(SB), Y5, Y3
+	VMOVAPS Y3, Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y7
+	VFMADD213PS constAVX2<>+384(SB), Y7, Y6
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+480(SB), Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VCVTPS2DQ Y5, Y5
+	VPSRAD $1, Y5, Y3
+	VPSUBD Y3, Y5, Y5
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VPADDD Y13, Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y5, Y5
-	VMOVAPS Y5, Y4
-	VFNMADD132PS Y2, Y5, Y4
+	VMULPS Y3, Y6, Y6
+	VPADDD Y12, Y5, Y5
+	VPSLLD $23, Y5, Y5
+	VMULPS Y5, Y6, Y6
+	VBLENDVPS Y4, Y14, Y6, Y4
+	VMOVAPS Y4, Y6
+	VFNMADD132PS Y2, Y4, Y6
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+1248(SB), Y5
-	VFMADD213PS Y15, Y5, Y2
+	VBROADCASTSS constAVX2<>+1280(SB), Y4
+	VFMADD213PS Y15, Y4, Y2
 	VDIVPS Y2, Y15, Y2
 	VMULPS Y2, Y1, Y1
-	VMOVAPS Y1, Y5
-	VBROADCASTSS constAVX2<>+1280(SB), Y3
-	VFMADD213PS constAVX2<>+1312(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+1344(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1376(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1408(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1440(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1472(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1504(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1536(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+480(SB), Y1, Y5
-	VMULPS Y5, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VSUBPS Y4, Y15, Y5
-	VBLENDVPS Y2, Y4, Y5, Y2
+	VMOVAPS Y1, Y4
+	VBROADCASTSS constAVX2<>+1312(SB), Y5
+	VFMADD213PS constAVX2<>+1344(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+1376(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1408(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1440(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1472(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1504(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1536(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1568(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+512(SB), Y1, Y4
+	VMULPS Y4, Y2, Y2
+	VMULPS Y2, Y6, Y6
+	VCMPPS $17, Y14, Y0, Y2
+	VSUBPS Y6, Y15, Y4
+	VBLENDVPS Y2, Y6, Y4, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -1818,57 +1841,60 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPAND Y12, Y0, Y1
-	VMINPS Y1, Y11, Y1
-	VMULPS Y10, Y1, Y2
+	VPAND Y11, Y0, Y1
+	VMINPS Y1, Y10, Y1
+	VMULPS Y9, Y1, Y2
 	VMULPS Y1, Y2, Y3
 	VFNMADD132PS Y1, Y3, Y2
-	VMAXPS Y3, Y9, Y3
-	VMOVAPS Y3, Y4
-	VFMADD213PS Y14, Y8, Y4
-	VSUBPS Y14, Y4, Y4
-	VFNMADD231PS Y7, Y4, Y3
-	VFNMADD231PS constAVX2<>+288(SB), Y4, Y3
+	VCMPPS $18, Y8, Y3, Y4
+	VBLENDVPS Y4, Y14, Y3, Y3
 	VMOVAPS Y3, Y5
-	VBROADCASTSS constAVX2<>+320(SB), Y6
-	VFMADD213PS constAVX2<>+352(SB), Y6, Y5
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VCVTPS2DQ Y4, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD Y13, Y3, Y3
+	VBROADCASTSS constAVX2<>+256(SB), Y6
+	VFMADD213PS Y13, Y6, Y5
+	VSUBPS Y13, Y5, Y5
+	VFNMADD231PS constAVX2<>+288(SB), Y5, Y3
+	VFNMADD231PS constAVX2<>+320(SB), Y5, Y3
+	VMOVAPS Y3, Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y7
+	VFMADD213PS constAVX2<>+384(SB), Y7, Y6
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+480(SB), Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VCVTPS2DQ Y5, Y5
+	VPSRAD $1, Y5, Y3
+	VPSUBD Y3, Y5, Y5
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VPADDD Y13, Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y5, Y5
-	VMOVAPS Y5, Y4
-	VFNMADD132PS Y2, Y5, Y4
+	VMULPS Y3, Y6, Y6
+	VPADDD Y12, Y5, Y5
+	VPSLLD $23, Y5, Y5
+	VMULPS Y5, Y6, Y6
+	VBLENDVPS Y4, Y14, Y6, Y4
+	VMOVAPS Y4, Y6
+	VFNMADD132PS Y2, Y4, Y6
 	VMOVAPS Y1, Y2
-	VBROADCASTSS constAVX2<>+1248(SB), Y5
-	VFMADD213PS Y15, Y5, Y2
+	VBROADCASTSS constAVX2<>+1280(SB), Y4
+	VFMADD213PS Y15, Y4, Y2
 	VDIVPS Y2, Y15, Y2
 	VMULPS Y2, Y1, Y1
-	VMOVAPS Y1, Y5
-	VBROADCASTSS constAVX2<>+1280(SB), Y3
-	VFMADD213PS constAVX2<>+1312(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+1344(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1376(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1408(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1440(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1472(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1504(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+1536(SB), Y1, Y5
-	VFMADD213PS constAVX2<>+480(SB), Y1, Y5
-	VMULPS Y5, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VSUBPS Y4, Y15, Y5
-	VBLENDVPS Y2, Y4, Y5, Y2
+	VMOVAPS Y1, Y4
+	VBROADCASTSS constAVX2<>+1312(SB), Y5
+	VFMADD213PS constAVX2<>+1344(SB), Y5, Y4
+	VFMADD213PS constAVX2<>+1376(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1408(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1440(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1472(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1504(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1536(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+1568(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+512(SB), Y1, Y4
+	VMULPS Y4, Y2, Y2
+	VMULPS Y2, Y6, Y6
+	VCMPPS $17, Y14, Y0, Y2
+	VSUBPS Y6, Y15, Y4
+	VBLENDVPS Y2, Y6, Y4, Y2
 	VMULPS Y2, Y0, Y0
 	VMOVDQU (R13), Y2
 	VMASKMOVPS Y0, Y2, 0(DI)(AX*4)
@@ -1888,82 +1914,85 @@ TEXT ·geluTanhAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+1568(SB), Y12
+	VBROADCASTSS constAVX2<>+160(SB), Y12
 	VBROADCASTSS constAVX2<>+1600(SB), Y11
-	VBROADCASTSS constAVX2<>+0(SB), Y10
-	VBROADCASTSS constAVX2<>+160(SB), Y9
-	VBROADCASTSS constAVX2<>+224(SB), Y8
+	VBROADCASTSS constAVX2<>+1632(SB), Y10
+	VBROADCASTSS constAVX2<>+0(SB), Y9
+	VBROADCASTSS constAVX2<>+192(SB), Y8
 	VBROADCASTSS constAVX2<>+256(SB), Y7
-	VBROADCASTSS constAVX2<>+288(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMULPS Y0, Y0, Y1
-	VFMADD213PS Y11, Y12, Y1
+	VFMADD213PS Y10, Y11, Y1
 	VMULPS Y1, Y0, Y1
-	VPOR Y10, Y1, Y2
-	VMAXPS Y2, Y9, Y2
-	VMOVAPS Y2, Y3
-	VFMADD213PS Y14, Y8, Y3
-	VSUBPS Y14, Y3, Y3
-	VFNMADD231PS Y7, Y3, Y2
-	VFNMADD231PS Y6, Y3, Y2
+	VPOR Y9, Y1, Y2
+	VCMPPS $18, Y8, Y2, Y3
+	VBLENDVPS Y3, Y14, Y2, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+320(SB), Y5
-	VFMADD213PS constAVX2<>+352(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y2
-	VPSUBD Y2, Y3, Y3
-	VPADDD Y13, Y2, Y2
+	VFMADD213PS Y13, Y7, Y4
+	VSUBPS Y13, Y4, Y4
+	VFNMADD231PS constAVX2<>+288(SB), Y4, Y2
+	VFNMADD231PS constAVX2<>+320(SB), Y4, Y2
+	VMOVAPS Y2, Y5
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y2
+	VPSUBD Y2, Y4, Y4
+	VPADDD Y12, Y2, Y2
 	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VPADDD Y13, Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y1
-	VBLENDVPS Y1, Y4, Y15, Y1
-	VADDPS Y15, Y4, Y4
-	VDIVPS Y4, Y1, Y1
+	VMULPS Y2, Y5, Y5
+	VPADDD Y12, Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VBLENDVPS Y3, Y14, Y5, Y3
+	VCMPPS $17, Y14, Y1, Y1
+	VBLENDVPS Y1, Y3, Y15, Y1
+	VADDPS Y15, Y3, Y3
+	VDIVPS Y3, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMULPS Y0, Y0, Y1
-	VFMADD213PS Y11, Y12, Y1
+	VFMADD213PS Y10, Y11, Y1
 	VMULPS Y1, Y0, Y1
-	VPOR Y10, Y1, Y2
-	VMAXPS Y2, Y9, Y2
-	VMOVAPS Y2, Y3
-	VFMADD213PS Y14, Y8, Y3
-	VSUBPS Y14, Y3, Y3
-	VFNMADD231PS Y7, Y3, Y2
-	VFNMADD231PS Y6, Y3, Y2
+	VPOR Y9, Y1, Y2
+	VCMPPS $18, Y8, Y2, Y3
+	VBLENDVPS Y3, Y14, Y2, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+320(SB), Y5
-	VFMADD213PS constAVX2<>+352(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y2
-	VPSUBD Y2, Y3, Y3
-	VPADDD Y13, Y2, Y2
+	VFMADD213PS Y13, Y7, Y4
+	VSUBPS Y13, Y4, Y4
+	VFNMADD231PS constAVX2<>+288(SB), Y4, Y2
+	VFNMADD231PS constAVX2<>+320(SB), Y4, Y2
+	VMOVAPS Y2, Y5
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y2
+	VPSUBD Y2, Y4, Y4
+	VPADDD Y12, Y2, Y2
 	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VPADDD Y13, Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y1
-	VBLENDVPS Y1, Y4, Y15, Y1
-	VADDPS Y15, Y4, Y4
-	VDIVPS Y4, Y1, Y1
+	VMULPS Y2, Y5, Y5
+	VPADDD Y12, Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VBLENDVPS Y3, Y14, Y5, Y3
+	VCMPPS $17, Y14, Y1, Y1
+	VBLENDVPS Y1, Y3, Y15, Y1
+	VADDPS Y15, Y3, Y3
+	VDIVPS Y3, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -1982,36 +2011,38 @@ rest:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y1
-	VFMADD213PS Y11, Y12, Y1
+	VFMADD213PS Y10, Y11, Y1
 	VMULPS Y1, Y0, Y1
-	VPOR Y10, Y1, Y2
-	VMAXPS Y2, Y9, Y2
-	VMOVAPS Y2, Y3
-	VFMADD213PS Y14, Y8, Y3
-	VSUBPS Y14, Y3, Y3
-	VFNMADD231PS Y7, Y3, Y2
-	VFNMADD231PS Y6, Y3, Y2
+	VPOR Y9, Y1, Y2
+	VCMPPS $18, Y8, Y2, Y3
+	VBLENDVPS Y3, Y14, Y2, Y2
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+320(SB), Y5
-	VFMADD213PS constAVX2<>+352(SB), Y5, Y4
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y2
-	VPSUBD Y2, Y3, Y3
-	VPADDD Y13, Y2, Y2
+	VFMADD213PS Y13, Y7, Y4
+	VSUBPS Y13, Y4, Y4
+	VFNMADD231PS constAVX2<>+288(SB), Y4, Y2
+	VFNMADD231PS constAVX2<>+320(SB), Y4, Y2
+	VMOVAPS Y2, Y5
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y2
+	VPSUBD Y2, Y4, Y4
+	VPADDD Y12, Y2, Y2
 	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VPADDD Y13, Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y1
-	VBLENDVPS Y1, Y4, Y15, Y1
-	VADDPS Y15, Y4, Y4
-	VDIVPS Y4, Y1, Y1
+	VMULPS Y2, Y5, Y5
+	VPADDD Y12, Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VBLENDVPS Y3, Y14, Y5, Y3
+	VCMPPS $17, Y14, Y1, Y1
+	VBLENDVPS Y1, Y3, Y15, Y1
+	VADDPS Y15, Y3, Y3
+	VDIVPS Y3, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
@@ -2031,76 +2062,79 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+0(SB), Y12
-	VBROADCASTSS constAVX2<>+160(SB), Y11
-	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+0(SB), Y11
+	VBROADCASTSS constAVX2<>+192(SB), Y10
 	VBROADCASTSS constAVX2<>+256(SB), Y9
 	VBROADCASTSS constAVX2<>+288(SB), Y8
 	VBROADCASTSS constAVX2<>+320(SB), Y7
 	VBROADCASTSS constAVX2<>+352(SB), Y6
-	VBROADCASTSS constAVX2<>+384(SB), Y5
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	VPOR Y12, Y0, Y1
-	VMAXPS Y1, Y11, Y1
-	VMOVAPS Y1, Y2
-	VFMADD213PS Y14, Y10, Y2
-	VSUBPS Y14, Y2, Y2
-	VFNMADD231PS Y9, Y2, Y1
-	VFNMADD231PS Y8, Y2, Y1
+	VPOR Y11, Y0, Y1
+	VCMPPS $18, Y10, Y1, Y2
+	VBLENDVPS Y2, Y14, Y1, Y1
 	VMOVAPS Y1, Y3
-	VFMADD213PS Y6, Y7, Y3
-	VFMADD213PS Y5, Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VCVTPS2DQ Y2, Y2
-	VPSRAD $1, Y2, Y1
-	VPSUBD Y1, Y2, Y2
-	VPADDD Y13, Y1, Y1
+	VFMADD213PS Y13, Y9, Y3
+	VSUBPS Y13, Y3, Y3
+	VFNMADD231PS Y8, Y3, Y1
+	VFNMADD231PS Y7, Y3, Y1
+	VMOVAPS Y1, Y4
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y4
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VCVTPS2DQ Y3, Y3
+	VPSRAD $1, Y3, Y1
+	VPSUBD Y1, Y3, Y3
+	VPADDD Y12, Y1, Y1
 	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y3, Y3
-	VPADDD Y13, Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y3, Y3
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBLENDVPS Y2, Y3, Y15, Y2
-	VADDPS Y15, Y3, Y3
-	VDIVPS Y3, Y2, Y2
-	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y4, Y4
+	VPADDD Y12, Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y4, Y4
+	VBLENDVPS Y2, Y14, Y4, Y2
+	VCMPPS $17, Y14, Y0, Y4
+	VBLENDVPS Y4, Y2, Y15, Y4
+	VADDPS Y15, Y2, Y2
+	VDIVPS Y2, Y4, Y4
+	VMULPS Y4, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
-	VPOR Y12, Y0, Y1
-	VMAXPS Y1, Y11, Y1
-	VMOVAPS Y1, Y2
-	VFMADD213PS Y14, Y10, Y2
-	VSUBPS Y14, Y2, Y2
-	VFNMADD231PS Y9, Y2, Y1
-	VFNMADD231PS Y8, Y2, Y1
+	VPOR Y11, Y0, Y1
+	VCMPPS $18, Y10, Y1, Y2
+	VBLENDVPS Y2, Y14, Y1, Y1
 	VMOVAPS Y1, Y3
-	VFMADD213PS Y6, Y7, Y3
-	VFMADD213PS Y5, Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VCVTPS2DQ Y2, Y2
-	VPSRAD $1, Y2, Y1
-	VPSUBD Y1, Y2, Y2
-	VPADDD Y13, Y1, Y1
+	VFMADD213PS Y13, Y9, Y3
+	VSUBPS Y13, Y3, Y3
+	VFNMADD231PS Y8, Y3, Y1
+	VFNMADD231PS Y7, Y3, Y1
+	VMOVAPS Y1, Y4
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y4
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VCVTPS2DQ Y3, Y3
+	VPSRAD $1, Y3, Y1
+	VPSUBD Y1, Y3, Y3
+	VPADDD Y12, Y1, Y1
 	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y3, Y3
-	VPADDD Y13, Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y3, Y3
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBLENDVPS Y2, Y3, Y15, Y2
-	VADDPS Y15, Y3, Y3
-	VDIVPS Y3, Y2, Y2
-	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y4, Y4
+	VPADDD Y12, Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y4, Y4
+	VBLENDVPS Y2, Y14, Y4, Y2
+	VCMPPS $17, Y14, Y0, Y4
+	VBLENDVPS Y4, Y2, Y15, Y4
+	VADDPS Y15, Y2, Y2
+	VDIVPS Y2, Y4, Y4
+	VMULPS Y4, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
@@ -2117,36 +2151,38 @@ rest:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
-	VPOR Y12, Y0, Y1
-	VMAXPS Y1, Y11, Y1
-	VMOVAPS Y1, Y2
-	VFMADD213PS Y14, Y10, Y2
-	VSUBPS Y14, Y2, Y2
-	VFNMADD231PS Y9, Y2, Y1
-	VFNMADD231PS Y8, Y2, Y1
+	VPOR Y11, Y0, Y1
+	VCMPPS $18, Y10, Y1, Y2
+	VBLENDVPS Y2, Y14, Y1, Y1
 	VMOVAPS Y1, Y3
-	VFMADD213PS Y6, Y7, Y3
-	VFMADD213PS Y5, Y1, Y3
-	VFMADD213PS constAVX2<>+416(SB), Y1, Y3
-	VFMADD213PS constAVX2<>+448(SB), Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VFMADD213PS Y15, Y1, Y3
-	VCVTPS2DQ Y2, Y2
-	VPSRAD $1, Y2, Y1
-	VPSUBD Y1, Y2, Y2
-	VPADDD Y13, Y1, Y1
+	VFMADD213PS Y13, Y9, Y3
+	VSUBPS Y13, Y3, Y3
+	VFNMADD231PS Y8, Y3, Y1
+	VFNMADD231PS Y7, Y3, Y1
+	VMOVAPS Y1, Y4
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y4
+	VFMADD213PS constAVX2<>+416(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+448(SB), Y1, Y4
+	VFMADD213PS constAVX2<>+480(SB), Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VFMADD213PS Y15, Y1, Y4
+	VCVTPS2DQ Y3, Y3
+	VPSRAD $1, Y3, Y1
+	VPSUBD Y1, Y3, Y3
+	VPADDD Y12, Y1, Y1
 	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y3, Y3
-	VPADDD Y13, Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y3, Y3
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y2
-	VBLENDVPS Y2, Y3, Y15, Y2
-	VADDPS Y15, Y3, Y3
-	VDIVPS Y3, Y2, Y2
-	VMULPS Y2, Y0, Y0
-	VMOVDQU (R13), Y2
-	VMASKMOVPS Y0, Y2, 0(DI)(AX*4)
+	VMULPS Y1, Y4, Y4
+	VPADDD Y12, Y3, Y3
+	VPSLLD $23, Y3, Y3
+	VMULPS Y3, Y4, Y4
+	VBLENDVPS Y2, Y14, Y4, Y2
+	VCMPPS $17, Y14, Y0, Y4
+	VBLENDVPS Y4, Y2, Y15, Y4
+	VADDPS Y15, Y2, Y2
+	VDIVPS Y2, Y4, Y4
+	VMULPS Y4, Y0, Y0
+	VMOVDQU (R13), Y4
+	VMASKMOVPS Y0, Y4, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	JGT rest
@@ -2160,15 +2196,15 @@ TEXT ·sinSmallAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+96(SB), Y15
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+1632(SB), Y13
-	VBROADCASTSS constAVX2<>+1664(SB), Y12
-	VBROADCASTSS constAVX2<>+1696(SB), Y11
-	VBROADCASTSS constAVX2<>+1728(SB), Y10
-	VBROADCASTSS constAVX2<>+1760(SB), Y9
-	VBROADCASTSS constAVX2<>+1792(SB), Y8
-	VBROADCASTSS constAVX2<>+1824(SB), Y7
+	VBROADCASTSS constAVX2<>+128(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+1664(SB), Y13
+	VBROADCASTSS constAVX2<>+1696(SB), Y12
+	VBROADCASTSS constAVX2<>+1728(SB), Y11
+	VBROADCASTSS constAVX2<>+1760(SB), Y10
+	VBROADCASTSS constAVX2<>+1792(SB), Y9
+	VBROADCASTSS constAVX2<>+1824(SB), Y8
+	VBROADCASTSS constAVX2<>+1856(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -2185,15 +2221,15 @@ loop:
 	VMOVAPS Y2, Y5
 	VFMADD213PS Y8, Y9, Y5
 	VFMADD213PS Y7, Y2, Y5
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+1888(SB), Y2, Y5
 	VFMADD231PS Y5, Y4, Y3
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1888(SB), Y4
-	VFMADD213PS constAVX2<>+1920(SB), Y4, Y5
-	VFMADD213PS constAVX2<>+1952(SB), Y2, Y5
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y5
+	VBROADCASTSS constAVX2<>+1920(SB), Y4
+	VFMADD213PS constAVX2<>+1952(SB), Y4, Y5
+	VFMADD213PS constAVX2<>+1984(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+1024(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+64(SB), Y5, Y2
-	VPAND constAVX2<>+1984(SB), Y1, Y5
+	VPAND constAVX2<>+2016(SB), Y1, Y5
 	VCVTDQ2PS Y5, Y5
 	VCMPPS $0, Y14, Y5, Y5
 	VPSLLD $30, Y1, Y1
@@ -2216,15 +2252,15 @@ loop:
 	VMOVAPS Y2, Y5
 	VFMADD213PS Y8, Y9, Y5
 	VFMADD213PS Y7, Y2, Y5
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+1888(SB), Y2, Y5
 	VFMADD231PS Y5, Y4, Y3
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1888(SB), Y4
-	VFMADD213PS constAVX2<>+1920(SB), Y4, Y5
-	VFMADD213PS constAVX2<>+1952(SB), Y2, Y5
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y5
+	VBROADCASTSS constAVX2<>+1920(SB), Y4
+	VFMADD213PS constAVX2<>+1952(SB), Y4, Y5
+	VFMADD213PS constAVX2<>+1984(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+1024(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+64(SB), Y5, Y2
-	VPAND constAVX2<>+1984(SB), Y1, Y5
+	VPAND constAVX2<>+2016(SB), Y1, Y5
 	VCVTDQ2PS Y5, Y5
 	VCMPPS $0, Y14, Y5, Y5
 	VPSLLD $30, Y1, Y1
@@ -2261,15 +2297,15 @@ rest:
 	VMOVAPS Y2, Y5
 	VFMADD213PS Y8, Y9, Y5
 	VFMADD213PS Y7, Y2, Y5
-	VFMADD213PS constAVX2<>+1856(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+1888(SB), Y2, Y5
 	VFMADD231PS Y5, Y4, Y3
 	VMOVAPS Y2, Y5
-	VBROADCASTSS constAVX2<>+1888(SB), Y4
-	VFMADD213PS constAVX2<>+1920(SB), Y4, Y5
-	VFMADD213PS constAVX2<>+1952(SB), Y2, Y5
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y5
+	VBROADCASTSS constAVX2<>+1920(SB), Y4
+	VFMADD213PS constAVX2<>+1952(SB), Y4, Y5
+	VFMADD213PS constAVX2<>+1984(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+1024(SB), Y2, Y5
 	VFMADD213PS constAVX2<>+64(SB), Y5, Y2
-	VPAND constAVX2<>+1984(SB), Y1, Y5
+	VPAND constAVX2<>+2016(SB), Y1, Y5
 	VCVTDQ2PS Y5, Y5
 	VCMPPS $0, Y14, Y5, Y5
 	VPSLLD $30, Y1, Y1
@@ -2293,16 +2329,16 @@ TEXT ·cosSmallAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+96(SB), Y15
-	VBROADCASTSS constAVX2<>+1984(SB), Y14
-	VBROADCASTSS constAVX2<>+1632(SB), Y13
-	VBROADCASTSS constAVX2<>+1664(SB), Y12
-	VBROADCASTSS constAVX2<>+1696(SB), Y11
-	VBROADCASTSS constAVX2<>+1728(SB), Y10
-	VBROADCASTSS constAVX2<>+1760(SB), Y9
-	VBROADCASTSS constAVX2<>+1792(SB), Y8
-	VBROADCASTSS constAVX2<>+1824(SB), Y7
-	VBROADCASTSS constAVX2<>+1856(SB), Y6
+	VBROADCASTSS constAVX2<>+128(SB), Y15
+	VBROADCASTSS constAVX2<>+2016(SB), Y14
+	VBROADCASTSS constAVX2<>+1664(SB), Y13
+	VBROADCASTSS constAVX2<>+1696(SB), Y12
+	VBROADCASTSS constAVX2<>+1728(SB), Y11
+	VBROADCASTSS constAVX2<>+1760(SB), Y10
+	VBROADCASTSS constAVX2<>+1792(SB), Y9
+	VBROADCASTSS constAVX2<>+1824(SB), Y8
+	VBROADCASTSS constAVX2<>+1856(SB), Y7
+	VBROADCASTSS constAVX2<>+1888(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -2322,14 +2358,14 @@ loop:
 	VFMADD213PS Y6, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1888(SB), Y3
-	VFMADD213PS constAVX2<>+1920(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1952(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+1920(SB), Y3
+	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+1024(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
 	VPAND Y14, Y1, Y4
 	VCVTDQ2PS Y4, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
+	VCMPPS $0, constAVX2<>+96(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y4, Y0, Y2, Y4
@@ -2351,14 +2387,14 @@ loop:
 	VFMADD213PS Y6, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1888(SB), Y3
-	VFMADD213PS constAVX2<>+1920(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1952(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+1920(SB), Y3
+	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+1024(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
 	VPAND Y14, Y1, Y4
 	VCVTDQ2PS Y4, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
+	VCMPPS $0, constAVX2<>+96(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y4, Y0, Y2, Y4
@@ -2394,14 +2430,14 @@ rest:
 	VFMADD213PS Y6, Y2, Y4
 	VFMADD231PS Y4, Y3, Y0
 	VMOVAPS Y2, Y4
-	VBROADCASTSS constAVX2<>+1888(SB), Y3
-	VFMADD213PS constAVX2<>+1920(SB), Y3, Y4
-	VFMADD213PS constAVX2<>+1952(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+992(SB), Y2, Y4
+	VBROADCASTSS constAVX2<>+1920(SB), Y3
+	VFMADD213PS constAVX2<>+1952(SB), Y3, Y4
+	VFMADD213PS constAVX2<>+1984(SB), Y2, Y4
+	VFMADD213PS constAVX2<>+1024(SB), Y2, Y4
 	VFMADD213PS constAVX2<>+64(SB), Y4, Y2
 	VPAND Y14, Y1, Y4
 	VCVTDQ2PS Y4, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
+	VCMPPS $0, constAVX2<>+96(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y4, Y0, Y2, Y4
@@ -2421,8 +2457,8 @@ TEXT ·signAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), SI
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+512(SB), Y15
-	VBROADCASTSS constAVX2<>+2016(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
+	VBROADCASTSS constAVX2<>+2048(SB), Y14
 	VBROADCASTSS constAVX2<>+64(SB), Y13
 	SUBQ $16, CX
 	JLT tail
@@ -3868,14 +3904,14 @@ TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+512(SB), Y8
-	VBROADCASTSS constAVX2<>+512(SB), Y9
-	VBROADCASTSS constAVX2<>+512(SB), Y10
-	VBROADCASTSS constAVX2<>+512(SB), Y11
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y8
+	VBROADCASTSS constAVX2<>+96(SB), Y9
+	VBROADCASTSS constAVX2<>+96(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y11
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -3920,7 +3956,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y8, Y8
@@ -3934,7 +3970,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y9, Y9
@@ -3948,7 +3984,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y10, Y10
@@ -3962,7 +3998,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y11, Y11
@@ -3976,7 +4012,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y12, Y12
@@ -3990,7 +4026,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y13, Y13
@@ -4004,7 +4040,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y14, Y14
@@ -4018,7 +4054,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y15, Y15
@@ -4060,14 +4096,14 @@ TEXT ·maxLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+1088(SB), Y8
-	VBROADCASTSS constAVX2<>+1088(SB), Y9
-	VBROADCASTSS constAVX2<>+1088(SB), Y10
-	VBROADCASTSS constAVX2<>+1088(SB), Y11
-	VBROADCASTSS constAVX2<>+1088(SB), Y12
-	VBROADCASTSS constAVX2<>+1088(SB), Y13
-	VBROADCASTSS constAVX2<>+1088(SB), Y14
-	VBROADCASTSS constAVX2<>+1088(SB), Y15
+	VBROADCASTSS constAVX2<>+1120(SB), Y8
+	VBROADCASTSS constAVX2<>+1120(SB), Y9
+	VBROADCASTSS constAVX2<>+1120(SB), Y10
+	VBROADCASTSS constAVX2<>+1120(SB), Y11
+	VBROADCASTSS constAVX2<>+1120(SB), Y12
+	VBROADCASTSS constAVX2<>+1120(SB), Y13
+	VBROADCASTSS constAVX2<>+1120(SB), Y14
+	VBROADCASTSS constAVX2<>+1120(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -4128,7 +4164,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y8, Y8, Y1
@@ -4144,7 +4180,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y9, Y9, Y1
@@ -4160,7 +4196,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y10, Y10, Y1
@@ -4176,7 +4212,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y11, Y11, Y1
@@ -4192,7 +4228,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y12, Y12, Y1
@@ -4208,7 +4244,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y13, Y13, Y1
@@ -4224,7 +4260,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y14, Y14, Y1
@@ -4240,7 +4276,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y15, Y15, Y1
@@ -4314,14 +4350,14 @@ TEXT ·minLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+1024(SB), Y8
-	VBROADCASTSS constAVX2<>+1024(SB), Y9
-	VBROADCASTSS constAVX2<>+1024(SB), Y10
-	VBROADCASTSS constAVX2<>+1024(SB), Y11
-	VBROADCASTSS constAVX2<>+1024(SB), Y12
-	VBROADCASTSS constAVX2<>+1024(SB), Y13
-	VBROADCASTSS constAVX2<>+1024(SB), Y14
-	VBROADCASTSS constAVX2<>+1024(SB), Y15
+	VBROADCASTSS constAVX2<>+1056(SB), Y8
+	VBROADCASTSS constAVX2<>+1056(SB), Y9
+	VBROADCASTSS constAVX2<>+1056(SB), Y10
+	VBROADCASTSS constAVX2<>+1056(SB), Y11
+	VBROADCASTSS constAVX2<>+1056(SB), Y12
+	VBROADCASTSS constAVX2<>+1056(SB), Y13
+	VBROADCASTSS constAVX2<>+1056(SB), Y14
+	VBROADCASTSS constAVX2<>+1056(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -4382,7 +4418,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y8, Y8, Y1
@@ -4398,7 +4434,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y9, Y9, Y1
@@ -4414,7 +4450,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y10, Y10, Y1
@@ -4430,7 +4466,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y11, Y11, Y1
@@ -4446,7 +4482,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y12, Y12, Y1
@@ -4462,7 +4498,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y13, Y13, Y1
@@ -4478,7 +4514,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y14, Y14, Y1
@@ -4494,7 +4530,7 @@ tail:
 	LEAQ (R13)(BX*4), R13
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
-	VBROADCASTSS constAVX2<>+1024(SB), Y1
+	VBROADCASTSS constAVX2<>+1056(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y15, Y15, Y1
@@ -4568,14 +4604,14 @@ TEXT ·maxAbsLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+1088(SB), Y8
-	VBROADCASTSS constAVX2<>+1088(SB), Y9
-	VBROADCASTSS constAVX2<>+1088(SB), Y10
-	VBROADCASTSS constAVX2<>+1088(SB), Y11
-	VBROADCASTSS constAVX2<>+1088(SB), Y12
-	VBROADCASTSS constAVX2<>+1088(SB), Y13
-	VBROADCASTSS constAVX2<>+1088(SB), Y14
-	VBROADCASTSS constAVX2<>+1088(SB), Y15
+	VBROADCASTSS constAVX2<>+1120(SB), Y8
+	VBROADCASTSS constAVX2<>+1120(SB), Y9
+	VBROADCASTSS constAVX2<>+1120(SB), Y10
+	VBROADCASTSS constAVX2<>+1120(SB), Y11
+	VBROADCASTSS constAVX2<>+1120(SB), Y12
+	VBROADCASTSS constAVX2<>+1120(SB), Y13
+	VBROADCASTSS constAVX2<>+1120(SB), Y14
+	VBROADCASTSS constAVX2<>+1120(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -4646,7 +4682,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y8, Y8, Y1
@@ -4663,7 +4699,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y9, Y9, Y1
@@ -4680,7 +4716,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y10, Y10, Y1
@@ -4697,7 +4733,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y11, Y11, Y1
@@ -4714,7 +4750,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y12, Y12, Y1
@@ -4731,7 +4767,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y13, Y13, Y1
@@ -4748,7 +4784,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y14, Y14, Y1
@@ -4765,7 +4801,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
 	VPAND Y7, Y0, Y0
-	VBROADCASTSS constAVX2<>+1088(SB), Y1
+	VBROADCASTSS constAVX2<>+1120(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VCMPPS $3, Y15, Y15, Y1
@@ -4839,14 +4875,14 @@ TEXT ·squaresLanesAVX2(SB), NOSPLIT, $0-36
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+512(SB), Y8
-	VBROADCASTSS constAVX2<>+512(SB), Y9
-	VBROADCASTSS constAVX2<>+512(SB), Y10
-	VBROADCASTSS constAVX2<>+512(SB), Y11
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y8
+	VBROADCASTSS constAVX2<>+96(SB), Y9
+	VBROADCASTSS constAVX2<>+96(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y11
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -4900,7 +4936,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y8, Y8
@@ -4915,7 +4951,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y9, Y9
@@ -4930,7 +4966,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y10, Y10
@@ -4945,7 +4981,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y11, Y11
@@ -4960,7 +4996,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y12, Y12
@@ -4975,7 +5011,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y13, Y13
@@ -4990,7 +5026,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y14, Y14
@@ -5005,7 +5041,7 @@ tail:
 	VMOVDQU (R13), Y1
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
 	VMULPS Y0, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y15, Y15
@@ -5048,14 +5084,14 @@ TEXT ·dotLanesAVX2(SB), NOSPLIT, $0-60
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+512(SB), Y8
-	VBROADCASTSS constAVX2<>+512(SB), Y9
-	VBROADCASTSS constAVX2<>+512(SB), Y10
-	VBROADCASTSS constAVX2<>+512(SB), Y11
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y8
+	VBROADCASTSS constAVX2<>+96(SB), Y9
+	VBROADCASTSS constAVX2<>+96(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y11
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -5119,7 +5155,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 0(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y8, Y8
@@ -5136,7 +5172,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 32(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y9, Y9
@@ -5153,7 +5189,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 64(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y10, Y10
@@ -5170,7 +5206,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 96(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y11, Y11
@@ -5187,7 +5223,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 128(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y12, Y12
@@ -5204,7 +5240,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 160(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y13, Y13
@@ -5221,7 +5257,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 192(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y14, Y14
@@ -5238,7 +5274,7 @@ tail:
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 224(SI)(AX*4), Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y1
 	VMOVDQU (R13), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VADDPS Y0, Y15, Y15
@@ -5282,14 +5318,14 @@ TEXT ·dot3LanesAVX2(SB), NOSPLIT, $0-84
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+512(SB), Y8
-	VBROADCASTSS constAVX2<>+512(SB), Y9
-	VBROADCASTSS constAVX2<>+512(SB), Y10
-	VBROADCASTSS constAVX2<>+512(SB), Y11
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y8
+	VBROADCASTSS constAVX2<>+96(SB), Y9
+	VBROADCASTSS constAVX2<>+96(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y11
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -5372,7 +5408,7 @@ tail:
 	VMASKMOVPS 0(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y8, Y8
@@ -5392,7 +5428,7 @@ tail:
 	VMASKMOVPS 32(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y9, Y9
@@ -5412,7 +5448,7 @@ tail:
 	VMASKMOVPS 64(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y10, Y10
@@ -5432,7 +5468,7 @@ tail:
 	VMASKMOVPS 96(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y11, Y11
@@ -5452,7 +5488,7 @@ tail:
 	VMASKMOVPS 128(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y12, Y12
@@ -5472,7 +5508,7 @@ tail:
 	VMASKMOVPS 160(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y13, Y13
@@ -5492,7 +5528,7 @@ tail:
 	VMASKMOVPS 192(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y14, Y14
@@ -5512,7 +5548,7 @@ tail:
 	VMASKMOVPS 224(DX)(AX*4), Y3, Y2
 	VMULPS Y1, Y0, Y0
 	VMULPS Y2, Y0, Y0
-	VBROADCASTSS constAVX2<>+512(SB), Y2
+	VBROADCASTSS constAVX2<>+96(SB), Y2
 	VMOVDQU (R13), Y1
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VADDPS Y0, Y15, Y15
@@ -5554,14 +5590,14 @@ TEXT ·expLanesAVX2(SB), NOSPLIT, $0-44
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+512(SB), Y8
-	VBROADCASTSS constAVX2<>+512(SB), Y9
-	VBROADCASTSS constAVX2<>+512(SB), Y10
-	VBROADCASTSS constAVX2<>+512(SB), Y11
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y8
+	VBROADCASTSS constAVX2<>+96(SB), Y9
+	VBROADCASTSS constAVX2<>+96(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y11
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -5576,242 +5612,249 @@ begin:
 	VBROADCASTSS scale+32(FP), Y7
 	VBROADCASTSS shift+36(FP), Y6
 	VBROADCASTSS constAVX2<>+96(SB), Y5
-	VBROADCASTSS constAVX2<>+64(SB), Y4
 	SUBQ $64, CX
 	JLT tail
 loop:
 	VMOVUPS 0(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y8, Y8
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y8, Y8
 	VMOVUPS 32(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y9, Y9
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y9, Y9
 	VMOVUPS 64(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y10, Y10
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y10, Y10
 	VMOVUPS 96(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y11, Y11
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y11, Y11
 	VMOVUPS 128(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y12, Y12
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y12, Y12
 	VMOVUPS 160(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y13, Y13
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y13, Y13
 	VMOVUPS 192(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y14, Y14
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y14, Y14
 	VMOVUPS 224(DI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VADDPS Y2, Y15, Y15
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VADDPS Y1, Y15, Y15
 	ADDQ $64, AX
 	SUBQ $64, CX
 	JGE loop
@@ -5828,35 +5871,36 @@ tail:
 	VMASKMOVPS 0(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y8, Y8
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y8, Y8
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -5869,35 +5913,36 @@ tail:
 	VMASKMOVPS 32(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y9, Y9
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y9, Y9
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -5910,35 +5955,36 @@ tail:
 	VMASKMOVPS 64(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y10, Y10
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y10, Y10
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -5951,35 +5997,36 @@ tail:
 	VMASKMOVPS 96(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y11, Y11
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y11, Y11
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -5992,35 +6039,36 @@ tail:
 	VMASKMOVPS 128(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y12, Y12
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y12, Y12
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6033,35 +6081,36 @@ tail:
 	VMASKMOVPS 160(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y13, Y13
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y13, Y13
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6074,35 +6123,36 @@ tail:
 	VMASKMOVPS 192(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y14, Y14
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y14, Y14
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6115,35 +6165,36 @@ tail:
 	VMASKMOVPS 224(DI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y15, Y15
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
@@ -6183,14 +6234,14 @@ TEXT ·expStoreLanesAVX2(SB), NOSPLIT, $0-68
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
-	VBROADCASTSS constAVX2<>+512(SB), Y8
-	VBROADCASTSS constAVX2<>+512(SB), Y9
-	VBROADCASTSS constAVX2<>+512(SB), Y10
-	VBROADCASTSS constAVX2<>+512(SB), Y11
-	VBROADCASTSS constAVX2<>+512(SB), Y12
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+512(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y15
+	VBROADCASTSS constAVX2<>+96(SB), Y8
+	VBROADCASTSS constAVX2<>+96(SB), Y9
+	VBROADCASTSS constAVX2<>+96(SB), Y10
+	VBROADCASTSS constAVX2<>+96(SB), Y11
+	VBROADCASTSS constAVX2<>+96(SB), Y12
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+96(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y15
 	JMP begin
 resume:
 	VMOVUPS 0(BX), Y8
@@ -6205,250 +6256,257 @@ begin:
 	VBROADCASTSS scale+56(FP), Y7
 	VBROADCASTSS shift+60(FP), Y6
 	VBROADCASTSS constAVX2<>+96(SB), Y5
-	VBROADCASTSS constAVX2<>+64(SB), Y4
 	SUBQ $64, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 0(DI)(AX*4)
-	VADDPS Y2, Y8, Y8
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 0(DI)(AX*4)
+	VADDPS Y1, Y8, Y8
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 32(DI)(AX*4)
-	VADDPS Y2, Y9, Y9
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VADDPS Y1, Y9, Y9
 	VMOVUPS 64(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 64(DI)(AX*4)
-	VADDPS Y2, Y10, Y10
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 64(DI)(AX*4)
+	VADDPS Y1, Y10, Y10
 	VMOVUPS 96(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 96(DI)(AX*4)
-	VADDPS Y2, Y11, Y11
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 96(DI)(AX*4)
+	VADDPS Y1, Y11, Y11
 	VMOVUPS 128(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 128(DI)(AX*4)
-	VADDPS Y2, Y12, Y12
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 128(DI)(AX*4)
+	VADDPS Y1, Y12, Y12
 	VMOVUPS 160(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 160(DI)(AX*4)
-	VADDPS Y2, Y13, Y13
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 160(DI)(AX*4)
+	VADDPS Y1, Y13, Y13
 	VMOVUPS 192(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 192(DI)(AX*4)
-	VADDPS Y2, Y14, Y14
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 192(DI)(AX*4)
+	VADDPS Y1, Y14, Y14
 	VMOVUPS 224(SI)(AX*4), Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 224(DI)(AX*4)
-	VADDPS Y2, Y15, Y15
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVUPS Y1, 224(DI)(AX*4)
+	VADDPS Y1, Y15, Y15
 	ADDQ $64, AX
 	SUBQ $64, CX
 	JGE loop
@@ -6465,37 +6523,38 @@ tail:
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 0(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y8, Y8
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 0(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y8, Y8
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6508,37 +6567,38 @@ tail:
 	VMASKMOVPS 32(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 32(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y9, Y9
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 32(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y9, Y9
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6551,37 +6611,38 @@ tail:
 	VMASKMOVPS 64(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 64(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y10, Y10
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 64(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y10, Y10
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6594,37 +6655,38 @@ tail:
 	VMASKMOVPS 96(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 96(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y11, Y11
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 96(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y11, Y11
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6637,37 +6699,38 @@ tail:
 	VMASKMOVPS 128(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 128(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y12, Y12
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 128(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y12, Y12
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6680,37 +6743,38 @@ tail:
 	VMASKMOVPS 160(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 160(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y13, Y13
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 160(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y13, Y13
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6723,37 +6787,38 @@ tail:
 	VMASKMOVPS 192(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 192(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y14, Y14
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 192(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y14, Y14
 	SUBQ $8, CX
 	JLE done
 	MOVL $8, BX
@@ -6766,37 +6831,38 @@ tail:
 	VMASKMOVPS 224(SI)(AX*4), Y1, Y0
 	VMULPS Y7, Y0, Y0
 	VSUBPS Y6, Y0, Y0
-	VBROADCASTSS constAVX2<>+160(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVAPS Y0, Y1
-	VBROADCASTSS constAVX2<>+224(SB), Y2
-	VFMADD213PS Y5, Y2, Y1
-	VSUBPS Y5, Y1, Y1
-	VFNMADD231PS constAVX2<>+256(SB), Y1, Y0
-	VFNMADD231PS constAVX2<>+288(SB), Y1, Y0
+	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
+	VBLENDVPS Y1, Y5, Y0, Y0
 	VMOVAPS Y0, Y2
-	VBROADCASTSS constAVX2<>+320(SB), Y3
-	VFMADD213PS constAVX2<>+352(SB), Y3, Y2
-	VFMADD213PS constAVX2<>+384(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+416(SB), Y0, Y2
-	VFMADD213PS constAVX2<>+448(SB), Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VFMADD213PS Y4, Y0, Y2
-	VCVTPS2DQ Y1, Y1
-	VPSRAD $1, Y1, Y0
-	VPSUBD Y0, Y1, Y1
-	VPADDD constAVX2<>+128(SB), Y0, Y0
+	VBROADCASTSS constAVX2<>+256(SB), Y3
+	VFMADD213PS constAVX2<>+128(SB), Y3, Y2
+	VSUBPS constAVX2<>+128(SB), Y2, Y2
+	VFNMADD231PS constAVX2<>+288(SB), Y2, Y0
+	VFNMADD231PS constAVX2<>+320(SB), Y2, Y0
+	VMOVAPS Y0, Y3
+	VBROADCASTSS constAVX2<>+352(SB), Y4
+	VFMADD213PS constAVX2<>+384(SB), Y4, Y3
+	VFMADD213PS constAVX2<>+416(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+448(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+480(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VFMADD213PS constAVX2<>+64(SB), Y0, Y3
+	VCVTPS2DQ Y2, Y2
+	VPSRAD $1, Y2, Y0
+	VPSUBD Y0, Y2, Y2
+	VPADDD constAVX2<>+160(SB), Y0, Y0
 	VPSLLD $23, Y0, Y0
-	VMULPS Y0, Y2, Y2
-	VPADDD constAVX2<>+128(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y1, Y2, Y2
-	VMOVDQU (R13), Y1
-	VMASKMOVPS Y2, Y1, 224(DI)(AX*4)
-	VBROADCASTSS constAVX2<>+512(SB), Y1
-	VMOVDQU (R13), Y0
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VADDPS Y2, Y15, Y15
+	VMULPS Y0, Y3, Y3
+	VPADDD constAVX2<>+160(SB), Y2, Y2
+	VPSLLD $23, Y2, Y2
+	VMULPS Y2, Y3, Y3
+	VBLENDVPS Y1, Y5, Y3, Y1
+	VMOVDQU (R13), Y3
+	VMASKMOVPS Y1, Y3, 224(DI)(AX*4)
+	VBROADCASTSS constAVX2<>+96(SB), Y3
+	VMOVDQU (R13), Y2
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VADDPS Y1, Y15, Y15
 done:
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
@@ -7052,78 +7118,83 @@ TEXT ·swiGLUAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+0(SB), Y12
-	VBROADCASTSS constAVX2<>+160(SB), Y11
-	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+0(SB), Y11
+	VBROADCASTSS constAVX2<>+192(SB), Y10
 	VBROADCASTSS constAVX2<>+256(SB), Y9
 	VBROADCASTSS constAVX2<>+288(SB), Y8
 	VBROADCASTSS constAVX2<>+320(SB), Y7
-	VBROADCASTSS constAVX2<>+352(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMOVUPS 0(DX)(AX*4), Y1
-	VPOR Y12, Y0, Y2
-	VMAXPS Y2, Y11, Y2
-	VMOVAPS Y2, Y3
-	VFMADD213PS Y14, Y10, Y3
-	VSUBPS Y14, Y3, Y3
-	VFNMADD231PS Y9, Y3, Y2
-	VFNMADD231PS Y8, Y3, Y2
+	VPOR Y11, Y0, Y2
+	VCMPPS $18, Y10, Y2, Y3
+	VBLENDVPS Y3, Y14, Y2, Y2
 	VMOVAPS Y2, Y4
-	VFMADD213PS Y6, Y7, Y4
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y2
-	VPSUBD Y2, Y3, Y3
-	VPADDD Y13, Y2, Y2
+	VFMADD213PS Y13, Y9, Y4
+	VSUBPS Y13, Y4, Y4
+	VFNMADD231PS Y8, Y4, Y2
+	VFNMADD231PS Y7, Y4, Y2
+	VMOVAPS Y2, Y5
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y2
+	VPSUBD Y2, Y4, Y4
+	VPADDD Y12, Y2, Y2
 	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VPADDD Y13, Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
-	VBLENDVPS Y3, Y4, Y15, Y3
-	VADDPS Y15, Y4, Y4
-	VDIVPS Y4, Y3, Y3
-	VMULPS Y3, Y0, Y0
+	VMULPS Y2, Y5, Y5
+	VPADDD Y12, Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VBLENDVPS Y3, Y14, Y5, Y3
+	VCMPPS $17, Y14, Y0, Y5
+	VBLENDVPS Y5, Y3, Y15, Y5
+	VADDPS Y15, Y3, Y3
+	VDIVPS Y3, Y5, Y5
+	VMULPS Y5, Y0, Y0
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS 32(SI)(AX*4), Y0
 	VMOVUPS 32(DX)(AX*4), Y1
-	VPOR Y12, Y0, Y2
-	VMAXPS Y2, Y11, Y2
-	VMOVAPS Y2, Y3
-	VFMADD213PS Y14, Y10, Y3
-	VSUBPS Y14, Y3, Y3
-	VFNMADD231PS Y9, Y3, Y2
-	VFNMADD231PS Y8, Y3, Y2
+	VPOR Y11, Y0, Y2
+	VCMPPS $18, Y10, Y2, Y3
+	VBLENDVPS Y3, Y14, Y2, Y2
 	VMOVAPS Y2, Y4
-	VFMADD213PS Y6, Y7, Y4
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y2
-	VPSUBD Y2, Y3, Y3
-	VPADDD Y13, Y2, Y2
+	VFMADD213PS Y13, Y9, Y4
+	VSUBPS Y13, Y4, Y4
+	VFNMADD231PS Y8, Y4, Y2
+	VFNMADD231PS Y7, Y4, Y2
+	VMOVAPS Y2, Y5
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y2
+	VPSUBD Y2, Y4, Y4
+	VPADDD Y12, Y2, Y2
 	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VPADDD Y13, Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
-	VBLENDVPS Y3, Y4, Y15, Y3
-	VADDPS Y15, Y4, Y4
-	VDIVPS Y4, Y3, Y3
-	VMULPS Y3, Y0, Y0
+	VMULPS Y2, Y5, Y5
+	VPADDD Y12, Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VBLENDVPS Y3, Y14, Y5, Y3
+	VCMPPS $17, Y14, Y0, Y5
+	VBLENDVPS Y5, Y3, Y15, Y5
+	VADDPS Y15, Y3, Y3
+	VDIVPS Y3, Y5, Y5
+	VMULPS Y5, Y0, Y0
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
@@ -7143,34 +7214,37 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
 	VMOVDQU (R13), Y2
 	VMASKMOVPS 0(DX)(AX*4), Y2, Y1
-	VPOR Y12, Y0, Y2
-	VMAXPS Y2, Y11, Y2
-	VMOVAPS Y2, Y3
-	VFMADD213PS Y14, Y10, Y3
-	VSUBPS Y14, Y3, Y3
-	VFNMADD231PS Y9, Y3, Y2
-	VFNMADD231PS Y8, Y3, Y2
+	VPOR Y11, Y0, Y2
+	VCMPPS $18, Y10, Y2, Y3
+	VBLENDVPS Y3, Y14, Y2, Y2
 	VMOVAPS Y2, Y4
-	VFMADD213PS Y6, Y7, Y4
-	VFMADD213PS constAVX2<>+384(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+416(SB), Y2, Y4
-	VFMADD213PS constAVX2<>+448(SB), Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VFMADD213PS Y15, Y2, Y4
-	VCVTPS2DQ Y3, Y3
-	VPSRAD $1, Y3, Y2
-	VPSUBD Y2, Y3, Y3
-	VPADDD Y13, Y2, Y2
+	VFMADD213PS Y13, Y9, Y4
+	VSUBPS Y13, Y4, Y4
+	VFNMADD231PS Y8, Y4, Y2
+	VFNMADD231PS Y7, Y4, Y2
+	VMOVAPS Y2, Y5
+	VBROADCASTSS constAVX2<>+352(SB), Y6
+	VFMADD213PS constAVX2<>+384(SB), Y6, Y5
+	VFMADD213PS constAVX2<>+416(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+448(SB), Y2, Y5
+	VFMADD213PS constAVX2<>+480(SB), Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VFMADD213PS Y15, Y2, Y5
+	VCVTPS2DQ Y4, Y4
+	VPSRAD $1, Y4, Y2
+	VPSUBD Y2, Y4, Y4
+	VPADDD Y12, Y2, Y2
 	VPSLLD $23, Y2, Y2
-	VMULPS Y2, Y4, Y4
-	VPADDD Y13, Y3, Y3
-	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y4, Y4
-	VCMPPS $17, constAVX2<>+512(SB), Y0, Y3
-	VBLENDVPS Y3, Y4, Y15, Y3
-	VADDPS Y15, Y4, Y4
-	VDIVPS Y4, Y3, Y3
-	VMULPS Y3, Y0, Y0
+	VMULPS Y2, Y5, Y5
+	VPADDD Y12, Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VBLENDVPS Y3, Y14, Y5, Y3
+	VCMPPS $17, Y14, Y0, Y5
+	VBLENDVPS Y5, Y3, Y15, Y5
+	VADDPS Y15, Y3, Y3
+	VDIVPS Y3, Y5, Y5
+	VMULPS Y5, Y0, Y0
 	VMULPS Y1, Y0, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
@@ -7193,92 +7267,97 @@ TEXT ·swiGLUGradAVX2(SB), NOSPLIT, $0-120
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
-	VBROADCASTSS constAVX2<>+0(SB), Y12
-	VBROADCASTSS constAVX2<>+160(SB), Y11
-	VBROADCASTSS constAVX2<>+224(SB), Y10
+	VBROADCASTSS constAVX2<>+160(SB), Y12
+	VBROADCASTSS constAVX2<>+0(SB), Y11
+	VBROADCASTSS constAVX2<>+192(SB), Y10
 	VBROADCASTSS constAVX2<>+256(SB), Y9
 	VBROADCASTSS constAVX2<>+288(SB), Y8
-	VBROADCASTSS constAVX2<>+320(SB), Y7
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(DX)(AX*4), Y0
 	VMOVUPS 0(R8)(AX*4), Y1
 	VMOVUPS 0(R9)(AX*4), Y2
-	VPOR Y12, Y1, Y3
-	VMAXPS Y3, Y11, Y3
-	VMOVAPS Y3, Y4
-	VFMADD213PS Y14, Y10, Y4
-	VSUBPS Y14, Y4, Y4
-	VFNMADD231PS Y9, Y4, Y3
-	VFNMADD231PS Y8, Y4, Y3
+	VPOR Y11, Y1, Y3
+	VCMPPS $18, Y10, Y3, Y4
+	VBLENDVPS Y4, Y14, Y3, Y3
 	VMOVAPS Y3, Y5
-	VFMADD213PS constAVX2<>+352(SB), Y7, Y5
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VCVTPS2DQ Y4, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD Y13, Y3, Y3
+	VFMADD213PS Y13, Y9, Y5
+	VSUBPS Y13, Y5, Y5
+	VFNMADD231PS Y8, Y5, Y3
+	VFNMADD231PS constAVX2<>+320(SB), Y5, Y3
+	VMOVAPS Y3, Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y7
+	VFMADD213PS constAVX2<>+384(SB), Y7, Y6
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+480(SB), Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VCVTPS2DQ Y5, Y5
+	VPSRAD $1, Y5, Y3
+	VPSUBD Y3, Y5, Y5
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VPADDD Y13, Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y5, Y5
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y4
-	VBLENDVPS Y4, Y5, Y15, Y4
-	VADDPS Y15, Y5, Y5
-	VDIVPS Y5, Y4, Y4
-	VSUBPS Y4, Y15, Y5
-	VMULPS Y5, Y1, Y5
-	VADDPS Y15, Y5, Y5
-	VMULPS Y5, Y4, Y5
+	VMULPS Y3, Y6, Y6
+	VPADDD Y12, Y5, Y5
+	VPSLLD $23, Y5, Y5
+	VMULPS Y5, Y6, Y6
+	VBLENDVPS Y4, Y14, Y6, Y4
+	VCMPPS $17, Y14, Y1, Y6
+	VBLENDVPS Y6, Y4, Y15, Y6
+	VADDPS Y15, Y4, Y4
+	VDIVPS Y4, Y6, Y6
+	VSUBPS Y6, Y15, Y4
+	VMULPS Y4, Y1, Y4
+	VADDPS Y15, Y4, Y4
+	VMULPS Y4, Y6, Y4
 	VMULPS Y2, Y0, Y2
-	VMULPS Y5, Y2, Y2
-	VMULPS Y4, Y1, Y1
+	VMULPS Y4, Y2, Y2
+	VMULPS Y6, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y2, 0(DI)(AX*4)
 	VMOVUPS Y0, 0(SI)(AX*4)
 	VMOVUPS 32(DX)(AX*4), Y0
 	VMOVUPS 32(R8)(AX*4), Y1
 	VMOVUPS 32(R9)(AX*4), Y2
-	VPOR Y12, Y1, Y3
-	VMAXPS Y3, Y11, Y3
-	VMOVAPS Y3, Y4
-	VFMADD213PS Y14, Y10, Y4
-	VSUBPS Y14, Y4, Y4
-	VFNMADD231PS Y9, Y4, Y3
-	VFNMADD231PS Y8, Y4, Y3
+	VPOR Y11, Y1, Y3
+	VCMPPS $18, Y10, Y3, Y4
+	VBLENDVPS Y4, Y14, Y3, Y3
 	VMOVAPS Y3, Y5
-	VFMADD213PS constAVX2<>+352(SB), Y7, Y5
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VCVTPS2DQ Y4, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD Y13, Y3, Y3
+	VFMADD213PS Y13, Y9, Y5
+	VSUBPS Y13, Y5, Y5
+	VFNMADD231PS Y8, Y5, Y3
+	VFNMADD231PS constAVX2<>+320(SB), Y5, Y3
+	VMOVAPS Y3, Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y7
+	VFMADD213PS constAVX2<>+384(SB), Y7, Y6
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+480(SB), Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VCVTPS2DQ Y5, Y5
+	VPSRAD $1, Y5, Y3
+	VPSUBD Y3, Y5, Y5
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VPADDD Y13, Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y5, Y5
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y4
-	VBLENDVPS Y4, Y5, Y15, Y4
-	VADDPS Y15, Y5, Y5
-	VDIVPS Y5, Y4, Y4
-	VSUBPS Y4, Y15, Y5
-	VMULPS Y5, Y1, Y5
-	VADDPS Y15, Y5, Y5
-	VMULPS Y5, Y4, Y5
+	VMULPS Y3, Y6, Y6
+	VPADDD Y12, Y5, Y5
+	VPSLLD $23, Y5, Y5
+	VMULPS Y5, Y6, Y6
+	VBLENDVPS Y4, Y14, Y6, Y4
+	VCMPPS $17, Y14, Y1, Y6
+	VBLENDVPS Y6, Y4, Y15, Y6
+	VADDPS Y15, Y4, Y4
+	VDIVPS Y4, Y6, Y6
+	VSUBPS Y6, Y15, Y4
+	VMULPS Y4, Y1, Y4
+	VADDPS Y15, Y4, Y4
+	VMULPS Y4, Y6, Y4
 	VMULPS Y2, Y0, Y2
-	VMULPS Y5, Y2, Y2
-	VMULPS Y4, Y1, Y1
+	VMULPS Y4, Y2, Y2
+	VMULPS Y6, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y2, 32(DI)(AX*4)
 	VMOVUPS Y0, 32(SI)(AX*4)
@@ -7301,40 +7380,43 @@ rest:
 	VMASKMOVPS 0(R8)(AX*4), Y2, Y1
 	VMOVDQU (R13), Y3
 	VMASKMOVPS 0(R9)(AX*4), Y3, Y2
-	VPOR Y12, Y1, Y3
-	VMAXPS Y3, Y11, Y3
-	VMOVAPS Y3, Y4
-	VFMADD213PS Y14, Y10, Y4
-	VSUBPS Y14, Y4, Y4
-	VFNMADD231PS Y9, Y4, Y3
-	VFNMADD231PS Y8, Y4, Y3
+	VPOR Y11, Y1, Y3
+	VCMPPS $18, Y10, Y3, Y4
+	VBLENDVPS Y4, Y14, Y3, Y3
 	VMOVAPS Y3, Y5
-	VFMADD213PS constAVX2<>+352(SB), Y7, Y5
-	VFMADD213PS constAVX2<>+384(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+416(SB), Y3, Y5
-	VFMADD213PS constAVX2<>+448(SB), Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VFMADD213PS Y15, Y3, Y5
-	VCVTPS2DQ Y4, Y4
-	VPSRAD $1, Y4, Y3
-	VPSUBD Y3, Y4, Y4
-	VPADDD Y13, Y3, Y3
+	VFMADD213PS Y13, Y9, Y5
+	VSUBPS Y13, Y5, Y5
+	VFNMADD231PS Y8, Y5, Y3
+	VFNMADD231PS constAVX2<>+320(SB), Y5, Y3
+	VMOVAPS Y3, Y6
+	VBROADCASTSS constAVX2<>+352(SB), Y7
+	VFMADD213PS constAVX2<>+384(SB), Y7, Y6
+	VFMADD213PS constAVX2<>+416(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+448(SB), Y3, Y6
+	VFMADD213PS constAVX2<>+480(SB), Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VFMADD213PS Y15, Y3, Y6
+	VCVTPS2DQ Y5, Y5
+	VPSRAD $1, Y5, Y3
+	VPSUBD Y3, Y5, Y5
+	VPADDD Y12, Y3, Y3
 	VPSLLD $23, Y3, Y3
-	VMULPS Y3, Y5, Y5
-	VPADDD Y13, Y4, Y4
-	VPSLLD $23, Y4, Y4
-	VMULPS Y4, Y5, Y5
-	VCMPPS $17, constAVX2<>+512(SB), Y1, Y4
-	VBLENDVPS Y4, Y5, Y15, Y4
-	VADDPS Y15, Y5, Y5
-	VDIVPS Y5, Y4, Y4
-	VSUBPS Y4, Y15, Y5
-	VMULPS Y5, Y1, Y5
-	VADDPS Y15, Y5, Y5
-	VMULPS Y5, Y4, Y5
+	VMULPS Y3, Y6, Y6
+	VPADDD Y12, Y5, Y5
+	VPSLLD $23, Y5, Y5
+	VMULPS Y5, Y6, Y6
+	VBLENDVPS Y4, Y14, Y6, Y4
+	VCMPPS $17, Y14, Y1, Y6
+	VBLENDVPS Y6, Y4, Y15, Y6
+	VADDPS Y15, Y4, Y4
+	VDIVPS Y4, Y6, Y6
+	VSUBPS Y6, Y15, Y4
+	VMULPS Y4, Y1, Y4
+	VADDPS Y15, Y4, Y4
+	VMULPS Y4, Y6, Y4
 	VMULPS Y2, Y0, Y2
-	VMULPS Y5, Y2, Y2
-	VMULPS Y4, Y1, Y1
+	VMULPS Y4, Y2, Y2
+	VMULPS Y6, Y1, Y1
 	VMULPS Y1, Y0, Y0
 	VMOVDQU (R13), Y1
 	VMASKMOVPS Y2, Y1, 0(DI)(AX*4)
@@ -7504,16 +7586,16 @@ TEXT ·waveAVX2(SB), NOSPLIT, $0-72
 	MOVQ quarter_base+48(FP), DX
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS constAVX2<>+1760(SB), Y15
-	VBROADCASTSS constAVX2<>+1792(SB), Y14
-	VBROADCASTSS constAVX2<>+1824(SB), Y13
-	VBROADCASTSS constAVX2<>+1856(SB), Y12
-	VBROADCASTSS constAVX2<>+1888(SB), Y11
-	VBROADCASTSS constAVX2<>+1920(SB), Y10
-	VBROADCASTSS constAVX2<>+1952(SB), Y9
-	VBROADCASTSS constAVX2<>+992(SB), Y8
+	VBROADCASTSS constAVX2<>+1792(SB), Y15
+	VBROADCASTSS constAVX2<>+1824(SB), Y14
+	VBROADCASTSS constAVX2<>+1856(SB), Y13
+	VBROADCASTSS constAVX2<>+1888(SB), Y12
+	VBROADCASTSS constAVX2<>+1920(SB), Y11
+	VBROADCASTSS constAVX2<>+1952(SB), Y10
+	VBROADCASTSS constAVX2<>+1984(SB), Y9
+	VBROADCASTSS constAVX2<>+1024(SB), Y8
 	VBROADCASTSS constAVX2<>+64(SB), Y7
-	VBROADCASTSS constAVX2<>+1984(SB), Y6
+	VBROADCASTSS constAVX2<>+2016(SB), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
@@ -7533,7 +7615,7 @@ loop:
 	VFMADD213PS Y7, Y4, Y2
 	VPAND Y6, Y1, Y4
 	VCVTDQ2PS Y4, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
+	VCMPPS $0, constAVX2<>+96(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y4, Y0, Y2, Y4
@@ -7555,7 +7637,7 @@ loop:
 	VFMADD213PS Y7, Y4, Y2
 	VPAND Y6, Y1, Y4
 	VCVTDQ2PS Y4, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
+	VCMPPS $0, constAVX2<>+96(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y4, Y0, Y2, Y4
@@ -7592,7 +7674,7 @@ rest:
 	VFMADD213PS Y7, Y4, Y2
 	VPAND Y6, Y1, Y4
 	VCVTDQ2PS Y4, Y4
-	VCMPPS $0, constAVX2<>+512(SB), Y4, Y4
+	VCMPPS $0, constAVX2<>+96(SB), Y4, Y4
 	VPSLLD $30, Y1, Y1
 	VPAND constAVX2<>+0(SB), Y1, Y1
 	VBLENDVPS Y4, Y0, Y2, Y4
@@ -7722,9 +7804,9 @@ TEXT ·toBfloat16AVX2Body(SB), NOSPLIT, $0-48
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
 	MOVQ $0x0101010101010101, R12
-	VBROADCASTSS constAVX2<>+1984(SB), Y15
-	VBROADCASTSS constAVX2<>+2048(SB), Y14
-	VBROADCASTSS constAVX2<>+2080(SB), Y13
+	VBROADCASTSS constAVX2<>+2016(SB), Y15
+	VBROADCASTSS constAVX2<>+2080(SB), Y14
+	VBROADCASTSS constAVX2<>+2112(SB), Y13
 	SUBQ $8, CX
 	JLT tail
 loop:
@@ -7779,9 +7861,9 @@ TEXT ·toInt32AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst_len+8(FP), CX
 	XORQ AX, AX
 	VBROADCASTSS constAVX2<>+32(SB), Y15
-	VBROADCASTSS constAVX2<>+2112(SB), Y14
-	VBROADCASTSS constAVX2<>+512(SB), Y13
-	VBROADCASTSS constAVX2<>+2144(SB), Y12
+	VBROADCASTSS constAVX2<>+2144(SB), Y14
+	VBROADCASTSS constAVX2<>+96(SB), Y13
+	VBROADCASTSS constAVX2<>+2176(SB), Y12
 	VBROADCASTSS constAVX2<>+0(SB), Y11
 	SUBQ $16, CX
 	JLT tail

@@ -78,20 +78,22 @@ func expPortable(dst []float32, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
 		v0 := x[i]
-		v2 := larger(float32(-0x1.ap+06), v0)
-		v4 := smaller(float32(0x1.64p+06), v2)
-		v7 := fma.Float32(v4, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v8 := v7 - float32(0x1.8p+23)
-		v10 := fma.Float32(-v8, float32(0x1.62e43p-01), v4)
-		v12 := fma.Float32(-v8, float32(-0x1.05c61p-29), v10)
-		v16 := fma.Float32(float32(0x1.6a474ep-10), v12, float32(0x1.1239a8p-07))
-		v18 := fma.Float32(v16, v12, float32(0x1.5558b6p-05))
-		v20 := fma.Float32(v18, v12, float32(0x1.555492p-03))
-		v22 := fma.Float32(v20, v12, float32(0x1.fffffcp-02))
-		v23 := fma.Float32(v22, v12, float32(0x1p+00))
-		v24 := fma.Float32(v23, v12, float32(0x1p+00))
-		v25 := timesPowerOfTwo(v24, v8)
-		dst[i] = v25
+		v4 := v0 <= float32(-0x1.ap+06)
+		v5 := choose(v4, math.Float32frombits(0x00000000), v0)
+		v7 := smaller(float32(0x1.64p+06), v5)
+		v10 := fma.Float32(v7, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v11 := v10 - float32(0x1.8p+23)
+		v13 := fma.Float32(-v11, float32(0x1.62e43p-01), v7)
+		v15 := fma.Float32(-v11, float32(-0x1.05c61p-29), v13)
+		v18 := fma.Float32(float32(0x1.6a474ep-10), v15, float32(0x1.1239a8p-07))
+		v20 := fma.Float32(v18, v15, float32(0x1.5558b6p-05))
+		v22 := fma.Float32(v20, v15, float32(0x1.555492p-03))
+		v24 := fma.Float32(v22, v15, float32(0x1.fffffcp-02))
+		v25 := fma.Float32(v24, v15, float32(0x1p+00))
+		v26 := fma.Float32(v25, v15, float32(0x1p+00))
+		v27 := timesPowerOfTwo(v26, v11)
+		v28 := choose(v4, math.Float32frombits(0x00000000), v27)
+		dst[i] = v28
 	}
 }
 
@@ -100,7 +102,7 @@ func expm1Portable(dst []float32, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
 		v0 := x[i]
-		v2 := larger(float32(-0x1.ap+06), v0)
+		v2 := larger(float32(-0x1.4p+06), v0)
 		v4 := smaller(float32(0x1.64p+06), v2)
 		v7 := fma.Float32(v4, float32(0x1.715476p+00), float32(0x1.8p+23))
 		v8 := v7 - float32(0x1.8p+23)
@@ -224,23 +226,25 @@ func sigmoidPortable(dst []float32, x []float32) {
 		v1 := math.Float32bits(v0)
 		v3 := v1 | uint32(0x80000000)
 		v4 := math.Float32frombits(v3)
-		v6 := larger(float32(-0x1.ap+06), v4)
-		v9 := fma.Float32(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v10 := v9 - float32(0x1.8p+23)
-		v12 := fma.Float32(-v10, float32(0x1.62e43p-01), v6)
-		v14 := fma.Float32(-v10, float32(-0x1.05c61p-29), v12)
-		v18 := fma.Float32(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
-		v20 := fma.Float32(v18, v14, float32(0x1.5558b6p-05))
-		v22 := fma.Float32(v20, v14, float32(0x1.555492p-03))
-		v24 := fma.Float32(v22, v14, float32(0x1.fffffcp-02))
-		v25 := fma.Float32(v24, v14, float32(0x1p+00))
-		v26 := fma.Float32(v25, v14, float32(0x1p+00))
-		v27 := timesPowerOfTwo(v26, v10)
-		v29 := v0 < math.Float32frombits(0x00000000)
-		v30 := choose(v29, v27, float32(0x1p+00))
-		v31 := float32(0x1p+00) + v27
-		v32 := v30 / v31
-		dst[i] = v32
+		v8 := v4 <= float32(-0x1.ap+06)
+		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
+		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v13 := v12 - float32(0x1.8p+23)
+		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
+		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
+		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
+		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
+		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
+		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
+		v27 := fma.Float32(v26, v17, float32(0x1p+00))
+		v28 := fma.Float32(v27, v17, float32(0x1p+00))
+		v29 := timesPowerOfTwo(v28, v13)
+		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
+		v31 := v0 < math.Float32frombits(0x00000000)
+		v32 := choose(v31, v30, float32(0x1p+00))
+		v33 := float32(0x1p+00) + v30
+		v34 := v32 / v33
+		dst[i] = v34
 	}
 }
 
@@ -253,7 +257,7 @@ func tanhPortable(dst []float32, x []float32) {
 		v4 := v2 & uint32(0x7fffffff)
 		v5 := math.Float32frombits(v4)
 		v6 := float32(float32(-0x1p+01) * v5)
-		v8 := larger(float32(-0x1.ap+06), v6)
+		v8 := larger(float32(-0x1.4p+06), v6)
 		v11 := fma.Float32(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
 		v12 := v11 - float32(0x1.8p+23)
 		v14 := fma.Float32(-v12, float32(0x1.62e43p-01), v8)
@@ -296,38 +300,40 @@ func geluPortable(dst []float32, x []float32) {
 		v8 := float32(v6 * float32(-0x1p-01))
 		v9 := float32(v8 * v6)
 		v10 := fma.Float32(-v8, v6, v9)
-		v12 := larger(float32(-0x1.ap+06), v9)
-		v15 := fma.Float32(v12, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v16 := v15 - float32(0x1.8p+23)
-		v18 := fma.Float32(-v16, float32(0x1.62e43p-01), v12)
-		v20 := fma.Float32(-v16, float32(-0x1.05c61p-29), v18)
-		v24 := fma.Float32(float32(0x1.6a474ep-10), v20, float32(0x1.1239a8p-07))
-		v26 := fma.Float32(v24, v20, float32(0x1.5558b6p-05))
-		v28 := fma.Float32(v26, v20, float32(0x1.555492p-03))
-		v30 := fma.Float32(v28, v20, float32(0x1.fffffcp-02))
-		v31 := fma.Float32(v30, v20, float32(0x1p+00))
-		v32 := fma.Float32(v31, v20, float32(0x1p+00))
-		v33 := timesPowerOfTwo(v32, v16)
-		v34 := fma.Float32(-v33, v10, v33)
-		v36 := fma.Float32(v6, float32(0x1.333334p-02), float32(0x1p+00))
-		v37 := float32(0x1p+00) / v36
-		v38 := float32(v6 * v37)
-		v41 := fma.Float32(float32(0x1.b23f6ep-22), v38, float32(-0x1.40d544p-18))
-		v43 := fma.Float32(v41, v38, float32(0x1.0336b2p-16))
-		v45 := fma.Float32(v43, v38, float32(0x1.038abep-17))
-		v47 := fma.Float32(v45, v38, float32(0x1.d6989cp-15))
-		v49 := fma.Float32(v47, v38, float32(-0x1.28805p-10))
-		v51 := fma.Float32(v49, v38, float32(-0x1.1ecafp-09))
-		v53 := fma.Float32(v51, v38, float32(0x1.c7bf64p-05))
-		v55 := fma.Float32(v53, v38, float32(-0x1.fdd566p-03))
-		v57 := fma.Float32(v55, v38, float32(0x1p-01))
-		v58 := float32(v37 * v57)
-		v59 := float32(v34 * v58)
-		v61 := v0 < math.Float32frombits(0x00000000)
-		v62 := float32(0x1p+00) - v59
-		v63 := choose(v61, v59, v62)
-		v64 := float32(v0 * v63)
-		dst[i] = v64
+		v14 := v9 <= float32(-0x1.ap+06)
+		v15 := choose(v14, math.Float32frombits(0x00000000), v9)
+		v18 := fma.Float32(v15, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v19 := v18 - float32(0x1.8p+23)
+		v21 := fma.Float32(-v19, float32(0x1.62e43p-01), v15)
+		v23 := fma.Float32(-v19, float32(-0x1.05c61p-29), v21)
+		v26 := fma.Float32(float32(0x1.6a474ep-10), v23, float32(0x1.1239a8p-07))
+		v28 := fma.Float32(v26, v23, float32(0x1.5558b6p-05))
+		v30 := fma.Float32(v28, v23, float32(0x1.555492p-03))
+		v32 := fma.Float32(v30, v23, float32(0x1.fffffcp-02))
+		v33 := fma.Float32(v32, v23, float32(0x1p+00))
+		v34 := fma.Float32(v33, v23, float32(0x1p+00))
+		v35 := timesPowerOfTwo(v34, v19)
+		v36 := choose(v14, math.Float32frombits(0x00000000), v35)
+		v37 := fma.Float32(-v36, v10, v36)
+		v39 := fma.Float32(v6, float32(0x1.333334p-02), float32(0x1p+00))
+		v40 := float32(0x1p+00) / v39
+		v41 := float32(v6 * v40)
+		v44 := fma.Float32(float32(0x1.b23f6ep-22), v41, float32(-0x1.40d544p-18))
+		v46 := fma.Float32(v44, v41, float32(0x1.0336b2p-16))
+		v48 := fma.Float32(v46, v41, float32(0x1.038abep-17))
+		v50 := fma.Float32(v48, v41, float32(0x1.d6989cp-15))
+		v52 := fma.Float32(v50, v41, float32(-0x1.28805p-10))
+		v54 := fma.Float32(v52, v41, float32(-0x1.1ecafp-09))
+		v56 := fma.Float32(v54, v41, float32(0x1.c7bf64p-05))
+		v58 := fma.Float32(v56, v41, float32(-0x1.fdd566p-03))
+		v60 := fma.Float32(v58, v41, float32(0x1p-01))
+		v61 := float32(v40 * v60)
+		v62 := float32(v37 * v61)
+		v63 := v0 < math.Float32frombits(0x00000000)
+		v64 := float32(0x1p+00) - v62
+		v65 := choose(v63, v62, v64)
+		v66 := float32(v0 * v65)
+		dst[i] = v66
 	}
 }
 
@@ -342,24 +348,26 @@ func geluTanhPortable(dst []float32, x []float32) {
 		v6 := math.Float32bits(v5)
 		v8 := v6 | uint32(0x80000000)
 		v9 := math.Float32frombits(v8)
-		v11 := larger(float32(-0x1.ap+06), v9)
-		v14 := fma.Float32(v11, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v15 := v14 - float32(0x1.8p+23)
-		v17 := fma.Float32(-v15, float32(0x1.62e43p-01), v11)
-		v19 := fma.Float32(-v15, float32(-0x1.05c61p-29), v17)
-		v23 := fma.Float32(float32(0x1.6a474ep-10), v19, float32(0x1.1239a8p-07))
-		v25 := fma.Float32(v23, v19, float32(0x1.5558b6p-05))
-		v27 := fma.Float32(v25, v19, float32(0x1.555492p-03))
-		v29 := fma.Float32(v27, v19, float32(0x1.fffffcp-02))
-		v30 := fma.Float32(v29, v19, float32(0x1p+00))
-		v31 := fma.Float32(v30, v19, float32(0x1p+00))
-		v32 := timesPowerOfTwo(v31, v15)
-		v34 := v5 < math.Float32frombits(0x00000000)
-		v35 := choose(v34, v32, float32(0x1p+00))
-		v36 := float32(0x1p+00) + v32
-		v37 := v35 / v36
-		v38 := float32(v0 * v37)
-		dst[i] = v38
+		v13 := v9 <= float32(-0x1.ap+06)
+		v14 := choose(v13, math.Float32frombits(0x00000000), v9)
+		v17 := fma.Float32(v14, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v18 := v17 - float32(0x1.8p+23)
+		v20 := fma.Float32(-v18, float32(0x1.62e43p-01), v14)
+		v22 := fma.Float32(-v18, float32(-0x1.05c61p-29), v20)
+		v25 := fma.Float32(float32(0x1.6a474ep-10), v22, float32(0x1.1239a8p-07))
+		v27 := fma.Float32(v25, v22, float32(0x1.5558b6p-05))
+		v29 := fma.Float32(v27, v22, float32(0x1.555492p-03))
+		v31 := fma.Float32(v29, v22, float32(0x1.fffffcp-02))
+		v32 := fma.Float32(v31, v22, float32(0x1p+00))
+		v33 := fma.Float32(v32, v22, float32(0x1p+00))
+		v34 := timesPowerOfTwo(v33, v18)
+		v35 := choose(v13, math.Float32frombits(0x00000000), v34)
+		v36 := v5 < math.Float32frombits(0x00000000)
+		v37 := choose(v36, v35, float32(0x1p+00))
+		v38 := float32(0x1p+00) + v35
+		v39 := v37 / v38
+		v40 := float32(v0 * v39)
+		dst[i] = v40
 	}
 }
 
@@ -371,24 +379,26 @@ func siluPortable(dst []float32, x []float32) {
 		v1 := math.Float32bits(v0)
 		v3 := v1 | uint32(0x80000000)
 		v4 := math.Float32frombits(v3)
-		v6 := larger(float32(-0x1.ap+06), v4)
-		v9 := fma.Float32(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v10 := v9 - float32(0x1.8p+23)
-		v12 := fma.Float32(-v10, float32(0x1.62e43p-01), v6)
-		v14 := fma.Float32(-v10, float32(-0x1.05c61p-29), v12)
-		v18 := fma.Float32(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
-		v20 := fma.Float32(v18, v14, float32(0x1.5558b6p-05))
-		v22 := fma.Float32(v20, v14, float32(0x1.555492p-03))
-		v24 := fma.Float32(v22, v14, float32(0x1.fffffcp-02))
-		v25 := fma.Float32(v24, v14, float32(0x1p+00))
-		v26 := fma.Float32(v25, v14, float32(0x1p+00))
-		v27 := timesPowerOfTwo(v26, v10)
-		v29 := v0 < math.Float32frombits(0x00000000)
-		v30 := choose(v29, v27, float32(0x1p+00))
-		v31 := float32(0x1p+00) + v27
-		v32 := v30 / v31
-		v33 := float32(v0 * v32)
-		dst[i] = v33
+		v8 := v4 <= float32(-0x1.ap+06)
+		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
+		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v13 := v12 - float32(0x1.8p+23)
+		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
+		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
+		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
+		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
+		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
+		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
+		v27 := fma.Float32(v26, v17, float32(0x1p+00))
+		v28 := fma.Float32(v27, v17, float32(0x1p+00))
+		v29 := timesPowerOfTwo(v28, v13)
+		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
+		v31 := v0 < math.Float32frombits(0x00000000)
+		v32 := choose(v31, v30, float32(0x1p+00))
+		v33 := float32(0x1p+00) + v30
+		v34 := v32 / v33
+		v35 := float32(v0 * v34)
+		dst[i] = v35
 	}
 }
 
@@ -1031,21 +1041,23 @@ func expLanesPortable(lanes *[64]float32, x []float32, scale float32, shift floa
 		v0 := x[i]
 		v3 := float32(v0 * scale)
 		v4 := v3 - shift
-		v6 := larger(float32(-0x1.ap+06), v4)
-		v9 := fma.Float32(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v10 := v9 - float32(0x1.8p+23)
-		v12 := fma.Float32(-v10, float32(0x1.62e43p-01), v6)
-		v14 := fma.Float32(-v10, float32(-0x1.05c61p-29), v12)
-		v18 := fma.Float32(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
-		v20 := fma.Float32(v18, v14, float32(0x1.5558b6p-05))
-		v22 := fma.Float32(v20, v14, float32(0x1.555492p-03))
-		v24 := fma.Float32(v22, v14, float32(0x1.fffffcp-02))
-		v25 := fma.Float32(v24, v14, float32(0x1p+00))
-		v26 := fma.Float32(v25, v14, float32(0x1p+00))
-		v27 := timesPowerOfTwo(v26, v10)
-		v29 := lanes[i%64]
-		v30 := v29 + v27
-		lanes[i%64] = v30
+		v8 := v4 <= float32(-0x1.ap+06)
+		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
+		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v13 := v12 - float32(0x1.8p+23)
+		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
+		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
+		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
+		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
+		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
+		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
+		v27 := fma.Float32(v26, v17, float32(0x1p+00))
+		v28 := fma.Float32(v27, v17, float32(0x1p+00))
+		v29 := timesPowerOfTwo(v28, v13)
+		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
+		v32 := lanes[i%64]
+		v33 := v32 + v30
+		lanes[i%64] = v33
 	}
 	return sumTree(lanes)
 }
@@ -1062,22 +1074,24 @@ func expStoreLanesPortable(lanes *[64]float32, dst []float32, x []float32, scale
 		v0 := x[i]
 		v3 := float32(v0 * scale)
 		v4 := v3 - shift
-		v6 := larger(float32(-0x1.ap+06), v4)
-		v9 := fma.Float32(v6, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v10 := v9 - float32(0x1.8p+23)
-		v12 := fma.Float32(-v10, float32(0x1.62e43p-01), v6)
-		v14 := fma.Float32(-v10, float32(-0x1.05c61p-29), v12)
-		v18 := fma.Float32(float32(0x1.6a474ep-10), v14, float32(0x1.1239a8p-07))
-		v20 := fma.Float32(v18, v14, float32(0x1.5558b6p-05))
-		v22 := fma.Float32(v20, v14, float32(0x1.555492p-03))
-		v24 := fma.Float32(v22, v14, float32(0x1.fffffcp-02))
-		v25 := fma.Float32(v24, v14, float32(0x1p+00))
-		v26 := fma.Float32(v25, v14, float32(0x1p+00))
-		v27 := timesPowerOfTwo(v26, v10)
-		dst[i] = v27
-		v30 := lanes[i%64]
-		v31 := v30 + v27
-		lanes[i%64] = v31
+		v8 := v4 <= float32(-0x1.ap+06)
+		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
+		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v13 := v12 - float32(0x1.8p+23)
+		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
+		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
+		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
+		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
+		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
+		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
+		v27 := fma.Float32(v26, v17, float32(0x1p+00))
+		v28 := fma.Float32(v27, v17, float32(0x1p+00))
+		v29 := timesPowerOfTwo(v28, v13)
+		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
+		dst[i] = v30
+		v33 := lanes[i%64]
+		v34 := v33 + v30
+		lanes[i%64] = v34
 	}
 	return sumTree(lanes)
 }
@@ -1149,25 +1163,27 @@ func swiGLUPortable(dst []float32, a []float32, b []float32) {
 		v2 := math.Float32bits(v0)
 		v4 := v2 | uint32(0x80000000)
 		v5 := math.Float32frombits(v4)
-		v7 := larger(float32(-0x1.ap+06), v5)
-		v10 := fma.Float32(v7, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v11 := v10 - float32(0x1.8p+23)
-		v13 := fma.Float32(-v11, float32(0x1.62e43p-01), v7)
-		v15 := fma.Float32(-v11, float32(-0x1.05c61p-29), v13)
-		v19 := fma.Float32(float32(0x1.6a474ep-10), v15, float32(0x1.1239a8p-07))
-		v21 := fma.Float32(v19, v15, float32(0x1.5558b6p-05))
-		v23 := fma.Float32(v21, v15, float32(0x1.555492p-03))
-		v25 := fma.Float32(v23, v15, float32(0x1.fffffcp-02))
-		v26 := fma.Float32(v25, v15, float32(0x1p+00))
-		v27 := fma.Float32(v26, v15, float32(0x1p+00))
-		v28 := timesPowerOfTwo(v27, v11)
-		v30 := v0 < math.Float32frombits(0x00000000)
-		v31 := choose(v30, v28, float32(0x1p+00))
-		v32 := float32(0x1p+00) + v28
-		v33 := v31 / v32
-		v34 := float32(v0 * v33)
-		v35 := float32(v34 * v1)
-		dst[i] = v35
+		v9 := v5 <= float32(-0x1.ap+06)
+		v10 := choose(v9, math.Float32frombits(0x00000000), v5)
+		v13 := fma.Float32(v10, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v14 := v13 - float32(0x1.8p+23)
+		v16 := fma.Float32(-v14, float32(0x1.62e43p-01), v10)
+		v18 := fma.Float32(-v14, float32(-0x1.05c61p-29), v16)
+		v21 := fma.Float32(float32(0x1.6a474ep-10), v18, float32(0x1.1239a8p-07))
+		v23 := fma.Float32(v21, v18, float32(0x1.5558b6p-05))
+		v25 := fma.Float32(v23, v18, float32(0x1.555492p-03))
+		v27 := fma.Float32(v25, v18, float32(0x1.fffffcp-02))
+		v28 := fma.Float32(v27, v18, float32(0x1p+00))
+		v29 := fma.Float32(v28, v18, float32(0x1p+00))
+		v30 := timesPowerOfTwo(v29, v14)
+		v31 := choose(v9, math.Float32frombits(0x00000000), v30)
+		v32 := v0 < math.Float32frombits(0x00000000)
+		v33 := choose(v32, v31, float32(0x1p+00))
+		v34 := float32(0x1p+00) + v31
+		v35 := v33 / v34
+		v36 := float32(v0 * v35)
+		v37 := float32(v36 * v1)
+		dst[i] = v37
 	}
 }
 
@@ -1184,32 +1200,34 @@ func swiGLUGradPortable(da []float32, db []float32, g []float32, a []float32, b 
 		v3 := math.Float32bits(v1)
 		v5 := v3 | uint32(0x80000000)
 		v6 := math.Float32frombits(v5)
-		v8 := larger(float32(-0x1.ap+06), v6)
-		v11 := fma.Float32(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v12 := v11 - float32(0x1.8p+23)
-		v14 := fma.Float32(-v12, float32(0x1.62e43p-01), v8)
-		v16 := fma.Float32(-v12, float32(-0x1.05c61p-29), v14)
-		v20 := fma.Float32(float32(0x1.6a474ep-10), v16, float32(0x1.1239a8p-07))
-		v22 := fma.Float32(v20, v16, float32(0x1.5558b6p-05))
-		v24 := fma.Float32(v22, v16, float32(0x1.555492p-03))
-		v26 := fma.Float32(v24, v16, float32(0x1.fffffcp-02))
-		v27 := fma.Float32(v26, v16, float32(0x1p+00))
-		v28 := fma.Float32(v27, v16, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v12)
-		v31 := v1 < math.Float32frombits(0x00000000)
-		v32 := choose(v31, v29, float32(0x1p+00))
-		v33 := float32(0x1p+00) + v29
-		v34 := v32 / v33
-		v35 := float32(0x1p+00) - v34
-		v36 := float32(v1 * v35)
-		v37 := float32(0x1p+00) + v36
-		v38 := float32(v34 * v37)
-		v39 := float32(v0 * v2)
-		v40 := float32(v39 * v38)
-		v41 := float32(v1 * v34)
-		v42 := float32(v0 * v41)
-		da[i] = v40
-		db[i] = v42
+		v10 := v6 <= float32(-0x1.ap+06)
+		v11 := choose(v10, math.Float32frombits(0x00000000), v6)
+		v14 := fma.Float32(v11, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v15 := v14 - float32(0x1.8p+23)
+		v17 := fma.Float32(-v15, float32(0x1.62e43p-01), v11)
+		v19 := fma.Float32(-v15, float32(-0x1.05c61p-29), v17)
+		v22 := fma.Float32(float32(0x1.6a474ep-10), v19, float32(0x1.1239a8p-07))
+		v24 := fma.Float32(v22, v19, float32(0x1.5558b6p-05))
+		v26 := fma.Float32(v24, v19, float32(0x1.555492p-03))
+		v28 := fma.Float32(v26, v19, float32(0x1.fffffcp-02))
+		v29 := fma.Float32(v28, v19, float32(0x1p+00))
+		v30 := fma.Float32(v29, v19, float32(0x1p+00))
+		v31 := timesPowerOfTwo(v30, v15)
+		v32 := choose(v10, math.Float32frombits(0x00000000), v31)
+		v33 := v1 < math.Float32frombits(0x00000000)
+		v34 := choose(v33, v32, float32(0x1p+00))
+		v35 := float32(0x1p+00) + v32
+		v36 := v34 / v35
+		v37 := float32(0x1p+00) - v36
+		v38 := float32(v1 * v37)
+		v39 := float32(0x1p+00) + v38
+		v40 := float32(v36 * v39)
+		v41 := float32(v0 * v2)
+		v42 := float32(v41 * v40)
+		v43 := float32(v1 * v36)
+		v44 := float32(v0 * v43)
+		da[i] = v42
+		db[i] = v44
 	}
 }
 

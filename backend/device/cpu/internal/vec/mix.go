@@ -20,6 +20,11 @@ func MulAddScalar(l Level, dst, a, c []float32, s float32) {
 	}
 }
 
+// WhereFunc returns Where for blocks of up to 16,384 elements. The bits of an element are copied, whatever they stand for.
+func WhereFunc(l Level) func(dst []float32, cond []bool, a, b []float32) {
+	return func(dst []float32, cond []bool, a, b []float32) { where(l, dst, cond, a, b) }
+}
+
 // Where writes the element of a where cond holds, and else that of b.
 func Where(l Level, dst []float32, cond []bool, a, b []float32) {
 	n := len(dst)

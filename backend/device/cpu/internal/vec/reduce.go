@@ -3,6 +3,19 @@ package vec
 // lanes are the partial results of a row. A chunk is a multiple of their number.
 type lanes = [64]float32
 
+// Lanes are the partial results of a row that is reduced piece by piece. They begin with the identity: 0, -Inf or +Inf.
+type Lanes = lanes
+
+// SumPiece adds a piece of a row to the lanes, and returns the sum so far. The last one is that of [Sum]. A piece has up to
+// 16,384 elements; all but the last a multiple of 64.
+func SumPiece(l Level, w *Lanes, x []float32) float32 { return sumLanes(l, w, x) }
+
+// MaxPiece is the same for [Max].
+func MaxPiece(l Level, w *Lanes, x []float32) float32 { return maxLanes(l, w, x) }
+
+// MinPiece is the same for [Min].
+func MinPiece(l Level, w *Lanes, x []float32) float32 { return minLanes(l, w, x) }
+
 // fold calls a kernel for the chunks of a row. All but the short rows need lanes that one call hands to the next.
 func fold(l Level, x []float32, identity float32, kernel func(l Level, w *lanes, x []float32) float32) float32 {
 	w := new(lanes)

@@ -1,0 +1,172 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// Rows that are too long for a cache, such as those of logits, are computed piece by piece, as often as there are reductions one
+// after another. A phase is what is computed in one pass: the next needs a reduction of the whole row. What a later phase needs
+// too is computed again where that is cheap; else it is kept for the whole row.
+
+// phase is what is computed in a pass over a row: numbers of instructions, in their order.
+type phase struct{ rows, elements []int }
+
+const (
+	longRow     = 8192 // elements, from which on a row is computed in pieces
+	pieceLength = 2048 // a divisor of chunk, and of the length of a block of kernels
+)
+
+// inPieces reports whether all reductions of a loop can be computed piece by piece.
+func (g *generator) inPieces() bool {
+	return !slices.ContainsFunc(g.loop.instrs, func(in instr) bool { return in.do == shrink && in.pieces == nil })
+}
+
+// allocatePieces makes the phases, and gives each register memory of its own.
+func (g *generator) allocatePieces() {
+	l := g.loop
+	l.block, l.piece, l.registers = l.inner, pieceLength, len(g.kinds)
+	crossing := g.phases()
+	l.offsets = make([]int, len(g.kinds))
+	for r, k := range g.kinds {
+		l.offsets[r] = -1
+		if k.pointer {
+			continue
+		}
+		n := l.piece
+		switch {
+		case k.row:
+			n = 1
+		case crossing[r]:
+			n = l.inner
+			l.crossing, l.sizes = append(l.crossing, r), append(l.sizes, k.size)
+		}
+		l.offsets[r] = l.scratch
+		l.scratch += rounded(n * k.size)
+	}
+}
+
+// planner sorts the instructions of a loop into phases.
+type planner struct {
+	g        *generator
+	by       []int // instruction that writes a register, but for what only points
+	pointing []int // and the one that points it to a tensor; -1 for none
+	phase    []int // in which a register is there
+	crossing []bool
+	in       []map[int]bool // instructions for elements, of each phase
+}
+
+// phases fills those of the loop, and returns the registers that must hold a row.
+func (g *generator) phases() []bool {
+	l := g.loop
+	n := len(g.kinds)
+	p := planner{g: g, by: slices.Repeat([]int{-1}, n), pointing: slices.Repeat([]int{-1}, n), phase: make([]int, n), crossing: make([]bool, n)}
+	for i, in := range l.instrs {
+		if in.do < apply {
+			p.pointing[in.dst] = i
+			continue
+		}
+		p.by[in.dst] = i
+		at := 0
+		for _, r := range in.src {
+			at = max(at, p.phase[r])
+		}
+		for len(l.phases) <= at {
+			l.phases, p.in = append(l.phases, phase{}), append(p.in, map[int]bool{})
+		}
+		p.phase[in.dst] = at
+		if in.do == shrink {
+			p.phase[in.dst]++
+		}
+		if in.row {
+			l.phases[at].rows = append(l.phases[at].rows, i)
+			continue
+		}
+		p.add(at, i)
+	}
+	for i, in := range l.instrs {
+		if in.row && in.do < apply && in.do != repeat && in.do != cycle {
+			l.phases[0].rows = append(l.phases[0].rows, i)
+		}
+	}
+	for i := range l.phases {
+		slices.Sort(l.phases[i].rows)
+		for k := range p.in[i] {
+			l.phases[i].elements = append(l.phases[i].elements, k)
+		}
+		slices.Sort(l.phases[i].elements)
+	}
+	return p.crossing
+}
+
+// add puts an instruction for elements, and what brings its operands, into a phase.
+func (p *planner) add(at, i int) {
+	if p.in[at][i] {
+		return
+	}
+	p.in[at][i] = true
+	in := p.g.loop.instrs[i]
+	if k := p.pointing[in.dst]; k >= 0 && !p.g.kinds[in.dst].row {
+		p.in[at][k] = true
+	}
+	for _, r := range in.src {
+		p.bring(at, r)
+	}
+}
+
+// bring makes a register available to a phase.
+func (p *planner) bring(at, r int) {
+	k := p.g.kinds[r]
+	switch by := p.by[r]; {
+	case k.row || k.keep:
+	case p.pointing[r] >= 0: // of a tensor, or of what is stored in one
+		p.in[at][p.pointing[r]] = true
+	case p.phase[r] == at:
+	case p.again(by):
+		p.add(at, by)
+	default:
+		p.crossing[r] = true
+	}
+}
+
+// again reports whether an instruction is computed again rather than stored: it is cheap and reads tensors and rows only.
+func (p *planner) again(i int) bool {
+	in := p.g.loop.instrs[i]
+	return in.cheap && !slices.ContainsFunc(in.src[:], func(r int) bool {
+		k := p.g.kinds[r]
+		return !k.row && !k.keep && (p.by[r] >= 0 || p.pointing[r] < 0)
+	})
+}
+
+// sequence are the numbers of the instructions in the order in which they are done.
+func (l *loop) sequence() (list []int) {
+	if l.piece == 0 {
+		for i := range l.instrs {
+			list = append(list, i)
+		}
+	}
+	for _, p := range l.phases {
+		list = append(list, p.rows...)
+		list = append(list, p.elements...)
+	}
+	return list
+}
+
+// runPhases computes a row.
+func (l *loop) runPhases(r *run, w *worker, b block) {
+	for i := range l.phases {
+		p := &l.phases[i]
+		for _, k := range p.rows {
+			l.step(r, w, &l.instrs[k], b)
+		}
+		for at := 0; at < l.inner && len(p.elements) > 0; at += l.piece {
+			part := block{first: b.first + at, n: min(l.piece, l.inner-at), row: b.row, rows: 1}
+			for j, reg := range l.crossing {
+				w.registers[reg] = unsafe.Add(w.memory.base, l.offsets[reg]+at*l.sizes[j])
+			}
+			for _, k := range p.elements {
+				l.step(r, w, &l.instrs[k], part)
+			}
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// These tests unroll the loop: the CPU device has none, and GoMLX's own changes the closures of a loop after it has compiled them.
+// Loops are tested with XLA.
+
+// decodeEngine makes so many tokens a call.
+func decodeEngine(t testing.TB, device compute.Backend, steps, slots int) *Engine {
+	params, err := testWeights(t).Params(device)
+	require.NoError(t, err)
+	e, err := New(Options{Device: device, Config: testConfig(), Params: params, Slots: slots, DecodeSteps: steps, unroll: true})
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// all sends requests at once.
+func all(t testing.TB, e *Engine, requests []Request) []*Result {
+	got := make([]*Result, len(requests))
+	var wg sync.WaitGroup
+	for i, r := range requests {
+		wg.Go(func() {
+			var err error
+			got[i], err = e.Complete(context.Background(), r)
+			require.NoError(t, err)
+			got[i].Cached = 0 // a matter of timing
+		})
+	}
+	wg.Wait()
+	return got
+}
+
+// likeSteps compares replies of many tokens a call with those of single steps: equal ids, and logprobs within rounding.
+func likeSteps(t testing.TB, want, got []*Result, rounding float64) {
+	for i := range want {
+		require.Equal(t, want[i].IDs, got[i].IDs, "reply %d, seed %d", i, testSeed)
+		require.Equal(t, want[i].Reason, got[i].Reason)
+		require.InDeltaSlice(t, want[i].Logprobs, got[i].Logprobs, rounding)
+		require.Equal(t, want[i].Sampled == nil, got[i].Sampled == nil)
+		if want[i].Sampled != nil {
+			require.InDeltaSlice(t, want[i].Sampled, got[i].Sampled, 1e-6+10*rounding) // low temperatures make differences larger
+		}
+	}
+}
+
+// decodeRequests have all kinds of lengths and ends.
+func decodeRequests(rng *rand.Rand, n int, adapters []*Adapter) []Request {
+	list := make([]Request, n)
+	for i := range list {
+		list[i] = randomRequest(rng, adapters[rng.IntN(len(adapters))])
+		list[i].MaxTokens = 1 + rng.IntN(30)
+	}
+	for range 20 { // more than a call looks for: some are found by the host
+		list[0].End = append(list[0].End, int32(rng.IntN(300)))
+	}
+	list[1].Prompt, list[1].MaxTokens = make([]int32, 150), 0 // to the end of the context
+	return list
+}
+
+// TestDecode_LikeSteps: the same tokens as one step at a time, whatever the lengths, the end ids and the neighbours, and bit for bit
+// the same logprobs.
+func TestDecode_LikeSteps(t *testing.T) {
+	device := graphtest.Device(t)
+	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 21)), 24, []*Adapter{nil, onDevice(t, testAdapter(t, 8))})
+	for i := range requests {
+		requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1
+	}
+	want := all(t, decodeEngine(t, device, 1, 5), requests)
+	require.Len(t, want[1].IDs, 10)
+	for _, steps := range []int{2, 9} {
+		likeSteps(t, want, all(t, decodeEngine(t, device, steps, 5), requests), 0)
+	}
+}
+
+// TestDecode_Truncated: likewise with top-k and top-p, for which the CPU device has not all operations.
+func TestDecode_Truncated(t *testing.T) {
+	device := graphtest.Reference(t)
+	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 22)), 8, []*Adapter{nil})
+	likeSteps(t, all(t, decodeEngine(t, device, 1, 8), requests), all(t, decodeEngine(t, device, 7, 8), requests), 1e-4)
+}
+
+// TestDecode_StopTexts: they end a reply where they do step by step, and what the device made behind them is not seen by the
+// next turn of the conversation.
+func TestDecode_StopTexts(t *testing.T) {
+	device := graphtest.Device(t)
+	w, err := tiny.Load()
+	require.NoError(t, err)
+	params, err := w.Params(device)
+	require.NoError(t, err)
+	tok, err := tokenizer.New(tiny.Tokenizer())
+	require.NoError(t, err)
+	open := func(steps int) *Engine {
+		e, err := New(Options{Device: device, Config: w.Config, Params: params, Tokenizer: tok, Slots: 1, Context: 128, DecodeSteps: steps, unroll: true})
+		require.NoError(t, err)
+		t.Cleanup(e.Close)
+		return e
+	}
+	steps, loop := open(1), open(20)
+	ask := func(r Request) *Result {
+		want, err := steps.Complete(context.Background(), r)
+		require.NoError(t, err)
+		got, err := loop.Complete(context.Background(), r)
+		require.NoError(t, err)
+		likeSteps(t, []*Result{want}, []*Result{got}, 0)
+		require.Equal(t, want.Cached, got.Cached)
+		return got
+	}
+	first := Request{Prompt: []int32{40, 41, 42}, MaxTokens: 24, Seed: 5, Sampling: model.Sampling{Temperature: 1.3, TopP: 1}}
+	whole := ask(first)
+	for i := 3; len(first.Stop) == 0; i++ {
+		if text := tok.Decode(whole.IDs[i:i+2], true); text != "" {
+			first.Stop = []string{text}
+		}
+	}
+	stopped := ask(first)
+	require.Equal(t, Stopped, stopped.Reason)
+	require.Less(t, len(stopped.IDs), 20, "a call makes more than the reply has")
+	next := first
+	next.Stop, next.Prompt = nil, slices.Concat(first.Prompt, stopped.IDs, []int32{50, 51})
+	require.Positive(t, ask(next).Cached, "the conversation goes on in its slot")
+}
+
+// TestDecode_Cancel: a caller that is gone is dropped after the call, and its slot serves others.
+func TestDecode_Cancel(t *testing.T) {
+	e := decodeEngine(t, graphtest.Device(t), 8, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.Complete(ctx, Request{Prompt: []int32{1, 2}, MaxTokens: 150})
+		done <- err
+	}()
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	r, err := e.Complete(context.Background(), Request{Prompt: []int32{9}, MaxTokens: 3})
+	require.NoError(t, err)
+	require.Len(t, r.IDs, 3)
+}
+
+// TestDecode_BoundedCompilations: besides the graphs of prompts there is one for each window and kind of adapter.
+func TestDecode_BoundedCompilations(t *testing.T) {
+	device, compiled := graphtest.Counting(t)
+	w := testWeights(t)
+	w.Config.MaxPositions = 600
+	params, err := w.Params(device)
+	require.NoError(t, err)
+	e, err := New(Options{Device: device, Config: w.Config, Params: params, Slots: 2, FewShapes: true, DecodeSteps: 4, unroll: true})
+	require.NoError(t, err)
+	defer e.Close()
+	adapter, err := NewAdapter(device, testAdapter(t, 4))
+	require.NoError(t, err)
+	ask := func(seed uint64) {
+		rng := rand.New(rand.NewPCG(testSeed, seed))
+		for length := 1; length < 590; length += 45 {
+			prompt := make([]int32, length)
+			for i := range prompt {
+				prompt[i] = int32(rng.IntN(300))
+			}
+			_, err := e.Complete(context.Background(), Request{
+				Prompt: prompt, MaxTokens: 1 + length%9, Adapter: []*Adapter{nil, adapter}[(seed+uint64(length))%2], End: prompt[:min(length, rng.IntN(20))],
+				Sampling: model.Sampling{Temperature: rng.Float64(), TopP: 1},
+			})
+			require.NoError(t, err)
+		}
+	}
+	ask(1)
+	ask(2)
+	all := compiled.Load()
+	const kinds = 2
+	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(600)), len(windows(600)), kinds)
+	require.LessOrEqual(t, all, int64(kinds*(len(widths(600))-1+len(windows(600)))+2))
+	require.Len(t, e.runner.decoders, kinds*len(windows(600)))
+	ask(1)
+	require.Equal(t, all, compiled.Load(), "what was compiled is used again")
+}
+
+func TestDecode_NeedsLoops(t *testing.T) {
+	_, err := New(Options{Device: graphtest.Device(t), Config: testConfig(), Slots: 1, DecodeSteps: 4})
+	require.ErrorContains(t, err, "no loops")
+	_, err = New(Options{Device: graphtest.Reference(t), Config: testConfig(), Slots: 1, DecodeSteps: -1})
+	require.ErrorContains(t, err, "at least 1")
+}
+
+func TestWindows(t *testing.T) {
+	require.Equal(t, []int{160}, windows(160))
+	require.Equal(t, []int{256}, windows(256))
+	require.Equal(t, []int{256, 512, 1000}, windows(1000))
+}
