@@ -58,7 +58,7 @@ func ggufValues(arch string, c *Config) []gguftest.Value {
 }
 
 // ggufTensors are weights as llama.cpp names them.
-func ggufTensors(t *testing.T, m ggufModel, w *Weights) []gguftest.Tensor {
+func ggufTensors(t testing.TB, m ggufModel, w *Weights) []gguftest.Tensor {
 	t.Helper()
 	var list []gguftest.Tensor
 	for _, x := range w.Tensors {
@@ -68,7 +68,7 @@ func ggufTensors(t *testing.T, m ggufModel, w *Weights) []gguftest.Tensor {
 }
 
 // ggufName looks for the name of llama.cpp that stands for one of a checkpoint.
-func ggufName(t *testing.T, m ggufModel, want string) string {
+func ggufName(t testing.TB, m ggufModel, want string) string {
 	t.Helper()
 	var stems []string
 	for stem := range ggufTop {
@@ -175,7 +175,7 @@ func fixtureValues(arch string, c *Config) []gguftest.Value {
 
 // fixtureTensors are weights as llama.cpp writes them: rows of queries and keys in pairs, norms with their 1, experts merged,
 // Llama 3's scaling as factors.
-func fixtureTensors(t *testing.T, arch string, w *Weights) []gguftest.Tensor {
+func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 	m, c := ggufModels[arch], w.Config
 	var list []gguftest.Tensor
 	experts := map[string]int{} // where the merged tensor is
@@ -307,4 +307,41 @@ func TestGGUF_Undo(t *testing.T) {
 	got := make([]float32, 4)
 	ggufTensor{Tensor: bias, shape: bias.Shape, heads: heads, shift: -1}.Read(got, 0)
 	require.Equal(t, []float32{-1, 3, 0, 4}, got) // of 0 1 4 5 2 3 6 7 ...: rows 0, 2, 1 and 3
+}
+
+// FuzzGGUF: any file is refused, or is a model whose weights it has, whatever its metadata claims.
+func FuzzGGUF(f *testing.F) {
+	for _, arch := range []string{"qwen3", "llama", "gemma3", "qwen3moe"} {
+		c := &Config{HiddenSize: 2, IntermediateSize: 2, NumLayers: 1, NumHeads: 1, NumKVHeads: 1, HeadDim: 2, MaxPositions: 2, RMSNormEps: 1, RopeTheta: 1}
+		values := append(ggufValues(arch, c), gguftest.Value{Key: arch + ".attention.sliding_window", Value: uint32(1)},
+			gguftest.Value{Key: arch + ".expert_count", Value: uint32(2)}, gguftest.Value{Key: arch + ".expert_used_count", Value: uint32(1)},
+			gguftest.Value{Key: arch + ".expert_feed_forward_length", Value: uint32(2)})
+		c.ModelType, c.VocabSize, c.TieEmbeddings = ggufModels[arch].modelType, 2, true
+		c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize, c.HiddenAct, c.HiddenActivation, c.RopeLocalTheta, c.QueryScalar = 2, 1, 2, "silu", "gelu_pytorch_tanh", 1, 1
+		w, err := Random(c, 1)
+		require.NoError(f, err)
+		file := gguftest.Encode(values, fixtureTensors(f, arch, w))
+		parsed, err := gguf.Parse(file)
+		require.NoError(f, err)
+		_, err = ggufCheckpoint(parsed)
+		require.NoError(f, err, "what is changed must be right at first")
+		f.Add(file)
+		f.Add(file[:len(file)/2])
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		file, err := gguf.Parse(content)
+		if err != nil {
+			return
+		}
+		c, err := ggufCheckpoint(file)
+		if err != nil {
+			return
+		}
+		numbers := 0
+		for _, s := range c.Config.Specs() {
+			numbers += s.size()
+		}
+		require.LessOrEqual(t, numbers, 256*len(content), "no more numbers than blocks of the file can hold")
+		require.Len(t, c.Weights().Tensors, len(c.Config.Specs()))
+	})
 }

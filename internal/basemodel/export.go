@@ -19,9 +19,6 @@ import (
 // Export writes the model with an adapter added to its weights, and its tokenizer, into a folder that transformers reads: a new
 // one, or an empty one. a may be nil. opts may be nil; its Edit is not used.
 func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) error {
-	if err := newFolder(dir); err != nil {
-		return err
-	}
 	o := model.SaveOptions{}
 	if opts != nil {
 		o = *opts
@@ -35,6 +32,9 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 			return err
 		}
 		o.Edit = func(name string, values []float32) error { return merge(a, name, values) }
+	}
+	if err := newFolder(dir); err != nil {
+		return err
 	}
 	if err := b.exportTokenizer(dir); err != nil {
 		return err

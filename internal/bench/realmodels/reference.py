@@ -1,6 +1,6 @@
 """Writes what transformers says of released models: for eight chats 32 greedy tokens, and at each how far the second is behind.
 
-    python3 -m venv real && real/bin/pip install torch==2.15.0 transformers==4.57.1 tokenizers==0.22.2 gguf==0.19.0
+    python3 -m venv real && real/bin/pip install torch==2.15.0 transformers==4.57.1 tokenizers==0.22.2 gguf==0.19.0 sentencepiece==0.2.3 protobuf==7.36.2
     python3 internal/bench/realmodels/fetch.py FOLDER smollm2 gemma3
     real/bin/python internal/bench/realmodels/reference.py FOLDER smollm2 gemma3
 
@@ -13,9 +13,11 @@ import pathlib
 import sys
 
 import gguf
+import sentencepiece
 import torch
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from models import PROMPTS, path
 
@@ -35,10 +37,19 @@ def smollm2(file):
 
 
 def gemma3(file):
-    """The file has no chat template: it is the model before it learned to chat. The turns are those of the chat models."""
-    t = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    bos = t.convert_tokens_to_ids("<bos>")
-    return lambda text: [bos] + t.encode(f"<start_of_turn>user\n{text}<end_of_turn>\n<start_of_turn>model\n", add_special_tokens=False)
+    """Gemma's vocabulary as a SentencePiece model. The file has no chat template: it is the model before it learned to chat. The
+    turns are those of the chat models. (transformers 4.57.1 cuts this vocabulary into other pieces than its own model does.)"""
+    fields = gguf.GGUFReader(file).fields
+    proto = sentencepiece_model_pb2.ModelProto()
+    for text, score, kind in zip(*(fields["tokenizer.ggml." + key].contents() for key in ("tokens", "scores", "token_type"))):
+        proto.pieces.add(piece=text, score=score, type=kind)
+    proto.trainer_spec.model_type, proto.trainer_spec.byte_fallback = 2, True  # BPE
+    proto.trainer_spec.unk_id, proto.trainer_spec.bos_id, proto.trainer_spec.eos_id, proto.trainer_spec.pad_id = 3, 2, 1, 0
+    n = proto.normalizer_spec
+    n.name, n.add_dummy_prefix, n.remove_extra_whitespaces, n.escape_whitespaces = "identity", False, False, True
+    sp = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+    bos, start, end = (sp.piece_to_id(t) for t in ("<bos>", "<start_of_turn>", "<end_of_turn>"))
+    return lambda text: [bos, start, *sp.encode("user\n" + text), end, *sp.encode("\n"), start, *sp.encode("model\n")]
 
 
 @torch.no_grad()
