@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/internal/safetensors"
 )
@@ -110,7 +111,15 @@ func (c *Checkpoint) Weights() *Weights {
 // Params brings the tensors to the device one after another, as [Weights.Params] does. The host holds no copy: what was read
 // of the files leaves the memory again.
 func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
-	p := &Params{}
+	return c.ParamsAs(device, dtypes.Float32)
+}
+
+// ParamsAs is Params with matrices of another type, as [Weights.ParamsAs] has it.
+func (c *Checkpoint) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
+	p, err := newParams(device, matrices)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range c.Config.Specs() {
 		stored, _ := c.set.Tensor(s.Name)
 		if err := p.add(device, s.Name, s.Shape, stored.Read); err != nil {

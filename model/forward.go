@@ -4,8 +4,6 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
-
-	. "github.com/goart-dev/art/internal/graphx"
 )
 
 // Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head
@@ -55,7 +53,7 @@ type KV struct{ K, V *Node }
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
-	x := scaled(Gather(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
+	x := scaled(gathered(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {
@@ -133,13 +131,13 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 		z := Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
 		e := Exp(z)
 		sum := ReduceAndKeep(e, ReduceSum, -1)
-		p, w := Div(e, sum), Gather(f.head(), target)
+		p, w := Div(e, sum), gathered(f.head(), target)
 		if d.logitCap != 0 {
 			y := DivScalar(logits, d.logitCap)
 			slope := OneMinus(Mul(y, y))
 			p, w = Mul(slope, p), Mul(ExpandAxes(pick(slope), -1), w)
 		}
-		direction = scaled(Sub(w, Product(p, f.head())), d.logitScale)
+		direction = scaled(Sub(w, times(p, f.head())), d.logitScale)
 		return pick(Sub(z, Log(sum)))
 	}, func(v *Node) *Node {
 		return Mul(direction, ExpandAxes(v, -1))
@@ -149,7 +147,7 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 // Logits builds the output head over hidden states [N, D]: [N, V].
 func (f *Forward) Logits(hidden *Node) *Node {
 	d := f.Config.design()
-	return softCap(scaled(ProductT(hidden, f.head()), d.logitScale), d.logitCap)
+	return softCap(scaled(timesT(hidden, f.head()), d.logitScale), d.logitCap)
 }
 
 // head is [V, D].
@@ -193,7 +191,7 @@ func (f *Forward) mlp(d *design, x *Node, p string) *Node {
 func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	base := func(x *Node) *Node {
-		y := ProductT(x, f.Param(name+".weight"))
+		y := timesT(x, f.Param(name+".weight"))
 		if bias {
 			y = Add(y, ExpandLeftToRank(f.Param(name+".bias"), 2))
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -85,15 +86,26 @@ func (w *Weights) check() error {
 type Params struct {
 	Names   []string
 	Tensors []*tensors.Tensor
+
+	matrices dtypes.DType // of matrices; float32 when it is none
 }
 
 // Params copies the weights to the device. Graphs may multiply by them and gather rows of the embedding, and train none of
 // them: matrices are packed, where the device can do that.
 func (w *Weights) Params(device compute.Backend) (*Params, error) {
+	return w.ParamsAs(device, dtypes.Float32)
+}
+
+// ParamsAs is Params with matrices of another type: Float32, or BFloat16, to which they are rounded. It is an error for a device
+// that does not multiply them.
+func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	p := &Params{}
+	p, err := newParams(device, matrices)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range w.Tensors {
 		if err := p.add(device, t.Name, t.Shape, func(dst []float32, first int) { copy(dst, t.Data[first:]) }); err != nil {
 			return nil, err
@@ -102,13 +114,28 @@ func (w *Weights) Params(device compute.Backend) (*Params, error) {
 	return p, nil
 }
 
+func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
+	if matrices == dtypes.BFloat16 && !MultipliesBFloat16(device) {
+		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; use float32, the CPU device or one of XLA", device.Name())
+	}
+	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 {
+		return nil, fmt.Errorf("model: matrices of %s: want %s or %s", matrices, dtypes.Float32, dtypes.BFloat16)
+	}
+	return &Params{matrices: matrices}, nil
+}
+
 // add brings a tensor to the device. read gives its elements from the first one on.
 func (p *Params) add(device compute.Backend, name string, shape []int, read func(dst []float32, first int)) error {
 	var x *tensors.Tensor
 	var err error
-	if len(shape) == 2 {
-		x, err = graphx.UploadMatrix(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
-	} else {
+	switch {
+	case len(shape) == 2:
+		upload := graphx.UploadMatrix
+		if p.matrices == dtypes.BFloat16 {
+			upload = graphx.UploadMatrixBFloat16
+		}
+		x, err = upload(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
+	default:
 		data := make([]float32, Spec{Shape: shape}.size())
 		read(data, 0)
 		x, err = graphx.Upload(device, data, shape...)

@@ -29,7 +29,7 @@ type Template struct {
 	plain    *jinja.Template
 	tools    *jinja.Template // the one for conversations with tools
 	args     *jinja.Dict     // variables besides messages and tools
-	rawArgs  bool            // arguments of tool calls are written as they are, not as JSON values
+	dialect  dialect
 	reply    *replyFormat
 	stops    []int32
 	control  *controlTokens
@@ -148,7 +148,7 @@ func (t *Tokenizer) ownTemplate() (*Template, error) {
 
 // newTemplate parses the sources of a template.
 func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
-	m := &Template{tok: t, name: name, source: plain, args: jinja.NewDict(), rawArgs: formats()[name].source == plain}
+	m := &Template{tok: t, name: name, source: plain, args: jinja.NewDict()}
 	var err error
 	if m.plain, err = jinja.Parse(plain); err != nil {
 		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
@@ -166,6 +166,9 @@ func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
 	}
 	if m.specials, err = m.control.special(); err != nil {
 		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
+	}
+	if m.dialect = (dialect{textArguments: true}); formats()[name].source != plain { // those of this package keep arguments as they are
+		m.dialect = m.findDialect()
 	}
 	m.stops = m.findStops()
 	m.reply = t.replyFormat(detectParser(tools), plain+tools)

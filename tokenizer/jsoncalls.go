@@ -18,7 +18,7 @@ func parseHermes(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	return single(callOf(members, "arguments"))
+	return single(callOf(members, "name", "arguments"))
 }
 
 // jsonObject reads the members of a JSON object that is all of a text.
@@ -33,12 +33,12 @@ func jsonObject(text string) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// callOf makes a call of an object's name and the first member that is there of the names of arguments. They stay as
-// they are written.
-func callOf(members map[string]json.RawMessage, arguments ...string) (call art.ToolCall, err error) {
-	name, ok := members["name"]
+// callOf makes a call of the member that is its name, and the first member that is there of those for arguments. They
+// stay as they are written.
+func callOf(members map[string]json.RawMessage, nameKey string, arguments ...string) (call art.ToolCall, err error) {
+	name, ok := members[nameKey]
 	if !ok {
-		return call, errors.New(`it has no "name"`)
+		return call, fmt.Errorf("it has no %q", nameKey)
 	}
 	if err := json.Unmarshal(name, &call.Name); err != nil || call.Name == "" {
 		return call, fmt.Errorf("its name is %s, not a text", name)
@@ -76,7 +76,7 @@ func parseLlamaJSON(section string, tools []art.Tool) ([]art.ToolCall, error) {
 		if _, ok := members["name"]; !ok && len(calls) == 0 {
 			return nil, errNoCall // an object that is the answer
 		}
-		call, err := callOf(members, "parameters", "arguments")
+		call, err := callOf(members, "name", "parameters", "arguments")
 		if err != nil {
 			return nil, err
 		}
@@ -116,6 +116,26 @@ func parseMistral(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	return []art.ToolCall{call}, nil
 }
 
+// parseCohere reads a JSON array of calls. Their ids count from the beginning of a conversation; they are not read.
+func parseCohere(section string, _ []art.Tool) ([]art.ToolCall, error) {
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(withoutTokens(section)), &list); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the array has no call")
+	}
+	var calls []art.ToolCall
+	for i, members := range list {
+		call, err := callOf(members, "tool_name", "parameters")
+		if err != nil {
+			return nil, fmt.Errorf("call %d: %w", i, err)
+		}
+		calls = append(calls, call)
+	}
+	return calls, nil
+}
+
 func parseMistralArray(text string) ([]art.ToolCall, error) {
 	var list []map[string]json.RawMessage
 	text = withoutTokens(text)
@@ -130,7 +150,7 @@ func parseMistralArray(text string) ([]art.ToolCall, error) {
 	}
 	var calls []art.ToolCall
 	for i, members := range list {
-		call, err := callOf(members, "arguments")
+		call, err := callOf(members, "name", "arguments")
 		if err != nil {
 			return nil, fmt.Errorf("call %d: %w", i, err)
 		}

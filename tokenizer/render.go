@@ -104,9 +104,7 @@ func (t *Template) messageValue(m *art.Message) (*jinja.Dict, error) {
 	if _, ok := d.Get("content"); !ok {
 		d.Set("content", "")
 	}
-	if calls, ok := d.Get("tool_calls"); ok && !t.rawArgs {
-		openArguments(calls)
-	}
+	t.dialect.apply(d)
 	return withReasoning(d), nil
 }
 

@@ -48,6 +48,11 @@ var replyCases = []replyCase{
 	{template: "pythonic", parser: Pythonic, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, ids: callID},
 	{template: "mistral", parser: Mistral, tokens: []string{"[INST]", "[/INST]", "[TOOL_CALLS]"}, mixed: true, ids: mistralID},
 	{template: "mistral_args", parser: Mistral, tokens: []string{"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"}, mixed: true, reasoning: true, ids: mistralID},
+	{template: "deepseek", parser: DeepSeek, tokens: []string{"</think>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", deepSeekBegin, deepSeekSeparator, deepSeekEnd}, mixed: true, ids: callID},
+	{template: "deepseek_fenced", parser: DeepSeek, mixed: true, ids: callID},
+	{template: "glm", parser: GLM, mixed: true, reasoning: true, ids: callID},
+	{template: "glm", parser: GLM, tokens: append([]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, glmTags...), mixed: true, reasoning: true, ids: callID},
+	{template: "cohere", parser: Cohere, tokens: []string{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"}, reasoning: true, ids: callID},
 	{template: "thinking", parser: NoTools, reasoning: true, ids: callID},
 }
 
@@ -177,6 +182,10 @@ var replies = []string{
 	`[f(a=1, b="x\n\u00e9", c=[True, None, {'k': -1.5}]), g()]`, `[f(a=1]`, `[1, 2]`, `[f(a=b)]`, `[f(a=1), ]`, `[f(a=1)] x`, `<|python_start|>[f()]<|python_end|>!`, "[", "[f(",
 	`[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "123456789"}]`, `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "g"}]`, `Hi[TOOL_CALLS]f[ARGS]{"a": 1}`,
 	`[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{}[TOOL_CALLS]g[ARGS]{"b": "x"}`, `[TOOL_CALLS]f`, `[TOOL_CALLS]f[ARGS]{`, `[TOOL_CALLS]`, `[TOOL_CALLS][]`, `[TOOL_CALLS]{}`,
+	"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>x",
+	"a<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>",
+	"<tool_call>f</tool_call>", "b<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call><tool_call>g<arg_key>a</arg_key></tool_call>", "<tool_call>f<arg_value>1</arg_value></tool_call>",
+	`<|START_ACTION|>[{"tool_name": "f", "parameters": {}}, {"tool_name": "g", "parameters": {"a": "]"}}]<|END_ACTION|>`, `<|START_ACTION|>[]<|END_ACTION|>`, `<|START_ACTION|>[{"tool_name": 1}]<|END_ACTION|>`,
 	"日本<tool_call>é", "{\"name\": \"f\", \"parameters\": {\"é\": \"😀\"}}",
 }
 
@@ -236,6 +245,31 @@ func TestReply_EverySplit(t *testing.T) {
 	}
 }
 
+// TestReply_Truncated: a reply that is cut at any byte has no other calls than the whole one, as long as there is nothing
+// wrong with that.
+func TestReply_Truncated(t *testing.T) {
+	cut := append(slices.Clone(replies),
+		`<tool_call>{"name": "f", "arguments": {"a": "}{\"</tool_call", "b": {"c": [{}, "]"]}}}</tool_call> and <tool_call>{"name": "g", "arguments": {}}</tool_call>`,
+		`<think>I may call <tool_call>{"name": "f", "arguments": {}}</tool_call></think>No.`,
+		`[f(a={"b": "),]"}, c='it\'s'), g(d=[(1)])]`, `[TOOL_CALLS]f[ARGS]{"a": "[TOOL_CALL"}[TOOL_CALLS]g[ARGS]{}`,
+		`{"name": "f", "parameters": {"a": "};{"}}; {"name": "g", "parameters": {}}`)
+	for _, f := range allFormats(t) {
+		for _, text := range cut {
+			for _, text := range []string{text, withTokens(f, text)} {
+				whole, err := readPieces(t, f, false, text)
+				for n := range len(text) {
+					part, _ := readPieces(t, f, false, text[:n])
+					if err == "<nil>" && (len(part.ToolCalls) > len(whole.ToolCalls) || !slices.EqualFunc(part.ToolCalls, whole.ToolCalls[:len(part.ToolCalls)], sameCall)) {
+						t.Errorf("%s: %q has the calls %+v, whole %+v", f.name, text[:n], part.ToolCalls, whole.ToolCalls)
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameCall(a, b art.ToolCall) bool { return reflect.DeepEqual(a, b) }
+
 // withTokens returns text in which tags are tokens, where there are such.
 func withTokens(f *replyFormat, text string) string {
 	for _, tag := range f.tags {
@@ -277,6 +311,16 @@ func TestParse_Malformed(t *testing.T) {
 		{Pythonic, `[1, 2]`, `[1, 2]`, ""},
 		{Mistral, `[TOOL_CALLS]f`, `[TOOL_CALLS]f`, "[ARGS]"},
 		{Mistral, `[TOOL_CALLS][{"name": "f"}]`, `[TOOL_CALLS][{"name": "f"}]`, `call 0: it has no "arguments"`},
+		{DeepSeek, "<｜tool▁calls▁begin｜>f<｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜>f<｜tool▁calls▁end｜>", "where <｜tool▁call▁begin｜> is wanted"},
+		{DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁calls▁end｜>", "call 0 is not ended"},
+		{DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "not JSON"},
+		{DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "no call"},
+		{GLM, "<tool_call></tool_call>", "<tool_call></tool_call>", "where a name is wanted"},
+		{GLM, "<tool_call>{\"name\": \"f\"}</tool_call>", "<tool_call>{\"name\": \"f\"}</tool_call>", "where a name is wanted"},
+		{GLM, "<tool_call>f<arg_key>a</arg_key></tool_call>", "<tool_call>f<arg_key>a</arg_key></tool_call>", "has no value"},
+		{GLM, "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "is not of the type integer"},
+		{Cohere, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `call 0: it has no "parameters"`},
+		{Cohere, `<|START_ACTION|>[]<|END_ACTION|>`, `<|START_ACTION|>[]<|END_ACTION|>`, "no call"},
 		{NoTools, `<tool_call>{}</tool_call>`, `<tool_call>{}</tool_call>`, ""},
 	} {
 		p := small(t).replyFormat(c.parser, "").start(false, []art.Tool{schema})

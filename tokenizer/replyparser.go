@@ -27,6 +27,8 @@ type replyFormat struct {
 type callFormat struct {
 	open  string // begins a section of calls; "" when there is none
 	close string // ends it; "" for the next open and the end of the reply
+	// inner are the tags within a section.
+	inner []string
 	// bare is what a reply that is a call from its beginning begins with; "" when there is no such.
 	bare string
 	// parse reads a section. err says what is wrong with it; errNoCall that it is a text and not meant as a call.

@@ -105,7 +105,7 @@ func TestTemplate_ByName(t *testing.T) {
 // TestText_Variables: what a template sees besides messages and tools.
 func TestText_Variables(t *testing.T) {
 	tok := configured(t, map[string]any{"bos_token": "<|im_start|>", "eos_token": map[string]string{"content": "<|im_end|>"}, "pad_token": nil,
-		"chat_template": "{{ bos_token }}{{ eos_token }}{{ pad_token is defined }}{{ documents }}{{ thinking is defined }}{% for m in messages %}{{ m }}{% endfor %}"})
+		"chat_template": "{{ bos_token }}{{ eos_token }}{{ pad_token is defined }}{{ documents }}{{ thinking is defined }}{% for m in messages %}{{ m|tojson }}{% endfor %}"})
 	template, err := tok.Template("")
 	must(t, err)
 	if got := template.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>FalseNoneFalse" {
@@ -123,10 +123,36 @@ func TestText_Variables(t *testing.T) {
 		t.Errorf("messages as an argument: error %v", err)
 	}
 	message := art.Message{Role: art.RoleAssistant, Reasoning: "r", ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1.0, "a": [null]}`}, {ID: "d", Name: "g", Arguments: "oops"}}}
-	want := "{'thinking': 'r', 'role': 'assistant', 'content': None, 'reasoning_content': 'r', 'tool_calls': [" +
-		"{'id': 'c', 'type': 'function', 'function': {'name': 'f', 'arguments': {'b': 1.0, 'a': [None]}}}, {'id': 'd', 'type': 'function', 'function': {'name': 'g', 'arguments': 'oops'}}]}"
+	want := `{"thinking": "r", "role": "assistant", "content": "", "reasoning_content": "r", "tool_calls": [` +
+		`{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"b": 1.0, "a": [null]}}}, {"id": "d", "type": "function", "function": {"name": "g", "arguments": "oops"}}]}`
 	if got := template.mustText(t, []art.Message{message}, nil, Whole); !strings.HasSuffix(got, want) {
 		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+// TestText_Dialects: a call is written in the way that the template can take: arguments as an object or as their text, a
+// message without text with null or an empty one.
+func TestText_Dialects(t *testing.T) {
+	const call = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}"
+	arguments := func(content string) art.Message {
+		return art.Message{Role: art.RoleAssistant, Content: content, ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1, "a": "é"}`}}}
+	}
+	for _, c := range []struct{ source, content, want string }{
+		{call + "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}", "", `f{"b": 1, "a": "é"}`},
+		{call + "{% for k, v in c.function.arguments|items %}{{ k }}{{ v }}{% endfor %}{% endfor %}{% endfor %}", "", "fb1aé"},
+		{call + "{{ ' ' + c.function.arguments }}{% endfor %}{% endfor %}", "", `f {"b": 1, "a": "é"}`},
+		{call + "{{ c.function.arguments }}{% endfor %}{% endfor %}", "", `f{"b": 1, "a": "é"}`},
+		{"{% for m in messages %}{{ '<' in m.content }}{% endfor %}" + call + "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}", "", `Falsef{"b": 1, "a": "é"}`},
+		{"{% for m in messages %}{{ m.content }}{% endfor %}" + call + "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}", "", `f{"b": 1, "a": "é"}`},
+		{"{% for m in messages %}{% if m.content is none %}{% for c in m.tool_calls %}{{ c.function.name + c.function.arguments }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}", "", `f{"b": 1, "a": "é"}`},
+		{"{% for m in messages %}{{ m.content is none }}{% endfor %}" + call + "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}", "", `Truef{"b": 1, "a": "é"}`},
+		{"{% for m in messages %}{{ m.content }}{% endfor %}" + call + "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}", "x", `xf{"b": 1, "a": "é"}`},
+	} {
+		template, err := configured(t, map[string]any{"chat_template": c.source}).Template("")
+		must(t, err)
+		if got := template.mustText(t, []art.Message{arguments(c.content)}, nil, Whole); got != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", c.source, got, c.want)
+		}
 	}
 }
 

@@ -24,6 +24,14 @@ const (
 	Pythonic = "pythonic"
 	// Mistral reads what follows [TOOL_CALLS]: a JSON array of calls, or a name, [ARGS] and the arguments of one call.
 	Mistral = "mistral"
+	// DeepSeek reads what is between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>: a name and its arguments for each call,
+	// with a fence of JSON around the arguments (V3, R1) or without one (V3.1).
+	DeepSeek = "deepseek"
+	// GLM reads a name and pairs of <arg_key> and <arg_value> between <tool_call> and </tool_call>: GLM 4.5 and later.
+	GLM = "glm"
+	// Cohere reads a JSON array of objects with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|>:
+	// Command A, Command R7B.
+	Cohere = "cohere"
 	// NoTools reads no calls: all of a reply is text.
 	NoTools = "none"
 )
@@ -37,8 +45,12 @@ var toolParsers = map[string]callFormat{
 	Qwen3Coder: {open: "<tool_call>", close: "</tool_call>", parse: parseQwenXML, id: callID},
 	Llama3JSON: {open: "<|python_tag|>", bare: "{", parse: parseLlamaJSON, id: callID},
 	Pythonic:   {open: "<|python_start|>", close: "<|python_end|>", bare: "[", parse: parsePythonic, id: callID},
-	Mistral:    {open: "[TOOL_CALLS]", parse: parseMistral, id: mistralID},
-	NoTools:    {},
+	Mistral:    {open: "[TOOL_CALLS]", parse: parseMistral, id: mistralID, inner: []string{"[ARGS]", "[CALL_ID]"}},
+	DeepSeek: {open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", parse: parseDeepSeek, id: callID,
+		inner: []string{deepSeekBegin, deepSeekSeparator, deepSeekEnd}},
+	GLM:     {open: "<tool_call>", close: "</tool_call>", parse: parseGLM, id: callID, inner: glmTags},
+	Cohere:  {open: "<|START_ACTION|>", close: "<|END_ACTION|>", parse: parseCohere, id: callID},
+	NoTools: {},
 }
 
 // errNoCall says that a text was not meant as a call.
@@ -52,6 +64,12 @@ func detectParser(template string) string {
 	switch {
 	case has("<tool_call>", "<function=", "<parameter="):
 		return Qwen3Coder
+	case has("<tool_call>", "<arg_key>", "<arg_value>"):
+		return GLM
+	case has("<｜tool▁calls▁begin｜>"):
+		return DeepSeek
+	case has("<|START_ACTION|>"):
+		return Cohere
 	case has("<tool_call>"):
 		return Hermes
 	case has("[TOOL_CALLS]"):
@@ -67,16 +85,14 @@ func detectParser(template string) string {
 // replyFormat returns the format of the replies to a template, in terms of the vocabulary.
 func (t *Tokenizer) replyFormat(parser, template string) *replyFormat {
 	f := &replyFormat{name: parser, calls: toolParsers[parser], tagOf: map[int32]string{}}
-	for _, pair := range [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}} {
+	for _, pair := range [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<|START_THINKING|>", "<|END_THINKING|>"}} {
 		if f.thinkOpen == "" && strings.Contains(template, pair[1]) {
 			f.thinkOpen, f.thinkClose = t.tag(f, pair[0]), t.tag(f, pair[1])
 		}
 	}
 	f.calls.open, f.calls.close = t.tag(f, f.calls.open), t.tag(f, f.calls.close)
-	for _, inner := range []string{"[ARGS]", "[CALL_ID]"} {
-		if parser == Mistral {
-			t.tag(f, inner)
-		}
+	for _, inner := range f.calls.inner {
+		t.tag(f, inner)
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
@@ -28,7 +29,7 @@ func (b *Backend) base(name string, at place) (*base, error) {
 	if s := b.bases[at.path]; s != nil {
 		return s, nil
 	}
-	s, err := loadBase(at.path, b.device)
+	s, err := loadBase(at.path, b.device, b.matrices)
 	if err != nil {
 		return nil, baseError(name, err)
 	}
@@ -45,7 +46,7 @@ func (b *Backend) base(name string, at place) (*base, error) {
 }
 
 // loadBase brings the weights to the device. The host keeps none.
-func loadBase(path string, device compute.Backend) (s *base, err error) {
+func loadBase(path string, device compute.Backend, matrices dtypes.DType) (s *base, err error) {
 	open, err := basemodel.Open(path)
 	if err != nil {
 		return nil, err
@@ -55,6 +56,6 @@ func loadBase(path string, device compute.Backend) (s *base, err error) {
 	if s.template, err = s.tokenizer.Template(""); err != nil {
 		return nil, err
 	}
-	s.params, err = open.Params(device)
+	s.params, err = open.ParamsAs(device, matrices)
 	return s, err
 }

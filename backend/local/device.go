@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/model"
 )
 
 // openDevice opens a device of GoMLX's registry. A name is that of the device, and after a colon what it makes of it.
@@ -34,6 +36,23 @@ func openDevice(name string) (compute.Backend, error) {
 		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: %q: %w", art.ErrDevice, name, err)}
 	}
 	return device, nil
+}
+
+// matricesOf reads the option Weights.
+func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
+	switch weights {
+	case "", "float32":
+		return dtypes.Float32, nil
+	case "bfloat16":
+		if model.MultipliesBFloat16(device) {
+			return dtypes.BFloat16, nil
+		}
+		return 0, &art.Error{
+			Op: "open", Err: fmt.Errorf("%w: %q does not multiply bfloat16 matrices", art.ErrDevice, device.Name()),
+			Hint: `leave Weights of local.Options empty, or use the CPU device or one of XLA`,
+		}
+	}
+	return 0, &art.Error{Op: "open", Err: fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights), Hint: `use "float32" or "bfloat16"`}
 }
 
 // decodeSteps is the number of tokens that a call of the device makes for each sequence: each call costs a copy of the cache

@@ -53,3 +53,14 @@ func TestOpen_UnknownDevice(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// TestOpen_Weights: a name that is no type of weights is an error.
+func TestOpen_Weights(t *testing.T) {
+	_, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "int4"})
+	require.ErrorIs(t, err, art.ErrInvalid)
+	for _, weights := range []string{"float32", "bfloat16"} {
+		b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: weights})
+		require.NoError(t, err)
+		require.NoError(t, b.Close())
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
 )
@@ -25,6 +26,11 @@ type Options struct {
 	// Device computes: "cpu", the default, in Go (package backend/device/cpu), or any other that is registered with GoMLX.
 	// A program that imports backend/device/xla has "xla:cpu", "xla:cuda" and "xla:/path/plugin.so".
 	Device string
+	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they are
+	// rounded: half the memory, half the bytes to read for a token, and products at the speed of a GPU's matrix units, which round
+	// their other side as well and sum up in float32. On the CPU device all else is float32. Norms, attention, softmax, logprobs and
+	// adapters are in any case. It is an error for a device that cannot do it.
+	Weights string
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
 	Slots int
@@ -41,6 +47,8 @@ type Backend struct {
 	opts   Options
 	device compute.Backend
 	calls  atomic.Uint64
+
+	matrices dtypes.DType // of base models
 
 	mu     sync.RWMutex
 	closed bool
@@ -75,6 +83,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.device = device
+	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
+		return nil, err
+	}
 	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }

@@ -55,6 +55,25 @@ func TestTrain_GapIsZero(t *testing.T) {
 	}
 }
 
+// TestTrain_BFloat16: with bfloat16 matrices too, and another adapter comes out.
+func TestTrain_BFloat16(t *testing.T) {
+	adapters := map[string]string{}
+	for _, weights := range []string{"float32", "bfloat16"} {
+		b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: weights})
+		require.NoError(t, err)
+		m := art.NewModel("m", nil)
+		require.NoError(t, m.Register(t.Context(), b))
+		groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
+		require.NoError(t, err)
+		result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
+		require.NoError(t, err)
+		require.Zero(t, result.Metrics["train/logprob_gap_max"])
+		adapters[weights] = adapterBytes(t, b, m, 1)
+		require.NoError(t, b.Close())
+	}
+	require.NotEqual(t, adapters["float32"], adapters["bfloat16"])
+}
+
 // TestTrain_FromStorage: a step that was stored trains again to the same adapter, bit for bit.
 func TestTrain_FromStorage(t *testing.T) {
 	b, dir := open(t, t.TempDir()), t.TempDir()

@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,8 @@ import (
 var (
 	base  = flag.String("model", "tiny", "base model: a folder, a GGUF file, a name on the hub, or tiny")
 	seed  = flag.Uint64("seed", 1, "seed of the run")
-	steps = flag.Int("steps", 60, "training steps, of 16 questions each")
+	steps = flag.Int("steps", 60, "training steps")
+	batch = flag.Int("batch", 16, "questions of a step, each asked 8 times")
 	rate  = flag.Float64("rate", 2e-3, "learning rate; a larger model wants a smaller one, 1e-4 for 100 million parameters")
 	dir   = flag.String("dir", ".art", "where runs are stored")
 )
@@ -47,20 +47,20 @@ func main() {
 	defer backend.Close()
 	name := fmt.Sprintf("adder-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed)
 	model := art.NewModel(name, &art.ModelOptions{
-		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(12)},
+		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(8)},
 	})
 	check(model.Register(ctx, backend))
 	known, unseen := split()
 	evaluate(ctx, model, unseen)
 
 	start := time.Now()
-	for batch := range art.Batches(known, &art.BatchOptions{Size: 16, Epochs: -1, Seed: *seed, Start: model.Step()}) {
+	for b := range art.Batches(known, &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: model.Step()}) {
 		if model.Step() >= *steps {
 			break
 		}
-		groups, err := art.GatherGroups(ctx, batch.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
+		groups, err := art.GatherGroups(ctx, b.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
 			return ask(ctx, model, s, nil)
-		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(batch.Step)})
+		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(b.Step)})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: *rate, MaxGradNorm: 1})
 		check(err)
@@ -95,22 +95,26 @@ func split() (known, unseen []sum) {
 	return known, unseen
 }
 
-// ask is the agent. The system message asks for a number, and that is a right answer: the sum and nothing else. What is half
-// right, another number or the sum among words, is worth a little: without it, a model that likes to talk would never find a
-// reward.
+// ask is the agent. A right answer is the number and nothing else; another number is worth a little, so that a model that
+// likes to talk learns first to answer.
 func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
 	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
-	t := art.NewTrajectory(art.System("Reply with a number."), art.User(question))
+	t := art.NewTrajectory(art.System("Reply with a number."))
+	if *base != "tiny" { // which knows what an answer looks like; others are shown one
+		t.Add(art.User("What is 10 + 10?"))
+		t.Add(art.Assistant("20"))
+	}
+	t.Add(art.User(question))
 	reply, err := model.Chat(ctx, t, opts)
 	if err != nil {
 		return nil, err
 	}
 	t.Metrics = map[string]float64{"right": 0}
 	want, text := strconv.Itoa(s.a+s.b), strings.TrimSpace(reply.Content)
-	switch numbers := number.FindAllString(text, -1); {
+	switch {
 	case text == want:
 		t.Reward, t.Metrics["right"] = 1, 1
-	case slices.Contains(numbers, text), slices.Contains(numbers, want):
+	case number.FindString(text) == text && text != "":
 		t.Reward = 0.1
 	}
 	return t, nil

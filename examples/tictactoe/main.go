@@ -2,7 +2,8 @@
 //
 // A game is a chat and one trajectory: a message is the opponent's cell, the reply is the agent's, the reward is the end. It
 // trains against an opponent that wins where it can, and is measured against one that moves at random. Stop it at any time:
-// run again, it goes on at the last step.
+// run again, it goes on at the last step. With -model FOLDER, FILE.gguf or ORG/NAME it trains another model than the built-in
+// one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8 -measure 100 -steps 10.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -25,7 +27,10 @@ const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
 	seed   = flag.Uint64("seed", 1, "seed of the run")
-	steps  = flag.Int("steps", 200, "training steps, of 128 games each")
+	steps  = flag.Int("steps", 200, "training steps, of 4 groups of games each")
+	group  = flag.Int("group", 32, "games of a group")
+	games  = flag.Int("measure", 1000, "games of a measurement, an even number")
+	rate   = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
 	dir    = flag.String("dir", ".art", "where runs are stored")
 	base   = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
 	device = flag.String("device", "cpu", "what computes: cpu, or xla:cpu, xla:cuda where XLA is installed")
@@ -48,10 +53,10 @@ func main() {
 	for step := model.Step(); step < *steps; step++ {
 		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(ctx context.Context, first bool) (*art.Trajectory, error) {
 			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
-		}, &art.GatherOptions{GroupSize: 32, Concurrency: 64, Seed: uint64(step)})
+		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step)})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: 1e-3 * min(1, 50/float64(step+1)),
+			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
 			Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		})
 		check(err)
@@ -81,23 +86,35 @@ func check(err error) {
 }
 
 func open(ctx context.Context) (*local.Backend, *art.Model, error) {
-	room := 64 // tokens that a game takes in the template of the built-in model
+	name, room := fmt.Sprintf("player-%d", *seed), 64 // tokens that a game takes in the template of the built-in model
 	if *base != "tiny" {
-		room = 256
+		name, room = fmt.Sprintf("player-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed), 384
 	}
 	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: room})
 	if err != nil {
 		return nil, nil, err
 	}
-	model := art.NewModel(fmt.Sprintf("player-%d", *seed), &art.ModelOptions{
+	model := art.NewModel(name, &art.ModelOptions{
 		Project: "tictactoe", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
 	})
 	return backend, model, model.Register(ctx, backend)
 }
 
+// begin is what a game begins with. The built-in model knows what a move looks like; others are told, and shown a few.
+func begin() *art.Trajectory {
+	if *base == "tiny" {
+		return art.NewTrajectory(art.System("Play tic-tac-toe."))
+	}
+	return art.NewTrajectory(
+		art.System("We play tic-tac-toe. The cells are numbered 1 to 9, row by row. Reply with the number of a free cell, nothing else."),
+		art.User("Begin."), art.Assistant("5"), art.User("1"), art.Assistant("3"), art.User("7"), art.Assistant("4"),
+		art.User("A new game."), art.Assistant("Ready."),
+	)
+}
+
 // play is the agent: an ordinary loop around a chat. first says that it begins.
 func play(ctx context.Context, model *art.Model, first bool, next opponent, opts *art.ChatOptions) (*art.Trajectory, error) {
-	t := art.NewTrajectory(art.System("Play tic-tac-toe."))
+	t := begin()
 	var b board
 	message, legal, moves := "Begin.", true, 0.0
 	for turn := 0; legal && !b.over(); turn++ {
@@ -134,15 +151,15 @@ func play(ctx context.Context, model *art.Model, first bool, next opponent, opts
 	return t, nil
 }
 
-// evaluate plays 1,000 games greedily, half of them on each side, and returns the share that was not lost.
+// evaluate plays games greedily, half of them on each side, and returns the share that was not lost.
 func evaluate(ctx context.Context, model *art.Model) float64 {
-	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, 500), func(ctx context.Context, first bool) (*art.Trajectory, error) {
+	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, *games/2), func(ctx context.Context, first bool) (*art.Trajectory, error) {
 		return play(ctx, model, first, random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
 	check(err)
 	m := art.Metrics(g)
-	fmt.Printf("greedy at step %d: %.1f%% of 1,000 games not lost, %.2f%% of moves legal\n",
-		model.Step(), 100*m["not_lost"], 100-100*m["illegal"]/m["moves"])
+	fmt.Printf("greedy at step %d: %.1f%% of %d games not lost, %.2f%% of moves legal\n",
+		model.Step(), 100*m["not_lost"], len(g.Trajectories), 100-100*m["illegal"]/m["moves"])
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 	return m["not_lost"]
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/tensors"
 )
@@ -24,21 +25,40 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 // Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as they
 // take any other of its shape; what they may do with it, the device says.
 type Packer interface {
-	// Pack makes the buffer of a matrix. read gives rows from the first one on, as many as dst holds; it may be called by
+	// Pack makes the buffer of a matrix of float32 or bfloat16. read gives rows from the first one on, as many as dst holds; it may be called by
 	// several goroutines at once.
 	Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error)
 }
 
 // UploadMatrix brings a float32 matrix [rows, columns] to the device: packed, where the device can do that.
 func UploadMatrix(device compute.Backend, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
+	shape := shapes.Make(dtypes.Float32, rows, columns)
 	if packer, ok := device.(Packer); ok {
-		buffer, err := packer.Pack(shapes.Make(dtypes.Float32, rows, columns), read)
-		if err != nil {
-			return nil, fmt.Errorf("graphx: %w", err)
-		}
-		return tensors.FromBuffer(buffer)
+		return pack(packer, shape, read)
 	}
 	data := make([]float32, rows*columns)
 	read(data, 0)
 	return Upload(device, data, rows, columns)
+}
+
+// UploadMatrixBFloat16 is UploadMatrix for a matrix that is stored as bfloat16, rounded to the nearest. Graphs convert it to
+// float32 first thing; the CPU device then streams it as it is, with the bits of converting it first.
+func UploadMatrixBFloat16(device compute.Backend, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
+	shape := shapes.Make(dtypes.BFloat16, rows, columns)
+	if packer, ok := device.(Packer); ok {
+		return pack(packer, shape, read)
+	}
+	data := make([]float32, rows*columns)
+	read(data, 0)
+	half := bfloat16.FromFloat32s(data...)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(half))), 2*len(half))
+	return tensors.FromRaw(device, 0, shape, bytes)
+}
+
+func pack(packer Packer, shape shapes.Shape, read func(dst []float32, first int)) (*tensors.Tensor, error) {
+	buffer, err := packer.Pack(shape, read)
+	if err != nil {
+		return nil, fmt.Errorf("graphx: %w", err)
+	}
+	return tensors.FromBuffer(buffer)
 }

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
@@ -21,6 +24,36 @@ func TestUpload_RoundTrip(t *testing.T) {
 	require.Equal(t, float32(1), got[0])
 	for i := range got[1:] {
 		require.Equal(t, math.Float32bits(values[i+1]), math.Float32bits(got[i+1]))
+	}
+}
+
+// TestUploadMatrixBFloat16: numbers that bfloat16 has arrive as they are, on a device that packs and on one that does not, and
+// a product with them is that of the numbers in float32.
+func TestUploadMatrixBFloat16(t *testing.T) {
+	plain, err := gobackend.New("parallelism=-1")
+	require.NoError(t, err)
+	defer plain.Finalize()
+	const rows, columns = 5, 3
+	values := make([]float32, rows*columns)
+	for i := range values {
+		values[i] = float32(i-7) / 4
+	}
+	for _, device := range []compute.Backend{newDevice(t), plain} {
+		w, err := UploadMatrixBFloat16(device, rows, columns, func(dst []float32, first int) { copy(dst, values[first*columns:]) })
+		require.NoError(t, err)
+		require.Equal(t, dtypes.BFloat16, w.DType())
+		exec := newExec(t, device, func(in []*graph.Node) *graph.Node {
+			return ProductT(in[1], graph.ConvertDType(in[0], dtypes.Float32))
+		})
+		x := []float32{1, 0.5, -2, 0, 4, 1}
+		got := call[float32](t, exec, w, tensor(x, 2, columns))
+		for i, y := range got {
+			want := float32(0)
+			for k := range columns {
+				want += x[i/rows*columns+k] * values[i%rows*columns+k] // exact
+			}
+			require.Equal(t, want, y, "element %d", i)
+		}
 	}
 }
 

@@ -194,7 +194,7 @@ func direction(rng *rand.Rand, grads [][]float32) (along [][]float64, slope floa
 // TestEach_CallsAllOrStops: every index once; at most as many at a time as there are workers; the first error ends it.
 func TestEach_CallsAllOrStops(t *testing.T) {
 	for _, workers := range []int{1, 3, 50} {
-		tr := New(Target{}, Options{Workers: workers})
+		tr := New(smallTarget, Options{Workers: workers})
 		var running, most, calls atomic.Int32
 		seen := make([]atomic.Int32, 40)
 		require.NoError(t, tr.each(context.Background(), len(seen), func(i int) error {

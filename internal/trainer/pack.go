@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/model"
 )
 
 // padLength is what rows are padded to, so that few shapes occur: steps of 16 up to 256 tokens, then of a sixteenth of a
@@ -24,6 +25,15 @@ const rowStep = 4
 // spread is what the number of micro-batches is rounded up to when the sequences suffice, so that two workers have equal
 // shares. It is a constant: results must not depend on the number of cores.
 const spread = 2
+
+// microTokens is the default of MicroTokens. It is a function of the model alone: results must not depend on the memory that
+// there is. The intermediate values of a layer that its gradient needs are counted as 8 of the hidden size and of the queries
+// and 4 of the MLP's for each token; scores are left out, since long sequences are few to a micro-batch.
+func microTokens(c *model.Config) int {
+	const budget = 1 << 30
+	each := 4 * c.NumLayers * (8*c.HiddenSize + 8*c.NumHeads*c.HeadDim + 4*c.IntermediateSize)
+	return min(max(256, budget/each), 4096)
+}
 
 // pack sorts sequences by length and cuts them into micro-batches of equally many rows, each as long as its longest row
 // needs. The last may have fewer.

@@ -9,7 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/model"
 )
+
+// smallTarget is a model so small that its micro-batches have the most tokens.
+var smallTarget = Target{config: &model.Config{NumLayers: 1, HiddenSize: 1, NumHeads: 1, HeadDim: 1, IntermediateSize: 1}}
+
+func TestMicroTokens(t *testing.T) {
+	for _, c := range []struct {
+		config model.Config
+		want   int
+	}{
+		{*smallTarget.config, 4096},
+		{model.Config{NumLayers: 30, HiddenSize: 576, NumHeads: 9, HeadDim: 64, IntermediateSize: 1536}, 582}, // SmolLM2 135M
+		{model.Config{NumLayers: 28, HiddenSize: 3584, NumHeads: 28, HeadDim: 128, IntermediateSize: 18944}, 256},
+	} {
+		require.Equal(t, c.want, microTokens(&c.config))
+	}
+}
 
 // tokensOf lists the trained tokens of a batch, each with all that it is learned from, in a sorted order.
 func tokensOf(batch []grpo.Sequence) []string {
@@ -45,7 +62,7 @@ func TestPack_EveryTrainedTokenOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 1000, 3+rng.IntN(90))
 		before := tokensOf(batch)
-		tr := New(Target{}, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
+		tr := New(smallTarget, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
 		most := rng.IntN(10)
 		micro, err := tr.pack(batch, most)
 		require.NoError(t, err)
@@ -65,7 +82,7 @@ func TestPack_EveryTrainedTokenOnce(t *testing.T) {
 // TestPack_DependsOnTheBatchAlone: what a trainer did before changes nothing.
 func TestPack_DependsOnTheBatchAlone(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 2)), 30, 100, 100)
-	tr := New(Target{}, Options{Workers: 2})
+	tr := New(smallTarget, Options{Workers: 2})
 	first, err := tr.pack(batch, 0)
 	require.NoError(t, err)
 	again, err := tr.pack(batch, 0)
@@ -77,7 +94,7 @@ func TestPack_DependsOnTheBatchAlone(t *testing.T) {
 func TestPack_KeepsWorkersBusy(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		batch := randomBatch(rand.New(rand.NewPCG(seed, uint64(n))), n, 100, 40)
-		micro, err := New(Target{}, Options{Workers: 2}).pack(batch, 0)
+		micro, err := New(smallTarget, Options{Workers: 2}).pack(batch, 0)
 		require.NoError(t, err)
 		if n >= 2*rowStep {
 			require.GreaterOrEqual(t, len(micro), 2, "%d sequences", n)
@@ -97,7 +114,7 @@ func TestPack_FewShapes(t *testing.T) {
 		type shape struct{ rows, length, trained int }
 		seen := map[shape]int{}
 		rng := rand.New(rand.NewPCG(seed, 3))
-		tr := New(Target{}, Options{Workers: 2, FewShapes: c.few})
+		tr := New(smallTarget, Options{Workers: 2, FewShapes: c.few})
 		var middle, needed, computed int
 		for step := range 400 {
 			batch := randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980))

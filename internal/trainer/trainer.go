@@ -26,7 +26,8 @@ type Options struct {
 	Device compute.Backend
 	// Workers is the number of micro-batches that are computed at once. Default: the number of CPUs in use.
 	Workers int
-	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default 4096.
+	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default: what a gigabyte
+	// holds the intermediate values of, from 256 to 4096.
 	MicroTokens int
 	// FewShapes pads more, so that fewer graphs are compiled: for a device that takes seconds for each.
 	FewShapes bool
@@ -46,7 +47,7 @@ func New(target Target, opts Options) *Trainer {
 		opts.Workers = runtime.GOMAXPROCS(0)
 	}
 	if opts.MicroTokens <= 0 {
-		opts.MicroTokens = 4096
+		opts.MicroTokens = microTokens(target.config)
 	}
 	return &Trainer{opts: opts, target: target, gradients: map[objective]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{}}
 }

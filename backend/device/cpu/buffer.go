@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
@@ -127,7 +128,11 @@ func (b *Buffer) ToFlatData(flat any) error {
 	if err != nil {
 		return err
 	}
-	if b.packed != nil {
+	switch {
+	case b.packed != nil && b.shape.DType == dtypes.BFloat16:
+		unpackHalf(list[bfloat16.BFloat16](pointer(dst), b.shape.Size()), b.packed)
+		return nil
+	case b.packed != nil:
 		unpack(list[float32](pointer(dst), b.shape.Size()), b.packed)
 		return nil
 	}
@@ -159,8 +164,8 @@ func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	}
 	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.memory.alloc(mem.size)}
 	copy(bytesAt(c.mem.base, mem.size), bytesAt(mem.base, mem.size))
-	if p := b.packed; p != nil {
-		c.packed = gemm.NewPacked(list[float32](c.mem.base, gemm.PackedSize(p.K, p.N)), p.K, p.N)
+	if b.packed != nil {
+		c.packed = packedAt(c.mem, b.shape)
 	}
 	return c, nil
 }

@@ -22,7 +22,7 @@ type builder struct {
 
 func newBuilder(d *Device, name string) *builder {
 	b := &builder{device: d, name: name}
-	b.main = &function{builder: b}
+	b.main = &function{builder: b, known: map[string]*node{}}
 	b.main.ErrFn = func(op compute.OpType) error {
 		return fmt.Errorf("cpu: the operation %s is missing: %w", op, compute.ErrNotImplemented)
 	}
@@ -61,7 +61,8 @@ type function struct {
 	builder    *builder
 	nodes      []*node
 	parameters []*node
-	outputs    []*node // nil until Return
+	outputs    []*node          // nil until Return
+	known      map[string]*node // by signature
 }
 
 var _ compute.Function = (*function)(nil)
@@ -154,8 +155,15 @@ func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*n
 	if err := supported(shape); err != nil {
 		return nil, err
 	}
+	key, shared := signature(op, shape, attr, in)
+	if n := f.known[key]; shared && n != nil {
+		return n, nil
+	}
 	n := &node{id: len(f.nodes), op: op, shape: shape, in: in, attr: attr, owner: f}
 	f.nodes = append(f.nodes, n)
+	if shared {
+		f.known[key] = n
+	}
 	return n, nil
 }
 

@@ -34,7 +34,7 @@ type chain struct {
 const (
 	tileRows     = 56       // most rows of a tile, a multiple of what the kernels of products take
 	wideRow      = 1 << 14  // length of rows of which a tile would not stay in a cache: then all workers share one,
-	wideElements = 32 << 20 // of so many elements
+	wideElements = 40 << 20 // of so many elements
 	chainRows    = 14       // least of them
 )
 
@@ -339,6 +339,10 @@ func (d *dot) rowsOf(r *run, workers *pool.Pool, c []float32, ldc int, left gemm
 		}
 		return
 	}
+	if d.half {
+		d.widening(r, workers, c, ldc, left, p.n)
+		return
+	}
 	right := gemm.View{Data: d.operand(r, p), Row: d.b.inner, Col: d.b.row}
 	d.kernels.Mul(workers, c, ldc, left, right, p.n, columns, inner, false)
 }
@@ -375,7 +379,7 @@ func (d *dot) offsets(member int) (a, b int) {
 
 // used returns how many columns of a tile the mask lets through, up to the last one.
 func (k *chain) used(r *run, p part) int {
-	if k.mask == nil || r.packed[k.first.b.v.of.id] != nil {
+	if k.mask == nil || k.first.half || r.packed[k.first.b.v.of.id] != nil {
 		return k.width
 	}
 	m := *k.mask

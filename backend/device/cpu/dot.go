@@ -46,7 +46,8 @@ func (v view) after(n int) view {
 func (c *compiler) product(n *node, lhs, rhs view) view {
 	at := n.attr.(product)
 	a, b := c.side(n, lhs, at.batch[0], at.contract[0]), c.side(n, rhs, at.batch[1], at.contract[1])
-	d := dot{kernels: c.device.kernels, a: a, b: b, inner: 1}
+	d := dot{kernels: c.device.kernels, a: a, b: b, inner: 1, half: rhs.of.kind == dtypes.BFloat16}
+	d.contractsRows = d.half && at.contract[1][0] == 0
 	for _, i := range at.contract[0] {
 		d.inner *= lhs.dims[i]
 	}
@@ -70,6 +71,8 @@ type dot struct {
 	inner    int
 	axes     []gemm.Axis
 	gathered *gathered // of a chain: the right operand, where it lies
+
+	half, contractsRows bool // the right operand is of bfloat16; and its rows are contracted rather than its columns
 }
 
 func (d dot) run(r *run) {
@@ -85,6 +88,10 @@ func (d dot) run(r *run) {
 		} else {
 			d.kernels.MulPackedT(r.device.pool, out, d.b.rows, a, w, d.a.rows, false)
 		}
+		return
+	}
+	if d.half {
+		d.widening(r, r.device.pool, out, d.b.rows, gemm.View{Data: from[float32](r, d.a.v), Row: d.a.row, Col: d.a.inner}, d.a.rows)
 		return
 	}
 	d.kernels.MulBatch(r.device.pool, d.axes, out, d.b.rows,

@@ -92,6 +92,11 @@ func (g *gatherStep) run(r *run) {
 			for a := range pos {
 				src += pos[a] * g.operand.strides[a]
 			}
+			if g.widens() {
+				width := g.at.size[1]
+				vec.FromBfloat16(r.device.level, list[float32](r.ptr(g.out, g.places[i]), width), list[uint16](r.ptr(g.operand, src), width))
+				continue
+			}
 			g.window.run(r.ptr(g.out, g.places[i]), r.ptr(g.operand, src))
 		}
 	})
@@ -99,11 +104,12 @@ func (g *gatherStep) run(r *run) {
 
 // readsPacked: whole rows of a packed matrix are gathered, and written one after another.
 func (g *gatherStep) readsPacked(v view) bool {
-	rank, columns := len(g.out.dims), len(v.dims)-1
-	return v.of == g.operand.of && v.of != g.index.indices.of && columns == 1 && v.off == 0 &&
-		slices.Equal(v.dims, v.of.matrix) && slices.Equal(v.strides, rowMajor(v.dims)) && slices.Equal(g.index.axes, []int{0}) &&
-		slices.Equal(g.at.collapsed, []int{0}) && g.at.size[1] == v.dims[1] && slices.Equal(g.at.offsets, []int{rank - 1})
+	return v.of == g.operand.of && v.of != g.index.indices.of && len(v.dims) == 2 && v.off == 0 &&
+		slices.Equal(v.dims, v.of.matrix) && slices.Equal(v.strides, rowMajor(v.dims)) && g.at.ofRows(v.dims[1], len(g.out.dims))
 }
+
+// widens: rows of bfloat16 become float32.
+func (g *gatherStep) widens() bool { return g.operand.of.kind != g.out.of.kind }
 
 // newScatter copies the operand and combines a window of it with each update, in the order of the updates.
 func newScatter(l vec.Level, op compute.OpType, at scatter, out view, in []view) step {

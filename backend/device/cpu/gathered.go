@@ -32,7 +32,7 @@ func (d *dot) picks() *unit {
 	whole := slices.Equal(g.index.axes, []int{0}) && g.index.component == 1 && len(g.index.batch) == 1 && slices.Equal(g.at.collapsed, []int{0}) &&
 		slices.Equal(g.at.size[1:], g.operand.dims[1:]) && slices.Equal(g.out.dims[1:], g.operand.dims[1:]) &&
 		slices.Equal(g.operand.strides, rowMajor(g.operand.dims))
-	if !whole || d.axes[0].N != g.out.dims[0] || d.axes[0].N > 1 && d.axes[0].B != size {
+	if !whole || g.widens() || d.axes[0].N != g.out.dims[0] || d.axes[0].N > 1 && d.axes[0].B != size {
 		return nil
 	}
 	d.gathered = &gathered{g, size}

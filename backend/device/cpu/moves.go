@@ -139,6 +139,9 @@ func (f *function) Gather(operand, indices compute.Value, vector int, offsets, c
 		return nil, missing(compute.OpTypeGather, in[1].shape.DType)
 	}
 	attr := gather{vector, slices.Clone(offsets), slices.Clone(collapsed), slices.Clone(start), slices.Clone(sizes)}
+	if p := stored(in[0]); p != in[0] && attr.ofRows(p.shape.Dimensions[1], shape.Rank()) {
+		in[0] = p
+	}
 	return f.add(compute.OpTypeGather, shape, attr, in...)
 }
 

@@ -5,30 +5,29 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
-// Pack returns a buffer of a float32 matrix [rows, columns] in the order in which products with it read memory, which is
-// faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst holds, and may be
-// called by several goroutines at once.
+// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which products with it read memory,
+// which is faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst holds, and may
+// be called by several goroutines at once. Those of bfloat16 are rounded to the nearest.
 //
 // Graphs take such a buffer like any other, where they only gather rows of it or multiply by it, from the right, as it is or
-// transposed. Anything else is an error of Execute. A matrix that such a buffer could not be of has its rows first.
+// transposed; one of bfloat16 is converted to float32 before. Anything else is an error of Execute. A matrix that such a buffer
+// could not be of has its rows first.
 func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error) {
-	if shape.DType != dtypes.Float32 || shape.Rank() != 2 {
-		return nil, fmt.Errorf("cpu: only matrices of float32 are packed, not %s", shape)
+	if !packs(shape) {
+		return nil, fmt.Errorf("cpu: only matrices of float32 and bfloat16 are packed, not %s", shape)
 	}
 	rows, columns := shape.Dimensions[0], shape.Dimensions[1]
 	if rows < 2 || columns < 2 {
-		b := d.newBuffer(shape)
-		read(list[float32](b.mem.base, rows*columns), 0)
-		return b, nil
+		return d.rowsFirst(shape, read), nil
 	}
-	size := gemm.PackedSize(columns, rows)
-	b := &Buffer{device: d, shape: shape, mem: d.memory.alloc(4 * size)}
-	b.packed = gemm.NewPacked(list[float32](b.mem.base, size), columns, rows)
+	b := &Buffer{device: d, shape: shape, mem: d.memory.alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
+	b.packed = packedAt(b.mem, shape)
 	d.pool.For((rows+packRows-1)/packRows, func(i int) {
 		first := i * packRows
 		n := min(packRows, rows-first)
@@ -36,9 +35,41 @@ func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (
 		defer d.memory.release(space)
 		part := list[float32](space.base, n*columns)
 		read(part, first)
+		if shape.DType == dtypes.BFloat16 {
+			b.packHalf(part, first, n)
+			return
+		}
 		d.kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
 	})
 	return b, nil
+}
+
+// packs reports whether tensors of a shape can be packed.
+func packs(s shapes.Shape) bool {
+	return (s.DType == dtypes.Float32 || s.DType == dtypes.BFloat16) && s.Rank() == 2
+}
+
+// packedAt returns the packed matrix of a shape that lies in mem.
+func packedAt(mem span, s shapes.Shape) *gemm.Packed {
+	rows, columns := s.Dimensions[0], s.Dimensions[1]
+	size := gemm.PackedSize(columns, rows)
+	if s.DType == dtypes.BFloat16 {
+		return gemm.NewPacked(list[uint16](mem.base, size), columns, rows)
+	}
+	return gemm.NewPacked(list[float32](mem.base, size), columns, rows)
+}
+
+// rowsFirst returns a buffer that is not packed.
+func (d *Device) rowsFirst(shape shapes.Shape, read func(dst []float32, first int)) *Buffer {
+	b, n := d.newBuffer(shape), shape.Size()
+	if shape.DType == dtypes.Float32 {
+		read(list[float32](b.mem.base, n), 0)
+		return b
+	}
+	rows := make([]float32, n)
+	read(rows, 0)
+	round(list[bfloat16.BFloat16](b.mem.base, n), rows)
+	return b
 }
 
 // packRows are the rows that are read at once: whole panels.
@@ -61,7 +92,7 @@ type packedReader interface {
 func (c *compiler) packable(e *executable, order []*unit) {
 	e.packable = make([]bool, len(e.inputs))
 	for i, s := range e.inputs {
-		e.packable[i] = s.DType == dtypes.Float32 && s.Rank() == 2
+		e.packable[i] = packs(s)
 	}
 	for _, u := range order {
 		reader, _ := u.step.(packedReader)

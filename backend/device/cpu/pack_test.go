@@ -15,9 +15,16 @@ import (
 // what comes of it again.
 func embedding(t *testing.T, d *Device, rows, columns, n int, spoil func(f compute.Function, w compute.Value) compute.Value) compute.Executable {
 	t.Helper()
+	return embeddingOf(t, d, dtypes.Float32, rows, columns, n, spoil)
+}
+
+// embeddingOf is the same with weights of a type, which are converted to float32.
+func embeddingOf(t *testing.T, d *Device, kind dtypes.DType, rows, columns, n int, spoil func(f compute.Function, w compute.Value) compute.Value) compute.Executable {
+	t.Helper()
 	b := d.Builder("embedding")
 	f := b.Main()
-	w := value(t)(f.Parameter("w", shapes.Make(dtypes.Float32, rows, columns), nil))
+	w := value(t)(f.Parameter("w", shapes.Make(kind, rows, columns), nil))
+	w = value(t)(f.ConvertDType(w, dtypes.Float32))
 	ids := value(t)(f.Parameter("ids", shapes.Make(dtypes.Int32, n, 1), nil))
 	x := value(t)(f.Gather(w, ids, 1, []int{1}, []int{0}, []int{0}, []int{1, columns}, false))
 	y := value(t)(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))

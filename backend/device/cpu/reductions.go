@@ -147,6 +147,9 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rh
 		in[i] = v.(*node)
 	}
 	attr := product{contract: [2][]int{lhsContract, rhsContract}, batch: [2][]int{lhsBatch, rhsBatch}}
+	if attr.ofMatrix() {
+		in[1] = stored(in[1])
+	}
 	v, err := f.add(compute.OpTypeDotGeneral, shapes.Make(kind, shape.Dimensions...), attr, in...)
 	if err != nil {
 		return nil, err

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gomlx/compute"
@@ -35,25 +37,26 @@ var config = &model.Config{
 // subject is a model on a device.
 type subject struct {
 	device compute.Backend
+	kind   dtypes.DType // of matrices
 	params model.Params
 	bytes  int // of the weights
 }
 
 // newSubject draws weights of the size that trained ones have. The host holds no copy.
-func newSubject(b *testing.B) *subject {
+func newSubject(b *testing.B, kind dtypes.DType) *subject {
 	b.Helper()
 	device, err := cpu.New(nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &subject{device: device}
+	s := &subject{device: device, kind: kind}
 	for _, spec := range config.Specs() {
 		x, err := s.draw(spec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		s.params.Names, s.params.Tensors = append(s.params.Names, spec.Name), append(s.params.Tensors, x)
-		s.bytes += 4 * x.Shape().Size()
+		s.bytes += x.DType().Size() * x.Shape().Size()
 	}
 	return s
 }
@@ -62,7 +65,11 @@ func (s *subject) draw(spec model.Spec) (*tensors.Tensor, error) {
 	if len(spec.Shape) == 1 {
 		return graphx.Upload(s.device, slices.Repeat([]float32{1}, spec.Shape[0]), spec.Shape...)
 	}
-	return graphx.UploadMatrix(s.device, spec.Shape[0], spec.Shape[1], func(dst []float32, first int) {
+	upload := graphx.UploadMatrix
+	if s.kind == dtypes.BFloat16 {
+		upload = graphx.UploadMatrixBFloat16
+	}
+	return upload(s.device, spec.Shape[0], spec.Shape[1], func(dst []float32, first int) {
 		state := uint32(first)
 		for i := range dst {
 			state = state*1664525 + 1013904223
@@ -83,7 +90,13 @@ func (s *subject) inputs(more ...any) []any {
 // forward is the model over the first inputs; rest are the others.
 func (s *subject) forward(in []*Node) (f *model.Forward, rest []*Node) {
 	n := len(s.params.Names)
-	return &model.Forward{Config: config, Param: s.params.Lookup(in[:n]), Frozen: true}, in[n:]
+	weights := slices.Clone(in[:n])
+	for i, w := range weights {
+		if w.DType() == dtypes.BFloat16 {
+			weights[i] = ConvertDType(w, dtypes.Float32)
+		}
+	}
+	return &model.Forward{Config: config, Param: s.params.Lookup(weights), Frozen: true}, in[n:]
 }
 
 // measure runs f again and again, and reports what a call does.
@@ -142,9 +155,20 @@ func drop(out []*tensors.Tensor) {
 	}
 }
 
+// eachKind measures with weights in float32 and in bfloat16.
+func eachKind(b *testing.B, measure func(b *testing.B, s *subject)) {
+	for _, kind := range []dtypes.DType{dtypes.Float32, dtypes.BFloat16} {
+		b.Run(strings.ToLower(kind.String()), func(b *testing.B) {
+			runtime.GC() // the weights of the kind before
+			measure(b, newSubject(b, kind))
+		})
+	}
+}
+
 // BenchmarkForward computes the logits of all tokens of a sequence.
-func BenchmarkForward(b *testing.B) {
-	s := newSubject(b)
+func BenchmarkForward(b *testing.B) { eachKind(b, forward) }
+
+func forward(b *testing.B, s *subject) {
 	exec := MustNewExec(s.device, func(in []*Node) []*Node {
 		f, rest := s.forward(in)
 		h, _ := f.Hidden(model.Input{Tokens: rest[0]})
@@ -159,8 +183,9 @@ func BenchmarkForward(b *testing.B) {
 }
 
 // BenchmarkTrain computes the gradient of a LoRA adapter of rank 8 on all linear layers, from the logprobs of all tokens.
-func BenchmarkTrain(b *testing.B) {
-	s := newSubject(b)
+func BenchmarkTrain(b *testing.B) { eachKind(b, train) }
+
+func train(b *testing.B, s *subject) {
 	var layers []lora.LayerShape
 	for _, l := range config.Linears() {
 		layers = append(layers, lora.LayerShape(l))
@@ -191,10 +216,11 @@ func BenchmarkTrain(b *testing.B) {
 
 // BenchmarkDecode computes the next token of sequences that have 256 in their cache of 512.
 func BenchmarkDecode(b *testing.B) {
-	s := newSubject(b)
-	for _, batch := range []int{1, 2, 4, 8, 16} {
-		b.Run(fmt.Sprint(batch), func(b *testing.B) { s.decode(b, batch) })
-	}
+	eachKind(b, func(b *testing.B, s *subject) {
+		for _, batch := range []int{1, 2, 4, 8, 16} {
+			b.Run(fmt.Sprint(batch), func(b *testing.B) { s.decode(b, batch) })
+		}
+	})
 }
 
 func (s *subject) decode(b *testing.B, batch int) {

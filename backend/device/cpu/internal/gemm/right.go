@@ -22,6 +22,7 @@ const (
 	bytesAhead = 2048  // where rows follow one another
 	bytesEarly = 12288 // the same, the first stage
 	turnAhead  = 128   // bytes, where columns lie together
+	turnNext   = 16384 // bytes, up to which the next columns are fetched instead
 )
 
 // copied is a panel in the scratch.
@@ -96,7 +97,7 @@ func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 	most := b.kc &^ 3
 	run := groups(b.mb, b.level.rows)[0]
 	run.count = 1
-	b.begin(left, run, j, rightSide{ahead: turnAhead})
+	b.begin(left, run, j, rightSide{ahead: v.turnDistance()})
 	t := &b.s.tile
 	t.k, t.bRow = most, 4*panel
 	if single {
@@ -204,4 +205,12 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, p.K*panel)
 		k += n
 	}
+}
+
+// turnDistance is how far ahead columns that lie together are fetched, in bytes: the 16 that come next, where those are near.
+func (v View) turnDistance() int {
+	if next := 16 * 4 * v.Col; next <= turnNext {
+		return next
+	}
+	return turnAhead
 }
