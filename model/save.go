@@ -112,7 +112,7 @@ func writeValues(w io.Writer, dtype safetensors.DType, values []float32) error {
 // toBFloat16 rounds to the nearest number of 8 bits of mantissa, a tie to the even one. A NaN stays one.
 func toBFloat16(v float32) uint16 {
 	b := math.Float32bits(v)
-	if v != v { //nolint:staticcheck // NaN
+	if v != v {
 		return uint16(b>>16) | 0x40
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
