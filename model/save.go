@@ -96,7 +96,7 @@ func writeValues(w io.Writer, dtype safetensors.DType, values []float32) error {
 		buffer = buffer[:0]
 		for _, v := range values[:n] {
 			if dtype == safetensors.BF16 {
-				buffer = binary.LittleEndian.AppendUint16(buffer, roundBFloat16(v))
+				buffer = binary.LittleEndian.AppendUint16(buffer, toBFloat16(v))
 			} else {
 				buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(v))
 			}
@@ -109,10 +109,10 @@ func writeValues(w io.Writer, dtype safetensors.DType, values []float32) error {
 	return nil
 }
 
-// roundBFloat16 rounds to the nearest number of 8 bits of mantissa, a tie to the even one. A NaN stays one.
-func roundBFloat16(v float32) uint16 {
+// toBFloat16 rounds to the nearest number of 8 bits of mantissa, a tie to the even one. A NaN stays one.
+func toBFloat16(v float32) uint16 {
 	b := math.Float32bits(v)
-	if v != v { //nolint:staticcheck // NaN
+	if v != v {
 		return uint16(b>>16) | 0x40
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)

@@ -24,7 +24,7 @@ func TestBFloat16(t *testing.T) {
 		0x7f800001: 0x7fc0, 0xffffffff: 0xffff, // NaN
 		0x00000001: 0x0000, 0x00008001: 0x0001, // denormals
 	} {
-		require.Equal(t, want, roundBFloat16(math.Float32frombits(in)), "%08x", in)
+		require.Equal(t, want, toBFloat16(math.Float32frombits(in)), "%08x", in)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestCheckpoint_Save(t *testing.T) {
 				require.NoError(t, edit(x.Name, want))
 				if dtype == BFloat16 {
 					for j := range want {
-						want[j] = math.Float32frombits(uint32(roundBFloat16(want[j])) << 16)
+						want[j] = math.Float32frombits(uint32(toBFloat16(want[j])) << 16)
 					}
 				}
 				sameBits(t, want, x.Data, "%s", x.Name)
