@@ -26,6 +26,9 @@ type ModelOptions struct {
 	Base string
 	// LoRA describes the adapter. A run that exists must have been made with the same one.
 	LoRA LoRA
+	// Adapter is the folder of a LoRA adapter that a new run begins with, in the form of Hugging Face's PEFT: one that PEFT
+	// wrote, or a checkpoint of another run on the same base. It says what LoRA would, which must be left empty.
+	Adapter string
 	// Frozen makes a prompted baseline: the base model as it is, for the same rollout code. Its replies carry no Sample
 	// and it cannot be trained.
 	Frozen bool

@@ -75,6 +75,7 @@ func TestModel_RegisterInvalid(t *testing.T) {
 		{" a", art.ModelOptions{Project: "a\t"}, []string{`name " a" begins`, `project "a\t" begins`}},
 		{"a", art.ModelOptions{LoRA: art.LoRA{Rank: -1, Alpha: math.NaN(), Targets: []string{"", "x", "x"}}},
 			[]string{"rank is -1", "alpha is NaN", "target 0 is empty", `"x" is named twice`}},
+		{"a", art.ModelOptions{Adapter: "x", Frozen: true, LoRA: art.LoRA{Rank: 8}}, []string{"leave LoRA empty", "a frozen model has no adapter"}},
 		{"a", art.ModelOptions{Chat: art.ChatOptions{Temperature: ptr(-1.0), TopP: ptr(0.0), TopK: ptr(-1), MaxTokens: ptr(-1), Stop: []string{""}}},
 			[]string{"temperature is -1", "top_p is 0", "top_k is -1", "max_tokens is -1", "stop string is empty"}},
 	}

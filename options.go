@@ -11,7 +11,9 @@ import (
 func (o *ModelOptions) setDefaults() {
 	o.Project = cmp.Or(o.Project, "default")
 	o.Base = cmp.Or(o.Base, "tiny")
-	o.LoRA.setDefaults()
+	if o.Adapter == "" {
+		o.LoRA.setDefaults()
+	}
 }
 
 // setDefaults fills in what is empty.
@@ -36,7 +38,7 @@ func (m *Model) validate(b Backend) error {
 	p.check(b != nil, "backend is nil")
 	p.folderName("name", m.name)
 	p.folderName("project", m.opts.Project)
-	m.opts.LoRA.validate(&p)
+	m.opts.validateAdapter(&p)
 	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
 		p.addf("chat options: %v", err)
 	}
@@ -44,6 +46,16 @@ func (m *Model) validate(b Backend) error {
 		p.addf("chat options: %v", err)
 	}
 	return p.err("register", "correct NewModel's name and options")
+}
+
+// validateAdapter adds what is wrong with what is trained.
+func (o *ModelOptions) validateAdapter(p *problems) {
+	if o.Adapter == "" {
+		o.LoRA.validate(p)
+		return
+	}
+	p.check(o.LoRA.Rank == 0 && o.LoRA.Alpha == 0 && len(o.LoRA.Targets) == 0, "LoRA is set, and Adapter too, which says what it is: leave LoRA empty")
+	p.check(!o.Frozen, "Frozen is set, and Adapter too: a frozen model has no adapter")
 }
 
 // validate adds what is wrong with the adapter.

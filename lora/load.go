@@ -27,12 +27,22 @@ func load(dir string) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, modules, err := decodePEFT(content)
+	file, err := safetensors.Open(filepath.Join(dir, weightsFile))
+	if err != nil {
+		return nil, err
+	}
+	a, err := parse(content, file)
+	return a, errors.Join(err, file.Close())
+}
+
+// parse reads an adapter of both its files.
+func parse(config []byte, file *safetensors.File) (*Adapter, error) {
+	cfg, modules, err := decodePEFT(config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
 	a := &Adapter{config: cfg}
-	if a.layers, err = loadLayers(filepath.Join(dir, weightsFile), cfg.Rank); err != nil {
+	if a.layers, err = loadLayers(file, cfg.Rank); err != nil {
 		return nil, fmt.Errorf("%s: %w", weightsFile, err)
 	}
 	a.sort()
@@ -43,12 +53,7 @@ func load(dir string) (*Adapter, error) {
 }
 
 // loadLayers reads the matrices of all layers.
-func loadLayers(path string, rank int) ([]Layer, error) {
-	file, err := safetensors.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+func loadLayers(file *safetensors.File, rank int) ([]Layer, error) {
 	names, err := layerNames(file.Names())
 	if err != nil {
 		return nil, err

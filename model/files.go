@@ -1,12 +1,10 @@
 package model
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,9 +20,7 @@ const WeightsFile = "model.safetensors"
 // Checkpoint is a checkpoint in files, which are mapped: its tensors are read when they are asked for.
 type Checkpoint struct {
 	Config *Config
-	// ConfigJSON is the config.json that Config was read from, or that a GGUF file would have.
-	ConfigJSON []byte
-	set        tensorSet
+	set    tensorSet
 }
 
 // tensorSet is an open checkpoint.
@@ -85,11 +81,7 @@ func Open(path string) (*Checkpoint, error) {
 }
 
 func openFolder(dir string) (*Checkpoint, error) {
-	content, err := os.ReadFile(filepath.Join(dir, ConfigFile))
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	c, err := ParseConfig(content)
+	c, err := LoadConfig(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +92,7 @@ func openFolder(dir string) (*Checkpoint, error) {
 	if err := check(c, folderSet{set}); err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
-	return &Checkpoint{c, content, folderSet{set}}, nil
+	return &Checkpoint{c, folderSet{set}}, nil
 }
 
 // Close closes the files.
@@ -161,7 +153,7 @@ func Parse(config, weights []byte) (*Checkpoint, error) {
 	if err := check(c, folderSet{file}); err != nil {
 		return nil, err
 	}
-	return &Checkpoint{c, config, folderSet{file}}, nil
+	return &Checkpoint{c, folderSet{file}}, nil
 }
 
 // check compares the tensors with those of the architecture.
@@ -208,25 +200,4 @@ func checkTensor(s Spec, set tensorSet) error {
 		return fmt.Errorf("model: %s: %w", s.Name, err)
 	}
 	return nil
-}
-
-// Save writes config.json and model.safetensors in float32.
-func (w *Weights) Save(dir string) error {
-	if err := w.check(); err != nil {
-		return err
-	}
-	if err := w.Config.Save(dir); err != nil {
-		return err
-	}
-	list := make([]safetensors.Tensor, 0, len(w.Tensors))
-	for _, t := range w.Tensors {
-		list = append(list, safetensors.NewFloat32(t.Name, t.Shape, t.Data))
-	}
-	f, err := os.Create(filepath.Join(dir, WeightsFile))
-	if err != nil {
-		return fmt.Errorf("model: %w", err)
-	}
-	out := bufio.NewWriter(f)
-	err = safetensors.Write(out, list, map[string]string{"format": "pt"})
-	return errors.Join(err, out.Flush(), f.Close())
 }

@@ -1,7 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/gguf"
 	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
@@ -54,7 +58,7 @@ func ggufValues(arch string, c *Config) []gguftest.Value {
 }
 
 // ggufTensors are weights as llama.cpp names them.
-func ggufTensors(t *testing.T, m ggufModel, w *Weights) []gguftest.Tensor {
+func ggufTensors(t testing.TB, m ggufModel, w *Weights) []gguftest.Tensor {
 	t.Helper()
 	var list []gguftest.Tensor
 	for _, x := range w.Tensors {
@@ -64,15 +68,17 @@ func ggufTensors(t *testing.T, m ggufModel, w *Weights) []gguftest.Tensor {
 }
 
 // ggufName looks for the name of llama.cpp that stands for one of a checkpoint.
-func ggufName(t *testing.T, m ggufModel, want string) string {
+func ggufName(t testing.TB, m ggufModel, want string) string {
 	t.Helper()
 	var stems []string
 	for stem := range ggufTop {
 		stems = append(stems, stem)
 	}
 	for l := range 4 {
-		for part := range ggufBlock {
-			stems = append(stems, strings.Replace("blk.0.", "0", string(rune('0'+l)), 1)+part)
+		for _, parts := range []map[string]string{ggufBlock, ggufSandwich} {
+			for part := range parts {
+				stems = append(stems, fmt.Sprintf("blk.%d.%s", l, part))
+			}
 		}
 	}
 	for _, stem := range stems {
@@ -95,9 +101,6 @@ func TestOpen_GGUF(t *testing.T) {
 		require.NoError(t, err)
 		got := c.Weights()
 		require.Equal(t, []string{"Qwen3ForCausalLM"}, got.Config.Architectures)
-		again, err := ParseConfig(c.ConfigJSON)
-		require.NoError(t, err)
-		require.Equal(t, again, got.Config)
 		got.Config.Architectures = w.Config.Architectures
 		sameWeights(t, w, got)
 
@@ -108,6 +111,132 @@ func TestOpen_GGUF(t *testing.T) {
 		require.NoError(t, err)
 		sameBits(t, want, f.logprobs(t, ids, 1), "logprobs")
 		require.NoError(t, c.Close())
+	}
+}
+
+// TestOpen_GGUFArchitectures: each model of internal/testdata/architectures that llama.cpp can express says the same as a GGUF
+// file, in which its tensors are changed as llama.cpp changes them.
+func TestOpen_GGUFArchitectures(t *testing.T) {
+	seen := map[string]bool{}
+	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
+		if m.Name == "gemma3-caps" || m.Name == "qwen2-window" {
+			t.Skip("caps and windows that GGUF files do not tell")
+		}
+		c := w.Config
+		if c.RopeScaling != nil && c.RopeScaling.Type == RopeLlama3 {
+			c.RopeScaling.OriginalPositions = 8192 // of the released models, which are known
+		}
+		if c.ModelType == ModelTypeGemma3 { // what llama.cpp takes for granted
+			c.QueryScalar, c.LayerTypes = float64(c.HeadDim), []string{LayerSliding, LayerSliding, LayerSliding}
+		}
+		arch := map[string]string{ModelTypeQwen3MoE: "qwen3moe", ModelTypeGemma3: "gemma3", ModelTypeMistral: "llama"}[c.ModelType]
+		arch = cmp.Or(arch, c.ModelType)
+		seen[arch] = true
+		file, err := Open(gguftest.Write(t, fixtureValues(arch, c), fixtureTensors(t, arch, w)))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, file.Close()) }()
+		want := newForward(t, w, nil, nil).logprobs(t, m.Flat(), len(m.IDs))
+		got := newForward(t, file.Weights(), nil, nil).logprobs(t, m.Flat(), len(m.IDs))
+		if !ggufModels[arch].offsetNorms {
+			sameBits(t, want, got, "logprobs")
+			return
+		}
+		for i := range want { // 1 was added to norms and taken off again, with two roundings
+			require.InDelta(t, want[i], got[i], 1e-5)
+		}
+	})
+	require.Len(t, seen, len(ggufModels), "%v", seen)
+}
+
+// fixtureValues describes all architectures.
+func fixtureValues(arch string, c *Config) []gguftest.Value {
+	v := ggufValues(arch, c)
+	number := func(key string, value any) { v = append(v, gguftest.Value{Key: arch + "." + key, Value: value}) }
+	switch arch {
+	case "qwen3moe":
+		number("expert_count", uint32(c.NumExperts))
+		number("expert_used_count", uint32(c.ExpertsPerToken))
+		number("expert_feed_forward_length", uint32(c.MoEIntermediateSize))
+	case "granite":
+		number("attention.scale", float32(c.AttentionMultiplier))
+		number("embedding_scale", float32(c.EmbeddingMultiplier))
+		number("residual_scale", float32(c.ResidualMultiplier))
+		number("logit_scale", float32(c.LogitsScaling))
+	}
+	if c.SlidingWindow > 0 {
+		number("attention.sliding_window", uint32(c.SlidingWindow))
+	}
+	if c.RopeScaling != nil && c.RopeScaling.Type == RopeLinear {
+		number("rope.scaling.type", "linear")
+		number("rope.scaling.factor", float32(c.RopeScaling.Factor))
+	}
+	return v
+}
+
+// fixtureTensors are weights as llama.cpp writes them: rows of queries and keys in pairs, norms with their 1, experts merged,
+// Llama 3's scaling as factors.
+func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
+	m, c := ggufModels[arch], w.Config
+	var list []gguftest.Tensor
+	experts := map[string]int{} // where the merged tensor is
+	for _, x := range w.Tensors {
+		y := gguftest.Tensor{Shape: x.Shape, Data: slices.Clone(x.Data)}
+		switch name := x.Name; {
+		case strings.Contains(name, ".experts."):
+			parts := strings.Split(name, ".") // model layers 0 mlp experts 7 gate_proj weight
+			y.Name = "blk." + parts[2] + ".ffn_" + strings.TrimSuffix(parts[6], "_proj") + "_exps.weight"
+			at, ok := experts[y.Name]
+			if !ok {
+				experts[y.Name] = len(list)
+				y.Shape = append([]int{1}, x.Shape...)
+				list = append(list, y)
+				continue
+			}
+			list[at].Data = append(list[at].Data, x.Data...)
+			list[at].Shape[0]++
+			continue
+		case m.offsetNorms && strings.HasSuffix(name, "norm.weight"):
+			for i := range y.Data {
+				y.Data[i]++
+			}
+		case m.paired && strings.Contains(name, "q_proj"):
+			y.Data = pairRows(x.Data, c.NumHeads, c.HeadDim)
+		case m.paired && strings.Contains(name, "k_proj"):
+			y.Data = pairRows(x.Data, c.NumKVHeads, c.HeadDim)
+		}
+		y.Name = ggufName(t, m, x.Name)
+		list = append(list, y)
+	}
+	if s := c.RopeScaling; s != nil && s.Type == RopeLlama3 {
+		factors := make([]float32, c.HeadDim/2)
+		for i := range factors {
+			factors[i] = float32(rope{theta: c.RopeTheta}.frequency(i, c.HeadDim) / c.rope().frequency(i, c.HeadDim))
+		}
+		list = append(list, gguftest.Tensor{Name: ropeFactorsName, Shape: []int{len(factors)}, Data: factors})
+	}
+	return list
+}
+
+// pairRows writes the rows i and i + size/2 of each head one behind the other.
+func pairRows(x []float32, heads, size int) []float32 {
+	columns := len(x) / heads / size
+	var out []float32
+	for h := range heads {
+		for i := range size / 2 {
+			for _, row := range []int{i, i + size/2} {
+				at := (h*size + row) * columns
+				out = append(out, x[at:at+columns]...)
+			}
+		}
+	}
+	return out
+}
+
+// TestGGUF_RopeFactors: factors that are not Llama 3's are refused.
+func TestGGUF_RopeFactors(t *testing.T) {
+	for _, factors := range [][]float32{{1, 2, 3, 4}, {1, 1, 8, 1}, {float32(math.NaN())}} {
+		_, err := llama3Scaling(factors, 500000)
+		require.ErrorContains(t, err, "not those of Llama 3", "%v", factors)
 	}
 }
 
@@ -178,4 +307,41 @@ func TestGGUF_Undo(t *testing.T) {
 	got := make([]float32, 4)
 	ggufTensor{Tensor: bias, shape: bias.Shape, heads: heads, shift: -1}.Read(got, 0)
 	require.Equal(t, []float32{-1, 3, 0, 4}, got) // of 0 1 4 5 2 3 6 7 ...: rows 0, 2, 1 and 3
+}
+
+// FuzzGGUF: any file is refused, or is a model whose weights it has, whatever its metadata claims.
+func FuzzGGUF(f *testing.F) {
+	for _, arch := range []string{"qwen3", "llama", "gemma3", "qwen3moe"} {
+		c := &Config{HiddenSize: 2, IntermediateSize: 2, NumLayers: 1, NumHeads: 1, NumKVHeads: 1, HeadDim: 2, MaxPositions: 2, RMSNormEps: 1, RopeTheta: 1}
+		values := append(ggufValues(arch, c), gguftest.Value{Key: arch + ".attention.sliding_window", Value: uint32(1)},
+			gguftest.Value{Key: arch + ".expert_count", Value: uint32(2)}, gguftest.Value{Key: arch + ".expert_used_count", Value: uint32(1)},
+			gguftest.Value{Key: arch + ".expert_feed_forward_length", Value: uint32(2)})
+		c.ModelType, c.VocabSize, c.TieEmbeddings = ggufModels[arch].modelType, 2, true
+		c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize, c.HiddenAct, c.HiddenActivation, c.RopeLocalTheta, c.QueryScalar = 2, 1, 2, "silu", "gelu_pytorch_tanh", 1, 1
+		w, err := Random(c, 1)
+		require.NoError(f, err)
+		file := gguftest.Encode(values, fixtureTensors(f, arch, w))
+		parsed, err := gguf.Parse(file)
+		require.NoError(f, err)
+		_, err = ggufCheckpoint(parsed)
+		require.NoError(f, err, "what is changed must be right at first")
+		f.Add(file)
+		f.Add(file[:len(file)/2])
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		file, err := gguf.Parse(content)
+		if err != nil {
+			return
+		}
+		c, err := ggufCheckpoint(file)
+		if err != nil {
+			return
+		}
+		numbers := 0
+		for _, s := range c.Config.Specs() {
+			numbers += s.size()
+		}
+		require.LessOrEqual(t, numbers, 256*len(content), "no more numbers than blocks of the file can hold")
+		require.Len(t, c.Weights().Tensors, len(c.Config.Specs()))
+	})
 }

@@ -41,7 +41,7 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 	if err := check(config, set); err != nil {
 		return nil, err
 	}
-	return &Checkpoint{config, content, set}, nil
+	return &Checkpoint{config, set}, nil
 }
 
 // ggufSet gives the tensors of a file their names in a checkpoint.

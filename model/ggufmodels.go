@@ -25,17 +25,12 @@ type ggufModel struct {
 
 // ggufModels by general.architecture.
 var ggufModels = map[string]ggufModel{
-	"qwen2": {modelType: "qwen2", architecture: "Qwen2ForCausalLM"},
-	"qwen3": {modelType: "qwen3", architecture: "Qwen3ForCausalLM"},
-	"qwen3moe": {modelType: "qwen3_moe", architecture: "Qwen3MoeForCausalLM", config: func(h *ggufHeader, c map[string]any) {
-		h.copy(c, "num_experts", "expert_count")
-		h.copy(c, "num_experts_per_tok", "expert_used_count")
-		h.copy(c, "moe_intermediate_size", "expert_feed_forward_length")
-		c["norm_topk_prob"], c["decoder_sparse_step"], c["mlp_only_layers"] = true, 1, []int{}
-	}},
-	"llama":   {modelType: "llama", architecture: "LlamaForCausalLM", paired: true, config: llamaConfig},
-	"granite": {modelType: "granite", architecture: "GraniteForCausalLM", paired: true, config: graniteConfig},
-	"gemma3":  {modelType: "gemma3_text", architecture: "Gemma3ForCausalLM", offsetNorms: true, sandwich: true, config: gemma3Config},
+	"qwen2":    {modelType: ModelTypeQwen2, architecture: qwen2.class},
+	"qwen3":    {modelType: ModelTypeQwen3, architecture: qwen3.class},
+	"qwen3moe": {modelType: ModelTypeQwen3MoE, architecture: qwen3MoE.class, config: qwen3MoEConfig},
+	"llama":    {modelType: ModelTypeLlama, architecture: llama.class, paired: true, config: llamaConfig},
+	"granite":  {modelType: ModelTypeGranite, architecture: granite.class, paired: true, config: graniteConfig},
+	"gemma3":   {modelType: ModelTypeGemma3, architecture: gemma3.class, offsetNorms: true, sandwich: true, config: gemma3Config},
 }
 
 // ggufArchitectures lists what a file may have.
@@ -43,12 +38,26 @@ func ggufArchitectures() string {
 	return strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", ")
 }
 
+// qwen3MoEConfig: the weights of a token's experts always add up to 1, and a layer without a router has no experts.
+func qwen3MoEConfig(h *ggufHeader, c map[string]any) {
+	h.need(c, "num_experts", "expert_count")
+	h.need(c, "num_experts_per_tok", "expert_used_count")
+	h.need(c, "moe_intermediate_size", "expert_feed_forward_length")
+	dense := []int{}
+	for l := range min(h.int("block_count"), mostLayers) {
+		if !h.has(fmt.Sprintf("blk.%d.ffn_gate_inp.weight", l)) {
+			dense = append(dense, l)
+		}
+	}
+	c["norm_topk_prob"], c["mlp_only_layers"] = true, dense
+}
+
 // llamaConfig is of Llama and all that llama.cpp writes as it: Mistral, SmolLM2, Hermes, ...
 func llamaConfig(h *ggufHeader, c map[string]any) {
 	c["attention_bias"] = h.has("blk.0.attn_q.bias")
 	c["mlp_bias"] = h.has("blk.0.ffn_gate.bias")
 	if h.copy(c, "sliding_window", "attention.sliding_window") {
-		c["model_type"], c["architectures"] = "mistral", []string{"MistralForCausalLM"}
+		c["model_type"], c["architectures"] = ModelTypeMistral, []string{mistral.class}
 	}
 }
 
@@ -76,19 +85,15 @@ func gemma3Config(h *ggufHeader, c map[string]any) {
 	if c["query_pre_attn_scalar"] = c["head_dim"]; layers == layersOf27B && heads > 0 {
 		c["query_pre_attn_scalar"] = h.int("embedding_length") / heads
 	}
-	types := make([]string, min(layers, maxLayers))
+	types := make([]string, min(layers, mostLayers))
 	for i := range types {
-		if types[i] = "sliding_attention"; i%pattern == pattern-1 {
-			types[i] = "full_attention"
+		if types[i] = LayerSliding; i%pattern == pattern-1 {
+			types[i] = LayerFull
 		}
 	}
 	c["layer_types"], c["sliding_window_pattern"] = types, pattern
 	h.copy(c, "final_logit_softcapping", "final_logit_softcapping")
-	h.copy(c, "attn_logit_softcapping", "attn_logit_softcapping")
 }
-
-// maxLayers bounds what a file may claim: llama.cpp's limit.
-const maxLayers = 512
 
 // ggufHeader reads the metadata of an architecture. The first thing that is missing or of another type is kept.
 type ggufHeader struct {

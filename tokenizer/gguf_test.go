@@ -212,3 +212,61 @@ func FuzzFromSentencePiece(f *testing.F) {
 		}
 	})
 }
+
+// TestExportGGUF: the files that are written make the tokenizer that the metadata makes.
+func TestExportGGUF(t *testing.T) {
+	file, err := os.ReadFile("testdata/tokenizer.json")
+	must(t, err)
+	texts := []string{"", "the board is 12345 x", "I'll <|im_end|>\n\n  it's\tÄpfel 😀 e\u0301", "<|im_start|>user\na<|im_end|>"}
+	for pre := range ggufPatterns {
+		meta := ggufOf(t, file, pre)
+		n := len(meta["tokenizer.ggml.tokens"].([]any))
+		meta["tokenizer.ggml.bos_token_id"], meta["tokenizer.ggml.eos_token_id"] = uint32(n-1), uint32(n-2)
+		meta["tokenizer.chat_template"] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
+		for _, named := range []bool{false, true} {
+			if named {
+				meta["tokenizer.chat_template.tool_use"] = "tools"
+				meta["tokenizer.ggml.add_eos_token"] = true
+			}
+			want, err := FromGGUF(meta)
+			must(t, err)
+			vocabulary, config, err := ExportGGUF(meta)
+			must(t, err)
+			got, err := New(vocabulary, config)
+			must(t, err)
+			for _, text := range texts {
+				for _, special := range []bool{false, true} {
+					a, b := want.Encode(text, special), got.Encode(text, special)
+					if !slices.Equal(a, b) || want.Decode(a, false) != got.Decode(b, false) {
+						t.Errorf("%s: %q: %v, want %v", pre, text, b, a)
+					}
+				}
+			}
+			if !slices.Equal(want.EOS(), got.EOS()) || !slices.Equal(want.BOS(), got.BOS()) || want.VocabSize() != got.VocabSize() {
+				t.Errorf("%s: BOS %v, EOS %v, %d ids", pre, got.BOS(), got.EOS(), got.VocabSize())
+			}
+			if len(got.chat.templates) != len(want.chat.templates) || got.ChatTemplate() != want.ChatTemplate() {
+				t.Errorf("%s: templates %v", pre, got.chat.templates)
+			}
+		}
+	}
+}
+
+// TestExportGGUF_Errors: what cannot be written is said.
+func TestExportGGUF_Errors(t *testing.T) {
+	file, err := os.ReadFile("testdata/tokenizer.json")
+	must(t, err)
+	prefixed := ggufOf(t, file, "gpt-2")
+	prefixed["tokenizer.ggml.add_space_prefix"] = true
+	model, err := os.ReadFile("testdata/sentencepiece/bpe-bytes.model")
+	must(t, err)
+	for want, meta := range map[string]map[string]any{
+		"take the files of the original model": ggufOfSP(t, model),
+		"without a prefix":                     prefixed,
+		"has 0 tokens":                         {},
+	} {
+		if _, _, err := ExportGGUF(meta); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 // base is a base model in memory, and its engine. Models on the same base share it.
 type base struct {
+	path      string
 	config    *model.Config
 	params    *model.Params
 	tokenizer *tokenizer.Tokenizer
@@ -51,7 +52,7 @@ func loadBase(path string, device compute.Backend, matrices dtypes.DType) (s *ba
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, open.Close()) }()
-	s = &base{config: open.Config, tokenizer: open.Tokenizer}
+	s = &base{path: path, config: open.Config, tokenizer: open.Tokenizer}
 	if s.template, err = s.tokenizer.Template(""); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ type description struct {
 	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
+	Adapter string   `json:"adapter,omitempty"` // that it began with, in place of LoRA
 	Seed    uint64   `json:"seed"`
 	// Device tells where the run was begun. Results repeat bit for bit on the same kind only.
 	Device string `json:"device"`
@@ -92,7 +93,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 // resume checks that the run is the one described, and takes up its newest checkpoint.
 func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions, at place) (int, error) {
 	want := description{
-		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen, LoRA: opts.LoRA, Seed: opts.Seed,
+		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen, LoRA: opts.LoRA, Adapter: opts.Adapter, Seed: opts.Seed,
 		Device: fmt.Sprintf("%s, %s, %s/%s", device.Description(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 	}
 	var have description
@@ -137,10 +138,9 @@ func (d description) check(want description, dir string) error {
 func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error) {
 	step, ok := e.run.Latest()
 	if !ok {
-		cfg := lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}
-		a, err := lora.New(cfg, e.layers(), opts.Seed)
+		a, err := e.firstAdapter(opts)
 		if err != nil {
-			return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
+			return 0, err
 		}
 		e.adapter, e.state = a, trainer.AdapterState(a)
 		if err := e.commit(0, opts.Base); err != nil {
@@ -155,6 +155,23 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error
 	}
 	e.serving.Store(&serving{step: step, adapter: onDevice})
 	return step, nil
+}
+
+// firstAdapter returns what a new run begins with: an adapter that changes nothing, or the one of a folder.
+func (e *entry) firstAdapter(opts art.ModelOptions) (a *lora.Adapter, err error) {
+	hint := "correct ModelOptions.LoRA"
+	if opts.Adapter == "" {
+		a, err = lora.New(lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}, e.layers(), opts.Seed)
+	} else {
+		hint = "set ModelOptions.Adapter to the folder of a LoRA adapter of this base model"
+		if a, err = lora.Load(opts.Adapter); err == nil {
+			err = a.Check(e.layers())
+		}
+	}
+	if err != nil {
+		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
+	}
+	return a, nil
 }
 
 // layers are the linear layers of the base.

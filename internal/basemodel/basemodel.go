@@ -17,6 +17,7 @@ import (
 type Base struct {
 	*model.Checkpoint
 	Tokenizer *tokenizer.Tokenizer
+	path      string
 }
 
 // Open opens [tiny.Name], a folder or a GGUF file. A tokenizer with more ids than the model has embeddings is an error.
@@ -33,7 +34,7 @@ func Open(path string) (*Base, error) {
 		err := fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, c.Config.VocabSize)
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Base{c, t}, nil
+	return &Base{c, t, path}, nil
 }
 
 func openWeights(path string) (*model.Checkpoint, error) {

@@ -50,7 +50,7 @@ var layers = map[string]layer{
 	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu"}},
 	"backend/device/xla":        {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
 	"internal/arttest":          {own: []string{""}, light: true},
-	"internal/basemodel":        {own: []string{"model", "model/tiny", "tokenizer", "internal/gguf"}},
+	"internal/basemodel":        {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
 	"internal/bench/...":        {any: true},
 	"internal/cmd/...":          {any: true},
 	"internal/engine":           {own: []string{"lora", "model", "tokenizer", "internal/graphx"}, mods: gomlx},

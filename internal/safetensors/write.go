@@ -2,7 +2,6 @@ package safetensors
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,20 +14,17 @@ import (
 // arguments. The header is padded so that the data starts at a multiple of 8 bytes; tensors are not padded, because
 // the format has no holes: a caller who wants each one aligned orders them by falling element size.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
-	header, err := encodeHeader(tensors, metadata)
-	if err != nil {
-		return err
-	}
-	prefix := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
-	if _, err := w.Write(append(prefix, header...)); err != nil {
-		return err
-	}
-	for _, t := range tensors {
-		if _, err := w.Write(t.Data); err != nil {
+	sources := make([]Source, len(tensors))
+	for i, t := range tensors {
+		if err := t.check(); err != nil {
 			return err
 		}
+		sources[i] = Source{t.Name, t.DType, t.Shape, func(w io.Writer) error {
+			_, err := w.Write(t.Data)
+			return err
+		}}
 	}
-	return nil
+	return WriteSources(w, sources, metadata)
 }
 
 // headerTensor is a tensor of the header, its fields in the order in which the reference implementation writes them.
@@ -39,13 +35,13 @@ type headerTensor struct {
 }
 
 // encodeHeader returns the padded JSON: the metadata by key, then the tensors in order.
-func encodeHeader(tensors []Tensor, metadata map[string]string) ([]byte, error) {
+func encodeHeader(sources []Source, metadata map[string]string) ([]byte, error) {
 	h := headerWriter{seen: map[string]bool{}}
 	if err := h.metadata(metadata); err != nil {
 		return nil, err
 	}
-	for _, t := range tensors {
-		if err := h.tensor(t); err != nil {
+	for _, s := range sources {
+		if err := h.tensor(s); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +77,7 @@ func (h *headerWriter) metadata(m map[string]string) error {
 	return h.field(metadataKey, m)
 }
 
-func (h *headerWriter) tensor(t Tensor) error {
+func (h *headerWriter) tensor(t Source) error {
 	switch {
 	case t.Name == metadataKey:
 		return fmt.Errorf("safetensors: a tensor may not be named %q", t.Name)
@@ -90,12 +86,13 @@ func (h *headerWriter) tensor(t Tensor) error {
 	case h.seen[t.Name]:
 		return fmt.Errorf("safetensors: two tensors are named %q", t.Name)
 	}
-	if err := t.check(); err != nil {
-		return err
+	size, err := t.Size()
+	if err != nil {
+		return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
 	}
 	h.seen[t.Name] = true
 	begin := h.offset
-	h.offset += uint64(len(t.Data))
+	h.offset += size
 	return h.field(t.Name, headerTensor{t.DType, append([]int{}, t.Shape...), [2]uint64{begin, h.offset}})
 }
 

@@ -28,7 +28,7 @@ var tokenizerJSON []byte
 var tokenizerConfigJSON []byte
 
 // Open opens the model.
-func Open() (*model.Checkpoint, error) { return model.Parse(bytes.Clone(configJSON), weights) }
+func Open() (*model.Checkpoint, error) { return model.Parse(configJSON, weights) }
 
 // Load returns a copy of the weights.
 func Load() (*model.Weights, error) {

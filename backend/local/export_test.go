@@ -1,0 +1,84 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/lora"
+)
+
+// trained registers a model and trains it for a step.
+func trained(t *testing.T, b *Backend, name string, opts *art.ModelOptions) *art.Model {
+	t.Helper()
+	m := art.NewModel(name, opts)
+	require.NoError(t, m.Register(t.Context(), b))
+	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
+	require.NoError(t, err)
+	_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-2})
+	require.NoError(t, err)
+	return m
+}
+
+// says is what a model answers greedily.
+func says(t *testing.T, m *art.Model) string {
+	t.Helper()
+	answer, err := m.Complete(t.Context(), ask("Write a number."), &art.ChatOptions{Temperature: new(0.0), MaxTokens: new(12)})
+	require.NoError(t, err)
+	return answer.Message.Content
+}
+
+// TestExport: a trained model, exported, is a base model that says the same.
+func TestExport(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := trained(t, b, "m", nil)
+	dir := filepath.Join(t.TempDir(), "merged")
+	require.NoError(t, b.Export(t.Context(), m, dir, nil))
+	merged := art.NewModel("merged", &art.ModelOptions{Base: dir, Frozen: true})
+	require.NoError(t, merged.Register(t.Context(), b))
+	require.Equal(t, says(t, m), says(t, merged))
+
+	err := b.Export(t.Context(), m, dir, nil)
+	require.ErrorContains(t, err, "is not empty")
+	require.ErrorIs(t, b.Export(t.Context(), art.NewModel("x", nil), t.TempDir(), nil), art.ErrNotRegistered)
+
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, b.Export(t.Context(), merged, plain, nil))
+	want, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(plain, "model.safetensors"))
+	require.NoError(t, err)
+	require.Equal(t, want, got, "a frozen model is its base")
+}
+
+// TestRegister_Adapter: a run begins with the adapter of another, of whatever rank, and goes on from there.
+func TestRegister_Adapter(t *testing.T) {
+	b := open(t, t.TempDir())
+	first := trained(t, b, "first", &art.ModelOptions{LoRA: art.LoRA{Rank: 3, Targets: []string{"q_proj", "down_proj"}}})
+	dir, err := b.Dir(first)
+	require.NoError(t, err)
+	folder := filepath.Join(dir, "checkpoints", "0001")
+	opts := &art.ModelOptions{Adapter: folder}
+	second := art.NewModel("second", opts)
+	require.NoError(t, second.Register(t.Context(), b))
+	require.Zero(t, second.Step())
+	require.Equal(t, says(t, first), says(t, second))
+	require.Equal(t, adapterBytes(t, b, first, 1), adapterBytes(t, b, second, 0))
+
+	third := trained(t, b, "third", opts)
+	require.Equal(t, 1, third.Step())
+	require.NotEqual(t, adapterBytes(t, b, third, 0), adapterBytes(t, b, third, 1))
+
+	other := t.TempDir()
+	a, err := lora.New(lora.Config{Targets: []string{"q_proj"}}, []lora.LayerShape{{Name: "model.layers.7.self_attn.q_proj", In: 4, Out: 4}}, 1)
+	require.NoError(t, err)
+	require.NoError(t, a.Save(other, "x"))
+	err = art.NewModel("fourth", &art.ModelOptions{Adapter: other}).Register(t.Context(), b)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, "model.layers.7.self_attn.q_proj")
+	err = art.NewModel("fifth", &art.ModelOptions{Adapter: t.TempDir()}).Register(t.Context(), b)
+	require.ErrorContains(t, err, "adapter_config.json")
+}

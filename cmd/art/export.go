@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+func init() {
+	verbs["export"] = verb{
+		summary: "write a model, with an adapter merged into it",
+		args:    "MODEL FOLDER",
+		text: `
+Writes a model into a new folder that transformers, vLLM and this library read: config.json, the
+weights as safetensors, and the tokenizer. With --adapter the matrices of a LoRA adapter, own or
+PEFT's, are added to the weights of their layers; of a run that is the folder of a checkpoint. MODEL is
+a folder, a GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched.
+
+Sums are made in float32 or more, and rounded once to the type that is written. Of a GGUF file the
+converted weights are written, four or two bytes each.`,
+		define: func(flags *flag.FlagSet) action {
+			var e exporter
+			flags.BoolVar(&e.asJSON, "json", false, "print one JSON object: folder, files")
+			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter")
+			flags.StringVar(&e.dtype, "dtype", model.Float32, "float32 or bfloat16, the `type` of the weights")
+			flags.Int64Var(&e.shard, "shard", 5e9, "most `bytes` of weights in a file; 0 is no bound")
+			return func(args []string, stdout, _ io.Writer) error {
+				if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
+					return badUsage("want MODEL and FOLDER behind the flags, --dtype float32 or bfloat16, and --shard of 0 or more")
+				}
+				return e.export(args[0], args[1], stdout)
+			}
+		},
+	}
+}
+
+// exporter is the verb export with its flags.
+type exporter struct {
+	asJSON         bool
+	adapter, dtype string
+	shard          int64
+}
+
+// exported is what export prints.
+type exported struct {
+	Folder string       `json:"folder"`
+	Files  []pulledFile `json:"files"`
+}
+
+// export writes a model.
+func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
+	path, err := find(name)
+	if err != nil {
+		return err
+	}
+	base, err := basemodel.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	var adapter *lora.Adapter
+	if e.adapter != "" {
+		if adapter, err = lora.Load(e.adapter); err != nil {
+			return err
+		}
+	}
+	if err := base.Export(dir, adapter, &model.SaveOptions{DType: e.dtype, ShardBytes: e.shard}); err != nil {
+		return err
+	}
+	out, err := listFolder(dir)
+	if err != nil {
+		return err
+	}
+	if e.asJSON {
+		return writeJSON(stdout, out)
+	}
+	for _, f := range out.Files {
+		if err := write(stdout, fmt.Sprintf("%11s  %s\n", sizeText(f.Bytes), filepath.Join(dir, f.Name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listFolder lists the files of a folder.
+func listFolder(dir string) (exported, error) {
+	out := exported{Folder: dir}
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		info, statErr := entry.Info()
+		if statErr != nil {
+			return out, statErr
+		}
+		if !entry.IsDir() {
+			out.Files = append(out.Files, pulledFile{entry.Name(), info.Size()})
+		}
+	}
+	return out, err
+}
