@@ -46,7 +46,8 @@ func allFiles(root string) ([]source, error) {
 		rel, err := filepath.Rel(root, dir)
 		return err == nil && ignored[rel]
 	}, func(file string) bool {
-		return !strings.HasSuffix(file, ".test") && !strings.HasSuffix(file, ".prof")
+		gitFile := filepath.Base(file) == ".git" // of a worktree, in place of the folder
+		return !gitFile && !strings.HasSuffix(file, ".test") && !strings.HasSuffix(file, ".prof")
 	})
 }
 
