@@ -3,6 +3,7 @@ package trainer
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/gomlx/core/graph"
@@ -232,4 +233,19 @@ func sameState(t testing.TB, want, got *State) {
 	sameBits(t, want.Params, got.Params, "parameters")
 	sameBits(t, want.M, got.M, "first moments")
 	sameBits(t, want.V, got.V, "second moments")
+}
+
+// copyOf returns a deep copy.
+func copyOf(s *State) *State {
+	return &State{
+		Names: slices.Clone(s.Names), Shapes: slices.Clone(s.Shapes),
+		Params: clone(s.Params), M: clone(s.M), V: clone(s.V), Updates: s.Updates,
+	}
+}
+
+func clone(lists [][]float32) (out [][]float32) {
+	for _, x := range lists {
+		out = append(out, slices.Clone(x))
+	}
+	return out
 }

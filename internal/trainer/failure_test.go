@@ -62,7 +62,7 @@ func TestTrain_NothingFinite(t *testing.T) {
 				skipped := 0
 				run.Progress = func(done, _ int, _ grpo.LossSums, _ float64) { skipped = done }
 				spoil(s.state, batch)
-				before := s.state.Clone()
+				before := copyOf(s.state)
 				got, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 				require.ErrorIs(t, err, ErrNotFinite, s.name)
 				require.Nil(t, got)
@@ -81,7 +81,7 @@ func TestTrain_Refuses(t *testing.T) {
 	train := func(batch []grpo.Sequence, change func(run *Run)) error {
 		run := plainRun()
 		change(&run)
-		before := s.state.Clone()
+		before := copyOf(s.state)
 		state, _, err := tr.Train(context.Background(), s.state, batch, run)
 		require.Nil(t, state)
 		sameState(t, before, s.state)
@@ -131,7 +131,7 @@ func TestTrain_Cancelled(t *testing.T) {
 			run := plainRun()
 			run.Epochs = 1000
 			change(&run, func() { cancel(cause) })
-			before, began := s.state.Clone(), time.Now()
+			before, began := copyOf(s.state), time.Now()
 			state, report, err := s.trainer(t, Options{}).Train(ctx, s.state, batch, run)
 			require.ErrorIs(t, err, cause)
 			require.Nil(t, state)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -31,7 +32,7 @@ func (r *Run) objective() objective {
 }
 
 // gradient returns the gradient of a mini-batch, added up over its micro-batches in order.
-func (t *Trainer) gradient(ctx context.Context, s *State, part []grpo.Sequence, run *Run, report *Report) ([][]float32, grpo.LossSums, error) {
+func (t *Trainer) gradient(ctx context.Context, trained []*tensors.Tensor, part []grpo.Sequence, run *Run, report *Report) ([][]float32, grpo.LossSums, error) {
 	micro, err := t.pack(part, run.MicroBatch)
 	if err != nil {
 		return nil, grpo.LossSums{}, err
@@ -40,11 +41,10 @@ func (t *Trainer) gradient(ctx context.Context, s *State, part []grpo.Sequence, 
 	if err != nil {
 		return nil, grpo.LossSums{}, err
 	}
-	shared, free, err := t.shared(s)
-	if err != nil {
-		return nil, grpo.LossSums{}, err
+	var shared []any // by all micro-batches
+	for _, x := range slices.Concat(t.target.frozen, trained) {
+		shared = append(shared, x)
 	}
-	defer free()
 	denominator := float32(grpo.NumTrained(part))
 	results := make([][]*tensors.Tensor, len(micro))
 	err = t.each(ctx, len(micro), func(i int) (err error) {
@@ -115,14 +115,6 @@ func addUp(grads *[][]float32, sums *grpo.LossSums, out []*tensors.Tensor) error
 	more, err := grpo.ReadLossSums(values)
 	sums.Add(more)
 	return err
-}
-
-// shared are the inputs that all micro-batches have in common.
-func (t *Trainer) shared(s *State) (in []any, free func(), err error) {
-	for _, x := range t.target.frozen {
-		in = append(in, x)
-	}
-	return t.upload(in, s, s.Params)
 }
 
 func microInputs(m *grpo.MicroBatch, denominator float32) []any {

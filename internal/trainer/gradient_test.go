@@ -18,7 +18,11 @@ import (
 // gradientOf computes the gradient of a batch, and the rows and columns that it took.
 func gradientOf(t testing.TB, s *subject, opts Options, batch []grpo.Sequence, run Run) ([][]float32, grpo.LossSums) {
 	t.Helper()
-	grads, sums, err := s.trainer(t, opts).gradient(context.Background(), s.state, batch, &run, &Report{})
+	tr := s.trainer(t, opts)
+	on, err := tr.reside(s.state)
+	require.NoError(t, err)
+	defer on.free()
+	grads, sums, err := tr.gradient(context.Background(), on.params, batch, &run, &Report{})
 	require.NoError(t, err)
 	return grads, sums
 }

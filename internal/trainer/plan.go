@@ -18,8 +18,8 @@ type Memory struct {
 	Work    int64 `json:"work"`    // of all micro-batches that are computed at once
 }
 
-// adapterCopies are the copies of an adapter in the middle of an update: parameters and two moments of the old and of the
-// new state (6), the same and the gradient on the device (4), the gradient here (1), and the adapter that serves (1).
+// adapterCopies are the copies of an adapter in the middle of an update: parameters and two moments of the old state here (3),
+// and before and behind the update on the device (6), the gradient here and there (2), and the adapter that serves (1).
 const adapterCopies = 12
 
 // Plan returns what training an adapter of this layout will take on sequences of that many tokens, all of which are trained

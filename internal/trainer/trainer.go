@@ -81,12 +81,16 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 	if err := t.check(batch, &run); err != nil {
 		return nil, nil, err
 	}
-	state = state.Clone()
+	on, err := t.reside(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer on.free()
 	report := &Report{}
 	total := run.Epochs * min(run.MiniBatches, len(batch))
 	for epoch := range run.Epochs {
 		for _, part := range split(batch, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch)))) {
-			if err := t.update(ctx, state, part, &run, report); err != nil {
+			if err := t.update(ctx, state, on, part, &run, report); err != nil {
 				return nil, nil, err
 			}
 			if run.Progress != nil {
@@ -97,7 +101,8 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 	if report.Updates == 0 {
 		return nil, nil, fmt.Errorf("%w: lower the learning rate, or look for NaN in the weights", ErrNotFinite)
 	}
-	return state, report, nil
+	next, err := on.state(state)
+	return next, report, err
 }
 
 // check refuses what no graph can compute: the device would end the process at a token that it has no embedding for.
@@ -117,13 +122,13 @@ func (t *Trainer) check(batch []grpo.Sequence, run *Run) error {
 }
 
 // update makes one optimizer step.
-func (t *Trainer) update(ctx context.Context, state *State, part []grpo.Sequence, run *Run, report *Report) error {
-	grads, sums, err := t.gradient(ctx, state, part, run, report)
+func (t *Trainer) update(ctx context.Context, state *State, on *resident, part []grpo.Sequence, run *Run, report *Report) error {
+	grads, sums, err := t.gradient(ctx, on.params, part, run, report)
 	if err != nil {
 		return err
 	}
 	n := report.Updates + report.Skipped
-	norm, ok, err := t.apply(state, grads, run.Optimizer, run.Rate(n))
+	norm, ok, err := t.apply(state, on, grads, run.Optimizer, run.Rate(n))
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func TestTrain_Repeats(t *testing.T) {
 			run := plainRun()
 			run.Epochs, run.MiniBatches, run.Seed = 2, 2, 5
 			batch := randomBatch(rand.New(rand.NewPCG(seed, 23)), 5, 64, 40)
-			before := s.state.Clone()
+			before := copyOf(s.state)
 			tr := s.trainer(t, Options{Workers: 2})
 			first, report, err := tr.Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)

@@ -1,0 +1,103 @@
+package trainer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+// resident is a state on the device, where it stays for a run. All lists are in the order of the state's names.
+type resident struct {
+	params, m, v []*tensors.Tensor
+	updates      int
+}
+
+// reside copies a state to the device.
+func (t *Trainer) reside(s *State) (*resident, error) {
+	r := &resident{updates: s.Updates}
+	for _, x := range []struct {
+		to   *[]*tensors.Tensor
+		from [][]float32
+	}{{&r.params, s.Params}, {&r.m, s.M}, {&r.v, s.V}} {
+		var err error
+		if *x.to, err = t.upload(s, x.from); err != nil {
+			r.free()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// upload copies values with the shapes of a state to the device.
+func (t *Trainer) upload(s *State, values [][]float32) ([]*tensors.Tensor, error) {
+	var list []*tensors.Tensor
+	for i, v := range values {
+		x, err := graphx.Upload(t.opts.Device, v, s.Shapes[i]...)
+		if err != nil {
+			finalize(list)
+			return nil, fmt.Errorf("trainer: %s: %w", s.Names[i], err)
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// all lists the tensors as the graph of an update takes and returns them.
+func (r *resident) all() []*tensors.Tensor { return slices.Concat(r.params, r.m, r.v) }
+
+func (r *resident) free() { finalize(r.all()) }
+
+// state copies r back to the host, with the names and shapes of s.
+func (r *resident) state(s *State) (*State, error) {
+	out := &State{Names: slices.Clone(s.Names), Shapes: slices.Clone(s.Shapes), Updates: r.updates}
+	for _, x := range []struct {
+		to   *[][]float32
+		from []*tensors.Tensor
+	}{{&out.Params, r.params}, {&out.M, r.m}, {&out.V, r.v}} {
+		for i, y := range x.from {
+			values, err := tensors.CopyFlatData[float32](y)
+			if err != nil {
+				return nil, fmt.Errorf("trainer: %s: %w", s.Names[i], err)
+			}
+			*x.to = append(*x.to, values)
+		}
+	}
+	return out, nil
+}
+
+// apply makes one update of r. It reports the gradient's norm, and false when that is not finite: r is then as it was.
+func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW, rate float64) (norm float64, ok bool, err error) {
+	n := len(r.params)
+	exec, err := t.updateGraph(cfg, n)
+	if err != nil {
+		return 0, false, err
+	}
+	uploaded, err := t.upload(s, grads)
+	if err != nil {
+		return 0, false, err
+	}
+	defer finalize(uploaded)
+	var in []any
+	for _, x := range slices.Concat(r.all(), uploaded) {
+		in = append(in, x)
+	}
+	in = append(in, tensors.FromFlatDataAndDimensions(cfg.Scalars(r.updates+1, rate), grpo.NumScalars))
+	out, err := exec.Call(in...)
+	if err != nil {
+		return 0, false, fmt.Errorf("trainer: update: %w", err)
+	}
+	norm = float64(tensors.ToScalar[float32](out[3*n]))
+	if !finite(norm) {
+		finalize(out)
+		return norm, false, nil
+	}
+	finalize(out[3*n:])
+	r.free()
+	r.params, r.m, r.v = out[:n], out[n:2*n], out[2*n:3*n]
+	r.updates++
+	return norm, true, nil
+}
