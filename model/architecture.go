@@ -118,3 +118,10 @@ func (d *design) slide(c *Config, check checker) {
 		}
 	}
 }
+
+// checkKinds holds what was built against LayerTypes, which some architectures have no use for.
+func (d *design) checkKinds(c *Config, check checker) {
+	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
+		check((kind == LayerSliding) == (d.layers[i].window > 0), "layer_types: layer %d is %s, which %s does not build", i, kind, c.ModelType)
+	}
+}

@@ -278,7 +278,7 @@ func (c *Config) Validate() error {
 		c.RopeScaling.check(check)
 	}
 	if c.NumLayers <= mostLayers {
-		a.describe(c, check)
+		a.describe(c, check).checkKinds(c, check)
 	}
 	return errors.Join(errs...)
 }

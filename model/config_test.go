@@ -231,6 +231,18 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 	}
 }
 
+// TestParseConfig_KindsOfLayers: an architecture whose layers are alike does not ignore that a file wants them to differ.
+func TestParseConfig_KindsOfLayers(t *testing.T) {
+	for _, name := range []string{"mistral", "llama", "granite"} {
+		changes := map[string]any{"model_type": name, "architectures": "-", "sliding_window": 64, "layer_types": kinds(2, 28)}
+		_, err := ParseConfig(withKeys(t, changes))
+		require.ErrorContains(t, err, "which "+name+" does not build")
+		changes["layer_types"] = kinds(map[string]int{"mistral": 99}[name]+1, 28) // all alike
+		_, err = ParseConfig(withKeys(t, changes))
+		require.NoError(t, err)
+	}
+}
+
 // TestConfig_KeepsOtherKeys: what is not read here is written back, and null stays null.
 func TestConfig_KeepsOtherKeys(t *testing.T) {
 	c, err := ParseConfig(withKeys(t, map[string]any{"model_type": "mistral", "architectures": "-", "pad_token_id": nil}))

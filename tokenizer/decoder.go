@@ -42,8 +42,11 @@ func parseDecoder(raw json.RawMessage) (decoder, error) {
 		return nil, err
 	}
 	var d decoder
-	fused := false
+	fused, growth := false, 1
 	for _, part := range parts {
+		if growth *= part.growth(); growth > maxGrowth {
+			return decoder{}, fmt.Errorf("decoder %q: together with those before it, a text would grow more than %d times", part.kind, maxGrowth)
+		}
 		read, ok := decoders[part.kind]
 		if !ok {
 			return nil, unsupported("decoder", part.kind, decoders)

@@ -30,6 +30,28 @@ var normalizers = map[string]func(json.RawMessage) (normalizer, error){
 	"Precompiled":  parsePrecompiled,
 }
 
+// maxGrowth bounds how many times longer a text may become, so that a file cannot ask for all the memory: one of a few
+// replacements, each of a letter by ten of it, could.
+const maxGrowth = 1 << 16
+
+// growth bounds how many times longer a component makes a text, in bytes.
+func (c component) growth() int {
+	var f struct{ Content string }
+	switch c.kind {
+	case "Replace":
+		if json.Unmarshal(c.raw, &f) == nil {
+			return min(len(f.Content)+1, maxGrowth+1) // a pattern may match what is empty
+		}
+	case "NFKC", "NFKD":
+		return 11 // U+FDFA, 33 bytes of 3
+	case "NFC", "NFD", "Lowercase", "ByteLevel":
+		return 3
+	case "Precompiled":
+		return maxReplacement
+	}
+	return 1
+}
+
 func fixedNormalizer(n normalizer) func(json.RawMessage) (normalizer, error) {
 	return func(json.RawMessage) (normalizer, error) { return n, nil }
 }
@@ -43,7 +65,11 @@ func parseNormalizers(raw json.RawMessage) (steps []normalizer, spells bool, err
 	if err != nil {
 		return nil, false, err
 	}
+	growth := 1
 	for _, part := range parts {
+		if growth *= part.growth(); growth > maxGrowth {
+			return nil, false, fmt.Errorf("normalizer %q: together with those before it, a text would grow more than %d times", part.kind, maxGrowth)
+		}
 		read, ok := normalizers[part.kind]
 		if !ok {
 			return nil, false, unsupported("normalizer", part.kind, normalizers)

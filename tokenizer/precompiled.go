@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +18,9 @@ type charsMap struct {
 	units        []uint32
 	replacements string
 }
+
+// maxReplacement bounds a replacement, in bytes: that of U+FDFA, the longest of Unicode, has 33.
+const maxReplacement = 255
 
 // parseCharsMap reads the bytes: the length of the trie, the trie as little-endian words, the replacements.
 func parseCharsMap(data []byte) (*charsMap, error) {
@@ -31,6 +35,11 @@ func parseCharsMap(data []byte) (*charsMap, error) {
 	m := &charsMap{units: make([]uint32, size/4), replacements: string(data[size:])}
 	for i := range m.units {
 		m.units[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	for text := range strings.SplitSeq(m.replacements, "\x00") {
+		if len(text) > maxReplacement {
+			return nil, fmt.Errorf("a replacement of the charsmap has %d bytes, more than %d", len(text), maxReplacement)
+		}
 	}
 	if !utf8.ValidString(m.replacements) {
 		return nil, errors.New("the replacements of the charsmap are not UTF-8")

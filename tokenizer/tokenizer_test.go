@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 		quoted, _ := json.Marshal(s)
 		return words(`{"type": "Split", "pattern": {"Regex": ` + string(quoted) + `}, "behavior": "Isolated", "invert": false}`)
 	}
+	const tenfold = `{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}`
 	for _, c := range []struct {
 		patch map[string]string
 		want  string
@@ -34,6 +36,9 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 		{map[string]string{"normalizer": `{"type": "Precompiled", "precompiled_charsmap": "AAA"}`}, "base64"},
 		{map[string]string{"normalizer": `{"type": "Precompiled", "precompiled_charsmap": "AAA="}`}, "shorter"},
 		{map[string]string{"normalizer": `{"type": "Precompiled", "precompiled_charsmap": "/////w=="}`}, "shorter"},
+		{map[string]string{"normalizer": `{"type": "Precompiled", "precompiled_charsmap": "` + base64.StdEncoding.EncodeToString(append(make([]byte, 4), strings.Repeat("a", 256)...)) + `"}`}, "256 bytes"},
+		{map[string]string{"normalizer": `{"type": "Sequence", "normalizers": [` + strings.Repeat(tenfold+", ", 4) + tenfold + `]}`}, "would grow more than 65536 times"},
+		{map[string]string{"decoder": `{"type": "Sequence", "decoders": [` + strings.Repeat(tenfold+", ", 4) + tenfold + `]}`}, "would grow more than 65536 times"},
 		{map[string]string{"normalizer": `{"type": "Sequence", "normalizers": [{"type": "ByteLevel"}, {"type": "NFC"}]}`}, "behind ByteLevel"},
 		{map[string]string{"normalizer": `{"type": "ByteLevel"}`}, "ByteLevel is both"},
 		{map[string]string{"pre_tokenizer": `{"type": "UnicodeScripts"}`}, "UnicodeScripts"},

@@ -55,7 +55,7 @@ func (r *run) item(v, key any) (any, bool) {
 		return nil, false
 	}
 	if t, ok := text(v); ok {
-		c, ok := character(t, i)
+		c, ok := r.character(t, i)
 		return likeText(v, c), ok
 	}
 	if s, ok := v.(span); ok {
@@ -84,7 +84,8 @@ func iterableBySlice(v any) bool {
 }
 
 // character returns the i-th code point of a text, counted from the end where i is negative.
-func character(s string, i int) (string, bool) {
+func (r *run) character(s string, i int) (string, bool) {
+	r.look(s)
 	n := utf8.RuneCountInString(s)
 	if i < 0 {
 		i += n
@@ -95,6 +96,7 @@ func character(s string, i int) (string, bool) {
 	if n == len(s) {
 		return s[i : i+1], true
 	}
+	r.charge(4 * len(s))
 	return string([]rune(s)[i]), true
 }
 
@@ -188,7 +190,7 @@ func (r *run) sequenceMethod(v any, name string) (any, bool) {
 			a.noNamed(name)
 			want, n := a.bind(name, positional("value"))[0], 0
 			for _, item := range r.items(v) {
-				r.charge(1)
+				r.charge(itemWork)
 				n += boolInt(r.equal(item, want))
 			}
 			return n
@@ -213,7 +215,7 @@ func (r *run) indexOf(v any, a arg) any {
 	what := "slice indices must be integers or have an __index__ method"
 	from, to := clampRange(r.clampInt(args[1], what), r.clampInt(args[2], what), len(items))
 	for i := from; i < to; i++ {
-		r.charge(1)
+		r.charge(itemWork)
 		if r.equal(items[i], args[0]) {
 			return i
 		}

@@ -44,7 +44,11 @@ func (r *run) equal(a, b any) bool {
 	}
 	if s, ok := text(a); ok {
 		t, ok := text(b)
-		return ok && s == t
+		if !ok || len(s) != len(t) {
+			return false
+		}
+		r.look(s)
+		return s == t
 	}
 	switch a := a.(type) {
 	case *list:
@@ -75,7 +79,7 @@ func (r *run) equalItems(a, b []any) bool {
 	}
 	defer r.enter()()
 	for i := range a {
-		r.charge(1)
+		r.charge(itemWork)
 		if !r.equal(a[i], b[i]) {
 			return false
 		}
@@ -89,7 +93,7 @@ func (r *run) equalDicts(a, b *Dict) bool {
 	}
 	defer r.enter()()
 	for i, k := range a.keys {
-		r.charge(1)
+		r.charge(itemWork)
 		v, ok := b.find(r, k)
 		if !ok || !r.equal(a.values[i], v) {
 			return false
@@ -167,6 +171,7 @@ func (r *run) ordered(op string, a, b any) bool {
 	}
 	if s, ok := text(a); ok {
 		if t, ok := text(b); ok {
+			r.look(s)
 			return holds(op, strings.Compare(s, t)) // the order of UTF-8 is that of code points
 		}
 	}
@@ -183,7 +188,7 @@ func (r *run) ordered(op string, a, b any) bool {
 func (r *run) orderedItems(op string, a, b []any) bool {
 	defer r.enter()()
 	for i := range min(len(a), len(b)) {
-		r.charge(1)
+		r.charge(itemWork)
 		if !r.equal(a[i], b[i]) {
 			return r.ordered(op, a[i], b[i])
 		}
@@ -233,7 +238,7 @@ func (r *run) contains(v, item any) bool {
 		if !ok {
 			return false
 		}
-		r.charge(1)
+		r.charge(itemWork)
 		if r.equal(x, item) {
 			return true
 		}

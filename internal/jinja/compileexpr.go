@@ -270,6 +270,7 @@ func (c *compiler) filter(n *filterNode, f *frame) expr {
 			unknown("filter", n.name)
 		}
 		r.step(n.line)
+		r.look(v)
 		return fn(r, v, a)
 	}
 }
@@ -284,6 +285,7 @@ func (c *compiler) test(n *testNode, f *frame) expr {
 		if fn == nil {
 			unknown("test", n.name)
 		}
+		r.look(v)
 		return fn(r, v, a)
 	}
 }

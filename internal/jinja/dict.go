@@ -48,7 +48,7 @@ func (d *Dict) insert(hash, key, value any) {
 
 // set sets the value of any key.
 func (d *Dict) set(r *run, key, value any) {
-	r.charge(1)
+	r.charge(64)
 	d.insert(r.hashKey(key), key, value)
 }
 
@@ -71,6 +71,7 @@ type (
 
 // hashKey returns a comparable value that is the same for keys that are equal.
 func (r *run) hashKey(v any) any {
+	r.look(v)
 	switch v := v.(type) {
 	case string:
 		return v

@@ -33,8 +33,8 @@ func (e *Error) Error() string {
 
 // Limits bound what rendering may use up. Zero fields are the defaults.
 type Limits struct {
-	// Work bounds time and memory together: a byte that is made counts 1, an item of a list 16, a statement, iteration or
-	// call 64. Default 2^28.
+	// Work bounds time and memory together: a byte that is made counts 1, an item of a list 16, one of a dict, a statement,
+	// iteration or call 64; of what is only looked at a byte counts 1/4 and an item 4. Default 2^28.
 	Work int
 	// Depth bounds calls within calls: macros, blocks and recursive loops. Default 200.
 	Depth int

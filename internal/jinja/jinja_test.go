@@ -56,6 +56,8 @@ func TestLimits(t *testing.T) {
 		"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}\n{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
 		"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}\n{% set ns.x = ns.x|map('string') %}{% endfor %}{{ ns.x|list }}",
 		"{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}\n{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
+		"\n{% set x = 'a' * 10 ** 6 %}{% for i in range(99999) %}{{ x[5] }}{% endfor %}", "\n{% set x = 'a' * 10 ** 6 %}{% set y = 'a' * 10 ** 6 %}{% for i in range(99999) %}{% if x != y %}{% endif %}{% endfor %}",
+		"\n{% set d = {} %}{% set x = 'a' * 10 ** 6 %}{% for i in range(99999) %}{{ d[x] }}{% endfor %}", "\n{% set x = 'a' * 10 ** 6 %}{% for i in range(99999) %}{{ x|length }}{% endfor %}",
 		"\n{{ 'a' * 10 ** 12 }}", "\n{{ [1] * 10 ** 12 }}", "\n{{ 10 ** (10 ** 10) }}", "\n{{ '%1000000000d' % 1 }}", "\n{{ '{:1000000000}'.format(1) }}",
 		"\n{{ '%.1000000000f' % 1 }}", "\n{{ 'a'.center(10 ** 12) }}", "\n{{ 'a'|center(10 ** 12) }}", "\n{{ 'a'.zfill(10 ** 12) }}", "\n{{ 'a\nb'|indent(10 ** 12) }}",
 		"\n{{ '\t'.expandtabs(10 ** 12) }}", "\n{{ [1]|batch(10 ** 12, 1)|list }}", "\n{{ [1]|slice(10 ** 12)|list }}", "\n{{ {'a': 1}|tojson(indent=10 ** 12) }}",

@@ -71,6 +71,16 @@ func (r *run) charge(n int) {
 	}
 }
 
+// itemWork is what looking at an item of a list counts.
+const itemWork = 4
+
+// look counts reading a text without making one.
+func (r *run) look(v any) {
+	if s, ok := text(v); ok {
+		r.charge(len(s) / 4)
+	}
+}
+
 // enter counts a call within calls. The result ends it.
 func (r *run) enter() func() {
 	r.depth++

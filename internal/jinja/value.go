@@ -159,6 +159,10 @@ func truth(v any) bool {
 		return v != 0
 	case float64:
 		return v != 0
+	case string:
+		return v != ""
+	case markup:
+		return v != ""
 	case *undefined:
 		return false
 	}

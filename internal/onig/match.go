@@ -1,6 +1,7 @@
 package onig
 
 import (
+	"math"
 	"math/bits"
 	"strings"
 	"unicode/utf8"
@@ -11,13 +12,25 @@ type matcher struct {
 	re    *Regexp
 	text  string
 	stack []frame
-	steps int // of the search: choices that were taken back
+	steps int // of the search: choices that were taken back, and characters that were run over
 
 	// Once a search took too many steps:
-	failed   map[state]struct{}         // states that lead to no match
-	outcomes map[state]int              // where the programs of lookaround and atomic groups end; -1: nowhere
-	inner    map[int]map[state]struct{} // what failed within each of these programs
+	memo     *memo         // nil before
+	outcomes map[state]int // where the programs of lookaround and atomic groups end; -1: nowhere
+	inner    map[int]*memo // what failed within each of these programs
+	runs     map[int]run   // of each instruction: the last run of its set
 }
+
+// memo is what was tried in vain.
+type memo struct {
+	failed map[state]uint64 // choices: a bit for each of 64 places, of which the state has the number
+	ends   map[state]int    // of a run, by where it ends at the longest: the shortest end that was tried, with all longer ones
+}
+
+func newMemo() *memo { return &memo{map[state]uint64{}, map[state]int{}} }
+
+// run is a part of the text that has only characters of a set, and no more of them behind it.
+type run struct{ start, end int }
 
 // state is a place in the program and in the text. Nothing else decides whether a match follows.
 type state struct{ pc, pos int }
@@ -26,6 +39,7 @@ type state struct{ pc, pos int }
 type frame struct {
 	pc, pos int
 	next    int // of opAlt: the alternative to try; of opRun: the shortest end
+	end     int // of opRun: the longest end; of opLazy: the shortest
 }
 
 // patience is how many steps a search may take for each character before it begins to remember.
@@ -33,7 +47,7 @@ const patience = 8
 
 // search returns the first match that begins at from or later.
 func (m *matcher) search(from int) (start, end int, ok bool) {
-	m.steps, m.failed, m.outcomes = 0, nil, nil
+	m.steps, m.memo, m.outcomes = 0, nil, nil
 	if m.re.guarded {
 		m.remember()
 	}
@@ -44,25 +58,71 @@ func (m *matcher) search(from int) (start, end int, ok bool) {
 		if end, ok = m.run(0, start); ok {
 			return start, end, true
 		}
+		m.rememberWhenLong()
 	}
 	return 0, 0, false
 }
 
+// rememberWhenLong begins to remember when a search took too many steps.
+func (m *matcher) rememberWhenLong() {
+	if m.memo == nil && m.steps > patience*(len(m.text)+100) {
+		m.remember()
+	}
+}
+
 func (m *matcher) remember() {
-	m.failed, m.outcomes, m.inner = map[state]struct{}{}, map[state]int{}, map[int]map[state]struct{}{}
+	m.memo, m.outcomes, m.inner, m.runs = newMemo(), map[state]int{}, map[int]*memo{}, map[int]run{}
 }
 
 // hopeless reports whether a choice was there before, and failed.
 func (m *matcher) hopeless(pc, pos int) bool {
-	if m.failed == nil {
+	if m.memo == nil {
 		return false
 	}
-	s := state{pc, pos}
-	if _, seen := m.failed[s]; seen {
-		return true
+	s, bit := state{pc, pos / 64}, uint64(1)<<(pos%64)
+	seen := m.memo.failed[s]
+	m.memo.failed[s] = seen | bit
+	return seen&bit != 0
+}
+
+// longest returns where the longest run of an instruction's set ends, and how many characters it has; when it has more
+// than the fewest, one more than these is enough to know.
+func (m *matcher) longest(i *inst, pc, pos int) (end, n int) {
+	if m.memo == nil || i.max != math.MaxInt {
+		end, n = i.set.run(m.text, pos, i.max)
+		m.steps += n / 16
+		return end, n
 	}
-	m.failed[s] = struct{}{}
-	return false
+	_, n = i.set.run(m.text, pos, i.min+1)
+	switch r := m.runs[pc]; {
+	case r.start <= pos && pos < r.end:
+		return r.end, n
+	case pos < r.start: // it may go on up to the run that is known
+		if end, _ = i.set.run(m.text[:r.start], pos, i.max); end == r.start {
+			end = r.end
+		}
+	default:
+		end, _ = i.set.run(m.text, pos, i.max)
+	}
+	m.runs[pc] = run{pos, end}
+	return end, n
+}
+
+// untried returns the longest end of a run that was not tried yet; ok is false when there is none.
+func (m *matcher) untried(i *inst, pc, end, shortest int) (next int, ok bool) {
+	if m.memo == nil || i.max != math.MaxInt {
+		return end, true
+	}
+	next = end
+	if tried, seen := m.memo.ends[state{pc, end}]; seen {
+		if tried <= shortest {
+			return 0, false
+		}
+		_, size := utf8.DecodeLastRuneInString(m.text[:tried])
+		next = tried - size
+	}
+	m.memo.ends[state{pc, end}] = next
+	return next, true
 }
 
 // run executes the program from pc on, and returns where the match that begins at pos ends.
@@ -81,7 +141,7 @@ func (m *matcher) run(pc, pos int) (end int, ok bool) {
 			pc, pos = pc+1, pos+n
 		case opTake:
 			var n int
-			pos, n = i.set.run(m.text, pos, i.max)
+			pos, n = m.longest(i, pc, pos)
 			ok = n >= i.min
 			pc++
 		case opJump:
@@ -109,7 +169,7 @@ func (m *matcher) choose(i *inst, pc, pos int) (int, int, bool) {
 	}
 	switch i.op {
 	case opSplit:
-		m.stack = append(m.stack, frame{pc, pos, 0})
+		m.stack = append(m.stack, frame{pc: pc, pos: pos})
 		return i.x, pos, true
 	case opAlt:
 		return m.branch(i, pc, pos, 0)
@@ -118,18 +178,30 @@ func (m *matcher) choose(i *inst, pc, pos int) (int, int, bool) {
 		if n < i.min {
 			return 0, 0, false
 		}
-		m.stack = append(m.stack, frame{pc, end, n})
+		if m.exhausted(i, pc, pos, end) {
+			return 0, 0, false
+		}
+		m.stack = append(m.stack, frame{pc, end, n, end})
 		return pc + 1, end, true
 	}
-	end, n := i.set.run(m.text, pos, i.max) // opRun
+	return m.chooseRun(i, pc, pos)
+}
+
+// chooseRun takes the longest run, and notes the shorter ones.
+func (m *matcher) chooseRun(i *inst, pc, pos int) (int, int, bool) {
+	end, n := m.longest(i, pc, pos)
 	if n < i.min {
 		return 0, 0, false
 	}
-	if n > i.min {
-		shortest, _ := i.set.run(m.text, pos, i.min)
-		m.stack = append(m.stack, frame{pc, end, shortest})
+	shortest, _ := i.set.run(m.text, pos, i.min)
+	next, ok := m.untried(i, pc, end, shortest)
+	if !ok {
+		return 0, 0, false
 	}
-	return pc + 1, end, true
+	if next > shortest {
+		m.stack = append(m.stack, frame{pc, next, shortest, end})
+	}
+	return pc + 1, next, true
 }
 
 // branch goes to the first alternative, k or later, that can begin with what is at pos.
@@ -143,7 +215,7 @@ func (m *matcher) branch(i *inst, pc, pos, k int) (int, int, bool) {
 		return 0, 0, false
 	}
 	if rest := fits & (fits - 1); rest != 0 {
-		m.stack = append(m.stack, frame{pc, pos, bits.TrailingZeros64(rest)})
+		m.stack = append(m.stack, frame{pc: pc, pos: pos, next: bits.TrailingZeros64(rest)})
 	}
 	return i.alts.at[bits.TrailingZeros64(fits)], pos, true
 }
@@ -151,9 +223,8 @@ func (m *matcher) branch(i *inst, pc, pos, k int) (int, int, bool) {
 // back takes the last choice back and makes the next one.
 func (m *matcher) back(base int) (pc, pos int, ok bool) {
 	for len(m.stack) > base {
-		if m.steps++; m.steps > patience*(len(m.text)+100) && m.failed == nil {
-			m.remember()
-		}
+		m.steps++
+		m.rememberWhenLong()
 		top := len(m.stack) - 1
 		f := m.stack[top]
 		i := &m.re.code[f.pc]
@@ -170,19 +241,52 @@ func (m *matcher) back(base int) (pc, pos int, ok bool) {
 			n := i.set.at(m.text, f.pos)
 			if n == 0 || f.next == i.max {
 				m.stack = m.stack[:top]
+				m.exhaust(i, f)
 				continue
 			}
-			m.stack[top] = frame{f.pc, f.pos + n, f.next + 1}
+			m.stack[top] = frame{f.pc, f.pos + n, f.next + 1, f.end}
 			return f.pc + 1, f.pos + n, true
 		case opRun:
 			_, n := utf8.DecodeLastRuneInString(m.text[f.next:f.pos])
 			if m.stack[top].pos = f.pos - n; f.pos-n == f.next {
 				m.stack = m.stack[:top]
 			}
+			if m.memo != nil && i.max == math.MaxInt {
+				m.tried(f, f.pos-n)
+			}
 			return f.pc + 1, f.pos - n, true
 		}
 	}
 	return 0, 0, false
+}
+
+// tried notes an end of a run. Those between it and the longest were tried before.
+func (m *matcher) tried(f frame, end int) {
+	s := state{f.pc, f.end}
+	if before, seen := m.memo.ends[s]; seen && end < before {
+		m.memo.ends[s] = end
+	}
+}
+
+// exhaust notes that a lazy run failed with all of its ends.
+func (m *matcher) exhaust(i *inst, f frame) {
+	if m.memo == nil || i.max != math.MaxInt {
+		return
+	}
+	s := state{f.pc, f.pos}
+	if first, seen := m.memo.ends[s]; !seen || f.end < first {
+		m.memo.ends[s] = f.end
+	}
+}
+
+// exhausted reports whether all ends of a lazy run, from the shortest on, failed before.
+func (m *matcher) exhausted(i *inst, pc, pos, shortest int) bool {
+	if m.memo == nil || i.max != math.MaxInt {
+		return false
+	}
+	end, _ := m.longest(i, pc, pos)
+	first, seen := m.memo.ends[state{pc, end}]
+	return seen && first <= shortest
 }
 
 // nested executes the program of a lookaround or an atomic group.
@@ -208,21 +312,24 @@ func (m *matcher) outcome(pc, pos int) int {
 	if end, known := m.outcomes[s]; known {
 		return end
 	}
-	outer := m.failed
+	outer := m.memo
 	if outer != nil { // what fails within may not fail outside, and the other way round
 		if m.inner[pc] == nil {
-			m.inner[pc] = map[state]struct{}{}
+			m.inner[pc] = newMemo()
 		}
-		m.failed = m.inner[pc]
+		m.memo = m.inner[pc]
 	}
 	end, ok := m.run(pc, pos)
 	if !ok {
 		end = -1
 	}
-	if outer != nil {
-		m.failed = outer
+	if m.memo != nil {
+		m.inner[pc] = m.memo
 		if ok {
 			delete(m.inner, pc) // it holds states that did not fail
+		}
+		if m.memo = outer; outer == nil { // it was within that a search began to remember
+			m.memo = newMemo()
 		}
 	}
 	if m.outcomes != nil {

@@ -5,8 +5,9 @@
 // repetition, groups, lookaround, atomic groups, anchors and the options i, m and x. What it does not know (back
 // references, conditions, calls of groups) is an error that names it.
 //
-// A match is found by backtracking. A search that takes many steps begins to remember the states that failed, so no
-// pattern takes more than quadratic time.
+// A match is found by backtracking. A search that takes many steps begins to remember the states that failed, and the
+// ends of runs. Then nested repetitions take time in proportion to the text; only lookaround within a repetition may take
+// quadratic time.
 package onig
 
 import (

@@ -134,15 +134,66 @@ func TestCompile_NamesWhatIsNotSupported(t *testing.T) {
 	}
 }
 
+// randomPattern nests what backtracks.
+func randomPattern(rng *rand.Rand, depth int) string {
+	if depth == 0 {
+		return []string{"a", "b", "[ab]", ".", "(?!b)", "(?<=a)", "$"}[rng.IntN(7)]
+	}
+	sub := func() string { return randomPattern(rng, depth-1) }
+	repeat := func() string {
+		return []string{"*", "+", "?", "{2}", "{1,3}", "*?", "+?", "{1,2}?", "*+", "++"}[rng.IntN(10)]
+	}
+	switch rng.IntN(8) {
+	case 0, 1:
+		return sub() + sub()
+	case 2:
+		return "(?:" + sub() + "|" + sub() + ")"
+	case 3:
+		return "(?=" + sub() + ")"
+	case 4:
+		return "(?>" + sub() + ")"
+	case 5:
+		return []string{"a", "b", "[ab]"}[rng.IntN(3)] + repeat()
+	}
+	return "(?:" + sub() + ")" + repeat()
+}
+
+// TestEach_Remembers: a search that remembers what failed finds the same matches as one that does not.
+func TestEach_Remembers(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	compared := 0
+	for range 20_000 {
+		pattern := randomPattern(rng, 4)
+		forgetful, err := Compile(pattern)
+		if err != nil || forgetful.guarded { // it remembers, or it would not end
+			continue
+		}
+		remembering := *forgetful
+		remembering.guarded = true
+		for range 5 {
+			text := strings.Repeat("ab", rng.IntN(3)) + strings.Repeat("a", rng.IntN(6)) + []string{"", "b", "bab", "c", "ca"}[rng.IntN(5)]
+			if got, want := matches(&remembering, text), matches(forgetful, text); !slices.Equal(got, want) {
+				t.Fatalf("pattern %q, text %q:\n got %q\nwant %q", pattern, text, got, want)
+			}
+			compared++
+		}
+	}
+	if compared < 10_000 {
+		t.Errorf("only %d texts were compared", compared)
+	}
+}
+
 // TestEach_Bounded: patterns that take exponential time elsewhere.
 func TestEach_Bounded(t *testing.T) {
-	text := strings.Repeat("a", 2000) + "!"
+	text := strings.Repeat("a", 100_000) + "!"
 	began := time.Now()
-	for _, pattern := range []string{`(a+)+$`, `(a*)*b`, `(a|aa)+$`, `(?=(a+)+b)a`, `(?>(a+)+b)|c`, `(.*)*x`, `a*a*a*b`} {
+	for _, pattern := range []string{`(a+)+$`, `(a*)*b`, `(a|aa)+$`, `(?=(a+)+b)a`, `(?>(a+)+b)|c`, `(.*)*x`, `a*a*a*b`, `a++b`, `a*?b`, `(a+b?)+c`, `(?=a*b)a`} {
 		matches(compiled(t, pattern), text)
 	}
 	if d := time.Since(began); d > time.Minute {
-		t.Errorf("%v", d) // it is a second or so; without a bound, ages
+		t.Errorf("%v", d) // it is a second or so; with quadratic time, hours
 	}
 }
 

@@ -45,6 +45,7 @@ func (c *compiler) build(u *unit) step {
 		gen.member(m)
 	}
 	gen.allocate()
+	gen.loop.planAhead()
 	if k := u.chain; k != nil {
 		k.finish(gen.loop, c.device.pool.Workers())
 		return k

@@ -13,6 +13,8 @@ type loop struct {
 	offsets             []int // of each register in the scratch memory; -1 for those that point to tensors
 	scratch             int   // bytes
 
+	ahead [][]ahead // by instruction; nil: nothing is fetched
+
 	piece    int     // of a row, where rows are too long for a cache and are computed piece by piece; 0 otherwise
 	phases   []phase // of a row then
 	sums     int     // reductions
@@ -88,6 +90,10 @@ func (l *loop) run(r *run) {
 		defer workersPool.Put(w)
 		l.begin(r, w)
 		for b := blocks * i / parts; b < blocks*(i+1)/parts; b++ {
+			if next := b + 1; l.ahead != nil && next < blocks*(i+1)/parts {
+				l.runAhead(r, w, l.at(b), l.at(next))
+				continue
+			}
 			l.runBlock(r, w, l.at(b))
 		}
 	})
@@ -149,6 +155,14 @@ func (l *loop) runBlock(r *run, w *worker, b block) {
 	}
 	for i := range l.instrs {
 		l.step(r, w, &l.instrs[i], b)
+	}
+}
+
+// runAhead computes a block, and fetches the memory of the next.
+func (l *loop) runAhead(r *run, w *worker, b, next block) {
+	for i := range l.instrs {
+		l.step(r, w, &l.instrs[i], b)
+		l.fetchNext(r, i, next)
 	}
 }
 

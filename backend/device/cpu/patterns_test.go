@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +71,39 @@ func (c *compiler) count() map[string]int {
 		}
 	}
 	return found
+}
+
+// joined returns how many sums of two products, which is what LoRA adds to a layer, and of a product and a number for each column,
+// which is what a bias does, are in a loop with what comes after them, and how many are loops of their own.
+func (c *compiler) joined() (lora, bias, alone int) {
+	product := func(v view) bool {
+		if v.of.writer == nil || v.of.count != volume(v.dims) {
+			return false
+		}
+		_, ok := v.of.writer.step.(dot)
+		return ok
+	}
+	for _, u := range c.units {
+		if u.into != nil || u.group == nil {
+			continue
+		}
+		for _, m := range u.group.members {
+			if m.n.op != compute.OpTypeAdd || !product(m.in[0]) {
+				continue
+			}
+			repeated := slices.Contains(m.in[1].strides, 0) && m.in[1].of.writer == nil
+			switch {
+			case !product(m.in[1]) && !repeated:
+			case len(u.group.members) == 1:
+				alone++
+			case repeated:
+				bias++
+			default:
+				lora++
+			}
+		}
+	}
+	return lora, bias, alone
 }
 
 // contains reports whether the members hold operations in an order.
@@ -149,6 +184,9 @@ func TestPatterns_Inference(t *testing.T) {
 	found := c.count()
 	layers := config.NumLayers
 	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
+	if lora, _, alone := c.joined(); lora != 6*layers || alone != layers { // values go to the cache, in another order
+		t.Errorf("%d of %d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, 7*layers, alone)
+	}
 	if found["RoPE"] < 2*layers {
 		t.Errorf("%d RoPE", found["RoPE"])
 	}
@@ -189,6 +227,9 @@ func TestPatterns_Training(t *testing.T) {
 	if got := c.count()["RMSNorm"]; got < 4*layers+1 {
 		t.Errorf("%d RMSNorm", got)
 	}
+	if lora, _, alone := c.joined(); lora < 6*layers || alone > 2*layers { // and sums of gradients
+		t.Errorf("%d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, alone)
+	}
 	vocabulary, square := 0, 0
 	for _, x := range c.compiler.tensors {
 		if x.place != inArena || !x.outside || x.virtual || x.writer == nil {
@@ -203,6 +244,64 @@ func TestPatterns_Training(t *testing.T) {
 	}
 	if vocabulary > 0 || square > 2*layers {
 		t.Errorf("%d arrays of tokens and vocabulary, %d of tokens and tokens", vocabulary, square)
+	}
+}
+
+// TestPatterns_Bias: a dense layer with a bias and an activation is a product and one loop.
+func TestPatterns_Bias(t *testing.T) {
+	s := &spy{Device: newDevice(t, 2)}
+	g := graph.NewGraph(s, "bias")
+	f32 := func(dims ...int) *graph.Node { return graph.Parameter(g, "", shapes.Make(dtypes.Float32, dims...)) }
+	x, w, b := f32(5, 7), f32(9, 7), f32(9)
+	y := graph.DotGeneral(x, []int{1}, nil, w, []int{1}, nil)
+	y = graph.Add(y, graph.BroadcastToDims(graph.Reshape(b, 1, 9), 5, 9))
+	g.Compile(graph.Mul(y, graph.Tanh(y)))
+	c := s.compiled[0]
+	if _, bias, alone := c.joined(); bias != 1 || alone != 0 || len(c.executable.steps) != 2 {
+		t.Errorf("%d biases in a loop, %d alone, %d steps", bias, alone, len(c.executable.steps))
+	}
+}
+
+// TestPatterns_AdamW: the update of a tensor, which may be skipped, is one loop of three outputs, each written over what it was
+// made of.
+func TestPatterns_AdamW(t *testing.T) {
+	s := &spy{Device: newDevice(t, 2)}
+	const tensors = 3
+	g := graph.NewGraph(s, "adamw")
+	var in [4][]*graph.Node // parameters, moments, gradients
+	for i := range in {
+		for k := range tensors {
+			in[i] = append(in[i], graph.Parameter(g, fmt.Sprint(i, " ", k), shapes.Make(dtypes.Float32, 40+k, 30)))
+		}
+	}
+	scalars := graph.Parameter(g, "scalars", shapes.Make(dtypes.Float32, grpo.NumScalars))
+	optimizer := grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, MaxGradNorm: 1}
+	next, norm := optimizer.Step(grpo.AdamWState{Params: in[0], M: in[1], V: in[2]}, in[3], scalars)
+	g.Compile(append(next.Nodes(), norm)...)
+	c := s.compiled[0]
+	passes := 0
+	for _, u := range c.units {
+		if u.into == nil && u.group != nil && contains(u.group.members, strings.Fields("Mul Mul Add Mul Mul Add Div Sqrt Div Sub Where")) {
+			passes++
+			outputs := 0
+			for _, m := range u.group.members {
+				if m.out.outside && !m.row { // the norm of all may be in one of them, as a number for its only row
+					outputs++
+				}
+			}
+			if outputs != 3 {
+				t.Errorf("a pass has %d outputs", outputs)
+			}
+		}
+	}
+	inPlace := 0
+	for _, o := range c.executable.outputs {
+		if o.donor >= 0 {
+			inPlace++
+		}
+	}
+	if passes != tensors || inPlace != 3*tensors {
+		t.Errorf("%d passes for %d tensors, %d of %d outputs in place", passes, tensors, inPlace, 3*tensors)
 	}
 }
 

@@ -14,10 +14,13 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// TestDecode_LikeSteps: a loop on the device draws the tokens that single steps do.
+// TestDecode_LikeSteps: a loop on the device draws the tokens that single steps do, with and without top-k and top-p.
 func TestDecode_LikeSteps(t *testing.T) {
 	for name, w := range weights(t) {
 		for _, config := range configs {
+			if testing.Short() && (name != "tiny" || config != configs[0]) {
+				continue // seconds of compilation each
+			}
 			t.Run(name+" "+config, func(t *testing.T) {
 				on, a := device(t, config), adapter(t, w.Config)
 				run := func(steps int) []*engine.Result {
@@ -33,7 +36,7 @@ func TestDecode_LikeSteps(t *testing.T) {
 					var wg sync.WaitGroup
 					for i := range results {
 						r := engine.Request{
-							Prompt: tokens(rng, w.Config, 1+rng.IntN(12)), MaxTokens: 5 + rng.IntN(60), Seed: rng.Uint64(), End: []int32{3, 9}, Adapter: loaded,
+							Prompt: tokens(rng, w.Config, 2+rng.IntN(3)), MaxTokens: 5 + rng.IntN(60), Seed: rng.Uint64(), End: []int32{3, 9}, Adapter: loaded,
 							Sampling: model.Sampling{Temperature: []float64{0, 1, 0.8}[i%3], TopP: []float64{1, 0.9}[i%2], TopK: []int{0, 20}[i/2%2]},
 						}
 						wg.Go(func() {

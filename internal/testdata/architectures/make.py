@@ -44,8 +44,9 @@ MODELS = {
         head_dim=16, num_hidden_layers=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, norm_topk_prob=True,
         decoder_sparse_step=2, mlp_only_layers=[3]))),
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**small(
-        rope_theta=500000.0, attention_bias=True, mlp_bias=True,
-        rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)))),
+        rope_theta=500000.0, attention_bias=True, mlp_bias=True, max_position_embeddings=512,
+        rope_scaling=dict(  # of the four waves one is short, one between, and two long
+            rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=256)))),
     "smollm2": lambda: LlamaForCausalLM(LlamaConfig(**small(
         num_hidden_layers=3, hidden_size=36, num_attention_heads=3, num_key_value_heads=1, rope_theta=100000, rms_norm_eps=1e-5,
         tie_word_embeddings=True))),
@@ -131,6 +132,12 @@ def adapt(model, ids, out):
     adapted.peft_config["default"].base_model_name_or_path = "base"
     adapted.save_pretrained(out, save_embedding_layers=False)
     os.remove(os.path.join(out, "README.md"))
+    path = os.path.join(out, "adapter_config.json")
+    with open(path) as f:
+        config = json.load(f)
+    config["target_modules"].sort()  # PEFT has a set
+    with open(path, "w") as f:
+        json.dump(config, f, indent=2)
     save_file(dict(logits=forward(adapted, ids)), os.path.join(out, "reference.safetensors"))
 
 

@@ -1,0 +1,46 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/gomlx/compute/dtypes"
+)
+
+// TestAhead_FetchesAllOnce: the instructions of a loop together fetch each tensor's part of the next block, and none twice,
+// however many of both there are.
+func TestAhead_FetchesAllOnce(t *testing.T) {
+	x := &tensor{kind: dtypes.Float32, size: 4}
+	for points := 1; points < 12; points++ {
+		for works := 2; works < 25; works++ {
+			l := loop{numel: fetchedBytes}
+			for range points {
+				l.instrs = append(l.instrs, instr{do: point, v: view{of: x}})
+			}
+			for range works {
+				l.instrs = append(l.instrs, instr{do: apply})
+			}
+			l.planAhead()
+			fetched := map[int]map[int]int{}
+			for i, list := range l.ahead {
+				if l.instrs[i].do != apply && len(list) > 0 {
+					t.Fatalf("instruction %d, which computes nothing, fetches", i)
+				}
+				for _, a := range list {
+					if fetched[a.instr] == nil {
+						fetched[a.instr] = map[int]int{}
+					}
+					for part := a.from; part < a.to; part++ {
+						fetched[a.instr][part]++
+					}
+				}
+			}
+			for p := range points {
+				for part := range 64 {
+					if n := fetched[p][part]; n != 1 {
+						t.Fatalf("%d tensors, %d instructions: part %d of tensor %d is fetched %d times", points, works, part, p, n)
+					}
+				}
+			}
+		}
+	}
+}

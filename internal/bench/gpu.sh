@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Measures models on a GPU through XLA, beside transformers and PEFT, in slices of less than 8 minutes each.
+#
+#   internal/bench/gpu.sh build          here: needs Go and a C compiler; makes .gpu/ with the program and peers.py
+#   .gpu/gpu.sh SLICE...                 there: needs jax's CUDA plug-in, PyTorch, transformers and PEFT, and no Go
+#   .gpu/gpu.sh table                    the figures of all slices so far
+#
+# Slices are parity, 0.6b, 4b, 7b (ours), and peers-0.6b, peers-4b, peers-7b. Parity comes first: where it fails, no figure counts.
+#
+#   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny all of it is tried without a GPU
+#   OUT      folder of the results, .gpu/out
+set -uo pipefail
+cd "$(dirname "$0")"
+
+DEVICE=${DEVICE:-xla:cuda}
+PEER_DEVICE=${PEER_DEVICE:-cuda}
+PYTHON=${PYTHON:-python3}
+LIMIT=460 # seconds of a slice
+
+# build makes a folder that holds all that the other machine needs.
+build() {
+	local to
+	cd ../..
+	to=$PWD/.gpu
+	mkdir -p "$to"
+	CGO_ENABLED=1 go build -trimpath -o "$to/gpu" ./internal/bench/gpu || exit 1
+	cp internal/bench/gpu.sh internal/bench/gpu/peers.py "$to"
+	du -sh "$to"
+}
+
+# left is how many seconds of the slice are left.
+left() { echo $((LIMIT - SECONDS)); }
+
+# job FILE COMMAND... runs one job, unless less than half a minute is left, and keeps its lines.
+job() {
+	local file=$1
+	shift
+	if [ "$(left)" -lt 30 ]; then
+		echo "gpu.sh: no time left for: $*" >&2
+		return
+	fi
+	echo "gpu.sh: $(left) s left: $*" >&2
+	timeout "$(left)" "$@" | tee -a "$OUT/$file" || echo "gpu.sh: FAILED: $*" >&2
+}
+
+# ours SHAPE: a call of 32 tokens beside one of a single token says what the loop on the device is worth.
+ours() {
+	local shape=$1 file=art-$1.jsonl
+	gpu() { job "$file" ./gpu -device "$DEVICE" -shape "$shape" -budget 20s "$@"; }
+	gpu -tokens 256 -batch 1 decode
+	gpu -tokens 256 -batch 16 decode
+	gpu -tokens 256 -batch 64 decode
+	gpu -tokens 2048 forward
+	gpu -tokens 2048 prefill
+	gpu -tokens 1024 -batch 2 train
+	gpu -tokens 64 -steps 1 -batch 1 decode
+	gpu -tokens 64 -steps 1 -batch 16 decode
+}
+
+# peers SHAPE measures the same with transformers and PEFT.
+peers() {
+	local shape=$1 file=peers-$1.jsonl
+	peer() { job "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 "$@"; }
+	peer --tokens 256 --batch 1 decode
+	peer --tokens 256 --batch 16 decode
+	peer --tokens 256 --batch 64 decode
+	peer --tokens 2048 forward
+	peer --tokens 2048 prefill
+	peer --tokens 1024 --batch 2 train
+}
+
+# slice NAME runs one slice.
+slice() {
+	SECONDS=0
+	case $1 in
+	parity) job parity.jsonl ./gpu -device "$DEVICE" parity ;;
+	tiny) ours tiny ;;
+	0.6b) ours qwen3-0.6b ;;
+	4b) ours qwen3-4b ;;
+	7b) ours qwen2.5-7b ;;
+	peers-tiny) peers tiny ;;
+	peers-0.6b) peers qwen3-0.6b ;;
+	peers-4b) peers qwen3-4b ;;
+	peers-7b) peers qwen2.5-7b ;;
+	table) ./gpu table "$OUT"/{art,peers}-*.jsonl ;;
+	*) echo "gpu.sh: $1 is no slice" >&2; exit 1 ;;
+	esac
+}
+
+if [ "${1:-}" = build ]; then
+	build
+	exit
+fi
+OUT=${OUT:-$PWD/out}
+mkdir -p "$OUT"
+command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader >&2
+for name; do slice "$name"; done

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gomlx/compute"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/model"
+)
+
+// promptOfDecode is the number of tokens that are cached when decoding begins.
+const promptOfDecode = 128
+
+// measureJob draws a model and measures one job.
+func measureJob(job string, o options) error {
+	c, err := configOf(o.shape)
+	if err != nil {
+		return err
+	}
+	kind, err := matrices(o.weights)
+	if err != nil {
+		return err
+	}
+	device, err := openDevice(o.device)
+	if err != nil {
+		return err
+	}
+	params, err := draw(device, c, kind)
+	if err != nil {
+		return err
+	}
+	s := &subject{options: o, device: device, config: c, params: params, size: kind.Size()}
+	return map[string]func() error{"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train}[job]()
+}
+
+// subject is a model on a device.
+type subject struct {
+	options
+	device compute.Backend
+	config *model.Config
+	params *model.Params
+	size   int // bytes of an element of a matrix
+}
+
+// report times f, which does a job once, and prints what it has done. tokens are those of all sequences, passes how often a token
+// meets the weights, in units of a forward pass, and reads how often all weights are read. first is what the first run took, if it
+// was made already; less is subtracted of each run.
+func (s *subject) report(job string, tokens int, passes, reads float64, first, less time.Duration, f func() error) error {
+	start := time.Now()
+	if err := f(); err != nil {
+		return err
+	}
+	if first == 0 {
+		first = time.Since(start)
+	}
+	var times []float64
+	for range s.runs {
+		if len(times) > 0 && time.Since(start) > s.budget {
+			break
+		}
+		begin := time.Now()
+		if err := f(); err != nil {
+			return err
+		}
+		times = append(times, (time.Since(begin) - less).Seconds())
+	}
+	slices.Sort(times)
+	median := times[len(times)/2]
+	all, multiplied := parameters(s.config)
+	r := result{
+		Who: "art", Job: job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Batch: s.batch, Tokens: s.tokens, First: first.Seconds(),
+		Best: times[0], Median: median, Rate: float64(tokens) / median, Go: runtime.Version(),
+		TFLOPs: 2 * float64(multiplied) * float64(tokens) * passes / median / 1e12, GBs: reads * float64(all*s.size) / median / 1e9,
+	}
+	if job == "decode" {
+		r.Steps = s.steps
+	}
+	return emit(r)
+}
+
+// ids are some tokens.
+func (s *subject) ids(n, from int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32((from*7919 + i*104729) % s.config.VocabSize)
+	}
+	return list
+}
+
+// forward computes the hidden states of sequences, and the logits of their last tokens, in one graph without a cache.
+func (s *subject) forward() error {
+	n := len(s.params.Names)
+	exec, err := NewExec(s.device, func(in []*Node) *Node {
+		f := &model.Forward{Config: s.config, Param: s.params.Lookup(in[:n]), Frozen: true}
+		h, _ := f.Hidden(model.Input{Tokens: in[n]})
+		return f.Logits(Reshape(Slice(h, AxisRange(), AxisElem(-1)), s.batch, s.config.HiddenSize))
+	})
+	if err != nil {
+		return err
+	}
+	var in []any
+	for _, x := range s.params.Tensors {
+		in = append(in, x)
+	}
+	in = append(in, tensors.FromFlatDataAndDimensions(s.ids(s.batch*s.tokens, 1), s.batch, s.tokens))
+	return s.report("forward", s.batch*s.tokens, 1, 1, 0, 0, func() error {
+		out, err := exec.Call1(in...)
+		if err != nil {
+			return err
+		}
+		_, err = tensors.CopyFlatData[float32](out)
+		out.MustFinalizeAll()
+		return err
+	})
+}
+
+func (s *subject) engine(context, steps int) (*engine.Engine, error) {
+	return engine.New(engine.Options{
+		Device: s.device, Config: s.config, Params: s.params, Slots: s.batch, Context: context, FewShapes: true, DecodeSteps: steps,
+	})
+}
+
+// complete sends requests at once.
+func complete(e *engine.Engine, prompts [][]int32, tokens int) error {
+	errs := make([]error, len(prompts))
+	var wg sync.WaitGroup
+	for i, p := range prompts {
+		wg.Go(func() {
+			r, err := e.Complete(context.Background(), engine.Request{Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}})
+			if err == nil && len(r.IDs) != tokens {
+				err = fmt.Errorf("%d tokens, want %d", len(r.IDs), tokens)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prefill makes one token after new prompts.
+func (s *subject) prefill() error {
+	e, err := s.engine(s.tokens+1, s.steps)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	call := 0
+	return s.report("prefill", s.batch*s.tokens, 1, 1, 0, 0, func() error {
+		var prompts [][]int32
+		for range s.batch {
+			call++
+			prompts = append(prompts, s.ids(s.tokens, call))
+		}
+		return complete(e, prompts, 1)
+	})
+}
+
+// decode makes tokens of sequences whose prompts are cached. What a call takes that makes a single token, with the copies of the
+// prompts from slot to slot, is subtracted.
+func (s *subject) decode() error {
+	e, err := s.engine(promptOfDecode+s.tokens+1, s.steps)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	var prompts [][]int32
+	for i := range s.batch {
+		prompts = append(prompts, s.ids(promptOfDecode, i))
+	}
+	start := time.Now()
+	if err := complete(e, prompts, 2); err != nil {
+		return err
+	}
+	first := time.Since(start)
+	for range 2 { // prompts are cached
+		if err := complete(e, prompts, 1); err != nil {
+			return err
+		}
+	}
+	begin := time.Now()
+	if err := complete(e, prompts, 1); err != nil {
+		return err
+	}
+	least := time.Since(begin)
+	return s.report("decode", s.batch*s.tokens, 1, float64(s.tokens), first, least, func() error { return complete(e, prompts, s.tokens+1) })
+}
+
+// train makes updates of an adapter: forward, backward and AdamW. A backward pass with frozen weights costs as much as a forward one.
+func (s *subject) train() error {
+	a, err := adapterOf(s.config)
+	if err != nil {
+		return err
+	}
+	teacher := trainer.New(trainer.AdapterTarget(s.config, s.params, a), trainer.Options{Device: s.device, Workers: 1, MicroTokens: s.batch * s.tokens, FewShapes: true})
+	state := trainer.AdapterState(a)
+	batch := make([]grpo.Sequence, s.batch)
+	for i := range batch {
+		ids := s.ids(s.tokens+1, i)
+		q := grpo.Sequence{IDs: ids, Trained: slices.Repeat([]bool{true}, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i}
+		q.Trained[0] = false
+		batch[i] = q
+	}
+	return s.report("train", s.batch*s.tokens, 2, 2, 0, 0, func() error {
+		_, _, err := teacher.Train(context.Background(), state, batch, trainer.Run{
+			Supervised: true, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
+		})
+		return err
+	})
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/tiny"
+)
+
+// comparison is by how much a device differs from the CPU device, for one model.
+type comparison struct {
+	Job      string  `json:"job"`
+	Device   string  `json:"device"`
+	Model    string  `json:"model"`
+	Weights  string  `json:"weights"`
+	Replies  int     `json:"replies"`
+	EqualIDs int     `json:"equal_ids"`    // replies with the same ids as on the CPU device
+	Loop     int     `json:"loop_equal"`   // replies of a loop with the same ids as one step at a time on this device
+	Gap      float64 `json:"gap_max"`      // of sampler and trainer on the device, nats
+	Logprob  float64 `json:"logprob_max"`  // of the device's replies, as the trainer of the CPU device has them, nats
+	Gradient float64 `json:"gradient_max"` // of a tensor, of its length
+	OK       bool    `json:"ok"`
+}
+
+// parity compares the built-in model, and one of random weights with dimensions that nothing divides. With float32 the differences
+// must be those of rounding.
+func parity(o options) error {
+	device, err := openDevice(o.device)
+	if err != nil {
+		return err
+	}
+	host, err := openDevice("cpu")
+	if err != nil {
+		return err
+	}
+	trained, err := tiny.Load()
+	if err != nil {
+		return err
+	}
+	c := qwen2(301, 61, 163, 2, 6, 2, 34)
+	random, err := model.Random(&c, 11)
+	if err != nil {
+		return err
+	}
+	failed := false
+	for _, m := range []struct {
+		name string
+		w    *model.Weights
+	}{{"tiny", trained}, {"odd", random}} {
+		for _, weights := range []string{"float32", "bfloat16"} {
+			r, err := compare(host, device, m.w, weights)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", m.name, weights, err)
+			}
+			r.Job, r.Device, r.Model, r.Weights = "parity", o.device, m.name, weights
+			failed = failed || !r.OK
+			if err := emit(r); err != nil {
+				return err
+			}
+		}
+	}
+	if failed {
+		return fmt.Errorf("device %s differs from the CPU device by more than rounding", o.device)
+	}
+	return nil
+}
+
+// compare samples on both devices, and trains on the replies of one on both.
+func compare(host, device compute.Backend, w *model.Weights, weights string) (r comparison, err error) {
+	kind, err := matrices(weights)
+	if err != nil {
+		return r, err
+	}
+	a, err := adapterOf(w.Config)
+	if err != nil {
+		return r, err
+	}
+	onHost, err := w.Params(host)
+	if err != nil {
+		return r, err
+	}
+	onDevice, err := w.ParamsAs(device, kind)
+	if err != nil {
+		return r, err
+	}
+	want, err := replies(host, w.Config, onHost, a, 1)
+	if err != nil {
+		return r, err
+	}
+	stepped, err := replies(device, w.Config, onDevice, a, 1)
+	if err != nil {
+		return r, err
+	}
+	looped, err := replies(device, w.Config, onDevice, a, 16)
+	if err != nil {
+		return r, err
+	}
+	r.Replies = len(want)
+	for i := range want {
+		if slices.Equal(want[i].IDs, looped[i].IDs) {
+			r.EqualIDs++
+		}
+		if slices.Equal(stepped[i].IDs, looped[i].IDs) {
+			r.Loop++
+		}
+	}
+	mine, report, err := gradient(device, w.Config, onDevice, a, looped)
+	if err != nil {
+		return r, err
+	}
+	r.Gap = report.First.GapMax
+	theirs, report, err := gradient(host, w.Config, onHost, a, looped)
+	if err != nil {
+		return r, err
+	}
+	r.Logprob = report.First.GapMax
+	for i := range theirs.M {
+		if size := distance(theirs.M[i], nil); size > 0 {
+			r.Gradient = max(r.Gradient, distance(theirs.M[i], mine.M[i])/size)
+		}
+	}
+	if kind == dtypes.Float32 {
+		r.OK = r.Gap < 1e-4 && r.Logprob < 1e-4 && r.Gradient < 1e-3 && r.Loop == r.Replies && r.EqualIDs == r.Replies
+	} else {
+		r.OK = r.Gap < 0.2 && r.Logprob < 0.5 && r.Gradient < 0.1
+	}
+	return r, nil
+}
+
+// replies are prompts, which stand first, with what was sampled after them.
+func replies(on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, steps int) ([]grpo.Sequence, error) {
+	const prompt, made = 6, 30
+	e, err := engine.New(engine.Options{Device: on, Config: c, Params: params, Slots: 4, Context: 64, FewShapes: true, DecodeSteps: steps})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	loaded, err := engine.NewAdapter(on, a)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var all []grpo.Sequence
+	for i := range 8 {
+		ids := make([]int32, prompt)
+		for j := range ids {
+			ids[j] = int32(rng.IntN(c.VocabSize))
+		}
+		r, err := e.Complete(context.Background(), engine.Request{
+			Prompt: ids, MaxTokens: made, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[i%2]},
+		})
+		if err != nil {
+			return nil, err
+		}
+		s := grpo.Sequence{IDs: slices.Concat(ids, r.IDs), Trained: make([]bool, prompt+made), Logprobs: make([]float32, prompt+made), Advantage: 1, Weight: 1, Trajectory: i}
+		for j := range made {
+			s.Trained[prompt+j], s.Logprobs[prompt+j] = true, r.Logprobs[j]
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// gradient makes an update of rate 0 that remembers nothing: the first moments of the state are the gradient.
+func gradient(on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, batch []grpo.Sequence) (*trainer.State, *trainer.Report, error) {
+	return trainer.New(trainer.AdapterTarget(c, params, a), trainer.Options{Device: on, FewShapes: true}).Train(
+		context.Background(), trainer.AdapterState(a), batch, trainer.Run{
+			Loss: grpo.LossConfig{Loss: grpo.LossPPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
+		})
+}
+
+// distance is Euclidean; from nil it is the length.
+func distance(a, b []float32) float64 {
+	sum := 0.0
+	for i := range a {
+		d := float64(a[i])
+		if b != nil {
+			d -= float64(b[i])
+		}
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}

@@ -1,0 +1,146 @@
+"""Measures transformers and PEFT on what the Go program measures: models of the same shapes with random weights, made on the device.
+
+    python peers.py --device cuda --shape qwen3-0.6b --batch 16 decode
+
+Jobs are forward, prefill, decode and train. One line of JSON for each, with the versions. Tried with torch 2.15.0, transformers 4.57.1
+and PEFT 0.17.1 on a CPU. A job that does not fit into memory is told and is no figure.
+"""
+
+import argparse
+import json
+import sys
+import time
+
+import peft
+import torch
+import transformers
+
+CACHED = 128  # tokens that are cached when decoding begins
+COMMON = dict(rms_norm_eps=1e-6, rope_theta=1e6, max_position_embeddings=32768)
+
+
+def qwen3(vocabulary, hidden, intermediate, layers, heads, kv, head):
+    return transformers.Qwen3Config(
+        vocab_size=vocabulary, hidden_size=hidden, intermediate_size=intermediate, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=kv, head_dim=head, tie_word_embeddings=True, **COMMON)
+
+
+SHAPES = {
+    "tiny": lambda: qwen3(512, 128, 384, 3, 4, 2, 32),
+    "qwen3-0.6b": lambda: qwen3(151936, 1024, 3072, 28, 16, 8, 128),
+    "qwen3-4b": lambda: qwen3(151936, 2560, 9728, 36, 32, 8, 128),
+    "qwen2.5-7b": lambda: transformers.Qwen2Config(
+        vocab_size=152064, hidden_size=3584, intermediate_size=18944, num_hidden_layers=28, num_attention_heads=28,
+        num_key_value_heads=4, tie_word_embeddings=False, **COMMON),
+}
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+class Subject:
+    def __init__(self, args):
+        self.args = args
+        torch.manual_seed(0)
+        with torch.device(args.device):
+            model = transformers.AutoModelForCausalLM.from_config(SHAPES[args.shape](), dtype=DTYPES[args.weights])
+        self.model = model.eval().requires_grad_(False)
+        matrices = [p for p in model.parameters() if p.dim() == 2]
+        self.bytes = sum(p.numel() * p.element_size() for p in model.parameters())
+        self.multiplied = sum(p.numel() for p in matrices)
+        if not model.config.tie_word_embeddings:
+            self.multiplied -= model.get_input_embeddings().weight.numel()
+
+    def ids(self, tokens, start=0):
+        a = self.args
+        list_ = torch.arange(a.batch * tokens, device=a.device).reshape(a.batch, tokens)
+        return (list_ * 104729 + start) % self.model.config.vocab_size
+
+    def sync(self):
+        if self.args.device == "cuda":
+            torch.cuda.synchronize()
+
+    def report(self, job, tokens, passes, reads, run):
+        """Times run; tokens are those of all sequences, the rest is as in measure.go."""
+        times, start = [], time.perf_counter()
+        first = None
+        for _ in range(self.args.runs + 1):
+            self.sync()
+            begin = time.perf_counter()
+            run()
+            self.sync()
+            taken = time.perf_counter() - begin
+            if first is None:
+                first = taken
+                continue
+            times.append(taken)
+            if time.perf_counter() - start > self.args.budget:
+                break
+        median = sorted(times)[len(times) // 2]
+        a = self.args
+        print(json.dumps(dict(
+            who="transformers", job=job, device=a.device, shape=a.shape, weights=a.weights, batch=a.batch, tokens=a.tokens,
+            first_s=first, best_s=min(times), median_s=median, tokens_per_s=tokens / median,
+            tflop_per_s=2 * self.multiplied * tokens * passes / median / 1e12, weights_gb_s=reads * self.bytes / median / 1e9,
+            versions={m.__name__: m.__version__ for m in (torch, transformers, peft)},
+            attention=self.model.config._attn_implementation)), flush=True)
+
+    @torch.inference_mode()
+    def forward(self):
+        ids = self.ids(self.args.tokens)
+        self.report("forward", ids.numel(), 1, 1, lambda: self.model(ids, use_cache=False, logits_to_keep=1).logits.float().cpu())
+
+    @torch.inference_mode()
+    def prefill(self):
+        ids = self.ids(self.args.tokens)
+        self.report("prefill", ids.numel(), 1, 1, lambda: self.model(ids, use_cache=True, logits_to_keep=1).logits.argmax(-1).cpu())
+
+    @torch.inference_mode()
+    def decode(self):
+        ids, a = self.ids(CACHED), self.args
+        cache = self.model(ids, use_cache=True, logits_to_keep=1).past_key_values
+
+        def run():
+            cache.crop(CACHED)
+            token = ids[:, :1]
+            for _ in range(a.tokens):
+                logits = self.model(token, past_key_values=cache, use_cache=True).logits[:, -1].float()
+                token = torch.multinomial(torch.softmax(logits, -1), 1)
+            token.cpu()
+
+        self.report("decode", a.batch * a.tokens, 1, a.tokens, run)
+
+    def train(self):
+        self.model = peft.get_peft_model(self.model, peft.LoraConfig(r=8, lora_alpha=16, target_modules=TARGETS)).train()
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=1e-5)
+        ids = self.ids(self.args.tokens + 1)
+
+        def run():
+            optimizer.zero_grad(set_to_none=True)
+            logits = self.model(ids[:, :-1], use_cache=False).logits.float()
+            torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).backward()
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+            optimizer.step()
+
+        self.report("train", self.args.batch * self.args.tokens, 2, 2, run)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--shape", default="tiny", choices=SHAPES)
+    parser.add_argument("--weights", default="bfloat16", choices=DTYPES)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--tokens", type=int, default=512)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--budget", type=float, default=60)
+    parser.add_argument("job", choices=["forward", "prefill", "decode", "train"])
+    args = parser.parse_args()
+    try:
+        getattr(Subject(args), args.job)()
+    except torch.OutOfMemoryError as err:
+        sys.exit(f"peers.py: {args.shape}, {args.job}, {args.batch} x {args.tokens}: {err}")
+
+
+if __name__ == "__main__":
+    main()

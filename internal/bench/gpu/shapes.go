@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
+
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// known are the shapes of released models, from their config.json, and a small one.
+var known = map[string]model.Config{
+	"tiny":       qwen3(512, 128, 384, 3, 4, 2, 32, true),
+	"qwen3-0.6b": qwen3(151936, 1024, 3072, 28, 16, 8, 128, true),
+	"qwen3-4b":   qwen3(151936, 2560, 9728, 36, 32, 8, 128, true),
+	"qwen2.5-7b": qwen2(152064, 3584, 18944, 28, 28, 4, 128),
+}
+
+func qwen3(vocabulary, hidden, intermediate, layers, heads, kv, head int, tied bool) model.Config {
+	return model.Config{
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: vocabulary, HiddenSize: hidden, IntermediateSize: intermediate, NumLayers: layers,
+		NumHeads: heads, NumKVHeads: kv, HeadDim: head, MaxPositions: 32768, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: tied,
+	}
+}
+
+func qwen2(vocabulary, hidden, intermediate, layers, heads, kv, head int) model.Config {
+	c := qwen3(vocabulary, hidden, intermediate, layers, heads, kv, head, false)
+	c.ModelType = model.ModelTypeQwen2
+	return c
+}
+
+func shapeNames() string { return strings.Join(slices.Sorted(maps.Keys(known)), ", ") }
+
+func configOf(shape string) (*model.Config, error) {
+	c, ok := known[shape]
+	if !ok {
+		return nil, fmt.Errorf("%q is no shape: there are %s", shape, shapeNames())
+	}
+	return &c, c.Validate()
+}
+
+// draw makes the weights on the device, where each tensor goes from random bits to its type; the host holds none.
+func draw(device compute.Backend, c *model.Config, matrices dtypes.DType) (*model.Params, error) {
+	p := &model.Params{}
+	for i, spec := range c.Specs() {
+		x, err := ExecOnce(device, func(g *Graph) *Node { return drawn(g, spec, i, matrices) })
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", spec.Name, err)
+		}
+		p.Names, p.Tensors = append(p.Names, spec.Name), append(p.Tensors, x)
+	}
+	return p, nil
+}
+
+// drawn builds norms of one, biases of zero, and matrices of a standard deviation of 1/sqrt(in), from a uniform distribution.
+func drawn(g *Graph, spec model.Spec, number int, matrices dtypes.DType) *Node {
+	shape := shapes.Make(dtypes.Float32, spec.Shape...)
+	if len(spec.Shape) == 1 {
+		if strings.HasSuffix(spec.Name, ".bias") {
+			return Zeros(g, shape)
+		}
+		return Ones(g, shape)
+	}
+	// The finalizer of MurmurHash3 (Appleby 2011) over the number of an element.
+	x := Add(Mul(word(g, spec.Shape, 0), word32(g, uint32(spec.Shape[1]))), word(g, spec.Shape, 1))
+	x = BitwiseXor(x, word32(g, uint32(number+1)*0x9e3779b9))
+	for _, r := range []struct{ shift, factor uint32 }{{16, 0x85ebca6b}, {13, 0xc2b2ae35}} {
+		x = Mul(BitwiseXor(x, BitwiseShiftRightLogical(x, word32(g, r.shift))), word32(g, r.factor))
+	}
+	x = BitwiseShiftRightLogical(BitwiseXor(x, BitwiseShiftRightLogical(x, word32(g, 16))), word32(g, 8))
+	u := AddScalar(MulScalar(ConvertDType(ConvertDType(x, dtypes.Int32), dtypes.Float32), 1.0/(1<<24)), -0.5)
+	u = MulScalar(u, math.Sqrt(12/float64(spec.Shape[1])))
+	return ConvertDType(u, matrices)
+}
+
+func word(g *Graph, dims []int, axis int) *Node {
+	return ConvertDType(Iota(g, shapes.Make(dtypes.Int32, dims...), axis), dtypes.Uint32)
+}
+
+func word32(g *Graph, v uint32) *Node { return Const(g, v) }
+
+// parameters counts elements of all tensors, and of matrices that tokens are multiplied by.
+func parameters(c *model.Config) (all, multiplied int) {
+	for _, s := range c.Specs() {
+		n := 1
+		for _, d := range s.Shape {
+			n *= d
+		}
+		all += n
+		if len(s.Shape) == 2 && (s.Linear || c.TieEmbeddings) { // an embedding that is not tied is looked up
+			multiplied += n
+		}
+	}
+	return all, multiplied
+}
+
+// adapterOf is one of rank 8 on all linear layers.
+func adapterOf(c *model.Config) (*lora.Adapter, error) {
+	var layers []lora.LayerShape
+	for _, l := range c.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	return lora.New(lora.Config{Rank: 8, Alpha: 16}, layers, 1)
+}
