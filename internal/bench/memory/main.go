@@ -1,0 +1,226 @@
+// Command memory measures what a model takes, beside what art inspect plans: inference with all slots full, and one training
+// step. It makes a checkpoint of random numbers in the shape of a config.json.
+//
+//	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
+//
+// It prints what is planned, and the peak of resident memory in each phase. It needs Linux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"sync"
+
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/safetensors"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+var (
+	config  = flag.String("config", "", "`file` of a config.json")
+	length  = flag.Int("length", 512, "tokens of a sequence")
+	slots   = flag.Int("slots", 4, "conversations at once")
+	workers = flag.Int("workers", 1, "micro-batches at once")
+	micro   = flag.Int("micro", 4096, "tokens of a micro-batch")
+	train   = flag.Bool("train", true, "measure a training step too")
+)
+
+func main() {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "memory")
+	check(err)
+	defer os.RemoveAll(dir)
+	check(write(dir))
+	debug.FreeOSMemory()
+	check(measure(dir))
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// write makes a checkpoint of random bfloat16 numbers between 2^-9 and 2^-5, tensor by tensor.
+func write(dir string) error {
+	content, err := os.ReadFile(*config)
+	if err != nil {
+		return err
+	}
+	c, err := model.ParseConfig(content)
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var sources []safetensors.Source
+	for _, s := range c.Specs() {
+		sources = append(sources, safetensors.Source{Name: s.Name, DType: safetensors.BF16, Shape: s.Shape, Write: func(w io.Writer) error {
+			n := 2
+			for _, d := range s.Shape {
+				n *= d
+			}
+			return random(w, n, rng)
+		}})
+	}
+	f, err := os.Create(filepath.Join(dir, model.WeightsFile))
+	if err != nil {
+		return err
+	}
+	err = safetensors.WriteSources(f, sources, nil)
+	return errors.Join(err, f.Close(), c.Save(dir))
+}
+
+// random writes n bytes of numbers.
+func random(w io.Writer, n int, rng *rand.Rand) error {
+	block := make([]byte, 1<<20)
+	for n > 0 {
+		part := block[:min(n, len(block))]
+		for i := 0; i < len(part); i += 2 {
+			bits := rng.Uint32()
+			part[i], part[i+1] = byte(bits), 0x3b|byte(bits>>8)&0x80|byte(bits>>16)&1
+		}
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+		n -= len(part)
+	}
+	return nil
+}
+
+// measure runs the phases.
+func measure(dir string) error {
+	c, err := model.Open(dir)
+	if err != nil {
+		return err
+	}
+	device, err := cpu.New(nil)
+	if err != nil {
+		return err
+	}
+	params, err := c.Params(device)
+	if err != nil {
+		return err
+	}
+	var layers []lora.LayerShape
+	for _, l := range c.Config.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	adapter, err := lora.New(lora.Config{Rank: 8}, layers, 1)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(plan(device, c.Config, adapter), report("loaded")); err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Options{Device: device, Config: c.Config, Params: params, Slots: *slots, Context: *length})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := infer(e, device, adapter, c.Config.VocabSize); err != nil {
+		return err
+	}
+	if err := report("inference"); err != nil || !*train {
+		return err
+	}
+	t := trainer.New(trainer.AdapterTarget(c.Config, params, adapter), trainerOptions(device))
+	_, _, err = t.Train(context.Background(), trainer.AdapterState(adapter), batch(c.Config.VocabSize), trainer.Run{
+		Loss: grpo.LossConfig{Loss: grpo.LossCISPO}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
+		Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
+	})
+	return errors.Join(err, report("training"))
+}
+
+func trainerOptions(device *cpu.Device) trainer.Options {
+	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro}
+}
+
+// plan prints what art inspect says.
+func plan(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
+	inference, err := engine.Plan(engine.Options{Device: device, Config: c, Slots: *slots, Context: *length}, layout)
+	if err != nil {
+		return err
+	}
+	training, err := trainer.Plan(c, layout, *length, trainerOptions(device))
+	held := inference.Weights + inference.Cache
+	fmt.Printf("planned: inference %.1f MB %+v, training %.1f MB %+v\n", float64(held+inference.Work)/1e6, inference,
+		float64(held+training.Adapter+max(inference.Work, training.Work))/1e6, training)
+	return err
+}
+
+// infer fills all slots.
+func infer(e *engine.Engine, device *cpu.Device, adapter *lora.Adapter, vocabulary int) error {
+	a, err := engine.NewAdapter(device, adapter)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, *slots)
+	var wg sync.WaitGroup
+	for i := range *slots {
+		wg.Go(func() {
+			_, errs[i] = e.Complete(context.Background(), engine.Request{Prompt: ids(vocabulary, uint64(i)), MaxTokens: 2, Adapter: a})
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// ids are random, and leave room for two more.
+func ids(vocabulary int, seed uint64) []int32 {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	out := make([]int32, *length-2)
+	for i := range out {
+		out[i] = int32(rng.IntN(vocabulary))
+	}
+	return out
+}
+
+// batch is sequences of which every token is trained on, as many as fill the micro-batches of all workers.
+func batch(vocabulary int) []grpo.Sequence {
+	rows := *workers * max(1, *micro / *length)
+	out := make([]grpo.Sequence, rows)
+	for i := range out {
+		s := &out[i]
+		s.IDs = append(ids(vocabulary, uint64(i)), 1, 2)
+		s.Trained, s.Logprobs = make([]bool, len(s.IDs)), make([]float32, len(s.IDs))
+		for j := 1; j < len(s.IDs); j++ {
+			s.Trained[j], s.Logprobs[j] = true, -10
+		}
+		s.Advantage, s.Weight, s.Trajectory = float64(i%2*2-1), 1, i
+	}
+	return out
+}
+
+var peak = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// report prints the peak of resident memory since the last report.
+func report(phase string) error {
+	content, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	found := peak.FindSubmatch(content)
+	if found == nil {
+		return errors.New("/proc/self/status has no VmHWM")
+	}
+	kB, err := strconv.ParseInt(string(found[1]), 10, 64)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-10s %8.1f MB\n", phase, float64(kB)*1024/1e6)
+	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak begins anew
+}
