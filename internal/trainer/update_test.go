@@ -179,7 +179,7 @@ func TestTrain_Repeats(t *testing.T) {
 func TestState_Clone(t *testing.T) {
 	s := both(t)[1].state
 	s.Updates = 2
-	c := s.Clone()
+	c := copyOf(s)
 	sameState(t, s, c)
 	c.Params[0][0]++
 	c.M[1][0]++
