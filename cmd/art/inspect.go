@@ -112,6 +112,7 @@ type templateReport struct {
 type lengthMemory struct {
 	Length    int            `json:"length"`
 	Slots     int            `json:"slots"`
+	Process   int64          `json:"process"` // all but tensors
 	Inference engine.Memory  `json:"inference"`
 	Training  trainer.Memory `json:"training"`
 	Infer     int64          `json:"inference_total"`
@@ -167,10 +168,10 @@ func (r inspection) table() string {
 	}
 	line("template", "%s", r.Template.text())
 	if len(r.Memory) > 0 {
-		fmt.Fprintf(&b, "\n%10s%10s%12s%12s%12s%12s%12s\n", "length", "weights", "cache", "inference", "adapter", "work", "training")
+		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference", "adapter", "work", "training")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
 			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Train))
 	}
 	return b.String()

@@ -54,7 +54,7 @@ func TestInspect_Tiny(t *testing.T) {
 		}
 		positive(t, inference, "work")
 		positive(t, training, "adapter", "work")
-		if total := row["inference_total"].(float64); total != inference["weights"].(float64)+cache+inference["work"].(float64) {
+		if total := row["inference_total"].(float64); total != row["process"].(float64)+inference["weights"].(float64)+cache+inference["work"].(float64) {
 			t.Errorf("inference_total is %v of %v", total, inference)
 		}
 		if row["training_total"].(float64) <= row["inference_total"].(float64) {

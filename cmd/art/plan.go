@@ -10,6 +10,10 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
+// processBytes is what a process takes besides tensors: the program, a tokenizer, compiled graphs, and garbage that has not been
+// collected yet. It is measured, by internal/bench/memory.
+const processBytes = 128 << 20
+
 // plan is what memory is asked for.
 type plan struct {
 	lengths              []int
@@ -36,14 +40,14 @@ func (p plan) memory(c *model.Config) ([]lengthMemory, error) {
 		if length > c.MaxPositions {
 			return list, fmt.Errorf("length %d: the model has a context of %d tokens: give others with --lengths", length, c.MaxPositions)
 		}
-		m := lengthMemory{Length: length, Slots: p.slots}
+		m := lengthMemory{Length: length, Slots: p.slots, Process: processBytes}
 		if m.Inference, err = engine.Plan(engine.Options{Device: device, Config: c, Slots: p.slots, Context: length}, layout); err != nil {
 			return list, err
 		}
 		if m.Training, err = trainer.Plan(c, layout, length, trainer.Options{Device: device, Workers: p.workers}); err != nil {
 			return list, err
 		}
-		held := m.Inference.Weights + m.Inference.Cache
+		held := m.Process + m.Inference.Weights + m.Inference.Cache
 		m.Infer = held + m.Inference.Work
 		m.Train = held + m.Training.Adapter + max(m.Inference.Work, m.Training.Work) // they share their memory
 		list = append(list, m)

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"sync"
 	"unsafe"
 )
@@ -35,8 +36,9 @@ func (m *memory) alloc(size int) span {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if list := m.free[size]; len(list) > 0 {
-		s := list[len(list)-1]
-		m.free[size] = list[:len(list)-1]
+		last := len(list) - 1
+		s := list[last]
+		list[last], m.free[size] = span{}, list[:last]
 		m.held -= size
 		return s
 	}
@@ -71,13 +73,24 @@ func (m *memory) arena(size int) span {
 	defer m.mu.Unlock()
 	var s span
 	if n := len(m.arenas); n > 0 {
-		s = m.arenas[n-1]
+		s, m.arenas[n-1] = m.arenas[n-1], span{} // what lies behind the end of a list stays alive
 		m.arenas = m.arenas[:n-1]
 	}
 	if s.size < size {
+		s = span{}
+		makeRoom(size)
 		s = newSpan(rounded(size))
 	}
 	return s
+}
+
+// makeRoom collects garbage before a large arena is allocated: the graph that it serves was just compiled, and what it was
+// made from lies around, with the arena before. Beside gigabytes of tensors the collector would wait until there are gigabytes
+// of garbage.
+func makeRoom(size int) {
+	if size >= 32<<20 {
+		runtime.GC()
+	}
 }
 
 // keep takes an arena back.
