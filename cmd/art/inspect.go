@@ -25,8 +25,7 @@ of a model that art pull fetched. Weights are not loaded.
 Memory is that of the local backend: the weights in float32, and for each length the keys and values of
 all slots and what is computed at once; for training also the copies of a LoRA adapter and what the
 micro-batches of all workers compute, when every token is trained on. The graphs of both are compiled to
-know. The process itself, and what the device keeps of freed memory for the next call (at most 268 MB),
-come on top.`,
+know. What a process takes besides, 134 MB, is in both sums.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			lengths := flags.String("lengths", "", "`tokens` of prompt and reply together, several with commas; 512,2048 or the context")

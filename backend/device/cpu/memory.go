@@ -23,10 +23,16 @@ type memory struct {
 	held int // bytes in free
 
 	arenas []span // that no run uses
+
+	fresh int // bytes that were allocated since garbage was collected
 }
 
-// most is what is kept in free: enough for the outputs of a step, little beside a model.
-const most = 256 << 20
+const (
+	// most is what is kept in free: enough for the outputs of a step, little beside a model.
+	most = 128 << 20
+	// collected is what may be allocated before garbage is collected.
+	collected = 64 << 20
+)
 
 // rounded is the size that is allocated for size bytes.
 func rounded(size int) int { return max(alignment, (size+alignment-1)/alignment*alignment) }
@@ -42,6 +48,16 @@ func (m *memory) alloc(size int) span {
 		m.held -= size
 		return s
 	}
+	return m.new(size)
+}
+
+// new allocates a span. Every so many bytes it collects garbage first: the collector of its own accord would wait until there is as
+// much garbage as there are weights.
+func (m *memory) new(size int) span {
+	if m.fresh += size; m.fresh > collected {
+		m.fresh = 0
+		runtime.GC()
+	}
 	return newSpan(size)
 }
 
@@ -56,11 +72,11 @@ func newSpan(size int) span {
 func (m *memory) release(s span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held+s.size > most {
+	if s.size > most {
 		return
 	}
-	if m.free == nil {
-		m.free = map[int][]span{}
+	if m.free == nil || m.held+s.size > most { // sizes change: what is not taken any more must go
+		m.free, m.held = map[int][]span{}, 0
 	}
 	m.free[s.size] = append(m.free[s.size], s)
 	m.held += s.size
@@ -77,20 +93,10 @@ func (m *memory) arena(size int) span {
 		m.arenas = m.arenas[:n-1]
 	}
 	if s.size < size {
-		s = span{}
-		makeRoom(size)
-		s = newSpan(rounded(size))
+		s = span{} // it is garbage
+		s = m.new(rounded(size))
 	}
 	return s
-}
-
-// makeRoom collects garbage before a large arena is allocated: the graph that it serves was just compiled, and what it was
-// made from lies around, with the arena before. Beside gigabytes of tensors the collector would wait until there are gigabytes
-// of garbage.
-func makeRoom(size int) {
-	if size >= 32<<20 {
-		runtime.GC()
-	}
 }
 
 // keep takes an arena back.
