@@ -132,7 +132,14 @@ func TestLoad_Unsupported(t *testing.T) {
 		require.ErrorContains(t, err, key)
 		require.ErrorContains(t, err, "support")
 	}
-	_, err := Load(writeAdapter(t, map[string]any{"use_dora": true, "bias": "all", "rank_pattern": map[string]int{"a": 1}}))
+	dir := writeAdapter(t, nil)
+	content, err := os.ReadFile(filepath.Join(dir, configFile))
+	require.NoError(t, err)
+	content = bytes.Replace(content, []byte(`"rank_pattern":{}`), []byte("\"rank_pattern\": {\n    \"a\": 1\n  }"), 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, configFile), content, 0o600))
+	_, err = Load(dir)
+	require.ErrorContains(t, err, `rank_pattern is {"a":1}: not supported`, "in one line")
+	_, err = Load(writeAdapter(t, map[string]any{"use_dora": true, "bias": "all", "rank_pattern": map[string]int{"a": 1}}))
 	for _, want := range []string{"use_dora", "bias", "rank_pattern"} {
 		require.ErrorContains(t, err, want, "not everything is listed")
 	}

@@ -108,7 +108,7 @@ func checkSupported(fields map[string]json.RawMessage) error {
 	}
 	for _, key := range unsupported {
 		if raw, ok := fields[key]; ok && !isOff(raw) {
-			errs = append(errs, fmt.Errorf("%s is %s: not supported", key, raw))
+			errs = append(errs, fmt.Errorf("%s is %s: not supported", key, compact(raw)))
 		}
 	}
 	return errors.Join(errs...)
@@ -121,15 +121,20 @@ func changesBase(initial string) bool {
 
 // isOff reports whether a value is null, false, 0 or empty.
 func isOff(raw json.RawMessage) bool {
-	var compact bytes.Buffer
-	if json.Compact(&compact, raw) != nil {
-		return false
-	}
-	switch compact.String() {
+	switch compact(raw) {
 	case "null", "false", "0", `""`, "[]", "{}":
 		return true
 	}
 	return false
+}
+
+// compact returns JSON in one line.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
 }
 
 // decodeField reads one field, and leaves value as it is when there is none.

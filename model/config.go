@@ -134,6 +134,12 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if err := c.readRope(keys); err != nil {
 		return err
 	}
+	if _, ok := keys["rms_norm_eps"]; !ok {
+		c.RMSNormEps = 1e-6
+	}
+	if _, ok := keys["hidden_act"]; !ok && a.modelType != ModelTypeGemma3 { // which has hidden_activation
+		c.HiddenAct = "silu"
+	}
 	if c.HeadDim == 0 && c.NumHeads > 0 {
 		c.HeadDim = c.HiddenSize / c.NumHeads
 	}
@@ -238,7 +244,8 @@ func (c Config) MarshalJSON() ([]byte, error) {
 
 // others are the keys that Config has no field for, or whose zero value has to be said.
 func (c *Config) others() map[string]json.RawMessage {
-	if c.SlidingWindow != 0 || c.ModelType != ModelTypeMistral && c.ModelType != ModelTypeGemma3 {
+	windowed := c.ModelType == ModelTypeMistral || c.ModelType == ModelTypeGemma3 || c.UseSlidingWindow
+	if c.SlidingWindow != 0 || !windowed {
 		return c.extra
 	}
 	others := map[string]json.RawMessage{"sliding_window": json.RawMessage("null")} // without the key they have one

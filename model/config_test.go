@@ -57,9 +57,12 @@ func TestParseConfig_Real(t *testing.T) {
 func TestParseConfig_Defaults(t *testing.T) {
 	c, err := ParseConfig(withKeys(t, map[string]any{
 		"head_dim": "-", "num_key_value_heads": "-", "tie_word_embeddings": "-", "bos_token_id": nil, "eos_token_id": "-",
-		"rope_scaling": "-", "rope_theta": "-", "use_sliding_window": "-", "quantization_config": nil,
+		"rope_scaling": "-", "rope_theta": "-", "use_sliding_window": "-", "quantization_config": nil, "hidden_act": "-", "rms_norm_eps": "-",
+		"model_type": "llama", "architectures": "-",
 	}))
 	require.NoError(t, err)
+	require.Equal(t, "silu", c.HiddenAct)
+	require.Equal(t, 1e-6, c.RMSNormEps)
 	require.Equal(t, 64, c.HeadDim, "hidden_size / num_attention_heads")
 	require.Equal(t, 16, c.NumKVHeads, "as many as query heads")
 	require.Equal(t, 10000.0, c.RopeTheta)
@@ -80,7 +83,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 		{"architectures", []string{"Qwen3ForSequenceClassification"}, `architectures ["Qwen3ForSequenceClassification"] is not supported`},
 		{"model_type", "-", `model_type "" is not supported`},
 		{"hidden_act", "gelu", `hidden_act "gelu" is not supported`},
-		{"hidden_act", "-", `hidden_act "" is not supported`},
+		{"hidden_act", nil, `hidden_act "" is not supported`},
 		{"rope_scaling", map[string]any{"rope_type": "yarn", "factor": 4.0}, `rope_scaling: rope_type "yarn" is not supported`},
 		{"rope_scaling", map[string]any{"type": "dynamic", "factor": 4.0}, `rope_type "dynamic" is not supported`},
 		{"rope_scaling", map[string]any{"rope_type": "linear", "factor": 4.0, "mscale": 2}, `rope_scaling: mscale is not supported with rope_type "linear"`},
@@ -211,8 +214,11 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 		return c
 	}
 	gemma := parse(map[string]any{
-		"model_type": "gemma3_text", "architectures": "-", "rope_theta": "-", "tie_word_embeddings": "-", "sliding_window": "-", "hidden_act": "-",
+		"model_type": "gemma3_text", "architectures": "-", "rope_theta": "-", "tie_word_embeddings": "-", "sliding_window": "-", "hidden_act": "-", "head_dim": "-",
 	})
+	require.Empty(t, gemma.HiddenAct)
+	require.Equal(t, 256, gemma.HeadDim)
+	require.Equal(t, 128, parse(map[string]any{"head_dim": "-"}).HeadDim, "Qwen3's")
 	require.Equal(t, kinds(6, 28), gemma.LayerTypes)
 	require.Equal(t, 4096, gemma.SlidingWindow)
 	require.Equal(t, []any{1e6, 1e4, 256.0, "gelu_pytorch_tanh", true},
@@ -225,6 +231,22 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 
 	qwen := map[string]any{"model_type": "qwen2", "architectures": "-", "use_sliding_window": true, "sliding_window": 64, "max_window_layers": 26}
 	require.Equal(t, append(slices.Repeat([]string{LayerFull}, 26), LayerSliding, LayerSliding), parse(qwen).LayerTypes)
+	qwen["sliding_window"] = "-"
+	require.Equal(t, 4096, parse(qwen).design().layers[27].window)
+	qwen["sliding_window"] = nil
+	require.Zero(t, parse(qwen).design().layers[27].window, "null is none")
+	qwen["model_type"] = "qwen3_moe"
+	maps.Copy(qwen, map[string]any{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8})
+	none := parse(qwen)
+	require.Zero(t, none.design().layers[27].window)
+	saved, err := json.Marshal(none)
+	require.NoError(t, err)
+	again, err := ParseConfig(saved)
+	require.NoError(t, err)
+	require.Equal(t, none, again)
+	qwen["sliding_window"] = "-"
+	require.Equal(t, 4096, parse(qwen).design().layers[27].window)
+	qwen["model_type"], qwen["sliding_window"] = "qwen2", 64
 	qwen["use_sliding_window"] = false
 	for _, l := range parse(qwen).design().layers {
 		require.Zero(t, l.window, "it is switched off")

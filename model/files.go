@@ -174,6 +174,18 @@ func check(c *Config, set tensorSet) error {
 			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}
 	}
+	return abbreviated(errs)
+}
+
+// mostReported bounds what is said of tensors: with a wrong configuration, all of a large model's may be wrong.
+const mostReported = 20
+
+// abbreviated joins errors, up to a number that can be read. Some may be nil.
+func abbreviated(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if more := len(errs) - mostReported; more > 0 {
+		errs = append(errs[:mostReported], fmt.Errorf("model: and %d more tensors", more))
+	}
 	return errors.Join(errs...)
 }
 

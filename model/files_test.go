@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -184,6 +186,18 @@ func TestLoad_NamesWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLoad_NamesNotAll: where the configuration is another model's, the error can be read.
+func TestLoad_NamesNotAll(t *testing.T) {
+	w := testWeights(t, smallConfig(false))
+	list := stored(w)
+	w.Config.NumLayers += 50
+	_, err := Load(writeFolder(t, w.Config, list))
+	require.ErrorContains(t, err, "the checkpoint has no model.layers.2.")
+	missing := len(w.Config.Specs()) - len(list)
+	require.ErrorContains(t, err, fmt.Sprintf("and %d more tensors", missing-mostReported))
+	require.Len(t, strings.Split(err.Error(), "\n"), mostReported+1)
 }
 
 // TestLoad_TiedHead: a tied model may hold its embedding a second time, as Qwen/Qwen3-0.6B does, and nothing else.

@@ -38,6 +38,9 @@ func describeGemma3(c *Config, check checker) *design {
 
 // gemma3Defaults sets what a file may leave out. A pattern of n is n-1 layers with a window, and then one without.
 func gemma3Defaults(c *Config, keys map[string]json.RawMessage) error {
+	if _, ok := keys["head_dim"]; !ok {
+		c.HeadDim = 256
+	}
 	c.HiddenActivation = cmp.Or(c.HiddenActivation, "gelu_pytorch_tanh")
 	c.QueryScalar = cmp.Or(c.QueryScalar, 256)
 	c.RopeTheta = cmp.Or(c.RopeTheta, 1e6)

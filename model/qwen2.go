@@ -30,8 +30,16 @@ func (d *design) qwenWindows(c *Config, check checker) {
 	d.slide(&off, check)
 }
 
-// qwenDefaults sets the types of layers, where there are none and windows are switched on.
+// qwenWindow: a file without the key, and with windows switched on, has those of 4096.
+func qwenWindow(c *Config, keys map[string]json.RawMessage) {
+	if _, ok := keys["sliding_window"]; !ok && c.UseSlidingWindow {
+		c.SlidingWindow = 4096
+	}
+}
+
+// qwenDefaults sets the window, and the types of layers, where there are none and windows are switched on.
 func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
+	qwenWindow(c, keys)
 	if !c.UseSlidingWindow || c.LayerTypes != nil || c.NumLayers < 1 || c.NumLayers > mostLayers {
 		return nil
 	}
@@ -43,7 +51,7 @@ func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
 	}
 	for i := range c.NumLayers {
 		kind := LayerFull
-		if i >= first {
+		if i >= first && c.SlidingWindow != 0 {
 			kind = LayerSliding
 		}
 		c.LayerTypes = append(c.LayerTypes, kind)

@@ -1,16 +1,24 @@
 package model
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // ModelTypeQwen3MoE is that of Qwen3's mixtures of experts.
 const ModelTypeQwen3MoE = "qwen3_moe"
 
 // qwen3MoE is qwen3 with many small MLPs in place of one, of which a router chooses some for each token (Yang et al. 2025).
 // Adapters attach to its attention only.
-var qwen3MoE = architecture{modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM", describe: describeQwen3MoE}
+var qwen3MoE = architecture{modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM", defaults: qwen3MoEDefaults, describe: describeQwen3MoE}
 
 // mostExperts bounds the experts of all layers together.
 const mostExperts = 1 << 15
+
+func qwen3MoEDefaults(c *Config, keys map[string]json.RawMessage) error {
+	qwenWindow(c, keys)
+	return nil
+}
 
 func describeQwen3MoE(c *Config, check checker) *design {
 	d := plain(c, check)
@@ -20,7 +28,6 @@ func describeQwen3MoE(c *Config, check checker) *design {
 	check(c.ExpertsPerToken > 0 && c.ExpertsPerToken <= c.NumExperts, "num_experts_per_tok is %d, want 1 to %d", c.ExpertsPerToken, c.NumExperts)
 	check(c.MoEIntermediateSize > 0 && c.MoEIntermediateSize <= mostSize, "moe_intermediate_size is %d, want 1 to %d", c.MoEIntermediateSize, mostSize)
 	check(c.DecoderSparseStep >= 0, "decoder_sparse_step is %d, want a number above 0", c.DecoderSparseStep)
-	check(!c.UseSlidingWindow || c.SlidingWindow > 0, "use_sliding_window is set, and there is no sliding_window")
 	for i := range d.layers {
 		l := &d.layers[i]
 		l.experts = (i+1)%max(c.DecoderSparseStep, 1) == 0 && !slices.Contains(c.MLPOnlyLayers, i)

@@ -10,6 +10,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 func init() { verbs["generate"] = generate(os.Stdin) }
@@ -85,6 +86,9 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	defer m.device.Finalize()
+	if err := checkStops(m.tokenizer, g.sampling.Stop); err != nil {
+		return err
+	}
 	ids, end, err := g.prompt.read(m.tokenizer, args[1:])
 	if err != nil {
 		return err
@@ -101,6 +105,18 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return writeJSON(stdout, out)
 	}
 	return write(stdout, fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n", out.Text, len(result.IDs), len(ids), out.Finish, how(g.sampling)))
+}
+
+// checkStops refuses stop texts that no reply contains: special tokens are not part of its text.
+func checkStops(tok *tokenizer.Tokenizer, stops []string) error {
+	for _, stop := range stops {
+		for _, id := range tok.Encode(stop, false) {
+			if tok.IsSpecial(id) {
+				return badUsage("--stop %q: %s is a special token, which the text of a reply does not have: give ordinary text; a reply ends at the end token by itself", stop, tok.Decode([]int32{id}, false))
+			}
+		}
+	}
+	return nil
 }
 
 // finishes say why a reply ended.

@@ -159,6 +159,9 @@ func TestScore_Text(t *testing.T) {
 	if outs[0] != outs[1] || outs[0] != outs[2] {
 		t.Error(outs)
 	}
+	if status, stdout, stderr := command("score", "--", "tiny", "--json", "- a"); status != 0 || !strings.Contains(stdout, "tokens scored") {
+		t.Errorf("behind -- all is text: %d %s%s", status, stdout, stderr)
+	}
 	if _, stdout, _ := command("score", "--ids", "5", "tiny"); !strings.Contains(stdout, "nothing to score") {
 		t.Error(stdout)
 	}
@@ -182,6 +185,8 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		{[]string{"generate", "--chat", "tiny"}, 2, "want MODEL and one of"},
 		{[]string{"generate", "--ids", "1", "tiny", "a"}, 2, "want MODEL and one of"},
 		{[]string{"generate", "--temperature", "-1", "tiny", "a"}, 2, "temperature is -1"},
+		{[]string{"generate", "--stop", "", "tiny", "a"}, 2, "a stop string is empty"},
+		{[]string{"generate", "--stop", "x<|im_end|>", "tiny", "a"}, 2, `--stop "x<|im_end|>": <|im_end|> is a special token`},
 		{[]string{"generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
 		{[]string{"generate", "--messages", filepath.Join(dir, "none"), "tiny"}, 1, "no such file"},
 		{[]string{"generate", "--ids", numbers(make([]int32, 256)), "tiny"}, 1, "too long"},

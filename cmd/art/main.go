@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -61,6 +62,8 @@ func (v verb) execute(name string, args []string, stdout, stderr io.Writer) erro
 		return write(stdout, v.help(name))
 	case err != nil:
 		return badUsage("%s: %v\n\n%s", name, err, v.help(name))
+	case misplaced(flags, args) != "":
+		return badUsage("%s: %s is behind %q: flags go first; write -- before arguments that look like flags\n\n%s", name, misplaced(flags, args), flags.Arg(0), v.help(name))
 	case v.args == "" && flags.NArg() > 0:
 		return badUsage("%s: %q: it takes flags only\n\n%s", name, flags.Arg(0), v.help(name))
 	}
@@ -68,6 +71,21 @@ func (v verb) execute(name string, args []string, stdout, stderr io.Writer) erro
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// misplaced returns an argument that looks like one of the flags and stands behind what is none, where package flag does not
+// read it. A "--" before the arguments says that none of them is a flag.
+func misplaced(flags *flag.FlagSet, args []string) string {
+	if first := len(args) - flags.NArg(); first > 0 && args[first-1] == "--" {
+		return ""
+	}
+	for _, arg := range flags.Args() {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if strings.HasPrefix(arg, "-") && flags.Lookup(name) != nil {
+			return arg
+		}
+	}
+	return ""
 }
 
 // write writes a text.

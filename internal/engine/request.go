@@ -47,7 +47,7 @@ func (r *Request) check(opts Options) error {
 		return errors.New("engine: the prompt has no tokens")
 	}
 	if len(r.Prompt) >= opts.Context {
-		return fmt.Errorf("%w: %d tokens, the context has %d", ErrTooLong, len(r.Prompt), opts.Context)
+		return fmt.Errorf("%w: %d tokens, and the context of %d must hold a reply too", ErrTooLong, len(r.Prompt), opts.Context)
 	}
 	for _, id := range r.Prompt {
 		if id < 0 || int(id) >= opts.Config.VocabSize {

@@ -47,4 +47,7 @@ func TestScore_Errors(t *testing.T) {
 	require.ErrorContains(t, err, "token 301 is not in the vocabulary of 301")
 	_, err = score(make([]int32, 161)...)
 	require.ErrorIs(t, err, ErrTooLong)
+	require.ErrorContains(t, err, "161 tokens, the context has 160")
+	_, err = score(make([]int32, 160)...)
+	require.NoError(t, err)
 }
