@@ -116,7 +116,7 @@ func TestComplete_DeviceFails(t *testing.T) {
 							require.ErrorIs(t, errs[i], broken)
 						}
 					}
-						device.left.Store(0)
+					device.left.Store(0)
 					likeSteps(t, want, all(t, e, requests), 0)
 				}
 				require.NotZero(t, failures, "seed %d", testSeed)
