@@ -63,16 +63,16 @@ ours() {
 	gpu -tokens 64 -steps 1 -batch 16 decode
 }
 
-# peers SHAPE measures the same with transformers and PEFT.
+# peers SHAPE measures the same with transformers and PEFT. Their decoding takes longest and comes last.
 peers() {
 	local shape=$1 file=peers-$1.jsonl
 	peer() { job "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 "$@"; }
-	peer --tokens 256 --batch 1 decode
-	peer --tokens 256 --batch 16 decode
-	peer --tokens 256 --batch 64 decode
 	peer --tokens 2048 forward
 	peer --tokens 2048 prefill
 	peer --tokens 1024 --batch 2 train
+	peer --tokens 256 --batch 1 decode
+	peer --tokens 256 --batch 16 decode
+	peer --tokens 256 --batch 64 decode
 }
 
 # slice NAME runs one slice.
