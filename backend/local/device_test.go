@@ -2,7 +2,12 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	_ "github.com/gomlx/compute/gobackend" // registers "go"
@@ -63,4 +68,36 @@ func TestOpen_Weights(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Close())
 	}
+}
+
+// TestRegister_OtherWeights: a run records the type of weights that it was begun with, and goes on with another one, with a warning.
+func TestRegister_OtherWeights(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	train := func(weights string) {
+		b, err := Open(t.Context(), &Options{Dir: dir, Weights: weights, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, b.Close()) }()
+		m := art.NewModel("m", nil)
+		require.NoError(t, m.Register(t.Context(), b))
+		groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 4})
+		require.NoError(t, err)
+		_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
+		require.NoError(t, err)
+	}
+	recorded := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, "default", "models", "m", "model.json"))
+		require.NoError(t, err)
+		var d description
+		require.NoError(t, json.Unmarshal(data, &d))
+		return d.Weights
+	}
+	train("bfloat16")
+	require.Equal(t, "bfloat16", recorded())
+	train("bfloat16")
+	require.NotContains(t, log.String(), "another")
+	train("")
+	require.Contains(t, log.String(), `msg="the run goes on with another type of weights" model=m begun=bfloat16 now=float32`)
+	require.NotContains(t, log.String(), "another device")
+	require.Equal(t, "bfloat16", recorded())
 }

@@ -29,7 +29,8 @@ type Options struct {
 	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they are
 	// rounded: half the memory, half the bytes to read for a token, and products at the speed of a GPU's matrix units, which round
 	// their other side as well and sum up in float32. On the CPU device all else is float32. Norms, attention, softmax, logprobs and
-	// adapters are in any case. It is an error for a device that cannot do it.
+	// adapters are in any case. It is an error for a device that cannot do it. A run records what it was begun with; one that goes on
+	// with another Weights, or another device, is told to Logger.
 	Weights string
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.

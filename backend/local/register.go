@@ -3,8 +3,10 @@ package local
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -49,6 +51,8 @@ type description struct {
 	Seed    uint64   `json:"seed"`
 	// Device tells where the run was begun. Results repeat bit for bit on the same kind only.
 	Device string `json:"device"`
+	// Weights is the type of the base's matrices, as Options.Weights has it, where the run was begun.
+	Weights string `json:"weights,omitempty"`
 }
 
 // Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits
@@ -79,7 +83,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, err
 	}
 	e := &entry{base: s, run: run}
-	step, err := e.resume(b.device, m.Name(), opts, at)
+	step, err := e.resume(b, m.Name(), opts, at)
 	if err != nil {
 		_ = run.Close() // the first error is the one to tell
 		return 0, err
@@ -91,10 +95,11 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 }
 
 // resume checks that the run is the one described, and takes up its newest checkpoint.
-func (e *entry) resume(device compute.Backend, name string, opts art.ModelOptions, at place) (int, error) {
+func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place) (int, error) {
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen, LoRA: opts.LoRA, Adapter: opts.Adapter, Seed: opts.Seed,
-		Device: fmt.Sprintf("%s, %s, %s/%s", device.Description(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		Weights: strings.ToLower(b.matrices.String()),
 	}
 	var have description
 	known, err := e.run.ReadModel(&have)
@@ -105,6 +110,7 @@ func (e *entry) resume(device compute.Backend, name string, opts art.ModelOption
 		if err := have.check(want, e.run.Dir()); err != nil {
 			return 0, err
 		}
+		have.tellChanges(want, b.opts.Logger)
 	} else if err := e.run.WriteModel(want); err != nil {
 		return 0, err
 	}
@@ -112,7 +118,17 @@ func (e *entry) resume(device compute.Backend, name string, opts art.ModelOption
 		e.serving.Store(&serving{})
 		return 0, nil
 	}
-	return e.start(device, opts)
+	return e.start(b.device, opts)
+}
+
+// tellChanges warns of what a run may change on the way, and its results with it.
+func (d description) tellChanges(now description, log *slog.Logger) {
+	if d.Device != now.Device {
+		log.Warn("the run goes on with another device", "model", d.Name, "begun", d.Device, "now", now.Device)
+	}
+	if d.Weights != "" && d.Weights != now.Weights { // "" in runs that did not record it
+		log.Warn("the run goes on with another type of weights", "model", d.Name, "begun", d.Weights, "now", now.Weights)
+	}
 }
 
 // check reports a model that is not the one that the run in dir was made with.
@@ -120,7 +136,7 @@ func (d description) check(want description, dir string) error {
 	if d.Commit != "" && d.Commit == want.Commit || d.SHA256 != "" && d.SHA256 == want.SHA256 {
 		d.Base = want.Base // a branch and its commit, or two paths, are names of one model
 	}
-	d.Device, want.Device = "", ""
+	d.Device, want.Device, d.Weights, want.Weights = "", "", "", ""
 	if reflect.DeepEqual(d, want) {
 		return nil
 	}

@@ -55,9 +55,10 @@ func TestDoctor_XLA(t *testing.T) {
 	}
 	r := xlaReport{Plugins: []xlaPlugin{
 		{Device: "xla:cuda", Path: "/a.so", Problem: "no GPU"},
+		{Device: "xla:cuda", Problem: "none was found"},
 		{Device: "xla:cpu", Path: "/b.so", API: "0.116", Platform: "host", Devices: []string{"cpu:0", "cpu:1"}},
 	}}
-	want := []string{"xla:cuda cannot be used: no GPU (/a.so)", "xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1 (/b.so)"}
+	want := []string{"xla:cuda cannot be used: no GPU (/a.so)", "xla:cuda cannot be used: none was found", "xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1 (/b.so)"}
 	if got := r.lines(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

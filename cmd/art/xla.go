@@ -14,7 +14,7 @@ type xlaReport struct {
 // xlaPlugin is a plug-in that was found.
 type xlaPlugin struct {
 	Device   string   `json:"device"` // as local.Options names it
-	Path     string   `json:"path"`
+	Path     string   `json:"path"`   // "" when nothing was found, and the machine could use it
 	API      string   `json:"pjrt_version,omitempty"`
 	Platform string   `json:"platform,omitempty"`
 	Devices  []string `json:"devices,omitempty"`
@@ -22,6 +22,9 @@ type xlaPlugin struct {
 }
 
 func (p xlaPlugin) String() string {
+	if p.Path == "" {
+		return fmt.Sprintf("%s cannot be used: %s", p.Device, p.Problem)
+	}
 	if p.Problem != "" {
 		return fmt.Sprintf("%s cannot be used: %s (%s)", p.Device, p.Problem, p.Path)
 	}

@@ -8,7 +8,8 @@
 # Slices are parity, 0.6b, 4b, 7b (ours), and peers-0.6b, peers-4b, peers-7b. Parity comes first: where it fails, no figure counts.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny all of it is tried without a GPU
-#   OUT      folder of the results, .gpu/out
+#   PYTHON   python3; XLA's plug-in is also looked for in its packages
+#   OUT      folder of the results, .gpu/out: lines of JSON, and log.txt with what failed
 set -uo pipefail
 cd "$(dirname "$0")"
 
@@ -40,7 +41,12 @@ job() {
 		return
 	fi
 	echo "gpu.sh: $(left) s left: $*" >&2
-	timeout "$(left)" "$@" | tee -a "$OUT/$file" || echo "gpu.sh: FAILED: $*" >&2
+	timeout -k 10 "$(left)" "$@" | tee -a "$OUT/$file"
+	case ${PIPESTATUS[0]} in
+	0) ;;
+	124 | 137) echo "gpu.sh: FAILED: no time left, or killed: $*" >&2 ;;
+	*) echo "gpu.sh: FAILED: $*" >&2 ;;
+	esac
 }
 
 # ours SHAPE: a call of 32 tokens beside one of a single token says what the loop on the device is worth.
@@ -57,16 +63,16 @@ ours() {
 	gpu -tokens 64 -steps 1 -batch 16 decode
 }
 
-# peers SHAPE measures the same with transformers and PEFT.
+# peers SHAPE measures the same with transformers and PEFT. Their decoding takes longest and comes last.
 peers() {
 	local shape=$1 file=peers-$1.jsonl
 	peer() { job "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 "$@"; }
-	peer --tokens 256 --batch 1 decode
-	peer --tokens 256 --batch 16 decode
-	peer --tokens 256 --batch 64 decode
 	peer --tokens 2048 forward
 	peer --tokens 2048 prefill
 	peer --tokens 1024 --batch 2 train
+	peer --tokens 256 --batch 1 decode
+	peer --tokens 256 --batch 16 decode
+	peer --tokens 256 --batch 64 decode
 }
 
 # slice NAME runs one slice.
@@ -82,8 +88,8 @@ slice() {
 	peers-0.6b) peers qwen3-0.6b ;;
 	peers-4b) peers qwen3-4b ;;
 	peers-7b) peers qwen2.5-7b ;;
-	table) ./gpu table "$OUT"/{art,peers}-*.jsonl ;;
-	*) echo "gpu.sh: $1 is no slice" >&2; exit 1 ;;
+	table) (shopt -s nullglob && ./gpu table "$OUT"/{art,peers}-*.jsonl) ;;
+	*) echo "gpu.sh: $1 is no slice" >&2 ;;
 	esac
 }
 
@@ -93,5 +99,9 @@ if [ "${1:-}" = build ]; then
 fi
 OUT=${OUT:-$PWD/out}
 mkdir -p "$OUT"
-command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader >&2
-for name; do slice "$name"; done
+export VIRTUAL_ENV=${VIRTUAL_ENV:-$("$PYTHON" -c 'import sys; print(sys.prefix)')}
+{
+	command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader >&2
+	for name; do slice "$name"; done
+} 2> >(tee -a "$OUT/log.txt" >&2)
+wait # for the log

@@ -69,6 +69,8 @@ func decodeRequests(rng *rand.Rand, n int, adapters []*Adapter) []Request {
 		list[0].End = append(list[0].End, int32(rng.IntN(300)))
 	}
 	list[1].Prompt, list[1].MaxTokens = make([]int32, 150), 0 // to the end of the context
+	list[2].Prompt = make([]int32, 159)                       // a single token fits
+	list[3].MaxTokens = 1
 	return list
 }
 
@@ -76,12 +78,14 @@ func decodeRequests(rng *rand.Rand, n int, adapters []*Adapter) []Request {
 // the same logprobs.
 func TestDecode_LikeSteps(t *testing.T) {
 	device := graphtest.Device(t)
-	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 21)), 24, []*Adapter{nil, onDevice(t, testAdapter(t, 8))})
+	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 21)), 24, []*Adapter{nil, onDevice(t, testAdapter(t, 8)), onDevice(t, testAdapter(t, 3))})
 	for i := range requests {
 		requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1
 	}
 	want := all(t, decodeEngine(t, device, 1, 5), requests)
 	require.Len(t, want[1].IDs, 10)
+	require.Len(t, want[2].IDs, 1)
+	require.Len(t, want[3].IDs, 1)
 	for _, steps := range []int{2, 9} {
 		likeSteps(t, want, all(t, decodeEngine(t, device, steps, 5), requests), 0)
 	}
@@ -133,22 +137,6 @@ func TestDecode_StopTexts(t *testing.T) {
 	next := first
 	next.Stop, next.Prompt = nil, slices.Concat(first.Prompt, stopped.IDs, []int32{50, 51})
 	require.Positive(t, ask(next).Cached, "the conversation goes on in its slot")
-}
-
-// TestDecode_Cancel: a caller that is gone is dropped after the call, and its slot serves others.
-func TestDecode_Cancel(t *testing.T) {
-	e := decodeEngine(t, graphtest.Device(t), 8, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		_, err := e.Complete(ctx, Request{Prompt: []int32{1, 2}, MaxTokens: 150})
-		done <- err
-	}()
-	cancel()
-	require.ErrorIs(t, <-done, context.Canceled)
-	r, err := e.Complete(context.Background(), Request{Prompt: []int32{9}, MaxTokens: 3})
-	require.NoError(t, err)
-	require.Len(t, r.IDs, 3)
 }
 
 // TestDecode_BoundedCompilations: besides the graphs of prompts there is one for each window and kind of adapter.

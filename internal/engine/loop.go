@@ -38,6 +38,11 @@ func (e *Engine) loop() {
 // receive takes new jobs: it waits for one when there is nothing else to do, lingers before prompts, and otherwise takes
 // what is there. It reports false when the engine is closed.
 func (l *loop) receive() bool {
+	select {
+	case <-l.quit: // also when all slots are taken
+		return false
+	default:
+	}
 	if l.idle() {
 		select {
 		case j := <-l.queue:
@@ -240,6 +245,7 @@ func (l *loop) forget() {
 		s := &l.slots[i]
 		if s.job != nil {
 			s.todo = slices.Concat(s.cached, s.todo)
+			s.job.result.Cached = 0
 		}
 		s.cached, s.beyond = nil, false
 	}

@@ -90,7 +90,7 @@ func (r *runner) step(c class, rows []row) ([]float32, error) {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	r.cache.layers = outputs[1:]
-	defer outputs[0].MustFinalizeAll()
+	defer func() { _ = outputs[0].FinalizeAll() }() // the error of the read is the one to tell
 	return tensors.CopyFlatData[float32](outputs[0])
 }
 

@@ -48,6 +48,6 @@ func Score(device compute.Backend, c *model.Config, params *model.Params, a *Ada
 	if err != nil {
 		return nil, fmt.Errorf("engine: score: %w", err)
 	}
-	defer out[0].MustFinalizeAll()
+	defer func() { _ = out[0].FinalizeAll() }() // the error of the read is the one to tell
 	return tensors.CopyFlatData[float32](out[0])
 }

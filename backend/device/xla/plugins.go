@@ -11,7 +11,7 @@ import (
 // Plugin is a PJRT plug-in that was found on this machine.
 type Plugin struct {
 	Device   string   // the name to open it by: "xla:cpu"
-	Path     string   // of the shared library
+	Path     string   // of the shared library; "" when there is none
 	API      string   // version of the PJRT C API, "0.104"; "" when it could not be loaded
 	Platform string   // as the plug-in calls it
 	Devices  []string // as the plug-in describes them
@@ -19,11 +19,14 @@ type Plugin struct {
 }
 
 // Plugins looks for plug-ins, loads each of them and opens its devices for a moment. A plug-in whose name was found
-// before has its path for a name. It takes a second or more for each one.
-func Plugins() []Plugin {
+// before has its path for a name. It takes a second or more for each one. On a machine with an NVIDIA GPU the one for CUDA is
+// listed in any case, without a path and with what to install where there is none.
+func Plugins() []Plugin { return plugins(search(), hasNVIDIA()) }
+
+func plugins(files []file, nvidia bool) []Plugin {
 	var all []Plugin
 	seen := map[string]bool{}
-	for _, f := range search() {
+	for _, f := range files {
 		p := examine(f)
 		p.Device = Name + ":" + f.name
 		if seen[f.name] {
@@ -31,6 +34,9 @@ func Plugins() []Plugin {
 		}
 		seen[f.name] = true
 		all = append(all, p)
+	}
+	if nvidia && !seen["cuda"] {
+		all = append(all, Plugin{Device: Name + ":cuda", Err: missing("cuda", files)})
 	}
 	return all
 }

@@ -119,3 +119,14 @@ func TestConfig_SharedBuffers(t *testing.T) {
 		require.Equal(t, f.path+",noshared_buffers", f.config("noshared_buffers"))
 	}
 }
+
+// TestPlugins_CUDAWanted: where there is an NVIDIA GPU and no plug-in for it, that is listed with what to install.
+func TestPlugins_CUDAWanted(t *testing.T) {
+	require.Empty(t, plugins(nil, false))
+	list := plugins(nil, true)
+	require.Len(t, list, 1)
+	require.Equal(t, "xla:cuda", list[0].Device)
+	require.Empty(t, list[0].Path)
+	require.ErrorIs(t, list[0].Err, ErrNoPlugin)
+	require.ErrorContains(t, list[0].Err, "jax[cuda13]")
+}

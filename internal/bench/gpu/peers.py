@@ -11,9 +11,12 @@ import json
 import sys
 import time
 
-import peft
-import torch
-import transformers
+try:
+    import peft
+    import torch
+    import transformers
+except ImportError as err:
+    sys.exit(f"peers.py: {err}: it needs torch, transformers and peft")
 
 CACHED = 128  # tokens that are cached when decoding begins
 COMMON = dict(rms_norm_eps=1e-6, rope_theta=1e6, max_position_embeddings=32768)

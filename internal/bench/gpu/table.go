@@ -30,7 +30,8 @@ func rows(w io.Writer, name string) error {
 	for n := 1; lines.Scan(); n++ {
 		var r result
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return fmt.Errorf("%s:%d: %w", name, n, err)
+			fmt.Fprintf(os.Stderr, "gpu: %s:%d: left out: %v\n", name, n, err) // half a line of a job that was killed
+			continue
 		}
 		if r.Rate == 0 {
 			continue // of parity, or versions

@@ -1,0 +1,88 @@
+package graphtest
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapes"
+)
+
+// Counting returns the CPU device with a count of the graphs that it compiles.
+func Counting(t testing.TB) (compute.Backend, *atomic.Int64) {
+	t.Helper()
+	return CountingOn(Device(t))
+}
+
+// CountingOn returns a device with a count of the graphs that it compiles.
+func CountingOn(device compute.Backend) (compute.Backend, *atomic.Int64) {
+	d := &watchedDevice{Backend: device}
+	return d, &d.compiled
+}
+
+// Hooked returns the CPU device with a hook that is called before each run of a graph. When it returns an error the run fails with it.
+func Hooked(t testing.TB, hook func() error) compute.Backend {
+	t.Helper()
+	return &watchedDevice{Backend: Device(t), hook: hook}
+}
+
+type watchedDevice struct {
+	compute.Backend
+	compiled atomic.Int64
+	hook     func() error // may be nil
+}
+
+// watchedBuffer says that it belongs to the device that is watched: GoMLX refuses buffers of another one.
+type watchedBuffer struct {
+	compute.Buffer
+	device *watchedDevice
+}
+
+func (b *watchedBuffer) Backend() compute.Backend { return b.device }
+
+func (d *watchedDevice) BufferFromFlatData(at compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
+	buffer, err := d.Backend.BufferFromFlatData(at, flat, shape)
+	return &watchedBuffer{buffer, d}, err
+}
+
+func (d *watchedDevice) NewSharedBuffer(at compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
+	buffer, flat, err := d.Backend.NewSharedBuffer(at, shape)
+	return &watchedBuffer{buffer, d}, flat, err
+}
+
+func (d *watchedDevice) Builder(name string) compute.Builder {
+	return &watchedBuilder{d.Backend.Builder(name), d}
+}
+
+type watchedBuilder struct {
+	compute.Builder
+	device *watchedDevice
+}
+
+func (b *watchedBuilder) Compile() (compute.Executable, error) {
+	b.device.compiled.Add(1)
+	executable, err := b.Builder.Compile()
+	return &watchedExecutable{executable, b.device}, err
+}
+
+type watchedExecutable struct {
+	compute.Executable
+	device *watchedDevice
+}
+
+func (e *watchedExecutable) Execute(in []compute.Buffer, donate []bool, at compute.DeviceNum) ([]compute.Buffer, error) {
+	if e.device.hook != nil {
+		if err := e.device.hook(); err != nil {
+			return nil, err
+		}
+	}
+	own := make([]compute.Buffer, len(in))
+	for i, b := range in {
+		own[i] = b.(*watchedBuffer).Buffer
+	}
+	out, err := e.Executable.Execute(own, donate, at)
+	for i, b := range out {
+		out[i] = &watchedBuffer{b, e.device}
+	}
+	return out, err
+}
