@@ -6,6 +6,8 @@
 #   .gpu/gpu.sh table                    the figures of all slices so far
 #
 # Slices are parity, 0.6b, 4b, 7b (ours), and peers-0.6b, peers-4b, peers-7b. Parity comes first: where it fails, no figure counts.
+# A slice of which something fails does not keep the next ones from running. The exit status is then 1, and below the table stands
+# what failed, until the slice has run again.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny all of it is tried without a GPU
 #   PYTHON   python3; XLA's plug-in is also looked for in its packages
@@ -25,27 +27,34 @@ build() {
 	to=$PWD/.gpu
 	mkdir -p "$to"
 	CGO_ENABLED=1 go build -trimpath -o "$to/gpu" ./internal/bench/gpu || exit 1
-	cp internal/bench/gpu.sh internal/bench/gpu/peers.py "$to"
+	cp internal/bench/gpu.sh internal/bench/gpu/peers.py "$to" || exit 1
 	du -sh "$to"
 }
 
 # left is how many seconds of the slice are left.
 left() { echo $((LIMIT - SECONDS)); }
 
+# failed REASON... records what failed of this slice.
+failed() {
+	status=1
+	echo "gpu.sh: FAILED: $*" >&2
+	echo "FAILED: $slice: $*" >>"$OUT/$slice.failed"
+}
+
 # job FILE COMMAND... runs one job, unless less than half a minute is left, and keeps its lines.
 job() {
 	local file=$1
 	shift
 	if [ "$(left)" -lt 30 ]; then
-		echo "gpu.sh: no time left for: $*" >&2
+		failed "no time left for: $*"
 		return
 	fi
 	echo "gpu.sh: $(left) s left: $*" >&2
 	timeout -k 10 "$(left)" "$@" | tee -a "$OUT/$file"
 	case ${PIPESTATUS[0]} in
 	0) ;;
-	124 | 137) echo "gpu.sh: FAILED: no time left, or killed: $*" >&2 ;;
-	*) echo "gpu.sh: FAILED: $*" >&2 ;;
+	124 | 137) failed "no time left, or killed: $*" ;;
+	*) failed "$*" ;;
 	esac
 }
 
@@ -75,10 +84,20 @@ peers() {
 	peer --tokens 256 --batch 64 decode
 }
 
-# slice NAME runs one slice.
-slice() {
+# table prints all figures so far, and what failed.
+table() (
+	shopt -s nullglob
+	./gpu table "$OUT"/{art,peers}-*.jsonl || exit 1
+	lists=("$OUT"/*.failed)
+	[ ${#lists[@]} = 0 ] || printf '\n%s\n' "$(cat "${lists[@]}")"
+)
+
+# run SLICE runs one slice.
+run() {
 	SECONDS=0
-	case $1 in
+	slice=$1
+	rm -f "$OUT/$slice.failed"
+	case $slice in
 	parity) job parity.jsonl ./gpu -device "$DEVICE" parity ;;
 	tiny) ours tiny ;;
 	0.6b) ours qwen3-0.6b ;;
@@ -88,8 +107,11 @@ slice() {
 	peers-0.6b) peers qwen3-0.6b ;;
 	peers-4b) peers qwen3-4b ;;
 	peers-7b) peers qwen2.5-7b ;;
-	table) (shopt -s nullglob && ./gpu table "$OUT"/{art,peers}-*.jsonl) ;;
-	*) echo "gpu.sh: $1 is no slice" >&2 ;;
+	table) table || status=1 ;;
+	*)
+		echo "gpu.sh: $slice is no slice" >&2
+		status=1
+		;;
 	esac
 }
 
@@ -100,8 +122,10 @@ fi
 OUT=${OUT:-$PWD/out}
 mkdir -p "$OUT"
 export VIRTUAL_ENV=${VIRTUAL_ENV:-$("$PYTHON" -c 'import sys; print(sys.prefix)')}
+status=0
 {
 	command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader >&2
-	for name; do slice "$name"; done
+	for name; do run "$name"; done
 } 2> >(tee -a "$OUT/log.txt" >&2)
 wait # for the log
+exit "$status"

@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
@@ -20,21 +22,41 @@ import (
 
 // comparison is by how much a device differs from the CPU device, for one model.
 type comparison struct {
-	Job      string  `json:"job"`
-	Device   string  `json:"device"`
-	Model    string  `json:"model"`
-	Weights  string  `json:"weights"`
-	Replies  int     `json:"replies"`
-	EqualIDs int     `json:"equal_ids"`    // replies with the same ids as on the CPU device
-	Loop     int     `json:"loop_equal"`   // replies of a loop with the same ids as one step at a time on this device
-	Gap      float64 `json:"gap_max"`      // of sampler and trainer on the device, nats
-	Logprob  float64 `json:"logprob_max"`  // of the device's replies, as the trainer of the CPU device has them, nats
-	Gradient float64 `json:"gradient_max"` // of a tensor, of its length
-	OK       bool    `json:"ok"`
+	Job      string `json:"job"`
+	Device   string `json:"device"`
+	Model    string `json:"model"`
+	Weights  string `json:"weights"`
+	Replies  int    `json:"replies"`
+	EqualIDs int    `json:"equal_ids"`    // replies with the same ids as on the CPU device
+	Loop     int    `json:"loop_equal"`   // replies of a loop with the same ids as one step at a time on this device
+	Gap      figure `json:"gap_max"`      // of sampler and trainer on the device, nats
+	Logprob  figure `json:"logprob_max"`  // of the device's replies, as the trainer of the CPU device has them, nats
+	Gradient figure `json:"gradient_max"` // of a tensor, of its length
+	OK       bool   `json:"ok"`
+	Problem  string `json:"problem,omitempty"` // why it is not
+}
+
+// figure is a number that may be none. JSON has finite ones only; the others are the texts "NaN", "+Inf" and "-Inf".
+type figure float64
+
+func (f figure) MarshalJSON() ([]byte, error) {
+	v := float64(f)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return json.Marshal(v)
+}
+
+// agrees reports whether the differences are those of rounding. No figure that is NaN does.
+func (c comparison) agrees() bool {
+	if c.Weights == "float32" {
+		return c.Gap < 1e-4 && c.Logprob < 1e-4 && c.Gradient < 1e-3 && c.Loop == c.Replies && c.EqualIDs == c.Replies
+	}
+	return c.Gap < 0.2 && c.Logprob < 0.5 && c.Gradient < 0.1
 }
 
 // parity compares the built-in model, and one of random weights with dimensions that nothing divides. With float32 the differences
-// must be those of rounding.
+// must be those of rounding. A model that cannot be compared does not keep the next one from it.
 func parity(o options) error {
 	device, err := openDevice(o.device)
 	if err != nil {
@@ -53,27 +75,27 @@ func parity(o options) error {
 	if err != nil {
 		return err
 	}
-	failed := false
+	var errs []error
 	for _, m := range []struct {
 		name string
 		w    *model.Weights
 	}{{"tiny", trained}, {"odd", random}} {
 		for _, weights := range []string{"float32", "bfloat16"} {
 			r, err := compare(host, device, m.w, weights)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", m.name, weights, err)
-			}
 			r.Job, r.Device, r.Model, r.Weights = "parity", o.device, m.name, weights
-			failed = failed || !r.OK
+			if err == nil && !r.agrees() {
+				err = errors.New("differs from the CPU device by more than rounding")
+			}
+			if r.OK = err == nil; !r.OK {
+				r.Problem = err.Error()
+				errs = append(errs, fmt.Errorf("%s, %s with %s: %w", o.device, m.name, weights, err))
+			}
 			if err := emit(r); err != nil {
 				return err
 			}
 		}
 	}
-	if failed {
-		return fmt.Errorf("device %s differs from the CPU device by more than rounding", o.device)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // compare samples on both devices, and trains on the replies of one on both.
@@ -119,23 +141,33 @@ func compare(host, device compute.Backend, w *model.Weights, weights string) (r 
 	if err != nil {
 		return r, err
 	}
-	r.Gap = report.First.GapMax
+	r.Gap = gapOf(report.First)
 	theirs, report, err := gradient(host, w.Config, onHost, a, looped)
 	if err != nil {
 		return r, err
 	}
-	r.Logprob = report.First.GapMax
+	r.Logprob = gapOf(report.First)
 	for i := range theirs.M {
-		if size := distance(theirs.M[i], nil); size > 0 {
-			r.Gradient = max(r.Gradient, distance(theirs.M[i], mine.M[i])/size)
-		}
-	}
-	if kind == dtypes.Float32 {
-		r.OK = r.Gap < 1e-4 && r.Logprob < 1e-4 && r.Gradient < 1e-3 && r.Loop == r.Replies && r.EqualIDs == r.Replies
-	} else {
-		r.OK = r.Gap < 0.2 && r.Logprob < 0.5 && r.Gradient < 0.1
+		r.Gradient = max(r.Gradient, apart(theirs.M[i], mine.M[i]))
 	}
 	return r, nil
+}
+
+// gapOf is the largest gap. The maximum that a device takes may pass over a NaN, the sum does not.
+func gapOf(sums grpo.LossSums) figure {
+	if math.IsNaN(sums.GapSum) {
+		return figure(math.NaN())
+	}
+	return figure(sums.GapMax)
+}
+
+// apart is how far b is from a, of the length of a. It is infinite or NaN where only a is zero, or one of them is not finite.
+func apart(a, b []float32) figure {
+	d := distance(a, b)
+	if d == 0 {
+		return 0
+	}
+	return figure(d / distance(a, nil))
 }
 
 // replies are prompts, which stand first, with what was sampled after them.

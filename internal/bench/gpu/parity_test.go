@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+var (
+	nan      = math.NaN()
+	infinity = math.Inf(1)
+)
+
+// TestComparison_NotFinite: a figure that is not finite is no agreement, and a line of JSON all the same.
+func TestComparison_NotFinite(t *testing.T) {
+	for _, weights := range []string{"float32", "bfloat16"} {
+		good := comparison{Weights: weights, Replies: 2, EqualIDs: 2, Loop: 2, Gap: 1e-6, Logprob: 1e-6, Gradient: 1e-6}
+		require.True(t, good.agrees())
+		for _, bad := range []figure{figure(nan), figure(infinity)} {
+			for name, set := range map[string]func(*comparison){
+				"gap_max":      func(c *comparison) { c.Gap = bad },
+				"logprob_max":  func(c *comparison) { c.Logprob = bad },
+				"gradient_max": func(c *comparison) { c.Gradient = bad },
+			} {
+				c := good
+				set(&c)
+				require.False(t, c.agrees(), "%s is %v", name, bad)
+				line, err := json.Marshal(c)
+				require.NoError(t, err)
+				var got map[string]any
+				require.NoError(t, json.Unmarshal(line, &got))
+				require.Equal(t, map[bool]string{true: "NaN", false: "+Inf"}[math.IsNaN(float64(bad))], got[name])
+			}
+		}
+	}
+}
+
+// TestApart_NotFinite: no element that is not finite makes two gradients agree, on either side, and neither does one that is zero.
+func TestApart_NotFinite(t *testing.T) {
+	require.InDelta(t, 0.2, float64(apart([]float32{3, 4}, []float32{3, 5})), 1e-9)
+	require.Zero(t, apart([]float32{0, 0}, []float32{0, 0}))
+	require.Equal(t, figure(infinity), apart([]float32{0, 0}, []float32{0, 1e-3}))
+	for _, bad := range []float32{float32(nan), float32(infinity), float32(-infinity)} {
+		for _, pair := range [][2][]float32{{{1, bad}, {1, 2}}, {{1, 2}, {1, bad}}, {{1, bad}, {1, bad}}} {
+			most := max(0, apart(pair[0], pair[1]), 1e-6)
+			require.False(t, most < 1, "%v: %v", pair, most)
+		}
+	}
+}
+
+// TestGapOf_NaN: a maximum that passed over a NaN does not hide it.
+func TestGapOf_NaN(t *testing.T) {
+	require.Equal(t, figure(0.5), gapOf(grpo.LossSums{GapMax: 0.5, GapSum: 1}))
+	require.False(t, gapOf(grpo.LossSums{GapMax: 1e-6, GapSum: nan}) < 1e-4)
+	require.False(t, gapOf(grpo.LossSums{GapMax: infinity, GapSum: infinity}) < 1e-4)
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// standIn is a program in place of this one, to see what gpu.sh makes of its results: parity fails as long as there is a file called broken.
+const standIn = `#!/usr/bin/env bash
+case "${!#}" in
+parity) [ ! -e broken ] ;;
+*.jsonl) cat "${@:2}" ;;
+*) echo "{\"job\": \"${!#}\"}" ;;
+esac
+`
+
+// script is a folder with gpu.sh and the program in place of this one. It returns a function that runs slices.
+func script(t *testing.T) (folder string, run func(slices ...string) (output string, status int)) {
+	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no bash")
+	}
+	folder = t.TempDir()
+	text, err := os.ReadFile("../gpu.sh")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "gpu.sh"), text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "gpu"), []byte(standIn), 0o700)) //nolint:gosec // it is run
+	return folder, func(slices ...string) (string, int) {
+		c := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join(folder, "gpu.sh")}, slices...)...)
+		c.Env = append(os.Environ(), "VIRTUAL_ENV="+folder, "OUT="+folder, "DEVICE=xla:cpu")
+		output, err := c.Output()
+		if err != nil {
+			require.IsType(t, &exec.ExitError{}, err)
+		}
+		return string(output), c.ProcessState.ExitCode()
+	}
+}
+
+// TestScript_Failed: a slice that fails makes the exit status 1, the next ones run, and the table tells until it has run again.
+func TestScript_Failed(t *testing.T) {
+	folder, run := script(t)
+	broken := filepath.Join(folder, "broken")
+	require.NoError(t, os.WriteFile(broken, nil, 0o600))
+	output, status := run("parity", "tiny")
+	require.Equal(t, 1, status)
+	require.Contains(t, output, `"job": "prefill"`, "the next slice")
+	output, status = run("table")
+	require.Zero(t, status, "the table is not what failed")
+	require.Contains(t, output, `"job": "prefill"`)
+	require.Contains(t, output, "FAILED: parity: ./gpu -device xla:cpu parity")
+
+	require.NoError(t, os.Remove(broken))
+	_, status = run("parity")
+	require.Zero(t, status)
+	output, status = run("table")
+	require.Zero(t, status)
+	require.NotContains(t, output, "FAILED")
+
+	_, status = run("nonsense", "parity")
+	require.Equal(t, 1, status)
+}
