@@ -18,7 +18,8 @@ Prints what this machine can do, and what is wrong or slow about it. It measures
 how fast memory is read, in 10^9 bytes a second, and how fast matrices are multiplied, in 10^9
 additions and multiplications a second: with one worker, and with all. Each is the best of several.
 
-It also loads the plug-ins for XLA that it finds, with their version and their devices.
+It also loads the plug-ins for XLA that it finds, with their version and their devices. The name and
+the memory of a GPU are those that nvidia-smi tells: the plug-ins' Go interface passes on neither.
 
 The exit status is 1 when nothing can be computed.
 
@@ -39,6 +40,7 @@ environment:
 // report is what the doctor says.
 type report struct {
 	machine
+	gpus
 	*speeds           // nil when nothing can be computed
 	XLA     xlaReport `json:"xla"`
 	Notes   []string  `json:"notes"`
@@ -47,7 +49,7 @@ type report struct {
 // report examines this machine and prints what it finds. What is known is printed even where nothing can be computed.
 func (e effort) report(asJSON bool, stdout io.Writer, p progress) error {
 	m := inspect(os.DirFS("/"))
-	r := report{machine: m, XLA: inspectXLA(), Notes: m.notes()}
+	r := report{machine: m, gpus: inspectGPUs(os.DirFS("/"), smi), XLA: inspectXLA(), Notes: m.notes()}
 	problem := m.problem
 	if problem == nil {
 		r.speeds, problem = e.speeds(m, p)

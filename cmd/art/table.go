@@ -28,6 +28,9 @@ func (r report) table() string {
 	if r.MemoryTotal > 0 {
 		line("memory", "%s", r.memoryLine())
 	}
+	for _, text := range r.gpus.lines() {
+		line("gpu", "%s", text)
+	}
 	if s := r.speeds; s != nil {
 		line("read", "%6.1f GB/s with one worker, %.1f GB/s with %d (%s)", s.ReadOne, s.Read, r.Workers, bytesText(s.ReadBytes))
 		line("gemm", "%6.1f GFLOP/s with one worker, %.1f GFLOP/s with %d (%d x %d x %d)",
