@@ -8,6 +8,21 @@ import (
 	"os"
 )
 
+// Open returns the content of a regular file: mapped read-only, so that its pages are loaded when they are used and shared between
+// processes, or read into memory where there is no memory map. unmap ends it, and nothing may read content afterwards.
+func Open(path string) (content []byte, unmap func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	size, err := fileSize(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	return contentOf(f, size)
+}
+
 // fileSize returns the size of an open regular file as an int, which is what a slice can hold.
 func fileSize(f *os.File) (int, error) {
 	info, err := f.Stat()

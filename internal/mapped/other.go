@@ -7,17 +7,8 @@ import (
 	"os"
 )
 
-// Open reads a file into memory, where there is no memory map.
-func Open(path string) (content []byte, unmap func() error, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	size, err := fileSize(f)
-	if err != nil {
-		return nil, nil, err
-	}
+// contentOf reads a file.
+func contentOf(f *os.File, size int) (content []byte, unmap func() error, err error) {
 	content = make([]byte, size)
 	if _, err := io.ReadFull(f, content); err != nil {
 		return nil, nil, err
