@@ -87,7 +87,7 @@ type Params struct {
 	Names   []string
 	Tensors []*tensors.Tensor
 
-	matrices dtypes.DType // of matrices; float32 when it is none
+	matrices dtypes.DType // of the matrices that add brings
 }
 
 // Params copies the weights to the device. Graphs may multiply by them and gather rows of the embedding, and train none of
@@ -130,11 +130,7 @@ func (p *Params) add(device compute.Backend, name string, shape []int, read func
 	var err error
 	switch {
 	case len(shape) == 2:
-		upload := graphx.UploadMatrix
-		if p.matrices == dtypes.BFloat16 {
-			upload = graphx.UploadMatrixBFloat16
-		}
-		x, err = upload(device, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
+		x, err = graphx.UploadMatrix(device, p.matrices, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
 	default:
 		data := make([]float32, Spec{Shape: shape}.size())
 		read(data, 0)

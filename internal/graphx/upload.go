@@ -30,26 +30,22 @@ type Packer interface {
 	Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error)
 }
 
-// UploadMatrix brings a float32 matrix [rows, columns] to the device: packed, where the device can do that.
-func UploadMatrix(device compute.Backend, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
-	shape := shapes.Make(dtypes.Float32, rows, columns)
+// UploadMatrix brings a matrix [rows, columns] to the device: packed, where the device can do that. kind is float32, or bfloat16, to
+// which its elements are rounded to the nearest. Graphs convert such a matrix to float32 first thing; the CPU device then streams it
+// as it is, with the bits of converting it first.
+func UploadMatrix(device compute.Backend, kind dtypes.DType, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
+	if kind != dtypes.Float32 && kind != dtypes.BFloat16 {
+		return nil, fmt.Errorf("graphx: a matrix of %s: want %s or %s", kind, dtypes.Float32, dtypes.BFloat16)
+	}
+	shape := shapes.Make(kind, rows, columns)
 	if packer, ok := device.(Packer); ok {
 		return pack(packer, shape, read)
 	}
 	data := make([]float32, rows*columns)
 	read(data, 0)
-	return Upload(device, data, rows, columns)
-}
-
-// UploadMatrixBFloat16 is UploadMatrix for a matrix that is stored as bfloat16, rounded to the nearest. Graphs convert it to
-// float32 first thing; the CPU device then streams it as it is, with the bits of converting it first.
-func UploadMatrixBFloat16(device compute.Backend, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
-	shape := shapes.Make(dtypes.BFloat16, rows, columns)
-	if packer, ok := device.(Packer); ok {
-		return pack(packer, shape, read)
+	if kind == dtypes.Float32 {
+		return Upload(device, data, rows, columns)
 	}
-	data := make([]float32, rows*columns)
-	read(data, 0)
 	half := bfloat16.FromFloat32s(data...)
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(half))), 2*len(half))
 	return tensors.FromRaw(device, 0, shape, bytes)

@@ -27,9 +27,9 @@ func TestUpload_RoundTrip(t *testing.T) {
 	}
 }
 
-// TestUploadMatrixBFloat16: numbers that bfloat16 has arrive as they are, on a device that packs and on one that does not, and
+// TestUploadMatrix_BFloat16: numbers that bfloat16 has arrive as they are, on a device that packs and on one that does not, and
 // a product with them is that of the numbers in float32.
-func TestUploadMatrixBFloat16(t *testing.T) {
+func TestUploadMatrix_BFloat16(t *testing.T) {
 	plain, err := gobackend.New("parallelism=-1")
 	require.NoError(t, err)
 	defer plain.Finalize()
@@ -39,7 +39,7 @@ func TestUploadMatrixBFloat16(t *testing.T) {
 		values[i] = float32(i-7) / 4
 	}
 	for _, device := range []compute.Backend{newDevice(t), plain} {
-		w, err := UploadMatrixBFloat16(device, rows, columns, func(dst []float32, first int) { copy(dst, values[first*columns:]) })
+		w, err := UploadMatrix(device, dtypes.BFloat16, rows, columns, func(dst []float32, first int) { copy(dst, values[first*columns:]) })
 		require.NoError(t, err)
 		require.Equal(t, dtypes.BFloat16, w.DType())
 		exec := newExec(t, device, func(in []*graph.Node) *graph.Node {
@@ -55,6 +55,11 @@ func TestUploadMatrixBFloat16(t *testing.T) {
 			require.Equal(t, want, y, "element %d", i)
 		}
 	}
+}
+
+func TestUploadMatrix_OtherType(t *testing.T) {
+	_, err := UploadMatrix(newDevice(t), dtypes.Int8, 1, 1, nil)
+	require.ErrorContains(t, err, "graphx: a matrix of")
 }
 
 func TestUpload_Scalar(t *testing.T) {

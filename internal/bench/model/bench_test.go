@@ -65,11 +65,7 @@ func (s *subject) draw(spec model.Spec) (*tensors.Tensor, error) {
 	if len(spec.Shape) == 1 {
 		return graphx.Upload(s.device, slices.Repeat([]float32{1}, spec.Shape[0]), spec.Shape...)
 	}
-	upload := graphx.UploadMatrix
-	if s.kind == dtypes.BFloat16 {
-		upload = graphx.UploadMatrixBFloat16
-	}
-	return upload(s.device, spec.Shape[0], spec.Shape[1], func(dst []float32, first int) {
+	return graphx.UploadMatrix(s.device, s.kind, spec.Shape[0], spec.Shape[1], func(dst []float32, first int) {
 		state := uint32(first)
 		for i := range dst {
 			state = state*1664525 + 1013904223
