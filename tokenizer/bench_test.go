@@ -37,7 +37,7 @@ func BenchmarkReference_Encode(b *testing.B) {
 // forget empties the cache of words. It is for one goroutine.
 func (t *Tokenizer) forget() {
 	s := t.pool.get()
-	s.clear()
+	clear(s.cache)
 	t.pool.Put(s)
 }
 

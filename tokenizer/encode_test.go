@@ -190,6 +190,15 @@ func TestNFC_LongRunsOfMarks(t *testing.T) {
 	}
 }
 
+// lossy returns b as valid UTF-8, with U+FFFD for what is left at its end too.
+func lossy(b []byte) string {
+	text, rest := appendValid(make([]byte, 0, len(b)), b)
+	if len(rest) > 0 {
+		text = utf8.AppendRune(text, utf8.RuneError)
+	}
+	return string(text)
+}
+
 func TestLossy(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                         "",

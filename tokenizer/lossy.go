@@ -20,15 +20,6 @@ func appendValid(dst, b []byte) (text, rest []byte) {
 	return dst, nil
 }
 
-// lossy returns b as valid UTF-8, with U+FFFD for what is left at its end too.
-func lossy(b []byte) string {
-	text, rest := appendValid(make([]byte, 0, len(b)), b)
-	if len(rest) > 0 {
-		text = utf8.AppendRune(text, utf8.RuneError)
-	}
-	return string(text)
-}
-
 // subpart returns the length of the longest beginning of b, which does not start with a rune, that could begin one.
 func subpart(b []byte) int {
 	n := 1

@@ -60,9 +60,6 @@ func (e *cacheEntry) put(word string, ids []int32) {
 	e.length, e.count = uint8(copy(e.word[:], word)), uint8(copy(e.ids[:], ids))
 }
 
-// clear forgets all words.
-func (s *scratch) clear() { clear(s.cache) }
-
 // link makes a list of n tokens, and an empty heap.
 func (s *scratch) link(n int) {
 	s.prev, s.next, s.heap = s.prev[:0], s.next[:0], s.heap[:0]
