@@ -330,36 +330,36 @@ func (c *compiler) set(n *setNode, f *frame) stmt {
 func (c *compiler) setBlock(n *setBlockNode, f *frame) stmt {
 	g := f.inner()
 	g.see(n.body...)
-	body, assign := c.captured(n.body, g), c.target(n.target, f)
-	var filter func(r *run, e *env, text string) any
-	if n.filter != nil {
-		filter = c.textFilter(n.filter, g)
-	}
-	export, enter, leave := c.export(f, names(n.target)), g.enter(), g.leave()
+	body, assign, export := c.captured(n.body, n.filter, g), c.target(n.target, f), c.export(f, names(n.target))
 	return func(r *run, e *env) signal {
 		r.step(n.line)
-		enter(r, e)
-		text, sig := body(r, e)
+		value, sig := body(r, e)
 		if sig != goOn {
 			return sig
 		}
-		var value any = text
-		if filter != nil {
-			value = filter(r, e, text)
-		}
 		assign(r, e, value)
 		export(r, e)
-		leave(e)
 		return goOn
 	}
 }
 
-// captured returns code that runs statements and returns what they write.
-func (c *compiler) captured(nodes []node, f *frame) func(r *run, e *env) (string, signal) {
-	body := c.statements(nodes, f)
-	return func(r *run, e *env) (text string, sig signal) {
-		text = r.capture(func() { sig = body(r, e) })
-		return text, sig
+// captured returns code that runs statements in a frame of their own and returns what they write, or what a filter makes of it.
+func (c *compiler) captured(nodes []node, n *filterNode, g *frame) func(r *run, e *env) (any, signal) {
+	body := c.statements(nodes, g)
+	filter := func(_ *run, _ *env, text string) any { return text }
+	if n != nil {
+		filter = c.textFilter(n, g)
+	}
+	enter, leave := g.enter(), g.leave()
+	return func(r *run, e *env) (value any, sig signal) {
+		enter(r, e)
+		text := r.capture(func() { sig = body(r, e) })
+		if sig != goOn {
+			return nil, sig
+		}
+		value = filter(r, e, text)
+		leave(e)
+		return value, goOn
 	}
 }
 
@@ -426,17 +426,14 @@ func (c *compiler) filterBlock(n *filterBlockNode, f *frame) stmt {
 	g := f.inner()
 	g.see(n.body...)
 	g.visit(n.filter)
-	enter, leave, body, filter := g.enter(), g.leave(), c.captured(n.body, g), c.textFilter(n.filter, g)
+	body := c.captured(n.body, n.filter, g)
 	return func(r *run, e *env) signal {
 		r.step(n.line)
-		enter(r, e)
-		text, sig := body(r, e)
-		if sig != goOn {
-			return sig
+		value, sig := body(r, e)
+		if sig == goOn {
+			r.writeText(value)
 		}
-		r.writeText(filter(r, e, text))
-		leave(e)
-		return goOn
+		return sig
 	}
 }
 
@@ -599,22 +596,11 @@ func (c *compiler) loopFilter(n *forNode, f *frame, fn *function) func(r *run, e
 	enter, assign, test := g.enter(), c.target(n.target, g), c.expr(n.test, g)
 	return func(r *run, e *env, items any) any {
 		inner := newEnv(g.fn, e)
-		var source iterator
-		return newGenerator(items, func() (any, bool) {
-			if source == nil {
-				enter(r, inner)
-				source = r.iterate(items)
-			}
-			for {
-				item, ok := source()
-				if !ok {
-					return nil, false
-				}
-				r.step(0)
+		return r.lazily(items, func() func(any) (any, bool) {
+			enter(r, inner)
+			return func(item any) (any, bool) {
 				assign(r, inner, item)
-				if truth(test(r, inner)) {
-					return item, true
-				}
+				return item, truth(test(r, inner))
 			}
 		})
 	}

@@ -343,22 +343,14 @@ func (r *run) uniqueFilter(v any, a arg) any {
 	args := a.bind("unique", optional("case_sensitive", false), optional("attribute", nil))
 	get := r.getter(args[1], !truth(args[0]), nil)
 	seen := NewDict()
-	var next iterator
-	return newGenerator(v, func() (any, bool) {
-		if next == nil {
-			next = r.iterate(v)
-		}
-		for {
-			item, ok := next()
-			if !ok {
-				return nil, false
-			}
-			r.step(0)
+	return r.lazily(v, func() func(any) (any, bool) {
+		return func(item any) (any, bool) {
 			key := get(item)
-			if _, known := seen.find(r, key); !known {
+			_, known := seen.find(r, key)
+			if !known {
 				seen.set(r, key, nil)
-				return item, true
 			}
+			return item, !known
 		}
 	})
 }
@@ -396,22 +388,12 @@ func (r *run) sumFilter(v any, a arg) any {
 }
 
 func (r *run) mapFilter(v any, a arg) any {
-	var f func(any) any
-	var next iterator
-	return newGenerator(v, func() (any, bool) {
-		if next == nil {
-			if !truth(v) {
-				return nil, false
-			}
-			f = r.mapping(a)
-			next = r.iterate(v)
+	return r.lazily(v, func() func(any) (any, bool) {
+		if !truth(v) {
+			return nil
 		}
-		item, ok := next()
-		if !ok {
-			return nil, false
-		}
-		r.step(0)
-		return f(item), true
+		f := r.mapping(a)
+		return func(item any) (any, bool) { return f(item), true }
 	})
 }
 
@@ -444,26 +426,12 @@ func (r *run) mapping(a arg) func(any) any {
 // selection returns select, reject, selectattr or rejectattr.
 func selection(keep, attribute bool) filterFunc {
 	return func(r *run, v any, a arg) any {
-		var holds func(any) bool
-		var next iterator
-		return newGenerator(v, func() (any, bool) {
-			if next == nil {
-				if !truth(v) {
-					return nil, false
-				}
-				holds = r.predicate(a, attribute)
-				next = r.iterate(v)
+		return r.lazily(v, func() func(any) (any, bool) {
+			if !truth(v) {
+				return nil
 			}
-			for {
-				item, ok := next()
-				if !ok {
-					return nil, false
-				}
-				r.step(0)
-				if holds(item) == keep {
-					return item, true
-				}
-			}
+			holds := r.predicate(a, attribute)
+			return func(item any) (any, bool) { return item, holds(item) == keep }
 		})
 	}
 }

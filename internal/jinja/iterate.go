@@ -15,6 +15,31 @@ func newGenerator(source any, next iterator) *generator {
 	return g
 }
 
+// lazily returns a generator over what a step makes of the items of v, without those for which it reports false. Nothing happens
+// before the first is asked for: begin returns the step then, nil where there is nothing to go through.
+func (r *run) lazily(v any, begin func() (step func(item any) (made any, keep bool))) *generator {
+	var step func(any) (any, bool)
+	var next iterator
+	return newGenerator(v, func() (any, bool) {
+		if next == nil {
+			if step = begin(); step == nil {
+				return nil, false
+			}
+			next = r.iterate(v)
+		}
+		for {
+			item, ok := next()
+			if !ok {
+				return nil, false
+			}
+			r.step(0)
+			if made, keep := step(item); keep {
+				return made, true
+			}
+		}
+	})
+}
+
 // iterable tells whether v can be iterated over.
 func iterable(v any) bool {
 	switch v.(type) {
