@@ -85,7 +85,8 @@ type SFTConfig struct {
 // TrainProgress tells how far a training call is.
 type TrainProgress struct {
 	Done, Total int // optimizer steps
-	Metrics     map[string]float64
+	// Metrics are those of [TrainResult], of the optimizer steps made so far; the backend may leave out some.
+	Metrics map[string]float64
 }
 
 // TrainResult tells what a training call did.

@@ -1,8 +1,6 @@
 package local
 
 import (
-	"maps"
-
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/trainer"
@@ -22,12 +20,12 @@ func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
 	return out
 }
 
-// addReport adds what the trainer did. Loss metrics are means over updates; the gap is that of the first update, when
-// sampler and trainer have the same weights.
-func addReport(metrics map[string]float64, r *trainer.Report, rate float64) {
+// policyMetrics are what the trainer did. Loss metrics are means over updates; the gap is that of the first update, when sampler
+// and trainer have the same weights.
+func policyMetrics(r trainer.Report) map[string]float64 {
 	sums := r.Sums
 	sums.Loss /= float64(max(1, r.Updates))
-	maps.Copy(metrics, sums.Metrics())
+	metrics := sums.Metrics()
 	first := r.First.Metrics()
 	for _, key := range []string{"train/logprob_gap_max", "train/logprob_gap_mean"} {
 		metrics[key] = first[key]
@@ -36,6 +34,16 @@ func addReport(metrics map[string]float64, r *trainer.Report, rate float64) {
 	metrics["train/grad_norm"] = r.Norm
 	metrics["train/updates"] = float64(r.Updates)
 	metrics["train/updates_skipped"] = float64(r.Skipped)
-	metrics["train/learning_rate"] = rate
 	metrics["data/tokens_computed"] = float64(r.Computed)
+	return metrics
+}
+
+// sftMetrics are what the trainer did by supervised training, where there is no policy that sampled.
+func sftMetrics(r trainer.Report) map[string]float64 {
+	metrics := policyMetrics(r)
+	metrics["loss/sft"] = metrics["loss/entropy"] // the mean of -logprob is both
+	for _, key := range []string{"loss/policy", "loss/entropy", "loss/kl_old_new", "ratio/clipped_frac", "train/logprob_gap_max", "train/logprob_gap_mean"} {
+		delete(metrics, key)
+	}
+	return metrics
 }

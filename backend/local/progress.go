@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/trainer"
 )
 
 // bar shows how far a training call is. It draws nothing when there is nobody to look.
@@ -37,15 +37,14 @@ func (b *Backend) draw(title string, total int, unit progressbar.Option) *bar {
 	)}
 }
 
-// update returns a callback of the trainer that moves the bar and tells the user.
-func (p *bar) update(tell func(art.TrainProgress)) func(done, total int, sums grpo.LossSums, norm float64) {
-	return func(done, total int, sums grpo.LossSums, norm float64) {
+// update returns a callback of the trainer that moves the bar and tells the user the metrics so far.
+func (p *bar) update(tell func(art.TrainProgress), metrics func(trainer.Report) map[string]float64) func(total int, soFar trainer.Report) {
+	return func(total int, soFar trainer.Report) {
+		done := soFar.Updates + soFar.Skipped
 		p.ChangeMax(total)
 		_ = p.Set(done) // a bar that cannot be drawn is no reason to stop
 		if tell != nil {
-			metrics := sums.Metrics()
-			metrics["train/grad_norm"] = norm
-			tell(art.TrainProgress{Done: done, Total: total, Metrics: metrics})
+			tell(art.TrainProgress{Done: done, Total: total, Metrics: metrics(soFar)})
 		}
 	}
 }

@@ -55,6 +55,30 @@ func TestTrain_GapIsZero(t *testing.T) {
 	}
 }
 
+// TestTrain_Progress: the metrics that are told after the last optimizer step are those of the result.
+func TestTrain_Progress(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
+	require.NoError(t, err)
+	var last art.TrainProgress
+	check := func(result *art.TrainResult, err error, loss string) {
+		require.NoError(t, err)
+		require.Equal(t, 6, last.Total)
+		require.Equal(t, 6, last.Done)
+		require.Contains(t, last.Metrics, loss)
+		for name, value := range last.Metrics {
+			require.Equal(t, result.Metrics[name], value, name)
+		}
+	}
+	tell := func(p art.TrainProgress) { last = p }
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3, MiniBatches: 3, Epochs: 2, Progress: tell})
+	check(result, err, "loss/policy")
+	result, err = m.TrainSFT(t.Context(), groups[0].Trajectories, &art.SFTConfig{BatchSize: 2, Epochs: 2, Progress: tell})
+	check(result, err, "loss/sft")
+}
+
 // TestTrain_BFloat16: with bfloat16 matrices too, and another adapter comes out.
 func TestTrain_BFloat16(t *testing.T) {
 	adapters := map[string]string{}

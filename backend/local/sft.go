@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -33,18 +34,17 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 	run := sftRun(cfg, len(batch.sequences))
 	bar := b.progress(fmt.Sprintf("sft %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 	defer bar.finish()
-	run.Progress = bar.update(cfg.Progress)
+	run.Progress = bar.update(cfg.Progress, sftMetrics)
 	start := time.Now()
 	state, report, err := e.learner(b).Train(ctx, e.state, batch.sequences, run)
 	if err != nil {
 		return nil, trainError(ctx, err)
 	}
 	metrics := batch.metrics(nil)
-	addReport(metrics, report, cfg.LearningRate)
-	metrics["loss/sft"] = metrics["loss/entropy"] // the mean of -logprob is both
-	for _, key := range []string{"loss/policy", "loss/entropy", "loss/kl_old_new", "ratio/clipped_frac", "train/logprob_gap_max", "train/logprob_gap_mean", "data/groups", "data/groups_trainable"} {
-		delete(metrics, key)
-	}
+	maps.Copy(metrics, sftMetrics(*report))
+	metrics["train/learning_rate"] = cfg.LearningRate
+	delete(metrics, "data/groups")
+	delete(metrics, "data/groups_trainable")
 	metrics["time/train_s"] = time.Since(start).Seconds()
 	groups := []*art.TrajectoryGroup{{Trajectories: trajectories}}
 	if err := b.publish(m, e, state, step, "sft", groups, metrics); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -37,7 +38,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		run := policyRun(cfg, trainSeed(m, step))
 		bar := b.progress(fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
-		run.Progress = bar.update(cfg.Progress)
+		run.Progress = bar.update(cfg.Progress, policyMetrics)
 		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{KeepBatchScale: cfg.KeepBatchScale})
 		if err != nil {
 			return nil, &art.Error{Op: "train", Err: err}
@@ -47,7 +48,8 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 			return nil, trainError(ctx, err)
 		}
 		state = next
-		addReport(metrics, report, cfg.LearningRate)
+		maps.Copy(metrics, policyMetrics(*report))
+		metrics["train/learning_rate"] = cfg.LearningRate
 	}
 	metrics["time/train_s"] = time.Since(start).Seconds()
 	if err := b.publish(m, e, state, step, "train", groups, metrics); err != nil {

@@ -60,7 +60,7 @@ func TestTrain_NothingFinite(t *testing.T) {
 				run := plainRun()
 				run.Supervised, run.MiniBatches, run.Epochs = false, 2, 2
 				skipped := 0
-				run.Progress = func(done, _ int, _ grpo.LossSums, _ float64) { skipped = done }
+				run.Progress = func(_ int, soFar Report) { skipped = soFar.Skipped }
 				spoil(s.state, batch)
 				before := copyOf(s.state)
 				got, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
@@ -121,7 +121,7 @@ func TestTrain_Cancelled(t *testing.T) {
 		"in an update": func(run *Run, stop func()) { run.MicroBatch = 1; time.AfterFunc(100*time.Millisecond, stop) },
 		"between updates": func(run *Run, stop func()) {
 			run.MiniBatches = 400
-			run.Progress = func(int, int, grpo.LossSums, float64) { stop() }
+			run.Progress = func(int, Report) { stop() }
 		},
 		"with large batches": func(_ *Run, stop func()) { time.AfterFunc(100*time.Millisecond, stop) },
 	} {

@@ -26,9 +26,9 @@ func TestTrain_Overfits(t *testing.T) {
 			run.Rate, run.Epochs = constant(3e-2), 24
 			var losses []float64
 			last := 0.0
-			run.Progress = func(_, _ int, sums grpo.LossSums, _ float64) {
-				losses = append(losses, sums.Loss-last)
-				last = sums.Loss
+			run.Progress = func(_ int, soFar Report) {
+				losses = append(losses, soFar.Sums.Loss-last)
+				last = soFar.Sums.Loss
 			}
 			state, _, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)

@@ -62,8 +62,8 @@ type Run struct {
 	MiniBatches int    // optimizer steps of an epoch
 	MicroBatch  int    // most sequences of a micro-batch; 0 is as many as MicroTokens allow
 	Seed        uint64 // of the order of sequences
-	// Progress is called after each optimizer step; nil is none.
-	Progress func(done, total int, sums grpo.LossSums, norm float64)
+	// Progress is called after each optimizer step of a total, with the report so far; nil is none.
+	Progress func(total int, soFar Report)
 }
 
 // Report tells what a run did.
@@ -94,7 +94,7 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 				return nil, nil, err
 			}
 			if run.Progress != nil {
-				run.Progress(report.Updates+report.Skipped, total, report.Sums, report.Norm)
+				run.Progress(total, *report)
 			}
 		}
 	}

@@ -116,11 +116,11 @@ func TestTrain_RatesAndProgress(t *testing.T) {
 		asked = append(asked, update)
 		return 1e-3
 	}
-	run.Progress = func(n, total int, sums grpo.LossSums, norm float64) {
+	run.Progress = func(total int, soFar Report) {
 		require.Equal(t, 6, total)
-		require.Positive(t, norm)
-		require.Positive(t, sums.Tokens)
-		done = append(done, n)
+		require.Positive(t, soFar.Norm)
+		require.Positive(t, soFar.Sums.Tokens)
+		done = append(done, soFar.Updates)
 	}
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 21)), 7, 64, 30)
 	state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
