@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
 )
 
 // trained registers a model and trains it for a step.
@@ -52,6 +53,34 @@ func TestExport(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(plain, "model.safetensors"))
 	require.NoError(t, err)
 	require.Equal(t, want, got, "a frozen model is its base")
+}
+
+// TestExport_Edit: values are edited with the adapter in them, and without one.
+func TestExport_Edit(t *testing.T) {
+	b := open(t, t.TempDir())
+	for name, m := range map[string]*art.Model{"m": trained(t, b, "m", nil), "frozen": art.NewModel("f", &art.ModelOptions{Frozen: true})} {
+		if m.Backend() == nil {
+			require.NoError(t, m.Register(t.Context(), b))
+		}
+		plain, doubled := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "doubled")
+		require.NoError(t, b.Export(t.Context(), m, plain, nil))
+		require.NoError(t, b.Export(t.Context(), m, doubled, &model.SaveOptions{Edit: func(_ string, values []float32) error {
+			for i := range values {
+				values[i] *= 2
+			}
+			return nil
+		}}))
+		want, err := model.Load(plain)
+		require.NoError(t, err)
+		got, err := model.Load(doubled)
+		require.NoError(t, err)
+		for i, x := range want.Tensors {
+			for j := range x.Data {
+				x.Data[j] *= 2
+			}
+			require.Equal(t, x, got.Tensors[i], name)
+		}
+	}
 }
 
 // TestRegister_Adapter: a run begins with the adapter of another, of whatever rank, and goes on from there.

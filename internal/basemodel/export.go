@@ -17,7 +17,7 @@ import (
 )
 
 // Export writes the model with an adapter added to its weights, and its tokenizer, into a folder that transformers reads: a new
-// one, or an empty one. a may be nil. opts may be nil; its Edit is not used.
+// one, or an empty one. a may be nil. opts may be nil; its Edit sees the sums.
 func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) error {
 	o := model.SaveOptions{}
 	if opts != nil {
@@ -31,7 +31,12 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 		if err := a.Check(layers); err != nil {
 			return err
 		}
-		o.Edit = func(name string, values []float32) error { return merge(a, name, values) }
+		o.Edit = func(name string, values []float32) error {
+			if err := merge(a, name, values); err != nil || opts == nil || opts.Edit == nil {
+				return err
+			}
+			return opts.Edit(name, values)
+		}
 	}
 	if err := newFolder(dir); err != nil {
 		return err
