@@ -45,7 +45,8 @@ type TrainConfig struct {
 	KeepBatchScale bool
 	// Epochs is how often the batch is passed over. Default 1.
 	Epochs int
-	// MiniBatches is the number of optimizer steps that one epoch is split into. Default 1.
+	// MiniBatches is the number of optimizer steps that one epoch is split into: as many as there are sequences, at the most.
+	// Default 1.
 	MiniBatches int
 	// MicroBatch bounds the number of sequences that are computed at once; gradients are accumulated over micro-batches
 	// and the result does not depend on it but for rounding. 0 lets the backend choose.
@@ -64,19 +65,20 @@ type TrainConfig struct {
 type SFTConfig struct {
 	// LearningRate of AdamW. Default 5e-5.
 	LearningRate float64
-	// BatchSize is the number of trajectories in an optimizer step. Default 8.
+	// BatchSize is the number of histories in an optimizer step, at the most: an epoch is split evenly. A trajectory has one, and
+	// its additional ones. Default 8.
 	BatchSize int
 	// Epochs over the data. Default 1.
 	Epochs int
-	// Warmup is the fraction of optimizer steps over which the learning rate rises from 0. Default 0.
+	// Warmup is the fraction of all optimizer steps, 0 to 1, over which the learning rate rises from 0. Default 0.
 	Warmup float64
-	// Decay is the fraction of the learning rate that is left at the end of a linear decay. nil is 1: constant.
+	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end of a linear decay. nil is 1: constant.
 	Decay *float64
 	// MaxGradNorm bounds the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
-	// WeightDecay is AdamW's. Default 0.
+	// WeightDecay is AdamW's, decoupled. Default 0.
 	WeightDecay float64
-	// Seed of the order of the data.
+	// Seed of the order of the data. Default 0.
 	Seed uint64
 	// Progress is called after each optimizer step. May be nil.
 	Progress func(TrainProgress)
@@ -101,10 +103,10 @@ type TrainResult struct {
 
 // Skip is a group or a trajectory that was left out of training.
 type Skip struct {
-	Group      int // index in the call
+	Group      int // index in the call; 0 of supervised training, whose trajectories are one group
 	Trajectory int // index in the group; -1 for the whole group
 	Reason     SkipReason
-	Detail     string
+	Detail     string // for people: "513 tokens, the context has 512"; may be empty
 }
 
 // SkipReason says why something was not trained on.

@@ -48,11 +48,14 @@ type Trajectory struct {
 	AdditionalHistories []History
 	// Reward is compared within a group only. Higher is better.
 	Reward float64
-	// Metrics are numbers to average and plot.
+	// Metrics are numbers to average and plot. nil is none: make the map before the first.
 	Metrics map[string]float64
 	// Metadata are labels: string, bool, int, float64 or nil.
 	Metadata map[string]any
-	Logs     []string
+	// Logs are lines for whoever reads the run. They are stored, and nothing else.
+	Logs []string
+	// Start is when the run began, and Duration how long it took; 0 is not known. [NewTrajectory] sets the first and
+	// [Trajectory.Finish], a gather or [Record] the second.
 	Start    time.Time
 	Duration time.Duration
 }
@@ -62,9 +65,12 @@ type TrajectoryGroup struct {
 	Trajectories []*Trajectory
 	// Failures are the rollouts that returned an error or panicked.
 	Failures []Failure
-	Metrics  map[string]float64
+	// Metrics are numbers of the group as a whole: [Model.Log] averages them as "group_<k>".
+	Metrics map[string]float64
+	// Metadata are labels, as those of [Trajectory].
 	Metadata map[string]any
-	Logs     []string
+	// Logs are lines for whoever reads the group.
+	Logs []string
 }
 
 // Failure is a rollout that did not produce a trajectory.

@@ -95,7 +95,7 @@ func openFolder(dir string) (*Checkpoint, error) {
 	return &Checkpoint{c, folderSet{set}}, nil
 }
 
-// Close closes the files.
+// Close closes the files. Nothing may be read of the checkpoint afterwards; what was read, and Config, stay.
 func (c *Checkpoint) Close() error { return c.set.Close() }
 
 // Weights reads all tensors.

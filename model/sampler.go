@@ -17,7 +17,7 @@ type Sampler struct {
 	Temperature *Node // [W] float64: 0 is greedy
 	TopP        *Node // [W] float64: 1 is off
 	TopK        *Node // [W] int32: 0 is off
-	// Truncates says that TopP and TopK are to be heeded: it takes some 60 passes over the weights.
+	// Truncates says that TopP and TopK are to be heeded: it takes some 60 passes over [W, V].
 	Truncates bool
 }
 

@@ -143,7 +143,8 @@ func (p *Params) add(device compute.Backend, name string, shape []int, read func
 	return nil
 }
 
-// SetParam replaces the values of a tensor.
+// SetParam replaces the values of a tensor by a copy of data, which is in its shape. A name that is not there, or another number
+// of values, is an error, and changes nothing.
 func (w *Weights) SetParam(name string, data []float32) error {
 	i := slices.IndexFunc(w.Tensors, func(t Tensor) bool { return t.Name == name })
 	if i < 0 {

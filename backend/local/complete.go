@@ -11,7 +11,8 @@ import (
 	"github.com/goart-dev/art/tokenizer"
 )
 
-// Complete answers with the newest step of m. It waits for a free slot.
+// Complete answers with the newest step of m. It waits for a free slot. It returns [art.ErrContextLength] when the prompt leaves no
+// room for a reply, [art.ErrInvalid] when the template refuses the messages, and the error of ctx.
 func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	e, err := b.entry("complete", m)
 	if err != nil {

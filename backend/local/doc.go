@@ -22,7 +22,7 @@
 //	data/groups, data/groups_trainable     groups given, and those with something to learn from
 //	data/trajectories_trained              trajectories trained on
 //	data/skipped_<reason>                  groups or trajectories left out: see art.SkipReason
-//	data/tokens_trained                    sampled tokens in the loss, one epoch
+//	data/tokens_trained                    tokens in the loss, sampled ones or targets, one epoch
 //	data/tokens_computed                   tokens that the trainer computed, padding and epochs included
 //	loss/policy, loss/entropy, loss/kl_old_new, ratio/clipped_frac
 //	                                       means over the updates of the step: see grpo.LossSums.Metrics
@@ -30,6 +30,9 @@
 //	                                       |trainer - sampler| of a token's logprob, nats, at the first update
 //	train/grad_norm                        mean global norm of the gradient, before clipping
 //	train/updates, train/updates_skipped   optimizer steps made, and those left out for a gradient that is not finite
-//	train/learning_rate
-//	time/train_s                           seconds
+//	train/learning_rate                    of the configuration; where it has a warm-up or a decay, the highest
+//	time/train_s                           seconds that it took
+//
+// TrainSFT has loss/sft, the mean -logprob of the learned tokens in nats, in place of the other losses, and neither groups, ratio
+// nor gap. A step of Train that had nothing to learn from has neither loss, ratio and train, nor data/tokens_computed.
 package local

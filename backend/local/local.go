@@ -66,7 +66,8 @@ var (
 	_ art.HTTPServer       = (*Backend)(nil)
 )
 
-// Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil.
+// Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
+// [art.ErrInvalid] for options that make no sense, and [art.ErrDevice] for a device that is not there or cannot do what they ask.
 func Open(_ context.Context, opts *Options) (*Backend, error) {
 	b := &Backend{bases: map[string]*base{}, models: map[*art.Model]*entry{}}
 	if opts != nil {
