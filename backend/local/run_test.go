@@ -79,6 +79,21 @@ func TestTrain_Progress(t *testing.T) {
 	check(result, err, "loss/sft")
 }
 
+// TestTrainSFT_Counts: a trajectory with several histories is one, and one without an answer is skipped.
+func TestTrainSFT_Counts(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	two := art.NewTrajectory(art.User("7+5="), art.Assistant("12"))
+	two.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("1+1="), art.Assistant("2")}}}
+	result, err := m.TrainSFT(t.Context(), []*art.Trajectory{two, art.NewTrajectory(art.User("3+4="))}, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1.0, result.Metrics["data/trajectories_trained"])
+	require.Len(t, result.Skipped, 1)
+	require.Equal(t, 1, result.Skipped[0].Trajectory)
+	require.Equal(t, 1.0, result.Metrics["train/updates"])
+}
+
 // TestTrain_BFloat16: with bfloat16 matrices too, and another adapter comes out.
 func TestTrain_BFloat16(t *testing.T) {
 	adapters := map[string]string{}

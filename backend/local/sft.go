@@ -61,11 +61,14 @@ func (b *Backend) targets(s *base, trajectories []*art.Trajectory) *batch {
 			out.skip(0, i, art.SkipNoSamples, "the trajectory is nil")
 			continue
 		}
+		before := len(out.sequences)
 		for _, h := range t.Histories() {
 			out.addTarget(i, s, h)
 		}
+		if len(out.sequences) > before {
+			out.trained++
+		}
 	}
-	out.trained = len(out.sequences)
 	return out
 }
 
