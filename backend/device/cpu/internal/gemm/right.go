@@ -74,7 +74,7 @@ func (b *block) width(n int) int {
 // packedPanel is a panel of a packed matrix.
 func (b *block) packedPanel(j int) rightSide {
 	p := b.b.packed
-	first, next := p.index(b.k0, b.j0+j), b.next(j)
+	first, next := p.index(b.k0, b.j0+j), b.nextPanel(j)
 	r := rightSide{row: 4 * panel, ahead: bytesAhead}
 	if p.half == nil {
 		r.at = unsafe.Pointer(&p.full[first])
@@ -94,8 +94,8 @@ func (b *block) packedPanel(j int) rightSide {
 	return r
 }
 
-// next is where the part of a packed matrix is that is needed after the panel at column j; -1: nowhere.
-func (b *block) next(j int) int {
+// nextPanel is where the part of a packed matrix is that is needed after the panel at column j; -1: nowhere.
+func (b *block) nextPanel(j int) int {
 	if j += panel; j < b.nb {
 		return b.b.packed.index(b.k0, b.j0+j)
 	}
@@ -167,6 +167,51 @@ func (b *block) turnTiles(begun tile, rows, j, from, to int, dst []float32) {
 	}
 	t.keep = unsafe.Pointer(unsafe.SliceData(dst))
 	b.level.turn[rows](t)
+}
+
+// part is memory that lies together.
+type part struct {
+	at    unsafe.Pointer
+	bytes int
+}
+
+// next is what the next block reads of a packed matrix, panel by panel: the next one of the contracted axis, or the first one
+// of the columns that this worker is likely to go on with. It took them from the beginning or from the end.
+func (b *block) next() (parts []part) {
+	p := b.b.packed
+	if p == nil {
+		return nil
+	}
+	k, j := b.k0+b.kc, b.j0
+	if k == b.k {
+		k = 0
+		if j += b.product.nb; b.j0 >= b.n/2 {
+			j -= 2 * b.product.nb
+		}
+	}
+	if j < 0 || j >= b.n {
+		return nil
+	}
+	kc, nb := min(b.kb, b.k-k), min(b.product.nb, b.n-j)
+	if b.b.transposed {
+		for end := k + kc; k < end; k += panel {
+			parts = append(parts, p.part(j, nb, k))
+		}
+		return parts
+	}
+	for end := j + nb; j < end; j += panel {
+		parts = append(parts, p.part(k, kc, j))
+	}
+	return parts
+}
+
+// part is some rows of the panel with a column.
+func (p *Packed) part(row, rows, column int) part {
+	i, n := p.index(row, column), rows*panel
+	if p.half != nil {
+		return part{unsafe.Pointer(&p.half[i]), 2 * n}
+	}
+	return part{unsafe.Pointer(&p.full[i]), 4 * n}
 }
 
 // rightAll is all whole panels of the block's part of B, and the last one if it is not whole.
