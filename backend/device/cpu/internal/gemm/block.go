@@ -85,10 +85,23 @@ func (b *block) across() {
 			}
 			if rest > 0 {
 				b.begin(left, rows{at, run.each, 1}, whole*panel, last)
+				if whole == 0 {
+					b.fetchRows(at+run.each, run.each)
+				}
 				b.level.tiles(b.s, run.each, rest, false)
 			}
 			done++
 		}
+	}
+}
+
+// fetchRows lets a kernel fetch rows of A that come next, where they follow one another: of a product with few columns, they are
+// most of what is read.
+func (b *block) fetchRows(at, n int) {
+	if n = min(n, b.mb-at); n > 0 && b.a.Col == 1 && b.a.Row == b.kc && !b.packA {
+		t := &b.s.tile
+		t.early = int(uintptr(unsafe.Pointer(&b.a.Data[(b.i0+at)*b.a.Row])) - uintptr(t.b))
+		t.earlyStep = min(64, 4*n)
 	}
 }
 

@@ -62,7 +62,7 @@ func tasksEach(g *product, count int) int {
 func depth(g *product, rows int, sideways bool) int {
 	most := blockDepth
 	switch {
-	case rows <= g.level.rows, !sideways && g.b.packed != nil && !g.b.transposed:
+	case rows <= g.level.rows, g.n <= turned, !sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock
