@@ -18,6 +18,7 @@ type level struct {
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)
 	transpose     func(*packing)
+	blocks        func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others
 	widen         func(dst []float32, src []uint16)
 	read          func(p unsafe.Pointer, bytes int)
 }

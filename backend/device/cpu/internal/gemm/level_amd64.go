@@ -10,7 +10,7 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512, wide: wideAVX512,
-	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, widen: widenWideAVX512, read: readAVX512,
+	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
 var wideAVX512 = []wide{
@@ -44,6 +44,9 @@ func copyAVX512(p *packing)
 
 //go:noescape
 func transposeAVX512(p *packing)
+
+//go:noescape
+func transposeBlocksAVX512(p *packing)
 
 //go:noescape
 func widenAVX512(dst, src unsafe.Pointer, n int)

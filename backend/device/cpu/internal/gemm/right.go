@@ -277,7 +277,13 @@ func (b *block) copyPanel(dst []float32, j, width int) {
 // transposePanels sets dst to a panel of the transpose of a packed matrix: columns [j, j+width) are rows of p, and the
 // contracted axis goes through the panels of p.
 func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
-	for k := 0; k < b.kc; {
+	k := 0
+	if b.level.blocks != nil && p.half == nil && width == panel && b.k0%panel == 0 && b.kc >= panel {
+		k = b.kc / panel * panel
+		b.s.packing = packing{dst: unsafe.Pointer(&dst[0]), src: unsafe.Pointer(&p.full[p.index(j, b.k0)]), srcLine: 4 * panel * p.K, k: k / panel}
+		b.level.blocks(&b.s.packing)
+	}
+	for k < b.kc {
 		at := b.k0 + k
 		n := min(panel-at%panel, b.kc-k)
 		from := p.index(j, at)

@@ -9,6 +9,7 @@ import (
 func packAVX512(s *source) {
 	copyAVX512(s)
 	transposeAVX512(s)
+	transposeBlocksAVX512(s)
 	widenAVX512(s)
 }
 
@@ -60,6 +61,36 @@ func transposeAVX512(s *source) {
 	storeQuad(s)
 	s.op("DECQ BX")
 	s.op("JNZ quad")
+	packEnd(s)
+}
+
+// transposeBlocksAVX512 transposes k blocks of 32 x 32 numbers, which are srcLine apart and follow one another in the destination.
+func transposeBlocksAVX512(s *source) {
+	const row = 128 // bytes
+	packBegin(s, "transposeBlocksAVX512")
+	s.label("block")
+	s.op("MOVQ SI, CX")
+	s.op("LEAQ (SI)(R9*1), R11")
+	s.op("MOVQ $8, R10")
+	s.label("quad")
+	for half := range 2 {
+		first := 8 * half
+		for i := range 4 {
+			s.op("PREFETCHT1 %d(R11)", 64*(4*half+i))
+		}
+		transpose(s, first, func(number int) string { return fmt.Sprintf("%d(CX)", row*(16*half+number)) })
+		for i := range 4 {
+			s.op("VMOVUPS Z%d, %d(DI)", first+i, row*i+64*half)
+		}
+	}
+	s.op("ADDQ $16, CX")
+	s.op("ADDQ $%d, DI", 4*row)
+	s.op("ADDQ $%d, R11", 4*row)
+	s.op("DECQ R10")
+	s.op("JNZ quad")
+	s.op("ADDQ R9, SI")
+	s.op("DECQ BX")
+	s.op("JNZ block")
 	packEnd(s)
 }
 
