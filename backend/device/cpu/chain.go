@@ -22,13 +22,14 @@ type chain struct {
 	first  dot
 	loop   *loop
 	second *dot
-	mask   *view   // of the numbers of first that are used; nil for all
-	rows   int     // of a member of the batch
-	width  int     // of a row
-	tile   int     // rows that are computed at once
-	inner  *tensor // what second reads
-	wide   bool    // all workers share a tile
-	others []view  // what the loop reads from elsewhere
+	mask   *view     // of the numbers of first that are used; nil for all
+	rows   int       // of a member of the batch
+	width  int       // of a row
+	tile   int       // rows that are computed at once
+	inner  *tensor   // what second reads
+	wide   bool      // all workers share a tile
+	shared []*tensor // its memory then: it is too large to be kept for the next run in any other way
+	others []view    // what the loop reads from elsewhere
 }
 
 const (
@@ -193,13 +194,17 @@ func (c *compiler) gathered(u *unit, k *chain, readers map[*tensor][]*unit) {
 }
 
 // finish chooses the size of a tile, when the loop is there.
-func (k *chain) finish(l *loop, workers int) {
+func (k *chain) finish(c *compiler, u *unit, l *loop) {
 	k.loop = l
+	workers := c.device.pool.Workers()
 	if k.second != nil && k.inner.virtual && l.replaces(k.inner, k.first.out.of) {
 		k.inner.tile = 1
 	}
 	if k.wide = k.width >= wideRow; k.wide {
 		k.tile = ceil(k.rows, ceil(k.rows*k.width, wideElements))
+		for range k.tiles() {
+			k.shared = append(k.shared, c.scratch(u, k.tile*k.width))
+		}
 		return
 	}
 	batch := l.numel / (k.rows * k.width)
@@ -270,6 +275,10 @@ type part struct{ member, row, n int }
 func (k *chain) compute(r *run, workers *pool.Pool, p part) {
 	t := tiles{first: (p.member*k.rows + p.row) * k.width}
 	for i := range k.tiles() {
+		if k.wide {
+			t.base[i] = r.at[k.shared[i].id]
+			continue
+		}
 		s := r.device.memory.alloc(4 * k.tile * k.width)
 		defer r.device.memory.release(s)
 		t.base[i] = s.base

@@ -47,7 +47,7 @@ func (c *compiler) build(u *unit) step {
 	gen.allocate()
 	gen.loop.planAhead()
 	if k := u.chain; k != nil {
-		k.finish(gen.loop, c.device.pool.Workers())
+		k.finish(c, u, gen.loop)
 		return k
 	}
 	return gen.loop

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 )
 
@@ -105,6 +106,14 @@ func needed(outputs []*node, known map[*node]view) []*node {
 func (c *compiler) tensor(s shapes.Shape) *tensor {
 	t := &tensor{id: len(c.tensors), kind: s.DType, size: s.DType.Size(), count: s.Size()}
 	c.tensors = append(c.tensors, t)
+	return t
+}
+
+// scratch adds memory for float32 numbers that a unit uses while it runs.
+func (c *compiler) scratch(u *unit, count int) *tensor {
+	t := c.tensor(shapes.Make(dtypes.Float32, count))
+	t.writer, t.outside = u, true
+	t.first, t.last = u.position, u.position
 	return t
 }
 

@@ -14,7 +14,7 @@ func (e *executable) WorkBytes() int {
 // workBytes is the memory of the tiles that so many workers use at once.
 func (k *chain) workBytes(workers int) int {
 	if k.wide {
-		workers = 1
+		return 0 // it lies in the arena
 	}
 	return workers * k.tiles() * rounded(4*k.tile*k.width)
 }

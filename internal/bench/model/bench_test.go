@@ -116,20 +116,22 @@ func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() erro
 	s.compare(b, flops, f)
 }
 
-// compare runs f in turns with what the machine is measured by: a product of cubes of 1,024, and reading as many bytes as the
-// weights have. It reports the medians of what a call takes of the time that its products would take at the speed of the
-// first, and of the time of the second.
+// compare runs f in turns with what the machine is measured by: products of cubes of 1,024, and reading as many bytes as the
+// weights have. It reports what a call takes of the time that its products would take at the speed of the first before and
+// after it, and of the time of the second: medians.
 func (s *subject) compare(b *testing.B, flops float64, f func() error) {
 	b.Helper()
-	cube, read := s.cube(b), s.reading(b)
-	var calls, products, reads []float64
+	cubes, read := s.cubes(b), s.reading(b)
+	var products, reads []float64
+	product, reading := seconds(b, cubes), seconds(b, read)
 	for range max(5, b.N) {
-		products = append(products, seconds(b, cube)*flops/(2<<30))
-		calls = append(calls, seconds(b, f))
-		reads = append(reads, seconds(b, read)*float64(s.bytes)/readBytes)
+		call, lastProduct, lastReading := seconds(b, f), product, reading
+		product, reading = seconds(b, cubes), seconds(b, read)
+		products = append(products, 2*call/(product+lastProduct)*cubeFLOPs/flops)
+		reads = append(reads, 2*call/(reading+lastReading)*readBytes/float64(s.bytes))
 	}
-	b.ReportMetric(median(calls)/median(products), "x-products")
-	b.ReportMetric(median(calls)/median(reads), "x-reading")
+	b.ReportMetric(median(products), "x-products")
+	b.ReportMetric(median(reads), "x-reading")
 }
 
 func seconds(b *testing.B, f func() error) float64 {
@@ -146,8 +148,10 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// cube multiplies matrices of 1,024 x 1,024: 2^31 operations.
-func (s *subject) cube(b *testing.B) func() error {
+const cubeFLOPs = 10 << 31
+
+// cubes multiplies matrices of 1,024 x 1,024, ten times.
+func (s *subject) cubes(b *testing.B) func() error {
 	b.Helper()
 	x, err := graphx.Upload(s.device, slices.Repeat([]float32{1}, 1<<20), 1<<10, 1<<10)
 	if err != nil {
@@ -155,13 +159,16 @@ func (s *subject) cube(b *testing.B) func() error {
 	}
 	exec := MustNewExec(s.device, func(x *Node) *Node { return Dot(x, x).Product() })
 	run := func() error {
-		out, err := exec.Call(x)
-		drop(out)
-		return err
+		for range 10 {
+			out, err := exec.Call(x)
+			if err != nil {
+				return err
+			}
+			drop(out)
+		}
+		return nil
 	}
-	for range 3 { // compiled, and its memory was used
-		seconds(b, run)
-	}
+	seconds(b, run) // it is compiled, and its memory was used
 	return run
 }
 

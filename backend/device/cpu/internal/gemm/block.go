@@ -49,8 +49,8 @@ func (g *product) compute(s *scratch, i0, mb, j0, nb int, out View) {
 // down goes through the panels of B, and for each through all rows of A.
 func (b *block) down() {
 	left := b.left()
-	for j := 0; j < b.nb; j += panel {
-		width := min(panel, b.nb-j)
+	for j, width := 0, 0; j < b.nb; j += width {
+		width = b.width(b.nb - j)
 		right, done := b.right(left, j, width)
 		for _, run := range groups(b.mb, b.level.rows) {
 			skipped := min(done, run.count)
@@ -64,11 +64,14 @@ func (b *block) down() {
 	}
 }
 
-// across goes through the rows of A a tile at a time, and for each through all panels of B.
+// across goes through the rows of A a tile at a time, and for each through all panels of B. Each group of rows fetches its share
+// of what the next block reads of a packed matrix.
 func (b *block) across() {
 	whole, rest := b.nb/panel, b.nb%panel
 	right, last := b.rightAll()
 	keep := b.keeps()
+	next := b.next()
+	done, all := 0, ceil(b.mb, b.level.rows)
 	for _, run := range groups(b.mb, b.level.rows) {
 		for i := range run.count {
 			at := run.at + i*run.each
@@ -78,16 +81,44 @@ func (b *block) across() {
 				b.keepPanels(left, rows{at, run.each, 1}, right)
 				keep = false
 			case whole > 0:
-				b.begin(left, rows{at, run.each, whole}, 0, right)
-				t := &b.s.tile
-				t.aStep, t.bStep, t.cStep = 0, right.step, 4*panel
-				b.level.tiles(b.s, run.each, panel, false)
+				b.wholePanels(left, rows{at, run.each, whole}, right, next[len(next)*done/all:len(next)*(done+1)/all])
 			}
 			if rest > 0 {
 				b.begin(left, rows{at, run.each, 1}, whole*panel, last)
+				if whole == 0 {
+					b.fetchRows(at+run.each, run.each)
+				}
 				b.level.tiles(b.s, run.each, rest, false)
 			}
+			done++
 		}
+	}
+}
+
+// fetchRows lets a kernel fetch rows of A that come next, where they follow one another: of a product with few columns, they are
+// most of what is read.
+func (b *block) fetchRows(at, n int) {
+	if n = min(n, b.mb-at); n > 0 && b.a.Col == 1 && b.a.Row == b.kc && !b.packA {
+		t := &b.s.tile
+		t.early = int(uintptr(unsafe.Pointer(&b.a.Data[(b.i0+at)*b.a.Row])) - uintptr(t.b))
+		t.earlyStep = min(64, 4*n)
+	}
+}
+
+// wholePanels computes a group of rows with so many whole panels of B, and fetches parts of memory meanwhile.
+func (b *block) wholePanels(left leftSide, group rows, right rightSide, parts []part) {
+	calls := max(1, min(len(parts), group.count))
+	for i := range calls {
+		from, to := group.count*i/calls, group.count*(i+1)/calls
+		b.begin(left, rows{group.at, group.each, to - from}, from*panel, right)
+		t := &b.s.tile
+		t.b = unsafe.Add(t.b, from*right.step)
+		t.aStep, t.bStep, t.cStep = 0, right.step, 4*panel
+		if len(parts) > 0 {
+			t.early = int(uintptr(parts[i].at) - uintptr(t.b))
+			t.earlyStep = ceil(parts[i].bytes, 2*b.kc*(to-from))
+		}
+		b.level.tiles(b.s, group.each, panel, false)
 	}
 }
 

@@ -213,6 +213,24 @@ func turnAVX512_13x16(t *tile)
 func turnAVX512_14x16(t *tile)
 
 //go:noescape
+func wideAVX512_1x128(t *tile)
+
+//go:noescape
+func wideAVX512_2x128(t *tile)
+
+//go:noescape
+func wideAVX512_3x128(t *tile)
+
+//go:noescape
+func wideAVX512_4x64(t *tile)
+
+//go:noescape
+func wideAVX512_5x64(t *tile)
+
+//go:noescape
+func wideAVX512_6x64(t *tile)
+
+//go:noescape
 func tileAVX2_1x16(t *tile)
 
 //go:noescape

@@ -14,11 +14,19 @@ type level struct {
 	half          []kernel // for a B of bfloat16; nil: it is widened before
 	keep          []kernel // that copy the whole panel of B that they go through; nil: it is copied before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
+	wide          []wide   // by rows: for the whole width of few rows of A, with B in place
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)
 	transpose     func(*packing)
+	blocks        func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others
 	widen         func(dst []float32, src []uint16)
 	read          func(p unsafe.Pointer, bytes int)
+}
+
+// wide is a kernel of more columns than others, which are all there.
+type wide struct {
+	columns int
+	kernel  kernel
 }
 
 var portable = level{
@@ -47,6 +55,10 @@ func levelOf(l cpuid.Level) *level {
 // tiles computes the tiles of s, each of so many rows and up to 32 columns.
 func (l *level) tiles(s *scratch, rows, width int, half bool) {
 	t, columns := &s.tile, l.columns
+	if rows < len(l.wide) && width == l.wide[rows].columns {
+		l.wide[rows].kernel(t)
+		return
+	}
 	kernels, size := l.full, 4
 	switch {
 	case half:

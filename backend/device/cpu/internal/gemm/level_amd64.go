@@ -9,8 +9,13 @@ import (
 //go:generate go run ./gen
 
 var levelAVX512 = level{
-	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512,
-	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, widen: widenWideAVX512, read: readAVX512,
+	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512, wide: wideAVX512,
+	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
+}
+
+var wideAVX512 = []wide{
+	1: {128, wideAVX512_1x128}, 2: {128, wideAVX512_2x128}, 3: {128, wideAVX512_3x128},
+	4: {64, wideAVX512_4x64}, 5: {64, wideAVX512_5x64}, 6: {64, wideAVX512_6x64},
 }
 
 var levelAVX2 = level{
@@ -39,6 +44,9 @@ func copyAVX512(p *packing)
 
 //go:noescape
 func transposeAVX512(p *packing)
+
+//go:noescape
+func transposeBlocksAVX512(p *packing)
 
 //go:noescape
 func widenAVX512(dst, src unsafe.Pointer, n int)

@@ -62,12 +62,16 @@ func tasksEach(g *product, count int) int {
 func depth(g *product, rows int, sideways bool) int {
 	most := blockDepth
 	switch {
-	case rows <= g.level.rows, !sideways && g.b.packed != nil && !g.b.transposed:
+	case rows <= g.level.rows, g.n <= turned, !sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock
 	}
-	return ceil(g.k, max(1, ceil(g.k, most)))
+	each := ceil(g.k, max(1, ceil(g.k, most)))
+	if g.b.packed != nil && g.b.transposed {
+		return ceil(each, panel) * panel // whole panels, which are transposed faster
+	}
+	return each
 }
 
 // halve cuts the longer side of a task, and reports whether it could. In a large product where the first rows copy B as

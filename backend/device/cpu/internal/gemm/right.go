@@ -18,11 +18,13 @@ type rightSide struct {
 // the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too.
 const (
 	rowsAhead  = 16    // rows
+	wideAhead  = 8     // the same for wide ones
 	keepAhead  = 8     // the same while they are copied: rows far apart may share a set of the cache, which has few places
 	bytesAhead = 2048  // where rows follow one another
 	bytesEarly = 12288 // the same, the first stage
-	turnAhead  = 128   // bytes, where columns lie together
-	turnNext   = 16384 // bytes, up to which the next columns are fetched instead
+
+	turned    = 16      // columns of a kernel that turns B
+	turnBytes = 1 << 18 // of B for a call of it, which stays short
 )
 
 // copied is a panel in the scratch.
@@ -34,24 +36,45 @@ func copied(dst []float32) rightSide {
 // the way; it returns how many.
 func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	p, v := b.b.packed, b.b.view
-	single := b.mb <= b.level.rows
 	switch {
 	case p != nil && !b.b.transposed && (p.half == nil || b.level.half != nil && b.mb <= 2*b.level.rows):
 		return b.packedPanel(j), 0
+	case p == nil && v.Col == 1 && width > panel:
+		r := b.inPlace(j)
+		r.ahead = wideAhead * r.row
+		return r, 0
 	case p == nil && v.Col == 1 && width == panel:
 		return b.inPlace(j), 0
-	case p == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= 4:
-		return b.turn(left, j, width, single), 1
+	case b.turns():
+		return b.turn(left, j, width, b.mb <= b.level.rows), 1
 	}
 	dst := b.s.b.take(b.kc * panel)
 	b.copyPanel(dst, j, width)
 	return copied(dst), 0
 }
 
+// turns reports whether B's columns lie together and the kernels for that take them.
+func (b *block) turns() bool {
+	v := b.b.view
+	return b.b.packed == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= 4
+}
+
+// width is how many columns are computed at once, n at most: a panel, or more where that needs no copy.
+func (b *block) width(n int) int {
+	most := panel
+	switch v := b.b.view; {
+	case b.turns() && b.mb <= b.level.rows && b.kc%4 == 0:
+		most = max(1, turnBytes/(4*panel*b.kc)) * panel
+	case b.b.packed == nil && v.Col == 1 && b.mb < len(b.level.wide) && n >= b.level.wide[b.mb].columns:
+		most = b.level.wide[b.mb].columns
+	}
+	return min(most, n)
+}
+
 // packedPanel is a panel of a packed matrix.
 func (b *block) packedPanel(j int) rightSide {
 	p := b.b.packed
-	first, next := p.index(b.k0, b.j0+j), b.next(j)
+	first, next := p.index(b.k0, b.j0+j), b.nextPanel(j)
 	r := rightSide{row: 4 * panel, ahead: bytesAhead}
 	if p.half == nil {
 		r.at = unsafe.Pointer(&p.full[first])
@@ -71,8 +94,8 @@ func (b *block) packedPanel(j int) rightSide {
 	return r
 }
 
-// next is where the part of a packed matrix is that is needed after the panel at column j; -1: nowhere.
-func (b *block) next(j int) int {
+// nextPanel is where the part of a packed matrix is that is needed after the panel at column j; -1: nowhere.
+func (b *block) nextPanel(j int) int {
 	if j += panel; j < b.nb {
 		return b.b.packed.index(b.k0, b.j0+j)
 	}
@@ -89,43 +112,106 @@ func (b *block) inPlace(j int) rightSide {
 	return rightSide{at: at, row: 4 * v.Row, step: 4 * panel, ahead: rowsAhead * 4 * v.Row}
 }
 
-// turn computes the first group of rows of a panel whose columns lie together, and copies it on the way unless there
+// turn computes the first group of rows of columns [j, j+width), which lie together, and copies them on the way unless there
 // are no other rows. Kernels take 4 rows of B at once; what is left is copied first.
 func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 	v := b.b.view
-	dst := b.s.b.take(b.kc * panel)
 	most := b.kc &^ 3
+	dst := b.s.b.take(b.kc * panel)
 	run := groups(b.mb, b.level.rows)[0]
 	run.count = 1
-	b.begin(left, run, j, rightSide{ahead: v.turnDistance()})
+	b.begin(left, run, j, rightSide{})
 	t := &b.s.tile
 	t.k, t.bRow = most, 4*panel
+	t.keepStep = 4 * turned
 	if single {
-		t.bRow = 0
+		t.bRow, t.keepStep = 0, 0
 	}
-	whole := *t
-	for i := 0; i < width; i += 16 {
-		*t = whole
-		n := min(16, width-i)
-		t.c, t.lanes = unsafe.Add(t.c, 4*i), 1<<n-1
-		t.b = unsafe.Pointer(&v.Data[b.k0+(b.j0+j+i)*v.Col])
-		for l := range b.s.offset {
-			b.s.offset[l] = min(l, n-1) * 4 * v.Col
-		}
-		t.offset = unsafe.Pointer(&b.s.offset)
-		t.keep = unsafe.Pointer(&dst[i])
-		b.level.turn[run.each](t)
+	t.cStep, t.bStep, t.ahead = 4*turned, 4*turned*v.Col, 4*turned*v.Col
+	if v.Col == b.kc {
+		t.aheadStep = 4 * 4 * turned
 	}
+	begun := *t
+	whole := width / turned * turned
+	b.turnTiles(begun, run.each, j, 0, whole, dst)
+	b.turnTiles(begun, run.each, j, whole, width, dst)
 	if most == b.kc {
 		return copied(dst)
 	}
 	rest := dst[most*panel:]
 	b.level.pack(b.s, rest, panel, View{v.Data[b.k0+most+(b.j0+j)*v.Col:], 1, v.Col}, b.kc-most, width, 0)
-	*t = whole
+	*t = begun
 	t.a, t.b, t.bRow = unsafe.Add(t.a, most*t.aCol), unsafe.Pointer(&rest[0]), 4*panel
 	t.k, t.load, t.ahead = b.kc-most, 1, 0
 	b.level.tiles(b.s, run.each, width, false)
 	return copied(dst)
+}
+
+// turnTiles computes columns [from, to) of those from j on, whole tiles or one that is not.
+func (b *block) turnTiles(begun tile, rows, j, from, to int, dst []float32) {
+	if from == to {
+		return
+	}
+	v, t := b.b.view, &b.s.tile
+	*t = begun
+	columns := min(turned, to-from)
+	t.count, t.lanes = (to-from)/columns, 1<<columns-1
+	t.c = unsafe.Add(t.c, 4*from)
+	t.b = unsafe.Pointer(&v.Data[b.k0+(b.j0+j+from)*v.Col])
+	for l := range b.s.offset {
+		b.s.offset[l] = min(l, columns-1) * 4 * v.Col
+	}
+	t.offset = unsafe.Pointer(&b.s.offset)
+	if t.keepStep > 0 {
+		dst = dst[from:]
+	}
+	t.keep = unsafe.Pointer(unsafe.SliceData(dst))
+	b.level.turn[rows](t)
+}
+
+// part is memory that lies together.
+type part struct {
+	at    unsafe.Pointer
+	bytes int
+}
+
+// next is what the next block reads of a packed matrix, panel by panel: the next one of the contracted axis, or the first one
+// of the columns that this worker is likely to go on with. It took them from the beginning or from the end.
+func (b *block) next() (parts []part) {
+	p := b.b.packed
+	if p == nil {
+		return nil
+	}
+	k, j := b.k0+b.kc, b.j0
+	if k == b.k {
+		k = 0
+		if j += b.product.nb; b.j0 >= b.n/2 {
+			j -= 2 * b.product.nb
+		}
+	}
+	if j < 0 || j >= b.n {
+		return nil
+	}
+	kc, nb := min(b.kb, b.k-k), min(b.product.nb, b.n-j)
+	if b.b.transposed {
+		for end := k + kc; k < end; k += panel {
+			parts = append(parts, p.part(j, nb, k))
+		}
+		return parts
+	}
+	for end := j + nb; j < end; j += panel {
+		parts = append(parts, p.part(k, kc, j))
+	}
+	return parts
+}
+
+// part is some rows of the panel with a column.
+func (p *Packed) part(row, rows, column int) part {
+	i, n := p.index(row, column), rows*panel
+	if p.half != nil {
+		return part{unsafe.Pointer(&p.half[i]), 2 * n}
+	}
+	return part{unsafe.Pointer(&p.full[i]), 4 * n}
 }
 
 // rightAll is all whole panels of the block's part of B, and the last one if it is not whole.
@@ -191,7 +277,13 @@ func (b *block) copyPanel(dst []float32, j, width int) {
 // transposePanels sets dst to a panel of the transpose of a packed matrix: columns [j, j+width) are rows of p, and the
 // contracted axis goes through the panels of p.
 func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
-	for k := 0; k < b.kc; {
+	k := 0
+	if b.level.blocks != nil && p.half == nil && width == panel && b.k0%panel == 0 && b.kc >= panel {
+		k = b.kc / panel * panel
+		b.s.packing = packing{dst: unsafe.Pointer(&dst[0]), src: unsafe.Pointer(&p.full[p.index(j, b.k0)]), srcLine: 4 * panel * p.K, k: k / panel}
+		b.level.blocks(&b.s.packing)
+	}
+	for k < b.kc {
 		at := b.k0 + k
 		n := min(panel-at%panel, b.kc-k)
 		from := p.index(j, at)
@@ -205,12 +297,4 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, p.K*panel)
 		k += n
 	}
-}
-
-// turnDistance is how far ahead columns that lie together are fetched, in bytes: the 16 that come next, where those are near.
-func (v View) turnDistance() int {
-	if next := 16 * 4 * v.Col; next <= turnNext {
-		return next
-	}
-	return turnAhead
 }

@@ -43,6 +43,7 @@ const (
 	half kind = "half" // B is bfloat16
 	keep kind = "keep" // B is copied
 	turn kind = "turn" // the columns of B lie together, and are copied as rows
+	wide kind = "wide" // more columns
 )
 
 func (m amd64) tileName(rows, vectors int, k kind) string {
@@ -227,6 +228,11 @@ func avx512() string {
 		setAVX512.tile(s, r, 2, keep)
 		setAVX512.turn(s, r)
 	}
+	for r, vectors := range wideVectors {
+		if vectors > 0 {
+			setAVX512.wide(s, r, vectors)
+		}
+	}
 	packAVX512(s)
 	return s.String()
 }
@@ -251,6 +257,11 @@ func amd64Declarations() string {
 	list(setAVX512, "halfAVX512", 2, half)
 	list(setAVX512, "keepAVX512", 2, keep)
 	list(setAVX512, "turnAVX512", 1, turn)
+	for r, vectors := range wideVectors {
+		if vectors > 0 {
+			d.declare(setAVX512.tileName(r, vectors, wide))
+		}
+	}
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)
 	return d.source()

@@ -107,10 +107,15 @@ func newDeclarations() *declarations {
 func (d *declarations) list(name string, rows int, kernel func(rows int) string) {
 	fmt.Fprintf(&d.lists, "\n// %s has kernels by rows.\nvar %s = []kernel{\n", name, name)
 	for r := 1; r <= rows; r++ {
-		fmt.Fprintf(&d.functions, "\n//go:noescape\nfunc %s(t *tile)\n", kernel(r))
+		d.declare(kernel(r))
 		fmt.Fprintf(&d.lists, "%d: %s,\n", r, kernel(r))
 	}
 	d.lists.WriteString("}\n")
+}
+
+// declare declares a kernel.
+func (d *declarations) declare(name string) {
+	fmt.Fprintf(&d.functions, "\n//go:noescape\nfunc %s(t *tile)\n", name)
 }
 
 // source is the text.

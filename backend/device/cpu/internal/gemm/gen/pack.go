@@ -1,9 +1,15 @@
 package main
 
+import (
+	"fmt"
+	"strings"
+)
+
 // packAVX512 writes the kernels that move panels.
 func packAVX512(s *source) {
 	copyAVX512(s)
 	transposeAVX512(s)
+	transposeBlocksAVX512(s)
 	widenAVX512(s)
 }
 
@@ -50,7 +56,7 @@ func transposeAVX512(s *source) {
 	s.op("LEAQ packing_offset(AX), R14")
 	s.op("SHRQ $2, BX")
 	s.label("quad")
-	fetch(s, "SI", "R14", "R11", "CX", "T1")
+	fetch(s, "SI", "R14", "R11", "CX", "T1", "R13")
 	transposeQuad(s, "SI", "R14", "CX", 0)
 	storeQuad(s)
 	s.op("DECQ BX")
@@ -58,29 +64,71 @@ func transposeAVX512(s *source) {
 	packEnd(s)
 }
 
-// fetch fetches what is ahead of 4 numbers, by R13; others in each of 4 rounds.
-func fetch(s *source, src, table, four, offset, level string) {
+// transposeBlocksAVX512 transposes k blocks of 32 x 32 numbers, which are srcLine apart and follow one another in the destination.
+func transposeBlocksAVX512(s *source) {
+	const row = 128 // bytes
+	packBegin(s, "transposeBlocksAVX512")
+	s.label("block")
+	s.op("MOVQ SI, CX")
+	s.op("LEAQ (SI)(R9*1), R11")
+	s.op("MOVQ $8, R10")
+	s.label("quad")
+	for half := range 2 {
+		first := 8 * half
+		for i := range 4 {
+			s.op("PREFETCHT1 %d(R11)", 64*(4*half+i))
+		}
+		transpose(s, first, func(number int) string { return fmt.Sprintf("%d(CX)", row*(16*half+number)) })
+		for i := range 4 {
+			s.op("VMOVUPS Z%d, %d(DI)", first+i, row*i+64*half)
+		}
+	}
+	s.op("ADDQ $16, CX")
+	s.op("ADDQ $%d, DI", 4*row)
+	s.op("ADDQ $%d, R11", 4*row)
+	s.op("DECQ R10")
+	s.op("JNZ quad")
+	s.op("ADDQ R9, SI")
+	s.op("DECQ BX")
+	s.op("JNZ block")
+	packEnd(s)
+}
+
+// fetch fetches what is ahead of 4 numbers, others in each of 4 rounds. ahead is a number of bytes, or a register with it.
+func fetch(s *source, src, table, four, offset, level, ahead string) {
 	s.op("MOVQ BX, %s", four)
 	s.op("ANDQ $3, %s", four)
 	s.op("SHLQ $5, %s", four)
 	s.op("ADDQ %s, %s", table, four)
 	for i := range 4 {
 		s.op("MOVQ %d(%s), %s", 8*i, four, offset)
-		s.op("ADDQ R13, %s", offset)
-		s.op("PREFETCH%s (%s)(%s*1)", level, src, offset)
+		if strings.HasPrefix(ahead, "R") {
+			s.op("ADDQ %s, %s", ahead, offset)
+			s.op("PREFETCH%s (%s)(%s*1)", level, src, offset)
+		} else {
+			s.op("PREFETCH%s %s(%s)(%s*1)", level, ahead, src, offset)
+		}
 	}
 }
 
-// transposeQuad transposes 4 lines into registers first+8 and those that follow: first 128-bit lane l of register i is 4
-// lines of number 4l+i, and then each lane is transposed. The offset of a number is loaded from a table.
+// transposeQuad transposes 4 lines of 16 numbers, as transpose does. The offset of a number is loaded from a table.
 func transposeQuad(s *source, src, table, offset string, first int) {
+	transpose(s, first, func(number int) string {
+		s.op("MOVQ %d(%s), %s", 8*number, table, offset)
+		return fmt.Sprintf("(%s)(%s*1)", src, offset)
+	})
+}
+
+// transpose transposes 4 lines of 16 numbers, in the registers from first on, into the first 4 of them: first 128-bit lane l of
+// register i is 4 lines of number 4l+i, and then each lane is transposed.
+func transpose(s *source, first int, at func(number int) string) {
 	for lane := range 4 {
 		for i := range 4 {
-			s.op("MOVQ %d(%s), %s", 8*(4*lane+i), table, offset)
+			from := at(4*lane + i)
 			if lane == 0 {
-				s.op("VMOVUPS (%s)(%s*1), X%d", src, offset, first+i)
+				s.op("VMOVUPS %s, X%d", from, first+i)
 			} else {
-				s.op("VINSERTF32X4 $%d, (%s)(%s*1), Z%d, Z%d", lane, src, offset, first+i, first+i)
+				s.op("VINSERTF32X4 $%d, %s, Z%d, Z%d", lane, from, first+i, first+i)
 			}
 		}
 	}
@@ -91,18 +139,18 @@ func transposeQuad(s *source, src, table, offset string, first int) {
 	shuffle("HPS", 1, 0, 5)
 	shuffle("LPS", 3, 2, 6)
 	shuffle("HPS", 3, 2, 7)
-	shuffle("LPD", 6, 4, 8)
-	shuffle("HPD", 6, 4, 9)
-	shuffle("LPD", 7, 5, 10)
-	shuffle("HPD", 7, 5, 11)
+	shuffle("LPD", 6, 4, 0)
+	shuffle("HPD", 6, 4, 1)
+	shuffle("LPD", 7, 5, 2)
+	shuffle("HPD", 7, 5, 3)
 }
 
 // storeQuad stores the 4 lines.
 func storeQuad(s *source) {
-	s.op("VMOVUPS Z8, K1, (DI)")
-	s.op("VMOVUPS Z9, K1, (DI)(R8*1)")
-	s.op("VMOVUPS Z10, K1, (DI)(R8*2)")
-	s.op("VMOVUPS Z11, K1, (DI)(R10*1)")
+	s.op("VMOVUPS Z0, K1, (DI)")
+	s.op("VMOVUPS Z1, K1, (DI)(R8*1)")
+	s.op("VMOVUPS Z2, K1, (DI)(R8*2)")
+	s.op("VMOVUPS Z3, K1, (DI)(R10*1)")
 	s.op("ADDQ $16, SI")
 	s.op("LEAQ (DI)(R8*4), DI")
 }
