@@ -158,119 +158,59 @@ DATA constNEON<>+608(SB)/4, $0x40000000
 DATA constNEON<>+612(SB)/4, $0x40000000
 DATA constNEON<>+616(SB)/4, $0x40000000
 DATA constNEON<>+620(SB)/4, $0x40000000
-DATA constNEON<>+624(SB)/4, $0x4169999a
-DATA constNEON<>+628(SB)/4, $0x4169999a
-DATA constNEON<>+632(SB)/4, $0x4169999a
-DATA constNEON<>+636(SB)/4, $0x4169999a
-DATA constNEON<>+640(SB)/4, $0x3e99999a
-DATA constNEON<>+644(SB)/4, $0x3e99999a
-DATA constNEON<>+648(SB)/4, $0x3e99999a
-DATA constNEON<>+652(SB)/4, $0x3e99999a
-DATA constNEON<>+656(SB)/4, $0x34d91fb7
-DATA constNEON<>+660(SB)/4, $0x34d91fb7
-DATA constNEON<>+664(SB)/4, $0x34d91fb7
-DATA constNEON<>+668(SB)/4, $0x34d91fb7
-DATA constNEON<>+672(SB)/4, $0xb6a06aa2
-DATA constNEON<>+676(SB)/4, $0xb6a06aa2
-DATA constNEON<>+680(SB)/4, $0xb6a06aa2
-DATA constNEON<>+684(SB)/4, $0xb6a06aa2
-DATA constNEON<>+688(SB)/4, $0x37819b59
-DATA constNEON<>+692(SB)/4, $0x37819b59
-DATA constNEON<>+696(SB)/4, $0x37819b59
-DATA constNEON<>+700(SB)/4, $0x37819b59
-DATA constNEON<>+704(SB)/4, $0x3701c55f
-DATA constNEON<>+708(SB)/4, $0x3701c55f
-DATA constNEON<>+712(SB)/4, $0x3701c55f
-DATA constNEON<>+716(SB)/4, $0x3701c55f
-DATA constNEON<>+720(SB)/4, $0x386b4c4e
-DATA constNEON<>+724(SB)/4, $0x386b4c4e
-DATA constNEON<>+728(SB)/4, $0x386b4c4e
-DATA constNEON<>+732(SB)/4, $0x386b4c4e
-DATA constNEON<>+736(SB)/4, $0xba944028
-DATA constNEON<>+740(SB)/4, $0xba944028
-DATA constNEON<>+744(SB)/4, $0xba944028
-DATA constNEON<>+748(SB)/4, $0xba944028
-DATA constNEON<>+752(SB)/4, $0xbb0f6578
-DATA constNEON<>+756(SB)/4, $0xbb0f6578
-DATA constNEON<>+760(SB)/4, $0xbb0f6578
-DATA constNEON<>+764(SB)/4, $0xbb0f6578
-DATA constNEON<>+768(SB)/4, $0x3d63dfb2
-DATA constNEON<>+772(SB)/4, $0x3d63dfb2
-DATA constNEON<>+776(SB)/4, $0x3d63dfb2
-DATA constNEON<>+780(SB)/4, $0x3d63dfb2
-DATA constNEON<>+784(SB)/4, $0xbe7eeab3
-DATA constNEON<>+788(SB)/4, $0xbe7eeab3
-DATA constNEON<>+792(SB)/4, $0xbe7eeab3
-DATA constNEON<>+796(SB)/4, $0xbe7eeab3
-DATA constNEON<>+800(SB)/4, $0x3d922279
-DATA constNEON<>+804(SB)/4, $0x3d922279
-DATA constNEON<>+808(SB)/4, $0x3d922279
-DATA constNEON<>+812(SB)/4, $0x3d922279
-DATA constNEON<>+816(SB)/4, $0x3fcc422a
-DATA constNEON<>+820(SB)/4, $0x3fcc422a
-DATA constNEON<>+824(SB)/4, $0x3fcc422a
-DATA constNEON<>+828(SB)/4, $0x3fcc422a
-DATA constNEON<>+832(SB)/4, $0x3f22f983
-DATA constNEON<>+836(SB)/4, $0x3f22f983
-DATA constNEON<>+840(SB)/4, $0x3f22f983
-DATA constNEON<>+844(SB)/4, $0x3f22f983
-DATA constNEON<>+848(SB)/4, $0x3fc90fdb
-DATA constNEON<>+852(SB)/4, $0x3fc90fdb
-DATA constNEON<>+856(SB)/4, $0x3fc90fdb
-DATA constNEON<>+860(SB)/4, $0x3fc90fdb
-DATA constNEON<>+864(SB)/4, $0xb33bbd2e
-DATA constNEON<>+868(SB)/4, $0xb33bbd2e
-DATA constNEON<>+872(SB)/4, $0xb33bbd2e
-DATA constNEON<>+876(SB)/4, $0xb33bbd2e
-DATA constNEON<>+880(SB)/4, $0xa6f72ced
-DATA constNEON<>+884(SB)/4, $0xa6f72ced
-DATA constNEON<>+888(SB)/4, $0xa6f72ced
-DATA constNEON<>+892(SB)/4, $0xa6f72ced
-DATA constNEON<>+896(SB)/4, $0x363e19c1
-DATA constNEON<>+900(SB)/4, $0x363e19c1
-DATA constNEON<>+904(SB)/4, $0x363e19c1
-DATA constNEON<>+908(SB)/4, $0x363e19c1
-DATA constNEON<>+912(SB)/4, $0xb9502cb1
-DATA constNEON<>+916(SB)/4, $0xb9502cb1
-DATA constNEON<>+920(SB)/4, $0xb9502cb1
-DATA constNEON<>+924(SB)/4, $0xb9502cb1
-DATA constNEON<>+928(SB)/4, $0x3c0888ba
-DATA constNEON<>+932(SB)/4, $0x3c0888ba
-DATA constNEON<>+936(SB)/4, $0x3c0888ba
-DATA constNEON<>+940(SB)/4, $0x3c0888ba
-DATA constNEON<>+944(SB)/4, $0xbe2aaaab
-DATA constNEON<>+948(SB)/4, $0xbe2aaaab
-DATA constNEON<>+952(SB)/4, $0xbe2aaaab
-DATA constNEON<>+956(SB)/4, $0xbe2aaaab
-DATA constNEON<>+960(SB)/4, $0x37ccf409
-DATA constNEON<>+964(SB)/4, $0x37ccf409
-DATA constNEON<>+968(SB)/4, $0x37ccf409
-DATA constNEON<>+972(SB)/4, $0x37ccf409
-DATA constNEON<>+976(SB)/4, $0xbab60614
-DATA constNEON<>+980(SB)/4, $0xbab60614
-DATA constNEON<>+984(SB)/4, $0xbab60614
-DATA constNEON<>+988(SB)/4, $0xbab60614
-DATA constNEON<>+992(SB)/4, $0x3d2aaaa5
-DATA constNEON<>+996(SB)/4, $0x3d2aaaa5
-DATA constNEON<>+1000(SB)/4, $0x3d2aaaa5
-DATA constNEON<>+1004(SB)/4, $0x3d2aaaa5
-DATA constNEON<>+1008(SB)/4, $0x00000001
-DATA constNEON<>+1012(SB)/4, $0x00000001
-DATA constNEON<>+1016(SB)/4, $0x00000001
-DATA constNEON<>+1020(SB)/4, $0x00000001
-DATA constNEON<>+1024(SB)/4, $0xbf800000
-DATA constNEON<>+1028(SB)/4, $0xbf800000
-DATA constNEON<>+1032(SB)/4, $0xbf800000
-DATA constNEON<>+1036(SB)/4, $0xbf800000
-DATA constNEON<>+1040(SB)/4, $0x4f000000
-DATA constNEON<>+1044(SB)/4, $0x4f000000
-DATA constNEON<>+1048(SB)/4, $0x4f000000
-DATA constNEON<>+1052(SB)/4, $0x4f000000
-DATA constNEON<>+1056(SB)/4, $0xcf000000
-DATA constNEON<>+1060(SB)/4, $0xcf000000
-DATA constNEON<>+1064(SB)/4, $0xcf000000
-DATA constNEON<>+1068(SB)/4, $0xcf000000
-GLOBL constNEON<>(SB), RODATA|NOPTR, $1072
+DATA constNEON<>+624(SB)/4, $0x3f22f983
+DATA constNEON<>+628(SB)/4, $0x3f22f983
+DATA constNEON<>+632(SB)/4, $0x3f22f983
+DATA constNEON<>+636(SB)/4, $0x3f22f983
+DATA constNEON<>+640(SB)/4, $0x3fc90fdb
+DATA constNEON<>+644(SB)/4, $0x3fc90fdb
+DATA constNEON<>+648(SB)/4, $0x3fc90fdb
+DATA constNEON<>+652(SB)/4, $0x3fc90fdb
+DATA constNEON<>+656(SB)/4, $0xb33bbd2e
+DATA constNEON<>+660(SB)/4, $0xb33bbd2e
+DATA constNEON<>+664(SB)/4, $0xb33bbd2e
+DATA constNEON<>+668(SB)/4, $0xb33bbd2e
+DATA constNEON<>+672(SB)/4, $0xa6f72ced
+DATA constNEON<>+676(SB)/4, $0xa6f72ced
+DATA constNEON<>+680(SB)/4, $0xa6f72ced
+DATA constNEON<>+684(SB)/4, $0xa6f72ced
+DATA constNEON<>+688(SB)/4, $0x363e19c1
+DATA constNEON<>+692(SB)/4, $0x363e19c1
+DATA constNEON<>+696(SB)/4, $0x363e19c1
+DATA constNEON<>+700(SB)/4, $0x363e19c1
+DATA constNEON<>+704(SB)/4, $0xb9502cb1
+DATA constNEON<>+708(SB)/4, $0xb9502cb1
+DATA constNEON<>+712(SB)/4, $0xb9502cb1
+DATA constNEON<>+716(SB)/4, $0xb9502cb1
+DATA constNEON<>+720(SB)/4, $0x3c0888ba
+DATA constNEON<>+724(SB)/4, $0x3c0888ba
+DATA constNEON<>+728(SB)/4, $0x3c0888ba
+DATA constNEON<>+732(SB)/4, $0x3c0888ba
+DATA constNEON<>+736(SB)/4, $0xbe2aaaab
+DATA constNEON<>+740(SB)/4, $0xbe2aaaab
+DATA constNEON<>+744(SB)/4, $0xbe2aaaab
+DATA constNEON<>+748(SB)/4, $0xbe2aaaab
+DATA constNEON<>+752(SB)/4, $0x37ccf409
+DATA constNEON<>+756(SB)/4, $0x37ccf409
+DATA constNEON<>+760(SB)/4, $0x37ccf409
+DATA constNEON<>+764(SB)/4, $0x37ccf409
+DATA constNEON<>+768(SB)/4, $0xbab60614
+DATA constNEON<>+772(SB)/4, $0xbab60614
+DATA constNEON<>+776(SB)/4, $0xbab60614
+DATA constNEON<>+780(SB)/4, $0xbab60614
+DATA constNEON<>+784(SB)/4, $0x3d2aaaa5
+DATA constNEON<>+788(SB)/4, $0x3d2aaaa5
+DATA constNEON<>+792(SB)/4, $0x3d2aaaa5
+DATA constNEON<>+796(SB)/4, $0x3d2aaaa5
+DATA constNEON<>+800(SB)/4, $0x00000001
+DATA constNEON<>+804(SB)/4, $0x00000001
+DATA constNEON<>+808(SB)/4, $0x00000001
+DATA constNEON<>+812(SB)/4, $0x00000001
+DATA constNEON<>+816(SB)/4, $0xbf800000
+DATA constNEON<>+820(SB)/4, $0xbf800000
+DATA constNEON<>+824(SB)/4, $0xbf800000
+DATA constNEON<>+828(SB)/4, $0xbf800000
+GLOBL constNEON<>(SB), RODATA|NOPTR, $832
 
 // func negNEONBody(dst []float32, x []float32)
 TEXT ·negNEONBody(SB), NOSPLIT, $0-48
@@ -324,45 +264,6 @@ loop:
 	WORD $0x3dc00020 // LDR Q0, [R1, #0]
 	WORD $0x6ea1f801 // FSQRT V1, V0
 	WORD $0x3d800001 // STR Q1, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func squareNEONBody(dst []float32, x []float32)
-TEXT ·squareNEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x6e20dc01 // FMUL V1, V0, V0
-	WORD $0x3d800001 // STR Q1, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func reciprocalNEONBody(dst []float32, x []float32)
-TEXT ·reciprocalNEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00941 // LDR Q1, [R10, #32] // 1
-	WORD $0x6e20fc22 // FDIV V2, V1, V0
-	WORD $0x3d800002 // STR Q2, [R0, #0]
 	ADD $16, R0, R0
 	ADD $16, R1, R1
 	SUB $1, R8, R8
@@ -906,294 +807,6 @@ loop:
 done:
 	RET
 
-// func geluNEONBody(dst []float32, x []float32)
-TEXT ·geluNEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00541 // LDR Q1, [R10, #16] // NaN
-	WORD $0x4e211c02 // AND V2, V0, V1
-	WORD $0x3dc09d41 // LDR Q1, [R10, #624] // 14.6
-	WORD $0x6ea1e443 // FCMGT V3, V2, V1
-	WORD $0x6e621c23 // BSL V3, V1, V2
-	WORD $0x3dc08142 // LDR Q2, [R10, #512] // -0.5
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x6e23dc22 // FMUL V2, V1, V3
-	WORD $0x4ea21c44 // MOV V4.16B, V2.16B
-	WORD $0x4ea3cc24 // FMLS V4, V1, V3
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e22e425 // FCMGE V5, V1, V2
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea51ca6 // MOV V6.16B, V5.16B
-	WORD $0x6e621c26 // BSL V6, V1, V2
-	WORD $0x3dc01942 // LDR Q2, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c27 // MOV V7.16B, V1.16B
-	WORD $0x4e22ccc7 // FMLA V7, V6, V2
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d4e2 // FSUB V2, V7, V1
-	WORD $0x3dc02147 // LDR Q7, [R10, #128] // 0.6931472
-	WORD $0x4ea61cc1 // MOV V1.16B, V6.16B
-	WORD $0x4ea7cc41 // FMLS V1, V2, V7
-	WORD $0x3dc02546 // LDR Q6, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c27 // MOV V7.16B, V1.16B
-	WORD $0x4ea6cc47 // FMLS V7, V2, V6
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d46 // LDR Q6, [R10, #176] // 0.00836869
-	WORD $0x4ea61cc8 // MOV V8.16B, V6.16B
-	WORD $0x4e27cc28 // FMLA V8, V1, V7
-	WORD $0x3dc03146 // LDR Q6, [R10, #192] // 0.041668277
-	WORD $0x4ea61cc1 // MOV V1.16B, V6.16B
-	WORD $0x4e27cd01 // FMLA V1, V8, V7
-	WORD $0x3dc03548 // LDR Q8, [R10, #208] // 0.16666521
-	WORD $0x4ea81d06 // MOV V6.16B, V8.16B
-	WORD $0x4e27cc26 // FMLA V6, V1, V7
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c28 // MOV V8.16B, V1.16B
-	WORD $0x4e27ccc8 // FMLA V8, V6, V7
-	WORD $0x3dc00946 // LDR Q6, [R10, #32] // 1
-	WORD $0x4ea61cc1 // MOV V1.16B, V6.16B
-	WORD $0x4e27cd01 // FMLA V1, V8, V7
-	WORD $0x3dc00948 // LDR Q8, [R10, #32] // 1
-	WORD $0x4ea81d06 // MOV V6.16B, V8.16B
-	WORD $0x4e27cc26 // FMLA V6, V1, V7
-	WORD $0x4e21a847 // FCVTNS V7, V2
-	WORD $0x4f3f04e2 // SSHR V2, V7, #31
-	WORD $0x6ea284e1 // SUB V1, V7, V2
-	WORD $0x3dc03d47 // LDR Q7, [R10, #240] // 1.78e-43
-	WORD $0x4ea78448 // ADD V8, V2, V7
-	WORD $0x4f375502 // SHL V2, V8, #23
-	WORD $0x6e22dcc8 // FMUL V8, V6, V2
-	WORD $0x3dc03d42 // LDR Q2, [R10, #240] // 1.78e-43
-	WORD $0x4ea28426 // ADD V6, V1, V2
-	WORD $0x4f3754c1 // SHL V1, V6, #23
-	WORD $0x6e21dd06 // FMUL V6, V8, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea51ca8 // MOV V8.16B, V5.16B
-	WORD $0x6e661c28 // BSL V8, V1, V6
-	WORD $0x4ea81d06 // MOV V6.16B, V8.16B
-	WORD $0x4ea4cd06 // FMLS V6, V8, V4
-	WORD $0x3dc0a144 // LDR Q4, [R10, #640] // 0.3
-	WORD $0x3dc00948 // LDR Q8, [R10, #32] // 1
-	WORD $0x4ea81d05 // MOV V5.16B, V8.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00948 // LDR Q8, [R10, #32] // 1
-	WORD $0x6e25fd04 // FDIV V4, V8, V5
-	WORD $0x6e24dc65 // FMUL V5, V3, V4
-	WORD $0x3dc0a543 // LDR Q3, [R10, #656] // 4.0442475e-07
-	WORD $0x3dc0a948 // LDR Q8, [R10, #672] // -4.7807853e-06
-	WORD $0x4ea81d01 // MOV V1.16B, V8.16B
-	WORD $0x4e25cc61 // FMLA V1, V3, V5
-	WORD $0x3dc0ad48 // LDR Q8, [R10, #688] // 1.5450338e-05
-	WORD $0x4ea81d03 // MOV V3.16B, V8.16B
-	WORD $0x4e25cc23 // FMLA V3, V1, V5
-	WORD $0x3dc0b141 // LDR Q1, [R10, #704] // 7.734953e-06
-	WORD $0x4ea11c28 // MOV V8.16B, V1.16B
-	WORD $0x4e25cc68 // FMLA V8, V3, V5
-	WORD $0x3dc0b543 // LDR Q3, [R10, #720] // 5.609943e-05
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e25cd01 // FMLA V1, V8, V5
-	WORD $0x3dc0b948 // LDR Q8, [R10, #736] // -0.0011310624
-	WORD $0x4ea81d03 // MOV V3.16B, V8.16B
-	WORD $0x4e25cc23 // FMLA V3, V1, V5
-	WORD $0x3dc0bd41 // LDR Q1, [R10, #752] // -0.0021880548
-	WORD $0x4ea11c28 // MOV V8.16B, V1.16B
-	WORD $0x4e25cc68 // FMLA V8, V3, V5
-	WORD $0x3dc0c143 // LDR Q3, [R10, #768] // 0.055633254
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e25cd01 // FMLA V1, V8, V5
-	WORD $0x3dc0c548 // LDR Q8, [R10, #784] // -0.24894218
-	WORD $0x4ea81d03 // MOV V3.16B, V8.16B
-	WORD $0x4e25cc23 // FMLA V3, V1, V5
-	WORD $0x3dc04541 // LDR Q1, [R10, #272] // 0.5
-	WORD $0x4ea11c28 // MOV V8.16B, V1.16B
-	WORD $0x4e25cc68 // FMLA V8, V3, V5
-	WORD $0x6e28dc85 // FMUL V5, V4, V8
-	WORD $0x6e25dcc8 // FMUL V8, V6, V5
-	WORD $0x3dc01145 // LDR Q5, [R10, #64] // 0
-	WORD $0x6ea0e4a6 // FCMGT V6, V5, V0
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea8d4a4 // FSUB V4, V5, V8
-	WORD $0x4ea61cc5 // MOV V5.16B, V6.16B
-	WORD $0x6e641d05 // BSL V5, V8, V4
-	WORD $0x6e25dc04 // FMUL V4, V0, V5
-	WORD $0x3d800004 // STR Q4, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func geluTanhNEONBody(dst []float32, x []float32)
-TEXT ·geluTanhNEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x6e20dc01 // FMUL V1, V0, V0
-	WORD $0x3dc0c942 // LDR Q2, [R10, #800] // 0.071354814
-	WORD $0x3dc0cd43 // LDR Q3, [R10, #816] // 1.5957692
-	WORD $0x4ea31c64 // MOV V4.16B, V3.16B
-	WORD $0x4e22cc24 // FMLA V4, V1, V2
-	WORD $0x6e24dc01 // FMUL V1, V0, V4
-	WORD $0x3dc00144 // LDR Q4, [R10, #0] // -0
-	WORD $0x4ea41c23 // ORR V3, V1, V4
-	WORD $0x3dc00d44 // LDR Q4, [R10, #48] // -104
-	WORD $0x6e23e482 // FCMGE V2, V4, V3
-	WORD $0x3dc01144 // LDR Q4, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c85 // BSL V5, V4, V3
-	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
-	WORD $0x3dc01d44 // LDR Q4, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea41c86 // MOV V6.16B, V4.16B
-	WORD $0x4e23cca6 // FMLA V6, V5, V3
-	WORD $0x3dc01d44 // LDR Q4, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea4d4c3 // FSUB V3, V6, V4
-	WORD $0x3dc02146 // LDR Q6, [R10, #128] // 0.6931472
-	WORD $0x4ea51ca4 // MOV V4.16B, V5.16B
-	WORD $0x4ea6cc64 // FMLS V4, V3, V6
-	WORD $0x3dc02545 // LDR Q5, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea41c86 // MOV V6.16B, V4.16B
-	WORD $0x4ea5cc66 // FMLS V6, V3, V5
-	WORD $0x3dc02944 // LDR Q4, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d45 // LDR Q5, [R10, #176] // 0.00836869
-	WORD $0x4ea51ca7 // MOV V7.16B, V5.16B
-	WORD $0x4e26cc87 // FMLA V7, V4, V6
-	WORD $0x3dc03145 // LDR Q5, [R10, #192] // 0.041668277
-	WORD $0x4ea51ca4 // MOV V4.16B, V5.16B
-	WORD $0x4e26cce4 // FMLA V4, V7, V6
-	WORD $0x3dc03547 // LDR Q7, [R10, #208] // 0.16666521
-	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
-	WORD $0x4e26cc85 // FMLA V5, V4, V6
-	WORD $0x3dc03944 // LDR Q4, [R10, #224] // 0.49999994
-	WORD $0x4ea41c87 // MOV V7.16B, V4.16B
-	WORD $0x4e26cca7 // FMLA V7, V5, V6
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca4 // MOV V4.16B, V5.16B
-	WORD $0x4e26cce4 // FMLA V4, V7, V6
-	WORD $0x3dc00947 // LDR Q7, [R10, #32] // 1
-	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
-	WORD $0x4e26cc85 // FMLA V5, V4, V6
-	WORD $0x4e21a866 // FCVTNS V6, V3
-	WORD $0x4f3f04c3 // SSHR V3, V6, #31
-	WORD $0x6ea384c4 // SUB V4, V6, V3
-	WORD $0x3dc03d46 // LDR Q6, [R10, #240] // 1.78e-43
-	WORD $0x4ea68467 // ADD V7, V3, V6
-	WORD $0x4f3754e3 // SHL V3, V7, #23
-	WORD $0x6e23dca7 // FMUL V7, V5, V3
-	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
-	WORD $0x4ea38485 // ADD V5, V4, V3
-	WORD $0x4f3754a4 // SHL V4, V5, #23
-	WORD $0x6e24dce5 // FMUL V5, V7, V4
-	WORD $0x3dc01144 // LDR Q4, [R10, #64] // 0
-	WORD $0x4ea21c47 // MOV V7.16B, V2.16B
-	WORD $0x6e651c87 // BSL V7, V4, V5
-	WORD $0x3dc01145 // LDR Q5, [R10, #64] // 0
-	WORD $0x6ea1e4a2 // FCMGT V2, V5, V1
-	WORD $0x3dc00941 // LDR Q1, [R10, #32] // 1
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e611ce5 // BSL V5, V7, V1
-	WORD $0x3dc00942 // LDR Q2, [R10, #32] // 1
-	WORD $0x4e27d441 // FADD V1, V2, V7
-	WORD $0x6e21fca7 // FDIV V7, V5, V1
-	WORD $0x6e27dc01 // FMUL V1, V0, V7
-	WORD $0x3d800001 // STR Q1, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func siluNEONBody(dst []float32, x []float32)
-TEXT ·siluNEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00141 // LDR Q1, [R10, #0] // -0
-	WORD $0x4ea11c02 // ORR V2, V0, V1
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e22e423 // FCMGE V3, V1, V2
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea31c64 // MOV V4.16B, V3.16B
-	WORD $0x6e621c24 // BSL V4, V1, V2
-	WORD $0x3dc01942 // LDR Q2, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e22cc85 // FMLA V5, V4, V2
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d4a2 // FSUB V2, V5, V1
-	WORD $0x3dc02145 // LDR Q5, [R10, #128] // 0.6931472
-	WORD $0x4ea41c81 // MOV V1.16B, V4.16B
-	WORD $0x4ea5cc41 // FMLS V1, V2, V5
-	WORD $0x3dc02544 // LDR Q4, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4ea4cc45 // FMLS V5, V2, V4
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d44 // LDR Q4, [R10, #176] // 0.00836869
-	WORD $0x4ea41c86 // MOV V6.16B, V4.16B
-	WORD $0x4e25cc26 // FMLA V6, V1, V5
-	WORD $0x3dc03144 // LDR Q4, [R10, #192] // 0.041668277
-	WORD $0x4ea41c81 // MOV V1.16B, V4.16B
-	WORD $0x4e25ccc1 // FMLA V1, V6, V5
-	WORD $0x3dc03546 // LDR Q6, [R10, #208] // 0.16666521
-	WORD $0x4ea61cc4 // MOV V4.16B, V6.16B
-	WORD $0x4e25cc24 // FMLA V4, V1, V5
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c26 // MOV V6.16B, V1.16B
-	WORD $0x4e25cc86 // FMLA V6, V4, V5
-	WORD $0x3dc00944 // LDR Q4, [R10, #32] // 1
-	WORD $0x4ea41c81 // MOV V1.16B, V4.16B
-	WORD $0x4e25ccc1 // FMLA V1, V6, V5
-	WORD $0x3dc00946 // LDR Q6, [R10, #32] // 1
-	WORD $0x4ea61cc4 // MOV V4.16B, V6.16B
-	WORD $0x4e25cc24 // FMLA V4, V1, V5
-	WORD $0x4e21a845 // FCVTNS V5, V2
-	WORD $0x4f3f04a2 // SSHR V2, V5, #31
-	WORD $0x6ea284a1 // SUB V1, V5, V2
-	WORD $0x3dc03d45 // LDR Q5, [R10, #240] // 1.78e-43
-	WORD $0x4ea58446 // ADD V6, V2, V5
-	WORD $0x4f3754c2 // SHL V2, V6, #23
-	WORD $0x6e22dc86 // FMUL V6, V4, V2
-	WORD $0x3dc03d42 // LDR Q2, [R10, #240] // 1.78e-43
-	WORD $0x4ea28424 // ADD V4, V1, V2
-	WORD $0x4f375481 // SHL V1, V4, #23
-	WORD $0x6e21dcc4 // FMUL V4, V6, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea31c66 // MOV V6.16B, V3.16B
-	WORD $0x6e641c26 // BSL V6, V1, V4
-	WORD $0x3dc01144 // LDR Q4, [R10, #64] // 0
-	WORD $0x6ea0e483 // FCMGT V3, V4, V0
-	WORD $0x3dc00944 // LDR Q4, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x6e641cc1 // BSL V1, V6, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4e26d464 // FADD V4, V3, V6
-	WORD $0x6e24fc26 // FDIV V6, V1, V4
-	WORD $0x6e26dc04 // FMUL V4, V0, V6
-	WORD $0x3d800004 // STR Q4, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
 // func sinSmallNEONBody(dst []float32, x []float32)
 TEXT ·sinSmallNEONBody(SB), NOSPLIT, $0-48
 	MOVD dst_base+0(FP), R0
@@ -1204,40 +817,40 @@ TEXT ·sinSmallNEONBody(SB), NOSPLIT, $0-48
 	CBZ R8, done
 loop:
 	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc0d141 // LDR Q1, [R10, #832] // 0.63661975
+	WORD $0x3dc09d41 // LDR Q1, [R10, #624] // 0.63661975
 	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
 	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
 	WORD $0x4e21cc03 // FMLA V3, V0, V1
 	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
 	WORD $0x4ea2d461 // FSUB V1, V3, V2
-	WORD $0x3dc0d542 // LDR Q2, [R10, #848] // 1.5707964
+	WORD $0x3dc0a142 // LDR Q2, [R10, #640] // 1.5707964
 	WORD $0x4ea01c04 // MOV V4.16B, V0.16B
 	WORD $0x4ea2cc24 // FMLS V4, V1, V2
-	WORD $0x3dc0d942 // LDR Q2, [R10, #864] // -4.371139e-08
+	WORD $0x3dc0a542 // LDR Q2, [R10, #656] // -4.371139e-08
 	WORD $0x4ea41c85 // MOV V5.16B, V4.16B
 	WORD $0x4ea2cc25 // FMLS V5, V1, V2
-	WORD $0x3dc0dd44 // LDR Q4, [R10, #880] // -1.7151245e-15
+	WORD $0x3dc0a944 // LDR Q4, [R10, #672] // -1.7151245e-15
 	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
 	WORD $0x4ea4cc22 // FMLS V2, V1, V4
 	WORD $0x6e22dc45 // FMUL V5, V2, V2
 	WORD $0x6e25dc41 // FMUL V1, V2, V5
-	WORD $0x3dc0e144 // LDR Q4, [R10, #896] // 2.8327197e-06
-	WORD $0x3dc0e546 // LDR Q6, [R10, #912] // -0.00019853075
+	WORD $0x3dc0ad44 // LDR Q4, [R10, #688] // 2.8327197e-06
+	WORD $0x3dc0b146 // LDR Q6, [R10, #704] // -0.00019853075
 	WORD $0x4ea61cc7 // MOV V7.16B, V6.16B
 	WORD $0x4e25cc87 // FMLA V7, V4, V5
-	WORD $0x3dc0e946 // LDR Q6, [R10, #928] // 0.008333379
+	WORD $0x3dc0b546 // LDR Q6, [R10, #720] // 0.008333379
 	WORD $0x4ea61cc4 // MOV V4.16B, V6.16B
 	WORD $0x4e25cce4 // FMLA V4, V7, V5
-	WORD $0x3dc0ed47 // LDR Q7, [R10, #944] // -0.16666667
+	WORD $0x3dc0b947 // LDR Q7, [R10, #736] // -0.16666667
 	WORD $0x4ea71ce6 // MOV V6.16B, V7.16B
 	WORD $0x4e25cc86 // FMLA V6, V4, V5
 	WORD $0x4ea21c44 // MOV V4.16B, V2.16B
 	WORD $0x4e26cc24 // FMLA V4, V1, V6
-	WORD $0x3dc0f142 // LDR Q2, [R10, #960] // 2.4432333e-05
-	WORD $0x3dc0f546 // LDR Q6, [R10, #976] // -0.001388731
+	WORD $0x3dc0bd42 // LDR Q2, [R10, #752] // 2.4432333e-05
+	WORD $0x3dc0c146 // LDR Q6, [R10, #768] // -0.001388731
 	WORD $0x4ea61cc1 // MOV V1.16B, V6.16B
 	WORD $0x4e25cc41 // FMLA V1, V2, V5
-	WORD $0x3dc0f946 // LDR Q6, [R10, #992] // 0.041666646
+	WORD $0x3dc0c546 // LDR Q6, [R10, #784] // 0.041666646
 	WORD $0x4ea61cc2 // MOV V2.16B, V6.16B
 	WORD $0x4e25cc22 // FMLA V2, V1, V5
 	WORD $0x3dc08141 // LDR Q1, [R10, #512] // -0.5
@@ -1246,7 +859,7 @@ loop:
 	WORD $0x3dc00942 // LDR Q2, [R10, #32] // 1
 	WORD $0x4ea21c41 // MOV V1.16B, V2.16B
 	WORD $0x4e26cca1 // FMLA V1, V5, V6
-	WORD $0x3dc0fd46 // LDR Q6, [R10, #1008] // 1e-45
+	WORD $0x3dc0c946 // LDR Q6, [R10, #800] // 1e-45
 	WORD $0x4e261c65 // AND V5, V3, V6
 	WORD $0x4e21d8a6 // SCVTF V6, V5
 	WORD $0x3dc01145 // LDR Q5, [R10, #64] // 0
@@ -1279,42 +892,42 @@ TEXT ·cosSmallNEONBody(SB), NOSPLIT, $0-48
 	CBZ R8, done
 loop:
 	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc0d141 // LDR Q1, [R10, #832] // 0.63661975
+	WORD $0x3dc09d41 // LDR Q1, [R10, #624] // 0.63661975
 	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
 	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
 	WORD $0x4e21cc03 // FMLA V3, V0, V1
 	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
 	WORD $0x4ea2d461 // FSUB V1, V3, V2
-	WORD $0x3dc0d542 // LDR Q2, [R10, #848] // 1.5707964
+	WORD $0x3dc0a142 // LDR Q2, [R10, #640] // 1.5707964
 	WORD $0x4ea01c04 // MOV V4.16B, V0.16B
 	WORD $0x4ea2cc24 // FMLS V4, V1, V2
-	WORD $0x3dc0d940 // LDR Q0, [R10, #864] // -4.371139e-08
+	WORD $0x3dc0a540 // LDR Q0, [R10, #656] // -4.371139e-08
 	WORD $0x4ea41c82 // MOV V2.16B, V4.16B
 	WORD $0x4ea0cc22 // FMLS V2, V1, V0
-	WORD $0x3dc0dd44 // LDR Q4, [R10, #880] // -1.7151245e-15
+	WORD $0x3dc0a944 // LDR Q4, [R10, #672] // -1.7151245e-15
 	WORD $0x4ea21c40 // MOV V0.16B, V2.16B
 	WORD $0x4ea4cc20 // FMLS V0, V1, V4
-	WORD $0x3dc0fd42 // LDR Q2, [R10, #1008] // 1e-45
+	WORD $0x3dc0c942 // LDR Q2, [R10, #800] // 1e-45
 	WORD $0x4ea28461 // ADD V1, V3, V2
 	WORD $0x6e20dc03 // FMUL V3, V0, V0
 	WORD $0x6e23dc02 // FMUL V2, V0, V3
-	WORD $0x3dc0e144 // LDR Q4, [R10, #896] // 2.8327197e-06
-	WORD $0x3dc0e545 // LDR Q5, [R10, #912] // -0.00019853075
+	WORD $0x3dc0ad44 // LDR Q4, [R10, #688] // 2.8327197e-06
+	WORD $0x3dc0b145 // LDR Q5, [R10, #704] // -0.00019853075
 	WORD $0x4ea51ca6 // MOV V6.16B, V5.16B
 	WORD $0x4e23cc86 // FMLA V6, V4, V3
-	WORD $0x3dc0e945 // LDR Q5, [R10, #928] // 0.008333379
+	WORD $0x3dc0b545 // LDR Q5, [R10, #720] // 0.008333379
 	WORD $0x4ea51ca4 // MOV V4.16B, V5.16B
 	WORD $0x4e23ccc4 // FMLA V4, V6, V3
-	WORD $0x3dc0ed46 // LDR Q6, [R10, #944] // -0.16666667
+	WORD $0x3dc0b946 // LDR Q6, [R10, #736] // -0.16666667
 	WORD $0x4ea61cc5 // MOV V5.16B, V6.16B
 	WORD $0x4e23cc85 // FMLA V5, V4, V3
 	WORD $0x4ea01c04 // MOV V4.16B, V0.16B
 	WORD $0x4e25cc44 // FMLA V4, V2, V5
-	WORD $0x3dc0f140 // LDR Q0, [R10, #960] // 2.4432333e-05
-	WORD $0x3dc0f545 // LDR Q5, [R10, #976] // -0.001388731
+	WORD $0x3dc0bd40 // LDR Q0, [R10, #752] // 2.4432333e-05
+	WORD $0x3dc0c145 // LDR Q5, [R10, #768] // -0.001388731
 	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
 	WORD $0x4e23cc02 // FMLA V2, V0, V3
-	WORD $0x3dc0f945 // LDR Q5, [R10, #992] // 0.041666646
+	WORD $0x3dc0c545 // LDR Q5, [R10, #784] // 0.041666646
 	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
 	WORD $0x4e23cc40 // FMLA V0, V2, V3
 	WORD $0x3dc08142 // LDR Q2, [R10, #512] // -0.5
@@ -1323,7 +936,7 @@ loop:
 	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
 	WORD $0x4ea01c02 // MOV V2.16B, V0.16B
 	WORD $0x4e25cc62 // FMLA V2, V3, V5
-	WORD $0x3dc0fd45 // LDR Q5, [R10, #1008] // 1e-45
+	WORD $0x3dc0c945 // LDR Q5, [R10, #800] // 1e-45
 	WORD $0x4e251c23 // AND V3, V1, V5
 	WORD $0x4e21d865 // SCVTF V5, V3
 	WORD $0x3dc01143 // LDR Q3, [R10, #64] // 0
@@ -1356,7 +969,7 @@ loop:
 	WORD $0x6ea1e402 // FCMGT V2, V0, V1
 	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
 	WORD $0x6ea0e423 // FCMGT V3, V1, V0
-	WORD $0x3dc10141 // LDR Q1, [R10, #1024] // -1
+	WORD $0x3dc0cd41 // LDR Q1, [R10, #816] // -1
 	WORD $0x4ea31c64 // MOV V4.16B, V3.16B
 	WORD $0x6e601c24 // BSL V4, V1, V0
 	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
@@ -1841,12 +1454,11 @@ loop:
 done:
 	RET
 
-// func mulAddNEONBody(dst []float32, a []float32, b []float32, c []float32)
-TEXT ·mulAddNEONBody(SB), NOSPLIT, $0-96
+// func waveNEONBody(dst []float32, r []float32, quarter []int32)
+TEXT ·waveNEONBody(SB), NOSPLIT, $0-72
 	MOVD dst_base+0(FP), R0
-	MOVD a_base+24(FP), R1
-	MOVD b_base+48(FP), R2
-	MOVD c_base+72(FP), R3
+	MOVD r_base+24(FP), R1
+	MOVD quarter_base+48(FP), R2
 	MOVD dst_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
 	LSR $2, R8, R8
@@ -1854,36 +1466,45 @@ TEXT ·mulAddNEONBody(SB), NOSPLIT, $0-96
 loop:
 	WORD $0x3dc00020 // LDR Q0, [R1, #0]
 	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x3dc00062 // LDR Q2, [R3, #0]
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x4e21cc03 // FMLA V3, V0, V1
+	WORD $0x6e20dc02 // FMUL V2, V0, V0
+	WORD $0x6e22dc03 // FMUL V3, V0, V2
+	WORD $0x3dc0ad44 // LDR Q4, [R10, #688] // 2.8327197e-06
+	WORD $0x3dc0b145 // LDR Q5, [R10, #704] // -0.00019853075
+	WORD $0x4ea51ca6 // MOV V6.16B, V5.16B
+	WORD $0x4e22cc86 // FMLA V6, V4, V2
+	WORD $0x3dc0b545 // LDR Q5, [R10, #720] // 0.008333379
+	WORD $0x4ea51ca4 // MOV V4.16B, V5.16B
+	WORD $0x4e22ccc4 // FMLA V4, V6, V2
+	WORD $0x3dc0b946 // LDR Q6, [R10, #736] // -0.16666667
+	WORD $0x4ea61cc5 // MOV V5.16B, V6.16B
+	WORD $0x4e22cc85 // FMLA V5, V4, V2
+	WORD $0x4ea01c04 // MOV V4.16B, V0.16B
+	WORD $0x4e25cc64 // FMLA V4, V3, V5
+	WORD $0x3dc0bd40 // LDR Q0, [R10, #752] // 2.4432333e-05
+	WORD $0x3dc0c145 // LDR Q5, [R10, #768] // -0.001388731
+	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
+	WORD $0x4e22cc03 // FMLA V3, V0, V2
+	WORD $0x3dc0c545 // LDR Q5, [R10, #784] // 0.041666646
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e22cc60 // FMLA V0, V3, V2
+	WORD $0x3dc08143 // LDR Q3, [R10, #512] // -0.5
+	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
+	WORD $0x4e20cc45 // FMLA V5, V2, V0
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c03 // MOV V3.16B, V0.16B
+	WORD $0x4e25cc43 // FMLA V3, V2, V5
+	WORD $0x3dc0c945 // LDR Q5, [R10, #800] // 1e-45
+	WORD $0x4e251c22 // AND V2, V1, V5
+	WORD $0x4e21d845 // SCVTF V5, V2
+	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
+	WORD $0x4e22e4a0 // FCMEQ V0, V5, V2
+	WORD $0x4f3e5425 // SHL V5, V1, #30
+	WORD $0x3dc00141 // LDR Q1, [R10, #0] // -0
+	WORD $0x4e211ca2 // AND V2, V5, V1
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x6e631c85 // BSL V5, V4, V3
+	WORD $0x6e221ca3 // EOR V3, V5, V2
 	WORD $0x3d800003 // STR Q3, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	ADD $16, R3, R3
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func mulAddScalarNEONBody(dst []float32, a []float32, c []float32, s float32)
-TEXT ·mulAddScalarNEONBody(SB), NOSPLIT, $0-76
-	MOVD dst_base+0(FP), R0
-	MOVD a_base+24(FP), R1
-	MOVD c_base+48(FP), R2
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS s+72(FP), F31
-	VDUP V31.S[0], V31.S4
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x4ea11c22 // MOV V2.16B, V1.16B
-	WORD $0x4e3fcc02 // FMLA V2, V0, V31
-	WORD $0x3d800002 // STR Q2, [R0, #0]
 	ADD $16, R0, R0
 	ADD $16, R1, R1
 	ADD $16, R2, R2
@@ -2561,8 +2182,1347 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
-// func squaresLanesNEONBody(lanes *[64]float32, x []float32)
-TEXT ·squaresLanesNEONBody(SB), NOSPLIT, $0-32
+// func fusedAdamWNEONBody(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
+TEXT ·fusedAdamWNEONBody(SB), NOSPLIT, $0-148
+	MOVD y_base+0(FP), R0
+	MOVD p_base+24(FP), R1
+	MOVD m_base+48(FP), R2
+	MOVD v_base+72(FP), R3
+	MOVD g_base+96(FP), R4
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS b1+120(FP), F31
+	VDUP V31.S[0], V31.S4
+	FMOVS r1+124(FP), F30
+	VDUP V30.S[0], V30.S4
+	FMOVS b2+128(FP), F29
+	VDUP V29.S[0], V29.S4
+	FMOVS r2+132(FP), F28
+	VDUP V28.S[0], V28.S4
+	FMOVS eps+136(FP), F27
+	VDUP V27.S[0], V27.S4
+	FMOVS decay+140(FP), F26
+	VDUP V26.S[0], V26.S4
+	FMOVS rate+144(FP), F25
+	VDUP V25.S[0], V25.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x3dc00062 // LDR Q2, [R3, #0]
+	WORD $0x3dc00083 // LDR Q3, [R4, #0]
+	WORD $0x6e3fdc24 // FMUL V4, V1, V31
+	WORD $0x6e3edc61 // FMUL V1, V3, V30
+	WORD $0x4e21d485 // FADD V5, V4, V1
+	WORD $0x3dc00541 // LDR Q1, [R10, #16] // NaN
+	WORD $0x4e211c44 // AND V4, V2, V1
+	WORD $0x6e3ddc82 // FMUL V2, V4, V29
+	WORD $0x6e23dc64 // FMUL V4, V3, V3
+	WORD $0x6e3cdc83 // FMUL V3, V4, V28
+	WORD $0x4e23d444 // FADD V4, V2, V3
+	WORD $0x6ea1f883 // FSQRT V3, V4
+	WORD $0x4e3bd464 // FADD V4, V3, V27
+	WORD $0x6e24fca3 // FDIV V3, V5, V4
+	WORD $0x6e3adc04 // FMUL V4, V0, V26
+	WORD $0x4e24d465 // FADD V5, V3, V4
+	WORD $0x6e39dca4 // FMUL V4, V5, V25
+	WORD $0x4ea4d405 // FSUB V5, V0, V4
+	WORD $0x3d800005 // STR Q5, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedAdamWStepNEONBody(y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+TEXT ·fusedAdamWStepNEONBody(SB), NOSPLIT, $0-116
+	MOVD y_base+0(FP), R0
+	MOVD p_base+24(FP), R1
+	MOVD m_base+48(FP), R2
+	MOVD v_base+72(FP), R3
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS c1+96(FP), F31
+	VDUP V31.S[0], V31.S4
+	FMOVS c2+100(FP), F30
+	VDUP V30.S[0], V30.S4
+	FMOVS eps+104(FP), F29
+	VDUP V29.S[0], V29.S4
+	FMOVS decay+108(FP), F28
+	VDUP V28.S[0], V28.S4
+	FMOVS rate+112(FP), F27
+	VDUP V27.S[0], V27.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x3dc00062 // LDR Q2, [R3, #0]
+	WORD $0x6e3ffc23 // FDIV V3, V1, V31
+	WORD $0x6e3efc41 // FDIV V1, V2, V30
+	WORD $0x6ea1f822 // FSQRT V2, V1
+	WORD $0x4e3dd441 // FADD V1, V2, V29
+	WORD $0x6e21fc62 // FDIV V2, V3, V1
+	WORD $0x6e3cdc01 // FMUL V1, V0, V28
+	WORD $0x4e21d443 // FADD V3, V2, V1
+	WORD $0x6e3bdc61 // FMUL V1, V3, V27
+	WORD $0x4ea1d403 // FSUB V3, V0, V1
+	WORD $0x3d800003 // STR Q3, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, b float32, r float32)
+TEXT ·fusedSquareMeanNEONBody(SB), NOSPLIT, $0-80
+	MOVD y_base+0(FP), R0
+	MOVD v_base+24(FP), R1
+	MOVD g_base+48(FP), R2
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS b+72(FP), F31
+	VDUP V31.S[0], V31.S4
+	FMOVS r+76(FP), F30
+	VDUP V30.S[0], V30.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x6e3fdc02 // FMUL V2, V0, V31
+	WORD $0x6e21dc20 // FMUL V0, V1, V1
+	WORD $0x6e3edc01 // FMUL V1, V0, V30
+	WORD $0x4e21d440 // FADD V0, V2, V1
+	WORD $0x3d800000 // STR Q0, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedMeanNEONBody(y []float32, m []float32, g []float32, b float32, r float32)
+TEXT ·fusedMeanNEONBody(SB), NOSPLIT, $0-80
+	MOVD y_base+0(FP), R0
+	MOVD m_base+24(FP), R1
+	MOVD g_base+48(FP), R2
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS b+72(FP), F31
+	VDUP V31.S[0], V31.S4
+	FMOVS r+76(FP), F30
+	VDUP V30.S[0], V30.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x6e3fdc02 // FMUL V2, V0, V31
+	WORD $0x6e3edc20 // FMUL V0, V1, V30
+	WORD $0x4e20d441 // FADD V1, V2, V0
+	WORD $0x3d800001 // STR Q1, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
+TEXT ·fusedSwiGLUSlopeNEONBody(SB), NOSPLIT, $0-124
+	MOVD u_base+0(FP), R0
+	MOVD y_base+24(FP), R1
+	MOVD d_base+48(FP), R2
+	MOVD a_base+72(FP), R3
+	MOVD b_base+96(FP), R4
+	MOVD u_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS one+120(FP), F31
+	VDUP V31.S[0], V31.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00060 // LDR Q0, [R3, #0]
+	WORD $0x3dc00081 // LDR Q1, [R4, #0]
+	WORD $0x3dc00142 // LDR Q2, [R10, #0] // -0
+	WORD $0x4ea21c03 // ORR V3, V0, V2
+	WORD $0x3dc00d42 // LDR Q2, [R10, #48] // -104
+	WORD $0x6e23e444 // FCMGE V4, V2, V3
+	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
+	WORD $0x4ea41c85 // MOV V5.16B, V4.16B
+	WORD $0x6e631c45 // BSL V5, V2, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea21c46 // MOV V6.16B, V2.16B
+	WORD $0x4e23cca6 // FMLA V6, V5, V3
+	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea2d4c3 // FSUB V3, V6, V2
+	WORD $0x3dc02146 // LDR Q6, [R10, #128] // 0.6931472
+	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
+	WORD $0x4ea6cc62 // FMLS V2, V3, V6
+	WORD $0x3dc02545 // LDR Q5, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea21c46 // MOV V6.16B, V2.16B
+	WORD $0x4ea5cc66 // FMLS V6, V3, V5
+	WORD $0x3dc02942 // LDR Q2, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d45 // LDR Q5, [R10, #176] // 0.00836869
+	WORD $0x4ea51ca7 // MOV V7.16B, V5.16B
+	WORD $0x4e26cc47 // FMLA V7, V2, V6
+	WORD $0x3dc03145 // LDR Q5, [R10, #192] // 0.041668277
+	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
+	WORD $0x4e26cce2 // FMLA V2, V7, V6
+	WORD $0x3dc03547 // LDR Q7, [R10, #208] // 0.16666521
+	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
+	WORD $0x4e26cc45 // FMLA V5, V2, V6
+	WORD $0x3dc03942 // LDR Q2, [R10, #224] // 0.49999994
+	WORD $0x4ea21c47 // MOV V7.16B, V2.16B
+	WORD $0x4e26cca7 // FMLA V7, V5, V6
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
+	WORD $0x4e26cce2 // FMLA V2, V7, V6
+	WORD $0x3dc00947 // LDR Q7, [R10, #32] // 1
+	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
+	WORD $0x4e26cc45 // FMLA V5, V2, V6
+	WORD $0x4e21a866 // FCVTNS V6, V3
+	WORD $0x4f3f04c3 // SSHR V3, V6, #31
+	WORD $0x6ea384c2 // SUB V2, V6, V3
+	WORD $0x3dc03d46 // LDR Q6, [R10, #240] // 1.78e-43
+	WORD $0x4ea68467 // ADD V7, V3, V6
+	WORD $0x4f3754e3 // SHL V3, V7, #23
+	WORD $0x6e23dca7 // FMUL V7, V5, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38445 // ADD V5, V2, V3
+	WORD $0x4f3754a2 // SHL V2, V5, #23
+	WORD $0x6e22dce5 // FMUL V5, V7, V2
+	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
+	WORD $0x4ea41c87 // MOV V7.16B, V4.16B
+	WORD $0x6e651c47 // BSL V7, V2, V5
+	WORD $0x3dc01145 // LDR Q5, [R10, #64] // 0
+	WORD $0x6ea0e4a4 // FCMGT V4, V5, V0
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea41c82 // MOV V2.16B, V4.16B
+	WORD $0x6e651ce2 // BSL V2, V7, V5
+	WORD $0x3dc00944 // LDR Q4, [R10, #32] // 1
+	WORD $0x4e27d485 // FADD V5, V4, V7
+	WORD $0x6e25fc47 // FDIV V7, V2, V5
+	WORD $0x6e27dc05 // FMUL V5, V0, V7
+	WORD $0x6e21dca2 // FMUL V2, V5, V1
+	WORD $0x4ea7d7e1 // FSUB V1, V31, V7
+	WORD $0x6e20dc24 // FMUL V4, V1, V0
+	WORD $0x4e3fd480 // FADD V0, V4, V31
+	WORD $0x6e20dce4 // FMUL V4, V7, V0
+	WORD $0x3d800005 // STR Q5, [R0, #0]
+	WORD $0x3d800022 // STR Q2, [R1, #0]
+	WORD $0x3d800044 // STR Q4, [R2, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32)
+TEXT ·fusedSwiGLUNEONBody(SB), NOSPLIT, $0-72
+	MOVD y_base+0(FP), R0
+	MOVD a_base+24(FP), R1
+	MOVD b_base+48(FP), R2
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x3dc00142 // LDR Q2, [R10, #0] // -0
+	WORD $0x4ea21c03 // ORR V3, V0, V2
+	WORD $0x3dc00d42 // LDR Q2, [R10, #48] // -104
+	WORD $0x6e23e444 // FCMGE V4, V2, V3
+	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
+	WORD $0x4ea41c85 // MOV V5.16B, V4.16B
+	WORD $0x6e631c45 // BSL V5, V2, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea21c46 // MOV V6.16B, V2.16B
+	WORD $0x4e23cca6 // FMLA V6, V5, V3
+	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea2d4c3 // FSUB V3, V6, V2
+	WORD $0x3dc02146 // LDR Q6, [R10, #128] // 0.6931472
+	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
+	WORD $0x4ea6cc62 // FMLS V2, V3, V6
+	WORD $0x3dc02545 // LDR Q5, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea21c46 // MOV V6.16B, V2.16B
+	WORD $0x4ea5cc66 // FMLS V6, V3, V5
+	WORD $0x3dc02942 // LDR Q2, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d45 // LDR Q5, [R10, #176] // 0.00836869
+	WORD $0x4ea51ca7 // MOV V7.16B, V5.16B
+	WORD $0x4e26cc47 // FMLA V7, V2, V6
+	WORD $0x3dc03145 // LDR Q5, [R10, #192] // 0.041668277
+	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
+	WORD $0x4e26cce2 // FMLA V2, V7, V6
+	WORD $0x3dc03547 // LDR Q7, [R10, #208] // 0.16666521
+	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
+	WORD $0x4e26cc45 // FMLA V5, V2, V6
+	WORD $0x3dc03942 // LDR Q2, [R10, #224] // 0.49999994
+	WORD $0x4ea21c47 // MOV V7.16B, V2.16B
+	WORD $0x4e26cca7 // FMLA V7, V5, V6
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
+	WORD $0x4e26cce2 // FMLA V2, V7, V6
+	WORD $0x3dc00947 // LDR Q7, [R10, #32] // 1
+	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
+	WORD $0x4e26cc45 // FMLA V5, V2, V6
+	WORD $0x4e21a866 // FCVTNS V6, V3
+	WORD $0x4f3f04c3 // SSHR V3, V6, #31
+	WORD $0x6ea384c2 // SUB V2, V6, V3
+	WORD $0x3dc03d46 // LDR Q6, [R10, #240] // 1.78e-43
+	WORD $0x4ea68467 // ADD V7, V3, V6
+	WORD $0x4f3754e3 // SHL V3, V7, #23
+	WORD $0x6e23dca7 // FMUL V7, V5, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38445 // ADD V5, V2, V3
+	WORD $0x4f3754a2 // SHL V2, V5, #23
+	WORD $0x6e22dce5 // FMUL V5, V7, V2
+	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
+	WORD $0x4ea41c87 // MOV V7.16B, V4.16B
+	WORD $0x6e651c47 // BSL V7, V2, V5
+	WORD $0x3dc01145 // LDR Q5, [R10, #64] // 0
+	WORD $0x6ea0e4a4 // FCMGT V4, V5, V0
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea41c82 // MOV V2.16B, V4.16B
+	WORD $0x6e651ce2 // BSL V2, V7, V5
+	WORD $0x3dc00944 // LDR Q4, [R10, #32] // 1
+	WORD $0x4e27d485 // FADD V5, V4, V7
+	WORD $0x6e25fc47 // FDIV V7, V2, V5
+	WORD $0x6e27dc05 // FMUL V5, V0, V7
+	WORD $0x6e21dca7 // FMUL V7, V5, V1
+	WORD $0x3d800007 // STR Q7, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, top float32)
+TEXT ·fusedExpSumNEONBody(SB), NOSPLIT, $0-60
+	MOVD e_base+8(FP), R0
+	MOVD x_base+32(FP), R1
+	MOVD e_len+16(FP), R8
+	MOVD $constNEON<>(SB), R10
+	MOVD lanes+0(FP), R9
+	WORD $0x3dc00130 // LDR Q16, [R9, #0]
+	WORD $0x3dc00531 // LDR Q17, [R9, #16]
+	WORD $0x3dc00932 // LDR Q18, [R9, #32]
+	WORD $0x3dc00d33 // LDR Q19, [R9, #48]
+	WORD $0x3dc01134 // LDR Q20, [R9, #64]
+	WORD $0x3dc01535 // LDR Q21, [R9, #80]
+	WORD $0x3dc01936 // LDR Q22, [R9, #96]
+	WORD $0x3dc01d37 // LDR Q23, [R9, #112]
+	WORD $0x3dc02138 // LDR Q24, [R9, #128]
+	WORD $0x3dc02539 // LDR Q25, [R9, #144]
+	WORD $0x3dc0293a // LDR Q26, [R9, #160]
+	WORD $0x3dc02d3b // LDR Q27, [R9, #176]
+	WORD $0x3dc0313c // LDR Q28, [R9, #192]
+	WORD $0x3dc0353d // LDR Q29, [R9, #208]
+	WORD $0x3dc0393e // LDR Q30, [R9, #224]
+	WORD $0x3dc03d3f // LDR Q31, [R9, #240]
+	FMOVS top+56(FP), F15
+	VDUP V15.S[0], V15.S4
+	LSR $6, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d800005 // STR Q5, [R0, #0]
+	WORD $0x4e25d600 // FADD V0, V16, V5
+	WORD $0x4ea01c10 // MOV V16.16B, V0.16B
+	WORD $0x3dc00420 // LDR Q0, [R1, #16]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d800405 // STR Q5, [R0, #16]
+	WORD $0x4e25d620 // FADD V0, V17, V5
+	WORD $0x4ea01c11 // MOV V17.16B, V0.16B
+	WORD $0x3dc00820 // LDR Q0, [R1, #32]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d800805 // STR Q5, [R0, #32]
+	WORD $0x4e25d640 // FADD V0, V18, V5
+	WORD $0x4ea01c12 // MOV V18.16B, V0.16B
+	WORD $0x3dc00c20 // LDR Q0, [R1, #48]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d800c05 // STR Q5, [R0, #48]
+	WORD $0x4e25d660 // FADD V0, V19, V5
+	WORD $0x4ea01c13 // MOV V19.16B, V0.16B
+	WORD $0x3dc01020 // LDR Q0, [R1, #64]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d801005 // STR Q5, [R0, #64]
+	WORD $0x4e25d680 // FADD V0, V20, V5
+	WORD $0x4ea01c14 // MOV V20.16B, V0.16B
+	WORD $0x3dc01420 // LDR Q0, [R1, #80]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d801405 // STR Q5, [R0, #80]
+	WORD $0x4e25d6a0 // FADD V0, V21, V5
+	WORD $0x4ea01c15 // MOV V21.16B, V0.16B
+	WORD $0x3dc01820 // LDR Q0, [R1, #96]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d801805 // STR Q5, [R0, #96]
+	WORD $0x4e25d6c0 // FADD V0, V22, V5
+	WORD $0x4ea01c16 // MOV V22.16B, V0.16B
+	WORD $0x3dc01c20 // LDR Q0, [R1, #112]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d801c05 // STR Q5, [R0, #112]
+	WORD $0x4e25d6e0 // FADD V0, V23, V5
+	WORD $0x4ea01c17 // MOV V23.16B, V0.16B
+	WORD $0x3dc02020 // LDR Q0, [R1, #128]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d802005 // STR Q5, [R0, #128]
+	WORD $0x4e25d700 // FADD V0, V24, V5
+	WORD $0x4ea01c18 // MOV V24.16B, V0.16B
+	WORD $0x3dc02420 // LDR Q0, [R1, #144]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d802405 // STR Q5, [R0, #144]
+	WORD $0x4e25d720 // FADD V0, V25, V5
+	WORD $0x4ea01c19 // MOV V25.16B, V0.16B
+	WORD $0x3dc02820 // LDR Q0, [R1, #160]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d802805 // STR Q5, [R0, #160]
+	WORD $0x4e25d740 // FADD V0, V26, V5
+	WORD $0x4ea01c1a // MOV V26.16B, V0.16B
+	WORD $0x3dc02c20 // LDR Q0, [R1, #176]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d802c05 // STR Q5, [R0, #176]
+	WORD $0x4e25d760 // FADD V0, V27, V5
+	WORD $0x4ea01c1b // MOV V27.16B, V0.16B
+	WORD $0x3dc03020 // LDR Q0, [R1, #192]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d803005 // STR Q5, [R0, #192]
+	WORD $0x4e25d780 // FADD V0, V28, V5
+	WORD $0x4ea01c1c // MOV V28.16B, V0.16B
+	WORD $0x3dc03420 // LDR Q0, [R1, #208]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d803405 // STR Q5, [R0, #208]
+	WORD $0x4e25d7a0 // FADD V0, V29, V5
+	WORD $0x4ea01c1d // MOV V29.16B, V0.16B
+	WORD $0x3dc03820 // LDR Q0, [R1, #224]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d803805 // STR Q5, [R0, #224]
+	WORD $0x4e25d7c0 // FADD V0, V30, V5
+	WORD $0x4ea01c1e // MOV V30.16B, V0.16B
+	WORD $0x3dc03c20 // LDR Q0, [R1, #240]
+	WORD $0x4eafd401 // FSUB V1, V0, V15
+	WORD $0x3dc00d40 // LDR Q0, [R10, #48] // -104
+	WORD $0x6e21e402 // FCMGE V2, V0, V1
+	WORD $0x3dc01140 // LDR Q0, [R10, #64] // 0
+	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
+	WORD $0x6e611c03 // BSL V3, V0, V1
+	WORD $0x3dc01541 // LDR Q1, [R10, #80] // 89
+	WORD $0x6ea1e460 // FCMGT V0, V3, V1
+	WORD $0x6e631c20 // BSL V0, V1, V3
+	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4e23cc04 // FMLA V4, V0, V3
+	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
+	WORD $0x4ea1d483 // FSUB V3, V4, V1
+	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4ea4cc61 // FMLS V1, V3, V4
+	WORD $0x3dc02540 // LDR Q0, [R10, #144] // -1.9046542e-09
+	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
+	WORD $0x4ea0cc64 // FMLS V4, V3, V0
+	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
+	WORD $0x3dc02d40 // LDR Q0, [R10, #176] // 0.00836869
+	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
+	WORD $0x4e24cc25 // FMLA V5, V1, V4
+	WORD $0x3dc03140 // LDR Q0, [R10, #192] // 0.041668277
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
+	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
+	WORD $0x4e24cc05 // FMLA V5, V0, V4
+	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
+	WORD $0x4ea01c01 // MOV V1.16B, V0.16B
+	WORD $0x4e24cca1 // FMLA V1, V5, V4
+	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
+	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
+	WORD $0x4e24cc20 // FMLA V0, V1, V4
+	WORD $0x4e21a864 // FCVTNS V4, V3
+	WORD $0x4f3f0483 // SSHR V3, V4, #31
+	WORD $0x6ea38481 // SUB V1, V4, V3
+	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
+	WORD $0x4ea48465 // ADD V5, V3, V4
+	WORD $0x4f3754a3 // SHL V3, V5, #23
+	WORD $0x6e23dc05 // FMUL V5, V0, V3
+	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
+	WORD $0x4ea38420 // ADD V0, V1, V3
+	WORD $0x4f375401 // SHL V1, V0, #23
+	WORD $0x6e21dca0 // FMUL V0, V5, V1
+	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
+	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
+	WORD $0x6e601c25 // BSL V5, V1, V0
+	WORD $0x3d803c05 // STR Q5, [R0, #240]
+	WORD $0x4e25d7e0 // FADD V0, V31, V5
+	WORD $0x4ea01c1f // MOV V31.16B, V0.16B
+	ADD $256, R0, R0
+	ADD $256, R1, R1
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	WORD $0x3d800130 // STR Q16, [R9, #0]
+	WORD $0x3d800531 // STR Q17, [R9, #16]
+	WORD $0x3d800932 // STR Q18, [R9, #32]
+	WORD $0x3d800d33 // STR Q19, [R9, #48]
+	WORD $0x3d801134 // STR Q20, [R9, #64]
+	WORD $0x3d801535 // STR Q21, [R9, #80]
+	WORD $0x3d801936 // STR Q22, [R9, #96]
+	WORD $0x3d801d37 // STR Q23, [R9, #112]
+	WORD $0x3d802138 // STR Q24, [R9, #128]
+	WORD $0x3d802539 // STR Q25, [R9, #144]
+	WORD $0x3d80293a // STR Q26, [R9, #160]
+	WORD $0x3d802d3b // STR Q27, [R9, #176]
+	WORD $0x3d80313c // STR Q28, [R9, #192]
+	WORD $0x3d80353d // STR Q29, [R9, #208]
+	WORD $0x3d80393e // STR Q30, [R9, #224]
+	WORD $0x3d803d3f // STR Q31, [R9, #240]
+	RET
+
+// func fusedNormalizeNEONBody(y []float32, x []float32, w []float32, root float32)
+TEXT ·fusedNormalizeNEONBody(SB), NOSPLIT, $0-76
+	MOVD y_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD w_base+48(FP), R2
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS root+72(FP), F31
+	VDUP V31.S[0], V31.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x6e3ffc02 // FDIV V2, V0, V31
+	WORD $0x6e21dc40 // FMUL V0, V2, V1
+	WORD $0x3d800000 // STR Q0, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
+// func fusedSquaresNEONBody(lanes *[64]float32, x []float32)
+TEXT ·fusedSquaresNEONBody(SB), NOSPLIT, $0-32
 	MOVD x_base+8(FP), R0
 	MOVD x_len+16(FP), R8
 	MOVD $constNEON<>(SB), R10
@@ -2672,8 +3632,8 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
-// func dotLanesNEONBody(lanes *[64]float32, a []float32, b []float32)
-TEXT ·dotLanesNEONBody(SB), NOSPLIT, $0-56
+// func fusedDotNEONBody(lanes *[64]float32, a []float32, b []float32)
+TEXT ·fusedDotNEONBody(SB), NOSPLIT, $0-56
 	MOVD a_base+8(FP), R0
 	MOVD b_base+32(FP), R1
 	MOVD a_len+16(FP), R8
@@ -2801,2578 +3761,31 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
-// func dot3LanesNEONBody(lanes *[64]float32, a []float32, b []float32, c []float32)
-TEXT ·dot3LanesNEONBody(SB), NOSPLIT, $0-80
-	MOVD a_base+8(FP), R0
-	MOVD b_base+32(FP), R1
-	MOVD c_base+56(FP), R2
-	MOVD a_len+16(FP), R8
+// func fusedTwoProductsNEONBody(y []float32, a []float32, b []float32, c []float32, d []float32)
+TEXT ·fusedTwoProductsNEONBody(SB), NOSPLIT, $0-120
+	MOVD y_base+0(FP), R0
+	MOVD a_base+24(FP), R1
+	MOVD b_base+48(FP), R2
+	MOVD c_base+72(FP), R3
+	MOVD d_base+96(FP), R4
+	MOVD y_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
-	MOVD lanes+0(FP), R9
-	WORD $0x3dc00130 // LDR Q16, [R9, #0]
-	WORD $0x3dc00531 // LDR Q17, [R9, #16]
-	WORD $0x3dc00932 // LDR Q18, [R9, #32]
-	WORD $0x3dc00d33 // LDR Q19, [R9, #48]
-	WORD $0x3dc01134 // LDR Q20, [R9, #64]
-	WORD $0x3dc01535 // LDR Q21, [R9, #80]
-	WORD $0x3dc01936 // LDR Q22, [R9, #96]
-	WORD $0x3dc01d37 // LDR Q23, [R9, #112]
-	WORD $0x3dc02138 // LDR Q24, [R9, #128]
-	WORD $0x3dc02539 // LDR Q25, [R9, #144]
-	WORD $0x3dc0293a // LDR Q26, [R9, #160]
-	WORD $0x3dc02d3b // LDR Q27, [R9, #176]
-	WORD $0x3dc0313c // LDR Q28, [R9, #192]
-	WORD $0x3dc0353d // LDR Q29, [R9, #208]
-	WORD $0x3dc0393e // LDR Q30, [R9, #224]
-	WORD $0x3dc03d3f // LDR Q31, [R9, #240]
-	LSR $6, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00000 // LDR Q0, [R0, #0]
-	WORD $0x3dc00021 // LDR Q1, [R1, #0]
-	WORD $0x3dc00042 // LDR Q2, [R2, #0]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d602 // FADD V2, V16, V1
-	WORD $0x4ea21c50 // MOV V16.16B, V2.16B
-	WORD $0x3dc00400 // LDR Q0, [R0, #16]
-	WORD $0x3dc00421 // LDR Q1, [R1, #16]
-	WORD $0x3dc00442 // LDR Q2, [R2, #16]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d622 // FADD V2, V17, V1
-	WORD $0x4ea21c51 // MOV V17.16B, V2.16B
-	WORD $0x3dc00800 // LDR Q0, [R0, #32]
-	WORD $0x3dc00821 // LDR Q1, [R1, #32]
-	WORD $0x3dc00842 // LDR Q2, [R2, #32]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d642 // FADD V2, V18, V1
-	WORD $0x4ea21c52 // MOV V18.16B, V2.16B
-	WORD $0x3dc00c00 // LDR Q0, [R0, #48]
-	WORD $0x3dc00c21 // LDR Q1, [R1, #48]
-	WORD $0x3dc00c42 // LDR Q2, [R2, #48]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d662 // FADD V2, V19, V1
-	WORD $0x4ea21c53 // MOV V19.16B, V2.16B
-	WORD $0x3dc01000 // LDR Q0, [R0, #64]
-	WORD $0x3dc01021 // LDR Q1, [R1, #64]
-	WORD $0x3dc01042 // LDR Q2, [R2, #64]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d682 // FADD V2, V20, V1
-	WORD $0x4ea21c54 // MOV V20.16B, V2.16B
-	WORD $0x3dc01400 // LDR Q0, [R0, #80]
-	WORD $0x3dc01421 // LDR Q1, [R1, #80]
-	WORD $0x3dc01442 // LDR Q2, [R2, #80]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d6a2 // FADD V2, V21, V1
-	WORD $0x4ea21c55 // MOV V21.16B, V2.16B
-	WORD $0x3dc01800 // LDR Q0, [R0, #96]
-	WORD $0x3dc01821 // LDR Q1, [R1, #96]
-	WORD $0x3dc01842 // LDR Q2, [R2, #96]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d6c2 // FADD V2, V22, V1
-	WORD $0x4ea21c56 // MOV V22.16B, V2.16B
-	WORD $0x3dc01c00 // LDR Q0, [R0, #112]
-	WORD $0x3dc01c21 // LDR Q1, [R1, #112]
-	WORD $0x3dc01c42 // LDR Q2, [R2, #112]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d6e2 // FADD V2, V23, V1
-	WORD $0x4ea21c57 // MOV V23.16B, V2.16B
-	WORD $0x3dc02000 // LDR Q0, [R0, #128]
-	WORD $0x3dc02021 // LDR Q1, [R1, #128]
-	WORD $0x3dc02042 // LDR Q2, [R2, #128]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d702 // FADD V2, V24, V1
-	WORD $0x4ea21c58 // MOV V24.16B, V2.16B
-	WORD $0x3dc02400 // LDR Q0, [R0, #144]
-	WORD $0x3dc02421 // LDR Q1, [R1, #144]
-	WORD $0x3dc02442 // LDR Q2, [R2, #144]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d722 // FADD V2, V25, V1
-	WORD $0x4ea21c59 // MOV V25.16B, V2.16B
-	WORD $0x3dc02800 // LDR Q0, [R0, #160]
-	WORD $0x3dc02821 // LDR Q1, [R1, #160]
-	WORD $0x3dc02842 // LDR Q2, [R2, #160]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d742 // FADD V2, V26, V1
-	WORD $0x4ea21c5a // MOV V26.16B, V2.16B
-	WORD $0x3dc02c00 // LDR Q0, [R0, #176]
-	WORD $0x3dc02c21 // LDR Q1, [R1, #176]
-	WORD $0x3dc02c42 // LDR Q2, [R2, #176]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d762 // FADD V2, V27, V1
-	WORD $0x4ea21c5b // MOV V27.16B, V2.16B
-	WORD $0x3dc03000 // LDR Q0, [R0, #192]
-	WORD $0x3dc03021 // LDR Q1, [R1, #192]
-	WORD $0x3dc03042 // LDR Q2, [R2, #192]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d782 // FADD V2, V28, V1
-	WORD $0x4ea21c5c // MOV V28.16B, V2.16B
-	WORD $0x3dc03400 // LDR Q0, [R0, #208]
-	WORD $0x3dc03421 // LDR Q1, [R1, #208]
-	WORD $0x3dc03442 // LDR Q2, [R2, #208]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d7a2 // FADD V2, V29, V1
-	WORD $0x4ea21c5d // MOV V29.16B, V2.16B
-	WORD $0x3dc03800 // LDR Q0, [R0, #224]
-	WORD $0x3dc03821 // LDR Q1, [R1, #224]
-	WORD $0x3dc03842 // LDR Q2, [R2, #224]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d7c2 // FADD V2, V30, V1
-	WORD $0x4ea21c5e // MOV V30.16B, V2.16B
-	WORD $0x3dc03c00 // LDR Q0, [R0, #240]
-	WORD $0x3dc03c21 // LDR Q1, [R1, #240]
-	WORD $0x3dc03c42 // LDR Q2, [R2, #240]
-	WORD $0x6e21dc03 // FMUL V3, V0, V1
-	WORD $0x6e22dc61 // FMUL V1, V3, V2
-	WORD $0x4e21d7e2 // FADD V2, V31, V1
-	WORD $0x4ea21c5f // MOV V31.16B, V2.16B
-	ADD $256, R0, R0
-	ADD $256, R1, R1
-	ADD $256, R2, R2
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	WORD $0x3d800130 // STR Q16, [R9, #0]
-	WORD $0x3d800531 // STR Q17, [R9, #16]
-	WORD $0x3d800932 // STR Q18, [R9, #32]
-	WORD $0x3d800d33 // STR Q19, [R9, #48]
-	WORD $0x3d801134 // STR Q20, [R9, #64]
-	WORD $0x3d801535 // STR Q21, [R9, #80]
-	WORD $0x3d801936 // STR Q22, [R9, #96]
-	WORD $0x3d801d37 // STR Q23, [R9, #112]
-	WORD $0x3d802138 // STR Q24, [R9, #128]
-	WORD $0x3d802539 // STR Q25, [R9, #144]
-	WORD $0x3d80293a // STR Q26, [R9, #160]
-	WORD $0x3d802d3b // STR Q27, [R9, #176]
-	WORD $0x3d80313c // STR Q28, [R9, #192]
-	WORD $0x3d80353d // STR Q29, [R9, #208]
-	WORD $0x3d80393e // STR Q30, [R9, #224]
-	WORD $0x3d803d3f // STR Q31, [R9, #240]
-	RET
-
-// func expLanesNEONBody(lanes *[64]float32, x []float32, scale float32, shift float32)
-TEXT ·expLanesNEONBody(SB), NOSPLIT, $0-40
-	MOVD x_base+8(FP), R0
-	MOVD x_len+16(FP), R8
-	MOVD $constNEON<>(SB), R10
-	MOVD lanes+0(FP), R9
-	WORD $0x3dc00130 // LDR Q16, [R9, #0]
-	WORD $0x3dc00531 // LDR Q17, [R9, #16]
-	WORD $0x3dc00932 // LDR Q18, [R9, #32]
-	WORD $0x3dc00d33 // LDR Q19, [R9, #48]
-	WORD $0x3dc01134 // LDR Q20, [R9, #64]
-	WORD $0x3dc01535 // LDR Q21, [R9, #80]
-	WORD $0x3dc01936 // LDR Q22, [R9, #96]
-	WORD $0x3dc01d37 // LDR Q23, [R9, #112]
-	WORD $0x3dc02138 // LDR Q24, [R9, #128]
-	WORD $0x3dc02539 // LDR Q25, [R9, #144]
-	WORD $0x3dc0293a // LDR Q26, [R9, #160]
-	WORD $0x3dc02d3b // LDR Q27, [R9, #176]
-	WORD $0x3dc0313c // LDR Q28, [R9, #192]
-	WORD $0x3dc0353d // LDR Q29, [R9, #208]
-	WORD $0x3dc0393e // LDR Q30, [R9, #224]
-	WORD $0x3dc03d3f // LDR Q31, [R9, #240]
-	FMOVS scale+32(FP), F15
-	VDUP V15.S[0], V15.S4
-	FMOVS shift+36(FP), F14
-	VDUP V14.S[0], V14.S4
-	LSR $6, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00000 // LDR Q0, [R0, #0]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d603 // FADD V3, V16, V5
-	WORD $0x4ea31c70 // MOV V16.16B, V3.16B
-	WORD $0x3dc00400 // LDR Q0, [R0, #16]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d623 // FADD V3, V17, V5
-	WORD $0x4ea31c71 // MOV V17.16B, V3.16B
-	WORD $0x3dc00800 // LDR Q0, [R0, #32]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d643 // FADD V3, V18, V5
-	WORD $0x4ea31c72 // MOV V18.16B, V3.16B
-	WORD $0x3dc00c00 // LDR Q0, [R0, #48]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d663 // FADD V3, V19, V5
-	WORD $0x4ea31c73 // MOV V19.16B, V3.16B
-	WORD $0x3dc01000 // LDR Q0, [R0, #64]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d683 // FADD V3, V20, V5
-	WORD $0x4ea31c74 // MOV V20.16B, V3.16B
-	WORD $0x3dc01400 // LDR Q0, [R0, #80]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d6a3 // FADD V3, V21, V5
-	WORD $0x4ea31c75 // MOV V21.16B, V3.16B
-	WORD $0x3dc01800 // LDR Q0, [R0, #96]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d6c3 // FADD V3, V22, V5
-	WORD $0x4ea31c76 // MOV V22.16B, V3.16B
-	WORD $0x3dc01c00 // LDR Q0, [R0, #112]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d6e3 // FADD V3, V23, V5
-	WORD $0x4ea31c77 // MOV V23.16B, V3.16B
-	WORD $0x3dc02000 // LDR Q0, [R0, #128]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d703 // FADD V3, V24, V5
-	WORD $0x4ea31c78 // MOV V24.16B, V3.16B
-	WORD $0x3dc02400 // LDR Q0, [R0, #144]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d723 // FADD V3, V25, V5
-	WORD $0x4ea31c79 // MOV V25.16B, V3.16B
-	WORD $0x3dc02800 // LDR Q0, [R0, #160]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d743 // FADD V3, V26, V5
-	WORD $0x4ea31c7a // MOV V26.16B, V3.16B
-	WORD $0x3dc02c00 // LDR Q0, [R0, #176]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d763 // FADD V3, V27, V5
-	WORD $0x4ea31c7b // MOV V27.16B, V3.16B
-	WORD $0x3dc03000 // LDR Q0, [R0, #192]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d783 // FADD V3, V28, V5
-	WORD $0x4ea31c7c // MOV V28.16B, V3.16B
-	WORD $0x3dc03400 // LDR Q0, [R0, #208]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d7a3 // FADD V3, V29, V5
-	WORD $0x4ea31c7d // MOV V29.16B, V3.16B
-	WORD $0x3dc03800 // LDR Q0, [R0, #224]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d7c3 // FADD V3, V30, V5
-	WORD $0x4ea31c7e // MOV V30.16B, V3.16B
-	WORD $0x3dc03c00 // LDR Q0, [R0, #240]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x4e25d7e3 // FADD V3, V31, V5
-	WORD $0x4ea31c7f // MOV V31.16B, V3.16B
-	ADD $256, R0, R0
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	WORD $0x3d800130 // STR Q16, [R9, #0]
-	WORD $0x3d800531 // STR Q17, [R9, #16]
-	WORD $0x3d800932 // STR Q18, [R9, #32]
-	WORD $0x3d800d33 // STR Q19, [R9, #48]
-	WORD $0x3d801134 // STR Q20, [R9, #64]
-	WORD $0x3d801535 // STR Q21, [R9, #80]
-	WORD $0x3d801936 // STR Q22, [R9, #96]
-	WORD $0x3d801d37 // STR Q23, [R9, #112]
-	WORD $0x3d802138 // STR Q24, [R9, #128]
-	WORD $0x3d802539 // STR Q25, [R9, #144]
-	WORD $0x3d80293a // STR Q26, [R9, #160]
-	WORD $0x3d802d3b // STR Q27, [R9, #176]
-	WORD $0x3d80313c // STR Q28, [R9, #192]
-	WORD $0x3d80353d // STR Q29, [R9, #208]
-	WORD $0x3d80393e // STR Q30, [R9, #224]
-	WORD $0x3d803d3f // STR Q31, [R9, #240]
-	RET
-
-// func expStoreLanesNEONBody(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32)
-TEXT ·expStoreLanesNEONBody(SB), NOSPLIT, $0-64
-	MOVD dst_base+8(FP), R0
-	MOVD x_base+32(FP), R1
-	MOVD dst_len+16(FP), R8
-	MOVD $constNEON<>(SB), R10
-	MOVD lanes+0(FP), R9
-	WORD $0x3dc00130 // LDR Q16, [R9, #0]
-	WORD $0x3dc00531 // LDR Q17, [R9, #16]
-	WORD $0x3dc00932 // LDR Q18, [R9, #32]
-	WORD $0x3dc00d33 // LDR Q19, [R9, #48]
-	WORD $0x3dc01134 // LDR Q20, [R9, #64]
-	WORD $0x3dc01535 // LDR Q21, [R9, #80]
-	WORD $0x3dc01936 // LDR Q22, [R9, #96]
-	WORD $0x3dc01d37 // LDR Q23, [R9, #112]
-	WORD $0x3dc02138 // LDR Q24, [R9, #128]
-	WORD $0x3dc02539 // LDR Q25, [R9, #144]
-	WORD $0x3dc0293a // LDR Q26, [R9, #160]
-	WORD $0x3dc02d3b // LDR Q27, [R9, #176]
-	WORD $0x3dc0313c // LDR Q28, [R9, #192]
-	WORD $0x3dc0353d // LDR Q29, [R9, #208]
-	WORD $0x3dc0393e // LDR Q30, [R9, #224]
-	WORD $0x3dc03d3f // LDR Q31, [R9, #240]
-	FMOVS scale+56(FP), F15
-	VDUP V15.S[0], V15.S4
-	FMOVS shift+60(FP), F14
-	VDUP V14.S[0], V14.S4
-	LSR $6, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d800005 // STR Q5, [R0, #0]
-	WORD $0x4e25d603 // FADD V3, V16, V5
-	WORD $0x4ea31c70 // MOV V16.16B, V3.16B
-	WORD $0x3dc00420 // LDR Q0, [R1, #16]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d800405 // STR Q5, [R0, #16]
-	WORD $0x4e25d623 // FADD V3, V17, V5
-	WORD $0x4ea31c71 // MOV V17.16B, V3.16B
-	WORD $0x3dc00820 // LDR Q0, [R1, #32]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d800805 // STR Q5, [R0, #32]
-	WORD $0x4e25d643 // FADD V3, V18, V5
-	WORD $0x4ea31c72 // MOV V18.16B, V3.16B
-	WORD $0x3dc00c20 // LDR Q0, [R1, #48]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d800c05 // STR Q5, [R0, #48]
-	WORD $0x4e25d663 // FADD V3, V19, V5
-	WORD $0x4ea31c73 // MOV V19.16B, V3.16B
-	WORD $0x3dc01020 // LDR Q0, [R1, #64]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d801005 // STR Q5, [R0, #64]
-	WORD $0x4e25d683 // FADD V3, V20, V5
-	WORD $0x4ea31c74 // MOV V20.16B, V3.16B
-	WORD $0x3dc01420 // LDR Q0, [R1, #80]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d801405 // STR Q5, [R0, #80]
-	WORD $0x4e25d6a3 // FADD V3, V21, V5
-	WORD $0x4ea31c75 // MOV V21.16B, V3.16B
-	WORD $0x3dc01820 // LDR Q0, [R1, #96]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d801805 // STR Q5, [R0, #96]
-	WORD $0x4e25d6c3 // FADD V3, V22, V5
-	WORD $0x4ea31c76 // MOV V22.16B, V3.16B
-	WORD $0x3dc01c20 // LDR Q0, [R1, #112]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d801c05 // STR Q5, [R0, #112]
-	WORD $0x4e25d6e3 // FADD V3, V23, V5
-	WORD $0x4ea31c77 // MOV V23.16B, V3.16B
-	WORD $0x3dc02020 // LDR Q0, [R1, #128]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d802005 // STR Q5, [R0, #128]
-	WORD $0x4e25d703 // FADD V3, V24, V5
-	WORD $0x4ea31c78 // MOV V24.16B, V3.16B
-	WORD $0x3dc02420 // LDR Q0, [R1, #144]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d802405 // STR Q5, [R0, #144]
-	WORD $0x4e25d723 // FADD V3, V25, V5
-	WORD $0x4ea31c79 // MOV V25.16B, V3.16B
-	WORD $0x3dc02820 // LDR Q0, [R1, #160]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d802805 // STR Q5, [R0, #160]
-	WORD $0x4e25d743 // FADD V3, V26, V5
-	WORD $0x4ea31c7a // MOV V26.16B, V3.16B
-	WORD $0x3dc02c20 // LDR Q0, [R1, #176]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d802c05 // STR Q5, [R0, #176]
-	WORD $0x4e25d763 // FADD V3, V27, V5
-	WORD $0x4ea31c7b // MOV V27.16B, V3.16B
-	WORD $0x3dc03020 // LDR Q0, [R1, #192]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d803005 // STR Q5, [R0, #192]
-	WORD $0x4e25d783 // FADD V3, V28, V5
-	WORD $0x4ea31c7c // MOV V28.16B, V3.16B
-	WORD $0x3dc03420 // LDR Q0, [R1, #208]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d803405 // STR Q5, [R0, #208]
-	WORD $0x4e25d7a3 // FADD V3, V29, V5
-	WORD $0x4ea31c7d // MOV V29.16B, V3.16B
-	WORD $0x3dc03820 // LDR Q0, [R1, #224]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d803805 // STR Q5, [R0, #224]
-	WORD $0x4e25d7c3 // FADD V3, V30, V5
-	WORD $0x4ea31c7e // MOV V30.16B, V3.16B
-	WORD $0x3dc03c20 // LDR Q0, [R1, #240]
-	WORD $0x6e2fdc01 // FMUL V1, V0, V15
-	WORD $0x4eaed420 // FSUB V0, V1, V14
-	WORD $0x3dc00d41 // LDR Q1, [R10, #48] // -104
-	WORD $0x6e20e422 // FCMGE V2, V1, V0
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e601c23 // BSL V3, V1, V0
-	WORD $0x3dc01940 // LDR Q0, [R10, #96] // 1.442695
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4e20cc64 // FMLA V4, V3, V0
-	WORD $0x3dc01d41 // LDR Q1, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea1d480 // FSUB V0, V4, V1
-	WORD $0x3dc02144 // LDR Q4, [R10, #128] // 0.6931472
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4ea4cc01 // FMLS V1, V0, V4
-	WORD $0x3dc02543 // LDR Q3, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea11c24 // MOV V4.16B, V1.16B
-	WORD $0x4ea3cc04 // FMLS V4, V0, V3
-	WORD $0x3dc02941 // LDR Q1, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d43 // LDR Q3, [R10, #176] // 0.00836869
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e24cc25 // FMLA V5, V1, V4
-	WORD $0x3dc03143 // LDR Q3, [R10, #192] // 0.041668277
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc03545 // LDR Q5, [R10, #208] // 0.16666521
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x3dc03941 // LDR Q1, [R10, #224] // 0.49999994
-	WORD $0x4ea11c25 // MOV V5.16B, V1.16B
-	WORD $0x4e24cc65 // FMLA V5, V3, V4
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x4e24cca1 // FMLA V1, V5, V4
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e24cc23 // FMLA V3, V1, V4
-	WORD $0x4e21a804 // FCVTNS V4, V0
-	WORD $0x4f3f0480 // SSHR V0, V4, #31
-	WORD $0x6ea08481 // SUB V1, V4, V0
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48405 // ADD V5, V0, V4
-	WORD $0x4f3754a0 // SHL V0, V5, #23
-	WORD $0x6e20dc65 // FMUL V5, V3, V0
-	WORD $0x3dc03d40 // LDR Q0, [R10, #240] // 1.78e-43
-	WORD $0x4ea08423 // ADD V3, V1, V0
-	WORD $0x4f375461 // SHL V1, V3, #23
-	WORD $0x6e21dca3 // FMUL V3, V5, V1
-	WORD $0x3dc01141 // LDR Q1, [R10, #64] // 0
-	WORD $0x4ea21c45 // MOV V5.16B, V2.16B
-	WORD $0x6e631c25 // BSL V5, V1, V3
-	WORD $0x3d803c05 // STR Q5, [R0, #240]
-	WORD $0x4e25d7e3 // FADD V3, V31, V5
-	WORD $0x4ea31c7f // MOV V31.16B, V3.16B
-	ADD $256, R0, R0
-	ADD $256, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	WORD $0x3d800130 // STR Q16, [R9, #0]
-	WORD $0x3d800531 // STR Q17, [R9, #16]
-	WORD $0x3d800932 // STR Q18, [R9, #32]
-	WORD $0x3d800d33 // STR Q19, [R9, #48]
-	WORD $0x3d801134 // STR Q20, [R9, #64]
-	WORD $0x3d801535 // STR Q21, [R9, #80]
-	WORD $0x3d801936 // STR Q22, [R9, #96]
-	WORD $0x3d801d37 // STR Q23, [R9, #112]
-	WORD $0x3d802138 // STR Q24, [R9, #128]
-	WORD $0x3d802539 // STR Q25, [R9, #144]
-	WORD $0x3d80293a // STR Q26, [R9, #160]
-	WORD $0x3d802d3b // STR Q27, [R9, #176]
-	WORD $0x3d80313c // STR Q28, [R9, #192]
-	WORD $0x3d80353d // STR Q29, [R9, #208]
-	WORD $0x3d80393e // STR Q30, [R9, #224]
-	WORD $0x3d803d3f // STR Q31, [R9, #240]
-	RET
-
-// func subSubNEONBody(dst []float32, x []float32, scale float32, a float32, b float32)
-TEXT ·subSubNEONBody(SB), NOSPLIT, $0-60
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS scale+48(FP), F31
-	VDUP V31.S[0], V31.S4
-	FMOVS a+52(FP), F30
-	VDUP V30.S[0], V30.S4
-	FMOVS b+56(FP), F29
-	VDUP V29.S[0], V29.S4
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x6e3fdc01 // FMUL V1, V0, V31
-	WORD $0x4ebed420 // FSUB V0, V1, V30
-	WORD $0x4ebdd401 // FSUB V1, V0, V29
-	WORD $0x3d800001 // STR Q1, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func normScaleNEONBody(dst []float32, x []float32, w []float32, r float32)
-TEXT ·normScaleNEONBody(SB), NOSPLIT, $0-76
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD w_base+48(FP), R2
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS r+72(FP), F31
-	VDUP V31.S[0], V31.S4
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x6e3fdc02 // FMUL V2, V0, V31
-	WORD $0x6e21dc40 // FMUL V0, V2, V1
-	WORD $0x3d800000 // STR Q0, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func normGradNEONBody(dst []float32, g []float32, x []float32, w []float32, r float32, k float32)
-TEXT ·normGradNEONBody(SB), NOSPLIT, $0-104
-	MOVD dst_base+0(FP), R0
-	MOVD g_base+24(FP), R1
-	MOVD x_base+48(FP), R2
-	MOVD w_base+72(FP), R3
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS r+96(FP), F31
-	VDUP V31.S[0], V31.S4
-	FMOVS k+100(FP), F30
-	VDUP V30.S[0], V30.S4
 	LSR $2, R8, R8
 	CBZ R8, done
 loop:
 	WORD $0x3dc00020 // LDR Q0, [R1, #0]
 	WORD $0x3dc00041 // LDR Q1, [R2, #0]
 	WORD $0x3dc00062 // LDR Q2, [R3, #0]
-	WORD $0x6e22dc03 // FMUL V3, V0, V2
-	WORD $0x6e3edc22 // FMUL V2, V1, V30
-	WORD $0x4ea2d461 // FSUB V1, V3, V2
-	WORD $0x6e3fdc22 // FMUL V2, V1, V31
-	WORD $0x3d800002 // STR Q2, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	ADD $16, R3, R3
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func normWeightGradNEONBody(dw []float32, g []float32, x []float32, r float32)
-TEXT ·normWeightGradNEONBody(SB), NOSPLIT, $0-76
-	MOVD dw_base+0(FP), R0
-	MOVD g_base+24(FP), R1
-	MOVD x_base+48(FP), R2
-	MOVD dw_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS r+72(FP), F31
-	VDUP V31.S[0], V31.S4
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00000 // LDR Q0, [R0, #0]
-	WORD $0x3dc00021 // LDR Q1, [R1, #0]
-	WORD $0x3dc00042 // LDR Q2, [R2, #0]
-	WORD $0x6e3fdc43 // FMUL V3, V2, V31
-	WORD $0x6e23dc22 // FMUL V2, V1, V3
-	WORD $0x4e22d403 // FADD V3, V0, V2
+	WORD $0x3dc00083 // LDR Q3, [R4, #0]
+	WORD $0x6e21dc04 // FMUL V4, V0, V1
+	WORD $0x6e23dc41 // FMUL V1, V2, V3
+	WORD $0x4e21d483 // FADD V3, V4, V1
 	WORD $0x3d800003 // STR Q3, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func swiGLUNEONBody(dst []float32, a []float32, b []float32)
-TEXT ·swiGLUNEONBody(SB), NOSPLIT, $0-72
-	MOVD dst_base+0(FP), R0
-	MOVD a_base+24(FP), R1
-	MOVD b_base+48(FP), R2
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x3dc00142 // LDR Q2, [R10, #0] // -0
-	WORD $0x4ea21c03 // ORR V3, V0, V2
-	WORD $0x3dc00d42 // LDR Q2, [R10, #48] // -104
-	WORD $0x6e23e444 // FCMGE V4, V2, V3
-	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
-	WORD $0x4ea41c85 // MOV V5.16B, V4.16B
-	WORD $0x6e631c45 // BSL V5, V2, V3
-	WORD $0x3dc01943 // LDR Q3, [R10, #96] // 1.442695
-	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea21c46 // MOV V6.16B, V2.16B
-	WORD $0x4e23cca6 // FMLA V6, V5, V3
-	WORD $0x3dc01d42 // LDR Q2, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea2d4c3 // FSUB V3, V6, V2
-	WORD $0x3dc02146 // LDR Q6, [R10, #128] // 0.6931472
-	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
-	WORD $0x4ea6cc62 // FMLS V2, V3, V6
-	WORD $0x3dc02545 // LDR Q5, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea21c46 // MOV V6.16B, V2.16B
-	WORD $0x4ea5cc66 // FMLS V6, V3, V5
-	WORD $0x3dc02942 // LDR Q2, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d45 // LDR Q5, [R10, #176] // 0.00836869
-	WORD $0x4ea51ca7 // MOV V7.16B, V5.16B
-	WORD $0x4e26cc47 // FMLA V7, V2, V6
-	WORD $0x3dc03145 // LDR Q5, [R10, #192] // 0.041668277
-	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
-	WORD $0x4e26cce2 // FMLA V2, V7, V6
-	WORD $0x3dc03547 // LDR Q7, [R10, #208] // 0.16666521
-	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
-	WORD $0x4e26cc45 // FMLA V5, V2, V6
-	WORD $0x3dc03942 // LDR Q2, [R10, #224] // 0.49999994
-	WORD $0x4ea21c47 // MOV V7.16B, V2.16B
-	WORD $0x4e26cca7 // FMLA V7, V5, V6
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea51ca2 // MOV V2.16B, V5.16B
-	WORD $0x4e26cce2 // FMLA V2, V7, V6
-	WORD $0x3dc00947 // LDR Q7, [R10, #32] // 1
-	WORD $0x4ea71ce5 // MOV V5.16B, V7.16B
-	WORD $0x4e26cc45 // FMLA V5, V2, V6
-	WORD $0x4e21a866 // FCVTNS V6, V3
-	WORD $0x4f3f04c3 // SSHR V3, V6, #31
-	WORD $0x6ea384c2 // SUB V2, V6, V3
-	WORD $0x3dc03d46 // LDR Q6, [R10, #240] // 1.78e-43
-	WORD $0x4ea68467 // ADD V7, V3, V6
-	WORD $0x4f3754e3 // SHL V3, V7, #23
-	WORD $0x6e23dca7 // FMUL V7, V5, V3
-	WORD $0x3dc03d43 // LDR Q3, [R10, #240] // 1.78e-43
-	WORD $0x4ea38445 // ADD V5, V2, V3
-	WORD $0x4f3754a2 // SHL V2, V5, #23
-	WORD $0x6e22dce5 // FMUL V5, V7, V2
-	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
-	WORD $0x4ea41c87 // MOV V7.16B, V4.16B
-	WORD $0x6e651c47 // BSL V7, V2, V5
-	WORD $0x3dc01145 // LDR Q5, [R10, #64] // 0
-	WORD $0x6ea0e4a4 // FCMGT V4, V5, V0
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4ea41c82 // MOV V2.16B, V4.16B
-	WORD $0x6e651ce2 // BSL V2, V7, V5
-	WORD $0x3dc00944 // LDR Q4, [R10, #32] // 1
-	WORD $0x4e27d485 // FADD V5, V4, V7
-	WORD $0x6e25fc47 // FDIV V7, V2, V5
-	WORD $0x6e27dc05 // FMUL V5, V0, V7
-	WORD $0x6e21dca7 // FMUL V7, V5, V1
-	WORD $0x3d800007 // STR Q7, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func swiGLUGradNEONBody(da []float32, db []float32, g []float32, a []float32, b []float32)
-TEXT ·swiGLUGradNEONBody(SB), NOSPLIT, $0-120
-	MOVD da_base+0(FP), R0
-	MOVD db_base+24(FP), R1
-	MOVD g_base+48(FP), R2
-	MOVD a_base+72(FP), R3
-	MOVD b_base+96(FP), R4
-	MOVD da_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00040 // LDR Q0, [R2, #0]
-	WORD $0x3dc00061 // LDR Q1, [R3, #0]
-	WORD $0x3dc00082 // LDR Q2, [R4, #0]
-	WORD $0x3dc00143 // LDR Q3, [R10, #0] // -0
-	WORD $0x4ea31c24 // ORR V4, V1, V3
-	WORD $0x3dc00d43 // LDR Q3, [R10, #48] // -104
-	WORD $0x6e24e465 // FCMGE V5, V3, V4
-	WORD $0x3dc01143 // LDR Q3, [R10, #64] // 0
-	WORD $0x4ea51ca6 // MOV V6.16B, V5.16B
-	WORD $0x6e641c66 // BSL V6, V3, V4
-	WORD $0x3dc01944 // LDR Q4, [R10, #96] // 1.442695
-	WORD $0x3dc01d43 // LDR Q3, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea31c67 // MOV V7.16B, V3.16B
-	WORD $0x4e24ccc7 // FMLA V7, V6, V4
-	WORD $0x3dc01d43 // LDR Q3, [R10, #112] // 1.2582912e+07
-	WORD $0x4ea3d4e4 // FSUB V4, V7, V3
-	WORD $0x3dc02147 // LDR Q7, [R10, #128] // 0.6931472
-	WORD $0x4ea61cc3 // MOV V3.16B, V6.16B
-	WORD $0x4ea7cc83 // FMLS V3, V4, V7
-	WORD $0x3dc02546 // LDR Q6, [R10, #144] // -1.9046542e-09
-	WORD $0x4ea31c67 // MOV V7.16B, V3.16B
-	WORD $0x4ea6cc87 // FMLS V7, V4, V6
-	WORD $0x3dc02943 // LDR Q3, [R10, #160] // 0.0013819829
-	WORD $0x3dc02d46 // LDR Q6, [R10, #176] // 0.00836869
-	WORD $0x4ea61cc8 // MOV V8.16B, V6.16B
-	WORD $0x4e27cc68 // FMLA V8, V3, V7
-	WORD $0x3dc03146 // LDR Q6, [R10, #192] // 0.041668277
-	WORD $0x4ea61cc3 // MOV V3.16B, V6.16B
-	WORD $0x4e27cd03 // FMLA V3, V8, V7
-	WORD $0x3dc03548 // LDR Q8, [R10, #208] // 0.16666521
-	WORD $0x4ea81d06 // MOV V6.16B, V8.16B
-	WORD $0x4e27cc66 // FMLA V6, V3, V7
-	WORD $0x3dc03943 // LDR Q3, [R10, #224] // 0.49999994
-	WORD $0x4ea31c68 // MOV V8.16B, V3.16B
-	WORD $0x4e27ccc8 // FMLA V8, V6, V7
-	WORD $0x3dc00946 // LDR Q6, [R10, #32] // 1
-	WORD $0x4ea61cc3 // MOV V3.16B, V6.16B
-	WORD $0x4e27cd03 // FMLA V3, V8, V7
-	WORD $0x3dc00948 // LDR Q8, [R10, #32] // 1
-	WORD $0x4ea81d06 // MOV V6.16B, V8.16B
-	WORD $0x4e27cc66 // FMLA V6, V3, V7
-	WORD $0x4e21a887 // FCVTNS V7, V4
-	WORD $0x4f3f04e4 // SSHR V4, V7, #31
-	WORD $0x6ea484e3 // SUB V3, V7, V4
-	WORD $0x3dc03d47 // LDR Q7, [R10, #240] // 1.78e-43
-	WORD $0x4ea78488 // ADD V8, V4, V7
-	WORD $0x4f375504 // SHL V4, V8, #23
-	WORD $0x6e24dcc8 // FMUL V8, V6, V4
-	WORD $0x3dc03d44 // LDR Q4, [R10, #240] // 1.78e-43
-	WORD $0x4ea48466 // ADD V6, V3, V4
-	WORD $0x4f3754c3 // SHL V3, V6, #23
-	WORD $0x6e23dd06 // FMUL V6, V8, V3
-	WORD $0x3dc01143 // LDR Q3, [R10, #64] // 0
-	WORD $0x4ea51ca8 // MOV V8.16B, V5.16B
-	WORD $0x6e661c68 // BSL V8, V3, V6
-	WORD $0x3dc01146 // LDR Q6, [R10, #64] // 0
-	WORD $0x6ea1e4c5 // FCMGT V5, V6, V1
-	WORD $0x3dc00946 // LDR Q6, [R10, #32] // 1
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x6e661d03 // BSL V3, V8, V6
-	WORD $0x3dc00945 // LDR Q5, [R10, #32] // 1
-	WORD $0x4e28d4a6 // FADD V6, V5, V8
-	WORD $0x6e26fc68 // FDIV V8, V3, V6
-	WORD $0x3dc00946 // LDR Q6, [R10, #32] // 1
-	WORD $0x4ea8d4c3 // FSUB V3, V6, V8
-	WORD $0x6e23dc26 // FMUL V6, V1, V3
-	WORD $0x3dc00943 // LDR Q3, [R10, #32] // 1
-	WORD $0x4e26d465 // FADD V5, V3, V6
-	WORD $0x6e25dd06 // FMUL V6, V8, V5
-	WORD $0x6e22dc05 // FMUL V5, V0, V2
-	WORD $0x6e26dca2 // FMUL V2, V5, V6
-	WORD $0x6e28dc26 // FMUL V6, V1, V8
-	WORD $0x6e26dc08 // FMUL V8, V0, V6
-	WORD $0x3d800002 // STR Q2, [R0, #0]
-	WORD $0x3d800028 // STR Q8, [R1, #0]
 	ADD $16, R0, R0
 	ADD $16, R1, R1
 	ADD $16, R2, R2
 	ADD $16, R3, R3
 	ADD $16, R4, R4
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func rotateNEONBody(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
-TEXT ·rotateNEONBody(SB), NOSPLIT, $0-144
-	MOVD y1_base+0(FP), R0
-	MOVD y2_base+24(FP), R1
-	MOVD x1_base+48(FP), R2
-	MOVD x2_base+72(FP), R3
-	MOVD cos_base+96(FP), R4
-	MOVD sin_base+120(FP), R5
-	MOVD y1_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00040 // LDR Q0, [R2, #0]
-	WORD $0x3dc00061 // LDR Q1, [R3, #0]
-	WORD $0x3dc00082 // LDR Q2, [R4, #0]
-	WORD $0x3dc000a3 // LDR Q3, [R5, #0]
-	WORD $0x6e22dc04 // FMUL V4, V0, V2
-	WORD $0x6e23dc25 // FMUL V5, V1, V3
-	WORD $0x4ea5d486 // FSUB V6, V4, V5
-	WORD $0x6e22dc25 // FMUL V5, V1, V2
-	WORD $0x6e23dc02 // FMUL V2, V0, V3
-	WORD $0x4e22d4a3 // FADD V3, V5, V2
-	WORD $0x3d800006 // STR Q6, [R0, #0]
-	WORD $0x3d800023 // STR Q3, [R1, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	ADD $16, R3, R3
-	ADD $16, R4, R4
-	ADD $16, R5, R5
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func rotateBackNEONBody(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
-TEXT ·rotateBackNEONBody(SB), NOSPLIT, $0-144
-	MOVD y1_base+0(FP), R0
-	MOVD y2_base+24(FP), R1
-	MOVD x1_base+48(FP), R2
-	MOVD x2_base+72(FP), R3
-	MOVD cos_base+96(FP), R4
-	MOVD sin_base+120(FP), R5
-	MOVD y1_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00040 // LDR Q0, [R2, #0]
-	WORD $0x3dc00061 // LDR Q1, [R3, #0]
-	WORD $0x3dc00082 // LDR Q2, [R4, #0]
-	WORD $0x3dc000a3 // LDR Q3, [R5, #0]
-	WORD $0x6e22dc04 // FMUL V4, V0, V2
-	WORD $0x6e23dc25 // FMUL V5, V1, V3
-	WORD $0x4e25d486 // FADD V6, V4, V5
-	WORD $0x6e22dc25 // FMUL V5, V1, V2
-	WORD $0x6e23dc02 // FMUL V2, V0, V3
-	WORD $0x4ea2d4a3 // FSUB V3, V5, V2
-	WORD $0x3d800006 // STR Q6, [R0, #0]
-	WORD $0x3d800023 // STR Q3, [R1, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	ADD $16, R3, R3
-	ADD $16, R4, R4
-	ADD $16, R5, R5
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func waveNEONBody(dst []float32, r []float32, quarter []int32)
-TEXT ·waveNEONBody(SB), NOSPLIT, $0-72
-	MOVD dst_base+0(FP), R0
-	MOVD r_base+24(FP), R1
-	MOVD quarter_base+48(FP), R2
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x6e20dc02 // FMUL V2, V0, V0
-	WORD $0x6e22dc03 // FMUL V3, V0, V2
-	WORD $0x3dc0e144 // LDR Q4, [R10, #896] // 2.8327197e-06
-	WORD $0x3dc0e545 // LDR Q5, [R10, #912] // -0.00019853075
-	WORD $0x4ea51ca6 // MOV V6.16B, V5.16B
-	WORD $0x4e22cc86 // FMLA V6, V4, V2
-	WORD $0x3dc0e945 // LDR Q5, [R10, #928] // 0.008333379
-	WORD $0x4ea51ca4 // MOV V4.16B, V5.16B
-	WORD $0x4e22ccc4 // FMLA V4, V6, V2
-	WORD $0x3dc0ed46 // LDR Q6, [R10, #944] // -0.16666667
-	WORD $0x4ea61cc5 // MOV V5.16B, V6.16B
-	WORD $0x4e22cc85 // FMLA V5, V4, V2
-	WORD $0x4ea01c04 // MOV V4.16B, V0.16B
-	WORD $0x4e25cc64 // FMLA V4, V3, V5
-	WORD $0x3dc0f140 // LDR Q0, [R10, #960] // 2.4432333e-05
-	WORD $0x3dc0f545 // LDR Q5, [R10, #976] // -0.001388731
-	WORD $0x4ea51ca3 // MOV V3.16B, V5.16B
-	WORD $0x4e22cc03 // FMLA V3, V0, V2
-	WORD $0x3dc0f945 // LDR Q5, [R10, #992] // 0.041666646
-	WORD $0x4ea51ca0 // MOV V0.16B, V5.16B
-	WORD $0x4e22cc60 // FMLA V0, V3, V2
-	WORD $0x3dc08143 // LDR Q3, [R10, #512] // -0.5
-	WORD $0x4ea31c65 // MOV V5.16B, V3.16B
-	WORD $0x4e20cc45 // FMLA V5, V2, V0
-	WORD $0x3dc00940 // LDR Q0, [R10, #32] // 1
-	WORD $0x4ea01c03 // MOV V3.16B, V0.16B
-	WORD $0x4e25cc43 // FMLA V3, V2, V5
-	WORD $0x3dc0fd45 // LDR Q5, [R10, #1008] // 1e-45
-	WORD $0x4e251c22 // AND V2, V1, V5
-	WORD $0x4e21d845 // SCVTF V5, V2
-	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
-	WORD $0x4e22e4a0 // FCMEQ V0, V5, V2
-	WORD $0x4f3e5425 // SHL V5, V1, #30
-	WORD $0x3dc00141 // LDR Q1, [R10, #0] // -0
-	WORD $0x4e211ca2 // AND V2, V5, V1
-	WORD $0x4ea01c05 // MOV V5.16B, V0.16B
-	WORD $0x6e631c85 // BSL V5, V4, V3
-	WORD $0x6e221ca3 // EOR V3, V5, V2
-	WORD $0x3d800003 // STR Q3, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func adamWNEONBody(w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32)
-TEXT ·adamWNEONBody(SB), NOSPLIT, $0-128
-	MOVD w_base+0(FP), R0
-	MOVD m_base+24(FP), R1
-	MOVD v_base+48(FP), R2
-	MOVD g_base+72(FP), R3
-	MOVD w_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS keep+96(FP), F31
-	VDUP V31.S[0], V31.S4
-	FMOVS beta1+100(FP), F30
-	VDUP V30.S[0], V30.S4
-	FMOVS rest1+104(FP), F29
-	VDUP V29.S[0], V29.S4
-	FMOVS beta2+108(FP), F28
-	VDUP V28.S[0], V28.S4
-	FMOVS rest2+112(FP), F27
-	VDUP V27.S[0], V27.S4
-	FMOVS root+116(FP), F26
-	VDUP V26.S[0], V26.S4
-	FMOVS eps+120(FP), F25
-	VDUP V25.S[0], V25.S4
-	FMOVS step+124(FP), F24
-	VDUP V24.S[0], V24.S4
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00000 // LDR Q0, [R0, #0]
-	WORD $0x3dc00021 // LDR Q1, [R1, #0]
-	WORD $0x3dc00042 // LDR Q2, [R2, #0]
-	WORD $0x3dc00063 // LDR Q3, [R3, #0]
-	WORD $0x6e3edc24 // FMUL V4, V1, V30
-	WORD $0x6e3ddc61 // FMUL V1, V3, V29
-	WORD $0x4e21d485 // FADD V5, V4, V1
-	WORD $0x6e3cdc41 // FMUL V1, V2, V28
-	WORD $0x6e23dc62 // FMUL V2, V3, V3
-	WORD $0x6e3bdc43 // FMUL V3, V2, V27
-	WORD $0x4e23d422 // FADD V2, V1, V3
-	WORD $0x6ea1f843 // FSQRT V3, V2
-	WORD $0x6e3adc61 // FMUL V1, V3, V26
-	WORD $0x4e39d423 // FADD V3, V1, V25
-	WORD $0x6e3fdc01 // FMUL V1, V0, V31
-	WORD $0x6e23fca0 // FDIV V0, V5, V3
-	WORD $0x6e20df03 // FMUL V3, V24, V0
-	WORD $0x4ea3d420 // FSUB V0, V1, V3
-	WORD $0x3d800000 // STR Q0, [R0, #0]
-	WORD $0x3d800025 // STR Q5, [R1, #0]
-	WORD $0x3d800042 // STR Q2, [R2, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	ADD $16, R3, R3
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func toInt32NEONBody(dst []int32, x []float32)
-TEXT ·toInt32NEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00541 // LDR Q1, [R10, #16] // NaN
-	WORD $0x4e211c02 // AND V2, V0, V1
-	WORD $0x3dc10541 // LDR Q1, [R10, #1040] // 2.1474836e+09
-	WORD $0x6ea2e423 // FCMGT V3, V1, V2
-	WORD $0x3dc01142 // LDR Q2, [R10, #64] // 0
-	WORD $0x4ea31c61 // MOV V1.16B, V3.16B
-	WORD $0x6e621c01 // BSL V1, V0, V2
-	WORD $0x3dc10543 // LDR Q3, [R10, #1040] // 2.1474836e+09
-	WORD $0x6e23e402 // FCMGE V2, V0, V3
-	WORD $0x4ea1b823 // FCVTZS V3, V1
-	WORD $0x3dc00541 // LDR Q1, [R10, #16] // NaN
-	WORD $0x4ea21c44 // MOV V4.16B, V2.16B
-	WORD $0x6e631c24 // BSL V4, V1, V3
-	WORD $0x3dc10943 // LDR Q3, [R10, #1056] // -2.1474836e+09
-	WORD $0x6e20e462 // FCMGE V2, V3, V0
-	WORD $0x3dc00140 // LDR Q0, [R10, #0] // -0
-	WORD $0x4ea21c43 // MOV V3.16B, V2.16B
-	WORD $0x6e641c03 // BSL V3, V0, V4
-	WORD $0x3d800003 // STR Q3, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func fromInt32NEONBody(dst []float32, x []int32)
-TEXT ·fromInt32NEONBody(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD x_base+24(FP), R1
-	MOVD dst_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x4e21d801 // SCVTF V1, V0
-	WORD $0x3d800001 // STR Q1, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
 	SUB $1, R8, R8
 	CBNZ R8, loop
 done:
