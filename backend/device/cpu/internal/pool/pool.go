@@ -133,7 +133,7 @@ func (p *Pool) find() *loop {
 
 // await returns when a loop was posted after the first seen, and reports whether the pool is closed.
 func (p *Pool) await(seen uint64) bool {
-	for start := time.Now(); time.Since(start) < linger; {
+	for start := time.Now(); p.posted.Load() == seen && time.Since(start) < linger; {
 		for range 64 {
 			if p.posted.Load() != seen {
 				break
