@@ -230,13 +230,7 @@ func (g *generator) allocate() {
 		return
 	}
 	slots, slot := g.slots()
-	perElement := 1
-	for _, s := range slots {
-		if !s.row {
-			perElement += s.size
-		}
-	}
-	l.block = min(max(cache/perElement, smallestBlock), largestBlock)
+	l.block = min(max(cache/g.perElement(slots), smallestBlock), largestBlock)
 	rows := 0
 	if l.inner > 0 {
 		rows = max(1, l.block/l.inner)
@@ -259,6 +253,28 @@ func (g *generator) allocate() {
 			l.offsets[r] = starts[slot[r]]
 		}
 	}
+}
+
+// perElement returns how many bytes of the cache an element takes: in the registers, and, if more than one instruction works on
+// elements, in the tensors that they point to.
+func (g *generator) perElement(slots []register) int {
+	bytes, works := 1, 0
+	for _, s := range slots {
+		if !s.row {
+			bytes += s.size
+		}
+	}
+	for _, in := range g.loop.instrs {
+		if in.do >= apply && !in.row {
+			works++
+		}
+	}
+	for _, k := range g.kinds {
+		if k.pointer && !k.row && works > 1 {
+			bytes += k.size
+		}
+	}
+	return bytes
 }
 
 // slots returns the pieces of memory that are needed, and which one each register has.

@@ -31,6 +31,9 @@ func BinaryFunc(l Level, op BinaryOp) func(dst, a, b []float32) { return binaryT
 
 // BinaryScalarFunc returns dst = a op b for blocks and a number b.
 func BinaryScalarFunc(l Level, op BinaryOp) func(dst, a []float32, b float32) {
+	if op == OpDiv && l == AVX512 { // narrower ones gain nothing
+		return func(dst, a []float32, b float32) { divide(l, dst, a, b) }
+	}
 	return binaryScalarTable[op][l]
 }
 

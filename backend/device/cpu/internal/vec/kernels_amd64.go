@@ -498,6 +498,23 @@ func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
 }
 
 //go:noescape
+func quotientLanesAVX512(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32
+
+//go:noescape
+func quotientLanesAVX2(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32
+
+func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
+	switch l {
+	case AVX512:
+		return quotientLanesAVX512(lanes, dst, a, b, r)
+	case AVX2:
+		return quotientLanesAVX2(lanes, dst, a, b, r)
+	default:
+		return quotientLanesPortable(lanes, dst, a, b, r)
+	}
+}
+
+//go:noescape
 func fusedAdamWAVX512(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
 
 //go:noescape
@@ -515,19 +532,19 @@ func fusedAdamW(l Level, y []float32, p []float32, m []float32, v []float32, g [
 }
 
 //go:noescape
-func fusedAdamWStepAVX512(y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWStepAVX512(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
 
 //go:noescape
-func fusedAdamWStepAVX2(y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWStepAVX2(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
 
-func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case AVX512:
-		fusedAdamWStepAVX512(y, p, m, v, c1, c2, eps, decay, rate)
+		fusedAdamWStepAVX512(y, p, m, v, eps, decay, rate)
 	case AVX2:
-		fusedAdamWStepAVX2(y, p, m, v, c1, c2, eps, decay, rate)
+		fusedAdamWStepAVX2(y, p, m, v, eps, decay, rate)
 	default:
-		fusedAdamWStepPortable(y, p, m, v, c1, c2, eps, decay, rate)
+		fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
 	}
 }
 
@@ -617,40 +634,6 @@ func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, top floa
 }
 
 //go:noescape
-func fusedNormalizeAVX512(y []float32, x []float32, w []float32, root float32)
-
-//go:noescape
-func fusedNormalizeAVX2(y []float32, x []float32, w []float32, root float32)
-
-func fusedNormalize(l Level, y []float32, x []float32, w []float32, root float32) {
-	switch l {
-	case AVX512:
-		fusedNormalizeAVX512(y, x, w, root)
-	case AVX2:
-		fusedNormalizeAVX2(y, x, w, root)
-	default:
-		fusedNormalizePortable(y, x, w, root)
-	}
-}
-
-//go:noescape
-func fusedSquaresAVX512(lanes *[64]float32, x []float32) float32
-
-//go:noescape
-func fusedSquaresAVX2(lanes *[64]float32, x []float32) float32
-
-func fusedSquares(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case AVX512:
-		return fusedSquaresAVX512(lanes, x)
-	case AVX2:
-		return fusedSquaresAVX2(lanes, x)
-	default:
-		return fusedSquaresPortable(lanes, x)
-	}
-}
-
-//go:noescape
 func fusedDotAVX512(lanes *[64]float32, a []float32, b []float32) float32
 
 //go:noescape
@@ -668,19 +651,19 @@ func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 //go:noescape
-func fusedTwoProductsAVX512(y []float32, a []float32, b []float32, c []float32, d []float32)
+func fusedProductSumAVX512(y []float32, a []float32, b []float32, c []float32)
 
 //go:noescape
-func fusedTwoProductsAVX2(y []float32, a []float32, b []float32, c []float32, d []float32)
+func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32)
 
-func fusedTwoProducts(l Level, y []float32, a []float32, b []float32, c []float32, d []float32) {
+func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32) {
 	switch l {
 	case AVX512:
-		fusedTwoProductsAVX512(y, a, b, c, d)
+		fusedProductSumAVX512(y, a, b, c)
 	case AVX2:
-		fusedTwoProductsAVX2(y, a, b, c, d)
+		fusedProductSumAVX2(y, a, b, c)
 	default:
-		fusedTwoProductsPortable(y, a, b, c, d)
+		fusedProductSumPortable(y, a, b, c)
 	}
 }
 

@@ -459,6 +459,29 @@ func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
 }
 
 //go:noescape
+func quotientLanesNEONBody(lanes *[64]float32, dst []float32, a []float32, b float32, r float32)
+
+func quotientLanesNEON(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
+	n := len(dst) &^ 63
+	quotientLanesNEONBody(lanes, dst[:n], a[:n], b, r)
+	return quotientLanesPortable(lanes, dst[n:], a[n:], b, r)
+}
+
+func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
+	switch l {
+	case NEON:
+		return quotientLanesNEON(lanes, dst, a, b, r)
+	default:
+		return quotientLanesPortable(lanes, dst, a, b, r)
+	}
+}
+
+//go:noescape
 func fusedAdamWNEONBody(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
 
 func fusedAdamWNEON(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
@@ -477,20 +500,20 @@ func fusedAdamW(l Level, y []float32, p []float32, m []float32, v []float32, g [
 }
 
 //go:noescape
-func fusedAdamWStepNEONBody(y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWStepNEONBody(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
 
-func fusedAdamWStepNEON(y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamWStepNEON(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
 	n := len(y) &^ 3
-	fusedAdamWStepNEONBody(y[:n], p[:n], m[:n], v[:n], c1, c2, eps, decay, rate)
-	fusedAdamWStepPortable(y[n:], p[n:], m[n:], v[n:], c1, c2, eps, decay, rate)
+	fusedAdamWStepNEONBody(y[:n], p[:n], m[:n], v[:n], eps, decay, rate)
+	fusedAdamWStepPortable(y[n:], p[n:], m[n:], v[n:], eps, decay, rate)
 }
 
-func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case NEON:
-		fusedAdamWStepNEON(y, p, m, v, c1, c2, eps, decay, rate)
+		fusedAdamWStepNEON(y, p, m, v, eps, decay, rate)
 	default:
-		fusedAdamWStepPortable(y, p, m, v, c1, c2, eps, decay, rate)
+		fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
 	}
 }
 
@@ -590,47 +613,6 @@ func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, top floa
 }
 
 //go:noescape
-func fusedNormalizeNEONBody(y []float32, x []float32, w []float32, root float32)
-
-func fusedNormalizeNEON(y []float32, x []float32, w []float32, root float32) {
-	n := len(y) &^ 3
-	fusedNormalizeNEONBody(y[:n], x[:n], w[:n], root)
-	fusedNormalizePortable(y[n:], x[n:], w[n:], root)
-}
-
-func fusedNormalize(l Level, y []float32, x []float32, w []float32, root float32) {
-	switch l {
-	case NEON:
-		fusedNormalizeNEON(y, x, w, root)
-	default:
-		fusedNormalizePortable(y, x, w, root)
-	}
-}
-
-//go:noescape
-func fusedSquaresNEONBody(lanes *[64]float32, x []float32)
-
-func fusedSquaresNEON(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(x) &^ 63
-	fusedSquaresNEONBody(lanes, x[:n])
-	return fusedSquaresPortable(lanes, x[n:])
-}
-
-func fusedSquares(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case NEON:
-		return fusedSquaresNEON(lanes, x)
-	default:
-		return fusedSquaresPortable(lanes, x)
-	}
-}
-
-//go:noescape
 func fusedDotNEONBody(lanes *[64]float32, a []float32, b []float32)
 
 func fusedDotNEON(lanes *[64]float32, a []float32, b []float32) float32 {
@@ -654,20 +636,20 @@ func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 //go:noescape
-func fusedTwoProductsNEONBody(y []float32, a []float32, b []float32, c []float32, d []float32)
+func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32)
 
-func fusedTwoProductsNEON(y []float32, a []float32, b []float32, c []float32, d []float32) {
+func fusedProductSumNEON(y []float32, a []float32, b []float32, c []float32) {
 	n := len(y) &^ 3
-	fusedTwoProductsNEONBody(y[:n], a[:n], b[:n], c[:n], d[:n])
-	fusedTwoProductsPortable(y[n:], a[n:], b[n:], c[n:], d[n:])
+	fusedProductSumNEONBody(y[:n], a[:n], b[:n], c[:n])
+	fusedProductSumPortable(y[n:], a[n:], b[n:], c[n:])
 }
 
-func fusedTwoProducts(l Level, y []float32, a []float32, b []float32, c []float32, d []float32) {
+func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32) {
 	switch l {
 	case NEON:
-		fusedTwoProductsNEON(y, a, b, c, d)
+		fusedProductSumNEON(y, a, b, c)
 	default:
-		fusedTwoProductsPortable(y, a, b, c, d)
+		fusedProductSumPortable(y, a, b, c)
 	}
 }
 

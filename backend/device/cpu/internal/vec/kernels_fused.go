@@ -10,11 +10,11 @@ var fusedTable = []Fused{
 			fusedAdamW(l, c.out(0), c.in(0), c.in(1), c.in(2), c.in(3), c.Scalars[0], c.Scalars[1], c.Scalars[2], c.Scalars[3], c.Scalars[4], c.Scalars[5], c.Scalars[6])
 		},
 	},
-	{ // y = p - ((m/c1)/(sqrt(v/c2)+eps) + p*decay)*rate
-		Name: "adamWStep", Streams: 3, Scalars: 5, Out: []int{16}, Sum: -1,
-		Steps: []FusedStep{{Binary: OpDiv, A: 1, B: 3}, {Binary: OpDiv, A: 2, B: 4}, {Unary: OpSqrt, A: 9, B: -1}, {Binary: OpAdd, A: 10, B: 5}, {Binary: OpDiv, A: 8, B: 11}, {Binary: OpMul, A: 0, B: 6}, {Binary: OpAdd, A: 12, B: 13}, {Binary: OpMul, A: 14, B: 7}, {Binary: OpSub, A: 0, B: 15}},
+	{ // y = p - (m/(sqrt(v)+eps) + p*decay)*rate
+		Name: "adamWStep", Streams: 3, Scalars: 3, Out: []int{12}, Sum: -1,
+		Steps: []FusedStep{{Unary: OpSqrt, A: 2, B: -1}, {Binary: OpAdd, A: 6, B: 3}, {Binary: OpDiv, A: 1, B: 7}, {Binary: OpMul, A: 0, B: 4}, {Binary: OpAdd, A: 8, B: 9}, {Binary: OpMul, A: 10, B: 5}, {Binary: OpSub, A: 0, B: 11}},
 		Run: func(l Level, c *FusedCall) {
-			fusedAdamWStep(l, c.out(0), c.in(0), c.in(1), c.in(2), c.Scalars[0], c.Scalars[1], c.Scalars[2], c.Scalars[3], c.Scalars[4])
+			fusedAdamWStep(l, c.out(0), c.in(0), c.in(1), c.in(2), c.Scalars[0], c.Scalars[1], c.Scalars[2])
 		},
 	},
 	{ // y = v*b + (g*g)*r
@@ -46,24 +46,14 @@ var fusedTable = []Fused{
 		Steps: []FusedStep{{Binary: OpSub, A: 0, B: 1}, {Unary: OpExp, A: 2, B: -1}},
 		Run:   func(l Level, c *FusedCall) { c.Sum = fusedExpSum(l, nil, c.out(0), c.in(0), c.Scalars[0]) },
 	},
-	{ // y = (x/root)*w
-		Name: "normalize", Streams: 2, Scalars: 1, Out: []int{4}, Sum: -1,
-		Steps: []FusedStep{{Binary: OpDiv, A: 0, B: 2}, {Binary: OpMul, A: 3, B: 1}},
-		Run:   func(l Level, c *FusedCall) { fusedNormalize(l, c.out(0), c.in(0), c.in(1), c.Scalars[0]) },
-	},
-	{ // y = x*x; sum(y)
-		Name: "squares", Streams: 1, Scalars: 0, Out: []int{}, Sum: 1,
-		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 0}},
-		Run:   func(l Level, c *FusedCall) { c.Sum = fusedSquares(l, nil, c.in(0)) },
-	},
 	{ // y = a*b; sum(y)
 		Name: "dot", Streams: 2, Scalars: 0, Out: []int{}, Sum: 2,
 		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}},
 		Run:   func(l Level, c *FusedCall) { c.Sum = fusedDot(l, nil, c.in(0), c.in(1)) },
 	},
-	{ // y = a*b + c*d
-		Name: "twoProducts", Streams: 4, Scalars: 0, Out: []int{6}, Sum: -1,
-		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}, {Binary: OpMul, A: 2, B: 3}, {Binary: OpAdd, A: 4, B: 5}},
-		Run:   func(l Level, c *FusedCall) { fusedTwoProducts(l, c.out(0), c.in(0), c.in(1), c.in(2), c.in(3)) },
+	{ // y = a*b + c
+		Name: "productSum", Streams: 3, Scalars: 0, Out: []int{4}, Sum: -1,
+		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}, {Binary: OpAdd, A: 3, B: 2}},
+		Run:   func(l Level, c *FusedCall) { fusedProductSum(l, c.out(0), c.in(0), c.in(1), c.in(2)) },
 	},
 }

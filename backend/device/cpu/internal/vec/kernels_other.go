@@ -40,12 +40,16 @@ func maxAbsLanes(_ Level, lanes *[64]float32, x []float32) float32 {
 	return maxAbsLanesPortable(lanes, x)
 }
 
+func quotientLanes(_ Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
+	return quotientLanesPortable(lanes, dst, a, b, r)
+}
+
 func fusedAdamW(_ Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
 	fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 }
 
-func fusedAdamWStep(_ Level, y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
-	fusedAdamWStepPortable(y, p, m, v, c1, c2, eps, decay, rate)
+func fusedAdamWStep(_ Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
+	fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
 }
 
 func fusedSquareMean(_ Level, y []float32, v []float32, g []float32, b float32, r float32) {
@@ -68,20 +72,12 @@ func fusedExpSum(_ Level, lanes *[64]float32, e []float32, x []float32, top floa
 	return fusedExpSumPortable(lanes, e, x, top)
 }
 
-func fusedNormalize(_ Level, y []float32, x []float32, w []float32, root float32) {
-	fusedNormalizePortable(y, x, w, root)
-}
-
-func fusedSquares(_ Level, lanes *[64]float32, x []float32) float32 {
-	return fusedSquaresPortable(lanes, x)
-}
-
 func fusedDot(_ Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	return fusedDotPortable(lanes, a, b)
 }
 
-func fusedTwoProducts(_ Level, y []float32, a []float32, b []float32, c []float32, d []float32) {
-	fusedTwoProductsPortable(y, a, b, c, d)
+func fusedProductSum(_ Level, y []float32, a []float32, b []float32, c []float32) {
+	fusedProductSumPortable(y, a, b, c)
 }
 
 func toBfloat16(_ Level, dst []uint16, x []float32) {

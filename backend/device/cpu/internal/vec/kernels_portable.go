@@ -842,6 +842,41 @@ func maxAbsLanesPortable(lanes *[64]float32, x []float32) float32 {
 	return maxTree(lanes)
 }
 
+// quotientLanesPortable writes a/b by r = 1/b, for b > 0 of moderate size, and keeps bits of a in the lanes that say where it is wrong.
+func quotientLanesPortable(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
+	a = a[:len(dst)]
+	for i := range dst {
+		v0 := a[i]
+		v3 := float32(v0 * r)
+		v4 := fma.Float32(-b, v3, v0)
+		v5 := fma.Float32(v4, r, v3)
+		v6 := math.Float32bits(v5)
+		v8 := v6 & uint32(0x7fffffff)
+		v9 := math.Float32bits(v0)
+		v11 := v9 & uint32(0x80000000)
+		v12 := v8 | v11
+		v13 := math.Float32frombits(v12)
+		v14 := v9 & uint32(0x7fffffff)
+		v16 := v14 - uint32(0x20000000)
+		v17 := math.Float32frombits(v16)
+		v19 := v0 == math.Float32frombits(0x00000000)
+		v20 := choose(v19, math.Float32frombits(0x00000000), v17)
+		dst[i] = v13
+		v23 := lanes[i%64]
+		v24 := math.Float32bits(v23)
+		v25 := math.Float32bits(v20)
+		v26 := v24 | v25
+		v27 := math.Float32frombits(v26)
+		lanes[i%64] = v27
+	}
+	return orTree(lanes)
+}
+
 // fusedAdamWPortable does m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate.
 func fusedAdamWPortable(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
 	p = p[:len(y)]
@@ -874,8 +909,8 @@ func fusedAdamWPortable(y []float32, p []float32, m []float32, v []float32, g []
 	}
 }
 
-// fusedAdamWStepPortable does y = p - ((m/c1)/(sqrt(v/c2)+eps) + p*decay)*rate.
-func fusedAdamWStepPortable(y []float32, p []float32, m []float32, v []float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+// fusedAdamWStepPortable does y = p - (m/(sqrt(v)+eps) + p*decay)*rate.
+func fusedAdamWStepPortable(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
 	p = p[:len(y)]
 	m = m[:len(y)]
 	v = v[:len(y)]
@@ -883,16 +918,14 @@ func fusedAdamWStepPortable(y []float32, p []float32, m []float32, v []float32, 
 		v0 := p[i]
 		v1 := m[i]
 		v2 := v[i]
-		v8 := v1 / c1
-		v9 := v2 / c2
-		v10 := float32(math.Sqrt(float64(v9)))
-		v11 := v10 + eps
-		v12 := v8 / v11
-		v13 := float32(v0 * decay)
-		v14 := v12 + v13
-		v15 := float32(v14 * rate)
-		v16 := v0 - v15
-		y[i] = v16
+		v6 := float32(math.Sqrt(float64(v2)))
+		v7 := v6 + eps
+		v8 := v1 / v7
+		v9 := float32(v0 * decay)
+		v10 := v8 + v9
+		v11 := float32(v10 * rate)
+		v12 := v0 - v11
+		y[i] = v12
 	}
 }
 
@@ -1035,36 +1068,6 @@ func fusedExpSumPortable(lanes *[64]float32, e []float32, x []float32, top float
 	return sumTree(lanes)
 }
 
-// fusedNormalizePortable does y = (x/root)*w.
-func fusedNormalizePortable(y []float32, x []float32, w []float32, root float32) {
-	x = x[:len(y)]
-	w = w[:len(y)]
-	for i := range y {
-		v0 := x[i]
-		v1 := w[i]
-		v3 := v0 / root
-		v4 := float32(v3 * v1)
-		y[i] = v4
-	}
-}
-
-// fusedSquaresPortable does y = x*x; sum(y).
-func fusedSquaresPortable(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	for i := range x {
-		v0 := x[i]
-		v1 := float32(v0 * v0)
-		v3 := lanes[i%64]
-		v4 := v3 + v1
-		lanes[i%64] = v4
-	}
-	return sumTree(lanes)
-}
-
 // fusedDotPortable does y = a*b; sum(y).
 func fusedDotPortable(lanes *[64]float32, a []float32, b []float32) float32 {
 	var own [64]float32
@@ -1084,21 +1087,18 @@ func fusedDotPortable(lanes *[64]float32, a []float32, b []float32) float32 {
 	return sumTree(lanes)
 }
 
-// fusedTwoProductsPortable does y = a*b + c*d.
-func fusedTwoProductsPortable(y []float32, a []float32, b []float32, c []float32, d []float32) {
+// fusedProductSumPortable does y = a*b + c.
+func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32) {
 	a = a[:len(y)]
 	b = b[:len(y)]
 	c = c[:len(y)]
-	d = d[:len(y)]
 	for i := range y {
 		v0 := a[i]
 		v1 := b[i]
 		v2 := c[i]
-		v3 := d[i]
-		v4 := float32(v0 * v1)
-		v5 := float32(v2 * v3)
-		v6 := v4 + v5
-		y[i] = v6
+		v3 := float32(v0 * v1)
+		v4 := v3 + v2
+		y[i] = v4
 	}
 }
 

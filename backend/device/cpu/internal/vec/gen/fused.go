@@ -23,16 +23,14 @@ func formulas() []formula {
 	return []formula{
 		{"adamW", "p m v g", "b1 r1 b2 r2 eps decay rate", "y",
 			"m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate"},
-		{"adamWStep", "p m v", "c1 c2 eps decay rate", "y", "y = p - ((m/c1)/(sqrt(v/c2)+eps) + p*decay)*rate"},
+		{"adamWStep", "p m v", "eps decay rate", "y", "y = p - (m/(sqrt(v)+eps) + p*decay)*rate"},
 		{"squareMean", "v g", "b r", "y", "y = v*b + (g*g)*r"},
 		{"mean", "m g", "b r", "y", "y = m*b + g*r"},
 		{"swiGLUSlope", "a b", "one", "u y d", "s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one)"},
 		{"swiGLU", "a b", "", "y", "y = (a*logistic(a))*b"},
 		{"expSum", "x", "top", "e", "e = exp(x - top); sum(e)"},
-		{"normalize", "x w", "root", "y", "y = (x/root)*w"},
-		{"squares", "x", "", "", "y = x*x; sum(y)"},
 		{"dot", "a b", "", "", "y = a*b; sum(y)"},
-		{"twoProducts", "a b c d", "", "y", "y = a*b + c*d"},
+		{"productSum", "a b c", "", "y", "y = a*b + c"},
 	}
 }
 

@@ -46,6 +46,7 @@ var (
 	sum     = &fold{0, (*program).plus, "sumTree", "0"}
 	largest = &fold{float32(math.Inf(-1)), (*program).maxNaN, "maxTree", "negativeInfinity"}
 	least   = &fold{float32(math.Inf(1)), (*program).minNaN, "minTree", "positiveInfinity"}
+	anyBits = &fold{0, (*program).orBits, "orTree", "0"}
 )
 
 func in(names ...string) (list []stream) {
@@ -58,13 +59,6 @@ func in(names ...string) (list []stream) {
 func out(names ...string) (list []stream) {
 	for _, n := range names {
 		list = append(list, stream{n, f32, false, true})
-	}
-	return list
-}
-
-func inOut(names ...string) (list []stream) {
-	for _, n := range names {
-		list = append(list, stream{n, f32, true, true})
 	}
 	return list
 }

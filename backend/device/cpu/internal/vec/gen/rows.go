@@ -22,6 +22,9 @@ func foldKernels() []kernel {
 		{"minLanes", "keeps the least x in the lanes", in("x"), nil, least, self, false},
 		{"maxAbsLanes", "keeps the largest |x| in the lanes", in("x"), nil, largest,
 			func(p *program, in, _ []val) []val { return one(p.abs(in[0])) }, false},
+		{"quotientLanes", "writes a/b by r = 1/b, for b > 0 of moderate size, and keeps bits of a in the lanes that say where it is wrong",
+			join(out("dst"), in("a")), []string{"b", "r"}, anyBits,
+			func(p *program, in, s []val) []val { return []val{p.quotient(in[0], s[0], s[1]), p.extreme(in[0])} }, false},
 	}
 }
 
