@@ -2,7 +2,7 @@
 //
 //	go test ./internal/bench/model -run - -bench . -benchtime 5x
 //
-// One benchmark a process gives honest peaks of memory. GB/s are bytes of weights, GFLOP/s those of products with weights.
+// One benchmark a process gives honest peaks of memory.
 package model
 
 import (
@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -27,7 +28,10 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-const length, cached, capacity = 256, 256, 512 // tokens
+const (
+	length, cached, capacity = 256, 256, 512 // tokens
+	rank                     = 8             // of the adapter
+)
 
 var config = &model.Config{
 	ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072, NumLayers: 28,
@@ -99,7 +103,7 @@ func (s *subject) forward(in []*Node) (f *model.Forward, rest []*Node) {
 	return &model.Forward{Config: config, Param: s.params.Lookup(weights), Frozen: true}, in[n:]
 }
 
-// measure runs f again and again, and reports what a call does.
+// measure runs f again and again, and reports what a call does. flops are those of its products, with weights or not.
 func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() error) {
 	b.Helper()
 	if err := f(); err != nil {
@@ -112,9 +116,79 @@ func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() erro
 	}
 	perSecond := float64(b.N) / b.Elapsed().Seconds()
 	b.ReportMetric(float64(tokens)*perSecond, "tokens/s")
-	b.ReportMetric(flops*perSecond/1e9, "GFLOP/s")
-	b.ReportMetric(float64(s.bytes)*perSecond/1e9, "GB/s")
 	b.ReportMetric(peak(b)/float64(s.bytes), "peak/weights")
+	s.compare(b, flops, f)
+}
+
+// compare runs f in turns with what the machine is measured by: a product of cubes of 1,024, and reading as many bytes as the
+// weights have. It reports the medians of what a call takes of the time that its products would take at the speed of the
+// first, and of the time of the second.
+func (s *subject) compare(b *testing.B, flops float64, f func() error) {
+	b.Helper()
+	cube, read := s.cube(b), s.reading(b)
+	var calls, products, reads []float64
+	for range max(5, b.N) {
+		products = append(products, seconds(b, cube)*flops/(2<<30))
+		calls = append(calls, seconds(b, f))
+		reads = append(reads, seconds(b, read)*float64(s.bytes)/readBytes)
+	}
+	b.ReportMetric(median(calls)/median(products), "x-products")
+	b.ReportMetric(median(calls)/median(reads), "x-reading")
+}
+
+func seconds(b *testing.B, f func() error) float64 {
+	b.Helper()
+	start := time.Now()
+	if err := f(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start).Seconds()
+}
+
+func median(list []float64) float64 {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
+
+// cube multiplies matrices of 1,024 x 1,024: 2^31 operations.
+func (s *subject) cube(b *testing.B) func() error {
+	b.Helper()
+	x, err := graphx.Upload(s.device, slices.Repeat([]float32{1}, 1<<20), 1<<10, 1<<10)
+	if err != nil {
+		b.Fatal(err)
+	}
+	exec := MustNewExec(s.device, func(x *Node) *Node { return Dot(x, x).Product() })
+	run := func() error {
+		out, err := exec.Call(x)
+		drop(out)
+		return err
+	}
+	for range 3 { // compiled, and its memory was used
+		seconds(b, run)
+	}
+	return run
+}
+
+const readBytes = 1 << 29
+
+// reading reads memory from end to end.
+func (s *subject) reading(b *testing.B) func() error {
+	b.Helper()
+	device := s.device.(*cpu.Device)
+	_, flat, err := device.NewSharedBuffer(0, shapes.Make(dtypes.Float32, readBytes/4))
+	if err != nil {
+		b.Fatal(err)
+	}
+	list := flat.([]float32)
+	for i := range list {
+		list[i] = 1
+	}
+	run := func() error {
+		device.Read(list)
+		return nil
+	}
+	seconds(b, run)
+	return run
 }
 
 // peak is the most memory that the process had, in bytes.
@@ -128,6 +202,21 @@ func peak(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	return float64(kb) * 1024
+}
+
+// attentionFLOPs are the operations of the products of queries, keys and values of a sequence that sees what is before it: half of
+// the scores.
+func attentionFLOPs() float64 {
+	return 2 * length * length * float64(config.NumLayers*config.NumHeads*config.HeadDim)
+}
+
+// adapterFLOPs are the operations of the products of n tokens with all matrices of an adapter once.
+func adapterFLOPs(rank, n int) float64 {
+	count := 0
+	for _, l := range config.Linears() {
+		count += rank * (l.In + l.Out)
+	}
+	return 2 * float64(n) * float64(count)
 }
 
 // weightsFLOPs are the operations of the products of n tokens with all weights once.
@@ -175,7 +264,7 @@ func forward(b *testing.B, s *subject) {
 		return []*Node{f.Logits(Reshape(h, -1, config.HiddenSize))}
 	})
 	in := s.inputs(ids(1, length))
-	s.measure(b, length, weightsFLOPs(length), func() error {
+	s.measure(b, length, weightsFLOPs(length)+attentionFLOPs(), func() error {
 		out, err := exec.Call(in...)
 		drop(out)
 		return err
@@ -190,7 +279,7 @@ func train(b *testing.B, s *subject) {
 	for _, l := range config.Linears() {
 		layers = append(layers, lora.LayerShape(l))
 	}
-	adapter, err := lora.New(lora.Config{Rank: 8}, layers, 1)
+	adapter, err := lora.New(lora.Config{Rank: rank}, layers, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -207,7 +296,9 @@ func train(b *testing.B, s *subject) {
 		return append(Gradient(loss, rest[:n]...), loss)
 	})
 	in := s.inputs(append(more, ids(1, length), ids(length, 1))...)
-	s.measure(b, length, 2*weightsFLOPs(length), func() error {
+	// Backward, a product has one for each operand that needs a gradient. Weights need none.
+	flops := 2*weightsFLOPs(length) + 3*adapterFLOPs(rank, length) + 3*attentionFLOPs()
+	s.measure(b, length, flops, func() error {
 		out, err := exec.Call(in...)
 		drop(out)
 		return err

@@ -133,13 +133,8 @@ func (p *Pool) find() *loop {
 
 // await returns when a loop was posted after the first seen, and reports whether the pool is closed.
 func (p *Pool) await(seen uint64) bool {
-	for start := time.Now(); p.posted.Load() == seen && time.Since(start) < linger; {
-		for range 64 {
-			if p.posted.Load() != seen {
-				break
-			}
-			runtime.Gosched()
-		}
+	if p.watch(seen) {
+		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,6 +142,19 @@ func (p *Pool) await(seen uint64) bool {
 		p.wake.Wait()
 	}
 	return p.closed
+}
+
+// watch looks for a loop for a while, and reports whether one was posted after the first seen.
+func (p *Pool) watch(seen uint64) bool {
+	for start := time.Now(); time.Since(start) < linger; {
+		for range 64 {
+			if p.posted.Load() != seen {
+				return true
+			}
+			runtime.Gosched()
+		}
+	}
+	return false
 }
 
 // run takes iterations until none is left. The goroutine that asked for the loop takes the first ones, and others the last ones:

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,5 +86,20 @@ func BenchmarkFor_Empty(b *testing.B) {
 	defer p.Close()
 	for b.Loop() {
 		p.For(p.Workers(), func(int) {})
+	}
+}
+
+// How long it takes until all workers are in a loop that follows another one.
+func BenchmarkFor_Meeting(b *testing.B) {
+	p := New(0)
+	defer p.Close()
+	n := p.Workers()
+	for b.Loop() {
+		var here atomic.Int64
+		p.For(n, func(int) {
+			for here.Add(1); here.Load() < int64(n); {
+				runtime.Gosched()
+			}
+		})
 	}
 }
