@@ -46,11 +46,11 @@ func (in *instr) writes() []int {
 
 // combine replaces what kernels there are for, the longest sequences first.
 func (g *generator) combine() {
-	list := vec.FusedKernels()
+	list, by := vec.FusedKernels(), g.writers()
 	for k := range list {
 		for at := len(g.loop.instrs) - 1; at >= 0; at-- {
-			if at < len(g.loop.instrs) {
-				newSearch(g, &list[k]).replaceAt(at)
+			if at < len(g.loop.instrs) && ends(&list[k], &g.loop.instrs[at]) && newSearch(g, &list[k], by).replaceAt(at) {
+				by = g.writers()
 			}
 		}
 	}
@@ -61,6 +61,40 @@ func (g *generator) combine() {
 			g.uses[r] = at
 		}
 	}
+}
+
+// writers returns the instruction that computes each register, -1 for none.
+func (g *generator) writers() []int {
+	by := slices.Repeat([]int{-1}, len(g.kinds))
+	for i := range g.loop.instrs {
+		if in := &g.loop.instrs[i]; in.do >= apply {
+			for _, r := range in.writes() {
+				by[r] = i
+			}
+		}
+	}
+	return by
+}
+
+// ends reports whether an instruction may be the last one of a sequence.
+func ends(f *vec.Fused, in *instr) bool {
+	if f.Sum >= 0 {
+		return in.do == shrink && in.op == compute.OpTypeReduceSum
+	}
+	return does(f.Steps[len(f.Steps)-1], in)
+}
+
+// does reports whether an instruction has the operation of a step, for each element.
+func does(t vec.FusedStep, in *instr) bool {
+	if in.row || in.do < apply || in.do == shrink || in.do == combine || in.op == compute.OpTypeInvalid {
+		return false
+	}
+	if t.B < 0 {
+		k, ok := unaries[in.op]
+		return ok && k == t.Unary
+	}
+	k, ok := binaries[in.op]
+	return ok && k == t.Binary
 }
 
 // search looks for a sequence among the instructions of a loop. Its methods get what is left to be found as a function, and
@@ -75,33 +109,24 @@ type search struct {
 	sum      int    // register, -1 for none
 }
 
-func newSearch(g *generator, f *vec.Fused) *search {
+func newSearch(g *generator, f *vec.Fused, by []int) *search {
 	n := f.Streams + f.Scalars + len(f.Steps)
-	s := &search{g: g, f: f, by: slices.Repeat([]int{-1}, len(g.kinds)), register: slices.Repeat([]int{-1}, n), each: make([]bool, n), sum: -1}
-	for i, in := range g.loop.instrs {
-		if in.do >= apply {
-			for _, r := range in.writes() {
-				s.by[r] = i
-			}
-		}
-	}
-	return s
+	return &search{g: g, f: f, by: by, register: slices.Repeat([]int{-1}, n), each: make([]bool, n), sum: -1}
 }
 
 // replaceAt replaces the sequence that ends with an instruction, if it is one.
-func (s *search) replaceAt(at int) {
+func (s *search) replaceAt(at int) bool {
 	in := &s.g.loop.instrs[at]
 	v, r := len(s.register)-1, in.dst
 	if s.f.Sum >= 0 {
-		if in.do != shrink || in.op != compute.OpTypeReduceSum {
-			return
-		}
 		s.sum, s.instrs = in.dst, append(s.instrs, at)
 		v, r = s.f.Sum, in.src[0]
 	}
-	if in.do >= apply && in.do != combine && s.value(v, r, s.rest) {
-		s.replace()
+	if !s.value(v, r, s.rest) {
+		return false
 	}
+	s.replace()
+	return true
 }
 
 // rest finds the steps that the last one does not depend on.
@@ -143,18 +168,13 @@ func (s *search) value(v, r int, then func() bool) bool {
 
 // step looks for the operands of a step, if an instruction does it.
 func (s *search) step(t vec.FusedStep, in *instr, then func() bool) bool {
-	if in.row || in.op == compute.OpTypeInvalid {
+	if !does(t, in) {
 		return false
 	}
 	if t.B < 0 {
-		k, ok := unaries[in.op]
-		return ok && k == t.Unary && in.do == apply && s.value(t.A, in.src[0], then)
+		return s.value(t.A, in.src[0], then)
 	}
-	k, ok := binaries[in.op]
-	if !ok || k != t.Binary {
-		return false
-	}
-	either := k == vec.OpAdd || k == vec.OpMul
+	either := t.Binary == vec.OpAdd || t.Binary == vec.OpMul
 	switch in.do {
 	case apply:
 		return s.pair(t.A, t.B, in.src, then) || either && s.pair(t.B, t.A, in.src, then)
