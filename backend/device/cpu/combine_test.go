@@ -72,7 +72,7 @@ func (s sequence) build(t *testing.T, f compute.Function) []compute.Value {
 
 func unaryOf(f compute.Function, op vec.UnaryOp) func(x compute.Value) (compute.Value, error) {
 	return map[vec.UnaryOp]func(x compute.Value) (compute.Value, error){
-		vec.OpNeg: f.Neg, vec.OpAbs: f.Abs, vec.OpSqrt: f.Sqrt, vec.OpExp: f.Exp, vec.OpSigmoid: f.Logistic,
+		vec.OpAbs: f.Abs, vec.OpSqrt: f.Sqrt, vec.OpExp: f.Exp, vec.OpSigmoid: f.Logistic,
 	}[op]
 }
 

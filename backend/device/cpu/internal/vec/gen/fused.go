@@ -91,10 +91,6 @@ func (s *steps) add(e ast.Expr) int {
 		if op, ok := unaryOps[e.Fun.(*ast.Ident).Name]; ok {
 			return s.step(op, s.add(e.Args[0]), -1)
 		}
-	case *ast.UnaryExpr:
-		if e.Op == token.SUB {
-			return s.step("OpNeg", s.add(e.X), -1)
-		}
 	case *ast.BinaryExpr:
 		if op, ok := binaryOps[e.Op]; ok {
 			a := s.add(e.X)
@@ -112,7 +108,6 @@ func (s *steps) step(op string, a, b int) int {
 // stepCode says how a kernel does a step.
 var stepCode = map[string]func(p *program, a, b val) val{
 	"OpAdd": (*program).plus, "OpSub": (*program).minus, "OpMul": (*program).times, "OpDiv": (*program).over,
-	"OpNeg":  func(p *program, a, _ val) val { return p.neg(a) },
 	"OpAbs":  func(p *program, a, _ val) val { return p.abs(a) },
 	"OpSqrt": func(p *program, a, _ val) val { return p.sqrt(a) },
 	"OpExp":  func(p *program, a, _ val) val { return p.exp(a) }, "OpSigmoid": func(p *program, a, _ val) val { return p.sigmoid(a) },
