@@ -38,11 +38,15 @@ type register struct {
 func (c *compiler) build(u *unit) step {
 	g := u.group
 	gen := &generator{
-		c: c, u: u, loop: &loop{numel: g.numel, inner: g.inner},
+		c: c, u: u, loop: &loop{numel: g.numel, inner: g.inner, level: c.device.level},
 		loaded: map[string]int{}, made: map[*tensor]int{}, wide: map[int]int{}, uses: map[int]int{},
 	}
 	for _, m := range g.members {
 		gen.member(m)
+	}
+	gen.loop.work = len(gen.loop.instrs)
+	if g.inner <= longRow {
+		gen.combine()
 	}
 	gen.allocate()
 	gen.loop.planAhead()
@@ -58,7 +62,7 @@ func (g *generator) member(m *member) {
 	in := instr{do: apply, row: m.row, size: m.out.size}
 	if side, one := g.scalarSide(m); side >= 0 {
 		in.scalar = withScalar(g.c.device.level, m.n.op, side)
-		in.src[0] = g.operand(m, m.in[1-side])
+		in.src[0], in.left = g.operand(m, m.in[1-side]), side == 0
 		if in.do, in.src[1] = applyRows, 0; one {
 			in.do, in.src[1] = applyOne, g.fixed(m.in[side])
 		} else {
@@ -73,6 +77,9 @@ func (g *generator) member(m *member) {
 		in.src[i] = in.src[0]
 	}
 	in.cheap = cheap[m.n.op]
+	if m.out.kind == dtypes.Float32 && m.in[0].of.kind == dtypes.Float32 {
+		in.op = m.n.op
+	}
 	if isReduction(m.n.op) {
 		in.do, in.row = shrink, false
 		in.sourceSize = m.in[0].of.size
@@ -223,13 +230,7 @@ func (g *generator) allocate() {
 		return
 	}
 	slots, slot := g.slots()
-	perElement := 1
-	for _, s := range slots {
-		if !s.row {
-			perElement += s.size
-		}
-	}
-	l.block = min(max(cache/perElement, smallestBlock), largestBlock)
+	l.block = min(max(cache/g.perElement(slots), smallestBlock), largestBlock)
 	rows := 0
 	if l.inner > 0 {
 		rows = max(1, l.block/l.inner)
@@ -254,6 +255,28 @@ func (g *generator) allocate() {
 	}
 }
 
+// perElement returns how many bytes of the cache an element takes: in the registers, and, if more than one instruction works on
+// elements, in the tensors that they point to.
+func (g *generator) perElement(slots []register) int {
+	bytes, works := 1, 0
+	for _, s := range slots {
+		if !s.row {
+			bytes += s.size
+		}
+	}
+	for _, in := range g.loop.instrs {
+		if in.do >= apply && !in.row {
+			works++
+		}
+	}
+	for _, k := range g.kinds {
+		if k.pointer && !k.row && works > 1 {
+			bytes += k.size
+		}
+	}
+	return bytes
+}
+
 // slots returns the pieces of memory that are needed, and which one each register has.
 func (g *generator) slots() (slots []register, slot []int) {
 	slot = make([]int, len(g.kinds))
@@ -261,20 +284,22 @@ func (g *generator) slots() (slots []register, slot []int) {
 	for r := range g.kinds {
 		slot[r] = -1
 	}
-	for at, in := range g.loop.instrs {
-		k := g.kinds[in.dst]
-		if k.pointer || slot[in.dst] >= 0 {
-			continue
+	for at := range g.loop.instrs {
+		for _, r := range g.loop.instrs[at].writes() {
+			k := g.kinds[r]
+			if k.pointer || slot[r] >= 0 {
+				continue
+			}
+			until := g.uses[r]
+			if k.keep {
+				until = len(g.loop.instrs)
+			}
+			s := freeSlot(slots, busy, k, at)
+			if s == len(slots) {
+				slots, busy = append(slots, k), append(busy, 0)
+			}
+			slot[r], busy[s] = s, until
 		}
-		until := g.uses[in.dst]
-		if k.keep {
-			until = len(g.loop.instrs)
-		}
-		s := freeSlot(slots, busy, k, at)
-		if s == len(slots) {
-			slots, busy = append(slots, k), append(busy, 0)
-		}
-		slot[in.dst], busy[s] = s, until
 	}
 	return slots, slot
 }

@@ -45,9 +45,9 @@ func (l *loop) replaces(out, in *tensor) bool {
 		}
 	}
 	order := l.sequence()
-	written := slices.IndexFunc(order, func(i int) bool { return l.instrs[i].dst == write && l.instrs[i].do >= apply })
+	written := slices.IndexFunc(order, func(i int) bool { return l.instrs[i].do >= apply && slices.Contains(l.instrs[i].writes(), write) })
 	return read >= 0 && written >= 0 && !slices.ContainsFunc(order[written+1:], func(i int) bool {
-		return l.instrs[i].do >= apply && slices.Contains(l.instrs[i].src[:], read)
+		return slices.Contains(l.instrs[i].reads(), read)
 	})
 }
 

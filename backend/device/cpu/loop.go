@@ -3,6 +3,10 @@ package cpu
 import (
 	"sync"
 	"unsafe"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // loop runs a group: for each block of elements, each instruction.
@@ -12,6 +16,8 @@ type loop struct {
 	registers           int
 	offsets             []int // of each register in the scratch memory; -1 for those that point to tensors
 	scratch             int   // bytes
+	level               vec.Level
+	work                int // instructions before some were combined
 
 	ahead [][]ahead // by instruction; nil: nothing is fetched
 
@@ -37,6 +43,10 @@ type instr struct {
 	pieces     *pieces // of a reduction; nil if it takes a row at once
 	sum        int     // its number, of those with pieces
 	cheap      bool    // computed again rather than stored
+
+	op   compute.OpType // of float32; OpTypeInvalid of other types
+	left bool           // the number of applyOne and applyRows is the left operand
+	all  *combined      // of combine
 }
 
 type action int
@@ -52,6 +62,7 @@ const (
 	applyRows               // row of dst = scalar(row of src[0], src[1][row])
 	shrink                  // dst[row] = reduction of the row of src[0]
 	spread                  // row of dst = src[0][row]
+	combine                 // what several instructions do
 )
 
 // block is a range of elements, and of rows.
@@ -69,6 +80,7 @@ type worker struct {
 	registers []unsafe.Pointer
 	tiles     tiles
 	sums      []partial
+	call      vec.FusedCall
 }
 
 var workersPool = sync.Pool{New: func() any { return new(worker) }}
@@ -82,7 +94,7 @@ func (l *loop) run(r *run) {
 		return
 	}
 	parts := min(blocks, 4*r.device.pool.Workers())
-	if l.numel*len(l.instrs) < threshold {
+	if l.numel*l.work < threshold {
 		parts = 1
 	}
 	r.device.pool.For(parts, func(i int) {
@@ -195,6 +207,8 @@ func (l *loop) step(r *run, w *worker, in *instr, b block) {
 		}
 	case shrink:
 		l.shrink(w, in, b)
+	case combine:
+		l.combined(w, in.all, b)
 	case spread:
 		each := b.n / b.rows
 		for k := range b.rows {

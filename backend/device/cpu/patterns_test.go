@@ -73,6 +73,26 @@ func (c *compiler) count() map[string]int {
 	return found
 }
 
+// combined returns how often each kernel for several operations is used.
+func (e *executable) combined() map[string]int {
+	found := map[string]int{}
+	for _, s := range e.steps {
+		l, ok := s.(*loop)
+		if k, is := s.(*chain); is {
+			l, ok = k.loop, true
+		}
+		if !ok {
+			continue
+		}
+		for _, in := range l.instrs {
+			if in.do == combine {
+				found[in.all.kernel.Name]++
+			}
+		}
+	}
+	return found
+}
+
 // joined returns how many sums of two products, which is what LoRA adds to a layer, and of a product and a number for each column,
 // which is what a bias does, are in a loop with what comes after them, and how many are loops of their own.
 func (c *compiler) joined() (lora, bias, alone int) {
@@ -183,6 +203,7 @@ func TestPatterns_Inference(t *testing.T) {
 	})
 	found := c.count()
 	layers := config.NumLayers
+	check(t, c.executable.combined(), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers, "productSum": 2 * layers})
 	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
 	if lora, _, alone := c.joined(); lora != 6*layers || alone != layers { // values go to the cache, in another order
 		t.Errorf("%d of %d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, 7*layers, alone)
@@ -224,6 +245,7 @@ func TestPatterns_Training(t *testing.T) {
 	})
 	layers := patternConfig().NumLayers
 	check(t, c.count(), map[string]int{"SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
+	check(t, c.executable.combined(), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers, "expSum": layers})
 	if got := c.count()["RMSNorm"]; got < 4*layers+1 {
 		t.Errorf("%d RMSNorm", got)
 	}
@@ -300,6 +322,7 @@ func TestPatterns_AdamW(t *testing.T) {
 			inPlace++
 		}
 	}
+	check(t, c.executable.combined(), map[string]int{"mean": tensors, "squareMean": tensors, "adamWStep": tensors})
 	if passes != tensors || inPlace != 3*tensors {
 		t.Errorf("%d passes for %d tensors, %d of %d outputs in place", passes, tensors, inPlace, 3*tensors)
 	}

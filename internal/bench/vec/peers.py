@@ -27,36 +27,17 @@ def best(f, seconds=0.3):
 
 
 def operations(rows, columns):
-    x, y, z, w = (torch.randn(rows, columns) for _ in range(4))
+    x, y = torch.randn(rows, columns), torch.randn(rows, columns)
     out = torch.empty_like(x)
     sums = torch.empty(rows)
-    weight = torch.randn(columns)
     yield "add", lambda: torch.add(x, y, out=out)
     yield "exp", lambda: torch.exp(x, out=out)
     positive = x.abs() + 0.1
     yield "log", lambda: torch.log(positive, out=out)
     yield "sigmoid", lambda: torch.sigmoid(x, out=out)
     yield "tanh", lambda: torch.tanh(x, out=out)
-    yield "gelu", lambda: torch._C._nn.gelu(x, out=out)
-    yield "silu", lambda: torch._C._nn.silu(x, out=out)
     yield "sin", lambda: torch.sin(x, out=out)
     yield "sum", lambda: torch.sum(x, dim=1, out=sums)
-    yield "softmax", lambda: torch.softmax(x, dim=1, out=out)
-    yield "logsoftmax", lambda: torch.log_softmax(x, dim=1, out=out)
-    yield "rmsnorm", lambda: torch.nn.functional.rms_norm(x, (columns,), weight, 1e-6)
-    yield "swiglu", lambda: torch.mul(torch._C._nn.silu(x, out=out), y, out=out)
-    heads = x.view(rows, columns // 64, 64)
-    cos, sin = torch.randn(rows, 1, 64), torch.randn(rows, 1, 64)
-
-    def rope():
-        turned = torch.cat((-heads[..., 32:], heads[..., :32]), dim=-1)
-        return heads * cos + turned * sin
-
-    yield "rope", rope
-    parameter = torch.nn.Parameter(w)
-    parameter.grad = z
-    adam = torch.optim.AdamW([parameter], lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
-    yield "adamw", adam.step
     half = torch.empty(rows, columns, dtype=torch.bfloat16)
     yield "bfloat16", lambda: half.copy_(x)
     turned = torch.empty(columns, rows)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
-	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
 )
 
 func TestBinary_SameBits(t *testing.T) {
@@ -16,9 +15,9 @@ func TestBinary_SameBits(t *testing.T) {
 			off := r.IntN(16)
 			a, b, s := random(r, n+off)[off:], random(r, n+off)[off:], random(r, 1)[0]
 			for form, run := range []func(l Level, dst, a, b []float32){
-				func(l Level, dst, a, b []float32) { Binary(l, BinaryOp(op), dst, a, b) },
-				func(l Level, dst, a, _ []float32) { BinaryScalar(l, BinaryOp(op), dst, a, s) },
-				func(l Level, dst, _, b []float32) { ScalarBinary(l, BinaryOp(op), dst, b, s) },
+				func(l Level, dst, a, b []float32) { BinaryFunc(l, BinaryOp(op))(dst, a, b) },
+				func(l Level, dst, a, _ []float32) { BinaryScalarFunc(l, BinaryOp(op))(dst, a, s) },
+				func(l Level, dst, _, b []float32) { ScalarBinaryFunc(l, BinaryOp(op))(dst, b, s) },
 			} {
 				want := make([]float32, n)
 				run(Portable, want, a, b)
@@ -52,7 +51,7 @@ func TestBinary_Values(t *testing.T) {
 			{OpAdd, 0x1p-149, 0x1p-149, 0x1p-148}, {OpMul, 0x1p-140, 0x1p-9, 0x1p-149},
 		} {
 			var got [1]float32
-			Binary(l, c.op, got[:], []float32{c.a}, []float32{c.b})
+			BinaryFunc(l, c.op)(got[:], []float32{c.a}, []float32{c.b})
 			if !same(got[0], c.want) {
 				t.Errorf("%v: operation %d of %v and %v is %v, want %v", l, c.op, c.a, c.b, got[0], c.want)
 			}
@@ -77,13 +76,13 @@ func TestCompare(t *testing.T) {
 			}
 			for _, l := range cpuid.Supported() {
 				dst := make([]bool, n+1)
-				Compare(l, CompareOp(op), dst[:n], a, b)
+				CompareFunc(l, CompareOp(op))(dst[:n], a, b)
 				for i := range n {
 					if dst[i] != hold(a[i], b[i]) {
 						t.Fatalf("%v: comparison %d of %v and %v is %v", l, op, a[i], b[i], dst[i])
 					}
 				}
-				CompareScalar(l, CompareOp(op), dst[:n], a, s)
+				CompareScalarFunc(l, CompareOp(op))(dst[:n], a, s)
 				for i := range n {
 					if dst[i] != hold(a[i], s) {
 						t.Fatalf("%v: comparison %d of %v and %v is %v", l, op, a[i], s, dst[i])
@@ -100,20 +99,16 @@ func TestCompare(t *testing.T) {
 func TestMix_SameBits(t *testing.T) {
 	r := newRandom(6)
 	for _, n := range append(sizes, chunk+5) {
-		a, b, c, s := random(r, n), random(r, n), random(r, n), random(r, 1)[0]
+		a, b, s := random(r, n), random(r, n), random(r, 1)[0]
 		cond := make([]bool, n)
-		sum, scaled, chosen := make([]float32, n), make([]float32, n), make([]float32, n)
+		chosen := make([]float32, n)
 		for i := range cond {
 			cond[i] = r.IntN(2) == 0
-			sum[i], scaled[i], chosen[i] = fma.Float32(a[i], b[i], c[i]), fma.Float32(a[i], s, c[i]), choose(cond[i], a[i], b[i])
+			chosen[i] = choose(cond[i], a[i], b[i])
 		}
 		for _, l := range cpuid.Supported() {
 			dst, all := guarded(n, 3)
-			MulAdd(l, dst, a, b, c)
-			wantSame(t, fmt.Sprint("a*b + c ", l), dst, sum)
-			MulAddScalar(l, dst, a, c, s)
-			wantSame(t, fmt.Sprint("a*s + c ", l), dst, scaled)
-			Where(l, dst, cond, a, b)
+			WhereFunc(l)(dst, cond, a, b)
 			wantSame(t, fmt.Sprint("where ", l), dst, chosen)
 			wantGuards(t, l.String(), all, n, 3)
 			Fill(l, dst, s)

@@ -57,30 +57,25 @@ func touch(l Level, s [4][]float32) {
 	n := len(s[0])
 	for op := range unaryTable {
 		if l != Portable || n < 5 {
-			Unary(l, UnaryOp(op), s[0], s[1])
+			UnaryFunc(l, UnaryOp(op))(s[0], s[1])
 		}
 	}
-	Binary(l, OpMax, s[0], s[1], s[2])
-	BinaryScalar(l, OpAdd, s[0], s[1], 1)
-	MulAdd(l, s[0], s[1], s[2], s[3])
+	BinaryFunc(l, OpMax)(s[0], s[1], s[2])
+	BinaryScalarFunc(l, OpAdd)(s[0], s[1], 1)
 	Fill(l, s[0], 0)
 	bools := unsafe.Slice((*bool)(unsafe.Pointer(unsafe.SliceData(s[3]))), n*4)[3*n:]
 	halves := unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(s[3]))), n*2)[n:]
-	Compare(l, OpLess, bools, s[1], s[2])
-	Where(l, s[0], bools, s[1], s[2])
+	CompareFunc(l, OpLess)(bools, s[1], s[2])
+	WhereFunc(l)(s[0], bools, s[1], s[2])
 	ToBfloat16(l, halves, s[1])
 	FromBfloat16(l, s[0], halves)
 	Fill(l, s[3], 0)
 	Sum(l, s[0])
 	Max(l, s[0])
-	Dot(l, s[0], s[1])
-	Softmax(l, s[0], s[1], n, 1)
-	LogSoftmax(l, s[0], s[1], n, 1)
-	RMSNorm(l, s[0], s[1], s[2], 1)
-	RMSNormGrad(l, s[0], s[1], s[2], s[3], 1)
-	SwiGLU(l, s[0], s[1], s[2])
-	Rotate(l, s[0], s[1], s[2][:n/2], s[3][:n/2])
-	AdamW{Step: 1}.Update(l, s[0], s[1], s[2], s[3])
+	for _, f := range fusedTable {
+		o := fusedOperands{in: s[:f.Streams], scalars: make([]float32, f.Scalars)}
+		f.run(l, o, [][]float32{s[3], s[2], s[1], s[0]}[:len(f.Out)])
+	}
 	for _, rows := range []int{1, 8, 16, 17} {
 		Transpose(l, s[0][:n/rows*rows], s[1][:n/rows*rows], rows, n/rows, rows, n/rows)
 	}

@@ -6,12 +6,6 @@ func ToBfloat16(l Level, dst []uint16, x []float32) { convert(l, dst, x, toBfloa
 // FromBfloat16 widens bfloat16, exactly.
 func FromBfloat16(l Level, dst []float32, x []uint16) { convert(l, dst, x, fromBfloat16) }
 
-// ToInt32 cuts off towards zero. What is out of range becomes the nearest integer in it, NaN becomes 0.
-func ToInt32(l Level, dst []int32, x []float32) { convert(l, dst, x, toInt32) }
-
-// FromInt32 rounds to the nearest float, even on ties.
-func FromInt32(l Level, dst []float32, x []int32) { convert(l, dst, x, fromInt32) }
-
 func convert[D, X any](l Level, dst []D, x []X, f func(l Level, dst []D, x []X)) {
 	x = x[:len(dst)]
 	for len(dst) > chunk {

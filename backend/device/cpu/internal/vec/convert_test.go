@@ -53,27 +53,3 @@ func TestToBfloat16_Rounds(t *testing.T) {
 		}
 	}
 }
-
-func TestInt32_Values(t *testing.T) {
-	r := newRandom(18)
-	for _, n := range append(sizes, chunk+3) {
-		x := random(r, n)
-		for i := range x {
-			x[i] *= float32(math.Exp2(float64(r.IntN(40))))
-		}
-		for _, l := range cpuid.Supported() {
-			got, back := make([]int32, n), make([]float32, n)
-			ToInt32(l, got, x)
-			FromInt32(l, back, got)
-			for i, v := range x {
-				want := int32(0)
-				if v == v {
-					want = int32(math.Max(math.Min(float64(v), math.MaxInt32), math.MinInt32))
-				}
-				if got[i] != want || back[i] != float32(want) {
-					t.Fatalf("%v: %v becomes %d and %v, want %d", l, v, got[i], back[i], want)
-				}
-			}
-		}
-	}
-}

@@ -58,20 +58,6 @@ func NewCopy(sizes, strides []int) Copy {
 	return c
 }
 
-// NewPermutation plans the permutation of the axes of an array in one piece: axis i of the result is axis order[i].
-func NewPermutation(sizes, order []int) Copy {
-	strides := make([]int, len(sizes))
-	for i, s := len(sizes)-1, 1; i >= 0; i-- {
-		strides[i] = s
-		s *= sizes[i]
-	}
-	toSizes, toStrides := make([]int, len(order)), make([]int, len(order))
-	for i, from := range order {
-		toSizes[i], toStrides[i] = sizes[from], strides[from]
-	}
-	return NewCopy(toSizes, toStrides)
-}
-
 // mergeAxes leaves out axes of size 1 and joins those that follow one another in both arrays. At least one is left.
 func mergeAxes(sizes, strides []int) (axes []axis) {
 	dst := 1

@@ -1,7 +1,6 @@
 package vec
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -86,7 +85,7 @@ func TestCopy_Permutations(t *testing.T) {
 		for i, from := range order {
 			toSizes[i], toStrides[i] = sizes[from], stride[from]
 		}
-		c := NewPermutation(sizes, order)
+		c := NewCopy(toSizes, toStrides)
 		testCopy(t, r, c, toSizes, toStrides, moderate(r, total))
 		words, bytes := make([]int32, total), make([]bool, total)
 		for i := range words {
@@ -114,29 +113,5 @@ func TestCopy_Strides(t *testing.T) {
 		{[]int{20, 20}, []int{1, 21}},
 	} {
 		testCopy(t, r, NewCopy(c.sizes, c.strides), c.sizes, c.strides, src)
-	}
-}
-
-func TestGather_Scatter(t *testing.T) {
-	r := newRandom(22)
-	const width = 37
-	table := moderate(r, 10*width)
-	index := []int32{3, 9, 0, 3, 3}
-	rows := make([]float32, len(index)*width)
-	GatherRows(rows, table, width, index)
-	for i, row := range index {
-		wantSame(t, fmt.Sprint("row ", i), rows[i*width:(i+1)*width], table[row*width:(row+1)*width])
-	}
-	want := append([]float32(nil), table...)
-	for i, row := range index {
-		for j := range width {
-			want[int(row)*width+j] += rows[i*width+j]
-		}
-	}
-	for _, l := range cpuid.Supported() {
-		got := append([]float32(nil), table...)
-		ScatterAddRows(l, got, rows, width, 20, width, index)
-		ScatterAddRows(l, got, rows, width, 0, 20, index)
-		wantSame(t, l.String(), got, want)
 	}
 }

@@ -3,6 +3,7 @@ package vec
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -16,11 +17,21 @@ func FuzzLevels(f *testing.F) {
 		half := len(x) / 2
 		run := func(l Level) []float32 {
 			y, z := make([]float32, len(x)), make([]float32, half)
-			Unary(l, UnaryOp(int(op)%len(unaryTable)), y, x)
-			Binary(l, BinaryOp(int(op)%len(binaryTable)), z, x[:half], x[half:])
-			y = append(append(y, z...), Sum(l, x), Max(l, x), Min(l, x), Dot(l, x, x))
-			MulAdd(l, z, z, x[:half], x[half:])
-			return append(y, z...)
+			UnaryFunc(l, UnaryOp(int(op)%len(unaryTable)))(y, x)
+			BinaryFunc(l, BinaryOp(int(op)%len(binaryTable)))(z, x[:half], x[half:])
+			y = append(append(y, z...), Sum(l, x), Max(l, x), Min(l, x))
+			k := fusedTable[int(op)%len(fusedTable)]
+			o := fusedOperands{scalars: make([]float32, k.Scalars)}
+			copy(o.scalars, x)
+			for i := range k.Streams {
+				o.in = append(o.in, x[i*len(x)/k.Streams:][:len(x)/k.Streams])
+			}
+			out := make([][]float32, len(k.Out))
+			for i := range out {
+				out[i] = make([]float32, len(o.in[0]))
+			}
+			y = append(y, k.run(l, o, out))
+			return append(y, slices.Concat(out...)...)
 		}
 		want := run(Portable)
 		for _, l := range fast() {

@@ -21,18 +21,6 @@ func sqrtAVX512(dst []float32, x []float32)
 func sqrtAVX2(dst []float32, x []float32)
 
 //go:noescape
-func squareAVX512(dst []float32, x []float32)
-
-//go:noescape
-func squareAVX2(dst []float32, x []float32)
-
-//go:noescape
-func reciprocalAVX512(dst []float32, x []float32)
-
-//go:noescape
-func reciprocalAVX2(dst []float32, x []float32)
-
-//go:noescape
 func rsqrtAVX512(dst []float32, x []float32)
 
 //go:noescape
@@ -73,24 +61,6 @@ func tanhAVX512(dst []float32, x []float32)
 
 //go:noescape
 func tanhAVX2(dst []float32, x []float32)
-
-//go:noescape
-func geluAVX512(dst []float32, x []float32)
-
-//go:noescape
-func geluAVX2(dst []float32, x []float32)
-
-//go:noescape
-func geluTanhAVX512(dst []float32, x []float32)
-
-//go:noescape
-func geluTanhAVX2(dst []float32, x []float32)
-
-//go:noescape
-func siluAVX512(dst []float32, x []float32)
-
-//go:noescape
-func siluAVX2(dst []float32, x []float32)
 
 //go:noescape
 func sinSmallAVX512(dst []float32, x []float32)
@@ -403,40 +373,6 @@ func greaterEqualScalarAVX2(dst []bool, a []float32, b float32) {
 }
 
 //go:noescape
-func mulAddAVX512(dst []float32, a []float32, b []float32, c []float32)
-
-//go:noescape
-func mulAddAVX2(dst []float32, a []float32, b []float32, c []float32)
-
-func mulAdd(l Level, dst []float32, a []float32, b []float32, c []float32) {
-	switch l {
-	case AVX512:
-		mulAddAVX512(dst, a, b, c)
-	case AVX2:
-		mulAddAVX2(dst, a, b, c)
-	default:
-		mulAddPortable(dst, a, b, c)
-	}
-}
-
-//go:noescape
-func mulAddScalarAVX512(dst []float32, a []float32, c []float32, s float32)
-
-//go:noescape
-func mulAddScalarAVX2(dst []float32, a []float32, c []float32, s float32)
-
-func mulAddScalar(l Level, dst []float32, a []float32, c []float32, s float32) {
-	switch l {
-	case AVX512:
-		mulAddScalarAVX512(dst, a, c, s)
-	case AVX2:
-		mulAddScalarAVX2(dst, a, c, s)
-	default:
-		mulAddScalarPortable(dst, a, c, s)
-	}
-}
-
-//go:noescape
 func whereAVX512(dst []float32, cond []bool, a []float32, b []float32)
 
 //go:noescape
@@ -456,6 +392,23 @@ func where(l Level, dst []float32, cond []bool, a []float32, b []float32) {
 		whereAVX2(dst, cond, a, b)
 	default:
 		wherePortable(dst, cond, a, b)
+	}
+}
+
+//go:noescape
+func waveAVX512(dst []float32, r []float32, quarter []int32)
+
+//go:noescape
+func waveAVX2(dst []float32, r []float32, quarter []int32)
+
+func wave(l Level, dst []float32, r []float32, quarter []int32) {
+	switch l {
+	case AVX512:
+		waveAVX512(dst, r, quarter)
+	case AVX2:
+		waveAVX2(dst, r, quarter)
+	default:
+		wavePortable(dst, r, quarter)
 	}
 }
 
@@ -545,257 +498,172 @@ func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
 }
 
 //go:noescape
-func squaresLanesAVX512(lanes *[64]float32, x []float32) float32
+func quotientLanesAVX512(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32
 
 //go:noescape
-func squaresLanesAVX2(lanes *[64]float32, x []float32) float32
+func quotientLanesAVX2(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32
 
-func squaresLanes(l Level, lanes *[64]float32, x []float32) float32 {
+func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
 	switch l {
 	case AVX512:
-		return squaresLanesAVX512(lanes, x)
+		return quotientLanesAVX512(lanes, dst, a, b, r)
 	case AVX2:
-		return squaresLanesAVX2(lanes, x)
+		return quotientLanesAVX2(lanes, dst, a, b, r)
 	default:
-		return squaresLanesPortable(lanes, x)
+		return quotientLanesPortable(lanes, dst, a, b, r)
 	}
 }
 
 //go:noescape
-func dotLanesAVX512(lanes *[64]float32, a []float32, b []float32) float32
+func fusedAdamWAVX512(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
 
 //go:noescape
-func dotLanesAVX2(lanes *[64]float32, a []float32, b []float32) float32
+func fusedAdamWAVX2(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
 
-func dotLanes(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
+func fusedAdamW(l Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case AVX512:
-		return dotLanesAVX512(lanes, a, b)
+		fusedAdamWAVX512(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 	case AVX2:
-		return dotLanesAVX2(lanes, a, b)
+		fusedAdamWAVX2(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 	default:
-		return dotLanesPortable(lanes, a, b)
+		fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 	}
 }
 
 //go:noescape
-func dot3LanesAVX512(lanes *[64]float32, a []float32, b []float32, c []float32) float32
+func fusedAdamWStepAVX512(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
 
 //go:noescape
-func dot3LanesAVX2(lanes *[64]float32, a []float32, b []float32, c []float32) float32
+func fusedAdamWStepAVX2(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
 
-func dot3Lanes(l Level, lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
+func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case AVX512:
-		return dot3LanesAVX512(lanes, a, b, c)
+		fusedAdamWStepAVX512(y, p, m, v, eps, decay, rate)
 	case AVX2:
-		return dot3LanesAVX2(lanes, a, b, c)
+		fusedAdamWStepAVX2(y, p, m, v, eps, decay, rate)
 	default:
-		return dot3LanesPortable(lanes, a, b, c)
+		fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
 	}
 }
 
 //go:noescape
-func expLanesAVX512(lanes *[64]float32, x []float32, scale float32, shift float32) float32
+func fusedSquareMeanAVX512(y []float32, v []float32, g []float32, b float32, r float32)
 
 //go:noescape
-func expLanesAVX2(lanes *[64]float32, x []float32, scale float32, shift float32) float32
+func fusedSquareMeanAVX2(y []float32, v []float32, g []float32, b float32, r float32)
 
-func expLanes(l Level, lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
+func fusedSquareMean(l Level, y []float32, v []float32, g []float32, b float32, r float32) {
 	switch l {
 	case AVX512:
-		return expLanesAVX512(lanes, x, scale, shift)
+		fusedSquareMeanAVX512(y, v, g, b, r)
 	case AVX2:
-		return expLanesAVX2(lanes, x, scale, shift)
+		fusedSquareMeanAVX2(y, v, g, b, r)
 	default:
-		return expLanesPortable(lanes, x, scale, shift)
+		fusedSquareMeanPortable(y, v, g, b, r)
 	}
 }
 
 //go:noescape
-func expStoreLanesAVX512(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32
+func fusedMeanAVX512(y []float32, m []float32, g []float32, b float32, r float32)
 
 //go:noescape
-func expStoreLanesAVX2(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32
+func fusedMeanAVX2(y []float32, m []float32, g []float32, b float32, r float32)
 
-func expStoreLanes(l Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
+func fusedMean(l Level, y []float32, m []float32, g []float32, b float32, r float32) {
 	switch l {
 	case AVX512:
-		return expStoreLanesAVX512(lanes, dst, x, scale, shift)
+		fusedMeanAVX512(y, m, g, b, r)
 	case AVX2:
-		return expStoreLanesAVX2(lanes, dst, x, scale, shift)
+		fusedMeanAVX2(y, m, g, b, r)
 	default:
-		return expStoreLanesPortable(lanes, dst, x, scale, shift)
+		fusedMeanPortable(y, m, g, b, r)
 	}
 }
 
 //go:noescape
-func subSubAVX512(dst []float32, x []float32, scale float32, a float32, b float32)
+func fusedSwiGLUSlopeAVX512(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
 
 //go:noescape
-func subSubAVX2(dst []float32, x []float32, scale float32, a float32, b float32)
+func fusedSwiGLUSlopeAVX2(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
 
-func subSub(l Level, dst []float32, x []float32, scale float32, a float32, b float32) {
+func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
 	switch l {
 	case AVX512:
-		subSubAVX512(dst, x, scale, a, b)
+		fusedSwiGLUSlopeAVX512(u, y, d, a, b, one)
 	case AVX2:
-		subSubAVX2(dst, x, scale, a, b)
+		fusedSwiGLUSlopeAVX2(u, y, d, a, b, one)
 	default:
-		subSubPortable(dst, x, scale, a, b)
+		fusedSwiGLUSlopePortable(u, y, d, a, b, one)
 	}
 }
 
 //go:noescape
-func normScaleAVX512(dst []float32, x []float32, w []float32, r float32)
+func fusedSwiGLUAVX512(y []float32, a []float32, b []float32)
 
 //go:noescape
-func normScaleAVX2(dst []float32, x []float32, w []float32, r float32)
+func fusedSwiGLUAVX2(y []float32, a []float32, b []float32)
 
-func normScale(l Level, dst []float32, x []float32, w []float32, r float32) {
+func fusedSwiGLU(l Level, y []float32, a []float32, b []float32) {
 	switch l {
 	case AVX512:
-		normScaleAVX512(dst, x, w, r)
+		fusedSwiGLUAVX512(y, a, b)
 	case AVX2:
-		normScaleAVX2(dst, x, w, r)
+		fusedSwiGLUAVX2(y, a, b)
 	default:
-		normScalePortable(dst, x, w, r)
+		fusedSwiGLUPortable(y, a, b)
 	}
 }
 
 //go:noescape
-func normGradAVX512(dst []float32, g []float32, x []float32, w []float32, r float32, k float32)
+func fusedExpSumAVX512(lanes *[64]float32, e []float32, x []float32, top float32) float32
 
 //go:noescape
-func normGradAVX2(dst []float32, g []float32, x []float32, w []float32, r float32, k float32)
+func fusedExpSumAVX2(lanes *[64]float32, e []float32, x []float32, top float32) float32
 
-func normGrad(l Level, dst []float32, g []float32, x []float32, w []float32, r float32, k float32) {
+func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, top float32) float32 {
 	switch l {
 	case AVX512:
-		normGradAVX512(dst, g, x, w, r, k)
+		return fusedExpSumAVX512(lanes, e, x, top)
 	case AVX2:
-		normGradAVX2(dst, g, x, w, r, k)
+		return fusedExpSumAVX2(lanes, e, x, top)
 	default:
-		normGradPortable(dst, g, x, w, r, k)
+		return fusedExpSumPortable(lanes, e, x, top)
 	}
 }
 
 //go:noescape
-func normWeightGradAVX512(dw []float32, g []float32, x []float32, r float32)
+func fusedDotAVX512(lanes *[64]float32, a []float32, b []float32) float32
 
 //go:noescape
-func normWeightGradAVX2(dw []float32, g []float32, x []float32, r float32)
+func fusedDotAVX2(lanes *[64]float32, a []float32, b []float32) float32
 
-func normWeightGrad(l Level, dw []float32, g []float32, x []float32, r float32) {
+func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	switch l {
 	case AVX512:
-		normWeightGradAVX512(dw, g, x, r)
+		return fusedDotAVX512(lanes, a, b)
 	case AVX2:
-		normWeightGradAVX2(dw, g, x, r)
+		return fusedDotAVX2(lanes, a, b)
 	default:
-		normWeightGradPortable(dw, g, x, r)
+		return fusedDotPortable(lanes, a, b)
 	}
 }
 
 //go:noescape
-func swiGLUAVX512(dst []float32, a []float32, b []float32)
+func fusedProductSumAVX512(y []float32, a []float32, b []float32, c []float32)
 
 //go:noescape
-func swiGLUAVX2(dst []float32, a []float32, b []float32)
+func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32)
 
-func swiGLU(l Level, dst []float32, a []float32, b []float32) {
+func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32) {
 	switch l {
 	case AVX512:
-		swiGLUAVX512(dst, a, b)
+		fusedProductSumAVX512(y, a, b, c)
 	case AVX2:
-		swiGLUAVX2(dst, a, b)
+		fusedProductSumAVX2(y, a, b, c)
 	default:
-		swiGLUPortable(dst, a, b)
-	}
-}
-
-//go:noescape
-func swiGLUGradAVX512(da []float32, db []float32, g []float32, a []float32, b []float32)
-
-//go:noescape
-func swiGLUGradAVX2(da []float32, db []float32, g []float32, a []float32, b []float32)
-
-func swiGLUGrad(l Level, da []float32, db []float32, g []float32, a []float32, b []float32) {
-	switch l {
-	case AVX512:
-		swiGLUGradAVX512(da, db, g, a, b)
-	case AVX2:
-		swiGLUGradAVX2(da, db, g, a, b)
-	default:
-		swiGLUGradPortable(da, db, g, a, b)
-	}
-}
-
-//go:noescape
-func rotateAVX512(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
-
-//go:noescape
-func rotateAVX2(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
-
-func rotate(l Level, y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	switch l {
-	case AVX512:
-		rotateAVX512(y1, y2, x1, x2, cos, sin)
-	case AVX2:
-		rotateAVX2(y1, y2, x1, x2, cos, sin)
-	default:
-		rotatePortable(y1, y2, x1, x2, cos, sin)
-	}
-}
-
-//go:noescape
-func rotateBackAVX512(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
-
-//go:noescape
-func rotateBackAVX2(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
-
-func rotateBack(l Level, y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	switch l {
-	case AVX512:
-		rotateBackAVX512(y1, y2, x1, x2, cos, sin)
-	case AVX2:
-		rotateBackAVX2(y1, y2, x1, x2, cos, sin)
-	default:
-		rotateBackPortable(y1, y2, x1, x2, cos, sin)
-	}
-}
-
-//go:noescape
-func waveAVX512(dst []float32, r []float32, quarter []int32)
-
-//go:noescape
-func waveAVX2(dst []float32, r []float32, quarter []int32)
-
-func wave(l Level, dst []float32, r []float32, quarter []int32) {
-	switch l {
-	case AVX512:
-		waveAVX512(dst, r, quarter)
-	case AVX2:
-		waveAVX2(dst, r, quarter)
-	default:
-		wavePortable(dst, r, quarter)
-	}
-}
-
-//go:noescape
-func adamWAVX512(w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32)
-
-//go:noescape
-func adamWAVX2(w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32)
-
-func adamW(l Level, w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32) {
-	switch l {
-	case AVX512:
-		adamWAVX512(w, m, v, g, keep, beta1, rest1, beta2, rest2, root, eps, step)
-	case AVX2:
-		adamWAVX2(w, m, v, g, keep, beta1, rest1, beta2, rest2, root, eps, step)
-	default:
-		adamWPortable(w, m, v, g, keep, beta1, rest1, beta2, rest2, root, eps, step)
+		fusedProductSumPortable(y, a, b, c)
 	}
 }
 
@@ -845,62 +713,23 @@ func fromBfloat16(l Level, dst []float32, x []uint16) {
 	}
 }
 
-//go:noescape
-func toInt32AVX512(dst []int32, x []float32)
-
-//go:noescape
-func toInt32AVX2(dst []int32, x []float32)
-
-func toInt32(l Level, dst []int32, x []float32) {
-	switch l {
-	case AVX512:
-		toInt32AVX512(dst, x)
-	case AVX2:
-		toInt32AVX2(dst, x)
-	default:
-		toInt32Portable(dst, x)
-	}
-}
-
-//go:noescape
-func fromInt32AVX512(dst []float32, x []int32)
-
-//go:noescape
-func fromInt32AVX2(dst []float32, x []int32)
-
-func fromInt32(l Level, dst []float32, x []int32) {
-	switch l {
-	case AVX512:
-		fromInt32AVX512(dst, x)
-	case AVX2:
-		fromInt32AVX2(dst, x)
-	default:
-		fromInt32Portable(dst, x)
-	}
-}
-
 var unaryTable = [...][numLevels]func(dst []float32, x []float32){
-	OpNeg:        {Portable: negPortable, AVX512: negAVX512, AVX2: negAVX2},
-	OpAbs:        {Portable: absPortable, AVX512: absAVX512, AVX2: absAVX2},
-	OpSqrt:       {Portable: sqrtPortable, AVX512: sqrtAVX512, AVX2: sqrtAVX2},
-	OpSquare:     {Portable: squarePortable, AVX512: squareAVX512, AVX2: squareAVX2},
-	OpReciprocal: {Portable: reciprocalPortable, AVX512: reciprocalAVX512, AVX2: reciprocalAVX2},
-	OpRsqrt:      {Portable: rsqrtPortable, AVX512: rsqrtAVX512, AVX2: rsqrtAVX2},
-	OpExp:        {Portable: expPortable, AVX512: expAVX512, AVX2: expAVX2},
-	OpExpm1:      {Portable: expm1Portable, AVX512: expm1AVX512, AVX2: expm1AVX2},
-	OpLog:        {Portable: logPortable, AVX512: logAVX512, AVX2: logAVX2},
-	OpLog1p:      {Portable: log1pPortable, AVX512: log1pAVX512, AVX2: log1pAVX2},
-	OpSigmoid:    {Portable: sigmoidPortable, AVX512: sigmoidAVX512, AVX2: sigmoidAVX2},
-	OpTanh:       {Portable: tanhPortable, AVX512: tanhAVX512, AVX2: tanhAVX2},
-	OpGelu:       {Portable: geluPortable, AVX512: geluAVX512, AVX2: geluAVX2},
-	OpGeluTanh:   {Portable: geluTanhPortable, AVX512: geluTanhAVX512, AVX2: geluTanhAVX2},
-	OpSilu:       {Portable: siluPortable, AVX512: siluAVX512, AVX2: siluAVX2},
-	OpSin:        {Portable: sinAt(Portable), AVX512: sinAt(AVX512), AVX2: sinAt(AVX2)},
-	OpCos:        {Portable: cosAt(Portable), AVX512: cosAt(AVX512), AVX2: cosAt(AVX2)},
-	OpSign:       {Portable: signPortable, AVX512: signAVX512, AVX2: signAVX2},
-	OpFloor:      {Portable: floorPortable, AVX512: floorAVX512, AVX2: floorAVX2},
-	OpCeil:       {Portable: ceilPortable, AVX512: ceilAVX512, AVX2: ceilAVX2},
-	OpRound:      {Portable: roundPortable, AVX512: roundAVX512, AVX2: roundAVX2},
+	OpNeg:     {Portable: negPortable, AVX512: negAVX512, AVX2: negAVX2},
+	OpAbs:     {Portable: absPortable, AVX512: absAVX512, AVX2: absAVX2},
+	OpSqrt:    {Portable: sqrtPortable, AVX512: sqrtAVX512, AVX2: sqrtAVX2},
+	OpRsqrt:   {Portable: rsqrtPortable, AVX512: rsqrtAVX512, AVX2: rsqrtAVX2},
+	OpExp:     {Portable: expPortable, AVX512: expAVX512, AVX2: expAVX2},
+	OpExpm1:   {Portable: expm1Portable, AVX512: expm1AVX512, AVX2: expm1AVX2},
+	OpLog:     {Portable: logPortable, AVX512: logAVX512, AVX2: logAVX2},
+	OpLog1p:   {Portable: log1pPortable, AVX512: log1pAVX512, AVX2: log1pAVX2},
+	OpSigmoid: {Portable: sigmoidPortable, AVX512: sigmoidAVX512, AVX2: sigmoidAVX2},
+	OpTanh:    {Portable: tanhPortable, AVX512: tanhAVX512, AVX2: tanhAVX2},
+	OpSin:     {Portable: sinAt(Portable), AVX512: sinAt(AVX512), AVX2: sinAt(AVX2)},
+	OpCos:     {Portable: cosAt(Portable), AVX512: cosAt(AVX512), AVX2: cosAt(AVX2)},
+	OpSign:    {Portable: signPortable, AVX512: signAVX512, AVX2: signAVX2},
+	OpFloor:   {Portable: floorPortable, AVX512: floorAVX512, AVX2: floorAVX2},
+	OpCeil:    {Portable: ceilPortable, AVX512: ceilAVX512, AVX2: ceilAVX2},
+	OpRound:   {Portable: roundPortable, AVX512: roundAVX512, AVX2: roundAVX2},
 }
 
 var binaryTable = [...][numLevels]func(dst []float32, a []float32, b []float32){

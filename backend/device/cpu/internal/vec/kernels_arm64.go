@@ -30,24 +30,6 @@ func sqrtNEON(dst []float32, x []float32) {
 }
 
 //go:noescape
-func squareNEONBody(dst []float32, x []float32)
-
-func squareNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	squareNEONBody(dst[:n], x[:n])
-	squarePortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func reciprocalNEONBody(dst []float32, x []float32)
-
-func reciprocalNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	reciprocalNEONBody(dst[:n], x[:n])
-	reciprocalPortable(dst[n:], x[n:])
-}
-
-//go:noescape
 func rsqrtNEONBody(dst []float32, x []float32)
 
 func rsqrtNEON(dst []float32, x []float32) {
@@ -108,33 +90,6 @@ func tanhNEON(dst []float32, x []float32) {
 	n := len(dst) &^ 3
 	tanhNEONBody(dst[:n], x[:n])
 	tanhPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func geluNEONBody(dst []float32, x []float32)
-
-func geluNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	geluNEONBody(dst[:n], x[:n])
-	geluPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func geluTanhNEONBody(dst []float32, x []float32)
-
-func geluTanhNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	geluTanhNEONBody(dst[:n], x[:n])
-	geluTanhPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func siluNEONBody(dst []float32, x []float32)
-
-func siluNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	siluNEONBody(dst[:n], x[:n])
-	siluPortable(dst[n:], x[n:])
 }
 
 //go:noescape
@@ -371,44 +326,26 @@ func scalarMinNEON(dst []float32, b []float32, a float32) {
 	scalarMinPortable(dst[n:], b[n:], a)
 }
 
-//go:noescape
-func mulAddNEONBody(dst []float32, a []float32, b []float32, c []float32)
-
-func mulAddNEON(dst []float32, a []float32, b []float32, c []float32) {
-	n := len(dst) &^ 3
-	mulAddNEONBody(dst[:n], a[:n], b[:n], c[:n])
-	mulAddPortable(dst[n:], a[n:], b[n:], c[n:])
-}
-
-func mulAdd(l Level, dst []float32, a []float32, b []float32, c []float32) {
-	switch l {
-	case NEON:
-		mulAddNEON(dst, a, b, c)
-	default:
-		mulAddPortable(dst, a, b, c)
-	}
-}
-
-//go:noescape
-func mulAddScalarNEONBody(dst []float32, a []float32, c []float32, s float32)
-
-func mulAddScalarNEON(dst []float32, a []float32, c []float32, s float32) {
-	n := len(dst) &^ 3
-	mulAddScalarNEONBody(dst[:n], a[:n], c[:n], s)
-	mulAddScalarPortable(dst[n:], a[n:], c[n:], s)
-}
-
-func mulAddScalar(l Level, dst []float32, a []float32, c []float32, s float32) {
-	switch l {
-	case NEON:
-		mulAddScalarNEON(dst, a, c, s)
-	default:
-		mulAddScalarPortable(dst, a, c, s)
-	}
-}
-
 func where(_ Level, dst []float32, cond []bool, a []float32, b []float32) {
 	wherePortable(dst, cond, a, b)
+}
+
+//go:noescape
+func waveNEONBody(dst []float32, r []float32, quarter []int32)
+
+func waveNEON(dst []float32, r []float32, quarter []int32) {
+	n := len(dst) &^ 3
+	waveNEONBody(dst[:n], r[:n], quarter[:n])
+	wavePortable(dst[n:], r[n:], quarter[n:])
+}
+
+func wave(l Level, dst []float32, r []float32, quarter []int32) {
+	switch l {
+	case NEON:
+		waveNEON(dst, r, quarter)
+	default:
+		wavePortable(dst, r, quarter)
+	}
 }
 
 //go:noescape
@@ -522,297 +459,197 @@ func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
 }
 
 //go:noescape
-func squaresLanesNEONBody(lanes *[64]float32, x []float32)
+func quotientLanesNEONBody(lanes *[64]float32, dst []float32, a []float32, b float32, r float32)
 
-func squaresLanesNEON(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(x) &^ 63
-	squaresLanesNEONBody(lanes, x[:n])
-	return squaresLanesPortable(lanes, x[n:])
-}
-
-func squaresLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case NEON:
-		return squaresLanesNEON(lanes, x)
-	default:
-		return squaresLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func dotLanesNEONBody(lanes *[64]float32, a []float32, b []float32)
-
-func dotLanesNEON(lanes *[64]float32, a []float32, b []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(a) &^ 63
-	dotLanesNEONBody(lanes, a[:n], b[:n])
-	return dotLanesPortable(lanes, a[n:], b[n:])
-}
-
-func dotLanes(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
-	switch l {
-	case NEON:
-		return dotLanesNEON(lanes, a, b)
-	default:
-		return dotLanesPortable(lanes, a, b)
-	}
-}
-
-//go:noescape
-func dot3LanesNEONBody(lanes *[64]float32, a []float32, b []float32, c []float32)
-
-func dot3LanesNEON(lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(a) &^ 63
-	dot3LanesNEONBody(lanes, a[:n], b[:n], c[:n])
-	return dot3LanesPortable(lanes, a[n:], b[n:], c[n:])
-}
-
-func dot3Lanes(l Level, lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
-	switch l {
-	case NEON:
-		return dot3LanesNEON(lanes, a, b, c)
-	default:
-		return dot3LanesPortable(lanes, a, b, c)
-	}
-}
-
-//go:noescape
-func expLanesNEONBody(lanes *[64]float32, x []float32, scale float32, shift float32)
-
-func expLanesNEON(lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(x) &^ 63
-	expLanesNEONBody(lanes, x[:n], scale, shift)
-	return expLanesPortable(lanes, x[n:], scale, shift)
-}
-
-func expLanes(l Level, lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
-	switch l {
-	case NEON:
-		return expLanesNEON(lanes, x, scale, shift)
-	default:
-		return expLanesPortable(lanes, x, scale, shift)
-	}
-}
-
-//go:noescape
-func expStoreLanesNEONBody(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32)
-
-func expStoreLanesNEON(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
+func quotientLanesNEON(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
 	var own [64]float32
 	if lanes == nil {
 		lanes = &own
 		fillPortable(lanes[:], 0)
 	}
 	n := len(dst) &^ 63
-	expStoreLanesNEONBody(lanes, dst[:n], x[:n], scale, shift)
-	return expStoreLanesPortable(lanes, dst[n:], x[n:], scale, shift)
+	quotientLanesNEONBody(lanes, dst[:n], a[:n], b, r)
+	return quotientLanesPortable(lanes, dst[n:], a[n:], b, r)
 }
 
-func expStoreLanes(l Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
+func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
 	switch l {
 	case NEON:
-		return expStoreLanesNEON(lanes, dst, x, scale, shift)
+		return quotientLanesNEON(lanes, dst, a, b, r)
 	default:
-		return expStoreLanesPortable(lanes, dst, x, scale, shift)
+		return quotientLanesPortable(lanes, dst, a, b, r)
 	}
 }
 
 //go:noescape
-func subSubNEONBody(dst []float32, x []float32, scale float32, a float32, b float32)
+func fusedAdamWNEONBody(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
 
-func subSubNEON(dst []float32, x []float32, scale float32, a float32, b float32) {
-	n := len(dst) &^ 3
-	subSubNEONBody(dst[:n], x[:n], scale, a, b)
-	subSubPortable(dst[n:], x[n:], scale, a, b)
+func fusedAdamWNEON(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
+	n := len(y) &^ 3
+	fusedAdamWNEONBody(y[:n], p[:n], m[:n], v[:n], g[:n], b1, r1, b2, r2, eps, decay, rate)
+	fusedAdamWPortable(y[n:], p[n:], m[n:], v[n:], g[n:], b1, r1, b2, r2, eps, decay, rate)
 }
 
-func subSub(l Level, dst []float32, x []float32, scale float32, a float32, b float32) {
+func fusedAdamW(l Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case NEON:
-		subSubNEON(dst, x, scale, a, b)
+		fusedAdamWNEON(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 	default:
-		subSubPortable(dst, x, scale, a, b)
+		fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 	}
 }
 
 //go:noescape
-func normScaleNEONBody(dst []float32, x []float32, w []float32, r float32)
+func fusedAdamWStepNEONBody(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
 
-func normScaleNEON(dst []float32, x []float32, w []float32, r float32) {
-	n := len(dst) &^ 3
-	normScaleNEONBody(dst[:n], x[:n], w[:n], r)
-	normScalePortable(dst[n:], x[n:], w[n:], r)
+func fusedAdamWStepNEON(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
+	n := len(y) &^ 3
+	fusedAdamWStepNEONBody(y[:n], p[:n], m[:n], v[:n], eps, decay, rate)
+	fusedAdamWStepPortable(y[n:], p[n:], m[n:], v[n:], eps, decay, rate)
 }
 
-func normScale(l Level, dst []float32, x []float32, w []float32, r float32) {
+func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case NEON:
-		normScaleNEON(dst, x, w, r)
+		fusedAdamWStepNEON(y, p, m, v, eps, decay, rate)
 	default:
-		normScalePortable(dst, x, w, r)
+		fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
 	}
 }
 
 //go:noescape
-func normGradNEONBody(dst []float32, g []float32, x []float32, w []float32, r float32, k float32)
+func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, b float32, r float32)
 
-func normGradNEON(dst []float32, g []float32, x []float32, w []float32, r float32, k float32) {
-	n := len(dst) &^ 3
-	normGradNEONBody(dst[:n], g[:n], x[:n], w[:n], r, k)
-	normGradPortable(dst[n:], g[n:], x[n:], w[n:], r, k)
+func fusedSquareMeanNEON(y []float32, v []float32, g []float32, b float32, r float32) {
+	n := len(y) &^ 3
+	fusedSquareMeanNEONBody(y[:n], v[:n], g[:n], b, r)
+	fusedSquareMeanPortable(y[n:], v[n:], g[n:], b, r)
 }
 
-func normGrad(l Level, dst []float32, g []float32, x []float32, w []float32, r float32, k float32) {
+func fusedSquareMean(l Level, y []float32, v []float32, g []float32, b float32, r float32) {
 	switch l {
 	case NEON:
-		normGradNEON(dst, g, x, w, r, k)
+		fusedSquareMeanNEON(y, v, g, b, r)
 	default:
-		normGradPortable(dst, g, x, w, r, k)
+		fusedSquareMeanPortable(y, v, g, b, r)
 	}
 }
 
 //go:noescape
-func normWeightGradNEONBody(dw []float32, g []float32, x []float32, r float32)
+func fusedMeanNEONBody(y []float32, m []float32, g []float32, b float32, r float32)
 
-func normWeightGradNEON(dw []float32, g []float32, x []float32, r float32) {
-	n := len(dw) &^ 3
-	normWeightGradNEONBody(dw[:n], g[:n], x[:n], r)
-	normWeightGradPortable(dw[n:], g[n:], x[n:], r)
+func fusedMeanNEON(y []float32, m []float32, g []float32, b float32, r float32) {
+	n := len(y) &^ 3
+	fusedMeanNEONBody(y[:n], m[:n], g[:n], b, r)
+	fusedMeanPortable(y[n:], m[n:], g[n:], b, r)
 }
 
-func normWeightGrad(l Level, dw []float32, g []float32, x []float32, r float32) {
+func fusedMean(l Level, y []float32, m []float32, g []float32, b float32, r float32) {
 	switch l {
 	case NEON:
-		normWeightGradNEON(dw, g, x, r)
+		fusedMeanNEON(y, m, g, b, r)
 	default:
-		normWeightGradPortable(dw, g, x, r)
+		fusedMeanPortable(y, m, g, b, r)
 	}
 }
 
 //go:noescape
-func swiGLUNEONBody(dst []float32, a []float32, b []float32)
+func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
 
-func swiGLUNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	swiGLUNEONBody(dst[:n], a[:n], b[:n])
-	swiGLUPortable(dst[n:], a[n:], b[n:])
+func fusedSwiGLUSlopeNEON(u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+	n := len(u) &^ 3
+	fusedSwiGLUSlopeNEONBody(u[:n], y[:n], d[:n], a[:n], b[:n], one)
+	fusedSwiGLUSlopePortable(u[n:], y[n:], d[n:], a[n:], b[n:], one)
 }
 
-func swiGLU(l Level, dst []float32, a []float32, b []float32) {
+func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
 	switch l {
 	case NEON:
-		swiGLUNEON(dst, a, b)
+		fusedSwiGLUSlopeNEON(u, y, d, a, b, one)
 	default:
-		swiGLUPortable(dst, a, b)
+		fusedSwiGLUSlopePortable(u, y, d, a, b, one)
 	}
 }
 
 //go:noescape
-func swiGLUGradNEONBody(da []float32, db []float32, g []float32, a []float32, b []float32)
+func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32)
 
-func swiGLUGradNEON(da []float32, db []float32, g []float32, a []float32, b []float32) {
-	n := len(da) &^ 3
-	swiGLUGradNEONBody(da[:n], db[:n], g[:n], a[:n], b[:n])
-	swiGLUGradPortable(da[n:], db[n:], g[n:], a[n:], b[n:])
+func fusedSwiGLUNEON(y []float32, a []float32, b []float32) {
+	n := len(y) &^ 3
+	fusedSwiGLUNEONBody(y[:n], a[:n], b[:n])
+	fusedSwiGLUPortable(y[n:], a[n:], b[n:])
 }
 
-func swiGLUGrad(l Level, da []float32, db []float32, g []float32, a []float32, b []float32) {
+func fusedSwiGLU(l Level, y []float32, a []float32, b []float32) {
 	switch l {
 	case NEON:
-		swiGLUGradNEON(da, db, g, a, b)
+		fusedSwiGLUNEON(y, a, b)
 	default:
-		swiGLUGradPortable(da, db, g, a, b)
+		fusedSwiGLUPortable(y, a, b)
 	}
 }
 
 //go:noescape
-func rotateNEONBody(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
+func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, top float32)
 
-func rotateNEON(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	n := len(y1) &^ 3
-	rotateNEONBody(y1[:n], y2[:n], x1[:n], x2[:n], cos[:n], sin[:n])
-	rotatePortable(y1[n:], y2[n:], x1[n:], x2[n:], cos[n:], sin[n:])
+func fusedExpSumNEON(lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
+	n := len(e) &^ 63
+	fusedExpSumNEONBody(lanes, e[:n], x[:n], top)
+	return fusedExpSumPortable(lanes, e[n:], x[n:], top)
 }
 
-func rotate(l Level, y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
+func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, top float32) float32 {
 	switch l {
 	case NEON:
-		rotateNEON(y1, y2, x1, x2, cos, sin)
+		return fusedExpSumNEON(lanes, e, x, top)
 	default:
-		rotatePortable(y1, y2, x1, x2, cos, sin)
+		return fusedExpSumPortable(lanes, e, x, top)
 	}
 }
 
 //go:noescape
-func rotateBackNEONBody(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32)
+func fusedDotNEONBody(lanes *[64]float32, a []float32, b []float32)
 
-func rotateBackNEON(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	n := len(y1) &^ 3
-	rotateBackNEONBody(y1[:n], y2[:n], x1[:n], x2[:n], cos[:n], sin[:n])
-	rotateBackPortable(y1[n:], y2[n:], x1[n:], x2[n:], cos[n:], sin[n:])
+func fusedDotNEON(lanes *[64]float32, a []float32, b []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
+	}
+	n := len(a) &^ 63
+	fusedDotNEONBody(lanes, a[:n], b[:n])
+	return fusedDotPortable(lanes, a[n:], b[n:])
 }
 
-func rotateBack(l Level, y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
+func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	switch l {
 	case NEON:
-		rotateBackNEON(y1, y2, x1, x2, cos, sin)
+		return fusedDotNEON(lanes, a, b)
 	default:
-		rotateBackPortable(y1, y2, x1, x2, cos, sin)
+		return fusedDotPortable(lanes, a, b)
 	}
 }
 
 //go:noescape
-func waveNEONBody(dst []float32, r []float32, quarter []int32)
+func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32)
 
-func waveNEON(dst []float32, r []float32, quarter []int32) {
-	n := len(dst) &^ 3
-	waveNEONBody(dst[:n], r[:n], quarter[:n])
-	wavePortable(dst[n:], r[n:], quarter[n:])
+func fusedProductSumNEON(y []float32, a []float32, b []float32, c []float32) {
+	n := len(y) &^ 3
+	fusedProductSumNEONBody(y[:n], a[:n], b[:n], c[:n])
+	fusedProductSumPortable(y[n:], a[n:], b[n:], c[n:])
 }
 
-func wave(l Level, dst []float32, r []float32, quarter []int32) {
+func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32) {
 	switch l {
 	case NEON:
-		waveNEON(dst, r, quarter)
+		fusedProductSumNEON(y, a, b, c)
 	default:
-		wavePortable(dst, r, quarter)
-	}
-}
-
-//go:noescape
-func adamWNEONBody(w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32)
-
-func adamWNEON(w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32) {
-	n := len(w) &^ 3
-	adamWNEONBody(w[:n], m[:n], v[:n], g[:n], keep, beta1, rest1, beta2, rest2, root, eps, step)
-	adamWPortable(w[n:], m[n:], v[n:], g[n:], keep, beta1, rest1, beta2, rest2, root, eps, step)
-}
-
-func adamW(l Level, w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32) {
-	switch l {
-	case NEON:
-		adamWNEON(w, m, v, g, keep, beta1, rest1, beta2, rest2, root, eps, step)
-	default:
-		adamWPortable(w, m, v, g, keep, beta1, rest1, beta2, rest2, root, eps, step)
+		fusedProductSumPortable(y, a, b, c)
 	}
 }
 
@@ -824,64 +661,23 @@ func fromBfloat16(_ Level, dst []float32, x []uint16) {
 	fromBfloat16Portable(dst, x)
 }
 
-//go:noescape
-func toInt32NEONBody(dst []int32, x []float32)
-
-func toInt32NEON(dst []int32, x []float32) {
-	n := len(dst) &^ 3
-	toInt32NEONBody(dst[:n], x[:n])
-	toInt32Portable(dst[n:], x[n:])
-}
-
-func toInt32(l Level, dst []int32, x []float32) {
-	switch l {
-	case NEON:
-		toInt32NEON(dst, x)
-	default:
-		toInt32Portable(dst, x)
-	}
-}
-
-//go:noescape
-func fromInt32NEONBody(dst []float32, x []int32)
-
-func fromInt32NEON(dst []float32, x []int32) {
-	n := len(dst) &^ 3
-	fromInt32NEONBody(dst[:n], x[:n])
-	fromInt32Portable(dst[n:], x[n:])
-}
-
-func fromInt32(l Level, dst []float32, x []int32) {
-	switch l {
-	case NEON:
-		fromInt32NEON(dst, x)
-	default:
-		fromInt32Portable(dst, x)
-	}
-}
-
 var unaryTable = [...][numLevels]func(dst []float32, x []float32){
-	OpNeg:        {Portable: negPortable, NEON: negNEON},
-	OpAbs:        {Portable: absPortable, NEON: absNEON},
-	OpSqrt:       {Portable: sqrtPortable, NEON: sqrtNEON},
-	OpSquare:     {Portable: squarePortable, NEON: squareNEON},
-	OpReciprocal: {Portable: reciprocalPortable, NEON: reciprocalNEON},
-	OpRsqrt:      {Portable: rsqrtPortable, NEON: rsqrtNEON},
-	OpExp:        {Portable: expPortable, NEON: expNEON},
-	OpExpm1:      {Portable: expm1Portable, NEON: expm1NEON},
-	OpLog:        {Portable: logPortable, NEON: logNEON},
-	OpLog1p:      {Portable: log1pPortable, NEON: log1pNEON},
-	OpSigmoid:    {Portable: sigmoidPortable, NEON: sigmoidNEON},
-	OpTanh:       {Portable: tanhPortable, NEON: tanhNEON},
-	OpGelu:       {Portable: geluPortable, NEON: geluNEON},
-	OpGeluTanh:   {Portable: geluTanhPortable, NEON: geluTanhNEON},
-	OpSilu:       {Portable: siluPortable, NEON: siluNEON},
-	OpSin:        {Portable: sinAt(Portable), NEON: sinAt(NEON)},
-	OpCos:        {Portable: cosAt(Portable), NEON: cosAt(NEON)},
-	OpSign:       {Portable: signPortable, NEON: signNEON},
-	OpFloor:      {Portable: floorPortable, NEON: floorNEON},
-	OpCeil:       {Portable: ceilPortable, NEON: ceilNEON},
-	OpRound:      {Portable: roundPortable, NEON: roundNEON},
+	OpNeg:     {Portable: negPortable, NEON: negNEON},
+	OpAbs:     {Portable: absPortable, NEON: absNEON},
+	OpSqrt:    {Portable: sqrtPortable, NEON: sqrtNEON},
+	OpRsqrt:   {Portable: rsqrtPortable, NEON: rsqrtNEON},
+	OpExp:     {Portable: expPortable, NEON: expNEON},
+	OpExpm1:   {Portable: expm1Portable, NEON: expm1NEON},
+	OpLog:     {Portable: logPortable, NEON: logNEON},
+	OpLog1p:   {Portable: log1pPortable, NEON: log1pNEON},
+	OpSigmoid: {Portable: sigmoidPortable, NEON: sigmoidNEON},
+	OpTanh:    {Portable: tanhPortable, NEON: tanhNEON},
+	OpSin:     {Portable: sinAt(Portable), NEON: sinAt(NEON)},
+	OpCos:     {Portable: cosAt(Portable), NEON: cosAt(NEON)},
+	OpSign:    {Portable: signPortable, NEON: signNEON},
+	OpFloor:   {Portable: floorPortable, NEON: floorNEON},
+	OpCeil:    {Portable: ceilPortable, NEON: ceilNEON},
+	OpRound:   {Portable: roundPortable, NEON: roundNEON},
 }
 
 var binaryTable = [...][numLevels]func(dst []float32, a []float32, b []float32){

@@ -12,16 +12,12 @@ func cosSmall(_ Level, dst []float32, x []float32) {
 	cosSmallPortable(dst, x)
 }
 
-func mulAdd(_ Level, dst []float32, a []float32, b []float32, c []float32) {
-	mulAddPortable(dst, a, b, c)
-}
-
-func mulAddScalar(_ Level, dst []float32, a []float32, c []float32, s float32) {
-	mulAddScalarPortable(dst, a, c, s)
-}
-
 func where(_ Level, dst []float32, cond []bool, a []float32, b []float32) {
 	wherePortable(dst, cond, a, b)
+}
+
+func wave(_ Level, dst []float32, r []float32, quarter []int32) {
+	wavePortable(dst, r, quarter)
 }
 
 func fill(_ Level, dst []float32, s float32) {
@@ -44,64 +40,44 @@ func maxAbsLanes(_ Level, lanes *[64]float32, x []float32) float32 {
 	return maxAbsLanesPortable(lanes, x)
 }
 
-func squaresLanes(_ Level, lanes *[64]float32, x []float32) float32 {
-	return squaresLanesPortable(lanes, x)
+func quotientLanes(_ Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
+	return quotientLanesPortable(lanes, dst, a, b, r)
 }
 
-func dotLanes(_ Level, lanes *[64]float32, a []float32, b []float32) float32 {
-	return dotLanesPortable(lanes, a, b)
+func fusedAdamW(_ Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
+	fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
 }
 
-func dot3Lanes(_ Level, lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
-	return dot3LanesPortable(lanes, a, b, c)
+func fusedAdamWStep(_ Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
+	fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
 }
 
-func expLanes(_ Level, lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
-	return expLanesPortable(lanes, x, scale, shift)
+func fusedSquareMean(_ Level, y []float32, v []float32, g []float32, b float32, r float32) {
+	fusedSquareMeanPortable(y, v, g, b, r)
 }
 
-func expStoreLanes(_ Level, lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
-	return expStoreLanesPortable(lanes, dst, x, scale, shift)
+func fusedMean(_ Level, y []float32, m []float32, g []float32, b float32, r float32) {
+	fusedMeanPortable(y, m, g, b, r)
 }
 
-func subSub(_ Level, dst []float32, x []float32, scale float32, a float32, b float32) {
-	subSubPortable(dst, x, scale, a, b)
+func fusedSwiGLUSlope(_ Level, u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+	fusedSwiGLUSlopePortable(u, y, d, a, b, one)
 }
 
-func normScale(_ Level, dst []float32, x []float32, w []float32, r float32) {
-	normScalePortable(dst, x, w, r)
+func fusedSwiGLU(_ Level, y []float32, a []float32, b []float32) {
+	fusedSwiGLUPortable(y, a, b)
 }
 
-func normGrad(_ Level, dst []float32, g []float32, x []float32, w []float32, r float32, k float32) {
-	normGradPortable(dst, g, x, w, r, k)
+func fusedExpSum(_ Level, lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+	return fusedExpSumPortable(lanes, e, x, top)
 }
 
-func normWeightGrad(_ Level, dw []float32, g []float32, x []float32, r float32) {
-	normWeightGradPortable(dw, g, x, r)
+func fusedDot(_ Level, lanes *[64]float32, a []float32, b []float32) float32 {
+	return fusedDotPortable(lanes, a, b)
 }
 
-func swiGLU(_ Level, dst []float32, a []float32, b []float32) {
-	swiGLUPortable(dst, a, b)
-}
-
-func swiGLUGrad(_ Level, da []float32, db []float32, g []float32, a []float32, b []float32) {
-	swiGLUGradPortable(da, db, g, a, b)
-}
-
-func rotate(_ Level, y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	rotatePortable(y1, y2, x1, x2, cos, sin)
-}
-
-func rotateBack(_ Level, y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	rotateBackPortable(y1, y2, x1, x2, cos, sin)
-}
-
-func wave(_ Level, dst []float32, r []float32, quarter []int32) {
-	wavePortable(dst, r, quarter)
-}
-
-func adamW(_ Level, w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32) {
-	adamWPortable(w, m, v, g, keep, beta1, rest1, beta2, rest2, root, eps, step)
+func fusedProductSum(_ Level, y []float32, a []float32, b []float32, c []float32) {
+	fusedProductSumPortable(y, a, b, c)
 }
 
 func toBfloat16(_ Level, dst []uint16, x []float32) {
@@ -112,36 +88,23 @@ func fromBfloat16(_ Level, dst []float32, x []uint16) {
 	fromBfloat16Portable(dst, x)
 }
 
-func toInt32(_ Level, dst []int32, x []float32) {
-	toInt32Portable(dst, x)
-}
-
-func fromInt32(_ Level, dst []float32, x []int32) {
-	fromInt32Portable(dst, x)
-}
-
 var unaryTable = [...][numLevels]func(dst []float32, x []float32){
-	OpNeg:        {Portable: negPortable},
-	OpAbs:        {Portable: absPortable},
-	OpSqrt:       {Portable: sqrtPortable},
-	OpSquare:     {Portable: squarePortable},
-	OpReciprocal: {Portable: reciprocalPortable},
-	OpRsqrt:      {Portable: rsqrtPortable},
-	OpExp:        {Portable: expPortable},
-	OpExpm1:      {Portable: expm1Portable},
-	OpLog:        {Portable: logPortable},
-	OpLog1p:      {Portable: log1pPortable},
-	OpSigmoid:    {Portable: sigmoidPortable},
-	OpTanh:       {Portable: tanhPortable},
-	OpGelu:       {Portable: geluPortable},
-	OpGeluTanh:   {Portable: geluTanhPortable},
-	OpSilu:       {Portable: siluPortable},
-	OpSin:        {Portable: sinAt(Portable)},
-	OpCos:        {Portable: cosAt(Portable)},
-	OpSign:       {Portable: signPortable},
-	OpFloor:      {Portable: floorPortable},
-	OpCeil:       {Portable: ceilPortable},
-	OpRound:      {Portable: roundPortable},
+	OpNeg:     {Portable: negPortable},
+	OpAbs:     {Portable: absPortable},
+	OpSqrt:    {Portable: sqrtPortable},
+	OpRsqrt:   {Portable: rsqrtPortable},
+	OpExp:     {Portable: expPortable},
+	OpExpm1:   {Portable: expm1Portable},
+	OpLog:     {Portable: logPortable},
+	OpLog1p:   {Portable: log1pPortable},
+	OpSigmoid: {Portable: sigmoidPortable},
+	OpTanh:    {Portable: tanhPortable},
+	OpSin:     {Portable: sinAt(Portable)},
+	OpCos:     {Portable: cosAt(Portable)},
+	OpSign:    {Portable: signPortable},
+	OpFloor:   {Portable: floorPortable},
+	OpCeil:    {Portable: ceilPortable},
+	OpRound:   {Portable: roundPortable},
 }
 
 var binaryTable = [...][numLevels]func(dst []float32, a []float32, b []float32){

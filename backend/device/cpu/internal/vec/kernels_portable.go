@@ -42,26 +42,6 @@ func sqrtPortable(dst []float32, x []float32) {
 	}
 }
 
-// squarePortable writes x*x.
-func squarePortable(dst []float32, x []float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v1 := float32(v0 * v0)
-		dst[i] = v1
-	}
-}
-
-// reciprocalPortable writes 1/x.
-func reciprocalPortable(dst []float32, x []float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v2 := float32(0x1p+00) / v0
-		dst[i] = v2
-	}
-}
-
 // rsqrtPortable writes 1/sqrt(x).
 func rsqrtPortable(dst []float32, x []float32) {
 	x = x[:len(dst)]
@@ -285,120 +265,6 @@ func tanhPortable(dst []float32, x []float32) {
 		v46 := v43 | v45
 		v47 := math.Float32frombits(v46)
 		dst[i] = v47
-	}
-}
-
-// geluPortable writes x*Phi(x).
-func geluPortable(dst []float32, x []float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v2 := math.Float32bits(v0)
-		v4 := v2 & uint32(0x7fffffff)
-		v5 := math.Float32frombits(v4)
-		v6 := smaller(float32(0x1.d33334p+03), v5)
-		v8 := float32(v6 * float32(-0x1p-01))
-		v9 := float32(v8 * v6)
-		v10 := fma.Float32(-v8, v6, v9)
-		v14 := v9 <= float32(-0x1.ap+06)
-		v15 := choose(v14, math.Float32frombits(0x00000000), v9)
-		v18 := fma.Float32(v15, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v19 := v18 - float32(0x1.8p+23)
-		v21 := fma.Float32(-v19, float32(0x1.62e43p-01), v15)
-		v23 := fma.Float32(-v19, float32(-0x1.05c61p-29), v21)
-		v26 := fma.Float32(float32(0x1.6a474ep-10), v23, float32(0x1.1239a8p-07))
-		v28 := fma.Float32(v26, v23, float32(0x1.5558b6p-05))
-		v30 := fma.Float32(v28, v23, float32(0x1.555492p-03))
-		v32 := fma.Float32(v30, v23, float32(0x1.fffffcp-02))
-		v33 := fma.Float32(v32, v23, float32(0x1p+00))
-		v34 := fma.Float32(v33, v23, float32(0x1p+00))
-		v35 := timesPowerOfTwo(v34, v19)
-		v36 := choose(v14, math.Float32frombits(0x00000000), v35)
-		v37 := fma.Float32(-v36, v10, v36)
-		v39 := fma.Float32(v6, float32(0x1.333334p-02), float32(0x1p+00))
-		v40 := float32(0x1p+00) / v39
-		v41 := float32(v6 * v40)
-		v44 := fma.Float32(float32(0x1.b23f6ep-22), v41, float32(-0x1.40d544p-18))
-		v46 := fma.Float32(v44, v41, float32(0x1.0336b2p-16))
-		v48 := fma.Float32(v46, v41, float32(0x1.038abep-17))
-		v50 := fma.Float32(v48, v41, float32(0x1.d6989cp-15))
-		v52 := fma.Float32(v50, v41, float32(-0x1.28805p-10))
-		v54 := fma.Float32(v52, v41, float32(-0x1.1ecafp-09))
-		v56 := fma.Float32(v54, v41, float32(0x1.c7bf64p-05))
-		v58 := fma.Float32(v56, v41, float32(-0x1.fdd566p-03))
-		v60 := fma.Float32(v58, v41, float32(0x1p-01))
-		v61 := float32(v40 * v60)
-		v62 := float32(v37 * v61)
-		v63 := v0 < math.Float32frombits(0x00000000)
-		v64 := float32(0x1p+00) - v62
-		v65 := choose(v63, v62, v64)
-		v66 := float32(v0 * v65)
-		dst[i] = v66
-	}
-}
-
-// geluTanhPortable writes x/2*(1+tanh(sqrt(2/pi)*(x+0.044715*x^3))).
-func geluTanhPortable(dst []float32, x []float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v1 := float32(v0 * v0)
-		v4 := fma.Float32(v1, float32(0x1.2444f2p-04), float32(0x1.988454p+00))
-		v5 := float32(v0 * v4)
-		v6 := math.Float32bits(v5)
-		v8 := v6 | uint32(0x80000000)
-		v9 := math.Float32frombits(v8)
-		v13 := v9 <= float32(-0x1.ap+06)
-		v14 := choose(v13, math.Float32frombits(0x00000000), v9)
-		v17 := fma.Float32(v14, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v18 := v17 - float32(0x1.8p+23)
-		v20 := fma.Float32(-v18, float32(0x1.62e43p-01), v14)
-		v22 := fma.Float32(-v18, float32(-0x1.05c61p-29), v20)
-		v25 := fma.Float32(float32(0x1.6a474ep-10), v22, float32(0x1.1239a8p-07))
-		v27 := fma.Float32(v25, v22, float32(0x1.5558b6p-05))
-		v29 := fma.Float32(v27, v22, float32(0x1.555492p-03))
-		v31 := fma.Float32(v29, v22, float32(0x1.fffffcp-02))
-		v32 := fma.Float32(v31, v22, float32(0x1p+00))
-		v33 := fma.Float32(v32, v22, float32(0x1p+00))
-		v34 := timesPowerOfTwo(v33, v18)
-		v35 := choose(v13, math.Float32frombits(0x00000000), v34)
-		v36 := v5 < math.Float32frombits(0x00000000)
-		v37 := choose(v36, v35, float32(0x1p+00))
-		v38 := float32(0x1p+00) + v35
-		v39 := v37 / v38
-		v40 := float32(v0 * v39)
-		dst[i] = v40
-	}
-}
-
-// siluPortable writes x*sigmoid(x).
-func siluPortable(dst []float32, x []float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v3 := v1 | uint32(0x80000000)
-		v4 := math.Float32frombits(v3)
-		v8 := v4 <= float32(-0x1.ap+06)
-		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
-		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v13 := v12 - float32(0x1.8p+23)
-		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
-		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
-		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
-		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
-		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
-		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
-		v27 := fma.Float32(v26, v17, float32(0x1p+00))
-		v28 := fma.Float32(v27, v17, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v13)
-		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
-		v31 := v0 < math.Float32frombits(0x00000000)
-		v32 := choose(v31, v30, float32(0x1p+00))
-		v33 := float32(0x1p+00) + v30
-		v34 := v32 / v33
-		v35 := float32(v0 * v34)
-		dst[i] = v35
 	}
 }
 
@@ -852,32 +718,6 @@ func greaterEqualScalarPortable(dst []bool, a []float32, b float32) {
 	}
 }
 
-// mulAddPortable writes a*b + c, rounded once.
-func mulAddPortable(dst []float32, a []float32, b []float32, c []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
-	c = c[:len(dst)]
-	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := c[i]
-		v3 := fma.Float32(v0, v1, v2)
-		dst[i] = v3
-	}
-}
-
-// mulAddScalarPortable writes a*s + c, rounded once.
-func mulAddScalarPortable(dst []float32, a []float32, c []float32, s float32) {
-	a = a[:len(dst)]
-	c = c[:len(dst)]
-	for i := range dst {
-		v0 := a[i]
-		v1 := c[i]
-		v3 := fma.Float32(v0, s, v1)
-		dst[i] = v3
-	}
-}
-
 // wherePortable writes a where cond holds, else b.
 func wherePortable(dst []float32, cond []bool, a []float32, b []float32) {
 	cond = cond[:len(dst)]
@@ -889,6 +729,36 @@ func wherePortable(dst []float32, cond []bool, a []float32, b []float32) {
 		v2 := b[i]
 		v3 := choose(v0, v1, v2)
 		dst[i] = v3
+	}
+}
+
+// wavePortable writes the sine of r + quarter*pi/2.
+func wavePortable(dst []float32, r []float32, quarter []int32) {
+	r = r[:len(dst)]
+	quarter = quarter[:len(dst)]
+	for i := range dst {
+		v0 := r[i]
+		v1 := uint32(quarter[i])
+		v2 := float32(v0 * v0)
+		v3 := float32(v0 * v2)
+		v6 := fma.Float32(float32(0x1.7c3382p-19), v2, float32(-0x1.a05962p-13))
+		v8 := fma.Float32(v6, v2, float32(0x1.111174p-07))
+		v10 := fma.Float32(v8, v2, float32(-0x1.555556p-03))
+		v11 := fma.Float32(v3, v10, v0)
+		v14 := fma.Float32(float32(0x1.99e812p-16), v2, float32(-0x1.6c0c28p-10))
+		v16 := fma.Float32(v14, v2, float32(0x1.55554ap-05))
+		v18 := fma.Float32(v2, v16, float32(-0x1p-01))
+		v20 := fma.Float32(v2, v18, float32(0x1p+00))
+		v22 := v1 & uint32(0x1)
+		v23 := float32(int32(v22))
+		v25 := v23 == math.Float32frombits(0x00000000)
+		v26 := v1 << 30
+		v28 := v26 & uint32(0x80000000)
+		v29 := choose(v25, v11, v20)
+		v30 := math.Float32bits(v29)
+		v31 := v30 ^ v28
+		v32 := math.Float32frombits(v31)
+		dst[i] = v32
 	}
 }
 
@@ -972,192 +842,169 @@ func maxAbsLanesPortable(lanes *[64]float32, x []float32) float32 {
 	return maxTree(lanes)
 }
 
-// squaresLanesPortable adds x*x to the lanes.
-func squaresLanesPortable(lanes *[64]float32, x []float32) float32 {
+// quotientLanesPortable writes a/b by r = 1/b, for b > 0 of moderate size, and keeps bits of a in the lanes that say where it is wrong.
+func quotientLanesPortable(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
 	var own [64]float32
 	if lanes == nil {
 		lanes = &own
 		fillPortable(lanes[:], 0)
 	}
-	for i := range x {
-		v0 := x[i]
-		v1 := float32(v0 * v0)
-		v3 := lanes[i%64]
-		v4 := v3 + v1
-		lanes[i%64] = v4
-	}
-	return sumTree(lanes)
-}
-
-// dotLanesPortable adds a*b to the lanes.
-func dotLanesPortable(lanes *[64]float32, a []float32, b []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	b = b[:len(a)]
-	for i := range a {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := float32(v0 * v1)
-		v4 := lanes[i%64]
-		v5 := v4 + v2
-		lanes[i%64] = v5
-	}
-	return sumTree(lanes)
-}
-
-// dot3LanesPortable adds (a*b)*c to the lanes.
-func dot3LanesPortable(lanes *[64]float32, a []float32, b []float32, c []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	b = b[:len(a)]
-	c = c[:len(a)]
-	for i := range a {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := c[i]
-		v3 := float32(v0 * v1)
-		v4 := float32(v3 * v2)
-		v6 := lanes[i%64]
-		v7 := v6 + v4
-		lanes[i%64] = v7
-	}
-	return sumTree(lanes)
-}
-
-// expLanesPortable adds exp(x*scale - shift), which is up to 1, to the lanes.
-func expLanesPortable(lanes *[64]float32, x []float32, scale float32, shift float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	for i := range x {
-		v0 := x[i]
-		v3 := float32(v0 * scale)
-		v4 := v3 - shift
-		v8 := v4 <= float32(-0x1.ap+06)
-		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
-		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v13 := v12 - float32(0x1.8p+23)
-		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
-		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
-		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
-		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
-		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
-		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
-		v27 := fma.Float32(v26, v17, float32(0x1p+00))
-		v28 := fma.Float32(v27, v17, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v13)
-		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
-		v32 := lanes[i%64]
-		v33 := v32 + v30
-		lanes[i%64] = v33
-	}
-	return sumTree(lanes)
-}
-
-// expStoreLanesPortable writes exp(x*scale - shift), which is up to 1, and adds it to the lanes.
-func expStoreLanesPortable(lanes *[64]float32, dst []float32, x []float32, scale float32, shift float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v3 := float32(v0 * scale)
-		v4 := v3 - shift
-		v8 := v4 <= float32(-0x1.ap+06)
-		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
-		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v13 := v12 - float32(0x1.8p+23)
-		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
-		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
-		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
-		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
-		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
-		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
-		v27 := fma.Float32(v26, v17, float32(0x1p+00))
-		v28 := fma.Float32(v27, v17, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v13)
-		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
-		dst[i] = v30
-		v33 := lanes[i%64]
-		v34 := v33 + v30
-		lanes[i%64] = v34
-	}
-	return sumTree(lanes)
-}
-
-// subSubPortable writes (x*scale - a) - b.
-func subSubPortable(dst []float32, x []float32, scale float32, a float32, b float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v4 := float32(v0 * scale)
-		v5 := v4 - a
-		v6 := v5 - b
-		dst[i] = v6
-	}
-}
-
-// normScalePortable writes (x*r)*w.
-func normScalePortable(dst []float32, x []float32, w []float32, r float32) {
-	x = x[:len(dst)]
-	w = w[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v1 := w[i]
-		v3 := float32(v0 * r)
-		v4 := float32(v3 * v1)
-		dst[i] = v4
-	}
-}
-
-// normGradPortable writes (g*w - x*k)*r.
-func normGradPortable(dst []float32, g []float32, x []float32, w []float32, r float32, k float32) {
-	g = g[:len(dst)]
-	x = x[:len(dst)]
-	w = w[:len(dst)]
-	for i := range dst {
-		v0 := g[i]
-		v1 := x[i]
-		v2 := w[i]
-		v5 := float32(v0 * v2)
-		v6 := float32(v1 * k)
-		v7 := v5 - v6
-		v8 := float32(v7 * r)
-		dst[i] = v8
-	}
-}
-
-// normWeightGradPortable adds g*(x*r) to dw.
-func normWeightGradPortable(dw []float32, g []float32, x []float32, r float32) {
-	g = g[:len(dw)]
-	x = x[:len(dw)]
-	for i := range dw {
-		v0 := dw[i]
-		v1 := g[i]
-		v2 := x[i]
-		v4 := float32(v2 * r)
-		v5 := float32(v1 * v4)
-		v6 := v0 + v5
-		dw[i] = v6
-	}
-}
-
-// swiGLUPortable writes silu(a)*b.
-func swiGLUPortable(dst []float32, a []float32, b []float32) {
 	a = a[:len(dst)]
-	b = b[:len(dst)]
 	for i := range dst {
+		v0 := a[i]
+		v3 := float32(v0 * r)
+		v4 := fma.Float32(-b, v3, v0)
+		v5 := fma.Float32(v4, r, v3)
+		v6 := math.Float32bits(v5)
+		v8 := v6 & uint32(0x7fffffff)
+		v9 := math.Float32bits(v0)
+		v11 := v9 & uint32(0x80000000)
+		v12 := v8 | v11
+		v13 := math.Float32frombits(v12)
+		v14 := v9 & uint32(0x7fffffff)
+		v16 := v14 - uint32(0x20000000)
+		v17 := math.Float32frombits(v16)
+		v19 := v0 == math.Float32frombits(0x00000000)
+		v20 := choose(v19, math.Float32frombits(0x00000000), v17)
+		dst[i] = v13
+		v23 := lanes[i%64]
+		v24 := math.Float32bits(v23)
+		v25 := math.Float32bits(v20)
+		v26 := v24 | v25
+		v27 := math.Float32frombits(v26)
+		lanes[i%64] = v27
+	}
+	return orTree(lanes)
+}
+
+// fusedAdamWPortable does m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate.
+func fusedAdamWPortable(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
+	p = p[:len(y)]
+	m = m[:len(y)]
+	v = v[:len(y)]
+	g = g[:len(y)]
+	for i := range y {
+		v0 := p[i]
+		v1 := m[i]
+		v2 := v[i]
+		v3 := g[i]
+		v11 := float32(v1 * b1)
+		v12 := float32(v3 * r1)
+		v13 := v11 + v12
+		v14 := math.Float32bits(v2)
+		v16 := v14 & uint32(0x7fffffff)
+		v17 := math.Float32frombits(v16)
+		v18 := float32(v17 * b2)
+		v19 := float32(v3 * v3)
+		v20 := float32(v19 * r2)
+		v21 := v18 + v20
+		v22 := float32(math.Sqrt(float64(v21)))
+		v23 := v22 + eps
+		v24 := v13 / v23
+		v25 := float32(v0 * decay)
+		v26 := v24 + v25
+		v27 := float32(v26 * rate)
+		v28 := v0 - v27
+		y[i] = v28
+	}
+}
+
+// fusedAdamWStepPortable does y = p - (m/(sqrt(v)+eps) + p*decay)*rate.
+func fusedAdamWStepPortable(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
+	p = p[:len(y)]
+	m = m[:len(y)]
+	v = v[:len(y)]
+	for i := range y {
+		v0 := p[i]
+		v1 := m[i]
+		v2 := v[i]
+		v6 := float32(math.Sqrt(float64(v2)))
+		v7 := v6 + eps
+		v8 := v1 / v7
+		v9 := float32(v0 * decay)
+		v10 := v8 + v9
+		v11 := float32(v10 * rate)
+		v12 := v0 - v11
+		y[i] = v12
+	}
+}
+
+// fusedSquareMeanPortable does y = v*b + (g*g)*r.
+func fusedSquareMeanPortable(y []float32, v []float32, g []float32, b float32, r float32) {
+	v = v[:len(y)]
+	g = g[:len(y)]
+	for i := range y {
+		v0 := v[i]
+		v1 := g[i]
+		v4 := float32(v0 * b)
+		v5 := float32(v1 * v1)
+		v6 := float32(v5 * r)
+		v7 := v4 + v6
+		y[i] = v7
+	}
+}
+
+// fusedMeanPortable does y = m*b + g*r.
+func fusedMeanPortable(y []float32, m []float32, g []float32, b float32, r float32) {
+	m = m[:len(y)]
+	g = g[:len(y)]
+	for i := range y {
+		v0 := m[i]
+		v1 := g[i]
+		v4 := float32(v0 * b)
+		v5 := float32(v1 * r)
+		v6 := v4 + v5
+		y[i] = v6
+	}
+}
+
+// fusedSwiGLUSlopePortable does s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one).
+func fusedSwiGLUSlopePortable(u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+	y = y[:len(u)]
+	d = d[:len(u)]
+	a = a[:len(u)]
+	b = b[:len(u)]
+	for i := range u {
+		v0 := a[i]
+		v1 := b[i]
+		v3 := math.Float32bits(v0)
+		v5 := v3 | uint32(0x80000000)
+		v6 := math.Float32frombits(v5)
+		v10 := v6 <= float32(-0x1.ap+06)
+		v11 := choose(v10, math.Float32frombits(0x00000000), v6)
+		v14 := fma.Float32(v11, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v15 := v14 - float32(0x1.8p+23)
+		v17 := fma.Float32(-v15, float32(0x1.62e43p-01), v11)
+		v19 := fma.Float32(-v15, float32(-0x1.05c61p-29), v17)
+		v22 := fma.Float32(float32(0x1.6a474ep-10), v19, float32(0x1.1239a8p-07))
+		v24 := fma.Float32(v22, v19, float32(0x1.5558b6p-05))
+		v26 := fma.Float32(v24, v19, float32(0x1.555492p-03))
+		v28 := fma.Float32(v26, v19, float32(0x1.fffffcp-02))
+		v29 := fma.Float32(v28, v19, float32(0x1p+00))
+		v30 := fma.Float32(v29, v19, float32(0x1p+00))
+		v31 := timesPowerOfTwo(v30, v15)
+		v32 := choose(v10, math.Float32frombits(0x00000000), v31)
+		v33 := v0 < math.Float32frombits(0x00000000)
+		v34 := choose(v33, v32, float32(0x1p+00))
+		v35 := float32(0x1p+00) + v32
+		v36 := v34 / v35
+		v37 := float32(v0 * v36)
+		v38 := float32(v37 * v1)
+		v39 := one - v36
+		v40 := float32(v39 * v0)
+		v41 := v40 + one
+		v42 := float32(v36 * v41)
+		u[i] = v37
+		y[i] = v38
+		d[i] = v42
+	}
+}
+
+// fusedSwiGLUPortable does y = (a*logistic(a))*b.
+func fusedSwiGLUPortable(y []float32, a []float32, b []float32) {
+	a = a[:len(y)]
+	b = b[:len(y)]
+	for i := range y {
 		v0 := a[i]
 		v1 := b[i]
 		v2 := math.Float32bits(v0)
@@ -1183,157 +1030,75 @@ func swiGLUPortable(dst []float32, a []float32, b []float32) {
 		v35 := v33 / v34
 		v36 := float32(v0 * v35)
 		v37 := float32(v36 * v1)
-		dst[i] = v37
+		y[i] = v37
 	}
 }
 
-// swiGLUGradPortable writes the gradients of silu(a)*b.
-func swiGLUGradPortable(da []float32, db []float32, g []float32, a []float32, b []float32) {
-	db = db[:len(da)]
-	g = g[:len(da)]
-	a = a[:len(da)]
-	b = b[:len(da)]
-	for i := range da {
-		v0 := g[i]
-		v1 := a[i]
-		v2 := b[i]
-		v3 := math.Float32bits(v1)
-		v5 := v3 | uint32(0x80000000)
-		v6 := math.Float32frombits(v5)
-		v10 := v6 <= float32(-0x1.ap+06)
-		v11 := choose(v10, math.Float32frombits(0x00000000), v6)
-		v14 := fma.Float32(v11, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v15 := v14 - float32(0x1.8p+23)
-		v17 := fma.Float32(-v15, float32(0x1.62e43p-01), v11)
-		v19 := fma.Float32(-v15, float32(-0x1.05c61p-29), v17)
-		v22 := fma.Float32(float32(0x1.6a474ep-10), v19, float32(0x1.1239a8p-07))
-		v24 := fma.Float32(v22, v19, float32(0x1.5558b6p-05))
-		v26 := fma.Float32(v24, v19, float32(0x1.555492p-03))
-		v28 := fma.Float32(v26, v19, float32(0x1.fffffcp-02))
-		v29 := fma.Float32(v28, v19, float32(0x1p+00))
-		v30 := fma.Float32(v29, v19, float32(0x1p+00))
-		v31 := timesPowerOfTwo(v30, v15)
-		v32 := choose(v10, math.Float32frombits(0x00000000), v31)
-		v33 := v1 < math.Float32frombits(0x00000000)
-		v34 := choose(v33, v32, float32(0x1p+00))
-		v35 := float32(0x1p+00) + v32
-		v36 := v34 / v35
-		v37 := float32(0x1p+00) - v36
-		v38 := float32(v1 * v37)
-		v39 := float32(0x1p+00) + v38
-		v40 := float32(v36 * v39)
-		v41 := float32(v0 * v2)
-		v42 := float32(v41 * v40)
-		v43 := float32(v1 * v36)
-		v44 := float32(v0 * v43)
-		da[i] = v42
-		db[i] = v44
+// fusedExpSumPortable does e = exp(x - top); sum(e).
+func fusedExpSumPortable(lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
 	}
+	x = x[:len(e)]
+	for i := range e {
+		v0 := x[i]
+		v2 := v0 - top
+		v6 := v2 <= float32(-0x1.ap+06)
+		v7 := choose(v6, math.Float32frombits(0x00000000), v2)
+		v9 := smaller(float32(0x1.64p+06), v7)
+		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
+		v13 := v12 - float32(0x1.8p+23)
+		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
+		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
+		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
+		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
+		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
+		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
+		v27 := fma.Float32(v26, v17, float32(0x1p+00))
+		v28 := fma.Float32(v27, v17, float32(0x1p+00))
+		v29 := timesPowerOfTwo(v28, v13)
+		v30 := choose(v6, math.Float32frombits(0x00000000), v29)
+		e[i] = v30
+		v33 := lanes[i%64]
+		v34 := v33 + v30
+		lanes[i%64] = v34
+	}
+	return sumTree(lanes)
 }
 
-// rotatePortable writes y1 = x1*cos - x2*sin and y2 = x2*cos + x1*sin.
-func rotatePortable(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	y2 = y2[:len(y1)]
-	x1 = x1[:len(y1)]
-	x2 = x2[:len(y1)]
-	cos = cos[:len(y1)]
-	sin = sin[:len(y1)]
-	for i := range y1 {
-		v0 := x1[i]
-		v1 := x2[i]
-		v2 := cos[i]
-		v3 := sin[i]
-		v4 := float32(v0 * v2)
-		v5 := float32(v1 * v3)
-		v6 := v4 - v5
-		v7 := float32(v1 * v2)
-		v8 := float32(v0 * v3)
-		v9 := v7 + v8
-		y1[i] = v6
-		y2[i] = v9
+// fusedDotPortable does y = a*b; sum(y).
+func fusedDotPortable(lanes *[64]float32, a []float32, b []float32) float32 {
+	var own [64]float32
+	if lanes == nil {
+		lanes = &own
+		fillPortable(lanes[:], 0)
 	}
+	b = b[:len(a)]
+	for i := range a {
+		v0 := a[i]
+		v1 := b[i]
+		v2 := float32(v0 * v1)
+		v4 := lanes[i%64]
+		v5 := v4 + v2
+		lanes[i%64] = v5
+	}
+	return sumTree(lanes)
 }
 
-// rotateBackPortable writes y1 = x1*cos + x2*sin and y2 = x2*cos - x1*sin.
-func rotateBackPortable(y1 []float32, y2 []float32, x1 []float32, x2 []float32, cos []float32, sin []float32) {
-	y2 = y2[:len(y1)]
-	x1 = x1[:len(y1)]
-	x2 = x2[:len(y1)]
-	cos = cos[:len(y1)]
-	sin = sin[:len(y1)]
-	for i := range y1 {
-		v0 := x1[i]
-		v1 := x2[i]
-		v2 := cos[i]
-		v3 := sin[i]
-		v4 := float32(v0 * v2)
-		v5 := float32(v1 * v3)
-		v6 := v4 + v5
-		v7 := float32(v1 * v2)
-		v8 := float32(v0 * v3)
-		v9 := v7 - v8
-		y1[i] = v6
-		y2[i] = v9
-	}
-}
-
-// wavePortable writes the sine of r + quarter*pi/2.
-func wavePortable(dst []float32, r []float32, quarter []int32) {
-	r = r[:len(dst)]
-	quarter = quarter[:len(dst)]
-	for i := range dst {
-		v0 := r[i]
-		v1 := uint32(quarter[i])
-		v2 := float32(v0 * v0)
-		v3 := float32(v0 * v2)
-		v6 := fma.Float32(float32(0x1.7c3382p-19), v2, float32(-0x1.a05962p-13))
-		v8 := fma.Float32(v6, v2, float32(0x1.111174p-07))
-		v10 := fma.Float32(v8, v2, float32(-0x1.555556p-03))
-		v11 := fma.Float32(v3, v10, v0)
-		v14 := fma.Float32(float32(0x1.99e812p-16), v2, float32(-0x1.6c0c28p-10))
-		v16 := fma.Float32(v14, v2, float32(0x1.55554ap-05))
-		v18 := fma.Float32(v2, v16, float32(-0x1p-01))
-		v20 := fma.Float32(v2, v18, float32(0x1p+00))
-		v22 := v1 & uint32(0x1)
-		v23 := float32(int32(v22))
-		v25 := v23 == math.Float32frombits(0x00000000)
-		v26 := v1 << 30
-		v28 := v26 & uint32(0x80000000)
-		v29 := choose(v25, v11, v20)
-		v30 := math.Float32bits(v29)
-		v31 := v30 ^ v28
-		v32 := math.Float32frombits(v31)
-		dst[i] = v32
-	}
-}
-
-// adamWPortable makes a step of AdamW.
-func adamWPortable(w []float32, m []float32, v []float32, g []float32, keep float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, root float32, eps float32, step float32) {
-	m = m[:len(w)]
-	v = v[:len(w)]
-	g = g[:len(w)]
-	for i := range w {
-		v0 := w[i]
-		v1 := m[i]
-		v2 := v[i]
-		v3 := g[i]
-		v12 := float32(v1 * beta1)
-		v13 := float32(v3 * rest1)
-		v14 := v12 + v13
-		v15 := float32(v2 * beta2)
-		v16 := float32(v3 * v3)
-		v17 := float32(v16 * rest2)
-		v18 := v15 + v17
-		v19 := float32(math.Sqrt(float64(v18)))
-		v20 := float32(v19 * root)
-		v21 := v20 + eps
-		v22 := float32(v0 * keep)
-		v23 := v14 / v21
-		v24 := float32(step * v23)
-		v25 := v22 - v24
-		w[i] = v25
-		m[i] = v14
-		v[i] = v18
+// fusedProductSumPortable does y = a*b + c.
+func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32) {
+	a = a[:len(y)]
+	b = b[:len(y)]
+	c = c[:len(y)]
+	for i := range y {
+		v0 := a[i]
+		v1 := b[i]
+		v2 := c[i]
+		v3 := float32(v0 * v1)
+		v4 := v3 + v2
+		y[i] = v4
 	}
 }
 
@@ -1362,34 +1127,5 @@ func fromBfloat16Portable(dst []float32, x []uint16) {
 		v1 := v0 << 16
 		v2 := math.Float32frombits(v1)
 		dst[i] = v2
-	}
-}
-
-// toInt32Portable cuts x off towards zero, within the range of int32; NaN is 0.
-func toInt32Portable(dst []int32, x []float32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v3 := v1 & uint32(0x7fffffff)
-		v4 := math.Float32frombits(v3)
-		v6 := v4 < float32(0x1p+31)
-		v8 := choose(v6, v0, math.Float32frombits(0x00000000))
-		v9 := v0 >= float32(0x1p+31)
-		v10 := uint32(int32(v8))
-		v11 := chooseWord(v9, uint32(0x7fffffff), v10)
-		v13 := v0 <= float32(-0x1p+31)
-		v15 := chooseWord(v13, uint32(0x80000000), v11)
-		dst[i] = int32(v15)
-	}
-}
-
-// fromInt32Portable rounds an integer to the nearest float, even on ties.
-func fromInt32Portable(dst []float32, x []int32) {
-	x = x[:len(dst)]
-	for i := range dst {
-		v0 := uint32(x[i])
-		v1 := float32(int32(v0))
-		dst[i] = v1
 	}
 }

@@ -56,6 +56,10 @@ func sumTree(lanes *[64]float32) float32 {
 	return tree(lanes, func(a, b float32) float32 { return a + b })
 }
 
+func orTree(lanes *[64]float32) float32 {
+	return tree(lanes, func(a, b float32) float32 { return math.Float32frombits(math.Float32bits(a) | math.Float32bits(b)) })
+}
+
 func maxTree(lanes *[64]float32) float32 {
 	return tree(lanes, func(a, b float32) float32 { return choose(isNaN(a), a, larger(a, b)) })
 }

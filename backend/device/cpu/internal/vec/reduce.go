@@ -35,28 +35,6 @@ func Sum(l Level, x []float32) float32 {
 	return fold(l, x, 0, sumLanes)
 }
 
-// SumSquares returns the sum of x*x: each product is rounded, as in Sum of OpSquare.
-func SumSquares(l Level, x []float32) float32 {
-	if len(x) <= chunk {
-		return squaresLanes(l, nil, x)
-	}
-	return fold(l, x, 0, squaresLanes)
-}
-
-// Dot returns the sum of a*b: each product is rounded, as in Sum of OpMul.
-func Dot(l Level, a, b []float32) float32 {
-	b = b[:len(a)]
-	if len(a) <= chunk {
-		return dotLanes(l, nil, a, b)
-	}
-	var w lanes
-	for len(a) > chunk {
-		dotLanes(l, &w, a[:chunk], b[:chunk])
-		a, b = a[chunk:], b[chunk:]
-	}
-	return dotLanes(l, &w, a, b)
-}
-
 // Max returns the largest element, NaN if there is one, -Inf if x is empty. Lanes are brought together as in a sum, which
 // says whether it is -0 or +0 where both are the largest.
 func Max(l Level, x []float32) float32 {
@@ -76,29 +54,3 @@ func Min(l Level, x []float32) float32 {
 
 // maxAbs returns the largest absolute value of up to a chunk, NaN if there is one.
 func maxAbs(l Level, x []float32) float32 { return maxAbsLanes(l, nil, x) }
-
-// argBlock is the length of the parts that ArgMax looks at.
-const argBlock = 1024
-
-// ArgMax returns the first index of the largest element, or of the first NaN, -1 if x is empty.
-func ArgMax(l Level, x []float32) int {
-	best, from := float32(0), -1
-	for i := 0; i < len(x); i += argBlock {
-		m := Max(l, x[i:min(i+argBlock, len(x))])
-		if from < 0 || m > best || isNaN(m) {
-			best, from = m, i
-		}
-		if isNaN(m) {
-			break
-		}
-	}
-	if from < 0 {
-		return -1
-	}
-	for i, v := range x[from:] {
-		if v == best || isNaN(v) {
-			return from + i
-		}
-	}
-	panic("the largest element is not where it was found")
-}

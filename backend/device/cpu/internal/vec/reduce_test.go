@@ -1,7 +1,6 @@
 package vec
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -23,10 +22,7 @@ func lanesSum(x []float32) float32 {
 }
 
 var reductions = map[string]func(l Level, x []float32) float32{
-	"sum": Sum, "squares": SumSquares, "max": Max, "min": Min, "largest": maxAbs,
-	"dot": func(l Level, x []float32) float32 { return Dot(l, x, x[:len(x):len(x)]) },
-	"arg": func(l Level, x []float32) float32 { return float32(ArgMax(l, x)) },
-	"log": func(l Level, x []float32) float32 { return LogSoftmaxAt(l, append(x, 1), 0, 0.5) },
+	"sum": Sum, "max": Max, "min": Min, "largest": maxAbs,
 }
 
 func TestReduce_SameBits(t *testing.T) {
@@ -49,22 +45,12 @@ func TestSum_Order(t *testing.T) {
 	r := newRandom(8)
 	for _, n := range append(sizes, chunk+100) {
 		x := moderate(r, n)
-		squares := make([]float32, n)
-		for i, v := range x {
-			squares[i] = v * v
-		}
 		for _, l := range cpuid.Supported() {
 			if got, want := Sum(l, x), lanesSum(x); !same(got, want) {
 				t.Errorf("%v: the sum of %d is %v, want %v", l, n, got, want)
 			}
 			if got, want := Sum(l, append(x, make([]float32, 77)...)), lanesSum(x); !same(got, want) {
 				t.Errorf("%v: zeros change the sum of %d: %v, want %v", l, n, got, want)
-			}
-			if got, want := SumSquares(l, x), lanesSum(squares); !same(got, want) {
-				t.Errorf("%v: the sum of %d squares is %v, want %v", l, n, got, want)
-			}
-			if got, want := Dot(l, x, x), lanesSum(squares); !same(got, want) {
-				t.Errorf("%v: the product of %d is %v, want %v", l, n, got, want)
 			}
 		}
 	}
@@ -80,46 +66,21 @@ func TestMax_Values(t *testing.T) {
 					x[i] = -2
 				}
 				x[at] = -1
-				if got := Max(l, x); got != -1 || ArgMax(l, x) != at {
-					t.Fatalf("%v: the largest of %d is %v at %d, want -1 at %d", l, n, got, ArgMax(l, x), at)
+				if got := Max(l, x); got != -1 {
+					t.Fatalf("%v: the largest of %d is %v, want -1", l, n, got)
 				}
 				x[at] = -3
 				if got := Min(l, x); got != -3 {
 					t.Fatalf("%v: the least of %d is %v, want -3", l, n, got)
 				}
 				x[at] = nan
-				if !isNaN(Max(l, x)) || !isNaN(Min(l, x)) || ArgMax(l, x) != at {
+				if !isNaN(Max(l, x)) || !isNaN(Min(l, x)) {
 					t.Fatalf("%v: NaN at %d of %d is lost", l, at, n)
 				}
 			}
 		}
-		if Max(l, nil) != -inf || Min(l, nil) != inf || Sum(l, nil) != 0 || ArgMax(l, nil) != -1 {
+		if Max(l, nil) != -inf || Min(l, nil) != inf || Sum(l, nil) != 0 {
 			t.Errorf("%v: wrong results for an empty row", l)
-		}
-		x := make([]float32, 5000)
-		x[2500], x[4000] = 1, 1
-		if got := ArgMax(l, x); got != 2500 {
-			t.Errorf("%v: the first of the largest is at %d, want 2500", l, got)
-		}
-	}
-}
-
-func TestReduceColumns(t *testing.T) {
-	r := newRandom(9)
-	for _, n := range []int{0, 1, 17, 100, columnBlock + 3} {
-		const rows = 5
-		stride := n + 3
-		x, start := random(r, rows*stride), random(r, n)
-		want := append([]float32(nil), start...)
-		for i := range rows {
-			for j := range want {
-				want[j] += x[i*stride+j]
-			}
-		}
-		for _, l := range cpuid.Supported() {
-			c := append([]float32(nil), start...)
-			ReduceColumns(l, OpAdd, c, x, rows, stride)
-			wantSame(t, fmt.Sprint(l, " columns"), c, want)
 		}
 	}
 }

@@ -5,52 +5,39 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
 // digest is of the results of every operation, at every level of every processor.
-const digest = "bb04df1ed6e612d6cf779b29ece12ade1a92464604c1c95b6764108401615932"
+const digest = "b9832e6511eff215e0dda60079db45b3f3ee75519df12590c00f99d89fc8aa02"
 
 // results runs every operation on the same numbers.
 func results(l Level) (all []float32) {
 	r := newRandom(23)
 	const n = 1031
-	x, y, z, w := random(r, n), random(r, n), moderate(r, n), moderate(r, n)
-	dst, more := make([]float32, n), make([]float32, n)
-	add := func() { all = append(append(all, dst...), more...) }
+	x, y, w := random(r, n), random(r, n), moderate(r, n)
+	dst := make([]float32, n)
 	for op := range unaryTable {
-		Unary(l, UnaryOp(op), dst, x)
-		add()
+		UnaryFunc(l, UnaryOp(op))(dst, x)
+		all = append(all, dst...)
 	}
 	for op := range binaryTable {
-		Binary(l, BinaryOp(op), dst, x, y)
-		add()
+		BinaryFunc(l, BinaryOp(op))(dst, x, y)
+		all = append(all, dst...)
 	}
-	Pow(more, x, y)
-	MulAdd(l, dst, x, y, z)
-	add()
-	SwiGLU(l, dst, x, y)
-	add()
-	SwiGLUGrad(l, dst, more, x, y, z)
-	add()
-	Softmax(l, dst, z, n-1, 0.3)
-	add()
-	LogSoftmax(l, dst, z, n-1, 0.3)
-	add()
-	inv := RMSNorm(l, dst, z, w, 1e-6)
-	add()
-	RMSNormGrad(l, dst, w, z, w, inv)
-	RMSNormWeightGrad(l, more, w, z, inv)
-	add()
-	Rotate(l, dst, x, z[:5], w[:5])
-	RotateBack(l, more, x, z[:5], w[:5])
-	add()
-	Unary(l, OpSquare, more, w)
-	AdamW{Rate: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, Decay: 0.1, Step: 7}.Update(l, dst, z, more, w)
-	add()
-	return append(all, Sum(l, w), Dot(l, w, z), SumSquares(l, w), Max(l, w), Min(l, w))
+	for _, f := range fusedTable {
+		o := newFusedOperands(r, f, n)
+		out := make([][]float32, len(f.Out))
+		for i := range out {
+			out[i] = make([]float32, n)
+		}
+		all = append(all, f.run(l, o, out))
+		all = append(all, slices.Concat(out...)...)
+	}
+	return append(all, Sum(l, w), Max(l, w), Min(l, w))
 }
 
 func TestResults_SameEverywhere(t *testing.T) {

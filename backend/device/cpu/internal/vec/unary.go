@@ -6,27 +6,22 @@ type UnaryOp int
 // The element-wise functions. The bounds are the largest errors found against float64 over all floats, in units
 // of the last place; where there is none, the result is exact or rounded once.
 const (
-	OpNeg        UnaryOp = iota // -x
-	OpAbs                       // |x|
-	OpSqrt                      // square root, correctly rounded
-	OpSquare                    // x*x
-	OpReciprocal                // 1/x
-	OpRsqrt                     // 1/sqrt(x), two roundings, 1.5
-	OpExp                       // exp(x), 0.8
-	OpExpm1                     // exp(x) - 1, 1.4
-	OpLog                       // natural logarithm, 0.8
-	OpLog1p                     // log(1+x), 1.4
-	OpSigmoid                   // 1/(1+exp(-x)), 2.2
-	OpTanh                      // hyperbolic tangent, 2.2
-	OpGelu                      // x*Phi(x), Phi the normal distribution, 5
-	OpGeluTanh                  // x/2*(1+tanh(sqrt(2/pi)*(x+0.044715*x^3))), 23 for |x| < 5
-	OpSilu                      // x*sigmoid(x), 3 from -87 on
-	OpSin                       // sine, 1.5
-	OpCos                       // cosine, 1.5
-	OpSign                      // 1, -1, or x if it is 0 or NaN
-	OpFloor                     // largest integer up to x
-	OpCeil                      // least integer from x
-	OpRound                     // nearest integer, even on ties
+	OpNeg     UnaryOp = iota // -x
+	OpAbs                    // |x|
+	OpSqrt                   // square root, correctly rounded
+	OpRsqrt                  // 1/sqrt(x), two roundings, 1.5
+	OpExp                    // exp(x), 0.8
+	OpExpm1                  // exp(x) - 1, 1.4
+	OpLog                    // natural logarithm, 0.8
+	OpLog1p                  // log(1+x), 1.4
+	OpSigmoid                // 1/(1+exp(-x)), 2.2
+	OpTanh                   // hyperbolic tangent, 2.2
+	OpSin                    // sine, 1.5
+	OpCos                    // cosine, 1.5
+	OpSign                   // 1, -1, or x if it is 0 or NaN
+	OpFloor                  // largest integer up to x
+	OpCeil                   // least integer from x
+	OpRound                  // nearest integer, even on ties
 )
 
 // chunk is the number of elements for which an assembly function is called: it runs for some microseconds, and Go cannot
@@ -35,13 +30,3 @@ const chunk = 1 << 14
 
 // UnaryFunc returns the function for blocks: with up to 16,384 elements, as it cannot be interrupted. x is as long as dst.
 func UnaryFunc(l Level, op UnaryOp) func(dst, x []float32) { return unaryTable[op][l] }
-
-// Unary writes op(x) for each element.
-func Unary(l Level, op UnaryOp, dst, x []float32) {
-	f, x := unaryTable[op][l], x[:len(dst)]
-	for len(dst) > chunk {
-		f(dst[:chunk], x[:chunk])
-		dst, x = dst[chunk:], x[chunk:]
-	}
-	f(dst, x)
-}

@@ -20,20 +20,9 @@ func TestUnary_SameBits(t *testing.T) {
 				wantSame(t, what, dst, want)
 				wantGuards(t, what, all, n, off)
 				own := append([]float32(nil), x...)
-				Unary(l, UnaryOp(op), own, own)
+				UnaryFunc(l, UnaryOp(op))(own, own)
 				wantSame(t, what+" in place", own, want)
 			}
 		}
-	}
-}
-
-func TestUnary_LongSlices(t *testing.T) {
-	x := random(newRandom(2), 2*chunk+37)
-	want := make([]float32, len(x))
-	expPortable(want, x)
-	for _, l := range fast() {
-		got := make([]float32, len(x))
-		Unary(l, OpExp, got, x)
-		wantSame(t, l.String(), got, want)
 	}
 }

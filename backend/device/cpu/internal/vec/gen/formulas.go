@@ -132,9 +132,6 @@ func (p *program) sigmoidParts(x val) (n, d val) {
 
 func (p *program) sigmoid(x val) val { return p.over(p.sigmoidParts(x)) }
 
-// silu returns x * sigmoid(x).
-func (p *program) silu(x val) val { return p.times(x, p.sigmoid(x)) }
-
 // tanh returns -e/(2+e), where e = exp(-2|x|) - 1, with the sign of x; and where that is large, 1 - 2(e+1)/(2+e), which
 // makes less of the error of e.
 func (p *program) tanh(x val) val {
@@ -151,13 +148,6 @@ func (p *program) copySign(a, b val) val {
 		return p.add(opCopySign, float, 0, a, b)
 	}
 	return p.asFloat(p.or(p.and(p.asWord(a), p.bits(0x7fffffff)), p.and(p.asWord(b), p.bits(1<<31))))
-}
-
-// geluTanh returns x/2 * (1 + tanh(u)), u = sqrt(2/pi)*(x + 0.044715*x^3), which is x * sigmoid(2u).
-func (p *program) geluTanh(x val) val {
-	twice := 2 * math.Sqrt(2/math.Pi)
-	u := p.fma(p.times(x, x), p.num(float32(twice*0.044715)), p.num(float32(twice)))
-	return p.times(x, p.sigmoid(p.times(x, u)))
 }
 
 func (p *program) sign(x val) val {

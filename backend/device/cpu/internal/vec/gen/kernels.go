@@ -46,6 +46,7 @@ var (
 	sum     = &fold{0, (*program).plus, "sumTree", "0"}
 	largest = &fold{float32(math.Inf(-1)), (*program).maxNaN, "maxTree", "negativeInfinity"}
 	least   = &fold{float32(math.Inf(1)), (*program).minNaN, "minTree", "positiveInfinity"}
+	anyBits = &fold{0, (*program).orBits, "orTree", "0"}
 )
 
 func in(names ...string) (list []stream) {
@@ -58,13 +59,6 @@ func in(names ...string) (list []stream) {
 func out(names ...string) (list []stream) {
 	for _, n := range names {
 		list = append(list, stream{n, f32, false, true})
-	}
-	return list
-}
-
-func inOut(names ...string) (list []stream) {
-	for _, n := range names {
-		list = append(list, stream{n, f32, true, true})
 	}
 	return list
 }
@@ -131,7 +125,7 @@ func kernels() []kernel {
 	all = append(all, compareKernels()...)
 	all = append(all, mixKernels()...)
 	all = append(all, foldKernels()...)
-	all = append(all, rowKernels()...)
+	all = append(all, fusedKernels()...)
 	return append(all, convertKernels()...)
 }
 
@@ -143,8 +137,6 @@ func unaryKernels() (list []kernel) {
 	def("neg", "writes -x", (*program).neg)
 	def("abs", "writes |x|", (*program).abs)
 	def("sqrt", "writes the square root of x", (*program).sqrt)
-	def("square", "writes x*x", func(p *program, x val) val { return p.times(x, x) })
-	def("reciprocal", "writes 1/x", func(p *program, x val) val { return p.over(p.num(1), x) })
 	def("rsqrt", "writes 1/sqrt(x)", func(p *program, x val) val { return p.over(p.num(1), p.sqrt(x)) })
 	def("exp", "writes exp(x)", (*program).exp)
 	def("expm1", "writes exp(x) - 1", func(p *program, x val) val { return p.keepZero(x, p.expm1(x)) })
@@ -152,9 +144,6 @@ func unaryKernels() (list []kernel) {
 	def("log1p", "writes log(1+x)", (*program).log1p)
 	def("sigmoid", "writes 1/(1+exp(-x))", (*program).sigmoid)
 	def("tanh", "writes the hyperbolic tangent of x", (*program).tanh)
-	def("gelu", "writes x*Phi(x)", (*program).gelu)
-	def("geluTanh", "writes x/2*(1+tanh(sqrt(2/pi)*(x+0.044715*x^3)))", (*program).geluTanh)
-	def("silu", "writes x*sigmoid(x)", (*program).silu)
 	def("sinSmall", "writes the sine of x, |x| <= 1e5", (*program).sin)
 	def("cosSmall", "writes the cosine of x, |x| <= 1e5", (*program).cos)
 	def("sign", "writes 1 for x > 0, -1 for x < 0, else x", (*program).sign)

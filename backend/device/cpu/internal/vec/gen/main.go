@@ -33,6 +33,7 @@ func files() map[string]string {
 		"kernels_avx2_amd64.s":   x86File(avx2, list),
 		"kernels_neon_arm64.s":   neonFile(list),
 		"kernels_portable.go":    portableFile(list),
+		"kernels_fused.go":       fusedFile(),
 		"kernels_amd64.go":       amd64Calls(list),
 		"kernels_arm64.go":       arm64Calls(list),
 		"kernels_other.go":       otherCalls(list),

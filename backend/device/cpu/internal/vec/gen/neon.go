@@ -189,8 +189,7 @@ var neonBinary = map[op]neonCode{
 }
 
 var neonUnary = map[op]neonCode{
-	opSqrt: {0x6ea1f800, "FSQRT"}, opToWord: {0x4e21a800, "FCVTNS"}, opTruncWord: {0x4ea1b800, "FCVTZS"},
-	opToFloat: {0x4e21d800, "SCVTF"},
+	opSqrt: {0x6ea1f800, "FSQRT"}, opToWord: {0x4e21a800, "FCVTNS"}, opToFloat: {0x4e21d800, "SCVTF"},
 }
 
 var neonRound = map[uint32]neonCode{
@@ -244,7 +243,7 @@ func (e *neon) compute(in ins, a []int, dst int) {
 		e.shift(neonCode{0x6f000400, "USHR"}, 64-in.imm, dst, a[0])
 	case opShiftSign:
 		e.shift(neonCode{0x4f000400, "SSHR"}, 64-in.imm, dst, a[0])
-	case opSqrt, opToWord, opTruncWord, opToFloat:
+	case opSqrt, opToWord, opToFloat:
 		e.two(neonUnary[in.op], dst, a[0])
 	default:
 		e.three(neonBinary[in.op], dst, a[0], a[1])

@@ -90,7 +90,7 @@ var goFormats = map[op]string{
 	opSqrt: "float32(math.Sqrt(float64(%s)))", opFMA: "fma.Float32(%s, %s, %s)", opFNMA: "fma.Float32(-%s, %s, %s)", opMax: "larger(%s, %s)",
 	opMin: "smaller(%s, %s)", opScale: "timesPowerOfTwo(%s, %s)", opAnd: "%s & %s", opOr: "%s | %s", opXor: "%s ^ %s",
 	opAddWord: "%s + %s", opSubWord: "%s - %s", opToWord: "uint32(int32(math.RoundToEven(float64(%s))))",
-	opTruncWord: "uint32(int32(%s))", opToFloat: "float32(int32(%s))", opFloatBits: "math.Float32frombits(%s)",
+	opToFloat: "float32(int32(%s))", opFloatBits: "math.Float32frombits(%s)",
 	opWordBits: "math.Float32bits(%s)",
 }
 

@@ -47,7 +47,6 @@ const (
 	opShiftRight // by imm, zeros come in
 	opShiftSign  // by imm, copies of the sign bit come in
 	opToWord     // nearest integer, even on ties
-	opTruncWord  // integer towards zero
 	opToFloat    // of a signed integer
 	opCopySign   // |a| with the sign of b
 	opExponent   // exponent of a as a float, -Inf for 0
@@ -141,7 +140,6 @@ func (p *program) left(a val, by uint32) val  { return p.add(opShiftLeft, word, 
 func (p *program) right(a val, by uint32) val { return p.add(opShiftRight, word, by, a) }
 func (p *program) arith(a val, by uint32) val { return p.add(opShiftSign, word, by, a) }
 func (p *program) toWord(a val) val           { return p.add(opToWord, word, 0, a) }
-func (p *program) truncWord(a val) val        { return p.add(opTruncWord, word, 0, a) }
 func (p *program) toFloat(a val) val          { return p.add(opToFloat, float, 0, a) }
 func (p *program) asFloat(a val) val          { return p.add(opFloatBits, float, 0, a) }
 func (p *program) asWord(a val) val           { return p.add(opWordBits, word, 0, a) }

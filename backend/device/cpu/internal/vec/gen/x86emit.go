@@ -13,7 +13,7 @@ var commutes = map[op]bool{opAdd: true, opMul: true, opAnd: true, opOr: true, op
 var shiftNames = map[op]string{opShiftLeft: "VPSLLD", opShiftRight: "VPSRLD", opShiftSign: "VPSRAD"}
 
 var convertNames = map[op]string{
-	opExponent: "VGETEXPPS", opToWord: "VCVTPS2DQ", opTruncWord: "VCVTTPS2DQ", opToFloat: "VCVTDQ2PS", opSqrt: "VSQRTPS",
+	opExponent: "VGETEXPPS", opToWord: "VCVTPS2DQ", opToFloat: "VCVTDQ2PS", opSqrt: "VSQRTPS",
 }
 
 // predicates are the comparisons, as VCMPPS numbers them: none raises an exception.
@@ -52,7 +52,7 @@ func (e *x86) emit(v val, in ins) {
 	case opShiftLeft, opShiftRight, opShiftSign:
 		e.where[v] = e.target(v)
 		e.line("%s $%d, %s, %s", shiftNames[in.op], in.imm, e.reg(e.where[in.args[0]]), e.reg(e.where[v]))
-	case opToWord, opTruncWord, opToFloat, opSqrt, opExponent:
+	case opToWord, opToFloat, opSqrt, opExponent:
 		e.where[v] = e.target(v)
 		e.line("%s %s, %s", convertNames[in.op], e.reg(e.where[in.args[0]]), e.reg(e.where[v]))
 	case opFraction:

@@ -56,6 +56,7 @@ func (e *x86) step(acc, x int) {
 	p := newProgram(abilities{})
 	a, b := p.load(0, float), p.load(1, float)
 	p.add(opStore, float, 0, e.kernel.fold.step(p, a, b))
+	p = p.simplify(true)
 	e.prog, e.last = p, p.uses()
 	e.vec, e.pred, e.top = newRegisters(0, e.count-e.groups()), newRegisters(2, 8), e.count-e.groups()
 	e.where = make([]int, len(p.ins))

@@ -1,0 +1,288 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
+)
+
+// An instruction of a loop reads and writes the nearest cache. Where one kernel does several of them and keeps in registers what
+// nobody else needs, they become one instruction. It does the same operations with the same roundings, so no bit changes.
+
+// combined is several instructions as one.
+type combined struct {
+	kernel  *vec.Fused
+	in, out []int  // registers
+	scalars []int  // registers with one number, or one for each row
+	each    []bool // which of them have one for each row
+	sum     int    // register of the sum of each row; -1 for none
+	rows    bool   // the kernel is called for each row
+}
+
+// reads returns the registers that an instruction reads.
+func (in *instr) reads() []int {
+	switch {
+	case in.do < apply:
+		return nil
+	case in.do == combine:
+		return slices.Concat(in.all.in, in.all.scalars)
+	}
+	return in.src[:]
+}
+
+// writes returns the registers that an instruction fills, or points.
+func (in *instr) writes() []int {
+	if in.do != combine {
+		return []int{in.dst}
+	}
+	if in.all.sum < 0 {
+		return in.all.out
+	}
+	return append(slices.Clone(in.all.out), in.all.sum)
+}
+
+// combine replaces what kernels there are for, the longest sequences first.
+func (g *generator) combine() {
+	list, by := vec.FusedKernels(), g.writers()
+	for k := range list {
+		for at := len(g.loop.instrs) - 1; at >= 0; at-- {
+			if at < len(g.loop.instrs) && ends(&list[k], &g.loop.instrs[at]) && newSearch(g, &list[k], by).replaceAt(at) {
+				by = g.writers()
+			}
+		}
+	}
+	clear(g.uses)
+	for at := range g.loop.instrs {
+		in := &g.loop.instrs[at]
+		for _, r := range slices.Concat(in.reads(), in.writes()) {
+			g.uses[r] = at
+		}
+	}
+}
+
+// writers returns the instruction that computes each register, -1 for none.
+func (g *generator) writers() []int {
+	by := slices.Repeat([]int{-1}, len(g.kinds))
+	for i := range g.loop.instrs {
+		if in := &g.loop.instrs[i]; in.do >= apply {
+			for _, r := range in.writes() {
+				by[r] = i
+			}
+		}
+	}
+	return by
+}
+
+// ends reports whether an instruction may be the last one of a sequence.
+func ends(f *vec.Fused, in *instr) bool {
+	if f.Sum >= 0 {
+		return in.do == shrink && in.op == compute.OpTypeReduceSum
+	}
+	return does(f.Steps[len(f.Steps)-1], in)
+}
+
+// does reports whether an instruction has the operation of a step, for each element.
+func does(t vec.FusedStep, in *instr) bool {
+	if in.row || in.do < apply || in.do == shrink || in.do == combine || in.op == compute.OpTypeInvalid {
+		return false
+	}
+	if t.B < 0 {
+		k, ok := unaries[in.op]
+		return ok && k == t.Unary
+	}
+	k, ok := binaries[in.op]
+	return ok && k == t.Binary
+}
+
+// search looks for a sequence among the instructions of a loop. Its methods get what is left to be found as a function, and
+// take back what they noted when that fails: either operand of a sum or a product may be the first.
+type search struct {
+	g        *generator
+	f        *vec.Fused
+	by       []int  // instruction that computes a register, -1 for none
+	register []int  // of each value, -1 while none is known
+	each     []bool // a scalar is one for each row
+	instrs   []int  // that are replaced
+	sum      int    // register, -1 for none
+}
+
+func newSearch(g *generator, f *vec.Fused, by []int) *search {
+	n := f.Streams + f.Scalars + len(f.Steps)
+	return &search{g: g, f: f, by: by, register: slices.Repeat([]int{-1}, n), each: make([]bool, n), sum: -1}
+}
+
+// replaceAt replaces the sequence that ends with an instruction, if it is one.
+func (s *search) replaceAt(at int) bool {
+	in := &s.g.loop.instrs[at]
+	v, r := len(s.register)-1, in.dst
+	if s.f.Sum >= 0 {
+		s.sum, s.instrs = in.dst, append(s.instrs, at)
+		v, r = s.f.Sum, in.src[0]
+	}
+	if !s.value(v, r, s.rest) {
+		return false
+	}
+	s.replace()
+	return true
+}
+
+// rest finds the steps that the last one does not depend on.
+func (s *search) rest() bool {
+	v := len(s.register) - 1
+	for ; v >= 0 && s.register[v] >= 0; v-- {
+	}
+	if v < 0 {
+		return s.alone()
+	}
+	return slices.ContainsFunc(s.g.loop.instrs, func(in instr) bool {
+		return in.do >= apply && in.do != combine && s.value(v, in.dst, s.rest)
+	})
+}
+
+// value notes that a register holds a value of the sequence, if it may, and looks for what is left.
+func (s *search) value(v, r int, then func() bool) bool {
+	if known := s.register[v]; known >= 0 {
+		return known == r && then()
+	}
+	if s.isScalar(v) {
+		return false
+	}
+	s.register[v] = r
+	if v < s.f.Streams {
+		if k := s.g.kinds[r]; !k.row && k.size == 4 && then() {
+			return true
+		}
+	} else if i := s.by[r]; i >= 0 && !slices.Contains(s.instrs, i) {
+		s.instrs = append(s.instrs, i)
+		if s.step(s.f.Steps[v-s.f.Streams-s.f.Scalars], &s.g.loop.instrs[i], then) {
+			return true
+		}
+		s.instrs = s.instrs[:len(s.instrs)-1]
+	}
+	s.register[v] = -1
+	return false
+}
+
+// step looks for the operands of a step, if an instruction does it.
+func (s *search) step(t vec.FusedStep, in *instr, then func() bool) bool {
+	if !does(t, in) {
+		return false
+	}
+	if t.B < 0 {
+		return s.value(t.A, in.src[0], then)
+	}
+	either := t.Binary == vec.OpAdd || t.Binary == vec.OpMul
+	switch in.do {
+	case apply:
+		return s.pair(t.A, t.B, in.src, then) || either && s.pair(t.B, t.A, in.src, then)
+	case applyOne, applyRows:
+		x, number := t.A, t.B
+		if s.isScalar(t.A) {
+			x, number = number, x
+		}
+		return (either || (number == t.A) == in.left) && s.scalar(number, in.src[1], in.do == applyRows, func() bool {
+			return s.value(x, in.src[0], then)
+		})
+	}
+	return false
+}
+
+func (s *search) isScalar(v int) bool { return v >= s.f.Streams && v < s.f.Streams+s.f.Scalars }
+
+// pair is value for two.
+func (s *search) pair(a, b int, r [3]int, then func() bool) bool {
+	return s.value(a, r[0], func() bool { return s.value(b, r[1], then) })
+}
+
+// scalar is value for a number, which there may be one of for each row.
+func (s *search) scalar(v, r int, each bool, then func() bool) bool {
+	if known := s.register[v]; !s.isScalar(v) || known >= 0 {
+		return known == r && s.each[v] == each && then()
+	}
+	s.register[v], s.each[v] = r, each
+	if then() {
+		return true
+	}
+	s.register[v] = -1
+	return false
+}
+
+// alone reports whether nothing else needs what is not stored, and nothing needs what is stored before the last instruction.
+func (s *search) alone() bool {
+	for v := s.f.Streams + s.f.Scalars; v < len(s.register); v++ {
+		if !s.keeps(s.register[v], slices.Contains(s.f.Out, v)) {
+			return false
+		}
+	}
+	return s.sum < 0 || s.keeps(s.sum, true)
+}
+
+// keeps is alone for one register.
+func (s *search) keeps(r int, stored bool) bool {
+	if slices.Contains(s.register[:s.f.Streams+s.f.Scalars], r) || !stored && s.g.kinds[r].pointer {
+		return false
+	}
+	last := slices.Max(s.instrs)
+	for i := range s.g.loop.instrs {
+		in := &s.g.loop.instrs[i]
+		if !slices.Contains(s.instrs, i) && slices.Contains(in.reads(), r) && (!stored || i < last) {
+			return false
+		}
+	}
+	return true
+}
+
+// replace puts the kernel in the place of the last instruction, and takes the others out.
+func (s *search) replace() {
+	f := s.f
+	c := &combined{kernel: f, in: s.register[:f.Streams], scalars: s.register[f.Streams : f.Streams+f.Scalars], sum: s.sum}
+	c.each = s.each[f.Streams : f.Streams+f.Scalars]
+	c.rows = s.sum >= 0 || slices.Contains(c.each, true)
+	for _, v := range f.Out {
+		c.out = append(c.out, s.register[v])
+	}
+	last := slices.Max(s.instrs)
+	var left []instr
+	for i, in := range s.g.loop.instrs {
+		if i == last {
+			left = append(left, instr{do: combine, dst: -1, all: c})
+		} else if !slices.Contains(s.instrs, i) {
+			left = append(left, in)
+		}
+	}
+	s.g.loop.instrs = left
+}
+
+// combined calls the kernel for a block, or for each of its rows.
+func (l *loop) combined(w *worker, c *combined, b block) {
+	reg, call := w.registers, &w.call
+	calls := 1
+	if c.rows {
+		calls = b.rows
+	}
+	call.N = b.n / calls
+	for i, r := range c.scalars {
+		call.Scalars[i] = *(*float32)(reg[r])
+	}
+	for k := range calls {
+		off := k * call.N * 4
+		for i, r := range c.in {
+			call.In[i] = unsafe.Add(reg[r], off)
+		}
+		for i, r := range c.out {
+			call.Out[i] = unsafe.Add(reg[r], off)
+		}
+		for i, r := range c.scalars {
+			if c.each[i] {
+				call.Scalars[i] = *(*float32)(unsafe.Add(reg[r], 4*k))
+			}
+		}
+		c.kernel.Run(l.level, call)
+		if c.sum >= 0 {
+			*(*float32)(unsafe.Add(reg[c.sum], 4*k)) = call.Sum
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
+)
+
+// sequence is a graph of the steps of a kernel, on rows of numbers.
+type sequence struct {
+	kernel        vec.Fused
+	rows, columns int
+	each          bool // scalars are one number for each row
+	swap          bool // operands change places where that may be
+	also          int  // a step whose result is returned too; -1 for none
+}
+
+// build returns the outputs of the graph: what the kernel stores, and the sum.
+func (s sequence) build(t *testing.T, f compute.Function) []compute.Value {
+	t.Helper()
+	must := func(v compute.Value, err error) compute.Value {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	all := shapes.Make(dtypes.Float32, s.rows, s.columns)
+	var values []compute.Value
+	for i := range s.kernel.Streams {
+		values = append(values, must(f.Parameter(fmt.Sprint("x", i), all, nil)))
+	}
+	for i := range s.kernel.Scalars {
+		if s.each {
+			x := must(f.Parameter(fmt.Sprint("s", i), all, nil))
+			values = append(values, must(f.BroadcastInDim(must(f.ReduceMax(x, 1)), all, []int{0})))
+			continue
+		}
+		x := must(f.Parameter(fmt.Sprint("s", i), shapes.Make(dtypes.Float32), nil))
+		values = append(values, must(f.BroadcastInDim(x, all, nil)))
+	}
+	for _, step := range s.kernel.Steps {
+		if step.B < 0 {
+			values = append(values, must(unaryOf(f, step.Unary)(values[step.A])))
+			continue
+		}
+		a, b := values[step.A], values[step.B]
+		if s.swap && (step.Binary == vec.OpAdd || step.Binary == vec.OpMul) {
+			a, b = b, a
+		}
+		values = append(values, must(binaryOf(f, step.Binary)(a, b)))
+	}
+	var out []compute.Value
+	for _, v := range s.kernel.Out {
+		out = append(out, values[v])
+	}
+	if s.kernel.Sum >= 0 {
+		out = append(out, must(f.ReduceSum(values[s.kernel.Sum], 1)))
+	}
+	if s.also >= 0 {
+		out = append(out, values[s.kernel.Streams+s.kernel.Scalars+s.also])
+	}
+	return out
+}
+
+func unaryOf(f compute.Function, op vec.UnaryOp) func(x compute.Value) (compute.Value, error) {
+	return map[vec.UnaryOp]func(x compute.Value) (compute.Value, error){
+		vec.OpAbs: f.Abs, vec.OpSqrt: f.Sqrt, vec.OpExp: f.Exp, vec.OpSigmoid: f.Logistic,
+	}[op]
+}
+
+func binaryOf(f compute.Function, op vec.BinaryOp) func(a, b compute.Value) (compute.Value, error) {
+	return map[vec.BinaryOp]func(a, b compute.Value) (compute.Value, error){
+		vec.OpAdd: f.Add, vec.OpSub: f.Sub, vec.OpMul: f.Mul, vec.OpDiv: f.Div,
+	}[op]
+}
+
+// run computes the graph on random numbers, some of them special, and returns the outputs and how many kernels of the sequence it has.
+func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, kernels int) {
+	t.Helper()
+	b := newBuilder(d, "sequence")
+	if err := b.Main().Return(s.build(t, b.Main()), nil); err != nil {
+		t.Fatal(err)
+	}
+	e, err := newCompiler(d).compile(b.main.parameters, b.main.outputs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 2))
+	var inputs []compute.Buffer
+	for _, shape := range e.inputs {
+		x := make([]float32, shape.Size())
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+			if rng.IntN(50) == 0 {
+				x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN()), 1e-40, -3e38}[rng.IntN(6)]
+			}
+		}
+		buffer, err := d.BufferFromFlatData(0, x, shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, buffer)
+	}
+	results, err := e.Execute(inputs, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		x := make([]float32, e.outputs[i].shape.Size())
+		if err := r.ToFlatData(x); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, x)
+	}
+	for _, step := range e.steps {
+		if l, ok := step.(*loop); ok {
+			for _, in := range l.instrs {
+				if in.do == combine && in.all.kernel.Name == s.kernel.Name {
+					kernels++
+				}
+			}
+		}
+	}
+	return out, kernels
+}
+
+// TestCombine_SameBits: each kernel for several operations is found, gives what they give one after another, and is not used
+// where something else needs a result that it does not store.
+func TestCombine_SameBits(t *testing.T) {
+	rng := seeded(t)
+	plain, fused := newDevice(t, 1), newDevice(t, 2)
+	plain.unfused = true
+	for _, k := range vec.FusedKernels() {
+		for also := -1; also < len(k.Steps); also++ {
+			for range repeats(20) + 2 {
+				s := sequence{kernel: k, rows: 1 + rng.IntN(6), columns: 2 + rng.IntN(300), each: rng.IntN(2) == 0, swap: rng.IntN(2) == 0, also: also}
+				seed := rng.Uint64()
+				want, _ := s.run(t, plain, seed)
+				got, n := s.run(t, fused, seed)
+				value := k.Streams + k.Scalars + also
+				stored := also < 0 || slices.Contains(k.Out, value)
+				if wanted := map[bool]int{true: 1}[stored]; n != wanted {
+					t.Errorf("%s: %d kernels for %d rows of %d, each %v, step %d returned, want %d", k.Name, n, s.rows, s.columns, s.each, also, wanted)
+				}
+				for o := range want {
+					for i, x := range want[o] {
+						if math.Float32bits(x) != math.Float32bits(got[o][i]) && x == x {
+							t.Fatalf("%s %+v: output %d, element %d is %v, want %v", k.Name, s, o, i, got[o][i], x)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package vec
+
+import "unsafe"
+
+// Fused is a sequence of operations that one kernel does, with the roundings of each of them: the results have the bits of
+// the operations one after another. Only those of [Fused.Out] are stored.
+//
+// Its values are numbered: the streams, which are read, the scalars, and the results of the steps.
+type Fused struct {
+	Name             string
+	Streams, Scalars int
+	Steps            []FusedStep
+	Out              []int // values that are stored
+	Sum              int   // value that is summed up as by [Sum]; -1 for none
+
+	// Run calls the kernel for a block of up to 16,384 elements. A result may be stored over one of the streams.
+	Run func(l Level, c *FusedCall)
+}
+
+// FusedStep is one of the operations.
+type FusedStep struct {
+	Unary  UnaryOp  // of A, if B is negative
+	Binary BinaryOp // of A and B
+	A, B   int      // values
+}
+
+// FusedCall are the operands of a call.
+type FusedCall struct {
+	N       int               // elements
+	Out     [4]unsafe.Pointer // where results are stored, in the order of [Fused.Out]
+	In      [4]unsafe.Pointer
+	Scalars [8]float32
+	Sum     float32 // is set
+}
+
+// FusedKernels returns all sequences there are, longer ones before those that are a part of them.
+func FusedKernels() []Fused { return fusedTable }
+
+func (c *FusedCall) out(i int) []float32 { return unsafe.Slice((*float32)(c.Out[i]), c.N) }
+
+func (c *FusedCall) in(i int) []float32 { return unsafe.Slice((*float32)(c.In[i]), c.N) }

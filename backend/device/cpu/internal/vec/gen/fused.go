@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+)
+
+// formula is a sequence of operations that becomes one kernel, with the roundings of each of them. It is written once: the
+// kernel is made of it, and the table by which a compiler finds the sequence.
+type formula struct {
+	name    string
+	in      string // streams that it reads
+	scalars string
+	out     string // results that are stored; the others are at hand within the kernel only
+	does    string // name = expression, separated by semicolons; sum(name) gathers a result
+}
+
+// formulas are what graphs of models and their gradients have, longer ones before those that are a part of them.
+func formulas() []formula {
+	return []formula{
+		{"adamW", "p m v g", "b1 r1 b2 r2 eps decay rate", "y",
+			"m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate"},
+		{"adamWStep", "p m v", "eps decay rate", "y", "y = p - (m/(sqrt(v)+eps) + p*decay)*rate"},
+		{"squareMean", "v g", "b r", "y", "y = v*b + (g*g)*r"},
+		{"mean", "m g", "b r", "y", "y = m*b + g*r"},
+		{"swiGLUSlope", "a b", "one", "u y d", "s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one)"},
+		{"swiGLU", "a b", "", "y", "y = (a*logistic(a))*b"},
+		{"expSum", "x", "top", "e", "e = exp(x - top); sum(e)"},
+		{"dot", "a b", "", "", "y = a*b; sum(y)"},
+		{"productSum", "a b c", "", "y", "y = a*b + c"},
+	}
+}
+
+// step is an operation of a formula: on inputs, scalars and earlier steps, in this order of numbers.
+type step struct {
+	op   string // as Go writes it
+	a, b int    // b is -1 for one operand
+}
+
+// steps are a formula taken apart.
+type steps struct {
+	formula
+	streams, scalars []string
+	list             []step
+	at               map[string]int // number of an input, a scalar or a result
+	stored           []int
+	sum              int // -1 for none
+}
+
+func (f formula) steps() *steps {
+	s := &steps{formula: f, streams: strings.Fields(f.in), scalars: strings.Fields(f.scalars), at: map[string]int{}, sum: -1}
+	for i, name := range append(strings.Fields(f.in), s.scalars...) {
+		s.at[name] = i
+	}
+	for _, text := range strings.Split(f.does, ";") {
+		name, right, ok := strings.Cut(text, "=")
+		if !ok {
+			s.sum = s.at[strings.Trim(strings.TrimPrefix(strings.TrimSpace(text), "sum"), "()")]
+			continue
+		}
+		e, err := parser.ParseExpr(right)
+		if err != nil {
+			panic(fmt.Sprintf("%s: %s: %v", f.name, text, err))
+		}
+		s.at[strings.TrimSpace(name)] = s.add(e)
+	}
+	for _, name := range strings.Fields(f.out) {
+		s.stored = append(s.stored, s.at[name])
+	}
+	return s
+}
+
+// unaryOps and binaryOps are the operations of package vec, as a formula writes them.
+var unaryOps = map[string]string{"exp": "OpExp", "logistic": "OpSigmoid", "sqrt": "OpSqrt", "abs": "OpAbs"}
+
+var binaryOps = map[token.Token]string{token.ADD: "OpAdd", token.SUB: "OpSub", token.MUL: "OpMul", token.QUO: "OpDiv"}
+
+// add returns the number of an expression, whose steps it adds.
+func (s *steps) add(e ast.Expr) int {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return s.add(e.X)
+	case *ast.Ident:
+		if i, ok := s.at[e.Name]; ok {
+			return i
+		}
+	case *ast.CallExpr:
+		if op, ok := unaryOps[e.Fun.(*ast.Ident).Name]; ok {
+			return s.step(op, s.add(e.Args[0]), -1)
+		}
+	case *ast.BinaryExpr:
+		if op, ok := binaryOps[e.Op]; ok {
+			a := s.add(e.X)
+			return s.step(op, a, s.add(e.Y))
+		}
+	}
+	panic(fmt.Sprintf("%s: an expression that a formula cannot have: %v", s.name, e))
+}
+
+func (s *steps) step(op string, a, b int) int {
+	s.list = append(s.list, step{op, a, b})
+	return len(s.streams) + len(s.scalars) + len(s.list) - 1
+}
+
+// stepCode says how a kernel does a step.
+var stepCode = map[string]func(p *program, a, b val) val{
+	"OpAdd": (*program).plus, "OpSub": (*program).minus, "OpMul": (*program).times, "OpDiv": (*program).over,
+	"OpAbs":  func(p *program, a, _ val) val { return p.abs(a) },
+	"OpSqrt": func(p *program, a, _ val) val { return p.sqrt(a) },
+	"OpExp":  func(p *program, a, _ val) val { return p.exp(a) }, "OpSigmoid": func(p *program, a, _ val) val { return p.sigmoid(a) },
+}
+
+// kernel returns the loop of a formula.
+func (s *steps) kernel() kernel {
+	k := kernel{
+		name: "fused" + upper(s.name), does: "does " + s.does, streams: join(out(strings.Fields(s.out)...), in(s.streams...)), scalars: s.scalars,
+		body: func(p *program, ins, scalars []val) (results []val) {
+			values := append(append([]val{}, ins...), scalars...)
+			for _, t := range s.list {
+				values = append(values, stepCode[t.op](p, values[t.a], values[max(t.b, 0)]))
+			}
+			for _, i := range s.stored {
+				results = append(results, values[i])
+			}
+			if s.sum >= 0 {
+				results = append(results, values[s.sum])
+			}
+			return results
+		},
+	}
+	if s.sum >= 0 {
+		k.fold = sum
+	}
+	return k
+}
+
+func fusedKernels() (list []kernel) {
+	for _, f := range formulas() {
+		list = append(list, f.steps().kernel())
+	}
+	return list
+}
+
+// fusedFile returns the table of the formulas.
+func fusedFile() string {
+	var out strings.Builder
+	out.WriteString(fileHead("") + "\nvar fusedTable = []Fused{\n")
+	for _, f := range formulas() {
+		s := f.steps()
+		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d,\n\t\tSteps: []FusedStep{", f.does, f.name,
+			len(s.streams), len(s.scalars), ints(s.stored), s.sum)
+		for _, t := range s.list {
+			if t.b < 0 {
+				fmt.Fprintf(&out, "{Unary: %s, A: %d, B: -1}, ", t.op, t.a)
+			} else {
+				fmt.Fprintf(&out, "{Binary: %s, A: %d, B: %d}, ", t.op, t.a, t.b)
+			}
+		}
+		fmt.Fprintf(&out, "},\n\t\tRun: %s,\n\t},\n", s.call())
+	}
+	out.WriteString("}\n")
+	return out.String()
+}
+
+// call returns the function that hands the operands over.
+func (s *steps) call() string {
+	k := s.kernel()
+	args := []string{"l"}
+	if s.sum >= 0 {
+		args = append(args, "nil")
+	}
+	for i := range s.stored {
+		args = append(args, fmt.Sprintf("c.out(%d)", i))
+	}
+	for i := range s.streams {
+		args = append(args, fmt.Sprintf("c.in(%d)", i))
+	}
+	for i := range s.scalars {
+		args = append(args, fmt.Sprintf("c.Scalars[%d]", i))
+	}
+	call := fmt.Sprintf("%s(%s)", k.name, strings.Join(args, ", "))
+	if s.sum >= 0 {
+		return fmt.Sprintf("func(l Level, c *FusedCall) { c.Sum = %s }", call)
+	}
+	return fmt.Sprintf("func(l Level, c *FusedCall) { %s }", call)
+}
+
+func ints(list []int) string {
+	return "[]int{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]") + "}"
+}
