@@ -313,7 +313,7 @@ func (l *loop) runTile(r *run, workers *pool.Pool, t tiles, row, n int) {
 	blocks := ceil(n, each)
 	parts := 1
 	if workers != nil {
-		parts = min(blocks, 4*workers.Workers())
+		parts = min(blocks, partsEach*workers.Workers())
 	}
 	one := func(i int) {
 		w := l.worker()

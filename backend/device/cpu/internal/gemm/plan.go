@@ -14,7 +14,7 @@ const (
 	taskWork    = 50_000  // least multiply-adds that are worth a task of their own
 	shortWork   = 1 << 27 // most multiply-adds of a product of which each worker takes one piece
 	taskRows    = 1024
-	taskColumns = 512
+	taskColumns = 256
 	longColumns = 2048 // of a task that goes through B once
 	blockDepth  = 512
 	skinnyBlock = 1024 // where a panel of B is in one piece
