@@ -158,9 +158,15 @@ func combineInto(r *run, combine func(acc, x unsafe.Pointer, n int), to, update 
 		combine(r.ptr(to, to.off), r.ptr(update, update.off), a.dims[0])
 		return
 	}
+	n, last := 1, len(to.dims)-1
+	if last >= 0 && to.strides[last] == 1 && update.strides[last] == 1 { // a row at once
+		n = to.dims[last]
+		to.dims, to.strides = to.dims[:last], to.strides[:last]
+		update.dims, update.strides = update.dims[:last], update.strides[:last]
+	}
 	from, i := offsetsOf(update), 0
 	to.walk(func(off int) {
-		combine(r.ptr(to, off), r.ptr(update, from[i]), 1)
+		combine(r.ptr(to, off), r.ptr(update, from[i]), n)
 		i++
 	})
 }
