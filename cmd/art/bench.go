@@ -123,7 +123,7 @@ func (o benchOptions) selected() ([]job, error) {
 
 // measure runs a job for so long, and three times at least.
 func (j job) measure(device compute.Backend, budget time.Duration) (result, error) {
-	p, err := compile(device, j.inputs, j.build)
+	p, err := compile(device, j)
 	if err != nil {
 		return result{}, err
 	}
