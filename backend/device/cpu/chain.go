@@ -422,19 +422,15 @@ func lastByte(x []byte, least int) int {
 	return n
 }
 
-// ends returns the length of the longest of n rows without the zeros at its end.
+// ends returns the length of the longest of n rows without the zeros at its end, or a little more.
 func (k *chain) ends(p []float32, n int) int {
 	if k.mask == nil {
 		return k.width
 	}
 	end := 0
 	for i := range n {
-		row := p[i*k.width : (i+1)*k.width]
-		last := k.width
-		for last > end && row[last-1] == 0 {
-			last--
-		}
-		end = max(end, last)
+		row := list[byte](unsafe.Pointer(&p[i*k.width]), 4*k.width)
+		end = max(end, lastByte(row, end))
 	}
-	return end
+	return ceil(end, 4)
 }

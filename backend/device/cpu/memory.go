@@ -9,6 +9,9 @@ import (
 // alignment of tensors: a cache line, and the widest vector.
 const alignment = 64
 
+// hugePage is the size of the larger pages that a system has.
+const hugePage = 2 << 20
+
 // span is memory of a tensor: bytes at an aligned address. The garbage collector keeps it alive through base.
 type span struct {
 	base unsafe.Pointer
@@ -61,12 +64,17 @@ func (m *memory) new(size int) span {
 	return newSpan(size)
 }
 
+// newSpan allocates a span. A large one begins with a huge page, so that nearly all of it can lie in such pages.
 func newSpan(size int) span {
-	raw := make([]byte, size+alignment)
+	align := alignment
+	if size >= 4*hugePage {
+		align = hugePage
+	}
+	raw := make([]byte, size+align)
 	p := unsafe.Pointer(unsafe.SliceData(raw))
-	skip := (alignment - uintptr(p)%alignment) % alignment
+	p = unsafe.Add(p, int(-uintptr(p))&(align-1))
 	preferHuge(p, size)
-	return span{unsafe.Add(p, skip), size}
+	return span{p, size}
 }
 
 func (m *memory) release(s span) {

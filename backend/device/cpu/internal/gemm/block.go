@@ -71,8 +71,9 @@ func (b *block) across() {
 	right, last := b.rightAll()
 	keep := b.keeps()
 	next := b.next()
-	done, all := 0, ceil(b.mb, b.level.rows)
-	for _, run := range groups(b.mb, b.level.rows) {
+	most := b.groupRows()
+	done, all := 0, ceil(b.mb, most)
+	for _, run := range groups(b.mb, most) {
 		for i := range run.count {
 			at := run.at + i*run.each
 			left := b.leftGroup(at, run.each)
@@ -93,6 +94,15 @@ func (b *block) across() {
 			done++
 		}
 	}
+}
+
+// groupRows is the most rows of A that are read at once. Rows that are whole pages apart share a set of the first cache, which has 12
+// places or fewer.
+func (b *block) groupRows() int {
+	if !b.packA && b.a.Col == 1 && 4*b.a.Row%pageBytes == 0 {
+		return min(b.level.rows, setRows)
+	}
+	return b.level.rows
 }
 
 // fetchRows lets a kernel fetch rows of A that come next, where they follow one another: of a product with few columns, they are

@@ -18,6 +18,8 @@ const (
 	longColumns = 2048 // of a task that goes through B once
 	blockDepth  = 512
 	skinnyBlock = 1024 // where a panel of B is in one piece
+	pageBytes   = 4096
+	setRows     = 10   // that a set of the first cache has room for, beside B
 	longBlock   = 4096 // where B is used in place, panel by panel: a call of a kernel stays short
 )
 
