@@ -25,7 +25,7 @@ again and again, and prints the best and the median time of a run.
 
 A name is operation/shape. product/MxKxN is [M,K] x [K,N], and its last part says how the second
 matrix lies in memory: plain is [K,N], transposed is [N,K]. Inputs that fit into the caches are
-found there, but for the first run, which does not count.
+found there, but for the first run, which does not count. adamw writes its outputs over its inputs.
 
 GFLOP/s are 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.`,
 		define: func(flags *flag.FlagSet) action {
@@ -123,7 +123,7 @@ func (o benchOptions) selected() ([]job, error) {
 
 // measure runs a job for so long, and three times at least.
 func (j job) measure(device compute.Backend, budget time.Duration) (result, error) {
-	p, err := compile(device, j.inputs, j.build)
+	p, err := compile(device, j)
 	if err != nil {
 		return result{}, err
 	}

@@ -27,11 +27,12 @@ type program struct {
 	device  compute.Backend
 	exec    compute.Executable
 	inputs  []compute.Buffer
-	traffic int // bytes of inputs and outputs
+	donate  []bool // inputs whose memory the outputs take over
+	traffic int    // bytes of inputs and outputs
 }
 
-// compile builds a graph of parameters with these dimensions, and fills the inputs.
-func compile(device compute.Backend, inputs [][]int, build func(g graph, x []compute.Value) compute.Value) (p *program, err error) {
+// compile builds the graph of a job, and fills the inputs.
+func compile(device compute.Backend, j job) (p *program, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("building the graph: %v", problem)
@@ -39,21 +40,25 @@ func compile(device compute.Backend, inputs [][]int, build func(g graph, x []com
 	}()
 	p = &program{device: device}
 	b := device.Builder("art")
-	x := make([]compute.Value, len(inputs))
-	for i, dims := range inputs {
+	x := make([]compute.Value, len(j.inputs))
+	for i, dims := range j.inputs {
 		x[i] = must(b.Main().Parameter(fmt.Sprint("x", i), float32s(dims...), nil))
 	}
-	out := build(graph{b.Main()}, x)
-	if err := b.Main().Return([]compute.Value{out}, nil); err != nil {
+	if err := b.Main().Return(j.build(graph{b.Main()}, x), nil); err != nil {
 		return nil, err
 	}
 	if p.exec, err = b.Compile(); err != nil {
 		return nil, err
 	}
-	for _, dims := range inputs {
-		if err := p.input(float32s(dims...)); err != nil {
+	for i, dims := range j.inputs {
+		values := fill
+		if x, ok := j.number[i]; ok {
+			values = repeat(x)
+		}
+		if err := p.input(float32s(dims...), values); err != nil {
 			return nil, err
 		}
+		p.donate = append(p.donate, i < j.state)
 	}
 	for _, s := range p.exec.Outputs() {
 		p.traffic += s.Size() * 4
@@ -62,12 +67,12 @@ func compile(device compute.Backend, inputs [][]int, build func(g graph, x []com
 }
 
 // input adds an input, in memory that the device shares: weights are too large to have twice.
-func (p *program) input(shape shapes.Shape) error {
+func (p *program) input(shape shapes.Shape, values func(x []float32)) error {
 	buffer, flat, err := p.device.NewSharedBuffer(0, shape)
 	if err != nil {
 		return err
 	}
-	fill(flat.([]float32))
+	values(flat.([]float32))
 	p.inputs = append(p.inputs, buffer)
 	p.traffic += shape.Size() * 4
 	return nil
@@ -82,13 +87,26 @@ func fill(x []float32) {
 	}
 }
 
-// once computes the outputs and drops them.
+// repeat returns a function that writes one number everywhere.
+func repeat(number float32) func(x []float32) {
+	return func(x []float32) {
+		for i := range x {
+			x[i] = number
+		}
+	}
+}
+
+// once computes the outputs. Those that were written over inputs are inputs now, and the others are dropped.
 func (p *program) once() error {
-	out, err := p.exec.Execute(p.inputs, nil, 0)
+	out, err := p.exec.Execute(p.inputs, p.donate, 0)
 	if err != nil {
 		return err
 	}
-	for _, b := range out {
+	for i, b := range out {
+		if p.donate[i] {
+			p.inputs[i] = b
+			continue
+		}
 		if err := b.Finalize(); err != nil {
 			return err
 		}

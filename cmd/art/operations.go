@@ -68,20 +68,29 @@ func (g graph) rope(x, cos, sin compute.Value, rows, columns int) compute.Value 
 	return must(g.f.Reshape(y, rows, columns))
 }
 
-// adamW is, with m' = 0.9 m + 0.1 g and v' = 0.99 |v| + 0.01 g^2 (random numbers stand for v),
+// adamW is, with t the number of a step, and lr, c1 = 1 - beta1^t, c2 = 1 - beta2^t, clip numbers of it, is what an update writes
+// over p, m and v,
 //
-//	p - 1e-3 (m' / (sqrt(v') + 1e-8) + 0.1 p)
-func (g graph) adamW(p, m, v, grad compute.Value, rows, columns int) compute.Value {
+//	g = clip grad, m' = beta1 m + (1 - beta1) g, v' = beta2 v + (1 - beta2) g^2
+//	p' = p - lr ((m' / c1) / (sqrt(v' / c2) + 1e-8) + 0.1 p)
+//
+// as the graph of package grpo, with beta1 = 0.9 and beta2 = 0.99.
+func (g graph) adamW(x []compute.Value, rows, columns int) []compute.Value {
+	all := func(x compute.Value) compute.Value { return must(g.f.BroadcastInDim(x, float32s(rows, columns), nil)) }
 	c := func(x float64) compute.Value {
 		one := must(g.f.Constant([]float32{float32(x)}))
-		return must(g.f.BroadcastInDim(must(g.f.Reshape(one)), float32s(rows, columns), nil))
+		return all(must(g.f.Reshape(one)))
 	}
 	mul := func(a, b compute.Value) compute.Value { return must(g.f.Mul(a, b)) }
 	add := func(a, b compute.Value) compute.Value { return must(g.f.Add(a, b)) }
-	m = add(mul(c(0.9), m), mul(c(0.1), grad))
-	v = add(mul(c(0.99), must(g.f.Abs(v))), mul(c(0.01), mul(grad, grad)))
-	step := must(g.f.Div(m, add(must(g.f.Sqrt(v)), c(1e-8))))
-	return must(g.f.Sub(p, mul(c(1e-3), add(step, mul(c(0.1), p)))))
+	div := func(a, b compute.Value) compute.Value { return must(g.f.Div(a, b)) }
+	p, m, v, grad, lr, c1, c2, clip := x[0], x[1], x[2], x[3], all(x[4]), all(x[5]), all(x[6]), all(x[7])
+	grad = mul(grad, clip)
+	m = add(mul(m, c(0.9)), mul(grad, c(0.1)))
+	v = add(mul(v, c(0.99)), mul(mul(grad, grad), c(0.01)))
+	step := div(div(m, c1), add(must(g.f.Sqrt(div(v, c2))), c(1e-8)))
+	p = must(g.f.Sub(p, mul(lr, add(step, mul(p, c(0.1))))))
+	return []compute.Value{p, m, v}
 }
 
 // flops is the number of additions and multiplications of a product.

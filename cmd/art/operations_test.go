@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -8,10 +9,10 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// outputs runs a graph once and returns its inputs and its output.
-func outputs(t *testing.T, inputs [][]int, build func(g graph, x []compute.Value) compute.Value) (in [][]float32, out []float32) {
+// outputs runs a job once and returns its inputs and its outputs.
+func outputs(t *testing.T, j job) (in, out [][]float32) {
 	t.Helper()
-	p, err := compile(newDevice(t), inputs, build)
+	p, err := compile(newDevice(t), j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,10 @@ func outputs(t *testing.T, inputs [][]int, build func(g graph, x []compute.Value
 	if err != nil {
 		t.Fatal(err)
 	}
-	return in, read(results[0])
+	for _, b := range results {
+		out = append(out, read(b))
+	}
+	return in, out
 }
 
 // TestOperations_MatchPlainGo: what is measured computes what its name says.
@@ -43,6 +47,10 @@ func TestOperations_MatchPlainGo(t *testing.T) {
 			sum += f(float64(v))
 		}
 		return sum
+	}
+	moments := func(in [][]float32, i, j int) (m, v float64) {
+		g := float64(in[7][0]) * float64(in[3][at(i, j)])
+		return 0.9*float64(in[1][at(i, j)]) + 0.1*g, 0.99*float64(in[2][at(i, j)]) + 0.01*g*g
 	}
 	want := map[string]func(in [][]float32, i, j int) float64{
 		"add": func(in [][]float32, i, j int) float64 { return float64(in[0][at(i, j)]) + float64(in[1][at(i, j)]) },
@@ -68,25 +76,31 @@ func TestOperations_MatchPlainGo(t *testing.T) {
 			return float64(x[at(i, j)])*c + float64(x[at(i, j-half)])*s
 		},
 		"adamw": func(in [][]float32, i, j int) float64 {
-			p, g := float64(in[0][at(i, j)]), float64(in[3][at(i, j)])
-			m := 0.9*float64(in[1][at(i, j)]) + 0.1*g
-			v := 0.99*math.Abs(float64(in[2][at(i, j)])) + 0.01*g*g
-			return p - 1e-3*(m/(math.Sqrt(v)+1e-8)+0.1*p)
+			p := float64(in[0][at(i, j)])
+			m, v := moments(in, i, j)
+			return p - float64(in[4][0])*(m/float64(in[5][0])/(math.Sqrt(v/float64(in[6][0]))+1e-8)+0.1*p)
 		},
+		"adamw 1": func(in [][]float32, i, j int) float64 { m, _ := moments(in, i, j); return m },
+		"adamw 2": func(in [][]float32, i, j int) float64 { _, v := moments(in, i, j); return v },
 	}
 	for _, j := range rowJobs(rows, columns) {
 		name, _, _ := strings.Cut(j.name, "/")
-		f := want[name]
-		if f == nil {
-			continue // sum and transpose have another shape
-		}
-		in, out := outputs(t, j.inputs, j.build)
-		for i := range out {
-			if w := f(in, i/columns, i%columns); math.Abs(float64(out[i])-w) > 1e-5 {
-				t.Fatalf("%s: element %d is %v, want %v", j.name, i, out[i], w)
+		in, out := outputs(t, j)
+		for k := range out {
+			if k > 0 {
+				name = fmt.Sprintf("%s %d", strings.Fields(name)[0], k)
 			}
+			f := want[name]
+			if f == nil {
+				continue // sum and transpose have another shape
+			}
+			for i, got := range out[k] {
+				if w := f(in, i/columns, i%columns); math.Abs(float64(got)-w) > 1e-5 {
+					t.Fatalf("%s: element %d is %v, want %v", name, i, got, w)
+				}
+			}
+			delete(want, name)
 		}
-		delete(want, name)
 	}
 	if len(want) > 0 {
 		t.Errorf("not measured: %v", want)
@@ -97,7 +111,8 @@ func TestOperations_MatchPlainGo(t *testing.T) {
 func TestProducts_MatchPlainGo(t *testing.T) {
 	const m, k, n = 3, 5, 7
 	for _, j := range []job{plainProduct(m, k, n), transposedProduct(m, k, n)} {
-		in, out := outputs(t, j.inputs, j.build)
+		in, all := outputs(t, j)
+		out := all[0]
 		row, col := n, 1
 		if j.inputs[1][0] == n {
 			row, col = 1, k
@@ -119,8 +134,47 @@ func TestProducts_MatchPlainGo(t *testing.T) {
 
 // TestCompile_Fails: a graph that cannot be built is an error.
 func TestCompile_Fails(t *testing.T) {
-	_, err := compile(newDevice(t), [][]int{{2, 3}, {2, 3}}, func(g graph, x []compute.Value) compute.Value { return g.product(x[0], x[1]) })
-	if err == nil {
+	bad := plainProduct(2, 3, 4)
+	bad.inputs[1] = []int{2, 3}
+	if _, err := compile(newDevice(t), bad); err == nil {
 		t.Error("a product of [2, 3] and [2, 3]")
 	}
+}
+
+// TestAdamW_InPlace: each output is written over the input that it replaces, and is the input of the next run.
+func TestAdamW_InPlace(t *testing.T) {
+	j := adamWJob(3, 5)
+	p, err := compile(newDevice(t), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	var memory [][]float32
+	for _, b := range p.inputs[:j.state] {
+		memory = append(memory, flat(t, b))
+	}
+	for range 2 {
+		before := make([]float32, j.state)
+		for i, x := range memory {
+			before[i] = x[0]
+		}
+		if err := p.once(); err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range p.inputs[:j.state] {
+			if x := flat(t, b); &x[0] != &memory[i][0] || x[0] == before[i] {
+				t.Errorf("output %d is not written over its input", i)
+			}
+		}
+	}
+}
+
+// flat is the memory of a buffer.
+func flat(t *testing.T, b compute.Buffer) []float32 {
+	t.Helper()
+	x, err := b.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.([]float32)
 }

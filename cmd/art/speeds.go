@@ -91,7 +91,7 @@ func (e effort) reads(one, all *cpu.Device) (slow, fast float64, err error) {
 // gemm measures a product of matrices, in GFLOP/s.
 func (e effort) gemm(device compute.Backend) (float64, error) {
 	j := plainProduct(e.cube, e.cube, e.cube)
-	p, err := compile(device, j.inputs, j.build)
+	p, err := compile(device, j)
 	if err != nil {
 		return 0, err
 	}

@@ -9,7 +9,8 @@ type inPlace interface {
 }
 
 // donors finds inputs whose memory outputs can take over, should they be donated: the step that writes the output is the
-// last to read the input, and works in place.
+// last to read the input, and works in place. Outputs and inputs come together in their order, in which an update has new and old
+// values.
 func (c *compiler) donors(e *executable) {
 	taken := map[int]bool{}
 	for i, o := range e.outputs {
@@ -18,7 +19,8 @@ func (c *compiler) donors(e *executable) {
 		if !ok {
 			continue
 		}
-		for _, v := range u.reads {
+		reads := slices.SortedFunc(slices.Values(u.reads), func(a, b view) int { return a.of.index - b.of.index })
+		for _, v := range reads {
 			in := v.of
 			if in.place == inInput && !taken[in.index] && in.last == u.position && in.kind == o.of.kind && in.count == o.of.count && s.replaces(o.of, in) {
 				e.outputs[i].donor = in.index

@@ -29,7 +29,7 @@ type FusedCall struct {
 	N       int               // elements
 	Out     [4]unsafe.Pointer // where results are stored, in the order of [Fused.Out]
 	In      [4]unsafe.Pointer
-	Scalars [8]float32
+	Scalars [10]float32
 	Sum     float32 // is set
 }
 

@@ -515,36 +515,19 @@ func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b fl
 }
 
 //go:noescape
-func fusedAdamWAVX512(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWAVX512(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
 
 //go:noescape
-func fusedAdamWAVX2(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWAVX2(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
 
-func fusedAdamW(l Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case AVX512:
-		fusedAdamWAVX512(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
+		fusedAdamWAVX512(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	case AVX2:
-		fusedAdamWAVX2(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
+		fusedAdamWAVX2(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	default:
-		fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
-	}
-}
-
-//go:noescape
-func fusedAdamWStepAVX512(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
-
-//go:noescape
-func fusedAdamWStepAVX2(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
-
-func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
-	switch l {
-	case AVX512:
-		fusedAdamWStepAVX512(y, p, m, v, eps, decay, rate)
-	case AVX2:
-		fusedAdamWStepAVX2(y, p, m, v, eps, decay, rate)
-	default:
-		fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
+		fusedAdamWPortable(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	}
 }
 

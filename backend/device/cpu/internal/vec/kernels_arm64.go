@@ -482,38 +482,20 @@ func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b fl
 }
 
 //go:noescape
-func fusedAdamWNEONBody(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
 
-func fusedAdamWNEON(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
-	n := len(y) &^ 3
-	fusedAdamWNEONBody(y[:n], p[:n], m[:n], v[:n], g[:n], b1, r1, b2, r2, eps, decay, rate)
-	fusedAdamWPortable(y[n:], p[n:], m[n:], v[n:], g[n:], b1, r1, b2, r2, eps, decay, rate)
+func fusedAdamWNEON(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+	n := len(newP) &^ 3
+	fusedAdamWNEONBody(newP[:n], newM[:n], newV[:n], p[:n], m[:n], v[:n], g[:n], clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+	fusedAdamWPortable(newP[n:], newM[n:], newV[n:], p[n:], m[n:], v[n:], g[n:], clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 }
 
-func fusedAdamW(l Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case NEON:
-		fusedAdamWNEON(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
+		fusedAdamWNEON(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	default:
-		fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
-	}
-}
-
-//go:noescape
-func fusedAdamWStepNEONBody(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
-
-func fusedAdamWStepNEON(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
-	n := len(y) &^ 3
-	fusedAdamWStepNEONBody(y[:n], p[:n], m[:n], v[:n], eps, decay, rate)
-	fusedAdamWStepPortable(y[n:], p[n:], m[n:], v[n:], eps, decay, rate)
-}
-
-func fusedAdamWStep(l Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
-	switch l {
-	case NEON:
-		fusedAdamWStepNEON(y, p, m, v, eps, decay, rate)
-	default:
-		fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
+		fusedAdamWPortable(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	}
 }
 

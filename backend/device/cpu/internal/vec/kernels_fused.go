@@ -3,18 +3,11 @@
 package vec
 
 var fusedTable = []Fused{
-	{ // m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate
-		Name: "adamW", Streams: 4, Scalars: 7, Out: []int{25}, Sum: -1,
-		Steps: []FusedStep{{Binary: OpMul, A: 1, B: 4}, {Binary: OpMul, A: 3, B: 5}, {Binary: OpAdd, A: 11, B: 12}, {Unary: OpAbs, A: 2, B: -1}, {Binary: OpMul, A: 14, B: 6}, {Binary: OpMul, A: 3, B: 3}, {Binary: OpMul, A: 16, B: 7}, {Binary: OpAdd, A: 15, B: 17}, {Unary: OpSqrt, A: 18, B: -1}, {Binary: OpAdd, A: 19, B: 8}, {Binary: OpDiv, A: 13, B: 20}, {Binary: OpMul, A: 0, B: 9}, {Binary: OpAdd, A: 21, B: 22}, {Binary: OpMul, A: 23, B: 10}, {Binary: OpSub, A: 0, B: 24}},
+	{ // s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate
+		Name: "adamW", Streams: 4, Scalars: 10, Out: []int{30, 17, 21}, Sum: -1,
+		Steps: []FusedStep{{Binary: OpMul, A: 3, B: 4}, {Binary: OpMul, A: 1, B: 5}, {Binary: OpMul, A: 14, B: 6}, {Binary: OpAdd, A: 15, B: 16}, {Binary: OpMul, A: 2, B: 7}, {Binary: OpMul, A: 14, B: 14}, {Binary: OpMul, A: 19, B: 8}, {Binary: OpAdd, A: 18, B: 20}, {Binary: OpDiv, A: 17, B: 9}, {Binary: OpDiv, A: 21, B: 10}, {Unary: OpSqrt, A: 23, B: -1}, {Binary: OpAdd, A: 24, B: 11}, {Binary: OpDiv, A: 22, B: 25}, {Binary: OpMul, A: 0, B: 12}, {Binary: OpAdd, A: 26, B: 27}, {Binary: OpMul, A: 28, B: 13}, {Binary: OpSub, A: 0, B: 29}},
 		Run: func(l Level, c *FusedCall) {
-			fusedAdamW(l, c.out(0), c.in(0), c.in(1), c.in(2), c.in(3), c.Scalars[0], c.Scalars[1], c.Scalars[2], c.Scalars[3], c.Scalars[4], c.Scalars[5], c.Scalars[6])
-		},
-	},
-	{ // y = p - (m/(sqrt(v)+eps) + p*decay)*rate
-		Name: "adamWStep", Streams: 3, Scalars: 3, Out: []int{12}, Sum: -1,
-		Steps: []FusedStep{{Unary: OpSqrt, A: 2, B: -1}, {Binary: OpAdd, A: 6, B: 3}, {Binary: OpDiv, A: 1, B: 7}, {Binary: OpMul, A: 0, B: 4}, {Binary: OpAdd, A: 8, B: 9}, {Binary: OpMul, A: 10, B: 5}, {Binary: OpSub, A: 0, B: 11}},
-		Run: func(l Level, c *FusedCall) {
-			fusedAdamWStep(l, c.out(0), c.in(0), c.in(1), c.in(2), c.Scalars[0], c.Scalars[1], c.Scalars[2])
+			fusedAdamW(l, c.out(0), c.out(1), c.out(2), c.in(0), c.in(1), c.in(2), c.in(3), c.Scalars[0], c.Scalars[1], c.Scalars[2], c.Scalars[3], c.Scalars[4], c.Scalars[5], c.Scalars[6], c.Scalars[7], c.Scalars[8], c.Scalars[9])
 		},
 	},
 	{ // y = v*b + (g*g)*r

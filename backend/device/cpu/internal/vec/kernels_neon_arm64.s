@@ -2607,95 +2607,71 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
-// func fusedAdamWNEONBody(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32)
-TEXT ·fusedAdamWNEONBody(SB), NOSPLIT, $0-148
-	MOVD y_base+0(FP), R0
-	MOVD p_base+24(FP), R1
-	MOVD m_base+48(FP), R2
-	MOVD v_base+72(FP), R3
-	MOVD g_base+96(FP), R4
-	MOVD y_len+8(FP), R8
+// func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+TEXT ·fusedAdamWNEONBody(SB), NOSPLIT, $0-208
+	MOVD newP_base+0(FP), R0
+	MOVD newM_base+24(FP), R1
+	MOVD newV_base+48(FP), R2
+	MOVD p_base+72(FP), R3
+	MOVD m_base+96(FP), R4
+	MOVD v_base+120(FP), R5
+	MOVD g_base+144(FP), R6
+	MOVD newP_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
-	FMOVS b1+120(FP), F31
+	FMOVS clip+168(FP), F31
 	VDUP V31.S[0], V31.S4
-	FMOVS r1+124(FP), F30
+	FMOVS b1+172(FP), F30
 	VDUP V30.S[0], V30.S4
-	FMOVS b2+128(FP), F29
+	FMOVS r1+176(FP), F29
 	VDUP V29.S[0], V29.S4
-	FMOVS r2+132(FP), F28
+	FMOVS b2+180(FP), F28
 	VDUP V28.S[0], V28.S4
-	FMOVS eps+136(FP), F27
+	FMOVS r2+184(FP), F27
 	VDUP V27.S[0], V27.S4
-	FMOVS decay+140(FP), F26
+	FMOVS c1+188(FP), F26
 	VDUP V26.S[0], V26.S4
-	FMOVS rate+144(FP), F25
+	FMOVS c2+192(FP), F25
 	VDUP V25.S[0], V25.S4
+	FMOVS eps+196(FP), F24
+	VDUP V24.S[0], V24.S4
+	FMOVS decay+200(FP), F23
+	VDUP V23.S[0], V23.S4
+	FMOVS rate+204(FP), F22
+	VDUP V22.S[0], V22.S4
 	LSR $2, R8, R8
 	CBZ R8, done
 loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x3dc00062 // LDR Q2, [R3, #0]
-	WORD $0x3dc00083 // LDR Q3, [R4, #0]
-	WORD $0x6e3fdc24 // FMUL V4, V1, V31
-	WORD $0x6e3edc61 // FMUL V1, V3, V30
-	WORD $0x4e21d485 // FADD V5, V4, V1
-	WORD $0x3dc00541 // LDR Q1, [R10, #16] // NaN
-	WORD $0x4e211c44 // AND V4, V2, V1
-	WORD $0x6e3ddc82 // FMUL V2, V4, V29
-	WORD $0x6e23dc64 // FMUL V4, V3, V3
-	WORD $0x6e3cdc83 // FMUL V3, V4, V28
-	WORD $0x4e23d444 // FADD V4, V2, V3
-	WORD $0x6ea1f883 // FSQRT V3, V4
-	WORD $0x4e3bd464 // FADD V4, V3, V27
-	WORD $0x6e24fca3 // FDIV V3, V5, V4
-	WORD $0x6e3adc04 // FMUL V4, V0, V26
-	WORD $0x4e24d465 // FADD V5, V3, V4
-	WORD $0x6e39dca4 // FMUL V4, V5, V25
-	WORD $0x4ea4d405 // FSUB V5, V0, V4
-	WORD $0x3d800005 // STR Q5, [R0, #0]
+	WORD $0x3dc00060 // LDR Q0, [R3, #0]
+	WORD $0x3dc00081 // LDR Q1, [R4, #0]
+	WORD $0x3dc000a2 // LDR Q2, [R5, #0]
+	WORD $0x3dc000c3 // LDR Q3, [R6, #0]
+	WORD $0x6e3fdc64 // FMUL V4, V3, V31
+	WORD $0x6e3edc23 // FMUL V3, V1, V30
+	WORD $0x6e3ddc81 // FMUL V1, V4, V29
+	WORD $0x4e21d465 // FADD V5, V3, V1
+	WORD $0x6e3cdc41 // FMUL V1, V2, V28
+	WORD $0x6e24dc82 // FMUL V2, V4, V4
+	WORD $0x6e3bdc44 // FMUL V4, V2, V27
+	WORD $0x4e24d422 // FADD V2, V1, V4
+	WORD $0x6e3afca4 // FDIV V4, V5, V26
+	WORD $0x6e39fc41 // FDIV V1, V2, V25
+	WORD $0x6ea1f823 // FSQRT V3, V1
+	WORD $0x4e38d461 // FADD V1, V3, V24
+	WORD $0x6e21fc83 // FDIV V3, V4, V1
+	WORD $0x6e37dc01 // FMUL V1, V0, V23
+	WORD $0x4e21d464 // FADD V4, V3, V1
+	WORD $0x6e36dc81 // FMUL V1, V4, V22
+	WORD $0x4ea1d404 // FSUB V4, V0, V1
+	WORD $0x3d800004 // STR Q4, [R0, #0]
+	WORD $0x3d800025 // STR Q5, [R1, #0]
+	WORD $0x3d800042 // STR Q2, [R2, #0]
 	ADD $16, R0, R0
 	ADD $16, R1, R1
 	ADD $16, R2, R2
 	ADD $16, R3, R3
 	ADD $16, R4, R4
-	SUB $1, R8, R8
-	CBNZ R8, loop
-done:
-	RET
-
-// func fusedAdamWStepNEONBody(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32)
-TEXT ·fusedAdamWStepNEONBody(SB), NOSPLIT, $0-108
-	MOVD y_base+0(FP), R0
-	MOVD p_base+24(FP), R1
-	MOVD m_base+48(FP), R2
-	MOVD v_base+72(FP), R3
-	MOVD y_len+8(FP), R8
-	MOVD $constNEON<>(SB), R10
-	FMOVS eps+96(FP), F31
-	VDUP V31.S[0], V31.S4
-	FMOVS decay+100(FP), F30
-	VDUP V30.S[0], V30.S4
-	FMOVS rate+104(FP), F29
-	VDUP V29.S[0], V29.S4
-	LSR $2, R8, R8
-	CBZ R8, done
-loop:
-	WORD $0x3dc00020 // LDR Q0, [R1, #0]
-	WORD $0x3dc00041 // LDR Q1, [R2, #0]
-	WORD $0x3dc00062 // LDR Q2, [R3, #0]
-	WORD $0x6ea1f843 // FSQRT V3, V2
-	WORD $0x4e3fd462 // FADD V2, V3, V31
-	WORD $0x6e22fc23 // FDIV V3, V1, V2
-	WORD $0x6e3edc02 // FMUL V2, V0, V30
-	WORD $0x4e22d461 // FADD V1, V3, V2
-	WORD $0x6e3ddc22 // FMUL V2, V1, V29
-	WORD $0x4ea2d401 // FSUB V1, V0, V2
-	WORD $0x3d800001 // STR Q1, [R0, #0]
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	ADD $16, R3, R3
+	ADD $16, R5, R5
+	ADD $16, R6, R6
 	SUB $1, R8, R8
 	CBNZ R8, loop
 done:

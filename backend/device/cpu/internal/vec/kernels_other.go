@@ -44,12 +44,8 @@ func quotientLanes(_ Level, lanes *[64]float32, dst []float32, a []float32, b fl
 	return quotientLanesPortable(lanes, dst, a, b, r)
 }
 
-func fusedAdamW(_ Level, y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
-	fusedAdamWPortable(y, p, m, v, g, b1, r1, b2, r2, eps, decay, rate)
-}
-
-func fusedAdamWStep(_ Level, y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
-	fusedAdamWStepPortable(y, p, m, v, eps, decay, rate)
+func fusedAdamW(_ Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+	fusedAdamWPortable(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 }
 
 func fusedSquareMean(_ Level, y []float32, v []float32, g []float32, b float32, r float32) {

@@ -877,55 +877,39 @@ func quotientLanesPortable(lanes *[64]float32, dst []float32, a []float32, b flo
 	return orTree(lanes)
 }
 
-// fusedAdamWPortable does m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate.
-func fusedAdamWPortable(y []float32, p []float32, m []float32, v []float32, g []float32, b1 float32, r1 float32, b2 float32, r2 float32, eps float32, decay float32, rate float32) {
-	p = p[:len(y)]
-	m = m[:len(y)]
-	v = v[:len(y)]
-	g = g[:len(y)]
-	for i := range y {
+// fusedAdamWPortable does s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate.
+func fusedAdamWPortable(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+	newM = newM[:len(newP)]
+	newV = newV[:len(newP)]
+	p = p[:len(newP)]
+	m = m[:len(newP)]
+	v = v[:len(newP)]
+	g = g[:len(newP)]
+	for i := range newP {
 		v0 := p[i]
 		v1 := m[i]
 		v2 := v[i]
 		v3 := g[i]
-		v11 := float32(v1 * b1)
-		v12 := float32(v3 * r1)
-		v13 := v11 + v12
-		v14 := math.Float32bits(v2)
-		v16 := v14 & uint32(0x7fffffff)
-		v17 := math.Float32frombits(v16)
-		v18 := float32(v17 * b2)
-		v19 := float32(v3 * v3)
+		v14 := float32(v3 * clip)
+		v15 := float32(v1 * b1)
+		v16 := float32(v14 * r1)
+		v17 := v15 + v16
+		v18 := float32(v2 * b2)
+		v19 := float32(v14 * v14)
 		v20 := float32(v19 * r2)
 		v21 := v18 + v20
-		v22 := float32(math.Sqrt(float64(v21)))
-		v23 := v22 + eps
-		v24 := v13 / v23
-		v25 := float32(v0 * decay)
-		v26 := v24 + v25
-		v27 := float32(v26 * rate)
-		v28 := v0 - v27
-		y[i] = v28
-	}
-}
-
-// fusedAdamWStepPortable does y = p - (m/(sqrt(v)+eps) + p*decay)*rate.
-func fusedAdamWStepPortable(y []float32, p []float32, m []float32, v []float32, eps float32, decay float32, rate float32) {
-	p = p[:len(y)]
-	m = m[:len(y)]
-	v = v[:len(y)]
-	for i := range y {
-		v0 := p[i]
-		v1 := m[i]
-		v2 := v[i]
-		v6 := float32(math.Sqrt(float64(v2)))
-		v7 := v6 + eps
-		v8 := v1 / v7
-		v9 := float32(v0 * decay)
-		v10 := v8 + v9
-		v11 := float32(v10 * rate)
-		v12 := v0 - v11
-		y[i] = v12
+		v22 := v17 / c1
+		v23 := v21 / c2
+		v24 := float32(math.Sqrt(float64(v23)))
+		v25 := v24 + eps
+		v26 := v22 / v25
+		v27 := float32(v0 * decay)
+		v28 := v26 + v27
+		v29 := float32(v28 * rate)
+		v30 := v0 - v29
+		newP[i] = v30
+		newM[i] = v17
+		newV[i] = v21
 	}
 }
 

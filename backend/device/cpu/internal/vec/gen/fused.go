@@ -21,9 +21,8 @@ type formula struct {
 // formulas are what graphs of models and their gradients have, longer ones before those that are a part of them.
 func formulas() []formula {
 	return []formula{
-		{"adamW", "p m v g", "b1 r1 b2 r2 eps decay rate", "y",
-			"m1 = m*b1 + g*r1; v1 = abs(v)*b2 + (g*g)*r2; y = p - (m1/(sqrt(v1)+eps) + p*decay)*rate"},
-		{"adamWStep", "p m v", "eps decay rate", "y", "y = p - (m/(sqrt(v)+eps) + p*decay)*rate"},
+		{"adamW", "p m v g", "clip b1 r1 b2 r2 c1 c2 eps decay rate", "newP newM newV",
+			"s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate"},
 		{"squareMean", "v g", "b r", "y", "y = v*b + (g*g)*r"},
 		{"mean", "m g", "b r", "y", "y = m*b + g*r"},
 		{"swiGLUSlope", "a b", "one", "u y d", "s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one)"},
@@ -74,7 +73,7 @@ func (f formula) steps() *steps {
 }
 
 // unaryOps and binaryOps are the operations of package vec, as a formula writes them.
-var unaryOps = map[string]string{"exp": "OpExp", "logistic": "OpSigmoid", "sqrt": "OpSqrt", "abs": "OpAbs"}
+var unaryOps = map[string]string{"exp": "OpExp", "logistic": "OpSigmoid", "sqrt": "OpSqrt"}
 
 var binaryOps = map[token.Token]string{token.ADD: "OpAdd", token.SUB: "OpSub", token.MUL: "OpMul", token.QUO: "OpDiv"}
 
@@ -108,9 +107,16 @@ func (s *steps) step(op string, a, b int) int {
 // stepCode says how a kernel does a step.
 var stepCode = map[string]func(p *program, a, b val) val{
 	"OpAdd": (*program).plus, "OpSub": (*program).minus, "OpMul": (*program).times, "OpDiv": (*program).over,
-	"OpAbs":  func(p *program, a, _ val) val { return p.abs(a) },
 	"OpSqrt": func(p *program, a, _ val) val { return p.sqrt(a) },
 	"OpExp":  func(p *program, a, _ val) val { return p.exp(a) }, "OpSigmoid": func(p *program, a, _ val) val { return p.sigmoid(a) },
+}
+
+// code is stepCode, with divisions by a number told from others.
+func (s *steps) code(t step) func(p *program, a, b val) val {
+	if number := t.b >= len(s.streams) && t.b < len(s.streams)+len(s.scalars); number && t.op == "OpDiv" {
+		return (*program).overNumber
+	}
+	return stepCode[t.op]
 }
 
 // kernel returns the loop of a formula.
@@ -120,7 +126,7 @@ func (s *steps) kernel() kernel {
 		body: func(p *program, ins, scalars []val) (results []val) {
 			values := append(append([]val{}, ins...), scalars...)
 			for _, t := range s.list {
-				values = append(values, stepCode[t.op](p, values[t.a], values[max(t.b, 0)]))
+				values = append(values, s.code(t)(p, values[t.a], values[max(t.b, 0)]))
 			}
 			for _, i := range s.stored {
 				results = append(results, values[i])

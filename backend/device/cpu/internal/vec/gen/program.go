@@ -18,27 +18,28 @@ const (
 type op byte
 
 const (
-	opLoad   op = iota // element of stream imm
-	opStore            // args[0] becomes the element of stream imm
-	opScalar           // parameter imm
-	opConst            // the bits imm
-	opAcc              // the accumulator
-	opSetAcc           // args[0] becomes the accumulator
-	opTail             // args[0], or the bits imm in lanes past the end
-	opAdd              // a + b
-	opSub              // a - b
-	opMul              // a * b
-	opDiv              // a / b
-	opSqrt             // square root
-	opFMA              // a*b + c, rounded once
-	opFNMA             // c - a*b, rounded once
-	opMax              // a > b ? a : b
-	opMin              // a < b ? a : b
-	opRound            // to an integral value, imm is the mode
-	opScale            // a * 2^b, rounded once; b is integral or NaN, from -160 to 160
-	opCmp              // comparison imm, a mask
-	opSelect           // args[0] ? args[1] : args[2]
-	opAnd              // of words
+	opLoad     op = iota // element of stream imm
+	opStore              // args[0] becomes the element of stream imm
+	opScalar             // parameter imm
+	opConst              // the bits imm
+	opAcc                // the accumulator
+	opSetAcc             // args[0] becomes the accumulator
+	opTail               // args[0], or the bits imm in lanes past the end
+	opAdd                // a + b
+	opSub                // a - b
+	opMul                // a * b
+	opDiv                // a / b
+	opQuotient           // a / b of a parameter b; c has the bits of twice the least quickNumerator
+	opSqrt               // square root
+	opFMA                // a*b + c, rounded once
+	opFNMA               // c - a*b, rounded once
+	opMax                // a > b ? a : b
+	opMin                // a < b ? a : b
+	opRound              // to an integral value, imm is the mode
+	opScale              // a * 2^b, rounded once; b is integral or NaN, from -160 to 160
+	opCmp                // comparison imm, a mask
+	opSelect             // args[0] ? args[1] : args[2]
+	opAnd                // of words
 	opOr
 	opXor
 	opAddWord
@@ -95,6 +96,7 @@ type program struct {
 type abilities struct {
 	scale bool // opScale
 	parts bool // opCopySign, opExponent, opFraction, opLogEdges
+	quick bool // opQuotient
 }
 
 func newProgram(has abilities) *program {

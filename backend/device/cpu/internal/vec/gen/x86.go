@@ -40,9 +40,11 @@ type x86 struct {
 	pred    *registers
 	where   []int // register of each value, -1 for none
 	scalars []int
-	pinned  map[uint32]int // registers of constants
-	group   int            // number of the vector within the iteration
-	tail    bool           // lanes past the end are masked
+	divisor map[uint32]divisor // by the number of the parameter
+	labels  int                // of quotients
+	pinned  map[uint32]int     // registers of constants
+	group   int                // number of the vector within the iteration
+	tail    bool               // lanes past the end are masked
 }
 
 func x86File(s isa, list []kernel) string {
@@ -122,7 +124,7 @@ func (e *x86) prologue() (top int) {
 	}
 	if e.masks {
 		e.line("MOVL $0xffff, BX")
-		return top
+		return e.divisors(top)
 	}
 	if k.narrow() {
 		e.line("MOVQ $0x0101010101010101, R12")
@@ -133,7 +135,7 @@ func (e *x86) prologue() (top int) {
 // pin puts the constants that are used most into the registers that the loop does not need, and returns the first register
 // that is taken.
 func (e *x86) pin(top int) int {
-	trial := &x86{isa: e.isa, out: &strings.Builder{}, consts: newConstants(), kernel: e.kernel, scalars: e.scalars}
+	trial := &x86{isa: e.isa, out: &strings.Builder{}, consts: newConstants(), kernel: e.kernel, scalars: e.scalars, divisor: e.divisor}
 	trial.body(top)
 	need := trial.vec.used
 	counts := map[uint32]int{}
@@ -240,7 +242,7 @@ func (e *x86) address(stream int) string {
 
 // body emits the program once.
 func (e *x86) body(top int) {
-	e.prog = e.kernel.program(abilities{e.masks, e.masks}).simplify(!e.tail)
+	e.prog = e.kernel.program(abilities{e.masks, e.masks, e.masks}).simplify(!e.tail)
 	e.last = e.prog.uses()
 	e.vec = newRegisters(0, top)
 	e.top = top

@@ -41,6 +41,8 @@ func (e *x86) emit(v val, in ins) {
 		e.keepInside(v, in)
 	case opFMA, opFNMA:
 		e.fused(v, in)
+	case opQuotient:
+		e.quotient(v, in)
 	case opCmp:
 		e.compare(v, in)
 	case opSelect:
