@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
@@ -69,7 +70,8 @@ func (r *resident) state(s *State) (*State, error) {
 	return out, nil
 }
 
-// apply makes one update of r. It reports the gradient's norm, and false when that is not finite: r is then as it was.
+// apply makes one update of r, whose tensors it gives to the graph: they are written in place. It reports the gradient's norm, and
+// false when that is not finite: the values are then what they were. After an error r is empty.
 func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW, rate float64) (norm float64, ok bool, err error) {
 	n := len(r.params)
 	exec, err := t.updateGraph(cfg, n)
@@ -81,8 +83,11 @@ func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW
 		return 0, false, err
 	}
 	defer finalize(uploaded)
-	var in []any
-	for _, x := range slices.Concat(r.all(), uploaded) {
+	in, err := t.donate(r)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, x := range uploaded {
 		in = append(in, x)
 	}
 	in = append(in, tensors.FromFlatDataAndDimensions(cfg.Scalars(r.updates+1, rate), grpo.NumScalars))
@@ -91,13 +96,25 @@ func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW
 		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}
 	norm = float64(tensors.ToScalar[float32](out[3*n]))
-	if !finite(norm) {
-		finalize(out)
-		return norm, false, nil
-	}
 	finalize(out[3*n:])
-	r.free()
 	r.params, r.m, r.v = out[:n], out[n:2*n], out[2*n:3*n]
-	r.updates++
-	return norm, true, nil
+	if ok = finite(norm); ok {
+		r.updates++
+	}
+	return norm, ok, nil
+}
+
+// donate empties r and returns its tensors as inputs that a graph may write to.
+func (t *Trainer) donate(r *resident) (in []any, err error) {
+	all := r.all()
+	r.params, r.m, r.v = nil, nil, nil
+	for i, x := range all {
+		d, err := DonateTensorBuffer(x, t.opts.Device, 0)
+		if err != nil {
+			finalize(all[i:])
+			return nil, fmt.Errorf("trainer: update: %w", err)
+		}
+		in = append(in, d)
+	}
+	return in, nil
 }
