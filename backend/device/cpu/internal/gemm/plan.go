@@ -10,22 +10,26 @@ type plan struct {
 }
 
 const (
-	skinny      = 64      // most rows for which the panels of B are gone through once
-	taskWork    = 50_000  // least multiply-adds that are worth a task of their own
-	shortWork   = 1 << 27 // most multiply-adds of a product of which each worker takes one piece
-	taskRows    = 1024
-	taskColumns = 256
-	longColumns = 2048 // of a task that goes through B once
-	blockDepth  = 512
-	skinnyBlock = 1024 // where a panel of B is in one piece
-	pageBytes   = 4096
-	setRows     = 10   // that a set of the first cache has room for, beside B
-	longBlock   = 4096 // where B is used in place, panel by panel: a call of a kernel stays short
+	skinny        = 64      // most rows for which the panels of B are gone through once
+	taskWork      = 50_000  // least multiply-adds that are worth a task of their own
+	shortWork     = 1 << 27 // most multiply-adds of a product of which each worker takes one piece
+	taskRows      = 1024
+	taskColumns   = 512
+	packedColumns = 256  // of a task with a packed B, which needs no copy of its own
+	longColumns   = 2048 // of a task that goes through B once
+	blockDepth    = 512
+	skinnyBlock   = 1024 // where a panel of B is in one piece
+	pageBytes     = 4096
+	setRows       = 10   // that a set of the first cache has room for, beside B
+	longBlock     = 4096 // where B is used in place, panel by panel: a call of a kernel stays short
 )
 
 // planOf cuts a product of a batch of so many.
 func planOf(g *product, count, workers int) plan {
 	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
+	if g.b.packed != nil {
+		p.nb = min(g.n, packedColumns)
+	}
 	if g.m <= skinny {
 		p.nb = min(g.n, longColumns)
 	}
