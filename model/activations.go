@@ -15,13 +15,35 @@ import (
 func softmax(x *Node) *Node {
 	var p *Node
 	return withGradient(x, func(x *Node) *Node {
-		e := Exp(Sub(x, ReduceAndKeep(x, ReduceMax, -1)))
-		p = Div(e, ReduceAndKeep(e, ReduceSum, -1))
+		p = probabilities(x)
 		return p
-	}, func(v *Node) *Node {
-		return Mul(p, Sub(v, ReduceAndKeep(Mul(p, v), ReduceSum, -1)))
-	})
+	}, func(v *Node) *Node { return softmaxGradient(p, v) })
 }
+
+func probabilities(x *Node) *Node {
+	e := Exp(Sub(x, ReduceAndKeep(x, ReduceMax, -1)))
+	return Div(e, ReduceAndKeep(e, ReduceSum, -1))
+}
+
+func softmaxGradient(p, v *Node) *Node {
+	return Mul(p, Sub(v, ReduceAndKeep(Mul(p, v), ReduceSum, -1)))
+}
+
+// maskedSoftmax is softmax of the numbers for which seen, of the shape of x, is true. The others have no weight and no gradient;
+// where a row has no other ones, all have the same weight.
+//
+// The gradient that comes back is masked rather than the one that goes on. The two have the same numbers, since p is 0 there, and
+// the device need not compute what is masked: v is a product.
+func maskedSoftmax(x, seen *Node) *Node {
+	var p *Node
+	return withGradient(x, func(x *Node) *Node {
+		p = probabilities(Where(seen, x, Scalar(x.Graph(), x.DType(), masked)))
+		return p
+	}, func(v *Node) *Node { return softmaxGradient(p, Where(seen, v, ScalarZero(v.Graph(), v.DType()))) })
+}
+
+// masked stands for minus infinity: its exponential is exactly zero, and it has no NaN in its gradient.
+const masked = -1e30
 
 // logSoftmax is over the last axis. With p the probabilities and v the gradient that comes back, the gradient is
 //

@@ -139,14 +139,11 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	heads := []int{0, 1}
 	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
 	scores = softCap(Reshape(scores, b, k, g, t, s), d.scoreCap)
-	scores = Where(BroadcastToDims(a.mask(l.window), b, k, g, t, s), scores, Scalar(x.Graph(), x.DType(), masked))
-	y := Product(Reshape(softmax(scores), b, k, g*t, s), all.V)    // [B, K, G*T, E]
+	weights := maskedSoftmax(scores, BroadcastToDims(a.mask(l.window), b, k, g, t, s))
+	y := Product(Reshape(weights, b, k, g*t, s), all.V)            // [B, K, G*T, E]
 	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
 	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj", d.outBias), next
 }
-
-// masked stands for minus infinity: its exponential is exactly zero, and it has no NaN in its gradient.
-const masked = -1e30
 
 // softCap builds cap tanh(x / cap). A cap of 0 leaves x.
 func softCap(x *Node, limit float64) *Node {

@@ -422,15 +422,27 @@ func lastByte(x []byte, least int) int {
 	return n
 }
 
-// ends returns the length of the longest of n rows without the zeros at its end, or a little more.
+// ends returns the length of the longest of n rows without the zeros at its end.
 func (k *chain) ends(p []float32, n int) int {
 	if k.mask == nil {
 		return k.width
 	}
 	end := 0
 	for i := range n {
-		row := list[byte](unsafe.Pointer(&p[i*k.width]), 4*k.width)
-		end = max(end, lastByte(row, end))
+		end = max(end, lastNumber(p[i*k.width:][:k.width], end))
 	}
-	return ceil(end, 4)
+	return end
+}
+
+// lastNumber returns the length of x without the zeros at its end, of either sign, but not less than least.
+func lastNumber(x []float32, least int) int {
+	const signs = 1<<63 | 1<<31
+	n := len(x)
+	for n-2 >= least && *(*uint64)(unsafe.Pointer(&x[n-2]))&^signs == 0 {
+		n -= 2
+	}
+	for n > least && x[n-1] == 0 {
+		n--
+	}
+	return n
 }

@@ -19,6 +19,7 @@ var masks = map[string]func(i, j, width int) bool{
 	"all":     func(_, _, _ int) bool { return true },
 	"nothing": func(i, j, width int) bool { return i%3 == 0 && j == width-1 }, // some rows see nothing
 	"holes":   func(i, j, _ int) bool { return (i*7+j*5)%11 < 4 },
+	"bands":   func(i, j, _ int) bool { return i/40 == j/40 },
 }
 
 // attend builds softmax(where(mask, q kᵀ)) v of q [B, H, T, E], k and v [B, H, S, E], mask [T, S].
@@ -60,6 +61,62 @@ func TestChain_SameBits(t *testing.T) {
 				t.Run(fmt.Sprint(name, size, returned), func(t *testing.T) { sameUnfused(t, build, in) })
 			}
 		}
+	}
+}
+
+// attendBack builds attend and its gradients for dy, that of y, masked before the softmax goes back: those of k and v in both orders
+// of their products.
+func attendBack(q, k, v, mask, dy *graph.Node) []*graph.Node {
+	heads := []int{0, 1}
+	y, p := attend(q, k, v, mask)
+	dp := graph.DotGeneral(dy, []int{3}, heads, v, []int{3}, heads)
+	mask = graph.BroadcastToDims(graph.Reshape(mask, 1, 1, q.Shape().Dim(2), k.Shape().Dim(2)), dp.Shape().Dimensions...)
+	dp = graph.Where(mask, dp, graph.ScalarZero(dp.Graph(), dp.DType()))
+	ds := graph.Mul(p, graph.Sub(dp, graph.ReduceAndKeep(graph.Mul(p, dp), graph.ReduceSum, -1)))
+	out := []*graph.Node{y, graph.DotGeneral(ds, []int{3}, heads, k, []int{2}, heads)}
+	for _, of := range [][2]*graph.Node{{ds, q}, {p, dy}} {
+		out = append(out, graph.DotGeneral(of[0], []int{2}, heads, of[1], []int{2}, heads), graph.DotGeneral(of[1], []int{2}, heads, of[0], []int{2}, heads))
+	}
+	return out
+}
+
+// TestSparse_SameBits: products over the rows of what a mask left have the bits of those that multiply the zeros, and are
+// known as such.
+func TestSparse_SameBits(t *testing.T) {
+	const seed = 8
+	r := rand.New(rand.NewPCG(seed, 0))
+	for name, mask := range masks {
+		for _, size := range [][5]int{{1, 1, 1, 1, 1}, {2, 3, 70, 33, 8}, {1, 2, 61, 130, 33}, {1, 1, 130, 200, 16}, {1, 1, 200, 65, 70}} {
+			b, h, n, s, e := size[0], size[1], size[2], size[3], size[4]
+			see := make([]bool, n*s)
+			for i := range see {
+				see[i] = mask(i/s, i%s, s)
+			}
+			in := []*tensors.Tensor{
+				normal(r, b, h, n, e), normal(r, b, h, s, e), normal(r, b, h, s, e), tensors.FromFlatDataAndDimensions(see, n, s), normal(r, b, h, n, e),
+			}
+			build := func(in []*graph.Node) []*graph.Node { return attendBack(in[0], in[1], in[2], in[3], in[4]) }
+			t.Run(fmt.Sprint(name, size), func(t *testing.T) { sameUnfused(t, build, in) })
+		}
+	}
+}
+
+// TestSparse_Found: the gradients of keys and values are products over the rows of what a mask left, whichever side those are on.
+func TestSparse_Found(t *testing.T) {
+	s := &spy{Device: newDevice(t, 1)}
+	r := rand.New(rand.NewPCG(9, 0))
+	in := []*tensors.Tensor{
+		normal(r, 1, 2, 40, 8), normal(r, 1, 2, 40, 8), normal(r, 1, 2, 40, 8), tensors.FromFlatDataAndDimensions(make([]bool, 1600), 40, 40), normal(r, 1, 2, 40, 8),
+	}
+	evaluate(t, s, func(in []*graph.Node) []*graph.Node { return attendBack(in[0], in[1], in[2], in[3], in[4]) }, in)
+	found := map[bool]int{}
+	for _, u := range s.compiled[len(s.compiled)-1].units {
+		if p, ok := u.step.(sparse); ok {
+			found[p.right]++
+		}
+	}
+	if found[false] != 2 || found[true] != 2 {
+		t.Errorf("%d products with zeros on the left and %d on the right, want 2 and 2", found[false], found[true])
 	}
 }
 

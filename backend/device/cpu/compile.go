@@ -138,6 +138,7 @@ func (c *compiler) output(n *node, index int) output {
 // finish orders the units and places the tensors.
 func (c *compiler) finish(e *executable) {
 	c.chains()
+	c.sparsify()
 	order := c.order()
 	for _, u := range order {
 		switch {

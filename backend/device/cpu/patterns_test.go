@@ -52,7 +52,7 @@ var patterns = []struct {
 	{"RoPE", "Mul Mul Add", false},
 	{"SwiGLU", "Logistic Mul Mul", false},
 	{"attention", "Where ReduceMax Sub Exp ReduceSum Div", true},
-	{"attention backward", "Mul ReduceSum Sub Mul Where", true},
+	{"attention backward", "Where Mul ReduceSum Sub Mul", true},
 	{"logprobs", "ReduceMax Sub Exp ReduceSum Div Log Sub Where ReduceSum", true},
 	{"log-softmax", "ReduceMax Sub Exp ReduceSum Log Sub", false},
 }
