@@ -308,7 +308,8 @@ func train(b *testing.B, s *subject) {
 	})
 }
 
-// BenchmarkDecode computes the next token of sequences that have 256 in their cache of 512.
+// BenchmarkDecode computes the next token of sequences that have 256 in their cache of 512. "x-one" is the tokens in the time
+// of one, in turns with a single sequence: a median.
 func BenchmarkDecode(b *testing.B) {
 	eachKind(b, func(b *testing.B, s *subject) {
 		for _, batch := range []int{1, 2, 4, 8, 16} {
@@ -318,6 +319,27 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func (s *subject) decode(b *testing.B, batch int) {
+	run, end := s.decoder(batch)
+	defer end()
+	s.measure(b, batch, weightsFLOPs(batch), run)
+	if batch == 1 {
+		return
+	}
+	one, end := s.decoder(1)
+	defer end()
+	seconds(b, one)
+	var gains []float64
+	last := seconds(b, one)
+	for range max(5, b.N) {
+		many, next := seconds(b, run), seconds(b, one)
+		gains = append(gains, float64(batch)*(last+next)/2/many)
+		last = next
+	}
+	b.ReportMetric(median(gains), "x-one")
+}
+
+// decoder returns what decodes a token of each sequence of a batch, and what ends it.
+func (s *subject) decoder(batch int) (run func() error, end func()) {
 	layers := MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
 		for range 2 * config.NumLayers {
 			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, config.NumKVHeads, capacity, config.HeadDim)))
@@ -344,7 +366,7 @@ func (s *subject) decode(b *testing.B, batch int) {
 		slots = append(slots, int32(i))
 	}
 	fixed := s.inputs(ids(batch, 1), start, count, tensors.FromFlatDataAndDimensions(slots, batch))
-	s.measure(b, batch, weightsFLOPs(batch), func() error {
+	run = func() error {
 		in := slices.Clip(fixed)
 		for _, x := range layers {
 			donated, err := DonateTensorBuffer(x, s.device, 0)
@@ -360,6 +382,6 @@ func (s *subject) decode(b *testing.B, batch int) {
 		drop(out[:1])
 		layers = out[1:]
 		return nil
-	})
-	drop(layers)
+	}
+	return run, func() { drop(layers) }
 }
