@@ -62,6 +62,8 @@ func TestRun_BadUsage(t *testing.T) {
 		{[]string{"doctor", "now"}, []string{`art: doctor: "now"`, "--json"}},
 		{[]string{"score", "tiny", "--json", "text"}, []string{`art: score: --json is behind "tiny"`, "flags go first", "usage: art score [flags] MODEL"}},
 		{[]string{"tokenize", "tiny", "-file=x"}, []string{`art: tokenize: -file=x is behind "tiny"`}},
+		{[]string{"score", "tiny", "--help"}, []string{`art: score: --help is behind "tiny"`, "usage: art score [flags] MODEL"}},
+		{[]string{"tokenize", "tiny", "-h"}, []string{`art: tokenize: -h is behind "tiny"`}},
 		{[]string{"bench", "--time", "soon"}, []string{"art: bench: ", "soon", "--time duration"}},
 		{[]string{"bench", "--time", "-1s"}, []string{"art: bench: --time -1s"}},
 		{[]string{"bench", "--run", "("}, []string{"art: bench: --run: ", "missing closing"}},
