@@ -178,6 +178,8 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		{[]string{"score", "--ids", "1,2", "tiny", "a"}, 2, "want MODEL and one of"},
 		{[]string{"score", "--ids", "1,x", "tiny"}, 2, `"x" is not an id`},
 		{[]string{"score", "--ids", "-1", "tiny"}, 2, `"-1" is not an id`},
+		{[]string{"score", "--ids", "[1, 2,, 3]", "tiny"}, 2, `there is no id between two commas, or behind the last, of "1, 2,, 3"`},
+		{[]string{"score", "--ids", "1,2,", "tiny"}, 2, `behind the last, of "1,2,"`},
 		{[]string{"score", "--ids", "768", "tiny"}, 1, "token 768 is not in the vocabulary"},
 		{[]string{"score", "nowhere", "a"}, 1, "neither a folder, nor a file"},
 		{[]string{"score", "--adapter", dir, "tiny", "a"}, 1, "adapter_config.json"},
