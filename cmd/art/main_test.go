@@ -63,6 +63,7 @@ func TestRun_BadUsage(t *testing.T) {
 		{[]string{"score", "tiny", "--json", "text"}, []string{`art: score: --json is behind "tiny"`, "flags go first", "usage: art score [flags] MODEL"}},
 		{[]string{"tokenize", "tiny", "-file=x"}, []string{`art: tokenize: -file=x is behind "tiny"`}},
 		{[]string{"score", "tiny", "--help"}, []string{`art: score: --help is behind "tiny"`, "usage: art score [flags] MODEL"}},
+		{[]string{"tokenize"}, []string{"art: tokenize: name a model"}},
 		{[]string{"tokenize", "tiny", "-h"}, []string{`art: tokenize: -h is behind "tiny"`}},
 		{[]string{"bench", "--time", "soon"}, []string{"art: bench: ", "soon", "--time duration"}},
 		{[]string{"bench", "--time", "-1s"}, []string{"art: bench: --time -1s"}},
