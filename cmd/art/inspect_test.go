@@ -149,6 +149,11 @@ func TestInspect_Unsupported(t *testing.T) {
 
 // TestInspect_Fails: mistakes are told with what is wanted.
 func TestInspect_Fails(t *testing.T) {
+	broken := t.TempDir()
+	for name, content := range tinyFolder(t) {
+		file(t, broken, name, string(content))
+	}
+	file(t, broken, "config.json", "{")
 	for _, c := range []struct {
 		args   string
 		status int
@@ -161,6 +166,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},
 		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
 		{"inspect .", 1, "model.safetensors"},
+		{"inspect " + broken, 1, "config.json: unexpected end of JSON input (in " + broken + ")"},
 	} {
 		status, _, stderr := command(strings.Fields(c.args)...)
 		if status != c.status || !strings.Contains(stderr, c.want) {
