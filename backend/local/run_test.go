@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,6 +93,22 @@ func TestTrainSFT_Counts(t *testing.T) {
 	require.Len(t, result.Skipped, 1)
 	require.Equal(t, 1, result.Skipped[0].Trajectory)
 	require.Equal(t, 1.0, result.Metrics["train/updates"])
+}
+
+// TestTrainSFT_BatchSize: an epoch has as many updates as batches, and a size above all is one batch.
+func TestTrainSFT_BatchSize(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	var list []*art.Trajectory
+	for range 5 {
+		list = append(list, art.NewTrajectory(art.User("7+5="), art.Assistant("12")))
+	}
+	for size, updates := range map[int]float64{1: 5, 2: 3, 4: 2, 5: 1, 6: 1, math.MaxInt: 1} {
+		result, err := m.TrainSFT(t.Context(), list, &art.SFTConfig{BatchSize: size})
+		require.NoError(t, err, "size %d", size)
+		require.Equal(t, updates, result.Metrics["train/updates"], "size %d", size)
+	}
 }
 
 // TestTrain_BFloat16: with bfloat16 matrices too, and another adapter comes out.
