@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
 
@@ -198,6 +200,29 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		status, stdout, stderr := command(c.args...)
 		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("art %.80q: status %d, %q, standard error %q; want %q", c.args, status, stdout, stderr, c.want)
+		}
+	}
+}
+
+// TestScoreAndGenerate_NotFinite: a model whose numbers are spoilt has nothing to tell, as text or as JSON.
+func TestScoreAndGenerate_NotFinite(t *testing.T) {
+	base, err := basemodel.Open("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	dir := filepath.Join(t.TempDir(), "spoilt")
+	err = base.Export(dir, nil, &model.SaveOptions{Edit: func(_ string, values []float32) error {
+		values[0] = 1e30
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"score"}, {"score", "--json"}, {"generate"}, {"generate", "--json"}} {
+		status, stdout, stderr := command(append(args, dir, "a b c")...)
+		if status != 1 || stdout != "" || !strings.Contains(stderr, "logprob 0 is NaN: numbers of the model or of the adapter are not finite") {
+			t.Errorf("%v: status %d, %q, standard error %q", args, status, stdout, stderr)
 		}
 	}
 }
