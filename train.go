@@ -101,7 +101,8 @@ type TrainResult struct {
 	Skipped []Skip
 }
 
-// Skip is a group or a trajectory that was left out of training.
+// Skip is a group or a trajectory that was left out of training. Supervised training leaves out single histories of a trajectory,
+// with a Skip for each.
 type Skip struct {
 	Group      int // index in the call; 0 of supervised training, whose trajectories are one group
 	Trajectory int // index in the group; -1 for the whole group

@@ -97,7 +97,11 @@ func LoadConfig(dir string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	return ParseConfig(data)
+	c, err := ParseConfig(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w (in %s)", err, dir)
+	}
+	return c, nil
 }
 
 // ParseConfig reads a config.json, as transformers 4 or 5 writes it. What is absent is what transformers takes it for. A key

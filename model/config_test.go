@@ -155,6 +155,12 @@ func TestConfig_SaveLoad(t *testing.T) {
 	}
 	_, err := LoadConfig(t.TempDir())
 	require.ErrorContains(t, err, ConfigFile)
+	dir := t.TempDir()
+	for _, broken := range []string{"", "{}", `{"model_type": "robot"}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ConfigFile), []byte(broken), 0o600))
+		_, err = LoadConfig(dir)
+		require.ErrorContains(t, err, "(in "+dir+")")
+	}
 }
 
 // TestParseConfig_Version5: the spelling of transformers 5 is that of 4.

@@ -34,5 +34,5 @@
 //	time/train_s                           seconds that it took
 //
 // TrainSFT has loss/sft, the mean -logprob of the learned tokens in nats, in place of the other losses, and neither groups, ratio
-// nor gap. A step of Train that had nothing to learn from has neither loss, ratio and train, nor data/tokens_computed.
+// nor gap. It leaves out single histories, and data/skipped_<reason> counts them. A step of Train that had nothing to learn from has neither loss, ratio and train, nor data/tokens_computed.
 package local

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -79,19 +80,38 @@ func TestTrain_Progress(t *testing.T) {
 	check(result, err, "loss/sft")
 }
 
-// TestTrainSFT_Counts: a trajectory with several histories is one, and one without an answer is skipped.
+// TestTrainSFT_Counts: a trajectory with several histories is one, and each history without an answer is skipped.
 func TestTrainSFT_Counts(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	two := art.NewTrajectory(art.User("7+5="), art.Assistant("12"))
 	two.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("1+1="), art.Assistant("2")}}}
-	result, err := m.TrainSFT(t.Context(), []*art.Trajectory{two, art.NewTrajectory(art.User("3+4="))}, nil)
+	half := art.NewTrajectory(art.User("7+5="), art.Assistant("12"))
+	half.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("1+1=")}}}
+	result, err := m.TrainSFT(t.Context(), []*art.Trajectory{two, half, art.NewTrajectory(art.User("3+4="))}, nil)
 	require.NoError(t, err)
-	require.Equal(t, 1.0, result.Metrics["data/trajectories_trained"])
-	require.Len(t, result.Skipped, 1)
-	require.Equal(t, 1, result.Skipped[0].Trajectory)
+	require.Equal(t, 2.0, result.Metrics["data/trajectories_trained"])
+	require.Equal(t, 2.0, result.Metrics["data/skipped_no_samples"])
+	require.Len(t, result.Skipped, 2)
+	require.Equal(t, []int{1, 2}, []int{result.Skipped[0].Trajectory, result.Skipped[1].Trajectory})
 	require.Equal(t, 1.0, result.Metrics["train/updates"])
+}
+
+// TestTrainSFT_BatchSize: an epoch has as many updates as batches, and a size above all is one batch.
+func TestTrainSFT_BatchSize(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	var list []*art.Trajectory
+	for range 5 {
+		list = append(list, art.NewTrajectory(art.User("7+5="), art.Assistant("12")))
+	}
+	for size, updates := range map[int]float64{1: 5, 2: 3, 4: 2, 5: 1, 6: 1, math.MaxInt: 1} {
+		result, err := m.TrainSFT(t.Context(), list, &art.SFTConfig{BatchSize: size})
+		require.NoError(t, err, "size %d", size)
+		require.Equal(t, updates, result.Metrics["train/updates"], "size %d", size)
+	}
 }
 
 // TestTrain_BFloat16: with bfloat16 matrices too, and another adapter comes out.

@@ -91,7 +91,7 @@ func (b *batch) addTarget(i int, s *base, h *art.History) {
 
 // sftRun translates a configuration whose defaults are filled in.
 func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
-	batches := (n + cfg.BatchSize - 1) / cfg.BatchSize
+	batches := (n-1)/cfg.BatchSize + 1 // rounded up; n + BatchSize could overflow
 	total := batches * cfg.Epochs
 	return trainer.Run{
 		Supervised: true,

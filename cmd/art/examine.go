@@ -82,7 +82,7 @@ func architecture(dir string) (string, error) {
 		ModelType     string   `json:"model_type"`
 	}
 	if err := json.Unmarshal(content, &c); err != nil {
-		return "", fmt.Errorf("%s: %w", model.ConfigFile, err)
+		return "", in(dir, fmt.Errorf("%s: %w", model.ConfigFile, err))
 	}
 	return cmp.Or(strings.Join(c.Architectures, ", "), c.ModelType, "unknown"), nil
 }

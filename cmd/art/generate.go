@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -79,7 +80,7 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	if err := g.sampling.Validate(); err != nil {
-		return badUsage("%v", err)
+		return badUsage("%v", errors.Unwrap(err)) // without the hint, which is for programs
 	}
 	m, err := load(args[0], g.adapter)
 	if err != nil {
@@ -94,6 +95,9 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	result, err := m.complete(ids, end, g.sampling)
+	if err == nil {
+		err = checkFinite(result.Logprobs)
+	}
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
 
@@ -178,13 +180,16 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		{[]string{"score", "--ids", "1,2", "tiny", "a"}, 2, "want MODEL and one of"},
 		{[]string{"score", "--ids", "1,x", "tiny"}, 2, `"x" is not an id`},
 		{[]string{"score", "--ids", "-1", "tiny"}, 2, `"-1" is not an id`},
+		{[]string{"score", "--ids", "[1, 2,, 3]", "tiny"}, 2, `there is no id between two commas, or behind the last, of "1, 2,, 3"`},
+		{[]string{"score", "--ids", "1,2,", "tiny"}, 2, `behind the last, of "1,2,"`},
 		{[]string{"score", "--ids", "768", "tiny"}, 1, "token 768 is not in the vocabulary"},
+		{[]string{"score", "tiny", ""}, 1, "there are no tokens to score"},
 		{[]string{"score", "nowhere", "a"}, 1, "neither a folder, nor a file"},
 		{[]string{"score", "--adapter", dir, "tiny", "a"}, 1, "adapter_config.json"},
 		{[]string{"generate", "tiny"}, 2, "want MODEL and one of"},
 		{[]string{"generate", "--chat", "tiny"}, 2, "want MODEL and one of"},
 		{[]string{"generate", "--ids", "1", "tiny", "a"}, 2, "want MODEL and one of"},
-		{[]string{"generate", "--temperature", "-1", "tiny", "a"}, 2, "temperature is -1"},
+		{[]string{"generate", "--temperature", "-1", "tiny", "a"}, 2, "art: generate: invalid argument: temperature is -1, want a finite number >= 0\n"},
 		{[]string{"generate", "--stop", "", "tiny", "a"}, 2, "a stop string is empty"},
 		{[]string{"generate", "--stop", "x<|im_end|>", "tiny", "a"}, 2, `--stop "x<|im_end|>": <|im_end|> is a special token`},
 		{[]string{"generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
@@ -195,6 +200,29 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		status, stdout, stderr := command(c.args...)
 		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("art %.80q: status %d, %q, standard error %q; want %q", c.args, status, stdout, stderr, c.want)
+		}
+	}
+}
+
+// TestScoreAndGenerate_NotFinite: a model whose numbers are spoilt has nothing to tell, as text or as JSON.
+func TestScoreAndGenerate_NotFinite(t *testing.T) {
+	base, err := basemodel.Open("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	dir := filepath.Join(t.TempDir(), "spoilt")
+	err = base.Export(dir, nil, &model.SaveOptions{Edit: func(_ string, values []float32) error {
+		values[0] = 1e30
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"score"}, {"score", "--json"}, {"generate"}, {"generate", "--json"}} {
+		status, stdout, stderr := command(append(args, dir, "a b c")...)
+		if status != 1 || stdout != "" || !strings.Contains(stderr, "logprob 0 is NaN: numbers of the model or of the adapter are not finite") {
+			t.Errorf("%v: status %d, %q, standard error %q", args, status, stdout, stderr)
 		}
 	}
 }

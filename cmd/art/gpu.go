@@ -28,20 +28,26 @@ type gpu struct {
 // smiTime is how long nvidia-smi may take. A driver that hangs must not make the doctor wait.
 const smiTime = 20 * time.Second
 
-// smi returns a line of name, version of the driver, and MiB of memory, all and free, for each GPU.
-func smi() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), smiTime)
+// smi returns a line of name, version of the driver, and MiB of memory, all and free, for each GPU. It gives up after a time.
+func smi(after time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.free", "--format=csv,noheader,nounits").Output()
-	if err != nil && len(out) > 0 {
+	c := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.free", "--format=csv,noheader,nounits")
+	c.WaitDelay = time.Second // not for a program that a script began, which lives on and holds the output
+	out, err := c.Output()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		err = fmt.Errorf("nvidia-smi: no answer in %v", after)
+	case len(out) > 0:
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out))) // it explains itself on standard output
 	}
 	return string(out), err
 }
 
 // inspectGPUs asks for the GPUs. fsys is the file system of this machine.
-func inspectGPUs(fsys fs.FS, ask func() (string, error)) gpus {
-	text, err := ask()
+func inspectGPUs(fsys fs.FS, ask func(after time.Duration) (string, error)) gpus {
+	text, err := ask(smiTime)
 	if err == nil {
 		list, err := parseGPUs(text)
 		if err != nil {

@@ -2,10 +2,14 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestInspectGPUs: what nvidia-smi says, why it says nothing, and nothing where there is no GPU.
@@ -30,13 +34,34 @@ func TestInspectGPUs(t *testing.T) {
 		if c.driver {
 			fsys = driver
 		}
-		got := inspectGPUs(fsys, func() (string, error) { return c.text, c.err })
+		got := inspectGPUs(fsys, func(time.Duration) (string, error) { return c.text, c.err })
 		if !slices.Equal(got.lines(), c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got.lines(), c.want)
 		}
 		if table := (report{gpus: got}).table(); strings.Count(table, "\ngpu  ") != len(c.want) {
 			t.Errorf("%s: %s", c.name, table)
 		}
+	}
+}
+
+// TestSMI_Hangs: a program that does not end is given up after its time, also when a program that it began holds its output, and the
+// error says so.
+func TestSMI_Hangs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a script")
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "nvidia-smi"), []byte("#!/bin/sh\nsleep 20\necho late\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	began := time.Now()
+	_, err := smi(50 * time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "no answer in 50ms") {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("given up after %v", took)
 	}
 }
 

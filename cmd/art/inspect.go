@@ -37,8 +37,11 @@ know. What a process takes besides, 134 MB, is in both sums.`,
 					return badUsage("one model, behind the flags: art inspect [flags] MODEL")
 				}
 				list, err := parseLengths(*lengths)
-				if err != nil || *slots < 1 || *rank < 1 || *workers < 1 {
-					return badUsage("--lengths %s --slots %d --rank %d --workers %d: numbers above 0 are wanted", *lengths, *slots, *rank, *workers)
+				if err != nil {
+					return err
+				}
+				if *slots < 1 || *rank < 1 || *workers < 1 {
+					return badUsage("--slots %d --rank %d --workers %d: numbers above 0 are wanted", *slots, *rank, *workers)
 				}
 				return examineModel(args[0], plan{list, *slots, *rank, *workers}, *asJSON, stdout)
 			}
@@ -55,7 +58,7 @@ func parseLengths(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 2 {
-			return nil, errors.New("not a length")
+			return nil, badUsage("--lengths %s: %q is not a length; want numbers of at least 2 with commas between them", text, part)
 		}
 		list = append(list, n)
 	}

@@ -149,18 +149,24 @@ func TestInspect_Unsupported(t *testing.T) {
 
 // TestInspect_Fails: mistakes are told with what is wanted.
 func TestInspect_Fails(t *testing.T) {
+	broken := t.TempDir()
+	for name, content := range tinyFolder(t) {
+		file(t, broken, name, string(content))
+	}
+	file(t, broken, "config.json", "{")
 	for _, c := range []struct {
 		args   string
 		status int
 		want   string
 	}{
 		{"inspect", 2, "one model"},
-		{"inspect --lengths 1 tiny", 2, "--lengths 1"},
-		{"inspect --lengths 64,x tiny", 2, "--lengths 64,x"},
-		{"inspect --slots 0 tiny", 2, "--slots 0"},
+		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers of at least 2`},
+		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
+		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 8"},
 		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},
 		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
 		{"inspect .", 1, "model.safetensors"},
+		{"inspect " + broken, 1, "config.json: unexpected end of JSON input (in " + broken + ")"},
 	} {
 		status, _, stderr := command(strings.Fields(c.args)...)
 		if status != c.status || !strings.Contains(stderr, c.want) {

@@ -81,7 +81,7 @@ func misplaced(flags *flag.FlagSet, args []string) string {
 	}
 	for _, arg := range flags.Args() {
 		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		if strings.HasPrefix(arg, "-") && flags.Lookup(name) != nil {
+		if strings.HasPrefix(arg, "-") && (flags.Lookup(name) != nil || name == "h" || name == "help") {
 			return arg
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -104,15 +105,35 @@ func (m *loaded) texts(ids []int32) []string {
 	return out
 }
 
-// parseIDs reads numbers with commas or spaces between them, in brackets or without.
-func parseIDs(text string) ([]int32, error) {
-	var ids []int32
-	for part := range strings.FieldsFuncSeq(strings.Trim(text, "[] \n"), func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
-		n, err := strconv.ParseInt(part, 10, 32)
-		if err != nil || n < 0 {
-			return nil, badUsage("--ids: %q is not an id; want numbers with commas between them", part)
+// checkFinite refuses logprobs that tell nothing.
+func checkFinite(logprobs []float32) error {
+	for i, lp := range logprobs {
+		if math.IsNaN(float64(lp)) || math.IsInf(float64(lp), 0) {
+			return fmt.Errorf("logprob %d is %v: numbers of the model or of the adapter are not finite, or too large", i, lp)
 		}
-		ids = append(ids, int32(n))
+	}
+	return nil
+}
+
+// parseIDs reads numbers with commas or spaces between them, in brackets or without. An empty text has none.
+func parseIDs(text string) ([]int32, error) {
+	text = strings.Trim(text, "[] \n")
+	if text == "" {
+		return nil, nil
+	}
+	var ids []int32
+	for between := range strings.SplitSeq(text, ",") {
+		parts := strings.Fields(between)
+		if len(parts) == 0 {
+			return nil, badUsage("--ids: there is no id between two commas, or behind the last, of %q", text)
+		}
+		for _, part := range parts {
+			n, err := strconv.ParseInt(part, 10, 32)
+			if err != nil || n < 0 {
+				return nil, badUsage("--ids: %q is not an id; want numbers with commas between them", part)
+			}
+			ids = append(ids, int32(n))
+		}
 	}
 	return ids, nil
 }

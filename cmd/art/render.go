@@ -111,16 +111,22 @@ func (r *renderer) template(model string) (*tokenizer.Template, error) {
 
 // read reads messages, or an object with them.
 func (r *renderer) read(files []string) (chat, error) {
-	data, err := r.data(files)
+	name, data, err := r.data(files)
 	if err != nil {
 		return chat{}, err
 	}
-	var c chat
-	if err = json.Unmarshal(data, &c.Messages); err == nil {
-		return c, nil
+	c, err := parseChat(data)
+	if err != nil {
+		return chat{}, fmt.Errorf("%s: %w", name, err)
 	}
-	if objectErr := json.Unmarshal(data, &c); objectErr == nil || !isArray(data) {
-		err = objectErr
+	return c, nil
+}
+
+func parseChat(data []byte) (c chat, err error) {
+	if err = json.Unmarshal(data, &c.Messages); err != nil {
+		if objectErr := json.Unmarshal(data, &c); objectErr == nil || !isArray(data) {
+			err = objectErr
+		}
 	}
 	if err == nil && len(c.Messages) == 0 {
 		err = errors.New(`there are no messages: want a JSON list of them, or an object with the key "messages"`)
@@ -134,9 +140,11 @@ func isArray(data []byte) bool {
 	return json.Unmarshal(data, &list) == nil
 }
 
-func (r *renderer) data(files []string) ([]byte, error) {
+func (r *renderer) data(files []string) (name string, data []byte, err error) {
 	if len(files) == 0 {
-		return io.ReadAll(r.stdin)
+		data, err = io.ReadAll(r.stdin)
+		return "standard input", data, err
 	}
-	return os.ReadFile(files[0])
+	data, err = os.ReadFile(files[0])
+	return files[0], data, err
 }

@@ -72,16 +72,22 @@ func TestRender_Sources(t *testing.T) {
 }
 
 func TestRender_Errors(t *testing.T) {
-	dir := t.TempDir()
+	dir, broken := t.TempDir(), t.TempDir()
+	file(t, broken, "tokenizer.json", "{")
 	for want, args := range map[string][]string{
-		"want MODEL":             {"render"},
-		"one of --whole":         {"render", "--whole", "--continue", "tiny"},
-		"no such file":           {"render", "nowhere"},
-		"role":                   {"render", "tiny", file(t, dir, "role.json", `[{"content": "a"}]`)},
-		"there are no messages":  {"render", "tiny", file(t, dir, "none.json", `{}`)},
-		"unexpected end of JSON": {"render", "tiny", file(t, dir, "broken.json", `[`)},
-		`"llama" is not known`:   {"render", "--format", "llama", "tiny"},
-		"must be a JSON object":  {"render", "--args", "[]", "tiny", file(t, dir, "a.json", `[{"role": "user", "content": "a"}]`)},
+		"want MODEL":                                {"render"},
+		"one of --whole":                            {"render", "--whole", "--continue", "tiny"},
+		"no such file":                              {"render", "nowhere"},
+		"role":                                      {"render", "tiny", file(t, dir, "role.json", `[{"content": "a"}]`)},
+		"none.json: there are no messages":          {"render", "tiny", file(t, dir, "none.json", `{}`)},
+		"list.json: there are no messages":          {"render", "tiny", file(t, dir, "list.json", `[]`)},
+		"broken.json: unexpected end of JSON":       {"render", "tiny", file(t, dir, "broken.json", `[`)},
+		"tools.json: json: cannot unmarshal number": {"render", "tiny", file(t, dir, "tools.json", `{"messages": [{"role": "user", "content": "a"}], "tools": 3}`)},
+		"'{' expected at byte 0 (in " + filepath.Join(dir, "empty.json") + ")": {"render", file(t, dir, "empty.json", "")},
+		"(in " + filepath.Join(dir, "no.model") + ")":                          {"render", file(t, dir, "no.model", "x")},
+		"(in " + broken + ")":   {"render", broken},
+		`"llama" is not known`:  {"render", "--format", "llama", "tiny"},
+		"must be a JSON object": {"render", "--args", "[]", "tiny", file(t, dir, "a.json", `[{"role": "user", "content": "a"}]`)},
 	} {
 		if status, _, stderr := command(args...); status == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: status %d, standard error %q does not say %q", args, status, stderr, want)

@@ -42,11 +42,11 @@ type tokenizeOptions struct {
 func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) error {
 	switch {
 	case len(args) == 0:
-		return badUsage("tokenize: name a model; see art help tokenize")
+		return badUsage("name a model; see art help tokenize")
 	case o.special && o.ordinary:
-		return badUsage("tokenize: --special and --ordinary exclude one another")
+		return badUsage("--special and --ordinary exclude one another")
 	case o.file != "" && len(args) > 1:
-		return badUsage("tokenize: give a text or --file, not both")
+		return badUsage("give a text or --file, not both")
 	}
 	tok, err := openTokenizer(args[0])
 	if err != nil {

@@ -62,7 +62,8 @@ func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tokenizer.New(data, nil)
+	tok, err := tokenizer.New(data, nil)
+	return tok, in(dir, err)
 }
 
 // fileTokenizer reads a file, whose beginning or name tells what it is.
@@ -80,8 +81,19 @@ func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
+	var tok *tokenizer.Tokenizer
 	if strings.HasSuffix(path, ".model") {
-		return tokenizer.FromSentencePiece(data)
+		tok, err = tokenizer.FromSentencePiece(data)
+	} else {
+		tok, err = tokenizer.New(data, nil)
 	}
-	return tokenizer.New(data, nil)
+	return tok, in(path, err)
+}
+
+// in names the file or the folder of which an error tells what is wrong. err may be nil.
+func in(path string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w (in %s)", err, path)
+	}
+	return err
 }

@@ -32,7 +32,7 @@ func (i *interrupts) hook() error {
 // interrupted is an engine of some slots whose device can be interrupted.
 func interrupted(t testing.TB, steps, slots int) (*Engine, *interrupts) {
 	i := &interrupts{}
-	return decodeEngine(t, graphtest.Hooked(t, i.hook), steps, slots), i
+	return decodeEngine(t, graphtest.Hooked(t, graphtest.Hooks{Run: i.hook}), steps, slots), i
 }
 
 // TestComplete_CancelWhileRunning: a caller who goes while the device computes gets the error at once, and the slot serves others as

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gomlx/compute"
@@ -17,7 +18,10 @@ const scoredRows = 128
 // adapter. Where the device computes a row independently of others they are what sampling gives, bit for bit. Shape legend: T
 // tokens, D hidden.
 func Score(device compute.Backend, c *model.Config, params *model.Params, a *Adapter, ids []int32) ([]float32, error) {
-	if n := len(ids); n > c.MaxPositions {
+	switch n := len(ids); {
+	case n == 0:
+		return nil, errors.New("engine: there are no tokens to score")
+	case n > c.MaxPositions:
 		return nil, fmt.Errorf("%w to be scored: %d tokens, the context has %d", ErrTooLong, n, c.MaxPositions)
 	}
 	if err := (&Request{Prompt: ids}).check(Options{Config: c, Context: c.MaxPositions + 1}); err != nil {

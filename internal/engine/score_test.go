@@ -42,7 +42,7 @@ func TestScore_Errors(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, lp)
 	_, err = score()
-	require.ErrorContains(t, err, "no tokens")
+	require.ErrorContains(t, err, "no tokens to score")
 	_, err = score(1, 301)
 	require.ErrorContains(t, err, "token 301 is not in the vocabulary of 301")
 	_, err = score(make([]int32, 161)...)

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/lora"
 )
 
 // TestTrain_NotFinite: an update whose gradient is not finite is left out, bit for bit as if it had not been.
@@ -140,4 +144,65 @@ func TestTrain_Cancelled(t *testing.T) {
 			require.Less(t, time.Since(began), 20*time.Second)
 		})
 	}
+}
+
+// TestTrain_DeviceFails: whichever call of the device fails, and whether those after it do too, the run ends with that error and
+// the state is as it was, or ends as it would have without. The next run does.
+func TestTrain_DeviceFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, hook := range map[string]func(f func() error) graphtest.Hooks{
+		"run":      func(f func() error) graphtest.Hooks { return graphtest.Hooks{Run: f} },
+		"read":     func(f func() error) graphtest.Hooks { return graphtest.Hooks{Read: f} },
+		"finalize": func(f func() error) graphtest.Hooks { return graphtest.Hooks{Finalize: f} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls, first, last atomic.Int64 // those from first to last fail
+			device := graphtest.Hooked(t, hook(func() error {
+				if n := calls.Add(1); first.Load() <= n && n <= last.Load() {
+					return broken
+				}
+				return nil
+			}))
+			tr, s := trainerOn(t, device)
+			batch := randomBatch(rand.New(rand.NewPCG(seed, 34)), 4, 64, 30)
+			run := plainRun()
+			run.MiniBatches = 2
+			train := func(from, to int64) (*State, error) {
+				calls.Store(0)
+				first.Store(from)
+				last.Store(to)
+				before := copyOf(s)
+				got, _, err := tr.Train(context.Background(), s, batch, run)
+				sameState(t, before, s)
+				return got, err
+			}
+			want, err := train(0, 0)
+			require.NoError(t, err)
+			n := calls.Load()
+			require.Positive(t, n)
+			for from := range n {
+				for _, to := range []int64{from + 1, math.MaxInt64} {
+					got, err := train(from+1, to)
+					if name == "finalize" && err == nil {
+						sameState(t, want, got)
+					} else {
+						require.ErrorIs(t, err, broken, "call %d of %d", from+1, n)
+					}
+					got, err = train(0, 0)
+					require.NoError(t, err)
+					sameState(t, want, got)
+				}
+			}
+		})
+	}
+}
+
+// trainerOn returns a trainer of a small adapter on a device, and a state.
+func trainerOn(t testing.TB, device compute.Backend) (*Trainer, *State) {
+	t.Helper()
+	c := testConfig()
+	params, err := testWeights(t, c).Params(device)
+	require.NoError(t, err)
+	a := testAdapter(t, lora.Config{Rank: 2, Targets: []string{"v_proj"}}, c, false)
+	return New(AdapterTarget(c, params, a), Options{Device: device, Workers: 2}), AdapterState(a)
 }

@@ -18,8 +18,9 @@ type Memory struct {
 	Work    int64 `json:"work"`    // of all micro-batches that are computed at once
 }
 
-// adapterCopies are the copies of an adapter in the middle of an update: parameters and two moments of the old state here (3),
-// and before and behind the update on the device (6), the gradient here and there (2), and the adapter that serves (1).
+// adapterCopies are the copies of an adapter at the end of a run, when there are most: parameters and two moments of the old state
+// and of the new one here (6), on the device, where updates write in place (3), the last gradient, which is not collected yet, here
+// and there (2), and the adapter that serves (1).
 const adapterCopies = 12
 
 // Plan returns what training an adapter of this layout will take on sequences of that many tokens, all of which are trained

@@ -71,7 +71,7 @@ func (r *resident) state(s *State) (*State, error) {
 }
 
 // apply makes one update of r, whose tensors it gives to the graph: they are written in place. It reports the gradient's norm, and
-// false when that is not finite: the values are then what they were. After an error r is empty.
+// false when that is not finite: the values are then what they were. After an error r is only good to be freed.
 func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW, rate float64) (norm float64, ok bool, err error) {
 	n := len(r.params)
 	exec, err := t.updateGraph(cfg, n)
@@ -95,9 +95,13 @@ func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW
 	if err != nil {
 		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}
-	norm = float64(tensors.ToScalar[float32](out[3*n]))
-	finalize(out[3*n:])
 	r.params, r.m, r.v = out[:n], out[n:2*n], out[2*n:3*n]
+	defer finalize(out[3*n:])
+	read, err := tensors.CopyFlatData[float32](out[3*n])
+	if err != nil {
+		return 0, false, fmt.Errorf("trainer: update: %w", err)
+	}
+	norm = float64(read[0])
 	if ok = finite(norm); ok {
 		r.updates++
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 
@@ -198,4 +200,30 @@ func TestFullState_LeavesWeightsAlone(t *testing.T) {
 	before := s.weights.Tensors[0].Data[0]
 	s.state.Params[0][0] += 5
 	require.Equal(t, before, s.weights.Tensors[0].Data[0])
+}
+
+// TestApply_InPlace: the CPU device writes new parameters and moments over the old ones, whether the gradient is finite or not.
+func TestApply_InPlace(t *testing.T) {
+	for _, s := range both(t) {
+		tr := s.trainer(t, Options{})
+		on, err := tr.reside(s.state)
+		require.NoError(t, err)
+		defer on.free()
+		memory := func() (list []*float32) {
+			for _, x := range on.all() {
+				require.NoError(t, tensors.ConstFlatData(x, func(values []float32) { list = append(list, &values[0]) }))
+			}
+			return list
+		}
+		before, grads := memory(), clone(s.state.Params)
+		for _, finite := range []bool{true, false} {
+			if !finite {
+				grads[0][0] = float32(math.NaN())
+			}
+			_, ok, err := tr.apply(s.state, on, grads, plainRun().Optimizer, 1e-3)
+			require.NoError(t, err)
+			require.Equal(t, finite, ok)
+			require.True(t, slices.Equal(before, memory()), "%s: other memory", s.name)
+		}
+	}
 }

@@ -167,12 +167,15 @@ func (c *compiler) link(u, first, second *unit, k *chain, readers map[*tensor][]
 		k.inner.outside = true
 	}
 	c.gathered(u, k, readers)
+	from, to := u.rank, u.rank
 	for _, p := range parts {
-		u.first, u.last = min(u.first, p.first), max(u.last, p.last)
+		u.last = max(u.last, p.last)
+		from, to = min(from, p.rank), max(to, p.rank)
 		u.deps = append(u.deps, p.deps...)
 		p.into = u
 	}
 	u.deps = slices.DeleteFunc(u.deps, func(d *unit) bool { return d.root() == u })
+	c.settle(u, from, to)
 }
 
 // gathered lets the products of a chain read gathered operands where they lie. A gathering that nobody else reads falls away.

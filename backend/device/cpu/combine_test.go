@@ -20,6 +20,7 @@ type sequence struct {
 	rows, columns int
 	each          bool // scalars are one number for each row
 	swap          bool // operands change places where that may be
+	turned        int  // a difference or quotient whose operands change places, which is another sequence; -1 for none
 	also          int  // a step whose result is returned too; -1 for none
 }
 
@@ -46,13 +47,13 @@ func (s sequence) build(t *testing.T, f compute.Function) []compute.Value {
 		x := must(f.Parameter(fmt.Sprint("s", i), shapes.Make(dtypes.Float32), nil))
 		values = append(values, must(f.BroadcastInDim(x, all, nil)))
 	}
-	for _, step := range s.kernel.Steps {
+	for i, step := range s.kernel.Steps {
 		if step.B < 0 {
 			values = append(values, must(unaryOf(f, step.Unary)(values[step.A])))
 			continue
 		}
 		a, b := values[step.A], values[step.B]
-		if s.swap && (step.Binary == vec.OpAdd || step.Binary == vec.OpMul) {
+		if s.swap && commutes(step) || i == s.turned {
 			a, b = b, a
 		}
 		values = append(values, must(binaryOf(f, step.Binary)(a, b)))
@@ -68,6 +69,11 @@ func (s sequence) build(t *testing.T, f compute.Function) []compute.Value {
 		out = append(out, values[s.kernel.Streams+s.kernel.Scalars+s.also])
 	}
 	return out
+}
+
+// commutes reports whether the operands of a step may change places.
+func commutes(step vec.FusedStep) bool {
+	return step.B >= 0 && (step.Binary == vec.OpAdd || step.Binary == vec.OpMul)
 }
 
 func unaryOf(f compute.Function, op vec.UnaryOp) func(x compute.Value) (compute.Value, error) {
@@ -141,22 +147,44 @@ func TestCombine_SameBits(t *testing.T) {
 	for _, k := range vec.FusedKernels() {
 		for also := -1; also < len(k.Steps); also++ {
 			for range repeats(20) + 2 {
-				s := sequence{kernel: k, rows: 1 + rng.IntN(6), columns: 2 + rng.IntN(300), each: rng.IntN(2) == 0, swap: rng.IntN(2) == 0, also: also}
-				seed := rng.Uint64()
-				want, _ := s.run(t, plain, seed)
-				got, n := s.run(t, fused, seed)
-				value := k.Streams + k.Scalars + also
-				stored := also < 0 || slices.Contains(k.Out, value)
-				if wanted := map[bool]int{true: 1}[stored]; n != wanted {
-					t.Errorf("%s: %d kernels for %d rows of %d, each %v, step %d returned, want %d", k.Name, n, s.rows, s.columns, s.each, also, wanted)
-				}
-				for o := range want {
-					for i, x := range want[o] {
-						if math.Float32bits(x) != math.Float32bits(got[o][i]) && x == x {
-							t.Fatalf("%s %+v: output %d, element %d is %v, want %v", k.Name, s, o, i, got[o][i], x)
-						}
-					}
-				}
+				s := sequence{kernel: k, rows: 1 + rng.IntN(6), columns: 2 + rng.IntN(300), each: rng.IntN(2) == 0, swap: rng.IntN(2) == 0, turned: -1, also: also}
+				stored := also < 0 || slices.Contains(k.Out, k.Streams+k.Scalars+also)
+				s.check(t, plain, fused, rng.Uint64(), map[bool]int{true: 1}[stored])
+			}
+		}
+	}
+}
+
+// TestCombine_Order: a kernel is not used where the operands of a difference or a quotient are in another order.
+func TestCombine_Order(t *testing.T) {
+	rng := seeded(t)
+	plain, fused := newDevice(t, 1), newDevice(t, 2)
+	plain.unfused = true
+	for _, k := range vec.FusedKernels() {
+		for i, step := range k.Steps {
+			if step.B < 0 || commutes(step) {
+				continue
+			}
+			for _, each := range []bool{false, true} {
+				s := sequence{kernel: k, rows: 3, columns: 40, each: each, turned: i, also: -1}
+				s.check(t, plain, fused, rng.Uint64(), 0)
+			}
+		}
+	}
+}
+
+// check compares the outputs of two devices, and the number of kernels that the second one has found.
+func (s sequence) check(t *testing.T, plain, fused *Device, seed uint64, kernels int) {
+	t.Helper()
+	want, _ := s.run(t, plain, seed)
+	got, n := s.run(t, fused, seed)
+	if n != kernels {
+		t.Errorf("%s %+v: %d kernels, want %d", s.kernel.Name, s, n, kernels)
+	}
+	for o := range want {
+		for i, x := range want[o] {
+			if math.Float32bits(x) != math.Float32bits(got[o][i]) && x == x {
+				t.Fatalf("%s %+v: output %d, element %d is %v, want %v", s.kernel.Name, s, o, i, got[o][i], x)
 			}
 		}
 	}

@@ -11,15 +11,16 @@ import (
 
 // unit is a step that is being put together: one operation, or several that are fused.
 type unit struct {
-	first, last int     // lowest and highest node of it
-	reads       []view  // what it reads from outside
-	deps        []*unit // what writes it
-	group       *group  // of fused operations, or nil
-	chain       *chain  // of products around the group, or nil
-	step        step    // for others
-	into        *unit   // the unit that this one was merged into
-	stamp       int     // of the last search that came by
-	position    int     // in the order of steps
+	last     int     // highest node of it
+	rank     int     // place among the sorted units
+	reads    []view  // what it reads from outside
+	deps     []*unit // what writes it
+	group    *group  // of fused operations, or nil
+	chain    *chain  // of products around the group, or nil
+	step     step    // for others
+	into     *unit   // the unit that this one was merged into
+	stamp    int     // of the last search that came by
+	position int     // in the order of steps
 }
 
 // compiler turns the nodes of a function into steps.
@@ -28,6 +29,7 @@ type compiler struct {
 	values   map[*node]view
 	tensors  []*tensor
 	units    []*unit
+	sorted   []*unit // units, each behind those that it waits for
 	searches int
 }
 
@@ -227,7 +229,7 @@ func (u *unit) root() *unit {
 
 // single adds a unit of one operation, which reads views and writes a new tensor.
 func (c *compiler) single(id int, s shapes.Shape, reads []view, make func(out view) step) view {
-	u := &unit{first: id, last: id}
+	u := &unit{last: id}
 	for _, v := range reads {
 		c.reads(u, v)
 	}
@@ -235,8 +237,38 @@ func (c *compiler) single(id int, s shapes.Shape, reads []view, make func(out vi
 	t.writer = u
 	out := whole(t, s.Dimensions)
 	u.step = make(out)
-	c.units = append(c.units, u)
+	c.add(u)
 	return out
+}
+
+// add adds a unit that nothing waits for.
+func (c *compiler) add(u *unit) {
+	u.rank = len(c.sorted)
+	c.units, c.sorted = append(c.units, u), append(c.sorted, u)
+}
+
+// settle moves u, which waits for more than before or has taken in other units, among the sorted ones: behind all that it waits for,
+// and before all that waits for it. Those that may be on the wrong side have ranks between two.
+func (c *compiler) settle(u *unit, from, to int) {
+	if from == to {
+		return
+	}
+	c.searches++
+	var before, after []*unit
+	for _, x := range c.sorted[from : to+1] {
+		waits := func(d *unit) bool { return d.root() == u || d.root().stamp == c.searches }
+		switch {
+		case x == u:
+		case x.into == nil && slices.ContainsFunc(x.deps, waits):
+			x.stamp = c.searches
+			after = append(after, x)
+		default:
+			before = append(before, x)
+		}
+	}
+	for i, x := range slices.Concat(before, []*unit{u}, after) {
+		c.sorted[from+i], x.rank = x, from+i
+	}
 }
 
 // reads notes that u reads v from outside.
@@ -262,7 +294,7 @@ func (c *compiler) search(u, w *unit) bool {
 	if u == w {
 		return true
 	}
-	if u.stamp == c.searches || u.last < w.first {
+	if u.stamp == c.searches || u.rank < w.rank {
 		return false
 	}
 	u.stamp = c.searches

@@ -95,6 +95,14 @@ func TestExecute_DonatedButNeeded(t *testing.T) {
 			y := must(f.Neg(x))(t)
 			return []compute.Value{y, must(f.Concatenate(0, must(f.Exp(must(f.Mul(y, must(f.ReduceSum(x))(t)))(t)))(t), x))(t)}
 		},
+		"read by the same loop after that": func(f compute.Function, x compute.Value) []compute.Value {
+			y := must(f.Neg(x))(t)
+			return []compute.Value{y, must(f.Add(must(f.Exp(x))(t), y))(t)}
+		},
+		"read by a later step": func(f compute.Function, x compute.Value) []compute.Value {
+			y := must(f.Neg(x))(t)
+			return []compute.Value{y, must(f.Concatenate(0, y, x))(t)}
+		},
 		"returned as well": func(f compute.Function, x compute.Value) []compute.Value {
 			return []compute.Value{must(f.Neg(x))(t), x}
 		},

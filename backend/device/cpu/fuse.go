@@ -85,8 +85,8 @@ func (c *compiler) place(m *member, fits func(*group) bool, fresh group) view {
 	})
 	if at < 0 {
 		fits(&fresh)
-		u := &unit{first: m.n.id, last: m.n.id, group: &fresh}
-		c.units = append(c.units, u)
+		u := &unit{group: &fresh}
+		c.add(u)
 		c.join(m, u)
 		return whole(m.out, m.n.shape.Dimensions)
 	}
@@ -165,13 +165,16 @@ func (c *compiler) join(m *member, u *unit) {
 		u.group.inner = volume(m.in[0].dims) / m.out.count
 	}
 	u.group.members = append(u.group.members, m)
-	u.first, u.last = min(u.first, m.n.id), max(u.last, m.n.id)
+	u.last = max(u.last, m.n.id)
 	m.out.writer = u
+	latest := u.rank
 	for _, v := range m.in {
 		if w := v.of.writer; w != nil && w.root() != u && !slices.Contains(u.deps, w.root()) {
 			u.deps = append(u.deps, w.root())
+			latest = max(latest, w.root().rank)
 		}
 	}
+	c.settle(u, u.rank, latest)
 }
 
 // merge makes v a part of u when their loops run over the same rows and neither waits for a third one that waits for
@@ -195,9 +198,10 @@ func (c *compiler) merge(u, v *unit) {
 	g.inner = inner
 	g.members = append(g.members, h.members...)
 	slices.SortFunc(g.members, func(a, b *member) int { return a.n.id - b.n.id })
-	u.first, u.last = min(u.first, v.first), max(u.last, v.last)
+	u.last = max(u.last, v.last)
 	u.deps = append(u.deps, v.deps...)
 	v.into = u
+	c.settle(u, min(u.rank, v.rank), max(u.rank, v.rank))
 }
 
 // atHandOf reports whether the members of u find what they read from v in the block.

@@ -14,6 +14,9 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
 // seeded returns a random source and prints its seed. ART_SEED replays one.
@@ -280,8 +283,8 @@ func (g *grower) join(x compute.Value, dims []int) (compute.Value, error) {
 	return g.f.Pad(x, c, pads...)
 }
 
-// run returns the values of outputs, chosen by a seed, on a device.
-func (r *recipe) run(t testing.TB, device compute.Backend, operations, outputs int) [][]float64 {
+// run returns the values of outputs, chosen by a seed, on a device, which may get the inputs for its own.
+func (r *recipe) run(t testing.TB, device compute.Backend, operations, outputs int, donate bool) [][]float64 {
 	t.Helper()
 	g := r.build(t, device, operations)
 	rng := rand.New(rand.NewPCG(r.seed, 2))
@@ -300,7 +303,7 @@ func (r *recipe) run(t testing.TB, device compute.Backend, operations, outputs i
 	for _, s := range r.input {
 		in = append(in, r.data(t, device, rng, s))
 	}
-	results, err := e.Execute(in, nil, 0)
+	results, err := e.Execute(in, slices.Repeat([]bool{donate}, len(in)), 0)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, g.log)
 	}
@@ -365,7 +368,7 @@ func TestRandom_Reference(t *testing.T) {
 	for i := range repeats(400) {
 		r := newRecipe(rng, dtypes.Float64)
 		n := 1 + rng.IntN(40)
-		want, got := r.run(t, reference, n, 3), r.run(t, device, n, 3)
+		want, got := r.run(t, reference, n, 3, false), r.run(t, device, n, 3, false)
 		for k := range want {
 			for j := range want[k] {
 				if d := math.Abs(want[k][j] - got[k][j]); d > 1e-9*(1+math.Abs(want[k][j])) {
@@ -376,18 +379,18 @@ func TestRandom_Reference(t *testing.T) {
 	}
 }
 
-// TestRandom_SameBits: float32 has the same bits with and without fusion, with one worker or five, and whatever else is
-// returned.
+// TestRandom_SameBits: float32 has the same bits at every level, with and without fusion, with one worker or five, and in memory of
+// its own or of inputs.
 func TestRandom_SameBits(t *testing.T) {
 	rng := seeded(t)
 	plain := newDevice(t, 1)
-	plain.unfused = true
+	plain.unfused, plain.level, plain.kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
 	fused, wide := newDevice(t, 1), newDevice(t, 5)
 	for i := range repeats(400) {
 		r := newRecipe(rng, dtypes.Float32)
 		n := 1 + rng.IntN(60)
-		want := r.run(t, plain, n, 3)
-		for k, got := range map[string][][]float64{"fused": r.run(t, fused, n, 3), "five workers": r.run(t, wide, n, 3)} {
+		want := r.run(t, plain, n, 3, false)
+		for k, got := range map[string][][]float64{"fused": r.run(t, fused, n, 3, false), "five workers, inputs donated": r.run(t, wide, n, 3, true)} {
 			for o := range want {
 				for j := range want[o] {
 					if math.Float64bits(want[o][j]) != math.Float64bits(got[o][j]) && want[o][j] == want[o][j] {

@@ -20,16 +20,23 @@ func CountingOn(device compute.Backend) (compute.Backend, *atomic.Int64) {
 	return d, &d.compiled
 }
 
-// Hooked returns the CPU device with a hook that is called before each run of a graph. When it returns an error the run fails with it.
-func Hooked(t testing.TB, hook func() error) compute.Backend {
+// Hooks are called before what they are named for, which fails with the error that they return. nil is none.
+type Hooks struct {
+	Run      func() error // of a graph
+	Read     func() error // of a buffer
+	Finalize func() error // of a buffer
+}
+
+// Hooked returns the CPU device with hooks.
+func Hooked(t testing.TB, hooks Hooks) compute.Backend {
 	t.Helper()
-	return &watchedDevice{Backend: Device(t), hook: hook}
+	return &watchedDevice{Backend: Device(t), hooks: hooks}
 }
 
 type watchedDevice struct {
 	compute.Backend
 	compiled atomic.Int64
-	hook     func() error // may be nil
+	hooks    Hooks
 }
 
 // watchedBuffer says that it belongs to the device that is watched: GoMLX refuses buffers of another one.
@@ -39,6 +46,27 @@ type watchedBuffer struct {
 }
 
 func (b *watchedBuffer) Backend() compute.Backend { return b.device }
+
+func (b *watchedBuffer) Data() (any, error) {
+	if err := call(b.device.hooks.Read); err != nil {
+		return nil, err
+	}
+	return b.Buffer.Data()
+}
+
+func (b *watchedBuffer) ToFlatData(flat any) error {
+	if err := call(b.device.hooks.Read); err != nil {
+		return err
+	}
+	return b.Buffer.ToFlatData(flat)
+}
+
+func (b *watchedBuffer) Finalize() error {
+	if err := call(b.device.hooks.Finalize); err != nil {
+		return err
+	}
+	return b.Buffer.Finalize()
+}
 
 func (d *watchedDevice) BufferFromFlatData(at compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
 	buffer, err := d.Backend.BufferFromFlatData(at, flat, shape)
@@ -71,10 +99,8 @@ type watchedExecutable struct {
 }
 
 func (e *watchedExecutable) Execute(in []compute.Buffer, donate []bool, at compute.DeviceNum) ([]compute.Buffer, error) {
-	if e.device.hook != nil {
-		if err := e.device.hook(); err != nil {
-			return nil, err
-		}
+	if err := call(e.device.hooks.Run); err != nil {
+		return nil, err
 	}
 	own := make([]compute.Buffer, len(in))
 	for i, b := range in {
@@ -85,4 +111,11 @@ func (e *watchedExecutable) Execute(in []compute.Buffer, donate []bool, at compu
 		out[i] = &watchedBuffer{b, e.device}
 	}
 	return out, err
+}
+
+func call(hook func() error) error {
+	if hook == nil {
+		return nil
+	}
+	return hook()
 }

@@ -62,6 +62,7 @@ func touch(l Level, s [4][]float32) {
 	}
 	BinaryFunc(l, OpMax)(s[0], s[1], s[2])
 	BinaryScalarFunc(l, OpAdd)(s[0], s[1], 1)
+	BinaryScalarFunc(l, OpDiv)(s[0], s[1], 3)
 	Fill(l, s[0], 0)
 	bools := unsafe.Slice((*bool)(unsafe.Pointer(unsafe.SliceData(s[3]))), n*4)[3*n:]
 	halves := unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(s[3]))), n*2)[n:]

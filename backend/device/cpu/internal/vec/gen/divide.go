@@ -6,7 +6,7 @@ import "math"
 //
 //	q = a*r, e = a - b*q, a/b = q + e*r
 //
-// where a is 0 with its sign. See Divide of package vec for why, and for which a and b.
+// where a is 0 with its sign. See divide of package vec for why, and for which a and b.
 func (p *program) quotient(a, b, r val) val {
 	q := p.times(a, r)
 	return p.copySign(p.fma(p.fnma(b, q, a), r, q), a)
