@@ -188,6 +188,26 @@ func TestMul_Sizes(t *testing.T) {
 	})
 }
 
+// TestMul_Scattered: matrices of which only some rows are read side by side, since they are large and their rows lie far apart. The
+// rows overlap here, so that they need little memory.
+func TestMul_Scattered(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 12))
+	const n, kk = 95_000, 2*streams + 11
+	for _, m := range []int{2, 17} {
+		e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: pageBytes / 4, Col: 1}, kk, n, false)}
+		e.output(r, false)
+		o := operand{view: e.b}
+		if !o.scattered(kk, n) || o.scattered(kk, n/2) {
+			t.Fatal("the sizes miss the limit")
+		}
+		eachLevel(t, func(t *testing.T, k *Kernels) {
+			for _, p := range pools(t) {
+				e.check(t, "Mul", func(c []float32) { k.Mul(p, c, e.ldc, e.a, e.b, m, n, kk, e.add) })
+			}
+		})
+	}
+}
+
 func TestMul_BF16(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(3, 3))

@@ -20,8 +20,10 @@ const (
 	blockDepth    = 512
 	skinnyBlock   = 1024 // where a panel of B is in one piece
 	pageBytes     = 4096
-	setRows       = 10   // that a set of the first cache has room for, beside B
-	longBlock     = 4096 // where B is used in place, panel by panel: a call of a kernel stays short
+	setRows       = 10       // that a set of the first cache has room for, beside B
+	longBlock     = 4096     // where B is used in place, panel by panel: a call of a kernel stays short
+	streams       = 40       // rows of a large B that are read side by side: the processor follows some 32 pages, and fetches what comes in them
+	largeBytes    = 32 << 20 // of B, which comes from memory
 )
 
 // planOf cuts a product of a batch of so many.
@@ -68,6 +70,8 @@ func tasksEach(g *product, count int) int {
 func depth(g *product, rows int, sideways bool) int {
 	most := blockDepth
 	switch {
+	case !sideways && g.b.scattered(g.k, g.n):
+		most = streams
 	case rows <= g.level.rows, g.n <= turned, !sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
@@ -78,6 +82,11 @@ func depth(g *product, rows int, sideways bool) int {
 		return ceil(each, panel) * panel // whole panels, which are transposed faster
 	}
 	return each
+}
+
+// scattered reports whether each row of a large B [k, n] that is used in place begins in another page than the one before.
+func (o *operand) scattered(k, n int) bool {
+	return o.packed == nil && o.view.Col == 1 && 4*o.view.Row >= pageBytes && 4*k*n > largeBytes
 }
 
 // halve cuts the longer side of a task, and reports whether it could. In a large product where the first rows copy B as
