@@ -101,6 +101,33 @@ func TestSparse_SameBits(t *testing.T) {
 	}
 }
 
+// TestSparse_Others: products over the rows of what a mask left that are of double precision, or with a matrix that may be packed, are
+// what they were.
+func TestSparse_Others(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 0))
+	const n, s, e = 70, 66, 9
+	see := make([]bool, n*s)
+	for i := range see {
+		see[i] = i%s <= i/s
+	}
+	in := []*tensors.Tensor{normal(r, 1, 1, n, e), normal(r, 1, 1, s, e), normal(r, 1, 1, s, e), tensors.FromFlatDataAndDimensions(see, n, s), normal(r, n, e), normal(r, n)}
+	build := func(in []*graph.Node) []*graph.Node {
+		y, p := attend(in[0], in[1], in[2], in[3])
+		p = graph.Reshape(p, n, s)
+		double := func(x *graph.Node) *graph.Node { return graph.ConvertDType(x, dtypes.Float64) }
+		return []*graph.Node{
+			y, graph.DotGeneral(p, []int{0}, nil, in[4], []int{0}, nil), graph.DotGeneral(p, []int{0}, nil, in[5], []int{0}, nil),
+			graph.ConvertDType(graph.DotGeneral(double(p), []int{0}, nil, double(in[4]), []int{0}, nil), dtypes.Float32),
+		}
+	}
+	sameUnfused(t, build, in)
+	d := &spy{Device: newDevice(t, 1)}
+	evaluate(t, d, build, in)
+	if n := d.sparse(); n[false] != 1 || n[true] != 0 { // the product with a vector
+		t.Errorf("%v sparse products", n)
+	}
+}
+
 // TestSparse_Found: the gradients of keys and values are products over the rows of what a mask left, whichever side those are on.
 func TestSparse_Found(t *testing.T) {
 	s := &spy{Device: newDevice(t, 1)}
@@ -109,15 +136,20 @@ func TestSparse_Found(t *testing.T) {
 		normal(r, 1, 2, 40, 8), normal(r, 1, 2, 40, 8), normal(r, 1, 2, 40, 8), tensors.FromFlatDataAndDimensions(make([]bool, 1600), 40, 40), normal(r, 1, 2, 40, 8),
 	}
 	evaluate(t, s, func(in []*graph.Node) []*graph.Node { return attendBack(in[0], in[1], in[2], in[3], in[4]) }, in)
+	if n := s.sparse(); n[false] != 2 || n[true] != 2 {
+		t.Errorf("%d products with zeros on the left and %d on the right, want 2 and 2", n[false], n[true])
+	}
+}
+
+// sparse counts the sparse products of the last graph with zeros on the left, and on the right.
+func (s *spy) sparse() map[bool]int {
 	found := map[bool]int{}
 	for _, u := range s.compiled[len(s.compiled)-1].units {
 		if p, ok := u.step.(sparse); ok {
 			found[p.right]++
 		}
 	}
-	if found[false] != 2 || found[true] != 2 {
-		t.Errorf("%d products with zeros on the left and %d on the right, want 2 and 2", found[false], found[true])
-	}
+	return found
 }
 
 // sameUnfused runs a graph on devices with and without fusion, and with different numbers of workers.

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"github.com/gomlx/compute/dtypes"
+
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
@@ -21,7 +23,7 @@ const (
 func (c *compiler) sparsify() {
 	for _, u := range c.units {
 		d, ok := u.step.(dot)
-		if !ok || u.into != nil || d.half {
+		if !ok || u.into != nil || d.out.of.kind != dtypes.Float32 || d.mayBePacked() {
 			continue
 		}
 		switch {
@@ -32,6 +34,9 @@ func (c *compiler) sparsify() {
 		}
 	}
 }
+
+// mayBePacked reports whether the right operand is a matrix that callers may pack.
+func (d *dot) mayBePacked() bool { return d.b.v.of.place == inInput && len(d.b.v.of.matrix) == 2 }
 
 // masked reports whether an operand is what a chain with a mask made, and the contracted axis goes through its rows.
 func (s *side) masked() bool {
