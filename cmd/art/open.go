@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -103,16 +102,6 @@ func (m *loaded) texts(ids []int32) []string {
 		out[i] = m.tokenizer.Decode([]int32{id}, false)
 	}
 	return out
-}
-
-// checkFinite refuses logprobs that tell nothing.
-func checkFinite(logprobs []float32) error {
-	for i, lp := range logprobs {
-		if math.IsNaN(float64(lp)) || math.IsInf(float64(lp), 0) {
-			return fmt.Errorf("logprob %d is %v: numbers of the model or of the adapter are not finite, or too large", i, lp)
-		}
-	}
-	return nil
 }
 
 // parseIDs reads numbers with commas or spaces between them, in brackets or without. An empty text has none.

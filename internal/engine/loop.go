@@ -231,12 +231,21 @@ func (l *loop) accept(s *slot, draws []draw) {
 	for n, d := range draws {
 		s.cached = append(s.cached, s.todo[0])
 		s.todo[0] = d.id
-		if s.job.accept(d.id, d.logprob, d.sampled, l.opts.Context-len(s.cached)-1) {
+		if l.take(s, d) {
 			s.beyond = n+1 < len(draws)
-			l.finish(s, nil)
 			return
 		}
 	}
+}
+
+// take takes the token that was drawn after what is cached, and reports whether that ended the reply.
+func (l *loop) take(s *slot, d draw) bool {
+	err := checkFinite(len(s.job.result.IDs), d.logprob)
+	if err == nil && !s.job.accept(d.id, d.logprob, d.sampled, l.opts.Context-len(s.cached)-1) {
+		return false
+	}
+	l.finish(s, err)
+	return true
 }
 
 // forget empties the cache: a round that fails has lost it. What other slots had there, they compute again.
@@ -268,11 +277,9 @@ func (l *loop) advance(s *slot, n int, lp []float32, err error) {
 	}
 	j := s.job
 	id, sampled := model.Sample(lp, j.Sampling, j.Seed, len(j.result.IDs))
-	if j.accept(id, lp[id], sampled, l.opts.Context-len(s.cached)-1) {
-		l.finish(s, nil)
-		return
+	if !l.take(s, draw{id, lp[id], sampled}) {
+		s.todo = append(s.todo[:0], id)
 	}
-	s.todo = append(s.todo[:0], id)
 }
 
 // finish answers the job of a slot. The slot keeps its cache.

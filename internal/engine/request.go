@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
@@ -11,6 +12,17 @@ import (
 
 // ErrTooLong is wrapped by the error of a prompt that leaves no room for a reply.
 var ErrTooLong = errors.New("engine: the prompt is too long")
+
+// ErrNotFinite is wrapped by the error of logprobs that are NaN or infinite: a spoilt model or a training that diverged.
+var ErrNotFinite = errors.New("numbers of the model or of the adapter are not finite, or too large")
+
+// checkFinite refuses the logprob of a token, the one with the given index, that tells nothing.
+func checkFinite(i int, logprob float32) error {
+	if x := float64(logprob); math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Errorf("engine: logprob %d is %v: %w", i, x, ErrNotFinite)
+	}
+	return nil
+}
 
 // Request asks for one completion.
 type Request struct {

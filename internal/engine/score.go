@@ -15,7 +15,7 @@ import (
 const scoredRows = 128
 
 // Score returns the logprobs of all ids but the first, each after those before it, under the model or, unless it is nil, an
-// adapter. Where the device computes a row independently of others they are what sampling gives, bit for bit. Shape legend: T
+// adapter. It wraps [ErrNotFinite] where those are no numbers. Where the device computes a row independently of others they are what sampling gives, bit for bit. Shape legend: T
 // tokens, D hidden.
 func Score(device compute.Backend, c *model.Config, params *model.Params, a *Adapter, ids []int32) ([]float32, error) {
 	switch n := len(ids); {
@@ -53,5 +53,14 @@ func Score(device compute.Backend, c *model.Config, params *model.Params, a *Ada
 		return nil, fmt.Errorf("engine: score: %w", err)
 	}
 	defer func() { _ = out[0].FinalizeAll() }() // the error of the read is the one to tell
-	return tensors.CopyFlatData[float32](out[0])
+	logprobs, err := tensors.CopyFlatData[float32](out[0])
+	if err != nil {
+		return nil, fmt.Errorf("engine: score: %w", err)
+	}
+	for i, lp := range logprobs {
+		if err := checkFinite(i, lp); err != nil {
+			return nil, err
+		}
+	}
+	return logprobs, nil
 }

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+)
+
+// TestComplete_NotFinite: an adapter with spoilt numbers has no replies, and those of others in the same slots, before, beside and
+// after, are what they were.
+func TestComplete_NotFinite(t *testing.T) {
+	for _, steps := range []int{1, 6} {
+		t.Run(fmt.Sprintf("%d tokens a call", steps), func(t *testing.T) {
+			e := decodeEngine(t, graphtest.Device(t), steps, 2)
+			a := testAdapter(t, 8)
+			var data [][]float32
+			for _, p := range a.Params() {
+				p.Data[0] = float32(math.NaN())
+				data = append(data, p.Data)
+			}
+			require.NoError(t, a.SetParams(data))
+			spoilt, err := NewAdapter(e.opts.Device, a)
+			require.NoError(t, err)
+			requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 33)), 8, []*Adapter{nil})
+			for i := range requests {
+				if steps > 1 { // the CPU device draws so in single steps only
+					requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1
+				}
+			}
+			want := all(t, e, requests)
+			mixed := append([]Request(nil), requests...)
+			for i := range mixed {
+				if i%2 == 1 {
+					mixed[i].Adapter = spoilt
+				}
+			}
+			got, errs := some(e, mixed)
+			for i := range mixed {
+				if i%2 == 1 {
+					require.ErrorIs(t, errs[i], ErrNotFinite)
+					continue
+				}
+				require.NoError(t, errs[i])
+				likeSteps(t, want[i:i+1], got[i:i+1], 0)
+			}
+			likeSteps(t, want, all(t, e, requests), 0)
+			_, err = e.Complete(context.Background(), mixed[1])
+			require.ErrorContains(t, err, "logprob 0 is NaN")
+		})
+	}
+}
