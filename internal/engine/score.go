@@ -15,8 +15,8 @@ import (
 const scoredRows = 128
 
 // Score returns the logprobs of all ids but the first, each after those before it, under the model or, unless it is nil, an
-// adapter. It wraps [ErrNotFinite] where those are no numbers. Where the device computes a row independently of others they are what sampling gives, bit for bit. Shape legend: T
-// tokens, D hidden.
+// adapter. Its error wraps [ErrNotFinite] where one of them is NaN or infinite. Where the device computes a row independently of
+// others they are what sampling gives, bit for bit. Shape legend: T tokens, D hidden.
 func Score(device compute.Backend, c *model.Config, params *model.Params, a *Adapter, ids []int32) ([]float32, error) {
 	switch n := len(ids); {
 	case n == 0:

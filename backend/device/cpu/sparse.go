@@ -35,7 +35,7 @@ func (c *compiler) sparsify() {
 	}
 }
 
-// mayBePacked reports whether the right operand is a matrix that callers may pack.
+// mayBePacked reports whether the right operand is a matrix that callers may pack: sparse reads rows of it where they lie.
 func (d *dot) mayBePacked() bool { return d.b.v.of.place == inInput && len(d.b.v.of.matrix) == 2 }
 
 // masked reports whether an operand is what a chain with a mask made, and the contracted axis goes through its rows.
