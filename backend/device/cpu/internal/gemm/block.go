@@ -64,25 +64,16 @@ func (b *block) down() {
 	}
 }
 
-// across goes through the rows of A a tile at a time, and for each through all panels of B. Each group of rows fetches its share
-// of what the next block reads of a packed matrix.
+// across goes through the rows of A a tile at a time, and for each through all panels of B.
 func (b *block) across() {
 	whole, rest := b.nb/panel, b.nb%panel
 	right, last := b.rightAll()
-	keep := b.keeps()
-	next := b.next()
-	most := b.groupRows()
-	done, all := 0, ceil(b.mb, most)
-	for _, run := range groups(b.mb, most) {
+	for _, run := range groups(b.mb, b.groupRows()) {
 		for i := range run.count {
 			at := run.at + i*run.each
-			left := b.leftGroup(at, run.each)
-			switch {
-			case whole > 0 && keep:
-				b.keepPanels(left, rows{at, run.each, 1}, right)
-				keep = false
-			case whole > 0:
-				b.wholePanels(left, rows{at, run.each, whole}, right, next[len(next)*done/all:len(next)*(done+1)/all])
+			left := b.inPlaceLeft(at)
+			if whole > 0 {
+				b.wholePanels(left, rows{at, run.each, whole}, 0, right, nil)
 			}
 			if rest > 0 {
 				b.begin(left, rows{at, run.each, 1}, whole*panel, last)
@@ -91,7 +82,6 @@ func (b *block) across() {
 				}
 				b.level.tiles(b.s, run.each, rest, false)
 			}
-			done++
 		}
 	}
 }
@@ -99,7 +89,7 @@ func (b *block) across() {
 // groupRows is the most rows of A that are read at once. Rows that are whole pages apart share a set of the first cache, which has 12
 // places or fewer.
 func (b *block) groupRows() int {
-	if !b.packA && b.a.Col == 1 && 4*b.a.Row%pageBytes == 0 {
+	if b.a.Col == 1 && 4*b.a.Row%pageBytes == 0 {
 		return min(b.level.rows, setRows)
 	}
 	return b.level.rows
@@ -108,21 +98,21 @@ func (b *block) groupRows() int {
 // fetchRows lets a kernel fetch rows of A that come next, where they follow one another: of a product with few columns, they are
 // most of what is read.
 func (b *block) fetchRows(at, n int) {
-	if n = min(n, b.mb-at); n > 0 && b.a.Col == 1 && b.a.Row == b.kc && !b.packA {
+	if n = min(n, b.mb-at); n > 0 && b.a.Col == 1 && b.a.Row == b.kc {
 		t := &b.s.tile
 		t.early = int(uintptr(unsafe.Pointer(&b.a.Data[(b.i0+at)*b.a.Row])) - uintptr(t.b))
 		t.earlyStep = min(64, 4*n)
 	}
 }
 
-// wholePanels computes a group of rows with so many whole panels of B, and fetches parts of memory meanwhile.
-func (b *block) wholePanels(left leftSide, group rows, right rightSide, parts []part) {
+// wholePanels computes a group of rows with so many whole panels of B from a column on, and fetches parts of memory meanwhile.
+func (b *block) wholePanels(left leftSide, group rows, column int, right rightSide, parts []part) {
 	calls := max(1, min(len(parts), group.count))
 	for i := range calls {
 		from, to := group.count*i/calls, group.count*(i+1)/calls
-		b.begin(left, rows{group.at, group.each, to - from}, from*panel, right)
+		b.begin(left, rows{group.at, group.each, to - from}, column+from*panel, right)
 		t := &b.s.tile
-		t.b = unsafe.Add(t.b, from*right.step)
+		t.b = unsafe.Add(t.b, (column/panel+from)*right.step)
 		t.aStep, t.bStep, t.cStep = 0, right.step, 4*panel
 		if len(parts) > 0 {
 			t.early = int(uintptr(parts[i].at) - uintptr(t.b))

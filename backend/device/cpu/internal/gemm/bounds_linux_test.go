@@ -36,8 +36,12 @@ func fenced(t *testing.T, x []float32) []float32 {
 func TestMul_Bounds(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(5, 5))
-		for range 150 {
-			e := newExample(r, randomSize(r), randomSize(r), randomSize(r), false)
+		for i := range 150 {
+			m, n, kk := randomSize(r), randomSize(r), randomSize(r)
+			if i >= 144 {
+				m, n, kk = skinny+1+r.IntN(10), largeColumns+r.IntN(100), largeDepth+r.IntN(20)
+			}
+			e := newExample(r, m, n, kk, false)
 			e.a.Data, e.b.Data = fenced(t, e.a.Data), fenced(t, e.b.Data)
 			e.check(t, "Mul", func(c []float32) {
 				out := fence(t, (e.m-1)*e.ldc+e.n)

@@ -31,6 +31,7 @@ type Axis struct{ N, A, B, C int }
 type Kernels struct {
 	level *level
 	free  scratches
+	packs packsList
 }
 
 // New returns the kernels of a level that this CPU has.

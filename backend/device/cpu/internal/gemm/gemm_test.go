@@ -82,16 +82,7 @@ func newExample(r *rand.Rand, m, n, k int, special bool) *example {
 
 // output chooses c and computes what it becomes.
 func (e *example) output(r *rand.Rand, special bool) {
-	e.at, e.ldc, e.add = 1+r.IntN(20), e.n+r.IntN(3)*r.IntN(40), r.IntN(2) == 0
-	e.c = make([]float32, e.at+e.m*e.ldc+20)
-	for i := range e.c {
-		e.c[i] = guard
-	}
-	for i := range e.m {
-		for j := range e.n {
-			e.c[e.at+i*e.ldc+j] = value(r, special)
-		}
-	}
+	e.before(r, special)
 	e.want = append([]float32(nil), e.c...)
 	for i := range e.m {
 		for j := range e.n {
@@ -102,6 +93,20 @@ func (e *example) output(r *rand.Rand, special bool) {
 			for l := range e.k {
 				*acc = fma.Float32(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], *acc)
 			}
+		}
+	}
+}
+
+// before chooses c.
+func (e *example) before(r *rand.Rand, special bool) {
+	e.at, e.ldc, e.add = 1+r.IntN(20), e.n+r.IntN(3)*r.IntN(40), r.IntN(2) == 0
+	e.c = make([]float32, e.at+e.m*e.ldc+20)
+	for i := range e.c {
+		e.c[i] = guard
+	}
+	for i := range e.m {
+		for j := range e.n {
+			e.c[e.at+i*e.ldc+j] = value(r, special)
 		}
 	}
 }

@@ -129,48 +129,6 @@ func halfAVX512_13x32(t *tile)
 func halfAVX512_14x32(t *tile)
 
 //go:noescape
-func keepAVX512_1x32(t *tile)
-
-//go:noescape
-func keepAVX512_2x32(t *tile)
-
-//go:noescape
-func keepAVX512_3x32(t *tile)
-
-//go:noescape
-func keepAVX512_4x32(t *tile)
-
-//go:noescape
-func keepAVX512_5x32(t *tile)
-
-//go:noescape
-func keepAVX512_6x32(t *tile)
-
-//go:noescape
-func keepAVX512_7x32(t *tile)
-
-//go:noescape
-func keepAVX512_8x32(t *tile)
-
-//go:noescape
-func keepAVX512_9x32(t *tile)
-
-//go:noescape
-func keepAVX512_10x32(t *tile)
-
-//go:noescape
-func keepAVX512_11x32(t *tile)
-
-//go:noescape
-func keepAVX512_12x32(t *tile)
-
-//go:noescape
-func keepAVX512_13x32(t *tile)
-
-//go:noescape
-func keepAVX512_14x32(t *tile)
-
-//go:noescape
 func turnAVX512_1x16(t *tile)
 
 //go:noescape
@@ -229,6 +187,33 @@ func wideAVX512_5x64(t *tile)
 
 //go:noescape
 func wideAVX512_6x64(t *tile)
+
+//go:noescape
+func broadAVX512_1x48(t *tile)
+
+//go:noescape
+func broadAVX512_2x48(t *tile)
+
+//go:noescape
+func broadAVX512_3x48(t *tile)
+
+//go:noescape
+func broadAVX512_4x48(t *tile)
+
+//go:noescape
+func broadAVX512_5x48(t *tile)
+
+//go:noescape
+func broadAVX512_6x48(t *tile)
+
+//go:noescape
+func broadAVX512_7x48(t *tile)
+
+//go:noescape
+func broadAVX512_8x48(t *tile)
+
+//go:noescape
+func broadAVX512_9x48(t *tile)
 
 //go:noescape
 func tileAVX2_1x16(t *tile)
@@ -320,24 +305,6 @@ var halfAVX512 = []kernel{
 	14: halfAVX512_14x32,
 }
 
-// keepAVX512 has kernels by rows.
-var keepAVX512 = []kernel{
-	1:  keepAVX512_1x32,
-	2:  keepAVX512_2x32,
-	3:  keepAVX512_3x32,
-	4:  keepAVX512_4x32,
-	5:  keepAVX512_5x32,
-	6:  keepAVX512_6x32,
-	7:  keepAVX512_7x32,
-	8:  keepAVX512_8x32,
-	9:  keepAVX512_9x32,
-	10: keepAVX512_10x32,
-	11: keepAVX512_11x32,
-	12: keepAVX512_12x32,
-	13: keepAVX512_13x32,
-	14: keepAVX512_14x32,
-}
-
 // turnAVX512 has kernels by rows.
 var turnAVX512 = []kernel{
 	1:  turnAVX512_1x16,
@@ -354,6 +321,19 @@ var turnAVX512 = []kernel{
 	12: turnAVX512_12x16,
 	13: turnAVX512_13x16,
 	14: turnAVX512_14x16,
+}
+
+// broadAVX512 has kernels by rows.
+var broadAVX512 = []kernel{
+	1: broadAVX512_1x48,
+	2: broadAVX512_2x48,
+	3: broadAVX512_3x48,
+	4: broadAVX512_4x48,
+	5: broadAVX512_5x48,
+	6: broadAVX512_6x48,
+	7: broadAVX512_7x48,
+	8: broadAVX512_8x48,
+	9: broadAVX512_9x48,
 }
 
 // fullAVX2 has kernels by rows.

@@ -23,10 +23,10 @@ func (l *leftSide) rows(t *tile, run rows, k int) {
 // left is all rows of the block's part of A.
 func (b *block) left() leftSide {
 	if !b.packA {
-		return b.leftGroup(0, b.mb)
+		return b.inPlaceLeft(0)
 	}
 	if b.a.Col == 1 {
-		return b.copyLeft(0, b.mb)
+		return b.copyLeft()
 	}
 	dst := b.s.a.take(b.mb * b.kc)
 	for _, run := range groups(b.mb, b.level.rows) {
@@ -38,31 +38,23 @@ func (b *block) left() leftSide {
 	return leftSide{data: dst, packed: true}
 }
 
-// leftGroup is a group of rows of the block's part of A.
-func (b *block) leftGroup(at, n int) leftSide {
-	if !b.packA {
-		return leftSide{b.a.Data[(b.i0+at)*b.a.Row+b.k0*b.a.Col:], b.a.Row, b.a.Col, false, at}
-	}
-	if b.a.Col == 1 {
-		return b.copyLeft(at, n)
-	}
-	dst := b.s.a.take(n * b.kc)
-	b.packLeft(dst, at, n)
-	return leftSide{data: dst, packed: true, first: at}
+// inPlaceLeft is the rows of the block's part of A from one on, as they are.
+func (b *block) inPlaceLeft(at int) leftSide {
+	return leftSide{b.a.Data[(b.i0+at)*b.a.Row+b.k0*b.a.Col:], b.a.Row, b.a.Col, false, at}
 }
 
 // copyLeft copies rows whose numbers lie together. Kernels read all rows of a tile at once, and in A they are often a power of
 // two apart, where a cache has room for few of them.
-func (b *block) copyLeft(at, n int) leftSide {
+func (b *block) copyLeft() leftSide {
 	line := ceil(b.kc, 16)*16 + 16
 	if line%256 == 0 {
 		line += 16
 	}
-	dst := b.s.a.take(n * line)
-	for i := range n {
-		copy(dst[i*line:][:b.kc], b.a.Data[(b.i0+at+i)*b.a.Row+b.k0:])
+	dst := b.s.a.take(b.mb * line)
+	for i := range b.mb {
+		copy(dst[i*line:][:b.kc], b.a.Data[(b.i0+i)*b.a.Row+b.k0:])
 	}
-	return leftSide{data: dst, row: line, col: 1, first: at}
+	return leftSide{data: dst, row: line, col: 1}
 }
 
 // packLeft packs a group of rows, and fetches the next.

@@ -12,8 +12,8 @@ type level struct {
 	full          []kernel // by rows
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	half          []kernel // for a B of bfloat16; nil: it is widened before
-	keep          []kernel // that copy the whole panel of B that they go through; nil: it is copied before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
+	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
 	wide          []wide   // by rows: for the whole width of few rows of A, with B in place
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)

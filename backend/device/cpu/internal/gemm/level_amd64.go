@@ -9,7 +9,7 @@ import (
 //go:generate go run ./gen
 
 var levelAVX512 = level{
-	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, keep: keepAVX512, turn: turnAVX512, wide: wideAVX512,
+	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, turn: turnAVX512, broad: broadAVX512, wide: wideAVX512,
 	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 

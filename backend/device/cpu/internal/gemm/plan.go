@@ -47,7 +47,7 @@ func planOf(g *product, count, workers int) plan {
 		}
 	}
 	p.sideways = p.mb > skinny
-	p.packA = p.mb > 4 && p.nb >= 256
+	p.packA = !p.sideways && p.mb > 4 && p.nb >= 256
 	p.kb = depth(g, p.mb, p.sideways)
 	return p
 }
@@ -89,15 +89,10 @@ func (o *operand) scattered(k, n int) bool {
 	return o.packed == nil && o.view.Col == 1 && 4*o.view.Row >= pageBytes && 4*k*n > largeBytes
 }
 
-// halve cuts the longer side of a task, and reports whether it could. In a large product where the first rows copy B as
-// they go, columns count less: a cut through them packs A once more.
+// halve cuts the longer side of a task, and reports whether it could.
 func (p *plan) halve(g *product) bool {
-	aspect := 1
-	if g.m > skinny && g.b.packed == nil && g.b.view.Col == 1 {
-		aspect = 4
-	}
 	switch rows := g.level.rows; {
-	case p.nb > panel && p.nb >= aspect*p.mb:
+	case p.nb > panel && p.nb >= p.mb:
 		p.nb = ceil(ceil(p.nb, 2), panel) * panel
 	case p.mb > rows:
 		p.mb = ceil(ceil(p.mb, 2), rows) * rows

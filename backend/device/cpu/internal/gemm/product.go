@@ -41,6 +41,10 @@ func (k *Kernels) run(p *pool.Pool, g *product) {
 	if g.shouldFlip() {
 		g.flip()
 	}
+	if g.isLarge() {
+		k.largeBatch(p, g, count)
+		return
+	}
 	workers := 1
 	if p != nil {
 		workers = p.Workers()

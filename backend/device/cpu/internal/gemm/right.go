@@ -19,7 +19,6 @@ type rightSide struct {
 const (
 	rowsAhead  = 16    // rows
 	wideAhead  = 8     // the same for wide ones
-	keepAhead  = 8     // the same while they are copied: rows far apart may share a set of the cache, which has few places
 	bytesAhead = 2048  // where rows follow one another
 	bytesEarly = 12288 // the same, the first stage
 
@@ -27,9 +26,9 @@ const (
 	turnBytes = 1 << 18 // of B for a call of it, which stays short
 )
 
-// copied is a panel in the scratch.
-func copied(dst []float32) rightSide {
-	return rightSide{at: unsafe.Pointer(&dst[0]), row: 4 * panel, ahead: bytesAhead}
+// panelAt is a panel whose rows follow one another.
+func panelAt(data []float32) rightSide {
+	return rightSide{at: unsafe.Pointer(&data[0]), row: 4 * panel, ahead: bytesAhead}
 }
 
 // right is the block's part of the panel of B at column j. Where that takes a copy it may compute groups of rows of C on
@@ -50,7 +49,7 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	}
 	dst := b.s.b.take(b.kc * panel)
 	b.copyPanel(dst, j, width)
-	return copied(dst), 0
+	return panelAt(dst), 0
 }
 
 // turns reports whether B's columns lie together and the kernels for that take them.
@@ -136,7 +135,7 @@ func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 	b.turnTiles(begun, run.each, j, 0, whole, dst)
 	b.turnTiles(begun, run.each, j, whole, width, dst)
 	if most == b.kc {
-		return copied(dst)
+		return panelAt(dst)
 	}
 	rest := dst[most*panel:]
 	b.level.pack(b.s, rest, panel, View{v.Data[b.k0+most+(b.j0+j)*v.Col:], 1, v.Col}, b.kc-most, width, 0)
@@ -144,7 +143,7 @@ func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 	t.a, t.b, t.bRow = unsafe.Add(t.a, most*t.aCol), unsafe.Pointer(&rest[0]), 4*panel
 	t.k, t.load, t.ahead = b.kc-most, 1, 0
 	b.level.tiles(b.s, run.each, width, false)
-	return copied(dst)
+	return panelAt(dst)
 }
 
 // turnTiles computes columns [from, to) of those from j on, whole tiles or one that is not.
@@ -175,43 +174,9 @@ type part struct {
 	bytes int
 }
 
-// next is what the next block reads of a packed matrix, panel by panel: the next one of the contracted axis, or the first one
-// of the columns that this worker is likely to go on with. It took them from the beginning or from the end.
-func (b *block) next() (parts []part) {
-	p := b.b.packed
-	if p == nil {
-		return nil
-	}
-	k, j := b.k0+b.kc, b.j0
-	if k == b.k {
-		k = 0
-		if j += b.product.nb; b.j0 >= b.n/2 {
-			j -= 2 * b.product.nb
-		}
-	}
-	if j < 0 || j >= b.n {
-		return nil
-	}
-	kc, nb := min(b.kb, b.k-k), min(b.product.nb, b.n-j)
-	if b.b.transposed {
-		for end := k + kc; k < end; k += panel {
-			parts = append(parts, p.part(j, nb, k))
-		}
-		return parts
-	}
-	for end := j + nb; j < end; j += panel {
-		parts = append(parts, p.part(k, kc, j))
-	}
-	return parts
-}
-
-// part is some rows of the panel with a column.
+// part is some rows of the panel with a column, of a matrix of float32.
 func (p *Packed) part(row, rows, column int) part {
-	i, n := p.index(row, column), rows*panel
-	if p.half != nil {
-		return part{unsafe.Pointer(&p.half[i]), 2 * n}
-	}
-	return part{unsafe.Pointer(&p.full[i]), 4 * n}
+	return part{unsafe.Pointer(&p.full[p.index(row, column)]), 4 * rows * panel}
 }
 
 // rightAll is all whole panels of the block's part of B, and the last one if it is not whole.
@@ -226,32 +191,17 @@ func (b *block) rightAll() (all, last rightSide) {
 		return all, last
 	}
 	dst := b.s.b.take(panels(b.nb) * panel * b.kc)
-	for j := 0; j < whole && !b.keeps(); j += panel {
+	for j := 0; j < whole; j += panel {
 		b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, panel)
 	}
-	all = copied(dst)
+	all = panelAt(dst)
 	all.step = 4 * panel * b.kc
 	if rest > 0 {
 		dst = dst[whole*b.kc:]
 		b.copyPanel(dst, whole, rest)
-		last = copied(dst)
+		last = panelAt(dst)
 	}
 	return all, last
-}
-
-// keeps reports whether the first group of rows copies the panels of B that it goes through.
-func (b *block) keeps() bool { return b.level.keep != nil && b.b.packed == nil && b.b.view.Col == 1 }
-
-// keepPanels computes a group of rows with panels in place, and copies them to where rightAll says.
-func (b *block) keepPanels(left leftSide, group rows, to rightSide) {
-	for j := 0; j+panel <= b.nb; j += panel {
-		from := b.inPlace(j)
-		from.ahead = keepAhead * from.row
-		b.begin(left, group, j, from)
-		t := &b.s.tile
-		t.lanes, t.keep = 1<<panel-1, unsafe.Add(to.at, j/panel*to.step)
-		b.level.keep[group.each](t)
-	}
 }
 
 // copyPanel copies a panel of the block's part of B, and fetches the next; columns that do not exist are 0.

@@ -14,13 +14,13 @@ type tile struct {
 	cRow                int            // and so do those of C
 	k                   int            // length of the contracted axis, at least 1
 	count               int            // number of tiles, at least 1; kernels may change it
-	aStep, bStep, cStep int            // from a tile to the next
+	aStep, bStep, cStep int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0
 	ahead               int            // from a row of B to one that is needed later; for kernels that turn B from b to what comes after the tile
 	aheadStep           int            // and how much of that goes with 4 rows
 	early, earlyStep    int            // from b to what is needed after that, and the step to its next line
 	load                int            // 1: chains go on from C; 0: they begin with +0
-	keep                unsafe.Pointer // kernels that copy B: where its first row goes
-	keepStep            int            // and from a tile to the next, for those that turn B
+	keep                unsafe.Pointer // kernels that turn B: where the first row of the copy goes
+	keepStep            int            // and from a tile to the next
 	offset              unsafe.Pointer // kernels that turn B: from b to each of their columns, which lie together; bRow is that of the copy
 	lanes               int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }

@@ -19,8 +19,8 @@ var (
 
 // Registers of a tile kernel: AX the argument; DX the tile's part of C, those of A and B are on the stack; CX and R15 a
 // column of A and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of
-// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it, or
-// R14 the copy of a row of B; BX the number of columns left.
+// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it;
+// BX the number of columns left.
 
 // row is the address of a row of A in the column at CX.
 func row(i int) string {
@@ -39,11 +39,11 @@ func (m amd64) accumulator(row, vectors, vector int) string { return m.reg(row*v
 type kind string
 
 const (
-	full kind = "tile"
-	half kind = "half" // B is bfloat16
-	keep kind = "keep" // B is copied
-	turn kind = "turn" // the columns of B lie together, and are copied as rows
-	wide kind = "wide" // more columns
+	full  kind = "tile"
+	half  kind = "half"  // B is bfloat16
+	turn  kind = "turn"  // the columns of B lie together, and are copied as rows
+	wide  kind = "wide"  // more columns
+	broad kind = "broad" // more columns, and A is packed
 )
 
 func (m amd64) tileName(rows, vectors int, k kind) string {
@@ -65,13 +65,9 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 	s.op("MOVQ tile_aCol(AX), R11")
 	s.op("MOVQ tile_bRow(AX), R12")
 	s.op("MOVQ tile_ahead(AX), R13")
-	if k == keep {
-		s.op("MOVQ tile_keep(AX), R14")
-	} else {
-		s.op("MOVQ tile_early(AX), R14")
-		s.op("ADDQ DI, R14")
-		s.op("MOVQ tile_earlyStep(AX), SI")
-	}
+	s.op("MOVQ tile_early(AX), R14")
+	s.op("ADDQ DI, R14")
+	s.op("MOVQ tile_earlyStep(AX), SI")
 	if m.masks {
 		s.op("KMOVW tile_lanes(AX), K1")
 		s.op("KMOVW tile_lanes+2(AX), K2")
@@ -184,17 +180,11 @@ func (m amd64) between(rows, vectors int, k kind) [][]string {
 	if two {
 		add(2, "PREFETCHT0 64(DI)(R13*1)")
 	}
-	switch {
-	case k == keep:
-		for v := range vectors {
-			add(1+2*v, "VMOVUPS %s, %d(R14)", m.reg(m.b[v]), v*m.bytes)
-		}
-		add(3, "ADDQ $%d, R14", vectors*m.bytes)
-	case two:
+	if two {
 		add(1, "PREFETCHT2 (R14)")
 		add(3, "PREFETCHT2 (R14)(SI*1)")
 		add(3, "LEAQ (R14)(SI*2), R14")
-	default:
+	} else {
 		add(1, "PREFETCHT2 (R14)")
 		add(1, "ADDQ SI, R14")
 	}
@@ -225,8 +215,10 @@ func avx512() string {
 		setAVX512.tile(s, r, 2, full)
 		setAVX512.tile(s, r, 1, full)
 		setAVX512.tile(s, r, 2, half)
-		setAVX512.tile(s, r, 2, keep)
 		setAVX512.turn(s, r)
+	}
+	for r := 1; r <= broadRows; r++ {
+		setAVX512.broad(s, r)
 	}
 	for r, vectors := range wideVectors {
 		if vectors > 0 {
@@ -255,13 +247,13 @@ func amd64Declarations() string {
 	list(setAVX512, "fullAVX512", 2, full)
 	list(setAVX512, "narrowAVX512", 1, full)
 	list(setAVX512, "halfAVX512", 2, half)
-	list(setAVX512, "keepAVX512", 2, keep)
 	list(setAVX512, "turnAVX512", 1, turn)
 	for r, vectors := range wideVectors {
 		if vectors > 0 {
 			d.declare(setAVX512.tileName(r, vectors, wide))
 		}
 	}
+	d.list("broadAVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, broad) })
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)
 	return d.source()

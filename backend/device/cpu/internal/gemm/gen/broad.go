@@ -1,0 +1,90 @@
+package main
+
+const (
+	broadRows    = 9 // of the largest tile
+	broadVectors = 3
+	broadRound   = 4 // columns of A, and rows of B, between two jumps
+	panelBytes   = 128
+)
+
+// broad writes a kernel of tiles of 48 columns, for an A that is packed, and panels of B that are: it loads fewer vectors for a
+// multiply-add than kernels of 32 columns. Tiles begin with a panel and in the middle of one by turns.
+//
+// Registers: AX the argument; DX the tile's part of C; CX a column of A; DI a row of B, the first of the tile is on the stack; R9 and R10
+// from its first vector to the others; R13, R11 and R12 from there to what is fetched soon; R14 and SI what is fetched early,
+// and the step to the next line of it; BX the number of columns left.
+func (m amd64) broad(s *source, rows int) {
+	m.masks = false // all columns are there
+	s.beginFrame(m.tileName(rows, broadVectors, broad)+"(SB)", 8)
+	s.op("MOVQ t+0(FP), AX")
+	s.op("MOVQ tile_c(AX), DX")
+	s.op("MOVQ tile_b(AX), DI")
+	s.op("MOVQ DI, b-8(SP)")
+	s.op("MOVQ $64, R9")
+	s.op("MOVQ tile_bStep(AX), R10")
+	s.op("MOVQ tile_early(AX), R14")
+	s.op("ADDQ DI, R14")
+	s.op("MOVQ tile_earlyStep(AX), SI")
+	s.op("MOVQ tile_ahead(AX), R13")
+	s.op("LEAQ (R13)(R10*1), R12")
+	s.label("next")
+	s.op("LEAQ (R13)(R9*1), R11")
+	m.initial(s, rows, broadVectors)
+	s.op("MOVQ tile_a(AX), CX")
+	s.op("MOVQ b-8(SP), DI")
+	s.op("MOVQ tile_k(AX), BX")
+	s.op("SHRQ $2, BX")
+	s.op("JEQ rest")
+	s.label("round")
+	m.broadColumns(s, rows, broadRound)
+	s.op("DECQ BX")
+	s.op("JNZ round")
+	s.label("rest")
+	s.op("MOVQ tile_k(AX), BX")
+	s.op("ANDQ $3, BX")
+	s.op("JEQ done")
+	s.label("column")
+	m.broadColumns(s, rows, 1)
+	s.op("DECQ BX")
+	s.op("JNZ column")
+	s.label("done")
+	m.final(s, rows, broadVectors)
+	// From the beginning of a panel, vectors are 0, 64 and a panel away; from its middle 0, a panel less 64, and a panel.
+	s.op("MOVQ b-8(SP), DI")
+	s.op("ADDQ R9, DI")
+	s.op("ADDQ R10, DI")
+	s.op("MOVQ DI, b-8(SP)")
+	s.op("NEGQ R9")
+	s.op("ADDQ R10, R9")
+	s.op("ADDQ tile_cStep(AX), DX")
+	s.op("DECQ tile_count(AX)")
+	s.op("JNZ next")
+	s.op("VZEROUPPER")
+	s.op("RET")
+}
+
+// broadColumns adds the products of so many columns of A and rows of B.
+func (m amd64) broadColumns(s *source, rows, columns int) {
+	b, a := rows*broadVectors, rows*broadVectors+broadVectors
+	at := []string{"(DI)", "(DI)(R9*1)", "(DI)(R10*1)"}
+	soon := []string{"(DI)(R13*1)", "(DI)(R11*1)", "(DI)(R12*1)"}
+	for k := range columns {
+		for v := range broadVectors {
+			s.op("VMOVUPS %d%s, %s", panelBytes*k, at[v], m.reg(b+v))
+		}
+		for r := range rows {
+			x := m.reg(a + r%2)
+			s.op("VBROADCASTSS %d(CX), %s", 4*(rows*k+r), x)
+			for v := range broadVectors {
+				s.op("VFMADD231PS %s, %s, %s", m.reg(b+v), x, m.accumulator(r, broadVectors, v))
+			}
+			for v := r; v < broadVectors; v += rows {
+				s.op("PREFETCHT0 %d%s", panelBytes*k, soon[v])
+			}
+		}
+		s.op("PREFETCHT2 (R14)")
+		s.op("ADDQ SI, R14")
+	}
+	s.op("ADDQ $%d, DI", panelBytes*columns)
+	s.op("ADDQ $%d, CX", 4*rows*columns)
+}

@@ -1,0 +1,241 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+)
+
+// large is a part of a product of many rows and columns. The workers pack its operands first, groups of rows of A side by side
+// and panels of B unless that is packed already, and then share the tiles of C: nothing is packed twice, and kernels read what lies
+// together. See K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.
+type large struct {
+	block            // all of the part
+	each         int // length of the blocks of the contracted axis
+	groups       [2]rows
+	count        int // of groups
+	down, across int // tasks
+	packs        *packs
+	left         []float32 // packed A: blocks of the contracted axis, of groups of rows
+	right        []float32 // packed B: blocks of the contracted axis, of panels; nil: kernels read B where it is
+	width        int       // columns of the panels of right
+}
+
+const (
+	largeColumns = 256     // least of a large product,
+	largeDepth   = 64      // and least length of its contracted axis: otherwise packing is much of the work
+	partRows     = 2048    // most rows of a part
+	partColumns  = 2048    // and most columns, if they are packed
+	partNumbers  = 2 << 20 // that are packed at once, if there are no more in 512 rows of B: 8 MB
+	broadColumns = 48      // of a broad tile
+	broadPair    = 96      // after which a tile begins with a panel again
+	partTasks    = 4       // for each worker at least, since workers are not equally fast
+	taskGroups   = 56      // at most: some 500 rows
+	taskPairs    = 3       // at most: a block of B and what comes next fit into the second cache, which others may use too
+	turnedPairs  = 2       // at most, where tasks pack their columns of B,
+	turnedGroups = 112     // and have more rows for that
+)
+
+// isLarge reports whether packing is little of the work.
+func (g *product) isLarge() bool { return g.m > skinny && g.n >= largeColumns && g.k >= largeDepth }
+
+// largeBatch computes the large products of a batch: each by all workers, or each by one if there are many.
+func (k *Kernels) largeBatch(p *pool.Pool, g *product, count int) {
+	if p != nil && count >= partTasks*p.Workers() {
+		p.For(count, func(i int) { k.large(nil, g.member(i)) })
+		return
+	}
+	for i := range count {
+		k.large(p, g.member(i))
+	}
+}
+
+// large computes a large product part by part.
+func (k *Kernels) large(p *pool.Pool, g product) {
+	packs := k.packs.get()
+	defer k.packs.put(packs)
+	m, n := min(g.m, partRows), g.n
+	numbers := m
+	if g.b.packed == nil {
+		n = min(n, partColumns)
+		numbers += n
+	}
+	depth := max(1, partNumbers/numbers/blockDepth) * blockDepth
+	for j := 0; j < g.n; j += n {
+		for i := 0; i < g.m; i += m {
+			for at := 0; at < g.k; at += depth {
+				l := large{packs: packs, block: block{
+					product: &g, i0: i, mb: min(m, g.m-i), j0: j, nb: min(n, g.n-j), k0: at, kc: min(depth, g.k-at),
+				}}
+				l.plan(p)
+				l.compute(k, p)
+			}
+		}
+	}
+}
+
+// ready reports whether kernels of large products read B where it is.
+func (o *operand) ready() bool { return o.packed != nil && !o.repacks() }
+
+// repacks reports whether each task of a large product packs its columns of a B that is packed: they are to be turned, or of
+// bfloat16. If all were packed first, they would go through memory on the way, which takes longer.
+func (o *operand) repacks() bool { return o.packed != nil && (o.transposed || o.packed.half != nil) }
+
+// plan cuts the part into blocks and tasks.
+func (l *large) plan(p *pool.Pool) {
+	l.each = ceil(l.kc, ceil(l.kc, blockDepth))
+	if l.b.transposed {
+		l.each = ceil(l.each, panel) * panel // whole panels, which are transposed faster
+	}
+	l.setGroups()
+	l.down, l.across = ceil(l.count, taskGroups), ceil(l.nb, taskPairs*broadPair)
+	want := 1
+	if p != nil {
+		want = partTasks * p.Workers()
+	}
+	if l.b.repacks() {
+		l.down, l.across = ceil(l.count, turnedGroups), ceil(l.nb, turnedPairs*broadPair)
+		want /= partTasks
+	}
+	for l.down*l.across < want && 2*l.down <= l.count {
+		l.down *= 2
+	}
+}
+
+// setGroups cuts the rows into groups of the largest tile.
+func (l *large) setGroups() {
+	most := l.level.rows
+	if l.level.broad != nil {
+		most = len(l.level.broad) - 1
+	}
+	l.groups = groups(l.mb, most)
+	l.count = l.groups[0].count + l.groups[1].count
+}
+
+// compute computes the part.
+func (l *large) compute(k *Kernels, p *pool.Pool) {
+	l.pack(k, p)
+	k.each(p, l.down*l.across, l.task)
+}
+
+// each calls f for all of [0, n), by the workers of a pool; nil is one.
+func (k *Kernels) each(p *pool.Pool, n int, f func(s *scratch, i int)) {
+	one := func(i int) {
+		s := k.free.get()
+		f(s, i)
+		k.free.put(s)
+	}
+	if p != nil {
+		p.For(n, one)
+		return
+	}
+	for i := range n {
+		one(i)
+	}
+}
+
+// group is a group of rows of the part.
+func (l *large) group(i int) rows {
+	run := l.groups[0]
+	if i >= run.count {
+		i -= run.count
+		run = l.groups[1]
+	}
+	return rows{run.at + i*run.each, run.each, 1}
+}
+
+// blocks calls f for each block of the contracted axis, which begins at so many of the part.
+func (l *large) blocks(s *scratch, f func(b block, at int)) {
+	for at := 0; at < l.kc; at += l.each {
+		b := l.block
+		b.s, b.k0, b.kc = s, l.k0+at, min(l.each, l.kc-at)
+		f(b, at)
+	}
+}
+
+// task computes some groups of rows of some pairs of broad tiles.
+func (l *large) task(s *scratch, i int) {
+	pairs := ceil(l.nb, broadPair)
+	j, i := i%l.across, i/l.across
+	from, to := pairs*j/l.across*broadPair, min(l.nb, pairs*(j+1)/l.across*broadPair)
+	first, n := l.count*i/l.down, l.count*(i+1)/l.down-l.count*i/l.down
+	l.blocks(s, func(b block, at int) {
+		b.j0, b.nb = l.j0+from, to-from
+		b.out = View{l.c[l.i0*l.ldc+b.j0:], l.ldc, 1}
+		right, next := l.rightOf(&b, at, from), l.next(&b)
+		for i := range n {
+			run := l.group(first + i)
+			left := leftSide{data: l.left[at*l.mb+run.at*b.kc:], packed: true, first: run.at}
+			b.allColumns(left, run, right, next[len(next)*i/n:len(next)*(i+1)/n])
+		}
+	})
+}
+
+// rightOf is where a block's part of B is, which begins with a column of the part.
+func (l *large) rightOf(b *block, at, column int) rightSide {
+	if p := l.b.packed; l.b.ready() {
+		r := panelAt(p.full[p.index(b.k0, b.j0):])
+		r.step = 4 * panel * p.K
+		return r
+	}
+	if l.b.repacks() {
+		dst := b.s.b.take(panels(b.nb) * panel * b.kc)
+		for j := 0; j < b.nb; j += panel {
+			b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, min(panel, b.nb-j))
+		}
+		r := panelAt(dst)
+		r.step = 4 * panel * b.kc
+		return r
+	}
+	r := panelAt(l.right[at*l.width+column*b.kc:])
+	r.step = 4 * panel * b.kc
+	return r
+}
+
+// next is what the next block reads of a packed matrix, panel by panel: the next one of the contracted axis, or the first one
+// of the columns that the worker is likely to go on with.
+func (l *large) next(b *block) (parts []part) {
+	if !l.b.ready() {
+		return nil
+	}
+	k, j := b.k0+b.kc, b.j0
+	if k == l.k0+l.kc {
+		k, j = l.k0, j+b.nb
+	}
+	kc := min(l.each, l.k0+l.kc-k)
+	for end := min(j+b.nb, l.n); j < end; j += panel {
+		parts = append(parts, l.b.packed.part(k, kc, j))
+	}
+	return parts
+}
+
+// allColumns computes a group of rows of the block, and fetches parts of memory meanwhile.
+func (b *block) allColumns(left leftSide, run rows, right rightSide, parts []part) {
+	done := 0
+	if b.level.broad != nil && b.nb >= broadPair {
+		done = b.nb / broadPair * broadPair
+		b.broadTiles(left, rows{run.at, run.each, done / broadColumns}, right, parts)
+		parts = nil
+	}
+	if whole := (b.nb - done) / panel; whole > 0 {
+		b.wholePanels(left, rows{run.at, run.each, whole}, done, right, parts)
+		done += whole * panel
+	}
+	if rest := b.nb - done; rest > 0 {
+		right.at = unsafe.Add(right.at, done/panel*right.step)
+		b.begin(left, rows{run.at, run.each, 1}, done, right)
+		b.level.tiles(b.s, run.each, rest, false)
+	}
+}
+
+// broadTiles computes a group of rows with so many broad tiles, which is an even number.
+func (b *block) broadTiles(left leftSide, group rows, right rightSide, parts []part) {
+	b.begin(left, group, 0, right)
+	t := &b.s.tile
+	t.bStep, t.cStep = right.step, 4*broadColumns
+	if len(parts) > 0 {
+		t.early = int(uintptr(parts[0].at) - uintptr(t.b))
+		t.earlyStep = ceil(parts[0].bytes, b.kc*group.count)
+	}
+	b.level.broad[group.each](t)
+}

@@ -1,0 +1,184 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+)
+
+// largeSizes are around the limits of large products, broad tiles, panels, groups and blocks.
+var largeSizes = struct{ m, n, k []int }{
+	m: []int{65, 66, 72, 73, 100, 131, 520},
+	n: []int{256, 257, 271, 288, 289, 300, 319, 336, 351, 383, 384, 577},
+	k: []int{64, 65, 66, 67, 100, 511, 512, 513, 530},
+}
+
+func randomLarge(r *rand.Rand) (m, n, k int) {
+	any := func(list []int) int { return list[r.IntN(len(list))] }
+	return any(largeSizes.m), any(largeSizes.n), any(largeSizes.k)
+}
+
+// fastest is the last of the levels that this CPU has.
+func fastest() cpuid.Level {
+	all := cpuid.Supported()
+	return all[len(all)-1]
+}
+
+// inRows computes an example a few rows at a time, which are not a large product.
+func (e *example) inRows(k *Kernels) []float32 {
+	c := append([]float32(nil), e.c...)
+	for i := 0; i < e.m; i += skinny {
+		a := View{e.a.Data[i*e.a.Row:], e.a.Row, e.a.Col}
+		k.Mul(nil, c[e.at+i*e.ldc:], e.ldc, a, e.b, min(skinny, e.m-i), e.n, e.k, e.add)
+	}
+	return c
+}
+
+// newLarge is an example that is expected to yield what its rows yield by themselves.
+func newLarge(r *rand.Rand, k *Kernels, m, n, kk int) *example {
+	special := r.IntN(2) == 0
+	e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, special), b: randomView(r, kk, n, special)}
+	e.before(r, special)
+	e.want = e.inRows(k)
+	return e
+}
+
+// A large product has the bits of its rows, in each way to give its operands, and with the kernels of each level.
+func TestLarge_Rows(t *testing.T) {
+	rounds := 40
+	if testing.Short() {
+		rounds = 10
+	}
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(21, 21))
+		workers := pools(t)
+		for range rounds {
+			m, n, kk := randomLarge(r)
+			if k.level == &portable {
+				m, kk = min(m, 73), min(kk, 67)
+			}
+			e := newLarge(r, k, m, n, kk)
+			if g := (&product{m: m, n: n, k: kk}); !g.isLarge() {
+				t.Fatalf("%v is not large", e)
+			}
+			e.checkAll(t, k, workers[r.IntN(len(workers))])
+		}
+	})
+}
+
+// The same for matrices of bfloat16, which are widened.
+func TestLarge_BF16(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(22, 22))
+		workers := pools(t)
+		for range 6 {
+			n, kk := 256+r.IntN(100), 64+r.IntN(30)
+			e := newLarge(r, k, 65+r.IntN(20), n, kk)
+			half := make([]uint16, len(e.b.Data))
+			for i, v := range e.b.Data {
+				half[i] = uint16(math.Float32bits(v) >> 16)
+				e.b.Data[i] = widen(half[i])
+			}
+			e.want = e.inRows(k)
+			p := workers[r.IntN(len(workers))]
+			packed := packHalf(half, e.b.Row, e.b.Col, kk, n)
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, e.m, e.add) })
+			packed = packHalf(half, e.b.Col, e.b.Row, n, kk)
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, e.m, e.add) })
+		}
+	})
+}
+
+// Products of several parts: too many rows, columns and numbers to pack at once.
+func TestLarge_Parts(t *testing.T) {
+	p := pool.New(3)
+	t.Cleanup(p.Close)
+	k := New(fastest())
+	r := rand.New(rand.NewPCG(23, 23))
+	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) + 40}, {partRows, partColumns, blockDepth + 5}} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			if k.level == &portable {
+				t.Skip("takes minutes without vector instructions")
+			}
+			newLarge(r, k, size[0], size[1], size[2]).checkAll(t, k, p)
+		})
+	}
+}
+
+// Parts may be cut into groups, blocks and tasks of any size.
+func TestLarge_Cuts(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(24, 24))
+		workers := pools(t)
+		for range 150 {
+			e := newExample(r, randomSize(r), randomSize(r)+r.IntN(2)*256, randomSize(r), false)
+			e.check(t, "cuts", func(c []float32) { e.cut(k, workers[r.IntN(len(workers))], c, r) })
+		}
+	})
+}
+
+// cut computes an example as parts of random sizes, which are cut at random.
+func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
+	g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: e.m, n: e.n, k: e.k, add: e.add}
+	if r.IntN(2) == 0 {
+		g.b = operand{packed: packView(e.b.T(), e.n, e.k), transposed: true}
+	}
+	rows, columns, depth := 1+r.IntN(e.m), panel*(1+r.IntN(ceil(e.n, panel))), panel*(1+r.IntN(ceil(e.k, panel)))
+	packs := new(packs)
+	for at := 0; at < e.k; at += depth {
+		for i := 0; i < e.m; i += rows {
+			for j := 0; j < e.n; j += columns {
+				l := large{packs: packs, block: block{
+					product: g, i0: i, mb: min(rows, e.m-i), j0: j, nb: min(columns, e.n-j), k0: at, kc: min(depth, e.k-at),
+				}}
+				l.setGroups()
+				l.each = panel * (1 + r.IntN(3))
+				l.down, l.across = 1+r.IntN(l.count), 1+r.IntN(ceil(l.nb, broadPair))
+				l.compute(k, p)
+			}
+		}
+	}
+}
+
+// Large products of a batch, few and many of them.
+func TestLarge_Batch(t *testing.T) {
+	const m, n, kk = 67, 260, 65
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(25, 25))
+		for _, p := range pools(t) {
+			for _, batch := range []int{2, 21} {
+				a, b := fill(r, View{Row: kk, Col: 1}, batch*m, kk, false), fill(r, View{Row: n, Col: 1}, kk, n, false)
+				c := make([]float32, batch*m*n)
+				k.MulBatch(p, []Axis{{batch, m * kk, 0, m * n}}, c, n, a, b, m, n, kk, false)
+				want := make([]float32, batch*m*n)
+				for i := 0; i < batch*m; i += skinny {
+					k.Mul(nil, want[i*n:], n, View{a.Data[i*kk:], kk, 1}, b, min(skinny, batch*m-i), n, kk, false)
+				}
+				for i := range c {
+					if !same(c[i], want[i]) {
+						t.Fatalf("batch of %d: element %d is %v, want %v", batch, i, c[i], want[i])
+					}
+				}
+			}
+		}
+	})
+}
+
+// Memory for packed operands is used again.
+func TestLarge_Allocations(t *testing.T) {
+	const m, n, kk = 100, 300, 600
+	k := New(fastest())
+	a, b, c := make([]float32, m*kk), make([]float32, kk*n), make([]float32, m*n)
+	call := func() { k.Mul(nil, c, n, View{a, kk, 1}, View{b, n, 1}, m, n, kk, false) }
+	call()
+	if n := testing.AllocsPerRun(20, call); n > 12 {
+		t.Errorf("%v allocations", n)
+	}
+	if len(k.packs.list) != 1 || cap(k.packs.list[0].left.data) < m*kk {
+		t.Error("the memory is gone")
+	}
+}
