@@ -140,6 +140,9 @@ func (s *steps) kernel() kernel {
 	if s.sum >= 0 {
 		k.fold = sum
 	}
+	for i := range k.streams {
+		k.streams[i].ahead = k.streams[i].reads && len(s.streams) > 1 && s.sum < 0
+	}
 	return k
 }
 

@@ -21,6 +21,7 @@ type stream struct {
 	elem  elem
 	reads bool
 	write bool
+	ahead bool // it is fetched ahead
 }
 
 // kernel is a loop over streams of the same length.
@@ -51,14 +52,14 @@ var (
 
 func in(names ...string) (list []stream) {
 	for _, n := range names {
-		list = append(list, stream{n, f32, true, false})
+		list = append(list, stream{name: n, elem: f32, reads: true})
 	}
 	return list
 }
 
 func out(names ...string) (list []stream) {
 	for _, n := range names {
-		list = append(list, stream{n, f32, false, true})
+		list = append(list, stream{name: n, elem: f32, write: true})
 	}
 	return list
 }
@@ -173,7 +174,7 @@ func binaryKernels() (list []kernel) {
 }
 
 func compareKernels() (list []kernel) {
-	dst := []stream{{"dst", truth, false, true}}
+	dst := []stream{{name: "dst", elem: truth, write: true}}
 	for i, name := range []string{"equal", "less", "lessEqual", "", "notEqual", "greater", "greaterEqual"} {
 		if name == "" {
 			continue

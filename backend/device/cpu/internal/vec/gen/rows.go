@@ -2,11 +2,11 @@ package main
 
 // mixKernels are element-wise operations of more than two operands.
 func mixKernels() []kernel {
-	cond := stream{"cond", truth, true, false}
+	cond := stream{name: "cond", elem: truth, reads: true}
 	return []kernel{
 		{"where", "writes a where cond holds, else b", join(out("dst"), []stream{cond}, in("a", "b")), nil, nil,
 			func(p *program, in, _ []val) []val { return one(p.choose(in[0], in[1], in[2])) }, false},
-		{"wave", "writes the sine of r + quarter*pi/2", join(out("dst"), in("r"), []stream{{"quarter", i32, true, false}}), nil, nil,
+		{"wave", "writes the sine of r + quarter*pi/2", join(out("dst"), in("r"), []stream{{name: "quarter", elem: i32, reads: true}}), nil, nil,
 			func(p *program, in, _ []val) []val { return one(p.wave(in[0], in[1])) }, false},
 		{"fill", "writes s", out("dst"), []string{"s"}, nil,
 			func(_ *program, _, s []val) []val { return one(s[0]) }, false},
@@ -30,7 +30,9 @@ func foldKernels() []kernel {
 
 // convertKernels change the type of elements.
 func convertKernels() []kernel {
-	stream1 := func(name string, e elem) []stream { return []stream{{name, e, name == "x", name != "x"}} }
+	stream1 := func(name string, e elem) []stream {
+		return []stream{{name: name, elem: e, reads: name == "x", write: name != "x"}}
+	}
 	return []kernel{
 		{"toBfloat16", "rounds x to the nearest bfloat16, even on ties", join(stream1("dst", u16), in("x")), nil, nil,
 			func(p *program, in, _ []val) []val { return one(p.toBfloat16(in[0])) }, false},

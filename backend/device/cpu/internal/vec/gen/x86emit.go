@@ -233,6 +233,18 @@ func (e *x86) load(v val, in ins) {
 			return
 		}
 		e.line("VMOVUPS%s %s, %s%s", zero, at, under, e.reg(r))
+		e.fetch(int(in.imm))
+	}
+}
+
+// fetchedAhead is how far ahead of its use memory is fetched, in bytes.
+const fetchedAhead = 1024
+
+// fetch emits the fetch of the line of a stream that comes some time after the one that is loaded. The processor by itself is late
+// with several streams, at each page of each of them.
+func (e *x86) fetch(stream int) {
+	if at := 4 * e.width * e.group; e.kernel.streams[stream].ahead && !e.tail && at%64 == 0 {
+		e.line("PREFETCHT0 %d(%s)(AX*4)", at+fetchedAhead, pointers[stream])
 	}
 }
 
