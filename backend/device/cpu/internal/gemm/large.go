@@ -91,7 +91,7 @@ func (l *large) plan(p *pool.Pool) {
 	l.down, l.across = ceil(l.count, taskGroups), ceil(l.nb, taskPairs*broadPair)
 	want := 1
 	if p != nil {
-		want = partTasks * p.Workers()
+		want = min(partTasks*p.Workers(), l.mb*l.nb*l.kc/taskWork)
 	}
 	if l.b.repacks() {
 		l.down, l.across = ceil(l.count, turnedGroups), ceil(l.nb, turnedPairs*broadPair)
