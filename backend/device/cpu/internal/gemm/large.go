@@ -179,13 +179,7 @@ func (l *large) rightOf(b *block, at, column int) rightSide {
 		return r
 	}
 	if l.b.repacks() {
-		dst := b.s.b.take(panels(b.nb) * panel * b.kc)
-		for j := 0; j < b.nb; j += panel {
-			b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, min(panel, b.nb-j))
-		}
-		r := panelAt(dst)
-		r.step = 4 * panel * b.kc
-		return r
+		return b.copyPanels()
 	}
 	r := panelAt(l.right[at*l.width+column*b.kc:])
 	r.step = 4 * panel * b.kc
