@@ -179,7 +179,13 @@ func (l *large) rightOf(b *block, at, column int) rightSide {
 		return r
 	}
 	if l.b.repacks() {
-		return b.copyPanels()
+		dst := b.s.b.take(panels(b.nb) * panel * b.kc)
+		for j := 0; j < b.nb; j += panel {
+			b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, min(panel, b.nb-j))
+		}
+		r := panelAt(dst)
+		r.step = 4 * panel * b.kc
+		return r
 	}
 	r := panelAt(l.right[at*l.width+column*b.kc:])
 	r.step = 4 * panel * b.kc

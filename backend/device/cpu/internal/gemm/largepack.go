@@ -80,8 +80,7 @@ func (l *large) copyRows(s *scratch, first int) {
 // packs is memory for the packed operands of a part.
 type packs struct{ left, right buffer }
 
-// packsList is the packs that no product uses: as many as were ever used at once. They are megabytes, so that they stay when garbage is
-// collected, unlike a scratch.
+// packsList is the packs that no product uses: as many as were ever used at once.
 type packsList struct {
 	mu   sync.Mutex
 	list []*packs

@@ -190,21 +190,18 @@ func (b *block) rightAll() (all, last rightSide) {
 		}
 		return all, last
 	}
-	all = b.copyPanels()
-	last = all
-	last.at = unsafe.Add(all.at, whole/panel*all.step)
-	return all, last
-}
-
-// copyPanels copies all panels of the block's part of B to the scratch.
-func (b *block) copyPanels() rightSide {
 	dst := b.s.b.take(panels(b.nb) * panel * b.kc)
-	for j := 0; j < b.nb; j += panel {
-		b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, min(panel, b.nb-j))
+	for j := 0; j < whole; j += panel {
+		b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, panel)
 	}
-	r := panelAt(dst)
-	r.step = 4 * panel * b.kc
-	return r
+	all = panelAt(dst)
+	all.step = 4 * panel * b.kc
+	if rest > 0 {
+		dst = dst[whole*b.kc:]
+		b.copyPanel(dst, whole, rest)
+		last = panelAt(dst)
+	}
+	return all, last
 }
 
 // copyPanel copies a panel of the block's part of B, and fetches the next; columns that do not exist are 0.
