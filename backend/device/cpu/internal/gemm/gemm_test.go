@@ -182,7 +182,7 @@ func TestMul_Sizes(t *testing.T) {
 		workers := pools(t)
 		for _, size := range [][3]int{
 			{0, 3, 3}, {3, 0, 3}, {3, 3, 0}, {0, 0, 0}, {1, 1, 0}, {1, 1, 1}, // m, n, k
-			{1, 200, 600}, {200, 1, 600}, {3, 70, 1025}, {600, 8, 40}, {600, 40, 8}, {8, 600, 300}, {300, 8, 600}, {1100, 33, 9},
+			{1, 200, 600}, {1, 9_001, 131}, {200, 1, 600}, {3, 70, 1025}, {600, 8, 40}, {600, 40, 8}, {8, 600, 300}, {300, 8, 600}, {1100, 33, 9},
 			{33, 1100, 9}, {131, 127, 521},
 		} {
 			for range 3 {
@@ -198,7 +198,7 @@ func TestMul_Sizes(t *testing.T) {
 func TestMul_Scattered(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))
 	const n, kk = 95_000, 2*streams + 11
-	for _, m := range []int{2, 17} {
+	for _, m := range []int{1, 2, 17} {
 		e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: pageBytes / 4, Col: 1}, kk, n, false)}
 		e.output(r, false)
 		o := operand{view: e.b}

@@ -171,9 +171,6 @@ func turnAVX512_13x16(t *tile)
 func turnAVX512_14x16(t *tile)
 
 //go:noescape
-func wideAVX512_1x128(t *tile)
-
-//go:noescape
 func wideAVX512_2x128(t *tile)
 
 //go:noescape
@@ -250,6 +247,90 @@ func halfAVX2_5x16(t *tile)
 
 //go:noescape
 func halfAVX2_6x16(t *tile)
+
+//go:noescape
+func streamAVX512_1x16(t *tile)
+
+//go:noescape
+func streamAVX512_2x16(t *tile)
+
+//go:noescape
+func streamAVX512_3x16(t *tile)
+
+//go:noescape
+func streamAVX512_4x16(t *tile)
+
+//go:noescape
+func streamAVX512_5x16(t *tile)
+
+//go:noescape
+func streamAVX512_6x16(t *tile)
+
+//go:noescape
+func streamAVX512_7x16(t *tile)
+
+//go:noescape
+func streamAVX512_8x16(t *tile)
+
+//go:noescape
+func streamAVX512_9x16(t *tile)
+
+//go:noescape
+func streamAVX512_10x16(t *tile)
+
+//go:noescape
+func streamAVX512_11x16(t *tile)
+
+//go:noescape
+func streamAVX512_12x16(t *tile)
+
+//go:noescape
+func streamAVX512_13x16(t *tile)
+
+//go:noescape
+func streamAVX512_14x16(t *tile)
+
+//go:noescape
+func streamAVX2_1x16(t *tile)
+
+//go:noescape
+func streamAVX2_2x16(t *tile)
+
+//go:noescape
+func streamAVX2_3x16(t *tile)
+
+//go:noescape
+func streamAVX2_4x16(t *tile)
+
+//go:noescape
+func streamAVX2_5x16(t *tile)
+
+//go:noescape
+func streamAVX2_6x16(t *tile)
+
+//go:noescape
+func streamAVX2_7x16(t *tile)
+
+//go:noescape
+func streamAVX2_8x16(t *tile)
+
+//go:noescape
+func streamAVX2_9x16(t *tile)
+
+//go:noescape
+func streamAVX2_10x16(t *tile)
+
+//go:noescape
+func streamAVX2_11x16(t *tile)
+
+//go:noescape
+func streamAVX2_12x16(t *tile)
+
+//go:noescape
+func streamAVX2_13x16(t *tile)
+
+//go:noescape
+func streamAVX2_14x16(t *tile)
 
 // fullAVX512 has kernels by rows.
 var fullAVX512 = []kernel{
@@ -354,4 +435,40 @@ var halfAVX2 = []kernel{
 	4: halfAVX2_4x16,
 	5: halfAVX2_5x16,
 	6: halfAVX2_6x16,
+}
+
+// streamAVX512 has kernels by rows.
+var streamAVX512 = []kernel{
+	1:  streamAVX512_1x16,
+	2:  streamAVX512_2x16,
+	3:  streamAVX512_3x16,
+	4:  streamAVX512_4x16,
+	5:  streamAVX512_5x16,
+	6:  streamAVX512_6x16,
+	7:  streamAVX512_7x16,
+	8:  streamAVX512_8x16,
+	9:  streamAVX512_9x16,
+	10: streamAVX512_10x16,
+	11: streamAVX512_11x16,
+	12: streamAVX512_12x16,
+	13: streamAVX512_13x16,
+	14: streamAVX512_14x16,
+}
+
+// streamAVX2 has kernels by rows.
+var streamAVX2 = []kernel{
+	1:  streamAVX2_1x16,
+	2:  streamAVX2_2x16,
+	3:  streamAVX2_3x16,
+	4:  streamAVX2_4x16,
+	5:  streamAVX2_5x16,
+	6:  streamAVX2_6x16,
+	7:  streamAVX2_7x16,
+	8:  streamAVX2_8x16,
+	9:  streamAVX2_9x16,
+	10: streamAVX2_10x16,
+	11: streamAVX2_11x16,
+	12: streamAVX2_12x16,
+	13: streamAVX2_13x16,
+	14: streamAVX2_14x16,
 }

@@ -14,7 +14,8 @@ type level struct {
 	half          []kernel // for a B of bfloat16; nil: it is widened before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
-	wide          []wide   // by rows: for the whole width of few rows of A, with B in place
+	wide          []wide   // by rows, from 2 on: for the whole width of few rows of A, with B in place
+	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes
 	copy          func(*packing)
 	transpose     func(*packing)

@@ -10,16 +10,17 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, turn: turnAVX512, broad: broadAVX512, wide: wideAVX512,
-	masks: true, copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
+	stream: streamAVX512, masks: true,
+	copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
 var wideAVX512 = []wide{
-	1: {128, wideAVX512_1x128}, 2: {128, wideAVX512_2x128}, 3: {128, wideAVX512_3x128},
+	2: {128, wideAVX512_2x128}, 3: {128, wideAVX512_3x128},
 	4: {64, wideAVX512_4x64}, 5: {64, wideAVX512_5x64}, 6: {64, wideAVX512_6x64},
 }
 
 var levelAVX2 = level{
-	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2,
+	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
 	copy: copyLines, transpose: transposeLines, widen: widenAll, read: readAVX2,
 }
 

@@ -32,12 +32,18 @@ func planOf(g *product, count, workers int) plan {
 	if g.b.packed != nil {
 		p.nb = min(g.n, packedColumns)
 	}
-	if g.m <= skinny {
+	switch {
+	case g.streams():
+		p.nb = min(g.n, streamLong)
+	case g.m <= skinny:
 		p.nb = min(g.n, longColumns)
 	}
 	want := 1
 	if workers > 1 {
 		want = min(tasksEach(g, count)*workers, count*g.m*g.n*max(g.k, 1)/taskWork)
+	}
+	if g.streams() {
+		want = min(want, max(workers, count*g.n/streamTask))
 	}
 	for {
 		p.down, p.across = ceil(g.m, p.mb), ceil(g.n, p.nb)
@@ -70,6 +76,8 @@ func tasksEach(g *product, count int) int {
 func depth(g *product, rows int, sideways bool) int {
 	most := blockDepth
 	switch {
+	case g.streams():
+		return g.k
 	case !sideways && g.b.scattered(g.k, g.n):
 		most = streams
 	case rows <= g.level.rows, g.n <= turned, !sideways && g.b.packed != nil && !g.b.transposed:

@@ -13,8 +13,8 @@ type tile struct {
 	bRow                int            // the columns of B lie together
 	cRow                int            // and so do those of C
 	k                   int            // length of the contracted axis, at least 1
-	count               int            // number of tiles, at least 1; kernels may change it
-	aStep, bStep, cStep int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0
+	count               int            // number of tiles, at least 1; kernels may change it, and k
+	aStep, bStep, cStep int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0; for stream kernels from k rows of B to the next k
 	ahead               int            // from a row of B to one that is needed later; for kernels that turn B from b to what comes after the tile
 	aheadStep           int            // and how much of that goes with 4 rows
 	early, earlyStep    int            // from b to what is needed after that, and the step to its next line

@@ -39,11 +39,12 @@ func (m amd64) accumulator(row, vectors, vector int) string { return m.reg(row*v
 type kind string
 
 const (
-	full  kind = "tile"
-	half  kind = "half"  // B is bfloat16
-	turn  kind = "turn"  // the columns of B lie together, and are copied as rows
-	wide  kind = "wide"  // more columns
-	broad kind = "broad" // more columns, and A is packed
+	full   kind = "tile"
+	half   kind = "half"   // B is bfloat16
+	turn   kind = "turn"   // the columns of B lie together, and are copied as rows
+	wide   kind = "wide"   // more columns
+	broad  kind = "broad"  // more columns, and A is packed
+	stream kind = "stream" // rows of B side by side
 )
 
 func (m amd64) tileName(rows, vectors int, k kind) string {
@@ -225,6 +226,9 @@ func avx512() string {
 			setAVX512.wide(s, r, vectors)
 		}
 	}
+	for r := 1; r <= streamRows; r++ {
+		setAVX512.stream(s, r)
+	}
 	packAVX512(s)
 	return s.String()
 }
@@ -234,6 +238,9 @@ func avx2() string {
 	for r := 1; r <= setAVX2.rows; r++ {
 		setAVX2.tile(s, r, 2, full)
 		setAVX2.tile(s, r, 2, half)
+	}
+	for r := 1; r <= streamRows; r++ {
+		setAVX2.stream(s, r)
 	}
 	return s.String()
 }
@@ -256,5 +263,8 @@ func amd64Declarations() string {
 	d.list("broadAVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, broad) })
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)
+	for _, m := range []amd64{setAVX512, setAVX2} {
+		d.list("stream"+m.name, streamRows, func(rows int) string { return m.tileName(rows, 4*streamColumns/m.bytes, stream) })
+	}
 	return d.source()
 }

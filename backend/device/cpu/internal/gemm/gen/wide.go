@@ -1,7 +1,7 @@
 package main
 
 // wideVectors are the vectors of the wide kernels, by rows: as many as there are registers for.
-var wideVectors = []int{1: 8, 2: 8, 3: 8, 4: 4, 5: 4, 6: 4}
+var wideVectors = []int{2: 8, 3: 8, 4: 4, 5: 4, 6: 4}
 
 // wide writes a kernel of one tile of several vectors, all of which are there. It goes through wide rows of B once, where others
 // would come back for each panel: memory likes that better.

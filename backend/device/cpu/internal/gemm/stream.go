@@ -1,0 +1,49 @@
+package gemm
+
+import "unsafe"
+
+// A row times a matrix that is read in place goes along its rows. The processor fetches what comes next of each row that it reads, if
+// there are few and their runs are long.
+const (
+	streamColumns = 16      // that a kernel computes at once
+	streamTask    = 512     // least columns of a task, if each worker has one,
+	streamLong    = 4096    // and most
+	pageStreams   = 8       // most rows at once that are whole pages apart: a set of the first cache has room for 8 or 12
+	streamBytes   = 1 << 20 // of B for a call of a kernel, which stays short
+)
+
+// streams reports whether the product is one row times a matrix whose rows are read side by side.
+func (g *product) streams() bool {
+	return g.m == 1 && g.n >= streamColumns && g.level.stream != nil && g.b.packed == nil && g.b.view.Col == 1
+}
+
+// stream computes all columns but for the last few, and returns how many they are.
+func (b *block) stream() int {
+	columns := b.nb / streamColumns * streamColumns
+	if columns == 0 {
+		return 0
+	}
+	if !b.add && b.k0 == 0 {
+		clear(b.out.Data[:columns])
+	}
+	most := len(b.level.stream) - 1
+	if 4*b.b.view.Row%pageBytes == 0 {
+		most = pageStreams
+	}
+	for _, run := range groups(b.kc, most) {
+		b.streamGroups(run, columns)
+	}
+	return columns
+}
+
+// streamGroups adds the products of groups of rows of B, in calls that stay short.
+func (b *block) streamGroups(run rows, columns int) {
+	most := max(1, streamBytes/(4*columns*max(1, run.each)))
+	for done := 0; done < run.count; done += most {
+		b.begin(b.inPlaceLeft(0), rows{0, 1, columns / streamColumns}, 0, b.inPlace(0))
+		t, at := &b.s.tile, run.at+done*run.each
+		t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
+		t.k, t.bStep = min(most, run.count-done), run.each*t.bRow
+		b.level.stream[run.each](t)
+	}
+}
