@@ -47,7 +47,7 @@ var layers = map[string]layer{
 	},
 	"backend/server":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/remote":            {own: []string{"", "internal/openai"}, light: true},
-	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu"}},
+	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2"}},
 	"backend/device/xla":        {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
 	"internal/arttest":          {own: []string{""}, light: true},
 	"internal/basemodel":        {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},

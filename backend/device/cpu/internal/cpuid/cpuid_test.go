@@ -1,6 +1,10 @@
 package cpuid
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
+)
 
 func TestChoose(t *testing.T) {
 	has := []Level{Portable, AVX2}
@@ -41,5 +45,16 @@ func TestDefault(t *testing.T) {
 func TestLevel_String(t *testing.T) {
 	if s := Level(9).String(); s != "Level(9)" {
 		t.Error(s)
+	}
+}
+
+func TestAMD(t *testing.T) {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !strings.Contains(string(info), "vendor_id") {
+		t.Skip("the system does not tell who made the processor")
+	}
+	want := strings.Contains(string(info), "AuthenticAMD") || strings.Contains(string(info), "HygonGenuine")
+	if AMD() != want {
+		t.Errorf("AMD is %v; the system says\n%s", AMD(), info)
 	}
 }

@@ -17,6 +17,8 @@ type level struct {
 	wide          []wide   // by rows, from 2 on: for the whole width of few rows of A, with B in place
 	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes
+	follows       int      // most rows of A for which the processor fetches a packed B better by itself,
+	followsHalf   int      // and the same for bfloat16
 	copy          func(*packing)
 	transpose     func(*packing)
 	blocks        func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others

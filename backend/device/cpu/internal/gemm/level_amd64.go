@@ -10,8 +10,17 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, turn: turnAVX512, broad: broadAVX512, wide: wideAVX512,
-	stream: streamAVX512, masks: true,
+	stream: streamAVX512, masks: true, follows: ifAMD(6), followsHalf: ifAMD(1),
 	copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
+}
+
+// ifAMD is how many rows there may be if the processor is one of AMD's, 0 otherwise. They were measured on a Zen 4: with more rows, or
+// numbers that are widened, kernels take so long for a line of memory that it does not see far enough ahead.
+func ifAMD(rows int) int {
+	if cpuid.AMD() {
+		return rows
+	}
+	return 0
 }
 
 var wideAVX512 = []wide{

@@ -21,6 +21,7 @@ const (
 	wideAhead  = 8     // the same for wide ones
 	bytesAhead = 2048  // where rows follow one another
 	bytesEarly = 12288 // the same, the first stage
+	bytesNear  = 256   // the same, where the processor fetches it by itself to the second cache
 
 	turned    = 16      // columns of a kernel that turns B
 	turnBytes = 1 << 18 // of B for a call of it, which stays short
@@ -80,8 +81,15 @@ func (b *block) packedPanel(j int) rightSide {
 	} else {
 		r.at, r.row, r.half = unsafe.Pointer(&p.half[first]), 2*panel, true
 	}
+	follows := b.level.follows
+	if r.half {
+		follows = b.level.followsHalf
+	}
 	passes := ceil(b.mb, b.level.rows)
 	switch {
+	case b.mb <= follows:
+		r.ahead = bytesNear
+		return r
 	case passes == 1:
 		r.early = bytesEarly
 	case next >= 0 && !b.sideways: // each pass fetches its share of the next panel
