@@ -249,6 +249,12 @@ func halfAVX2_5x16(t *tile)
 func halfAVX2_6x16(t *tile)
 
 //go:noescape
+func wideAVX2_1x32(t *tile)
+
+//go:noescape
+func wideAVX2_2x32(t *tile)
+
+//go:noescape
 func streamAVX512_1x16(t *tile)
 
 //go:noescape

@@ -14,7 +14,7 @@ type level struct {
 	half          []kernel // for a B of bfloat16; nil: it is widened before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
-	wide          []wide   // by rows, from 2 on: for the whole width of few rows of A, with B in place
+	wide          []wide   // by rows: for more columns of few rows of A
 	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes
 	follows       int      // most rows of A for which the processor fetches a packed B better by itself,
@@ -58,7 +58,7 @@ func levelOf(l cpuid.Level) *level {
 // tiles computes the tiles of s, each of so many rows and up to 32 columns.
 func (l *level) tiles(s *scratch, rows, width int, half bool) {
 	t, columns := &s.tile, l.columns
-	if rows < len(l.wide) && width == l.wide[rows].columns {
+	if rows < len(l.wide) && width == l.wide[rows].columns && t.count == 1 && !half {
 		l.wide[rows].kernel(t)
 		return
 	}

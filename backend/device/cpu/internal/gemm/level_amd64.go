@@ -30,6 +30,7 @@ var wideAVX512 = []wide{
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
+	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, follows: ifAMD(2),
 	copy: copyLines, transpose: transposeLines, widen: widenAll, read: readAVX2,
 }
 

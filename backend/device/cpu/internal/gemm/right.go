@@ -65,7 +65,7 @@ func (b *block) width(n int) int {
 	switch v := b.b.view; {
 	case b.turns() && b.mb <= b.level.rows && b.kc%4 == 0:
 		most = max(1, turnBytes/(4*panel*b.kc)) * panel
-	case b.b.packed == nil && v.Col == 1 && 1 < b.mb && b.mb < len(b.level.wide) && n >= b.level.wide[b.mb].columns:
+	case b.b.packed == nil && v.Col == 1 && b.mb < len(b.level.wide) && b.level.wide[b.mb].columns > 0 && n >= b.level.wide[b.mb].columns:
 		most = b.level.wide[b.mb].columns
 	}
 	return min(most, n)

@@ -221,11 +221,7 @@ func avx512() string {
 	for r := 1; r <= broadRows; r++ {
 		setAVX512.broad(s, r)
 	}
-	for r, vectors := range wideVectors {
-		if vectors > 0 {
-			setAVX512.wide(s, r, vectors)
-		}
-	}
+	setAVX512.wides(s, wideAVX512)
 	for r := 1; r <= streamRows; r++ {
 		setAVX512.stream(s, r)
 	}
@@ -239,6 +235,7 @@ func avx2() string {
 		setAVX2.tile(s, r, 2, full)
 		setAVX2.tile(s, r, 2, half)
 	}
+	setAVX2.wides(s, wideAVX2)
 	for r := 1; r <= streamRows; r++ {
 		setAVX2.stream(s, r)
 	}
@@ -255,14 +252,11 @@ func amd64Declarations() string {
 	list(setAVX512, "narrowAVX512", 1, full)
 	list(setAVX512, "halfAVX512", 2, half)
 	list(setAVX512, "turnAVX512", 1, turn)
-	for r, vectors := range wideVectors {
-		if vectors > 0 {
-			d.declare(setAVX512.tileName(r, vectors, wide))
-		}
-	}
+	setAVX512.declareWides(d, wideAVX512)
 	d.list("broadAVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, broad) })
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)
+	setAVX2.declareWides(d, wideAVX2)
 	for _, m := range []amd64{setAVX512, setAVX2} {
 		d.list("stream"+m.name, streamRows, func(rows int) string { return m.tileName(rows, 4*streamColumns/m.bytes, stream) })
 	}

@@ -1,7 +1,10 @@
 package main
 
-// wideVectors are the vectors of the wide kernels, by rows: as many as there are registers for.
-var wideVectors = []int{2: 8, 3: 8, 4: 4, 5: 4, 6: 4}
+// The vectors of the wide kernels, by rows: as many as there are registers for. With AVX2 they are those of a panel.
+var (
+	wideAVX512 = []int{2: 8, 3: 8, 4: 4, 5: 4, 6: 4}
+	wideAVX2   = []int{1: 4, 2: 4}
+)
 
 // wide writes a kernel of one tile of several vectors, all of which are there. It goes through wide rows of B once, where others
 // would come back for each panel: memory likes that better.
@@ -30,7 +33,9 @@ func (m amd64) wide(s *source, rows, vectors int) {
 	}
 	for v := range vectors {
 		s.op("VMOVUPS %d(DI), %s", v*m.bytes, m.reg(b+v%2))
-		s.op("PREFETCHT0 %d(DI)(R13*1)", v*m.bytes)
+		if v*m.bytes%64 == 0 {
+			s.op("PREFETCHT0 %d(DI)(R13*1)", v*m.bytes)
+		}
 		for r := range rows {
 			s.op("VFMADD231PS %s, %s, %s", m.reg(b+v%2), m.reg(a+r), m.accumulator(r, vectors, v))
 		}
@@ -42,4 +47,22 @@ func (m amd64) wide(s *source, rows, vectors int) {
 	m.final(s, rows, vectors)
 	s.op("VZEROUPPER")
 	s.op("RET")
+}
+
+// wides writes the wide kernels of an instruction set.
+func (m amd64) wides(s *source, vectors []int) {
+	for r, v := range vectors {
+		if v > 0 {
+			m.wide(s, r, v)
+		}
+	}
+}
+
+// declareWides declares them.
+func (m amd64) declareWides(d *declarations, vectors []int) {
+	for r, v := range vectors {
+		if v > 0 {
+			d.declare(m.tileName(r, v, wide))
+		}
+	}
 }
