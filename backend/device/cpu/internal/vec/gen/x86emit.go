@@ -238,13 +238,13 @@ func (e *x86) load(v val, in ins) {
 }
 
 // fetchedAhead is how far ahead of its use memory is fetched, in bytes.
-const fetchedAhead = 1024
+const fetchedAhead = 2048
 
 // fetch emits the fetch of the line of a stream that comes some time after the one that is loaded. The processor by itself is late
 // with several streams, at each page of each of them.
 func (e *x86) fetch(stream int) {
 	if at := 4 * e.width * e.group; e.kernel.streams[stream].ahead && !e.tail && at%64 == 0 {
-		e.line("PREFETCHT0 %d(%s)(AX*4)", at+fetchedAhead, pointers[stream])
+		e.line("PREFETCHT1 %d(%s)(AX*4)", at+fetchedAhead, pointers[stream])
 	}
 }
 
