@@ -20,6 +20,7 @@ type combined struct {
 	each    []bool // which of them have one for each row
 	sum     int    // register of the sum of each row; -1 for none
 	rows    bool   // the kernel is called for each row
+	ahead   int    // bytes from what it reads to what it fetches
 }
 
 // reads returns the registers that an instruction reads.
@@ -238,7 +239,7 @@ func (s *search) keeps(r int, stored bool) bool {
 // replace puts the kernel in the place of the last instruction, and takes the others out.
 func (s *search) replace() {
 	f := s.f
-	c := &combined{kernel: f, in: s.register[:f.Streams], scalars: s.register[f.Streams : f.Streams+f.Scalars], sum: s.sum}
+	c := &combined{kernel: f, in: s.register[:f.Streams], scalars: s.register[f.Streams : f.Streams+f.Scalars], sum: s.sum, ahead: nearAhead}
 	c.each = s.each[f.Streams : f.Streams+f.Scalars]
 	c.rows = s.sum >= 0 || slices.Contains(c.each, true)
 	for _, v := range f.Out {
@@ -263,7 +264,7 @@ func (l *loop) combined(w *worker, c *combined, b block) {
 	if c.rows {
 		calls = b.rows
 	}
-	call.N = b.n / calls
+	call.N, call.Ahead = b.n/calls, c.ahead
 	for i, r := range c.scalars {
 		call.Scalars[i] = *(*float32)(reg[r])
 	}

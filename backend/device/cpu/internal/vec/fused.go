@@ -12,6 +12,7 @@ type Fused struct {
 	Steps            []FusedStep
 	Out              []int // values that are stored
 	Sum              int   // value that is summed up as by [Sum]; -1 for none
+	Fetches          bool  // the kernel fetches what it will read
 
 	// Run calls the kernel for a block of up to 16,384 elements. A result may be stored over one of the streams.
 	Run func(l Level, c *FusedCall)
@@ -31,6 +32,7 @@ type FusedCall struct {
 	In      [4]unsafe.Pointer
 	Scalars [10]float32
 	Sum     float32 // is set
+	Ahead   int     // bytes from what is read to what is fetched into the second cache; nothing comes of 0
 }
 
 // FusedKernels returns all sequences there are, longer ones before those that are a part of them.

@@ -515,104 +515,104 @@ func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b fl
 }
 
 //go:noescape
-func fusedAdamWAVX512(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWAVX512(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
 
 //go:noescape
-func fusedAdamWAVX2(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWAVX2(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
 
-func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case AVX512:
-		fusedAdamWAVX512(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+		fusedAdamWAVX512(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	case AVX2:
-		fusedAdamWAVX2(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+		fusedAdamWAVX2(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	default:
-		fusedAdamWPortable(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+		fusedAdamWPortable(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	}
 }
 
 //go:noescape
-func fusedSquareMeanAVX512(y []float32, v []float32, g []float32, b float32, r float32)
+func fusedSquareMeanAVX512(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
 
 //go:noescape
-func fusedSquareMeanAVX2(y []float32, v []float32, g []float32, b float32, r float32)
+func fusedSquareMeanAVX2(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
 
-func fusedSquareMean(l Level, y []float32, v []float32, g []float32, b float32, r float32) {
+func fusedSquareMean(l Level, y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
 	switch l {
 	case AVX512:
-		fusedSquareMeanAVX512(y, v, g, b, r)
+		fusedSquareMeanAVX512(y, v, g, ahead, b, r)
 	case AVX2:
-		fusedSquareMeanAVX2(y, v, g, b, r)
+		fusedSquareMeanAVX2(y, v, g, ahead, b, r)
 	default:
-		fusedSquareMeanPortable(y, v, g, b, r)
+		fusedSquareMeanPortable(y, v, g, ahead, b, r)
 	}
 }
 
 //go:noescape
-func fusedMeanAVX512(y []float32, m []float32, g []float32, b float32, r float32)
+func fusedMeanAVX512(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
 
 //go:noescape
-func fusedMeanAVX2(y []float32, m []float32, g []float32, b float32, r float32)
+func fusedMeanAVX2(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
 
-func fusedMean(l Level, y []float32, m []float32, g []float32, b float32, r float32) {
+func fusedMean(l Level, y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
 	switch l {
 	case AVX512:
-		fusedMeanAVX512(y, m, g, b, r)
+		fusedMeanAVX512(y, m, g, ahead, b, r)
 	case AVX2:
-		fusedMeanAVX2(y, m, g, b, r)
+		fusedMeanAVX2(y, m, g, ahead, b, r)
 	default:
-		fusedMeanPortable(y, m, g, b, r)
+		fusedMeanPortable(y, m, g, ahead, b, r)
 	}
 }
 
 //go:noescape
-func fusedSwiGLUSlopeAVX512(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
+func fusedSwiGLUSlopeAVX512(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
 
 //go:noescape
-func fusedSwiGLUSlopeAVX2(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
+func fusedSwiGLUSlopeAVX2(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
 
-func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
 	switch l {
 	case AVX512:
-		fusedSwiGLUSlopeAVX512(u, y, d, a, b, one)
+		fusedSwiGLUSlopeAVX512(u, y, d, a, b, ahead, one)
 	case AVX2:
-		fusedSwiGLUSlopeAVX2(u, y, d, a, b, one)
+		fusedSwiGLUSlopeAVX2(u, y, d, a, b, ahead, one)
 	default:
-		fusedSwiGLUSlopePortable(u, y, d, a, b, one)
+		fusedSwiGLUSlopePortable(u, y, d, a, b, ahead, one)
 	}
 }
 
 //go:noescape
-func fusedSwiGLUAVX512(y []float32, a []float32, b []float32)
+func fusedSwiGLUAVX512(y []float32, a []float32, b []float32, ahead int)
 
 //go:noescape
-func fusedSwiGLUAVX2(y []float32, a []float32, b []float32)
+func fusedSwiGLUAVX2(y []float32, a []float32, b []float32, ahead int)
 
-func fusedSwiGLU(l Level, y []float32, a []float32, b []float32) {
+func fusedSwiGLU(l Level, y []float32, a []float32, b []float32, ahead int) {
 	switch l {
 	case AVX512:
-		fusedSwiGLUAVX512(y, a, b)
+		fusedSwiGLUAVX512(y, a, b, ahead)
 	case AVX2:
-		fusedSwiGLUAVX2(y, a, b)
+		fusedSwiGLUAVX2(y, a, b, ahead)
 	default:
-		fusedSwiGLUPortable(y, a, b)
+		fusedSwiGLUPortable(y, a, b, ahead)
 	}
 }
 
 //go:noescape
-func fusedExpSumAVX512(lanes *[64]float32, e []float32, x []float32, top float32) float32
+func fusedExpSumAVX512(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32
 
 //go:noescape
-func fusedExpSumAVX2(lanes *[64]float32, e []float32, x []float32, top float32) float32
+func fusedExpSumAVX2(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32
 
-func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
 	switch l {
 	case AVX512:
-		return fusedExpSumAVX512(lanes, e, x, top)
+		return fusedExpSumAVX512(lanes, e, x, ahead, top)
 	case AVX2:
-		return fusedExpSumAVX2(lanes, e, x, top)
+		return fusedExpSumAVX2(lanes, e, x, ahead, top)
 	default:
-		return fusedExpSumPortable(lanes, e, x, top)
+		return fusedExpSumPortable(lanes, e, x, ahead, top)
 	}
 }
 
@@ -634,19 +634,19 @@ func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 //go:noescape
-func fusedProductSumAVX512(y []float32, a []float32, b []float32, c []float32)
+func fusedProductSumAVX512(y []float32, a []float32, b []float32, c []float32, ahead int)
 
 //go:noescape
-func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32)
+func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32, ahead int)
 
-func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32) {
+func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32, ahead int) {
 	switch l {
 	case AVX512:
-		fusedProductSumAVX512(y, a, b, c)
+		fusedProductSumAVX512(y, a, b, c, ahead)
 	case AVX2:
-		fusedProductSumAVX2(y, a, b, c)
+		fusedProductSumAVX2(y, a, b, c, ahead)
 	default:
-		fusedProductSumPortable(y, a, b, c)
+		fusedProductSumPortable(y, a, b, c, ahead)
 	}
 }
 

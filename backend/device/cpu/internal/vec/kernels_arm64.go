@@ -482,115 +482,115 @@ func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b fl
 }
 
 //go:noescape
-func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
 
-func fusedAdamWNEON(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamWNEON(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
 	n := len(newP) &^ 3
-	fusedAdamWNEONBody(newP[:n], newM[:n], newV[:n], p[:n], m[:n], v[:n], g[:n], clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	fusedAdamWPortable(newP[n:], newM[n:], newV[n:], p[n:], m[n:], v[n:], g[n:], clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+	fusedAdamWNEONBody(newP[:n], newM[:n], newV[:n], p[:n], m[:n], v[:n], g[:n], ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+	fusedAdamWPortable(newP[n:], newM[n:], newV[n:], p[n:], m[n:], v[n:], g[n:], ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 }
 
-func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
 	switch l {
 	case NEON:
-		fusedAdamWNEON(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+		fusedAdamWNEON(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	default:
-		fusedAdamWPortable(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+		fusedAdamWPortable(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 	}
 }
 
 //go:noescape
-func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, b float32, r float32)
+func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
 
-func fusedSquareMeanNEON(y []float32, v []float32, g []float32, b float32, r float32) {
+func fusedSquareMeanNEON(y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
 	n := len(y) &^ 3
-	fusedSquareMeanNEONBody(y[:n], v[:n], g[:n], b, r)
-	fusedSquareMeanPortable(y[n:], v[n:], g[n:], b, r)
+	fusedSquareMeanNEONBody(y[:n], v[:n], g[:n], ahead, b, r)
+	fusedSquareMeanPortable(y[n:], v[n:], g[n:], ahead, b, r)
 }
 
-func fusedSquareMean(l Level, y []float32, v []float32, g []float32, b float32, r float32) {
+func fusedSquareMean(l Level, y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
 	switch l {
 	case NEON:
-		fusedSquareMeanNEON(y, v, g, b, r)
+		fusedSquareMeanNEON(y, v, g, ahead, b, r)
 	default:
-		fusedSquareMeanPortable(y, v, g, b, r)
+		fusedSquareMeanPortable(y, v, g, ahead, b, r)
 	}
 }
 
 //go:noescape
-func fusedMeanNEONBody(y []float32, m []float32, g []float32, b float32, r float32)
+func fusedMeanNEONBody(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
 
-func fusedMeanNEON(y []float32, m []float32, g []float32, b float32, r float32) {
+func fusedMeanNEON(y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
 	n := len(y) &^ 3
-	fusedMeanNEONBody(y[:n], m[:n], g[:n], b, r)
-	fusedMeanPortable(y[n:], m[n:], g[n:], b, r)
+	fusedMeanNEONBody(y[:n], m[:n], g[:n], ahead, b, r)
+	fusedMeanPortable(y[n:], m[n:], g[n:], ahead, b, r)
 }
 
-func fusedMean(l Level, y []float32, m []float32, g []float32, b float32, r float32) {
+func fusedMean(l Level, y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
 	switch l {
 	case NEON:
-		fusedMeanNEON(y, m, g, b, r)
+		fusedMeanNEON(y, m, g, ahead, b, r)
 	default:
-		fusedMeanPortable(y, m, g, b, r)
+		fusedMeanPortable(y, m, g, ahead, b, r)
 	}
 }
 
 //go:noescape
-func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
+func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
 
-func fusedSwiGLUSlopeNEON(u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+func fusedSwiGLUSlopeNEON(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
 	n := len(u) &^ 3
-	fusedSwiGLUSlopeNEONBody(u[:n], y[:n], d[:n], a[:n], b[:n], one)
-	fusedSwiGLUSlopePortable(u[n:], y[n:], d[n:], a[n:], b[n:], one)
+	fusedSwiGLUSlopeNEONBody(u[:n], y[:n], d[:n], a[:n], b[:n], ahead, one)
+	fusedSwiGLUSlopePortable(u[n:], y[n:], d[n:], a[n:], b[n:], ahead, one)
 }
 
-func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
 	switch l {
 	case NEON:
-		fusedSwiGLUSlopeNEON(u, y, d, a, b, one)
+		fusedSwiGLUSlopeNEON(u, y, d, a, b, ahead, one)
 	default:
-		fusedSwiGLUSlopePortable(u, y, d, a, b, one)
+		fusedSwiGLUSlopePortable(u, y, d, a, b, ahead, one)
 	}
 }
 
 //go:noescape
-func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32)
+func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32, ahead int)
 
-func fusedSwiGLUNEON(y []float32, a []float32, b []float32) {
+func fusedSwiGLUNEON(y []float32, a []float32, b []float32, ahead int) {
 	n := len(y) &^ 3
-	fusedSwiGLUNEONBody(y[:n], a[:n], b[:n])
-	fusedSwiGLUPortable(y[n:], a[n:], b[n:])
+	fusedSwiGLUNEONBody(y[:n], a[:n], b[:n], ahead)
+	fusedSwiGLUPortable(y[n:], a[n:], b[n:], ahead)
 }
 
-func fusedSwiGLU(l Level, y []float32, a []float32, b []float32) {
+func fusedSwiGLU(l Level, y []float32, a []float32, b []float32, ahead int) {
 	switch l {
 	case NEON:
-		fusedSwiGLUNEON(y, a, b)
+		fusedSwiGLUNEON(y, a, b, ahead)
 	default:
-		fusedSwiGLUPortable(y, a, b)
+		fusedSwiGLUPortable(y, a, b, ahead)
 	}
 }
 
 //go:noescape
-func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, top float32)
+func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, ahead int, top float32)
 
-func fusedExpSumNEON(lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+func fusedExpSumNEON(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
 	var own [64]float32
 	if lanes == nil {
 		lanes = &own
 		fillPortable(lanes[:], 0)
 	}
 	n := len(e) &^ 63
-	fusedExpSumNEONBody(lanes, e[:n], x[:n], top)
-	return fusedExpSumPortable(lanes, e[n:], x[n:], top)
+	fusedExpSumNEONBody(lanes, e[:n], x[:n], ahead, top)
+	return fusedExpSumPortable(lanes, e[n:], x[n:], ahead, top)
 }
 
-func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
 	switch l {
 	case NEON:
-		return fusedExpSumNEON(lanes, e, x, top)
+		return fusedExpSumNEON(lanes, e, x, ahead, top)
 	default:
-		return fusedExpSumPortable(lanes, e, x, top)
+		return fusedExpSumPortable(lanes, e, x, ahead, top)
 	}
 }
 
@@ -618,20 +618,20 @@ func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 //go:noescape
-func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32)
+func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32, ahead int)
 
-func fusedProductSumNEON(y []float32, a []float32, b []float32, c []float32) {
+func fusedProductSumNEON(y []float32, a []float32, b []float32, c []float32, ahead int) {
 	n := len(y) &^ 3
-	fusedProductSumNEONBody(y[:n], a[:n], b[:n], c[:n])
-	fusedProductSumPortable(y[n:], a[n:], b[n:], c[n:])
+	fusedProductSumNEONBody(y[:n], a[:n], b[:n], c[:n], ahead)
+	fusedProductSumPortable(y[n:], a[n:], b[n:], c[n:], ahead)
 }
 
-func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32) {
+func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32, ahead int) {
 	switch l {
 	case NEON:
-		fusedProductSumNEON(y, a, b, c)
+		fusedProductSumNEON(y, a, b, c, ahead)
 	default:
-		fusedProductSumPortable(y, a, b, c)
+		fusedProductSumPortable(y, a, b, c, ahead)
 	}
 }
 

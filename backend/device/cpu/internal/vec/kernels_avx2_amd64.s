@@ -4590,8 +4590,8 @@ together:
 	VZEROUPPER
 	RET
 
-// func fusedAdamWAVX2(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
-TEXT ·fusedAdamWAVX2(SB), NOSPLIT, $0-208
+// func fusedAdamWAVX2(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+TEXT ·fusedAdamWAVX2(SB), NOSPLIT, $0-216
 	MOVQ newP_base+0(FP), DI
 	MOVQ newM_base+24(FP), SI
 	MOVQ newV_base+48(FP), DX
@@ -4601,27 +4601,29 @@ TEXT ·fusedAdamWAVX2(SB), NOSPLIT, $0-208
 	MOVQ g_base+144(FP), R11
 	MOVQ newP_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS clip+168(FP), Y15
-	VBROADCASTSS b1+172(FP), Y14
-	VBROADCASTSS r1+176(FP), Y13
-	VBROADCASTSS b2+180(FP), Y12
-	VBROADCASTSS r2+184(FP), Y11
-	VBROADCASTSS c1+188(FP), Y10
-	VBROADCASTSS c2+192(FP), Y9
-	VBROADCASTSS eps+196(FP), Y8
-	VBROADCASTSS decay+200(FP), Y7
-	VBROADCASTSS rate+204(FP), Y6
+	MOVQ ahead+168(FP), R12
+	SARQ $2, R12
+	VBROADCASTSS clip+176(FP), Y15
+	VBROADCASTSS b1+180(FP), Y14
+	VBROADCASTSS r1+184(FP), Y13
+	VBROADCASTSS b2+188(FP), Y12
+	VBROADCASTSS r2+192(FP), Y11
+	VBROADCASTSS c1+196(FP), Y10
+	VBROADCASTSS c2+200(FP), Y9
+	VBROADCASTSS eps+204(FP), Y8
+	VBROADCASTSS decay+208(FP), Y7
+	VBROADCASTSS rate+212(FP), Y6
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(R8)(AX*4), Y0
-	PREFETCHT1 2048(R8)(AX*4)
+	PREFETCHT1 0(R8)(R12*4)
 	VMOVUPS 0(R9)(AX*4), Y1
-	PREFETCHT1 2048(R9)(AX*4)
+	PREFETCHT1 0(R9)(R12*4)
 	VMOVUPS 0(R10)(AX*4), Y2
-	PREFETCHT1 2048(R10)(AX*4)
+	PREFETCHT1 0(R10)(R12*4)
 	VMOVUPS 0(R11)(AX*4), Y3
-	PREFETCHT1 2048(R11)(AX*4)
+	PREFETCHT1 0(R11)(R12*4)
 	VMULPS Y15, Y3, Y3
 	VMULPS Y14, Y1, Y1
 	VMULPS Y13, Y3, Y4
@@ -4667,6 +4669,7 @@ loop:
 	VMOVUPS Y1, 32(SI)(AX*4)
 	VMOVUPS Y2, 32(DX)(AX*4)
 	ADDQ $16, AX
+	ADDQ $16, R12
 	SUBQ $16, CX
 	JGE loop
 tail:
@@ -4717,22 +4720,24 @@ done:
 	VZEROUPPER
 	RET
 
-// func fusedSquareMeanAVX2(y []float32, v []float32, g []float32, b float32, r float32)
-TEXT ·fusedSquareMeanAVX2(SB), NOSPLIT, $0-80
+// func fusedSquareMeanAVX2(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
+TEXT ·fusedSquareMeanAVX2(SB), NOSPLIT, $0-88
 	MOVQ y_base+0(FP), DI
 	MOVQ v_base+24(FP), SI
 	MOVQ g_base+48(FP), DX
 	MOVQ y_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS b+72(FP), Y15
-	VBROADCASTSS r+76(FP), Y14
+	MOVQ ahead+72(FP), R12
+	SARQ $2, R12
+	VBROADCASTSS b+80(FP), Y15
+	VBROADCASTSS r+84(FP), Y14
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	PREFETCHT1 2048(SI)(AX*4)
+	PREFETCHT1 0(SI)(R12*4)
 	VMOVUPS 0(DX)(AX*4), Y1
-	PREFETCHT1 2048(DX)(AX*4)
+	PREFETCHT1 0(DX)(R12*4)
 	VMULPS Y15, Y0, Y0
 	VMULPS Y1, Y1, Y1
 	VMULPS Y14, Y1, Y1
@@ -4746,6 +4751,7 @@ loop:
 	VADDPS Y1, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
+	ADDQ $16, R12
 	SUBQ $16, CX
 	JGE loop
 tail:
@@ -4775,22 +4781,24 @@ done:
 	VZEROUPPER
 	RET
 
-// func fusedMeanAVX2(y []float32, m []float32, g []float32, b float32, r float32)
-TEXT ·fusedMeanAVX2(SB), NOSPLIT, $0-80
+// func fusedMeanAVX2(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
+TEXT ·fusedMeanAVX2(SB), NOSPLIT, $0-88
 	MOVQ y_base+0(FP), DI
 	MOVQ m_base+24(FP), SI
 	MOVQ g_base+48(FP), DX
 	MOVQ y_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS b+72(FP), Y15
-	VBROADCASTSS r+76(FP), Y14
+	MOVQ ahead+72(FP), R12
+	SARQ $2, R12
+	VBROADCASTSS b+80(FP), Y15
+	VBROADCASTSS r+84(FP), Y14
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	PREFETCHT1 2048(SI)(AX*4)
+	PREFETCHT1 0(SI)(R12*4)
 	VMOVUPS 0(DX)(AX*4), Y1
-	PREFETCHT1 2048(DX)(AX*4)
+	PREFETCHT1 0(DX)(R12*4)
 	VMULPS Y15, Y0, Y0
 	VMULPS Y14, Y1, Y1
 	VADDPS Y1, Y0, Y0
@@ -4802,6 +4810,7 @@ loop:
 	VADDPS Y1, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
+	ADDQ $16, R12
 	SUBQ $16, CX
 	JGE loop
 tail:
@@ -4830,8 +4839,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func fusedSwiGLUSlopeAVX2(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
-TEXT ·fusedSwiGLUSlopeAVX2(SB), NOSPLIT, $0-124
+// func fusedSwiGLUSlopeAVX2(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
+TEXT ·fusedSwiGLUSlopeAVX2(SB), NOSPLIT, $0-132
 	MOVQ u_base+0(FP), DI
 	MOVQ y_base+24(FP), SI
 	MOVQ d_base+48(FP), DX
@@ -4839,7 +4848,9 @@ TEXT ·fusedSwiGLUSlopeAVX2(SB), NOSPLIT, $0-124
 	MOVQ b_base+96(FP), R9
 	MOVQ u_len+8(FP), CX
 	XORQ AX, AX
-	VBROADCASTSS one+120(FP), Y15
+	MOVQ ahead+120(FP), R12
+	SARQ $2, R12
+	VBROADCASTSS one+128(FP), Y15
 	VBROADCASTSS constAVX2<>+64(SB), Y14
 	VBROADCASTSS constAVX2<>+96(SB), Y13
 	VBROADCASTSS constAVX2<>+128(SB), Y12
@@ -4852,9 +4863,9 @@ TEXT ·fusedSwiGLUSlopeAVX2(SB), NOSPLIT, $0-124
 	JLT tail
 loop:
 	VMOVUPS 0(R8)(AX*4), Y0
-	PREFETCHT1 2048(R8)(AX*4)
+	PREFETCHT1 0(R8)(R12*4)
 	VMOVUPS 0(R9)(AX*4), Y1
-	PREFETCHT1 2048(R9)(AX*4)
+	PREFETCHT1 0(R9)(R12*4)
 	VPOR Y10, Y0, Y2
 	VCMPPS $18, Y9, Y2, Y3
 	VBLENDVPS Y3, Y13, Y2, Y2
@@ -4936,6 +4947,7 @@ loop:
 	VMOVUPS Y1, 32(SI)(AX*4)
 	VMOVUPS Y5, 32(DX)(AX*4)
 	ADDQ $16, AX
+	ADDQ $16, R12
 	SUBQ $16, CX
 	JGE loop
 tail:
@@ -5001,13 +5013,15 @@ done:
 	VZEROUPPER
 	RET
 
-// func fusedSwiGLUAVX2(y []float32, a []float32, b []float32)
-TEXT ·fusedSwiGLUAVX2(SB), NOSPLIT, $0-72
+// func fusedSwiGLUAVX2(y []float32, a []float32, b []float32, ahead int)
+TEXT ·fusedSwiGLUAVX2(SB), NOSPLIT, $0-80
 	MOVQ y_base+0(FP), DI
 	MOVQ a_base+24(FP), SI
 	MOVQ b_base+48(FP), DX
 	MOVQ y_len+8(FP), CX
 	XORQ AX, AX
+	MOVQ ahead+72(FP), R12
+	SARQ $2, R12
 	VBROADCASTSS constAVX2<>+64(SB), Y15
 	VBROADCASTSS constAVX2<>+96(SB), Y14
 	VBROADCASTSS constAVX2<>+128(SB), Y13
@@ -5021,9 +5035,9 @@ TEXT ·fusedSwiGLUAVX2(SB), NOSPLIT, $0-72
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	PREFETCHT1 2048(SI)(AX*4)
+	PREFETCHT1 0(SI)(R12*4)
 	VMOVUPS 0(DX)(AX*4), Y1
-	PREFETCHT1 2048(DX)(AX*4)
+	PREFETCHT1 0(DX)(R12*4)
 	VPOR Y11, Y0, Y2
 	VCMPPS $18, Y10, Y2, Y3
 	VBLENDVPS Y3, Y14, Y2, Y2
@@ -5093,6 +5107,7 @@ loop:
 	VMULPS Y1, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
+	ADDQ $16, R12
 	SUBQ $16, CX
 	JGE loop
 tail:
@@ -5150,12 +5165,14 @@ done:
 	VZEROUPPER
 	RET
 
-// func fusedExpSumAVX2(lanes *[64]float32, e []float32, x []float32, top float32) float32
-TEXT ·fusedExpSumAVX2(SB), NOSPLIT, $0-68
+// func fusedExpSumAVX2(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32
+TEXT ·fusedExpSumAVX2(SB), NOSPLIT, $0-76
 	MOVQ e_base+8(FP), DI
 	MOVQ x_base+32(FP), SI
 	MOVQ e_len+16(FP), CX
 	XORQ AX, AX
+	MOVQ ahead+56(FP), R12
+	SARQ $2, R12
 	MOVQ lanes+0(FP), BX
 	TESTQ BX, BX
 	JNE resume
@@ -5178,13 +5195,14 @@ resume:
 	VMOVUPS 192(BX), Y14
 	VMOVUPS 224(BX), Y15
 begin:
-	VBROADCASTSS top+56(FP), Y7
+	VBROADCASTSS top+64(FP), Y7
 	VBROADCASTSS constAVX2<>+96(SB), Y6
 	VBROADCASTSS constAVX2<>+128(SB), Y5
 	SUBQ $64, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT1 0(SI)(R12*4)
 	VSUBPS Y7, Y0, Y0
 	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
 	VBLENDVPS Y1, Y6, Y0, Y0
@@ -5249,6 +5267,7 @@ loop:
 	VMOVUPS Y1, 32(DI)(AX*4)
 	VADDPS Y1, Y9, Y9
 	VMOVUPS 64(SI)(AX*4), Y0
+	PREFETCHT1 64(SI)(R12*4)
 	VSUBPS Y7, Y0, Y0
 	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
 	VBLENDVPS Y1, Y6, Y0, Y0
@@ -5313,6 +5332,7 @@ loop:
 	VMOVUPS Y1, 96(DI)(AX*4)
 	VADDPS Y1, Y11, Y11
 	VMOVUPS 128(SI)(AX*4), Y0
+	PREFETCHT1 128(SI)(R12*4)
 	VSUBPS Y7, Y0, Y0
 	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
 	VBLENDVPS Y1, Y6, Y0, Y0
@@ -5377,6 +5397,7 @@ loop:
 	VMOVUPS Y1, 160(DI)(AX*4)
 	VADDPS Y1, Y13, Y13
 	VMOVUPS 192(SI)(AX*4), Y0
+	PREFETCHT1 192(SI)(R12*4)
 	VSUBPS Y7, Y0, Y0
 	VCMPPS $18, constAVX2<>+192(SB), Y0, Y1
 	VBLENDVPS Y1, Y6, Y0, Y0
@@ -5441,6 +5462,7 @@ loop:
 	VMOVUPS Y1, 224(DI)(AX*4)
 	VADDPS Y1, Y15, Y15
 	ADDQ $64, AX
+	ADDQ $64, R12
 	SUBQ $64, CX
 	JGE loop
 tail:
@@ -5830,7 +5852,7 @@ together:
 	VADDPS Y9, Y8, Y8
 	VPSHUFD $0x55, X8, X9
 	VADDPS Y9, Y8, Y8
-	VMOVSS X8, ret+64(FP)
+	VMOVSS X8, ret+72(FP)
 	VZEROUPPER
 	RET
 
@@ -6067,23 +6089,25 @@ together:
 	VZEROUPPER
 	RET
 
-// func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32)
-TEXT ·fusedProductSumAVX2(SB), NOSPLIT, $0-96
+// func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32, ahead int)
+TEXT ·fusedProductSumAVX2(SB), NOSPLIT, $0-104
 	MOVQ y_base+0(FP), DI
 	MOVQ a_base+24(FP), SI
 	MOVQ b_base+48(FP), DX
 	MOVQ c_base+72(FP), R8
 	MOVQ y_len+8(FP), CX
 	XORQ AX, AX
+	MOVQ ahead+96(FP), R12
+	SARQ $2, R12
 	SUBQ $16, CX
 	JLT tail
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
-	PREFETCHT1 2048(SI)(AX*4)
+	PREFETCHT1 0(SI)(R12*4)
 	VMOVUPS 0(DX)(AX*4), Y1
-	PREFETCHT1 2048(DX)(AX*4)
+	PREFETCHT1 0(DX)(R12*4)
 	VMOVUPS 0(R8)(AX*4), Y2
-	PREFETCHT1 2048(R8)(AX*4)
+	PREFETCHT1 0(R8)(R12*4)
 	VMULPS Y1, Y0, Y0
 	VADDPS Y2, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
@@ -6094,6 +6118,7 @@ loop:
 	VADDPS Y2, Y0, Y0
 	VMOVUPS Y0, 32(DI)(AX*4)
 	ADDQ $16, AX
+	ADDQ $16, R12
 	SUBQ $16, CX
 	JGE loop
 tail:

@@ -2607,8 +2607,8 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
-// func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
-TEXT ·fusedAdamWNEONBody(SB), NOSPLIT, $0-208
+// func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
+TEXT ·fusedAdamWNEONBody(SB), NOSPLIT, $0-216
 	MOVD newP_base+0(FP), R0
 	MOVD newM_base+24(FP), R1
 	MOVD newV_base+48(FP), R2
@@ -2618,25 +2618,25 @@ TEXT ·fusedAdamWNEONBody(SB), NOSPLIT, $0-208
 	MOVD g_base+144(FP), R6
 	MOVD newP_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
-	FMOVS clip+168(FP), F31
+	FMOVS clip+176(FP), F31
 	VDUP V31.S[0], V31.S4
-	FMOVS b1+172(FP), F30
+	FMOVS b1+180(FP), F30
 	VDUP V30.S[0], V30.S4
-	FMOVS r1+176(FP), F29
+	FMOVS r1+184(FP), F29
 	VDUP V29.S[0], V29.S4
-	FMOVS b2+180(FP), F28
+	FMOVS b2+188(FP), F28
 	VDUP V28.S[0], V28.S4
-	FMOVS r2+184(FP), F27
+	FMOVS r2+192(FP), F27
 	VDUP V27.S[0], V27.S4
-	FMOVS c1+188(FP), F26
+	FMOVS c1+196(FP), F26
 	VDUP V26.S[0], V26.S4
-	FMOVS c2+192(FP), F25
+	FMOVS c2+200(FP), F25
 	VDUP V25.S[0], V25.S4
-	FMOVS eps+196(FP), F24
+	FMOVS eps+204(FP), F24
 	VDUP V24.S[0], V24.S4
-	FMOVS decay+200(FP), F23
+	FMOVS decay+208(FP), F23
 	VDUP V23.S[0], V23.S4
-	FMOVS rate+204(FP), F22
+	FMOVS rate+212(FP), F22
 	VDUP V22.S[0], V22.S4
 	LSR $2, R8, R8
 	CBZ R8, done
@@ -2677,16 +2677,16 @@ loop:
 done:
 	RET
 
-// func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, b float32, r float32)
-TEXT ·fusedSquareMeanNEONBody(SB), NOSPLIT, $0-80
+// func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
+TEXT ·fusedSquareMeanNEONBody(SB), NOSPLIT, $0-88
 	MOVD y_base+0(FP), R0
 	MOVD v_base+24(FP), R1
 	MOVD g_base+48(FP), R2
 	MOVD y_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
-	FMOVS b+72(FP), F31
+	FMOVS b+80(FP), F31
 	VDUP V31.S[0], V31.S4
-	FMOVS r+76(FP), F30
+	FMOVS r+84(FP), F30
 	VDUP V30.S[0], V30.S4
 	LSR $2, R8, R8
 	CBZ R8, done
@@ -2706,16 +2706,16 @@ loop:
 done:
 	RET
 
-// func fusedMeanNEONBody(y []float32, m []float32, g []float32, b float32, r float32)
-TEXT ·fusedMeanNEONBody(SB), NOSPLIT, $0-80
+// func fusedMeanNEONBody(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
+TEXT ·fusedMeanNEONBody(SB), NOSPLIT, $0-88
 	MOVD y_base+0(FP), R0
 	MOVD m_base+24(FP), R1
 	MOVD g_base+48(FP), R2
 	MOVD y_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
-	FMOVS b+72(FP), F31
+	FMOVS b+80(FP), F31
 	VDUP V31.S[0], V31.S4
-	FMOVS r+76(FP), F30
+	FMOVS r+84(FP), F30
 	VDUP V30.S[0], V30.S4
 	LSR $2, R8, R8
 	CBZ R8, done
@@ -2734,8 +2734,8 @@ loop:
 done:
 	RET
 
-// func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, one float32)
-TEXT ·fusedSwiGLUSlopeNEONBody(SB), NOSPLIT, $0-124
+// func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
+TEXT ·fusedSwiGLUSlopeNEONBody(SB), NOSPLIT, $0-132
 	MOVD u_base+0(FP), R0
 	MOVD y_base+24(FP), R1
 	MOVD d_base+48(FP), R2
@@ -2743,7 +2743,7 @@ TEXT ·fusedSwiGLUSlopeNEONBody(SB), NOSPLIT, $0-124
 	MOVD b_base+96(FP), R4
 	MOVD u_len+8(FP), R8
 	MOVD $constNEON<>(SB), R10
-	FMOVS one+120(FP), F31
+	FMOVS one+128(FP), F31
 	VDUP V31.S[0], V31.S4
 	LSR $2, R8, R8
 	CBZ R8, done
@@ -2829,8 +2829,8 @@ loop:
 done:
 	RET
 
-// func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32)
-TEXT ·fusedSwiGLUNEONBody(SB), NOSPLIT, $0-72
+// func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32, ahead int)
+TEXT ·fusedSwiGLUNEONBody(SB), NOSPLIT, $0-80
 	MOVD y_base+0(FP), R0
 	MOVD a_base+24(FP), R1
 	MOVD b_base+48(FP), R2
@@ -2912,7 +2912,7 @@ loop:
 done:
 	RET
 
-// func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, top float32)
+// func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, ahead int, top float32)
 TEXT ·fusedExpSumNEONBody(SB), NOSPLIT, $0-60
 	MOVD e_base+8(FP), R0
 	MOVD x_base+32(FP), R1
@@ -2935,7 +2935,7 @@ TEXT ·fusedExpSumNEONBody(SB), NOSPLIT, $0-60
 	WORD $0x3dc0353d // LDR Q29, [R9, #208]
 	WORD $0x3dc0393e // LDR Q30, [R9, #224]
 	WORD $0x3dc03d3f // LDR Q31, [R9, #240]
-	FMOVS top+56(FP), F15
+	FMOVS top+64(FP), F15
 	VDUP V15.S[0], V15.S4
 	LSR $6, R8, R8
 	CBZ R8, done
@@ -4020,8 +4020,8 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
-// func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32)
-TEXT ·fusedProductSumNEONBody(SB), NOSPLIT, $0-96
+// func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32, ahead int)
+TEXT ·fusedProductSumNEONBody(SB), NOSPLIT, $0-104
 	MOVD y_base+0(FP), R0
 	MOVD a_base+24(FP), R1
 	MOVD b_base+48(FP), R2

@@ -44,36 +44,36 @@ func quotientLanes(_ Level, lanes *[64]float32, dst []float32, a []float32, b fl
 	return quotientLanesPortable(lanes, dst, a, b, r)
 }
 
-func fusedAdamW(_ Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
-	fusedAdamWPortable(newP, newM, newV, p, m, v, g, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
+func fusedAdamW(_ Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+	fusedAdamWPortable(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
 }
 
-func fusedSquareMean(_ Level, y []float32, v []float32, g []float32, b float32, r float32) {
-	fusedSquareMeanPortable(y, v, g, b, r)
+func fusedSquareMean(_ Level, y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
+	fusedSquareMeanPortable(y, v, g, ahead, b, r)
 }
 
-func fusedMean(_ Level, y []float32, m []float32, g []float32, b float32, r float32) {
-	fusedMeanPortable(y, m, g, b, r)
+func fusedMean(_ Level, y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
+	fusedMeanPortable(y, m, g, ahead, b, r)
 }
 
-func fusedSwiGLUSlope(_ Level, u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
-	fusedSwiGLUSlopePortable(u, y, d, a, b, one)
+func fusedSwiGLUSlope(_ Level, u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
+	fusedSwiGLUSlopePortable(u, y, d, a, b, ahead, one)
 }
 
-func fusedSwiGLU(_ Level, y []float32, a []float32, b []float32) {
-	fusedSwiGLUPortable(y, a, b)
+func fusedSwiGLU(_ Level, y []float32, a []float32, b []float32, ahead int) {
+	fusedSwiGLUPortable(y, a, b, ahead)
 }
 
-func fusedExpSum(_ Level, lanes *[64]float32, e []float32, x []float32, top float32) float32 {
-	return fusedExpSumPortable(lanes, e, x, top)
+func fusedExpSum(_ Level, lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
+	return fusedExpSumPortable(lanes, e, x, ahead, top)
 }
 
 func fusedDot(_ Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	return fusedDotPortable(lanes, a, b)
 }
 
-func fusedProductSum(_ Level, y []float32, a []float32, b []float32, c []float32) {
-	fusedProductSumPortable(y, a, b, c)
+func fusedProductSum(_ Level, y []float32, a []float32, b []float32, c []float32, ahead int) {
+	fusedProductSumPortable(y, a, b, c, ahead)
 }
 
 func toBfloat16(_ Level, dst []uint16, x []float32) {

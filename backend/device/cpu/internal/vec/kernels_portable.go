@@ -878,7 +878,7 @@ func quotientLanesPortable(lanes *[64]float32, dst []float32, a []float32, b flo
 }
 
 // fusedAdamWPortable does s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate.
-func fusedAdamWPortable(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
+func fusedAdamWPortable(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
 	newM = newM[:len(newP)]
 	newV = newV[:len(newP)]
 	p = p[:len(newP)]
@@ -914,7 +914,7 @@ func fusedAdamWPortable(newP []float32, newM []float32, newV []float32, p []floa
 }
 
 // fusedSquareMeanPortable does y = v*b + (g*g)*r.
-func fusedSquareMeanPortable(y []float32, v []float32, g []float32, b float32, r float32) {
+func fusedSquareMeanPortable(y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
 	v = v[:len(y)]
 	g = g[:len(y)]
 	for i := range y {
@@ -929,7 +929,7 @@ func fusedSquareMeanPortable(y []float32, v []float32, g []float32, b float32, r
 }
 
 // fusedMeanPortable does y = m*b + g*r.
-func fusedMeanPortable(y []float32, m []float32, g []float32, b float32, r float32) {
+func fusedMeanPortable(y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
 	m = m[:len(y)]
 	g = g[:len(y)]
 	for i := range y {
@@ -943,7 +943,7 @@ func fusedMeanPortable(y []float32, m []float32, g []float32, b float32, r float
 }
 
 // fusedSwiGLUSlopePortable does s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one).
-func fusedSwiGLUSlopePortable(u []float32, y []float32, d []float32, a []float32, b []float32, one float32) {
+func fusedSwiGLUSlopePortable(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
 	y = y[:len(u)]
 	d = d[:len(u)]
 	a = a[:len(u)]
@@ -985,7 +985,7 @@ func fusedSwiGLUSlopePortable(u []float32, y []float32, d []float32, a []float32
 }
 
 // fusedSwiGLUPortable does y = (a*logistic(a))*b.
-func fusedSwiGLUPortable(y []float32, a []float32, b []float32) {
+func fusedSwiGLUPortable(y []float32, a []float32, b []float32, ahead int) {
 	a = a[:len(y)]
 	b = b[:len(y)]
 	for i := range y {
@@ -1019,7 +1019,7 @@ func fusedSwiGLUPortable(y []float32, a []float32, b []float32) {
 }
 
 // fusedExpSumPortable does e = exp(x - top); sum(e).
-func fusedExpSumPortable(lanes *[64]float32, e []float32, x []float32, top float32) float32 {
+func fusedExpSumPortable(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
 	var own [64]float32
 	if lanes == nil {
 		lanes = &own
@@ -1072,7 +1072,7 @@ func fusedDotPortable(lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 // fusedProductSumPortable does y = a*b + c.
-func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32) {
+func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32, ahead int) {
 	a = a[:len(y)]
 	b = b[:len(y)]
 	c = c[:len(y)]

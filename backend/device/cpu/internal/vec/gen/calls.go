@@ -14,6 +14,9 @@ func (k kernel) names(part string) string {
 	for _, s := range k.streams {
 		list = append(list, s.name+part)
 	}
+	if k.fetches() {
+		list = append(list, "ahead")
+	}
 	return strings.Join(append(list, k.scalars...), ", ")
 }
 

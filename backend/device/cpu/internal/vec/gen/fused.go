@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -15,21 +16,22 @@ type formula struct {
 	in      string // streams that it reads
 	scalars string
 	out     string // results that are stored; the others are at hand within the kernel only
+	fetch   string // streams that are fetched
 	does    string // name = expression, separated by semicolons; sum(name) gathers a result
 }
 
 // formulas are what graphs of models and their gradients have, longer ones before those that are a part of them.
 func formulas() []formula {
 	return []formula{
-		{"adamW", "p m v g", "clip b1 r1 b2 r2 c1 c2 eps decay rate", "newP newM newV",
+		{"adamW", "p m v g", "clip b1 r1 b2 r2 c1 c2 eps decay rate", "newP newM newV", "p m v g",
 			"s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate"},
-		{"squareMean", "v g", "b r", "y", "y = v*b + (g*g)*r"},
-		{"mean", "m g", "b r", "y", "y = m*b + g*r"},
-		{"swiGLUSlope", "a b", "one", "u y d", "s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one)"},
-		{"swiGLU", "a b", "", "y", "y = (a*logistic(a))*b"},
-		{"expSum", "x", "top", "e", "e = exp(x - top); sum(e)"},
-		{"dot", "a b", "", "", "y = a*b; sum(y)"},
-		{"productSum", "a b c", "", "y", "y = a*b + c"},
+		{"squareMean", "v g", "b r", "y", "v g", "y = v*b + (g*g)*r"},
+		{"mean", "m g", "b r", "y", "m g", "y = m*b + g*r"},
+		{"swiGLUSlope", "a b", "one", "u y d", "a b", "s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one)"},
+		{"swiGLU", "a b", "", "y", "a b", "y = (a*logistic(a))*b"},
+		{"expSum", "x", "top", "e", "x", "e = exp(x - top); sum(e)"},
+		{"dot", "a b", "", "", "", "y = a*b; sum(y)"},
+		{"productSum", "a b c", "", "y", "a b c", "y = a*b + c"},
 	}
 }
 
@@ -140,8 +142,8 @@ func (s *steps) kernel() kernel {
 	if s.sum >= 0 {
 		k.fold = sum
 	}
-	for i := range k.streams {
-		k.streams[i].ahead = k.streams[i].reads && len(s.streams) > 1 && s.sum < 0
+	for i, stream := range k.streams {
+		k.streams[i].fetch = slices.Contains(strings.Fields(s.fetch), stream.name)
 	}
 	return k
 }
@@ -159,8 +161,8 @@ func fusedFile() string {
 	out.WriteString(fileHead("") + "\nvar fusedTable = []Fused{\n")
 	for _, f := range formulas() {
 		s := f.steps()
-		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d,\n\t\tSteps: []FusedStep{", f.does, f.name,
-			len(s.streams), len(s.scalars), ints(s.stored), s.sum)
+		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d, Fetches: %t,\n\t\tSteps: []FusedStep{", f.does, f.name,
+			len(s.streams), len(s.scalars), ints(s.stored), s.sum, s.kernel().fetches())
 		for _, t := range s.list {
 			if t.b < 0 {
 				fmt.Fprintf(&out, "{Unary: %s, A: %d, B: -1}, ", t.op, t.a)
@@ -186,6 +188,9 @@ func (s *steps) call() string {
 	}
 	for i := range s.streams {
 		args = append(args, fmt.Sprintf("c.in(%d)", i))
+	}
+	if k.fetches() {
+		args = append(args, "c.Ahead")
 	}
 	for i := range s.scalars {
 		args = append(args, fmt.Sprintf("c.Scalars[%d]", i))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ type stream struct {
 	elem  elem
 	reads bool
 	write bool
-	ahead bool // it is fetched ahead
+	fetch bool // what comes later of it is fetched, at a distance that is a parameter
 }
 
 // kernel is a loop over streams of the same length.
@@ -107,6 +108,11 @@ func kindOf(e elem) kind {
 		return mask
 	}
 	return word
+}
+
+// fetches tells whether a kernel fetches any of its streams.
+func (k kernel) fetches() bool {
+	return slices.ContainsFunc(k.streams, func(s stream) bool { return s.fetch })
 }
 
 // narrow tells whether a stream has elements of less than 32 bits.

@@ -61,6 +61,9 @@ func (k kernel) parameters() string {
 	for _, s := range k.streams {
 		list = append(list, s.name+" []"+string(s.elem))
 	}
+	if k.fetches() {
+		list = append(list, "ahead int")
+	}
 	for _, s := range k.scalars {
 		list = append(list, s+" float32")
 	}
@@ -78,6 +81,7 @@ func (k kernel) signature() string {
 // frame gives the offsets of the parameters.
 type frame struct {
 	streams []int
+	ahead   int
 	scalars []int
 	size    int
 }
@@ -89,6 +93,10 @@ func (k kernel) frame() (f frame) {
 	for range k.streams {
 		f.streams = append(f.streams, f.size)
 		f.size += 24
+	}
+	if k.fetches() {
+		f.ahead = f.size
+		f.size += 8
 	}
 	for range k.scalars {
 		f.scalars = append(f.scalars, f.size)

@@ -23,7 +23,7 @@ var (
 // groups is the number of registers that hold the 64 lanes of an accumulator.
 func (s isa) groups() int { return 64 / s.width }
 
-// pointers are the registers that point at the streams; AX counts elements, CX those that are left.
+// pointers are the registers that point at the streams; AX counts elements, CX those that are left, and R12 those before what is fetched.
 var pointers = []string{"DI", "SI", "DX", "R8", "R9", "R10", "R11"}
 
 // x86 writes the assembly of one kernel.
@@ -111,6 +111,10 @@ func (e *x86) prologue() (top int) {
 	}
 	e.line("MOVQ %s_len+%d(FP), CX", k.streams[0].name, f.streams[0]+8)
 	e.line("XORQ AX, AX")
+	if k.fetches() {
+		e.line("MOVQ ahead+%d(FP), R12", f.ahead)
+		e.line("SARQ $2, R12")
+	}
 	top = e.count
 	if k.fold != nil {
 		e.startFold()
@@ -188,6 +192,9 @@ func (e *x86) loop(top int) {
 		e.body(top)
 	}
 	e.line("ADDQ $%d, AX", n)
+	if e.kernel.fetches() {
+		e.line("ADDQ $%d, R12", n)
+	}
 	e.line("SUBQ $%d, CX", n)
 	e.line("JGE loop")
 	fmt.Fprintf(e.out, "tail:\n")

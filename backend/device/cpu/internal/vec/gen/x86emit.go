@@ -237,14 +237,11 @@ func (e *x86) load(v val, in ins) {
 	}
 }
 
-// fetchedAhead is how far ahead of its use memory is fetched, in bytes.
-const fetchedAhead = 2048
-
 // fetch emits the fetch of the line of a stream that comes some time after the one that is loaded. The processor by itself is late
-// with several streams, at each page of each of them.
+// with several streams, at each page of each of them; and a kernel that has much to compute has time for it.
 func (e *x86) fetch(stream int) {
-	if at := 4 * e.width * e.group; e.kernel.streams[stream].ahead && !e.tail && at%64 == 0 {
-		e.line("PREFETCHT1 %d(%s)(AX*4)", at+fetchedAhead, pointers[stream])
+	if at := 4 * e.width * e.group; e.kernel.streams[stream].fetch && !e.tail && at%64 == 0 {
+		e.line("PREFETCHT1 %d(%s)(R12*4)", at, pointers[stream])
 	}
 }
 
