@@ -32,7 +32,7 @@ func copyView(r *run, to view, off int, from view) {
 	}
 	r.device.pool.For(parts, func(i int) {
 		first, end := n*i/parts, n*(i+1)/parts
-		load(r.ptr(to, off+first), r.at[from.of.id], from, first, end-first)
+		load(r.device.level, r.ptr(to, off+first), r.at[from.of.id], from, first, end-first)
 	})
 }
 

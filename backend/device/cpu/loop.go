@@ -159,7 +159,7 @@ func (l *loop) begin(r *run, w *worker) {
 			}
 			fill(w.registers[in.dst], r.ptr(in.v, in.v.off), n, in.size)
 		case cycle:
-			load(w.registers[in.dst], r.at[in.v.of.id], in.v, 0, min(most, l.numel))
+			load(l.level, w.registers[in.dst], r.at[in.v.of.id], in.v, 0, min(most, l.numel))
 		}
 	}
 }
@@ -229,7 +229,7 @@ func (l *loop) fetch(r *run, w *worker, in *instr, first, n int) {
 		return
 	}
 	w.registers[in.dst] = unsafe.Add(w.memory.base, l.offsets[in.dst])
-	load(w.registers[in.dst], base, in.v, first, n)
+	load(l.level, w.registers[in.dst], base, in.v, first, n)
 }
 
 // piece returns where elements [first, first+n) of a collapsed view begin, if they lie one after another.
@@ -287,7 +287,7 @@ func fillWith[T any](dst, src unsafe.Pointer, n int) {
 const mostAxes = 16
 
 // load copies elements [first, first+n) of a collapsed view, of the tensor at base, to dst.
-func load(dst, base unsafe.Pointer, v view, first, n int) {
+func load(l vec.Level, dst, base unsafe.Pointer, v view, first, n int) {
 	size := v.of.size
 	k := len(v.dims) - 1
 	if n == 0 {
@@ -306,10 +306,18 @@ func load(dst, base unsafe.Pointer, v view, first, n int) {
 	}
 	for done := 0; done < n; {
 		run := min(n-done, v.dims[k]-index[k])
-		line(unsafe.Add(dst, done*size), unsafe.Add(base, off*size), run, v.strides[k], size)
+		to, at := unsafe.Add(dst, done*size), unsafe.Add(base, off*size)
+		if lines := v.linesFrom(&index, n-done); lines > 1 && v.strides[k] == 1 {
+			vec.Lines(l, to, at, lines, run*size, v.strides[k-1]*size)
+			run *= lines
+			off += (lines - 1) * v.strides[k-1]
+			index[k-1] += lines - 1
+		} else {
+			line(to, at, run, v.strides[k], size)
+			off -= index[k] * v.strides[k]
+			index[k] = 0
+		}
 		done += run
-		off -= index[k] * v.strides[k]
-		index[k] = 0
 		for i := k - 1; i >= 0; i-- {
 			index[i]++
 			off += v.strides[i]
@@ -320,6 +328,19 @@ func load(dst, base unsafe.Pointer, v view, first, n int) {
 			index[i] = 0
 		}
 	}
+}
+
+// linesFrom is how many lines of the last axis of v the next n elements from an index on begin with, until the axis before ends.
+func (v *view) linesFrom(index *[mostAxes]int, n int) int {
+	k := len(v.dims) - 1
+	if k == 0 || index[k] > 0 {
+		return 0
+	}
+	lines := v.dims[k-1] - index[k-1]
+	if lines*v.dims[k] > n {
+		return n / v.dims[k]
+	}
+	return lines
 }
 
 // line copies n elements that are stride apart.

@@ -634,6 +634,23 @@ func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 //go:noescape
+func fusedWeightedQuotientAVX512(y []float32, a []float32, w []float32, ahead int, r float32)
+
+//go:noescape
+func fusedWeightedQuotientAVX2(y []float32, a []float32, w []float32, ahead int, r float32)
+
+func fusedWeightedQuotient(l Level, y []float32, a []float32, w []float32, ahead int, r float32) {
+	switch l {
+	case AVX512:
+		fusedWeightedQuotientAVX512(y, a, w, ahead, r)
+	case AVX2:
+		fusedWeightedQuotientAVX2(y, a, w, ahead, r)
+	default:
+		fusedWeightedQuotientPortable(y, a, w, ahead, r)
+	}
+}
+
+//go:noescape
 func fusedProductSumAVX512(y []float32, a []float32, b []float32, c []float32, ahead int)
 
 //go:noescape

@@ -618,6 +618,24 @@ func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
 }
 
 //go:noescape
+func fusedWeightedQuotientNEONBody(y []float32, a []float32, w []float32, ahead int, r float32)
+
+func fusedWeightedQuotientNEON(y []float32, a []float32, w []float32, ahead int, r float32) {
+	n := len(y) &^ 3
+	fusedWeightedQuotientNEONBody(y[:n], a[:n], w[:n], ahead, r)
+	fusedWeightedQuotientPortable(y[n:], a[n:], w[n:], ahead, r)
+}
+
+func fusedWeightedQuotient(l Level, y []float32, a []float32, w []float32, ahead int, r float32) {
+	switch l {
+	case NEON:
+		fusedWeightedQuotientNEON(y, a, w, ahead, r)
+	default:
+		fusedWeightedQuotientPortable(y, a, w, ahead, r)
+	}
+}
+
+//go:noescape
 func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32, ahead int)
 
 func fusedProductSumNEON(y []float32, a []float32, b []float32, c []float32, ahead int) {

@@ -6089,6 +6089,59 @@ together:
 	VZEROUPPER
 	RET
 
+// func fusedWeightedQuotientAVX2(y []float32, a []float32, w []float32, ahead int, r float32)
+TEXT ·fusedWeightedQuotientAVX2(SB), NOSPLIT, $0-84
+	MOVQ y_base+0(FP), DI
+	MOVQ a_base+24(FP), SI
+	MOVQ w_base+48(FP), DX
+	MOVQ y_len+8(FP), CX
+	XORQ AX, AX
+	MOVQ ahead+72(FP), R12
+	SARQ $2, R12
+	VBROADCASTSS r+80(FP), Y15
+	SUBQ $16, CX
+	JLT tail
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT1 0(SI)(R12*4)
+	VMOVUPS 0(DX)(AX*4), Y1
+	VDIVPS Y15, Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y0
+	VMOVUPS 32(DX)(AX*4), Y1
+	VDIVPS Y15, Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMOVUPS Y0, 32(DI)(AX*4)
+	ADDQ $16, AX
+	ADDQ $16, R12
+	SUBQ $16, CX
+	JGE loop
+tail:
+	ADDQ $16, CX
+	JEQ done
+rest:
+	MOVL $8, BX
+	CMPQ CX, BX
+	CMOVQLT CX, BX
+	NEGQ BX
+	LEAQ tailMask<>+32(SB), R13
+	LEAQ (R13)(BX*4), R13
+	VMOVDQU (R13), Y1
+	VMASKMOVPS 0(SI)(AX*4), Y1, Y0
+	VMOVDQU (R13), Y2
+	VMASKMOVPS 0(DX)(AX*4), Y2, Y1
+	VDIVPS Y15, Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMOVDQU (R13), Y1
+	VMASKMOVPS Y0, Y1, 0(DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, CX
+	JGT rest
+done:
+	VZEROUPPER
+	RET
+
 // func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32, ahead int)
 TEXT ·fusedProductSumAVX2(SB), NOSPLIT, $0-104
 	MOVQ y_base+0(FP), DI

@@ -46,6 +46,13 @@ var fusedTable = []Fused{
 		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}},
 		Run:   func(l Level, c *FusedCall) { c.Sum = fusedDot(l, nil, c.in(0), c.in(1)) },
 	},
+	{ // y = (a/r)*w
+		Name: "weightedQuotient", Streams: 2, Scalars: 1, Out: []int{4}, Sum: -1, Fetches: true,
+		Steps: []FusedStep{{Binary: OpDiv, A: 0, B: 2}, {Binary: OpMul, A: 3, B: 1}},
+		Run: func(l Level, c *FusedCall) {
+			fusedWeightedQuotient(l, c.out(0), c.in(0), c.in(1), c.Ahead, c.Scalars[0])
+		},
+	},
 	{ // y = a*b + c
 		Name: "productSum", Streams: 3, Scalars: 0, Out: []int{4}, Sum: -1, Fetches: true,
 		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}, {Binary: OpAdd, A: 3, B: 2}},

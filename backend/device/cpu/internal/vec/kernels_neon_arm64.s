@@ -4020,6 +4020,31 @@ done:
 	WORD $0x3d803d3f // STR Q31, [R9, #240]
 	RET
 
+// func fusedWeightedQuotientNEONBody(y []float32, a []float32, w []float32, ahead int, r float32)
+TEXT ·fusedWeightedQuotientNEONBody(SB), NOSPLIT, $0-84
+	MOVD y_base+0(FP), R0
+	MOVD a_base+24(FP), R1
+	MOVD w_base+48(FP), R2
+	MOVD y_len+8(FP), R8
+	MOVD $constNEON<>(SB), R10
+	FMOVS r+80(FP), F31
+	VDUP V31.S[0], V31.S4
+	LSR $2, R8, R8
+	CBZ R8, done
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x6e3ffc02 // FDIV V2, V0, V31
+	WORD $0x6e21dc40 // FMUL V0, V2, V1
+	WORD $0x3d800000 // STR Q0, [R0, #0]
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUB $1, R8, R8
+	CBNZ R8, loop
+done:
+	RET
+
 // func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32, ahead int)
 TEXT ·fusedProductSumNEONBody(SB), NOSPLIT, $0-104
 	MOVD y_base+0(FP), R0

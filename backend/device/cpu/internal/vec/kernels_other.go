@@ -72,6 +72,10 @@ func fusedDot(_ Level, lanes *[64]float32, a []float32, b []float32) float32 {
 	return fusedDotPortable(lanes, a, b)
 }
 
+func fusedWeightedQuotient(_ Level, y []float32, a []float32, w []float32, ahead int, r float32) {
+	fusedWeightedQuotientPortable(y, a, w, ahead, r)
+}
+
 func fusedProductSum(_ Level, y []float32, a []float32, b []float32, c []float32, ahead int) {
 	fusedProductSumPortable(y, a, b, c, ahead)
 }

@@ -1071,6 +1071,19 @@ func fusedDotPortable(lanes *[64]float32, a []float32, b []float32) float32 {
 	return sumTree(lanes)
 }
 
+// fusedWeightedQuotientPortable does y = (a/r)*w.
+func fusedWeightedQuotientPortable(y []float32, a []float32, w []float32, ahead int, r float32) {
+	a = a[:len(y)]
+	w = w[:len(y)]
+	for i := range y {
+		v0 := a[i]
+		v1 := w[i]
+		v3 := v0 / r
+		v4 := float32(v3 * v1)
+		y[i] = v4
+	}
+}
+
 // fusedProductSumPortable does y = a*b + c.
 func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32, ahead int) {
 	a = a[:len(y)]

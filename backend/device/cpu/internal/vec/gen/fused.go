@@ -31,6 +31,7 @@ func formulas() []formula {
 		{"swiGLU", "a b", "", "y", "a b", "y = (a*logistic(a))*b"},
 		{"expSum", "x", "top", "e", "x", "e = exp(x - top); sum(e)"},
 		{"dot", "a b", "", "", "", "y = a*b; sum(y)"},
+		{"weightedQuotient", "a w", "r", "y", "a", "y = (a/r)*w"},
 		{"productSum", "a b c", "", "y", "a b c", "y = a*b + c"},
 	}
 }
