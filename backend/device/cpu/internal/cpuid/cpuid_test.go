@@ -2,6 +2,7 @@ package cpuid
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -50,8 +51,8 @@ func TestLevel_String(t *testing.T) {
 
 func TestAMD(t *testing.T) {
 	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil || !strings.Contains(string(info), "vendor_id") {
-		t.Skip("the system does not tell who made the processor")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("the system does not tell who made the processor") // an emulated one neither
 	}
 	want := strings.Contains(string(info), "AuthenticAMD") || strings.Contains(string(info), "HygonGenuine")
 	if AMD() != want {

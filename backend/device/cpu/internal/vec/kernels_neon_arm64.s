@@ -2913,7 +2913,7 @@ done:
 	RET
 
 // func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, ahead int, top float32)
-TEXT ·fusedExpSumNEONBody(SB), NOSPLIT, $0-60
+TEXT ·fusedExpSumNEONBody(SB), NOSPLIT, $0-68
 	MOVD e_base+8(FP), R0
 	MOVD x_base+32(FP), R1
 	MOVD e_len+16(FP), R8

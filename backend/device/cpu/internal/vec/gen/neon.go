@@ -64,8 +64,11 @@ func (e *neon) write() {
 	k := e.kernel
 	f := k.frame()
 	size := f.size
-	if k.fold != nil {
-		size = f.streams[len(f.streams)-1] + 24 + 4*len(k.scalars) // without the result
+	if k.fold != nil { // without the result
+		size = f.streams[len(f.streams)-1] + 24 + 4*len(k.scalars)
+		if k.fetches() {
+			size += 8
+		}
 	}
 	fmt.Fprintf(e.out, "\n// func %sNEONBody(%s)\nTEXT ·%sNEONBody(SB), NOSPLIT, $0-%d\n", k.name, k.parameters(), k.name, size)
 	for i, s := range k.streams {
