@@ -87,6 +87,48 @@ func tileAVX512_13x16(t *tile)
 func tileAVX512_14x16(t *tile)
 
 //go:noescape
+func tileAVX512_1x8(t *tile)
+
+//go:noescape
+func tileAVX512_2x8(t *tile)
+
+//go:noescape
+func tileAVX512_3x8(t *tile)
+
+//go:noescape
+func tileAVX512_4x8(t *tile)
+
+//go:noescape
+func tileAVX512_5x8(t *tile)
+
+//go:noescape
+func tileAVX512_6x8(t *tile)
+
+//go:noescape
+func tileAVX512_7x8(t *tile)
+
+//go:noescape
+func tileAVX512_8x8(t *tile)
+
+//go:noescape
+func tileAVX512_9x8(t *tile)
+
+//go:noescape
+func tileAVX512_10x8(t *tile)
+
+//go:noescape
+func tileAVX512_11x8(t *tile)
+
+//go:noescape
+func tileAVX512_12x8(t *tile)
+
+//go:noescape
+func tileAVX512_13x8(t *tile)
+
+//go:noescape
+func tileAVX512_14x8(t *tile)
+
+//go:noescape
 func halfAVX512_1x32(t *tile)
 
 //go:noescape
@@ -372,6 +414,24 @@ var narrowAVX512 = []kernel{
 	12: tileAVX512_12x16,
 	13: tileAVX512_13x16,
 	14: tileAVX512_14x16,
+}
+
+// thinAVX512 has kernels by rows.
+var thinAVX512 = []kernel{
+	1:  tileAVX512_1x8,
+	2:  tileAVX512_2x8,
+	3:  tileAVX512_3x8,
+	4:  tileAVX512_4x8,
+	5:  tileAVX512_5x8,
+	6:  tileAVX512_6x8,
+	7:  tileAVX512_7x8,
+	8:  tileAVX512_8x8,
+	9:  tileAVX512_9x8,
+	10: tileAVX512_10x8,
+	11: tileAVX512_11x8,
+	12: tileAVX512_12x8,
+	13: tileAVX512_13x8,
+	14: tileAVX512_14x8,
 }
 
 // halfAVX512 has kernels by rows.

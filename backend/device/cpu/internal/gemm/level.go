@@ -11,6 +11,7 @@ type level struct {
 	rows, columns int      // of the largest tile
 	full          []kernel // by rows
 	narrow        []kernel // the same for 16 columns, where columns is 32
+	thin          []kernel // and for 8, whose vectors are half as wide: some processors do twice as many of them at once
 	half          []kernel // for a B of bfloat16; nil: it is widened before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
@@ -66,6 +67,8 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 	switch {
 	case half:
 		kernels, size = l.half, 2
+	case width <= 8 && l.thin != nil:
+		kernels = l.thin
 	case width <= 16 && l.narrow != nil:
 		kernels = l.narrow
 	}

@@ -9,8 +9,8 @@ import (
 //go:generate go run ./gen
 
 var levelAVX512 = level{
-	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, half: halfAVX512, turn: turnAVX512, broad: broadAVX512, wide: wideAVX512,
-	stream: streamAVX512, masks: true, follows: ifAMD(6), followsHalf: ifAMD(1),
+	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
+	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true, follows: ifAMD(6), followsHalf: ifAMD(1),
 	copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 

@@ -14,6 +14,7 @@ type amd64 struct {
 
 var (
 	setAVX512 = amd64{name: "AVX512", register: 'Z', bytes: 64, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31}, masks: true}
+	setThin   = amd64{name: "AVX512", register: 'Y', bytes: 32, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31}, masks: true} // the same, of half the width
 	setAVX2   = amd64{name: "AVX2", register: 'Y', bytes: 32, rows: 6, b: [2]int{12, 13}, a: [2]int{14, 15}}
 )
 
@@ -215,6 +216,7 @@ func avx512() string {
 	for r := 1; r <= setAVX512.rows; r++ {
 		setAVX512.tile(s, r, 2, full)
 		setAVX512.tile(s, r, 1, full)
+		setThin.tile(s, r, 1, full)
 		setAVX512.tile(s, r, 2, half)
 		setAVX512.turn(s, r)
 	}
@@ -250,6 +252,7 @@ func amd64Declarations() string {
 	}
 	list(setAVX512, "fullAVX512", 2, full)
 	list(setAVX512, "narrowAVX512", 1, full)
+	list(setThin, "thinAVX512", 1, full)
 	list(setAVX512, "halfAVX512", 2, half)
 	list(setAVX512, "turnAVX512", 1, turn)
 	setAVX512.declareWides(d, wideAVX512)
