@@ -11,8 +11,14 @@ import (
 // cache is how much memory the registers of a loop may take: what stays in the nearest cache.
 const cache = 32 << 10
 
-// smallest and largest number of elements of a block, but for rows that are longer.
-const smallestBlock, largestBlock = 128, 4096
+// Numbers of elements of a block, but for rows that are longer. Without rows it is a multiple of the smallest, so that no vector lies in
+// two lines of the cache. Long blocks have fewer calls, but each worker shall get some.
+const (
+	smallestBlock = 128
+	commonBlock   = 4096
+	largestBlock  = 16384
+	blocksEach    = 8 // that a worker gets, at least, if they are longer than common ones
+)
 
 // generator makes a loop of a group.
 type generator struct {
@@ -195,7 +201,7 @@ func (g *generator) load(v view, row bool) int {
 		in.do, kind.keep = repeat, true
 	case v.of.virtual || len(c.dims) == 1 && c.strides[0] == 1:
 		in.do, kind.pointer = point, true
-	case !row && g.loop.inner > 0 && g.loop.inner <= largestBlock && len(c.dims) == 2 && c.strides[0] == 0 && c.dims[1] == g.loop.inner:
+	case !row && g.loop.inner > 0 && g.loop.inner <= commonBlock && len(c.dims) == 2 && c.strides[0] == 0 && c.dims[1] == g.loop.inner:
 		in.do, kind.keep = cycle, true
 	case len(c.dims) > mostAxes:
 		panic(fmt.Sprintf("a view with more than %d axes that cannot be joined", mostAxes))
@@ -230,7 +236,8 @@ func (g *generator) allocate() {
 		return
 	}
 	slots, slot := g.slots()
-	l.block = min(max(cache/g.perElement(slots), smallestBlock), largestBlock)
+	most := max(commonBlock, min(largestBlock, l.numel/(blocksEach*g.c.device.pool.Workers())))
+	l.block = max(min(cache/g.perElement(slots), most)/smallestBlock, 1) * smallestBlock
 	rows := 0
 	if l.inner > 0 {
 		rows = max(1, l.block/l.inner)
