@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // TestAhead_FetchesAllOnce: the instructions of a loop together fetch each tensor's part of the next block, and none twice,
@@ -39,6 +41,29 @@ func TestAhead_FetchesAllOnce(t *testing.T) {
 					if n := fetched[p][part]; n != 1 {
 						t.Fatalf("%d tensors, %d instructions: part %d of tensor %d is fetched %d times", points, works, part, p, n)
 					}
+				}
+			}
+		}
+	}
+}
+
+// TestAhead_Kernels: what a kernel reads that fetches is fetched by it, at the distance of the next block, and by nothing else.
+func TestAhead_Kernels(t *testing.T) {
+	x := &tensor{kind: dtypes.Float32, size: 4}
+	for _, fetches := range []bool{false, true} {
+		first := &combined{kernel: &vec.Fused{Fetches: fetches}, in: []int{2, 1}, ahead: nearAhead}
+		second := &combined{kernel: &vec.Fused{Fetches: true}, in: []int{1}, ahead: nearAhead}
+		l := loop{numel: fetchedBytes, block: 1024, instrs: []instr{
+			{do: point, dst: 0, v: view{of: x}}, {do: point, dst: 1, v: view{of: x}}, {do: combine, all: first}, {do: combine, all: second},
+		}}
+		l.planAhead()
+		if near, far := first.ahead, second.ahead; fetches && (near != 4096 || far != nearAhead) || !fetches && (near != nearAhead || far != 4096) {
+			t.Errorf("the first fetches: %v; they fetch %d and %d bytes ahead", fetches, near, far)
+		}
+		for i, list := range l.ahead {
+			for _, a := range list {
+				if a.instr != 0 {
+					t.Errorf("after instruction %d something is fetched of tensor %d, which a kernel fetches", i, a.instr)
 				}
 			}
 		}
