@@ -187,7 +187,11 @@ func (g *grower) binary(x compute.Value, dims []int) (compute.Value, error) {
 	case 3:
 		return g.f.Min(x, y)
 	}
-	return g.f.Mul(x, y)
+	v, err := g.f.Mul(x, y)
+	if err != nil || g.kind == dtypes.Float32 {
+		return v, err
+	}
+	return g.f.Tanh(v) // products of products grow, and what is left of their differences has too few digits to compare
 }
 
 // reduceAndSpread reduces some axes, most often the last, and sometimes repeats the result along them.
@@ -236,7 +240,13 @@ func (g *grower) where(x compute.Value, dims []int) (compute.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	less, err := g.f.LessThan(x, y)
+	limit := y
+	if g.kind == dtypes.Float64 { // numbers that differ by their rounding only are on the same side for everyone
+		if limit, err = g.above(y, dims); err != nil {
+			return nil, err
+		}
+	}
+	less, err := g.f.LessThan(x, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +255,18 @@ func (g *grower) where(x compute.Value, dims []int) (compute.Value, error) {
 		return nil, err
 	}
 	return g.f.Where(less, z, x)
+}
+
+// above is a little more than a value.
+func (g *grower) above(x compute.Value, dims []int) (compute.Value, error) {
+	c, err := g.constant(1.0 / 4096)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = g.f.BroadcastInDim(c, shapes.Make(g.kind, dims...), nil); err != nil {
+		return nil, err
+	}
+	return g.f.Add(x, c)
 }
 
 // dot multiplies with a value that has an axis of the same size.
