@@ -78,6 +78,5 @@ func choose(name string, supported []Level) (Level, error) {
 	return Level(i), nil
 }
 
-// AMD reports whether the processor is one of AMD's, or of Hygon's, which have the same cores. They fetch what a kernel reads in
-// order better by themselves than when they are told to.
+// AMD reports whether the processor is one of AMD's, or of Hygon's, which come from the same design.
 func AMD() bool { return cpuid.CPU.VendorID == cpuid.AMD || cpuid.CPU.VendorID == cpuid.Hygon }

@@ -48,11 +48,11 @@ func (g *product) compute(s *scratch, i0, mb, j0, nb int, out View) {
 
 // down goes through the panels of B, and for each through all rows of A.
 func (b *block) down() {
-	left, done := b.left(), 0
+	left, from := b.left(), 0
 	if b.streams() {
-		done = b.stream()
+		from = b.stream()
 	}
-	for j, width := done, 0; j < b.nb; j += width {
+	for j, width := from, 0; j < b.nb; j += width {
 		width = b.width(b.nb - j)
 		right, done := b.right(left, j, width)
 		for _, run := range groups(b.mb, b.level.rows) {

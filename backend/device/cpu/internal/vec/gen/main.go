@@ -80,10 +80,11 @@ func (k kernel) signature() string {
 
 // frame gives the offsets of the parameters.
 type frame struct {
-	streams []int
-	ahead   int
-	scalars []int
-	size    int
+	streams   []int
+	ahead     int
+	scalars   []int
+	arguments int // size without the result
+	size      int
 }
 
 func (k kernel) frame() (f frame) {
@@ -102,6 +103,7 @@ func (k kernel) frame() (f frame) {
 		f.scalars = append(f.scalars, f.size)
 		f.size += 4
 	}
+	f.arguments = f.size
 	if k.fold != nil {
 		f.size = (f.size+7)/8*8 + 4
 	}

@@ -63,14 +63,7 @@ func (e *neon) groups() int {
 func (e *neon) write() {
 	k := e.kernel
 	f := k.frame()
-	size := f.size
-	if k.fold != nil { // without the result
-		size = f.streams[len(f.streams)-1] + 24 + 4*len(k.scalars)
-		if k.fetches() {
-			size += 8
-		}
-	}
-	fmt.Fprintf(e.out, "\n// func %sNEONBody(%s)\nTEXT ·%sNEONBody(SB), NOSPLIT, $0-%d\n", k.name, k.parameters(), k.name, size)
+	fmt.Fprintf(e.out, "\n// func %sNEONBody(%s)\nTEXT ·%sNEONBody(SB), NOSPLIT, $0-%d\n", k.name, k.parameters(), k.name, f.arguments)
 	for i, s := range k.streams {
 		e.line("MOVD %s_base+%d(FP), R%d", s.name, f.streams[i], i)
 	}
