@@ -59,3 +59,34 @@ func TestMul_Bounds(t *testing.T) {
 		k.Read(nil, fence(t, 100_003))
 	})
 }
+
+// Lines of every length are copied and transposed, and nothing beside them is read or written.
+func TestPack_Lines(t *testing.T) {
+	eachLevel(t, func(t *testing.T, kernels *Kernels) {
+		for width := 1; width <= panel; width++ {
+			for _, k := range []int{1, 3, 4, 7, 16, 21} {
+				for _, v := range []View{{Row: 1, Col: k + width%3}, {Row: width + k%5, Col: 1}, {Row: 1, Col: 1}} {
+					v.Data = fence(t, (k-1)*v.Row+(width-1)*v.Col+1)
+					for i := range v.Data {
+						v.Data[i] = float32(i)
+					}
+					line := width + k%4
+					dst := fence(t, (k-1)*line+width)
+					for i := range dst {
+						dst[i] = guard
+					}
+					kernels.level.pack(new(scratch), dst, line, v, k, width, 40)
+					for i, got := range dst {
+						want := float32(guard)
+						if i%line < width {
+							want = v.Data[i/line*v.Row+i%line*v.Col]
+						}
+						if got != want {
+							t.Fatalf("%d lines of %d numbers, steps %d and %d: number %d is %v, want %v", k, width, v.Row, v.Col, i, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}

@@ -235,6 +235,22 @@ func TestMul_BF16(t *testing.T) {
 	})
 }
 
+// Columns of B that lie together are turned: whole squares of 16 by kernels of their own, what is left by others.
+func TestMul_Turned(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(11, 11))
+		for m := 1; m <= 31; m++ {
+			for _, n := range []int{16, 31, 33, 96, 117} {
+				for _, kk := range []int{15, 16, 48, 53} {
+					e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: 1, Col: kk + m%3}, kk, n, false)}
+					e.output(r, false)
+					e.checkAll(t, k, nil)
+				}
+			}
+		}
+	})
+}
+
 // Heads of an attention: queries in groups that share keys, in tensors [batch, rows, heads, width].
 func TestMulBatch(t *testing.T) {
 	const batch, queries, keys, kv, group, width = 2, 37, 41, 2, 3, 33

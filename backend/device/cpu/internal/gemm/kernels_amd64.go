@@ -297,6 +297,54 @@ func wideAVX2_1x32(t *tile)
 func wideAVX2_2x32(t *tile)
 
 //go:noescape
+func transposeAVX512_1(p *packing)
+
+//go:noescape
+func transposeAVX512_2(p *packing)
+
+//go:noescape
+func transposeAVX512_3(p *packing)
+
+//go:noescape
+func transposeAVX512_4(p *packing)
+
+//go:noescape
+func transposeAVX512_5(p *packing)
+
+//go:noescape
+func transposeAVX512_6(p *packing)
+
+//go:noescape
+func transposeAVX512_7(p *packing)
+
+//go:noescape
+func transposeAVX512_8(p *packing)
+
+//go:noescape
+func transposeAVX512_9(p *packing)
+
+//go:noescape
+func transposeAVX512_10(p *packing)
+
+//go:noescape
+func transposeAVX512_11(p *packing)
+
+//go:noescape
+func transposeAVX512_12(p *packing)
+
+//go:noescape
+func transposeAVX512_13(p *packing)
+
+//go:noescape
+func transposeAVX512_14(p *packing)
+
+//go:noescape
+func transposeAVX512_15(p *packing)
+
+//go:noescape
+func transposeAVX512_16(p *packing)
+
+//go:noescape
 func streamAVX512_1x16(t *tile)
 
 //go:noescape
@@ -337,6 +385,30 @@ func streamAVX512_13x16(t *tile)
 
 //go:noescape
 func streamAVX512_14x16(t *tile)
+
+//go:noescape
+func transposeAVX2_1(p *packing)
+
+//go:noescape
+func transposeAVX2_2(p *packing)
+
+//go:noescape
+func transposeAVX2_3(p *packing)
+
+//go:noescape
+func transposeAVX2_4(p *packing)
+
+//go:noescape
+func transposeAVX2_5(p *packing)
+
+//go:noescape
+func transposeAVX2_6(p *packing)
+
+//go:noescape
+func transposeAVX2_7(p *packing)
+
+//go:noescape
+func transposeAVX2_8(p *packing)
 
 //go:noescape
 func streamAVX2_1x16(t *tile)
@@ -503,6 +575,26 @@ var halfAVX2 = []kernel{
 	6: halfAVX2_6x16,
 }
 
+// transposeAVX512 has kernels by numbers of a line.
+var transposeAVX512 = []func(p *packing){
+	1:  transposeAVX512_1,
+	2:  transposeAVX512_2,
+	3:  transposeAVX512_3,
+	4:  transposeAVX512_4,
+	5:  transposeAVX512_5,
+	6:  transposeAVX512_6,
+	7:  transposeAVX512_7,
+	8:  transposeAVX512_8,
+	9:  transposeAVX512_9,
+	10: transposeAVX512_10,
+	11: transposeAVX512_11,
+	12: transposeAVX512_12,
+	13: transposeAVX512_13,
+	14: transposeAVX512_14,
+	15: transposeAVX512_15,
+	16: transposeAVX512_16,
+}
+
 // streamAVX512 has kernels by rows.
 var streamAVX512 = []kernel{
 	1:  streamAVX512_1x16,
@@ -519,6 +611,18 @@ var streamAVX512 = []kernel{
 	12: streamAVX512_12x16,
 	13: streamAVX512_13x16,
 	14: streamAVX512_14x16,
+}
+
+// transposeAVX2 has kernels by numbers of a line.
+var transposeAVX2 = []func(p *packing){
+	1: transposeAVX2_1,
+	2: transposeAVX2_2,
+	3: transposeAVX2_3,
+	4: transposeAVX2_4,
+	5: transposeAVX2_5,
+	6: transposeAVX2_6,
+	7: transposeAVX2_7,
+	8: transposeAVX2_8,
 }
 
 // streamAVX2 has kernels by rows.

@@ -233,9 +233,13 @@ func (b *block) broadTiles(left leftSide, group rows, right rightSide, parts []p
 	b.begin(left, group, 0, right)
 	t := &b.s.tile
 	t.bStep, t.cStep = right.step, 4*broadColumns
-	if len(parts) > 0 {
+	if len(parts) == 0 { // the next group of A follows
+		bytes := 4 * group.each * b.kc
+		t.early = int(uintptr(t.a)-uintptr(t.b)) + bytes
+		t.earlyStep = ceil(bytes, max(1, b.kc/2)*group.count)
+	} else {
 		t.early = int(uintptr(parts[0].at) - uintptr(t.b))
-		t.earlyStep = ceil(parts[0].bytes, b.kc*group.count)
+		t.earlyStep = ceil(parts[0].bytes, max(1, b.kc/2)*group.count)
 	}
 	b.level.broad[group.each](t)
 }

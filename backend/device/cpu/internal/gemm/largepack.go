@@ -1,16 +1,13 @@
 package gemm
 
 import (
-	"sync"
-	"unsafe"
-
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+	"sync"
 )
 
 const (
-	unitGroups  = 8  // groups of rows of A that a worker packs at once
-	unitRows    = 64 // rows of B
-	copiedAhead = 4  // rows of B that are fetched while one is copied
+	unitGroups = 8  // groups of rows of A that a worker packs at once
+	unitRows   = 32 // rows of B: the processor follows some 32 pages at once
 )
 
 // pack packs the operands of the part.
@@ -37,7 +34,7 @@ func (l *large) pack(k *Kernels, p *pool.Pool) {
 	})
 }
 
-// copiesRows reports whether B is copied a row at a time, as it lies in memory.
+// copiesRows reports whether B is copied some rows at a time, since they lie together.
 func (l *large) copiesRows() bool { return l.b.packed == nil && l.b.view.Col == 1 }
 
 // packGroups packs some groups of rows of A.
@@ -55,25 +52,22 @@ func (l *large) packPanel(s *scratch, j int) {
 	})
 }
 
-// copyRows copies some rows of B to the panels.
+// copyRows copies some rows of B to the panels, of one panel after another: what is written lies together.
 func (l *large) copyRows(s *scratch, first int) {
-	whole, rest := l.nb/panel, l.nb%panel
-	for row := first; row < min(l.kc, first+unitRows); row++ {
-		at := row / l.each * l.each
+	for row, end := first, min(l.kc, first+unitRows); row < end; {
+		at := row / l.each * l.each // a block of the contracted axis
 		kc := min(l.each, l.kc-at)
-		to := l.right[at*l.width+(row-at)*panel:]
-		from := l.b.view.Data[(l.k0+row)*l.b.view.Row+l.j0:]
-		if whole > 0 {
-			s.packing = packing{
-				dst: unsafe.Pointer(&to[0]), src: unsafe.Pointer(&from[0]), dstLine: 4 * panel * kc, srcLine: 4 * panel,
-				width: panel, k: whole, ahead: 4 * copiedAhead * l.b.view.Row, lanes: 1<<panel - 1,
+		n := min(end, at+kc) - row
+		for j := 0; j < l.nb; j += panel {
+			width := min(panel, l.nb-j)
+			to := l.right[at*l.width+j*kc+(row-at)*panel:][:n*panel]
+			if width < panel {
+				clear(to)
 			}
-			l.level.copy(&s.packing)
+			v := l.b.view
+			l.level.pack(s, to, panel, View{v.Data[(l.k0+row)*v.Row+l.j0+j:], v.Row, 1}, n, width, panel)
 		}
-		if rest > 0 {
-			to = to[whole*panel*kc:][:panel]
-			clear(to[copy(to, from[whole*panel:][:rest]):])
-		}
+		row += n
 	}
 }
 

@@ -20,12 +20,16 @@ func (l *leftSide) rows(t *tile, run rows, k int) {
 	t.a, t.aRow, t.aCol, t.aStep = unsafe.Pointer(&l.data[at*l.row]), 4*l.row, 4*l.col, 4*run.each*l.row
 }
 
-// left is all rows of the block's part of A.
+// left is all rows of the block's part of A. Kernels that turn B take them packed.
 func (b *block) left() leftSide {
-	if !b.packA {
+	switch {
+	case b.turns() && b.mb == 1 && b.a.Col == 1:
+		left := b.inPlaceLeft(0)
+		left.packed = true
+		return left
+	case !b.packA && !b.turns():
 		return b.inPlaceLeft(0)
-	}
-	if b.a.Col == 1 {
+	case b.a.Col == 1 && !b.turns():
 		return b.copyLeft()
 	}
 	dst := b.s.a.take(b.mb * b.kc)

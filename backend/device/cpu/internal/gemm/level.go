@@ -21,8 +21,8 @@ type level struct {
 	follows       int      // most rows of A for which the processor fetches a packed B better by itself,
 	followsHalf   int      // and the same for bfloat16
 	copy          func(*packing)
-	transpose     func(*packing)
-	blocks        func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others
+	transpose     []func(*packing) // by numbers of a line, for a multiple of 4 lines; nil: they are transposed in Go
+	blocks        func(*packing)   // transposes blocks of 32 x 32; nil: they are transposed like others
 	widen         func(dst []float32, src []uint16)
 	read          func(p unsafe.Pointer, bytes int)
 }
@@ -35,11 +35,10 @@ type wide struct {
 
 var portable = level{
 	rows: 4, columns: panel,
-	full:      []kernel{1: portableTile(1, panel), portableTile(2, panel), portableTile(3, panel), portableTile(4, panel)},
-	copy:      copyLines,
-	transpose: transposeLines,
-	widen:     widenAll,
-	read:      readAll,
+	full:  []kernel{1: portableTile(1, panel), portableTile(2, panel), portableTile(3, panel), portableTile(4, panel)},
+	copy:  copyLines,
+	widen: widenAll,
+	read:  readAll,
 }
 
 func widenAll(dst []float32, src []uint16) {
@@ -119,9 +118,12 @@ func (l *level) pack(s *scratch, dst []float32, line int, src View, k, width, ah
 		copyView(View{dst, line, 1}, src, k, width)
 		return
 	}
-	kernel, step, across, most := l.transpose, src.Col, src.Col, 16
-	if src.Col == 1 {
-		kernel, step, across, most = l.copy, src.Row, 1, 32
+	kernel, step, across, most := l.transposes, src.Col, src.Col, len(l.transpose)-1
+	switch {
+	case src.Col == 1:
+		kernel, step, across, most = l.copy, src.Row, 1, panel
+	case l.transpose == nil:
+		kernel, most = transposeLines, panel
 	}
 	for i := 0; i < width; i += most {
 		n := min(most, width-i)
@@ -130,5 +132,17 @@ func (l *level) pack(s *scratch, dst []float32, line int, src View, k, width, ah
 			width: n, k: k, ahead: 4 * ahead, lanes: 1<<n - 1,
 		}
 		kernel(&s.packing)
+	}
+}
+
+// transposes is transposeLines with kernels.
+func (l *level) transposes(p *packing) {
+	k := p.k
+	if p.k &^= 3; p.k > 0 {
+		l.transpose[p.width](p)
+	}
+	if p.k < k {
+		p.dst, p.src, p.k = unsafe.Add(p.dst, p.k*p.dstLine), unsafe.Add(p.src, p.k*4), k-p.k
+		transposeLines(p)
 	}
 }

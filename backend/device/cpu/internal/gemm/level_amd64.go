@@ -11,7 +11,7 @@ import (
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
 	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true, follows: ifAMD(6), followsHalf: ifAMD(1),
-	copy: copyAVX512, transpose: transposeWideAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
+	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
 // ifAMD is how many rows there may be if the processor is one of AMD's, 0 otherwise. They were measured on a Zen 4: with more rows, or
@@ -31,7 +31,7 @@ var wideAVX512 = []wide{
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
 	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, follows: ifAMD(2),
-	copy: copyLines, transpose: transposeLines, widen: widenAll, read: readAVX2,
+	copy: copyLines, transpose: transposeAVX2, widen: widenAll, read: readAVX2,
 }
 
 //go:noescape
@@ -54,29 +54,10 @@ func assembly(l cpuid.Level) *level {
 func copyAVX512(p *packing)
 
 //go:noescape
-func transposeAVX512(p *packing)
-
-//go:noescape
 func transposeBlocksAVX512(p *packing)
 
 //go:noescape
 func widenAVX512(dst, src unsafe.Pointer, n int)
-
-// transposeWideAVX512 is transposeLines. The kernel takes 4 lines at once, of 16 numbers: it is given one of them several
-// times where there are fewer.
-func transposeWideAVX512(p *packing) {
-	k := p.k
-	if p.k &^= 3; p.k > 0 {
-		for i := range p.offset {
-			p.offset[i] = min(i, p.width-1) * p.srcLine
-		}
-		transposeAVX512(p)
-	}
-	if p.k < k {
-		p.dst, p.src, p.k = unsafe.Add(p.dst, p.k*p.dstLine), unsafe.Add(p.src, p.k*4), k-p.k
-		transposeLines(p)
-	}
-}
 
 // widenWideAVX512 is widenAll.
 func widenWideAVX512(dst []float32, src []uint16) {

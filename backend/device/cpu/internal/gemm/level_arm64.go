@@ -5,7 +5,7 @@ import "github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 // levelNEON moves panels in Go: its kernels are checked for their results, not for their speed.
 var levelNEON = level{
 	rows: 6, columns: 16, full: fullNEON,
-	copy: copyLines, transpose: transposeLines, widen: widenAll, read: readAll,
+	copy: copyLines, widen: widenAll, read: readAll,
 }
 
 func assembly(l cpuid.Level) *level {

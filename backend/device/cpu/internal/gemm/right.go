@@ -23,7 +23,7 @@ const (
 	bytesEarly = 12288 // the same, the first stage
 	bytesNear  = 256   // the same, where the processor fetches it by itself to the second cache
 
-	turned    = 16      // columns of a kernel that turns B
+	turned    = 16      // columns of a kernel that turns B, and rows that it takes at once
 	turnBytes = 1 << 18 // of B for a call of it, which stays short
 )
 
@@ -45,7 +45,7 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 		return r, 0
 	case p == nil && v.Col == 1 && width == panel:
 		return b.inPlace(j), 0
-	case b.turns():
+	case b.turns() && width >= turned:
 		return b.turn(left, j, width, b.mb <= b.level.rows), 1
 	}
 	dst := b.s.b.take(b.kc * panel)
@@ -56,14 +56,14 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 // turns reports whether B's columns lie together and the kernels for that take them.
 func (b *block) turns() bool {
 	v := b.b.view
-	return b.b.packed == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= 4
+	return b.b.packed == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= turned
 }
 
 // width is how many columns are computed at once, n at most: a panel, or more where that needs no copy.
 func (b *block) width(n int) int {
 	most := panel
 	switch v := b.b.view; {
-	case b.turns() && b.mb <= b.level.rows && b.kc%4 == 0:
+	case b.turns() && b.mb <= b.level.rows && b.kc%turned == 0:
 		most = max(1, turnBytes/(4*panel*b.kc)) * panel
 	case b.b.packed == nil && v.Col == 1 && b.mb < len(b.level.wide) && b.level.wide[b.mb].columns > 0 && n >= b.level.wide[b.mb].columns:
 		most = b.level.wide[b.mb].columns
@@ -120,60 +120,51 @@ func (b *block) inPlace(j int) rightSide {
 }
 
 // turn computes the first group of rows of columns [j, j+width), which lie together, and copies them on the way unless there
-// are no other rows. Kernels take 4 rows of B at once; what is left is copied first.
+// are no other rows. Kernels take 16 rows and columns of B at once; what is left is copied first.
 func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
-	v := b.b.view
-	most := b.kc &^ 3
-	dst := b.s.b.take(b.kc * panel)
 	run := groups(b.mb, b.level.rows)[0]
 	run.count = 1
-	b.begin(left, run, j, rightSide{})
-	t := &b.s.tile
-	t.k, t.bRow = most, 4*panel
-	t.keepStep = 4 * turned
-	if single {
-		t.bRow, t.keepStep = 0, 0
+	dst := b.s.b.take(b.kc * panel)
+	whole, most := width/turned*turned, b.kc/turned*turned
+	b.turnTiles(left, run, j, whole, most, dst, single)
+	if most < b.kc {
+		b.copyPart(dst, j, 0, whole, most)
+		b.begin(left, run, j, panelAt(dst))
+		t := &b.s.tile
+		t.a, t.b, t.k, t.load = unsafe.Add(t.a, most*t.aCol), unsafe.Add(t.b, most*t.bRow), b.kc-most, 1
+		b.level.tiles(b.s, run.each, whole, false)
 	}
-	t.cStep, t.bStep, t.ahead = 4*turned, 4*turned*v.Col, 4*turned*v.Col
-	if v.Col == b.kc {
-		t.aheadStep = 4 * 4 * turned
+	if whole < width {
+		at := whole % panel
+		b.copyPart(dst, j+whole-at, at, width-whole, 0)
+		b.begin(left, run, j+whole, panelAt(dst[at:]))
+		b.level.tiles(b.s, run.each, width-whole, false)
 	}
-	begun := *t
-	whole := width / turned * turned
-	b.turnTiles(begun, run.each, j, 0, whole, dst)
-	b.turnTiles(begun, run.each, j, whole, width, dst)
-	if most == b.kc {
-		return panelAt(dst)
-	}
-	rest := dst[most*panel:]
-	b.level.pack(b.s, rest, panel, View{v.Data[b.k0+most+(b.j0+j)*v.Col:], 1, v.Col}, b.kc-most, width, 0)
-	*t = begun
-	t.a, t.b, t.bRow = unsafe.Add(t.a, most*t.aCol), unsafe.Pointer(&rest[0]), 4*panel
-	t.k, t.load, t.ahead = b.kc-most, 1, 0
-	b.level.tiles(b.s, run.each, width, false)
 	return panelAt(dst)
 }
 
-// turnTiles computes columns [from, to) of those from j on, whole tiles or one that is not.
-func (b *block) turnTiles(begun tile, rows, j, from, to int, dst []float32) {
-	if from == to {
-		return
-	}
-	v, t := b.b.view, &b.s.tile
-	*t = begun
-	columns := min(turned, to-from)
-	t.count, t.lanes = (to-from)/columns, 1<<columns-1
-	t.c = unsafe.Add(t.c, 4*from)
-	t.b = unsafe.Pointer(&v.Data[b.k0+(b.j0+j+from)*v.Col])
-	for l := range b.s.offset {
-		b.s.offset[l] = min(l, columns-1) * 4 * v.Col
-	}
-	t.offset = unsafe.Pointer(&b.s.offset)
-	if t.keepStep > 0 {
-		dst = dst[from:]
+// turnTiles computes whole tiles from column j on.
+func (b *block) turnTiles(left leftSide, run rows, j, columns, k int, dst []float32, single bool) {
+	v := b.b.view
+	b.begin(left, run, j, rightSide{at: unsafe.Pointer(&v.Data[b.k0+(b.j0+j)*v.Col]), row: 4 * v.Col})
+	t := &b.s.tile
+	t.k, t.count = k, columns/turned
+	t.cStep, t.bStep, t.ahead = 4*turned, 4*turned*v.Col, 4*turned*v.Col
+	if v.Col == b.kc {
+		t.aheadStep = 4 * turned * turned
 	}
 	t.keep = unsafe.Pointer(unsafe.SliceData(dst))
-	b.level.turn[rows](t)
+	if !single {
+		t.keepRows, t.keepStep = 4*panel*turned, 4*turned
+	}
+	b.level.turn[run.each](t)
+}
+
+// copyPart copies rows of a panel from one on, of so many columns from one on; the panel begins with column j.
+func (b *block) copyPart(dst []float32, j, at, columns, row int) {
+	v := b.b.view
+	src := View{v.Data[b.k0+row+(b.j0+j+at)*v.Col:], 1, v.Col}
+	b.level.pack(b.s, dst[row*panel+at:], panel, src, b.kc-row, columns, 0)
 }
 
 // part is memory that lies together.

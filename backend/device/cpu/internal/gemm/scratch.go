@@ -9,7 +9,6 @@ type scratch struct {
 	a, b, c buffer
 	edge    [512]float32           // a tile that reaches out of C
 	wide    [panel * panel]float32 // bfloat16 numbers, widened
-	offset  [16]int                // of the columns that a kernel turns, in bytes
 }
 
 // buffer is memory that is kept from a task to the next.

@@ -16,12 +16,11 @@ type tile struct {
 	count               int            // number of tiles, at least 1; kernels may change it, and k
 	aStep, bStep, cStep int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0; for stream kernels from k rows of B to the next k
 	ahead               int            // from a row of B to one that is needed later; for kernels that turn B from b to what comes after the tile
-	aheadStep           int            // and how much of that goes with 4 rows
+	aheadStep           int            // and how much of that goes with 16 rows
 	early, earlyStep    int            // from b to what is needed after that, and the step to its next line
 	load                int            // 1: chains go on from C; 0: they begin with +0
-	keep                unsafe.Pointer // kernels that turn B: where the first row of the copy goes
-	keepStep            int            // and from a tile to the next
-	offset              unsafe.Pointer // kernels that turn B: from b to each of their columns, which lie together; bRow is that of the copy
+	keep                unsafe.Pointer // kernels that turn B, where bRow is from a column of B to the next: where the copy goes, in rows of a panel
+	keepRows, keepStep  int            // from 16 of its rows to the next, and from a tile to the next
 	lanes               int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }
 

@@ -227,6 +227,9 @@ func avx512() string {
 	for r := 1; r <= streamRows; r++ {
 		setAVX512.stream(s, r)
 	}
+	for w := 1; w <= setAVX512.bytes/4; w++ {
+		setAVX512.transposed(s, w)
+	}
 	packAVX512(s)
 	return s.String()
 }
@@ -238,6 +241,9 @@ func avx2() string {
 		setAVX2.tile(s, r, 2, half)
 	}
 	setAVX2.wides(s, wideAVX2)
+	for w := 1; w <= setAVX2.bytes/4; w++ {
+		setAVX2.transposed(s, w)
+	}
 	for r := 1; r <= streamRows; r++ {
 		setAVX2.stream(s, r)
 	}
@@ -261,6 +267,7 @@ func amd64Declarations() string {
 	list(setAVX2, "halfAVX2", 2, half)
 	setAVX2.declareWides(d, wideAVX2)
 	for _, m := range []amd64{setAVX512, setAVX2} {
+		d.packings("transpose"+m.name, m.bytes/4, m.transposedName)
 		d.list("stream"+m.name, streamRows, func(rows int) string { return m.tileName(rows, 4*streamColumns/m.bytes, stream) })
 	}
 	return d.source()

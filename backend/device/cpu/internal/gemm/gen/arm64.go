@@ -113,6 +113,16 @@ func (d *declarations) list(name string, rows int, kernel func(rows int) string)
 	d.lists.WriteString("}\n")
 }
 
+// packings declares kernels that pack lines of 1 number to so many, and lists them by numbers.
+func (d *declarations) packings(name string, most int, kernel func(width int) string) {
+	fmt.Fprintf(&d.lists, "\n// %s has kernels by numbers of a line.\nvar %s = []func(p *packing){\n", name, name)
+	for w := 1; w <= most; w++ {
+		fmt.Fprintf(&d.functions, "\n//go:noescape\nfunc %s(p *packing)\n", kernel(w))
+		fmt.Fprintf(&d.lists, "%d: %s,\n", w, kernel(w))
+	}
+	d.lists.WriteString("}\n")
+}
+
 // declare declares a kernel.
 func (d *declarations) declare(name string) {
 	fmt.Fprintf(&d.functions, "\n//go:noescape\nfunc %s(t *tile)\n", name)

@@ -1,14 +1,10 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // packAVX512 writes the kernels that move panels.
 func packAVX512(s *source) {
 	copyAVX512(s)
-	transposeAVX512(s)
 	transposeBlocksAVX512(s)
 	widenAVX512(s)
 }
@@ -24,8 +20,6 @@ func packBegin(s *source, name string) {
 	s.op("MOVQ packing_srcLine(AX), R9")
 	s.op("MOVQ packing_ahead(AX), R13")
 	s.op("MOVQ packing_k(AX), BX")
-	s.op("KMOVW packing_lanes(AX), K1")
-	s.op("KMOVW packing_lanes+2(AX), K2")
 }
 
 func packEnd(s *source) {
@@ -35,6 +29,8 @@ func packEnd(s *source) {
 
 func copyAVX512(s *source) {
 	packBegin(s, "copyAVX512")
+	s.op("KMOVW packing_lanes(AX), K1")
+	s.op("KMOVW packing_lanes+2(AX), K2")
 	s.label("line")
 	s.op("VMOVUPS.Z (SI), K1, Z0")
 	s.op("VMOVUPS.Z 64(SI), K2, Z1")
@@ -46,21 +42,6 @@ func copyAVX512(s *source) {
 	s.op("ADDQ R8, DI")
 	s.op("DECQ BX")
 	s.op("JNZ line")
-	packEnd(s)
-}
-
-// transposeAVX512 takes 16 numbers of 4 lines in a round; k is a multiple of 4.
-func transposeAVX512(s *source) {
-	packBegin(s, "transposeAVX512")
-	s.op("LEAQ (R8)(R8*2), R10")
-	s.op("LEAQ packing_offset(AX), R14")
-	s.op("SHRQ $2, BX")
-	s.label("quad")
-	fetch(s, "SI", "R14", "R11", "CX", "T1", "R13")
-	transposeQuad(s, "SI", "R14", "CX", 0)
-	storeQuad(s)
-	s.op("DECQ BX")
-	s.op("JNZ quad")
 	packEnd(s)
 }
 
@@ -78,7 +59,7 @@ func transposeBlocksAVX512(s *source) {
 		for i := range 4 {
 			s.op("PREFETCHT1 %d(R11)", 64*(4*half+i))
 		}
-		transpose(s, first, func(number int) string { return fmt.Sprintf("%d(CX)", row*(16*half+number)) })
+		setAVX512.transpose(s, first, 16, func(number int) string { return fmt.Sprintf("%d(CX)", row*(16*half+number)) })
 		for i := range 4 {
 			s.op("VMOVUPS Z%d, %d(DI)", first+i, row*i+64*half)
 		}
@@ -92,67 +73,6 @@ func transposeBlocksAVX512(s *source) {
 	s.op("DECQ BX")
 	s.op("JNZ block")
 	packEnd(s)
-}
-
-// fetch fetches what is ahead of 4 numbers, others in each of 4 rounds. ahead is a number of bytes, or a register with it.
-func fetch(s *source, src, table, four, offset, level, ahead string) {
-	s.op("MOVQ BX, %s", four)
-	s.op("ANDQ $3, %s", four)
-	s.op("SHLQ $5, %s", four)
-	s.op("ADDQ %s, %s", table, four)
-	for i := range 4 {
-		s.op("MOVQ %d(%s), %s", 8*i, four, offset)
-		if strings.HasPrefix(ahead, "R") {
-			s.op("ADDQ %s, %s", ahead, offset)
-			s.op("PREFETCH%s (%s)(%s*1)", level, src, offset)
-		} else {
-			s.op("PREFETCH%s %s(%s)(%s*1)", level, ahead, src, offset)
-		}
-	}
-}
-
-// transposeQuad transposes 4 lines of 16 numbers, as transpose does. The offset of a number is loaded from a table.
-func transposeQuad(s *source, src, table, offset string, first int) {
-	transpose(s, first, func(number int) string {
-		s.op("MOVQ %d(%s), %s", 8*number, table, offset)
-		return fmt.Sprintf("(%s)(%s*1)", src, offset)
-	})
-}
-
-// transpose transposes 4 lines of 16 numbers, in the registers from first on, into the first 4 of them: first 128-bit lane l of
-// register i is 4 lines of number 4l+i, and then each lane is transposed.
-func transpose(s *source, first int, at func(number int) string) {
-	for lane := range 4 {
-		for i := range 4 {
-			from := at(4*lane + i)
-			if lane == 0 {
-				s.op("VMOVUPS %s, X%d", from, first+i)
-			} else {
-				s.op("VINSERTF32X4 $%d, %s, Z%d, Z%d", lane, from, first+i, first+i)
-			}
-		}
-	}
-	shuffle := func(name string, y, x, z int) {
-		s.op("VUNPCK%s Z%d, Z%d, Z%d", name, first+y, first+x, first+z)
-	}
-	shuffle("LPS", 1, 0, 4)
-	shuffle("HPS", 1, 0, 5)
-	shuffle("LPS", 3, 2, 6)
-	shuffle("HPS", 3, 2, 7)
-	shuffle("LPD", 6, 4, 0)
-	shuffle("HPD", 6, 4, 1)
-	shuffle("LPD", 7, 5, 2)
-	shuffle("HPD", 7, 5, 3)
-}
-
-// storeQuad stores the 4 lines.
-func storeQuad(s *source) {
-	s.op("VMOVUPS Z0, K1, (DI)")
-	s.op("VMOVUPS Z1, K1, (DI)(R8*1)")
-	s.op("VMOVUPS Z2, K1, (DI)(R8*2)")
-	s.op("VMOVUPS Z3, K1, (DI)(R10*1)")
-	s.op("ADDQ $16, SI")
-	s.op("LEAQ (DI)(R8*4), DI")
 }
 
 // widenAVX512 widens a multiple of 16 numbers.
