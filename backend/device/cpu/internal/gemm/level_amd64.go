@@ -10,17 +10,18 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
-	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true, follows: ifAMD(6), followsHalf: ifAMD(1),
+	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true, single: byMaker(6, 2), singleHalf: 1, near: byMaker(256, 4096),
 	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
-// ifAMD is how many rows there may be if the processor is one of AMD's, 0 otherwise. They were measured on a Zen 4: with more rows, or
-// numbers that are widened, kernels take so long for a line of memory that it does not see far enough ahead.
-func ifAMD(rows int) int {
+// byMaker is the first number if the processor is one of AMD's, and the second if not. A Zen 4 fetches what lies together by itself, and with few
+// rows kernels are quick enough for it to see far ahead. Processors of Intel want to be told; for one or two rows all at once, since
+// a second stage costs more than it gains.
+func byMaker(amd, others int) int {
 	if cpuid.AMD() {
-		return rows
+		return amd
 	}
-	return 0
+	return others
 }
 
 var wideAVX512 = []wide{
@@ -30,7 +31,7 @@ var wideAVX512 = []wide{
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
-	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, follows: ifAMD(2),
+	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, single: 2, near: byMaker(256, 4096),
 	copy: copyLines, transpose: transposeAVX2, widen: widenAll, read: readAVX2,
 }
 

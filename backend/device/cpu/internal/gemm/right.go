@@ -15,13 +15,13 @@ type rightSide struct {
 }
 
 // How far ahead of its use B is fetched. What comes from memory is fetched twice, early into the second cache and then into
-// the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too.
+// the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too. For one or two
+// rows of A one stage is enough (level.single).
 const (
 	rowsAhead  = 16    // rows
 	wideAhead  = 8     // the same for wide ones
 	bytesAhead = 2048  // where rows follow one another
 	bytesEarly = 12288 // the same, the first stage
-	bytesNear  = 256   // the same, where the processor fetches it by itself to the second cache
 
 	turned    = 16      // columns of a kernel that turns B, and rows that it takes at once
 	turnBytes = 1 << 18 // of B for a call of it, which stays short
@@ -81,14 +81,14 @@ func (b *block) packedPanel(j int) rightSide {
 	} else {
 		r.at, r.row, r.half = unsafe.Pointer(&p.half[first]), 2*panel, true
 	}
-	follows := b.level.follows
+	single := b.level.single
 	if r.half {
-		follows = b.level.followsHalf
+		single = b.level.singleHalf
 	}
 	passes := ceil(b.mb, b.level.rows)
 	switch {
-	case b.mb <= follows:
-		r.ahead = bytesNear
+	case b.mb <= single:
+		r.ahead = b.level.near
 		return r
 	case passes == 1:
 		r.early = bytesEarly

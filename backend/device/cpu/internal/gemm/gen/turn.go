@@ -64,10 +64,17 @@ func (m amd64) turnRound(s *source, rows int) {
 	for i := range columns {
 		columns[i] = rows + i
 		s.op("VMOVUPS %s, %s", number(i, "DI"), m.reg(columns[i]))
-		s.op("PREFETCHT0 64%s", number(i, "DI"))
-		s.op("PREFETCHT2 %d(R13)", 64*i)
 	}
-	for k, b := range m.transposeSquare(s, columns, rows+turnColumns) {
+	fetched := 0
+	fetch := func() { // by and by: prefetches that follow one another wait together
+		if i := fetched / 2; fetched%2 == 0 {
+			s.op("PREFETCHT0 64%s", number(i, "DI"))
+		} else {
+			s.op("PREFETCHT2 %d(R13)", 64*i)
+		}
+		fetched++
+	}
+	for k, b := range m.transposeSquare(s, columns, rows+turnColumns, fetch) {
 		if rows >= keptRows {
 			s.op("VMOVUPS %s, %d(DX)", m.reg(b), panelBytes*k)
 		}
@@ -84,14 +91,16 @@ func (m amd64) turnRound(s *source, rows int) {
 	}
 }
 
-// transposeSquare transposes 16 x 16 numbers: from the registers of columns to those of rows, which it returns. free is one more.
-func (m amd64) transposeSquare(s *source, columns []int, free int) (rows [16]int) {
+// transposeSquare transposes 16 x 16 numbers: from the registers of columns to those of rows, which it returns. free is one more; between is
+// called after each of 32 pairs of instructions.
+func (m amd64) transposeSquare(s *source, columns []int, free int, between func()) (rows [16]int) {
 	at := append([]int(nil), columns...)
 	// pair sets x and y to what two instructions make of them.
 	pair := func(x, y int, first, second string) {
 		s.op("%s %s, %s, %s", first, m.reg(at[y]), m.reg(at[x]), m.reg(free))
 		s.op("%s %s, %s, %s", second, m.reg(at[y]), m.reg(at[x]), m.reg(at[x]))
 		at[x], at[y], free = free, at[x], at[y]
+		between()
 	}
 	for i := 0; i < 16; i += 4 { // 128-bit lane l of number i+n is columns i to i+3 of row 4l+n
 		pair(i, i+1, "VUNPCKLPS", "VUNPCKHPS")
