@@ -2,8 +2,8 @@ package cpuid
 
 import (
 	"os"
+	"regexp"
 	"runtime"
-	"strings"
 	"testing"
 )
 
@@ -49,13 +49,18 @@ func TestLevel_String(t *testing.T) {
 	}
 }
 
-func TestAMD(t *testing.T) {
+// What the package says of the processor is what the system says.
+func TestProcessor(t *testing.T) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil || runtime.GOARCH != "amd64" {
 		t.Skip("the system does not tell who made the processor") // an emulated one neither
 	}
-	want := strings.Contains(string(info), "AuthenticAMD") || strings.Contains(string(info), "HygonGenuine")
-	if AMD() != want {
+	says := func(line string) bool { return regexp.MustCompile(`(?m)^` + line + `$`).Match(info) }
+	if want := says(`vendor_id\s*: (AuthenticAMD|HygonGenuine)`); AMD() != want {
 		t.Errorf("AMD is %v; the system says\n%s", AMD(), info)
+	}
+	want := says(`vendor_id\s*: GenuineIntel`) && says(`cpu family\s*: 6`) && says(`model\s*: 85`)
+	if SkylakeServer() != want {
+		t.Errorf("SkylakeServer is %v; the system says\n%s", SkylakeServer(), info)
 	}
 }

@@ -15,8 +15,8 @@ type rightSide struct {
 }
 
 // How far ahead of its use B is fetched. What comes from memory is fetched twice, early into the second cache and then into
-// the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too. For one or two
-// rows of A one stage is enough (level.single).
+// the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too. Where the
+// memory or the kernels are quick enough one stage is better (level.single).
 const (
 	rowsAhead  = 16    // rows
 	wideAhead  = 8     // the same for wide ones
