@@ -18,8 +18,8 @@ type level struct {
 	wide          []wide   // by rows: for more columns of few rows of A
 	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes
-	single        int      // most rows of A for which a packed B is fetched in one stage,
-	singleHalf    int      // and the same for bfloat16,
+	oneStage      int      // most rows of A for which a packed B is fetched in one stage,
+	oneStageHalf  int      // and the same for bfloat16,
 	near          int      // so many bytes ahead
 	copy          func(*packing)
 	transpose     []func(*packing) // by numbers of a line, for a multiple of 4 lines; nil: they are transposed in Go

@@ -10,7 +10,8 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
-	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true, single: byProcessor(6, 14, 2), singleHalf: byProcessor(1, 8, 1), near: byProcessor(256, 4096, 4096),
+	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
+	oneStage: byProcessor(6, 14, 2), oneStageHalf: byProcessor(1, 8, 1), near: byProcessor(256, 4096, 4096),
 	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }
 
@@ -34,7 +35,7 @@ var wideAVX512 = []wide{
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
-	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, single: 2, near: byProcessor(256, 4096, 4096),
+	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, oneStage: 2, near: byProcessor(256, 4096, 4096),
 	copy: copyLines, transpose: transposeAVX2, widen: widenAll, read: readAVX2,
 }
 

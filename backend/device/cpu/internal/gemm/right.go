@@ -16,7 +16,7 @@ type rightSide struct {
 
 // How far ahead of its use B is fetched. What comes from memory is fetched twice, early into the second cache and then into
 // the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too. Where the
-// memory or the kernels are quick enough one stage is better (level.single).
+// memory or the kernels are quick enough one stage is better (level.oneStage).
 const (
 	rowsAhead  = 16    // rows
 	wideAhead  = 8     // the same for wide ones
@@ -81,13 +81,13 @@ func (b *block) packedPanel(j int) rightSide {
 	} else {
 		r.at, r.row, r.half = unsafe.Pointer(&p.half[first]), 2*panel, true
 	}
-	single := b.level.single
+	most := b.level.oneStage
 	if r.half {
-		single = b.level.singleHalf
+		most = b.level.oneStageHalf
 	}
 	passes := ceil(b.mb, b.level.rows)
 	switch {
-	case b.mb <= single:
+	case b.mb <= most:
 		r.ahead = b.level.near
 		return r
 	case passes == 1:
