@@ -255,6 +255,33 @@ func broadAVX512_8x48(t *tile)
 func broadAVX512_9x48(t *tile)
 
 //go:noescape
+func placedAVX512_1x48(t *tile)
+
+//go:noescape
+func placedAVX512_2x48(t *tile)
+
+//go:noescape
+func placedAVX512_3x48(t *tile)
+
+//go:noescape
+func placedAVX512_4x48(t *tile)
+
+//go:noescape
+func placedAVX512_5x48(t *tile)
+
+//go:noescape
+func placedAVX512_6x48(t *tile)
+
+//go:noescape
+func placedAVX512_7x48(t *tile)
+
+//go:noescape
+func placedAVX512_8x48(t *tile)
+
+//go:noescape
+func placedAVX512_9x48(t *tile)
+
+//go:noescape
 func tileAVX2_1x16(t *tile)
 
 //go:noescape
@@ -553,6 +580,19 @@ var broadAVX512 = []kernel{
 	7: broadAVX512_7x48,
 	8: broadAVX512_8x48,
 	9: broadAVX512_9x48,
+}
+
+// placedAVX512 has kernels by rows.
+var placedAVX512 = []kernel{
+	1: placedAVX512_1x48,
+	2: placedAVX512_2x48,
+	3: placedAVX512_3x48,
+	4: placedAVX512_4x48,
+	5: placedAVX512_5x48,
+	6: placedAVX512_6x48,
+	7: placedAVX512_7x48,
+	8: placedAVX512_8x48,
+	9: placedAVX512_9x48,
 }
 
 // fullAVX2 has kernels by rows.

@@ -16,7 +16,7 @@ type large struct {
 	count        int // of groups
 	down, across int // tasks
 	packs        *packs
-	left         []float32 // packed A: blocks of the contracted axis, of groups of rows
+	left         []float32 // packed A: blocks of the contracted axis, of groups of rows; nil: kernels read A where it is
 	right        []float32 // packed B: blocks of the contracted axis, of panels; nil: kernels read B where it is
 	width        int       // columns of the panels of right
 }
@@ -165,10 +165,18 @@ func (l *large) task(s *scratch, i int) {
 		right, next := l.rightOf(&b, at, from), l.next(&b)
 		for i := range n {
 			run := l.group(first + i)
-			left := leftSide{data: l.left[at*l.mb+run.at*b.kc:], packed: true, first: run.at}
+			left := l.leftOf(&b, at, run.at)
 			b.allColumns(left, run, right, next[len(next)*i/n:len(next)*(i+1)/n])
 		}
 	})
+}
+
+// leftOf is where a block's part of A is from a row on.
+func (l *large) leftOf(b *block, at, row int) leftSide {
+	if l.left == nil {
+		return b.inPlaceLeft(row)
+	}
+	return leftSide{data: l.left[at*l.mb+row*b.kc:], packed: true, first: row}
 }
 
 // rightOf is where a block's part of B is, which begins with a column of the part.
@@ -241,5 +249,9 @@ func (b *block) broadTiles(left leftSide, group rows, right rightSide, parts []p
 		t.early = int(uintptr(parts[0].at) - uintptr(t.b))
 		t.earlyStep = ceil(parts[0].bytes, max(1, b.kc/2)*group.count)
 	}
-	b.level.broad[group.each](t)
+	kernels := b.level.broad
+	if !left.packed {
+		kernels = b.level.placed
+	}
+	kernels[group.each](t)
 }

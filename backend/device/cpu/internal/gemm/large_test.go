@@ -144,6 +144,30 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 	}
 }
 
+// Rows of A that follow one another are read where they are: as many as a tile may have, with a remainder of columns of A or none.
+func TestLarge_InPlace(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(26, 26))
+		for m := 1; m <= 20; m++ {
+			for _, kk := range []int{1, 2, 3, 4, 7, 64} {
+				e := newExample(r, m, broadPair+r.IntN(70), kk, false)
+				e.a = fill(r, View{Row: kk, Col: 1}, m, kk, false)
+				e.output(r, false)
+				e.check(t, "large", func(c []float32) {
+					g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: m, n: e.n, k: kk, add: e.add}
+					l := large{packs: new(packs), block: block{product: g, mb: m, nb: e.n, kc: kk}}
+					l.setGroups()
+					l.each, l.down, l.across = kk, 1, 1
+					l.compute(k, nil)
+					if l.left != nil {
+						t.Fatal("A was packed")
+					}
+				})
+			}
+		}
+	})
+}
+
 // Large products of a batch, few and many of them.
 func TestLarge_Batch(t *testing.T) {
 	const m, n, kk = 67, 260, 65

@@ -12,20 +12,23 @@ const (
 
 // pack packs the operands of the part.
 func (l *large) pack(k *Kernels, p *pool.Pool) {
-	l.left = l.packs.left.take(l.mb * l.kc)
-	units := 0 // of B
+	left, right := 0, 0 // units of A and B
+	if !l.leftReady() {
+		l.left = l.packs.left.take(l.mb * l.kc)
+		left = ceil(l.count, unitGroups)
+	}
 	if l.b.packed == nil {
 		l.width = panels(l.nb) * panel
 		l.right = l.packs.right.take(l.width * l.kc)
-		units = l.width / panel
+		right = l.width / panel
 		if l.copiesRows() {
-			units = ceil(l.kc, unitRows)
+			right = ceil(l.kc, unitRows)
 		}
 	}
-	k.each(p, units+ceil(l.count, unitGroups), func(s *scratch, i int) {
+	k.each(p, left+right, func(s *scratch, i int) {
 		switch {
-		case i >= units:
-			l.packGroups(s, (i-units)*unitGroups)
+		case i >= right:
+			l.packGroups(s, (i-right)*unitGroups)
 		case l.copiesRows():
 			l.copyRows(s, i*unitRows)
 		default:
@@ -33,6 +36,10 @@ func (l *large) pack(k *Kernels, p *pool.Pool) {
 		}
 	})
 }
+
+// leftReady reports whether kernels read A where it is: rows that are short and follow one another. Longer ones are often a power of two apart,
+// where the first cache has no room for those of a tile.
+func (l *large) leftReady() bool { return l.a.Col == 1 && l.a.Row == l.k && l.each >= l.k }
 
 // copiesRows reports whether B is copied some rows at a time, since they lie together.
 func (l *large) copiesRows() bool { return l.b.packed == nil && l.b.view.Col == 1 }

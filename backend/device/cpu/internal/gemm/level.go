@@ -15,6 +15,7 @@ type level struct {
 	half          []kernel // for a B of bfloat16; nil: it is widened before
 	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
 	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
+	placed        []kernel // the same for rows of A that lie together
 	wide          []wide   // by rows: for more columns of few rows of A
 	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes

@@ -10,7 +10,7 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
-	turn: turnAVX512, broad: broadAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
+	turn: turnAVX512, broad: broadAVX512, placed: placedAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
 	oneStage: byProcessor(6, 14, 2), oneStageHalf: byProcessor(1, 8, 1), near: byProcessor(256, 4096, 4096),
 	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
 }

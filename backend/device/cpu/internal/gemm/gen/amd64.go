@@ -45,6 +45,7 @@ const (
 	turn   kind = "turn"   // the columns of B lie together, and are copied as rows
 	wide   kind = "wide"   // more columns
 	broad  kind = "broad"  // more columns, and A is packed
+	placed kind = "placed" // more columns, and the numbers of a row of A lie together
 	stream kind = "stream" // rows of B side by side
 )
 
@@ -221,7 +222,8 @@ func avx512() string {
 		setAVX512.turn(s, r)
 	}
 	for r := 1; r <= broadRows; r++ {
-		setAVX512.broad(s, r)
+		setAVX512.broad(s, r, broad)
+		setAVX512.broad(s, r, placed)
 	}
 	setAVX512.wides(s, wideAVX512)
 	for r := 1; r <= streamRows; r++ {
@@ -262,7 +264,9 @@ func amd64Declarations() string {
 	list(setAVX512, "halfAVX512", 2, half)
 	list(setAVX512, "turnAVX512", 1, turn)
 	setAVX512.declareWides(d, wideAVX512)
-	d.list("broadAVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, broad) })
+	for _, k := range []kind{broad, placed} {
+		d.list(string(k)+"AVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, k) })
+	}
 	list(setAVX2, "fullAVX2", 2, full)
 	list(setAVX2, "halfAVX2", 2, half)
 	setAVX2.declareWides(d, wideAVX2)

@@ -1,22 +1,23 @@
 package main
 
+import "fmt"
+
 const (
 	broadRows    = 9 // of the largest tile
 	broadVectors = 3
 	broadRound   = 4 // columns of A, and rows of B, between two jumps
-	broadEach    = 4 // rows of A of which one is broadcast by the multiply-adds: an instruction less, and two loads more
 	panelBytes   = 128
 )
 
-// broad writes a kernel of tiles of 48 columns, for an A that is packed, and panels of B that are: it loads fewer vectors for a
-// multiply-add than kernels of 32 columns. Tiles begin with a panel and in the middle of one by turns.
+// broad writes a kernel of tiles of 48 columns, for panels of B that are packed, and an A that is or the rows of which lie together: it loads
+// fewer vectors for a multiply-add than kernels of 32 columns. Tiles begin with a panel and in the middle of one by turns.
 //
-// Registers: AX the argument; DX the tile's part of C; CX a column of A; DI a row of B, the first of the tile is on the stack; R9 and R10
-// from its first vector to the others; R13, R11 and R12 from there to what is fetched soon; R14 and SI what is fetched early,
-// and the step to the next line of it; BX the number of columns left.
-func (m amd64) broad(s *source, rows int) {
+// Registers: AX the argument; DX the tile's part of C; CX a column of A, and if that is not packed, R8 and R15 what is 3 and 6 rows
+// below, and SI from a row to the next; DI a row of B, the first of the tile is on the stack; R9 and R10 from its first vector to the
+// others; R13, R11 and R12 from there to what is fetched soon; R14 what is fetched early; BX the number of columns left.
+func (m amd64) broad(s *source, rows int, k kind) {
 	m.masks = false // all columns are there
-	s.beginFrame(m.tileName(rows, broadVectors, broad)+"(SB)", 8)
+	s.beginFrame(m.tileName(rows, broadVectors, k)+"(SB)", 8)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_b(AX), DI")
@@ -25,19 +26,25 @@ func (m amd64) broad(s *source, rows int) {
 	s.op("MOVQ tile_bStep(AX), R10")
 	s.op("MOVQ tile_early(AX), R14")
 	s.op("ADDQ DI, R14")
-	s.op("MOVQ tile_earlyStep(AX), SI")
+	s.op("MOVQ tile_aRow(AX), SI")
 	s.op("MOVQ tile_ahead(AX), R13")
 	s.op("LEAQ (R13)(R10*1), R12")
 	s.label("next")
 	s.op("LEAQ (R13)(R9*1), R11")
 	m.initial(s, rows, broadVectors)
 	s.op("MOVQ tile_a(AX), CX")
+	if k == placed {
+		s.op("LEAQ (CX)(SI*2), R8")
+		s.op("ADDQ SI, R8")
+		s.op("LEAQ (R8)(SI*2), R15")
+		s.op("ADDQ SI, R15")
+	}
 	s.op("MOVQ b-8(SP), DI")
 	s.op("MOVQ tile_k(AX), BX")
 	s.op("SHRQ $2, BX")
 	s.op("JEQ rest")
 	s.label("round")
-	m.broadColumns(s, rows, broadRound)
+	m.broadColumns(s, rows, broadRound, k)
 	s.op("DECQ BX")
 	s.op("JNZ round")
 	s.label("rest")
@@ -45,7 +52,7 @@ func (m amd64) broad(s *source, rows int) {
 	s.op("ANDQ $3, BX")
 	s.op("JEQ done")
 	s.label("column")
-	m.broadColumns(s, rows, 1)
+	m.broadColumns(s, rows, 1, k)
 	s.op("DECQ BX")
 	s.op("JNZ column")
 	s.label("done")
@@ -64,8 +71,19 @@ func (m amd64) broad(s *source, rows int) {
 	s.op("RET")
 }
 
+// placedRow is the address of a row of A that is not packed.
+func placedRow(i int) string {
+	return [...]string{
+		"(CX)", "(CX)(SI*1)", "(CX)(SI*2)", "(R8)", "(CX)(SI*4)", "(R8)(SI*2)", "(R15)", "(R8)(SI*4)", "(CX)(SI*8)",
+	}[i]
+}
+
+// broadcasts reports whether a row of A is broadcast by the multiply-adds: an instruction less, and two loads more. Two of nine are,
+// those whose address is one register.
+func broadcasts(row int) bool { return row == 3 || row == 6 }
+
 // broadColumns adds the products of so many columns of A and rows of B.
-func (m amd64) broadColumns(s *source, rows, columns int) {
+func (m amd64) broadColumns(s *source, rows, columns int, kind kind) {
 	b, a := rows*broadVectors, rows*broadVectors+broadVectors
 	at := []string{"(DI)", "(DI)(R9*1)", "(DI)(R10*1)"}
 	soon := []string{"(DI)(R13*1)", "(DI)(R11*1)", "(DI)(R12*1)"}
@@ -74,13 +92,16 @@ func (m amd64) broadColumns(s *source, rows, columns int) {
 			s.op("VMOVUPS %d%s, %s", panelBytes*k, at[v], m.reg(b+v))
 		}
 		for r := range rows {
-			x, number := m.reg(a+r%2), 4*(rows*k+r)
-			if r%broadEach != broadEach-1 {
-				s.op("VBROADCASTSS %d(CX), %s", number, x)
+			x, number := m.reg(a+r%2), fmt.Sprintf("%d(CX)", 4*(rows*k+r))
+			if kind == placed {
+				number = fmt.Sprintf("%d%s", 4*k, placedRow(r))
+			}
+			if !broadcasts(r) {
+				s.op("VBROADCASTSS %s, %s", number, x)
 			}
 			for v := range broadVectors {
-				if r%broadEach == broadEach-1 {
-					s.op("VFMADD231PS.BCST %d(CX), %s, %s", number, m.reg(b+v), m.accumulator(r, broadVectors, v))
+				if broadcasts(r) {
+					s.op("VFMADD231PS.BCST %s, %s, %s", number, m.reg(b+v), m.accumulator(r, broadVectors, v))
 				} else {
 					s.op("VFMADD231PS %s, %s, %s", m.reg(b+v), x, m.accumulator(r, broadVectors, v))
 				}
@@ -91,9 +112,22 @@ func (m amd64) broadColumns(s *source, rows, columns int) {
 		}
 		if k%2 == 1 { // often enough, and an instruction less for each column
 			s.op("PREFETCHT2 (R14)")
-			s.op("ADDQ SI, R14")
+			s.op("ADDQ tile_earlyStep(AX), R14")
 		}
 	}
 	s.op("ADDQ $%d, DI", panelBytes*columns)
-	s.op("ADDQ $%d, CX", 4*rows*columns)
+	m.nextColumns(s, rows, columns, kind)
+}
+
+// nextColumns goes on by so many columns of A.
+func (m amd64) nextColumns(s *source, rows, columns int, k kind) {
+	if k != placed {
+		s.op("ADDQ $%d, CX", 4*rows*columns)
+		return
+	}
+	for i, at := range []string{"CX", "R8", "R15"} {
+		if rows > 3*i {
+			s.op("ADDQ $%d, %s", 4*columns, at)
+		}
+	}
 }
