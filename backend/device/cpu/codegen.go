@@ -88,9 +88,8 @@ func (g *generator) member(m *member) {
 	}
 	if isReduction(m.n.op) {
 		in.do, in.row = shrink, false
-		in.sourceSize = m.in[0].of.size
 		k := reduceKernel(g.c.device.level, m.n.op, m.in[0].of.kind)
-		in.reduce, in.pieces = k.row, k.pieces
+		in.reduce, in.pieces = k.rows, k.pieces
 		in.sum = g.loop.sums
 		g.loop.sums++
 	} else {

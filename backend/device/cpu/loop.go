@@ -30,19 +30,18 @@ type loop struct {
 
 // instr is what is done with a block.
 type instr struct {
-	do         action
-	dst        int    // register
-	src        [3]int // registers
-	v          view   // of what is loaded, collapsed, or stored to
-	size       int    // bytes of an element of dst
-	row        bool   // works on one element for each row
-	kernel     kernel
-	scalar     scalarKernel
-	reduce     func(dst, x unsafe.Pointer, n int)
-	sourceSize int     // bytes of an element that is reduced
-	pieces     *pieces // of a reduction; nil if it takes a row at once
-	sum        int     // its number, of those with pieces
-	cheap      bool    // computed again rather than stored
+	do     action
+	dst    int    // register
+	src    [3]int // registers
+	v      view   // of what is loaded, collapsed, or stored to
+	size   int    // bytes of an element of dst
+	row    bool   // works on one element for each row
+	kernel kernel
+	scalar scalarKernel
+	reduce func(dst, x unsafe.Pointer, rows, n int)
+	pieces *pieces // of a reduction; nil if it takes a row at once
+	sum    int     // its number, of those with pieces
+	cheap  bool    // computed again rather than stored
 
 	op   compute.OpType // of float32; OpTypeInvalid of other types
 	left bool           // the number of applyOne and applyRows is the left operand
@@ -245,9 +244,7 @@ func (v view) piece(first, n int) (off int, ok bool) {
 func (l *loop) shrink(w *worker, in *instr, b block) {
 	dst, src := w.registers[in.dst], w.registers[in.src[0]]
 	if l.piece == 0 {
-		for k := range b.rows {
-			in.reduce(unsafe.Add(dst, k*in.size), unsafe.Add(src, k*l.inner*in.sourceSize), l.inner)
-		}
+		in.reduce(dst, src, b.rows, l.inner)
 		return
 	}
 	at := b.first - b.row*l.inner

@@ -32,7 +32,7 @@ func TestPieces_SameBits(t *testing.T) {
 					x[r.IntN(n)] = float32(math.NaN())
 				}
 				var want, got float32
-				k.row(unsafe.Pointer(&want), unsafe.Pointer(&x[0]), n)
+				k.rows(unsafe.Pointer(&want), unsafe.Pointer(&x[0]), 1, n)
 				var sum partial
 				k.pieces.begin(&sum)
 				for at := 0; at < n; at += pieceLength {

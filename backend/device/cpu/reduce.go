@@ -12,10 +12,10 @@ import (
 
 // reducer reduces elements of one type.
 type reducer struct {
-	row     func(dst, x unsafe.Pointer, n int) // dst[0] = x[0] op x[1] op ...; the identity when n is 0
-	columns func(acc, x unsafe.Pointer, n int) // acc[i] = acc[i] op x[i]
-	start   func(acc unsafe.Pointer, n int)    // acc[i] = identity
-	pieces  *pieces                            // how a row is reduced piece by piece; nil: it is not
+	rows    func(dst, x unsafe.Pointer, rows, n int) // dst[i] = x[i*n] op x[i*n+1] op ...; the identity when n is 0
+	columns func(acc, x unsafe.Pointer, n int)       // acc[i] = acc[i] op x[i]
+	start   func(acc unsafe.Pointer, n int)          // acc[i] = identity
+	pieces  *pieces                                  // how a row is reduced piece by piece; nil: it is not
 }
 
 // chunk is the length of the pieces of a long row. The sum of a row is the sum of the sums of its pieces: a row that
@@ -99,7 +99,7 @@ func floats[T float32 | float64](op compute.OpType) *reducer {
 	switch op {
 	case compute.OpTypeReduceSum:
 		r := fold(zero, func(a, x T) T { return a + x })
-		r.row = func(dst, x unsafe.Pointer, n int) { *(*T)(dst) = sumLong(list[T](x, n)) }
+		r.rows = eachRow(sumLong[T])
 		return r
 	case compute.OpTypeReduceMax:
 		return fold(-1/zero, func(a, x T) T { return max(a, x) })
@@ -128,13 +128,13 @@ func integerReducer[T wholeNumber](op compute.OpType, low, high T) *reducer {
 // fold makes a reducer of a function, which is applied in the order of the elements.
 func fold[T any](identity T, f func(a, x T) T) *reducer {
 	return &reducer{
-		row: func(dst, x unsafe.Pointer, n int) {
+		rows: eachRow(func(x []T) T {
 			a := identity
-			for _, v := range list[T](x, n) {
+			for _, v := range x {
 				a = f(a, v)
 			}
-			*(*T)(dst) = a
-		},
+			return a
+		}),
 		columns: func(acc, x unsafe.Pointer, n int) {
 			a := list[T](acc, n)
 			for i, v := range list[T](x, n) {
@@ -147,6 +147,16 @@ func fold[T any](identity T, f func(a, x T) T) *reducer {
 				a[i] = identity
 			}
 		},
+	}
+}
+
+// eachRow reduces one row after another.
+func eachRow[T any](row func(x []T) T) func(dst, x unsafe.Pointer, rows, n int) {
+	return func(dst, x unsafe.Pointer, rows, n int) {
+		all := list[T](x, rows*n)
+		for i, out := 0, list[T](dst, rows); i < rows; i++ {
+			out[i] = row(all[i*n:][:n])
+		}
 	}
 }
 

@@ -101,11 +101,11 @@ func (c *compiler) longRow(n *node, x view, k *reducer) view {
 	parts := c.single(n.id, shapes.Make(n.shape.DType, pieces), []view{reads}, func(out view) step {
 		return stepFunc(func(r *run) {
 			r.device.pool.For(pieces, func(i int) {
-				k.row(r.ptr(out, i), r.ptr(reads, reads.off+i*chunk), min(chunk, count-i*chunk))
+				k.rows(r.ptr(out, i), r.ptr(reads, reads.off+i*chunk), 1, min(chunk, count-i*chunk))
 			})
 		})
 	})
 	return c.single(n.id, n.shape, []view{parts}, func(out view) step {
-		return stepFunc(func(r *run) { k.row(r.ptr(out, 0), r.ptr(parts, 0), pieces) })
+		return stepFunc(func(r *run) { k.rows(r.ptr(out, 0), r.ptr(parts, 0), 1, pieces) })
 	})
 }

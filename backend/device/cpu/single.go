@@ -88,22 +88,25 @@ var comparisons = map[compute.OpType]vec.CompareOp{
 // singleReducer reduces float32.
 func singleReducer(l vec.Level, op compute.OpType) *reducer {
 	var row func(l vec.Level, x []float32) float32
+	var rows func(l vec.Level, dst, x []float32, n int)
 	var piece func(l vec.Level, w *vec.Lanes, x []float32) float32
 	var columns vec.BinaryOp
 	var identity float32
 	switch op {
 	case compute.OpTypeReduceSum:
-		row, piece, columns, identity = sumSingle, vec.SumPiece, vec.OpAdd, 0
+		row, rows, piece, columns, identity = sumSingle, sumRows, vec.SumPiece, vec.OpAdd, 0
 	case compute.OpTypeReduceMax:
-		row, piece, columns, identity = vec.Max, vec.MaxPiece, vec.OpMax, float32(math.Inf(-1))
+		row, rows, piece, columns, identity = vec.Max, vec.MaxRows, vec.MaxPiece, vec.OpMax, float32(math.Inf(-1))
 	case compute.OpTypeReduceMin:
-		row, piece, columns, identity = vec.Min, vec.MinPiece, vec.OpMin, float32(math.Inf(1))
+		row, rows, piece, columns, identity = vec.Min, vec.MinRows, vec.MinPiece, vec.OpMin, float32(math.Inf(1))
 	default:
 		return floats[float32](op)
 	}
 	f := vec.BinaryFunc(l, columns)
 	return &reducer{
-		row: func(dst, x unsafe.Pointer, n int) { *(*float32)(dst) = row(l, list[float32](x, n)) },
+		rows: func(dst, x unsafe.Pointer, count, n int) {
+			rows(l, list[float32](dst, count), list[float32](x, count*n), n)
+		},
 		columns: func(acc, x unsafe.Pointer, n int) {
 			f(list[float32](acc, n), list[float32](acc, n), list[float32](x, n))
 		},
@@ -127,4 +130,15 @@ func sumSingle(l vec.Level, x []float32) float32 {
 		x = x[n:]
 	}
 	return sumSingle(l, parts)
+}
+
+// sumRows is sumSingle for rows of n elements.
+func sumRows(l vec.Level, dst, x []float32, n int) {
+	if n <= chunk {
+		vec.SumRows(l, dst, x, n)
+		return
+	}
+	for i := range dst {
+		dst[i] = sumSingle(l, x[i*n:][:n])
+	}
 }

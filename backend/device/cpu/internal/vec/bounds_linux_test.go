@@ -73,6 +73,9 @@ func touch(l Level, s [4][]float32) {
 	Fill(l, s[3], 0)
 	Sum(l, s[0])
 	Max(l, s[0])
+	for _, rows := range []int{1, 3} {
+		SumRows(l, s[1][:min(rows, n)], s[0], n/rows)
+	}
 	for _, f := range fusedTable {
 		o := fusedOperands{in: s[:f.Streams], scalars: make([]float32, f.Scalars)}
 		f.run(l, o, [][]float32{s[3], s[2], s[1], s[0]}[:len(f.Out)])

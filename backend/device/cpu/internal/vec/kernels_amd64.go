@@ -713,6 +713,24 @@ func fromBfloat16(l Level, dst []float32, x []uint16) {
 	}
 }
 
+//go:noescape
+func sumRowsAVX512(dst []float32, x []float32, n int)
+
+//go:noescape
+func sumRowsAVX2(dst []float32, x []float32, n int)
+
+//go:noescape
+func maxRowsAVX512(dst []float32, x []float32, n int)
+
+//go:noescape
+func maxRowsAVX2(dst []float32, x []float32, n int)
+
+//go:noescape
+func minRowsAVX512(dst []float32, x []float32, n int)
+
+//go:noescape
+func minRowsAVX2(dst []float32, x []float32, n int)
+
 var unaryTable = [...][numLevels]func(dst []float32, x []float32){
 	OpNeg:     {Portable: negPortable, AVX512: negAVX512, AVX2: negAVX2},
 	OpAbs:     {Portable: absPortable, AVX512: absAVX512, AVX2: absAVX2},
@@ -776,3 +794,9 @@ var compareScalarTable = [...][numLevels]func(dst []bool, a []float32, b float32
 	OpGreater:      {Portable: greaterScalarPortable, AVX512: greaterScalarAVX512, AVX2: greaterScalarAVX2},
 	OpGreaterEqual: {Portable: greaterEqualScalarPortable, AVX512: greaterEqualScalarAVX512, AVX2: greaterEqualScalarAVX2},
 }
+
+var sumRowsTable = [numLevels]func(dst []float32, x []float32, n int){AVX512: sumRowsAVX512, AVX2: sumRowsAVX2}
+
+var maxRowsTable = [numLevels]func(dst []float32, x []float32, n int){AVX512: maxRowsAVX512, AVX2: maxRowsAVX2}
+
+var minRowsTable = [numLevels]func(dst []float32, x []float32, n int){AVX512: minRowsAVX512, AVX2: minRowsAVX2}

@@ -724,3 +724,9 @@ var compareScalarTable = [...][numLevels]func(dst []bool, a []float32, b float32
 	OpGreater:      {Portable: greaterScalarPortable, NEON: greaterScalarPortable},
 	OpGreaterEqual: {Portable: greaterEqualScalarPortable, NEON: greaterEqualScalarPortable},
 }
+
+var sumRowsTable = [numLevels]func(dst []float32, x []float32, n int){}
+
+var maxRowsTable = [numLevels]func(dst []float32, x []float32, n int){}
+
+var minRowsTable = [numLevels]func(dst []float32, x []float32, n int){}

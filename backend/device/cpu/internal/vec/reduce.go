@@ -52,5 +52,26 @@ func Min(l Level, x []float32) float32 {
 	return fold(l, x, positiveInfinity, minLanes)
 }
 
+// SumRows sets each element of dst to the [Sum] of a row of x; rows have n elements, and follow one another.
+func SumRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &sumRowsTable, Sum) }
+
+// MaxRows is the same for [Max].
+func MaxRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &maxRowsTable, Max) }
+
+// MinRows is the same for [Min].
+func MinRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &minRowsTable, Min) }
+
+// rows reduces rows with a kernel of the level: between two calls for one row each, the processor would not read ahead.
+func rows(l Level, dst, x []float32, n int, kernels *[numLevels]func(dst, x []float32, n int), row func(l Level, x []float32) float32) {
+	x = x[:len(dst)*n]
+	if f := kernels[l]; f != nil && n <= chunk && len(dst) > 0 {
+		f(dst, x, n)
+		return
+	}
+	for i := range dst {
+		dst[i] = row(l, x[i*n:][:n])
+	}
+}
+
 // maxAbs returns the largest absolute value of up to a chunk, NaN if there is one.
 func maxAbs(l Level, x []float32) float32 { return maxAbsLanes(l, nil, x) }

@@ -56,6 +56,32 @@ func TestSum_Order(t *testing.T) {
 	}
 }
 
+// Rows that are reduced together have the bits of each by itself, and nothing behind the results is written.
+func TestReduce_Rows(t *testing.T) {
+	r := newRandom(9)
+	all := map[string]struct {
+		rows func(l Level, dst, x []float32, n int)
+		row  func(l Level, x []float32) float32
+	}{"sum": {SumRows, Sum}, "max": {MaxRows, Max}, "min": {MinRows, Min}}
+	for name, f := range all {
+		for _, n := range append(sizes, chunk+1) {
+			for _, count := range []int{0, 1, 2, 5} {
+				x := random(r, n*count)
+				for _, l := range cpuid.Supported() {
+					got, whole := guarded(count, 3)
+					f.rows(l, got, x, n)
+					for i := range got {
+						if want := f.row(Portable, x[i*n:][:n]); !same(got[i], want) {
+							t.Fatalf("%s at %v: row %d of %d, of %d elements, is %v, want %v", name, l, i, count, n, got[i], want)
+						}
+					}
+					wantGuards(t, name, whole, count, 3)
+				}
+			}
+		}
+	}
+}
+
 func TestMax_Values(t *testing.T) {
 	nan, inf := edges[10], float32(math.Inf(1))
 	for _, l := range cpuid.Supported() {

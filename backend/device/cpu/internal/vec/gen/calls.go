@@ -43,6 +43,11 @@ func amd64Calls(list []kernel) string {
 		}
 		chooseKernel(&out, k, []string{"AVX512", "AVX2"})
 	}
+	for _, k := range rowKernels() {
+		for _, level := range []string{"AVX512", "AVX2"} {
+			declare(&out, k.rowsName()+level, "("+rowsParameters+")")
+		}
+	}
 	out.WriteString(tables([]string{"AVX512", "AVX2"}))
 	return out.String()
 }
@@ -112,7 +117,7 @@ func otherCalls(list []kernel) string {
 	return out.String()
 }
 
-// tables writes, for each shape of the element-wise functions, the table by operation and level.
+// tables writes, for each shape of the element-wise functions, the table by operation and level, and those of the functions for rows, by level.
 func tables(levels []string) string {
 	var out strings.Builder
 	for _, t := range []struct {
@@ -130,6 +135,15 @@ func tables(levels []string) string {
 		for _, k := range t.list {
 			if k.parameters() == t.shape {
 				fmt.Fprintf(&out, "\t%s: {%s},\n", opName(k.name), strings.Join(entries(k, levels), ", "))
+			}
+		}
+		out.WriteString("}\n")
+	}
+	for _, k := range rowKernels() {
+		fmt.Fprintf(&out, "\nvar %sTable = [numLevels]func(%s){", k.rowsName(), rowsParameters)
+		for _, l := range levels {
+			if l != "NEON" {
+				fmt.Fprintf(&out, "%s: %s%s, ", l, k.rowsName(), l)
 			}
 		}
 		out.WriteString("}\n")

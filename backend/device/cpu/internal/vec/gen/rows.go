@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // mixKernels are element-wise operations of more than two operands.
 func mixKernels() []kernel {
 	cond := stream{name: "cond", elem: truth, reads: true}
@@ -27,6 +29,14 @@ func foldKernels() []kernel {
 			func(p *program, in, s []val) []val { return []val{p.quotient(in[0], s[0], s[1]), p.extreme(in[0])} }, false},
 	}
 }
+
+// rowsParameters are those of a kernel that gathers rows of n elements.
+const rowsParameters = "dst []float32, x []float32, n int"
+
+// rowKernels are the folds of which there are kernels for several rows.
+func rowKernels() []kernel { return foldKernels()[:3] }
+
+func (k kernel) rowsName() string { return strings.TrimSuffix(k.name, "Lanes") + "Rows" }
 
 // convertKernels change the type of elements.
 func convertKernels() []kernel {

@@ -54,6 +54,10 @@ func x86File(s isa, list []kernel) string {
 		e := &x86{isa: s, out: &out, consts: consts, kernel: k}
 		e.write()
 	}
+	for _, k := range rowKernels() {
+		e := &x86{isa: s, out: &out, consts: consts, kernel: k}
+		e.writeRows()
+	}
 	transposes(s, &out)
 	var head strings.Builder
 	head.WriteString(header + "#include \"textflag.h\"\n\n")

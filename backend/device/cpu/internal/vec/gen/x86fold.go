@@ -10,16 +10,21 @@ func (e *x86) startFold() {
 	e.line("MOVQ lanes+0(FP), BX")
 	e.line("TESTQ BX, BX")
 	e.line("JNE resume")
-	for g := range e.groups() {
-		bits := math.Float32bits(e.kernel.fold.identity)
-		e.line("VBROADCASTSS const%s<>+%d(SB), %s", e.name, 32*e.consts.number(bits), e.reg(e.accumulator(g)))
-	}
+	e.identity()
 	e.line("JMP begin")
 	e.label("resume")
 	for g := range e.groups() {
 		e.line("VMOVUPS %d(BX), %s", g*4*e.width, e.reg(e.accumulator(g)))
 	}
 	e.label("begin")
+}
+
+// identity sets the accumulator.
+func (e *x86) identity() {
+	for g := range e.groups() {
+		bits := math.Float32bits(e.kernel.fold.identity)
+		e.line("VBROADCASTSS const%s<>+%d(SB), %s", e.name, 32*e.consts.number(bits), e.reg(e.accumulator(g)))
+	}
 }
 
 // finishFold stores the accumulator in the lanes, if there are any, and returns what it comes to: its lanes are brought
@@ -32,6 +37,12 @@ func (e *x86) finishFold() {
 		e.line("VMOVUPS %s, %d(BX)", e.reg(e.accumulator(g)), g*4*e.width)
 	}
 	e.label("together")
+	e.together()
+	e.line("VMOVSS X%d, ret+%d(FP)", e.accumulator(0), e.kernel.frame().size-4)
+}
+
+// together brings the lanes of the accumulator together in the first one.
+func (e *x86) together() {
 	for half := e.groups() / 2; half > 0; half /= 2 {
 		for g := range half {
 			e.step(e.accumulator(g), e.accumulator(g+half))
@@ -48,7 +59,36 @@ func (e *x86) finishFold() {
 	e.step(acc, x)
 	e.line("VPSHUFD $0x55, X%d, X%d", acc, x)
 	e.step(acc, x)
-	e.line("VMOVSS X%d, ret+%d(FP)", acc, e.kernel.frame().size-4)
+}
+
+// writeRows emits the kernel that gathers one row after another, without a call for each: DI points at a row, DX counts those that are left,
+// SI is the length of one, and R8 points at its result.
+func (e *x86) writeRows() {
+	name := e.kernel.rowsName() + e.name
+	fmt.Fprintf(e.out, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $0-56\n", name, rowsParameters, name)
+	e.line("MOVQ dst_base+0(FP), R8")
+	e.line("MOVQ dst_len+8(FP), DX")
+	e.line("MOVQ x_base+24(FP), DI")
+	e.line("MOVQ n+48(FP), SI")
+	if e.masks {
+		e.line("MOVL $0xffff, BX")
+	}
+	e.label("row")
+	e.line("XORQ AX, AX")
+	e.line("MOVQ SI, CX")
+	e.identity()
+	top := e.count - e.groups()
+	e.loop(top)
+	e.foldTail(top)
+	e.label("done")
+	e.together()
+	e.line("VMOVSS X%d, (R8)", e.accumulator(0))
+	e.line("ADDQ $4, R8")
+	e.line("LEAQ (DI)(SI*4), DI")
+	e.line("DECQ DX")
+	e.line("JNZ row")
+	e.line("VZEROUPPER")
+	e.line("RET")
 }
 
 // step gathers register x into register acc.
