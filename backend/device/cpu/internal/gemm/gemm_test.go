@@ -252,6 +252,20 @@ func TestMul_Turned(t *testing.T) {
 }
 
 // Heads of an attention: queries in groups that share keys, in tensors [batch, rows, heads, width].
+// Few columns of a long contracted axis are rows of the transposed product, with operands in every layout.
+func TestMul_Flipped(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(27, 27))
+		workers := pools(t)
+		for n := 1; n <= flipTurned+2; n++ {
+			for _, kk := range []int{flipDepth - 1, flipDepth, flipDepth + 17} {
+				e := newExample(r, n+1+r.IntN(70), n, kk, r.IntN(2) == 0)
+				e.checkAll(t, k, workers[r.IntN(len(workers))])
+			}
+		}
+	})
+}
+
 func TestMulBatch(t *testing.T) {
 	const batch, queries, keys, kv, group, width = 2, 37, 41, 2, 3, 33
 	eachLevel(t, func(t *testing.T, k *Kernels) {

@@ -23,7 +23,7 @@ func (l *leftSide) rows(t *tile, run rows, k int) {
 // left is all rows of the block's part of A. Kernels that turn B take them packed.
 func (b *block) left() leftSide {
 	switch {
-	case b.turns() && b.mb == 1 && b.a.Col == 1:
+	case b.turns() && b.mb <= b.level.rows && (b.mb == 1 || b.a.Row == 1) && b.a.Col == b.mb: // as if it were packed
 		left := b.inPlaceLeft(0)
 		left.packed = true
 		return left

@@ -94,13 +94,18 @@ func inside(name string, v View, at, rows, columns int) {
 	}
 }
 
+const (
+	flipTurned = 12  // most columns for which the rows of A are turned, to be columns of the transposed product,
+	flipDepth  = 256 // and least length of those
+)
+
 // shouldFlip reports whether to compute the transposed product, since kernels compute columns of C together and these
 // are few.
 func (g *product) shouldFlip() bool {
 	if g.b.packed != nil || g.n >= g.m || g.n > 14 {
 		return false
 	}
-	return g.a.Row == 1 || g.n <= 4
+	return g.a.Row == 1 || g.n <= 4 || g.a.Col == 1 && g.level.turn != nil && g.n <= flipTurned && g.k >= flipDepth
 }
 
 func (g *product) flip() {
@@ -120,13 +125,12 @@ func (g *product) task(s *scratch, i int) {
 		one.compute(s, i0, mb, j0, nb, View{one.c[i0*g.ldc+j0:], g.ldc, 1})
 		return
 	}
-	c := View{s.c.take(mb * nb), nb, 1}
-	to := View{one.c[j0*g.ldc+i0:], 1, g.ldc}
+	c, to := s.c.take(mb*nb), one.c[j0*g.ldc+i0:]
 	if g.add {
-		copyView(c, to, mb, nb)
+		g.level.pack(s, c, nb, View{to, 1, g.ldc}, mb, nb, 0)
 	}
-	one.compute(s, i0, mb, j0, nb, c)
-	copyView(to, c, mb, nb)
+	one.compute(s, i0, mb, j0, nb, View{c, nb, 1})
+	g.level.pack(s, to, g.ldc, View{c, 1, nb}, nb, mb, 0)
 }
 
 // copyView copies a matrix.
