@@ -400,8 +400,13 @@ func (k *chain) used(r *run, p part) int {
 		return k.width
 	}
 	used := 0
-	for i := range p.n {
-		off := m.at((p.member*k.rows + p.row + i) * k.width)
+	axis := max(0, len(m.dims)-2) // of the rows
+	for i, off := 0, 0; i < p.n; i++ {
+		if row := p.member*k.rows + p.row + i; i == 0 || row%m.dims[axis] == 0 {
+			off = m.at(row * k.width)
+		} else {
+			off += m.strides[axis]
+		}
 		switch {
 		case stride == 1:
 			used = max(used, lastByte(list[byte](r.ptr(m, off), k.width), used))
@@ -441,6 +446,13 @@ func (k *chain) ends(p []float32, n int) int {
 func lastNumber(x []float32, least int) int {
 	const signs = 1<<63 | 1<<31
 	n := len(x)
+	for n-16 >= least {
+		b := (*[8]uint64)(unsafe.Pointer(&x[n-16]))
+		if (b[0]|b[1]|b[2]|b[3]|b[4]|b[5]|b[6]|b[7])&^signs != 0 {
+			break
+		}
+		n -= 16
+	}
 	for n-2 >= least && *(*uint64)(unsafe.Pointer(&x[n-2]))&^signs == 0 {
 		n -= 2
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -160,6 +161,27 @@ func TestChain_Gathered(t *testing.T) {
 				tensors.FromFlatDataAndDimensions(see, queries, keys), tensors.FromFlatDataAndDimensions(at, rows, 1),
 			}
 			t.Run(fmt.Sprint(name, also), func(t *testing.T) { sameUnfused(t, build, in) })
+		}
+	}
+}
+
+// The zeros at the end of a row have either sign; least is where the search ends.
+func TestLastNumber(t *testing.T) {
+	zeros := []float32{0, float32(math.Copysign(0, -1))}
+	for n := range 70 {
+		for last := -1; last < n; last++ {
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = zeros[i%2]
+			}
+			if last >= 0 {
+				x[last] = []float32{1e-45, float32(math.NaN()), -3}[n%3]
+			}
+			for _, least := range []int{0, min(1, n), n / 2, n} {
+				if got, want := lastNumber(x, least), max(last+1, least); got != want {
+					t.Fatalf("%d numbers, the last one at %d, at least %d: %d, want %d", n, last, least, got, want)
+				}
+			}
 		}
 	}
 }
