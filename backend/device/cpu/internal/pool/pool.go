@@ -12,9 +12,13 @@ import (
 	"time"
 )
 
-// linger is how long a worker looks for the next loop before it sleeps: waking it takes tens of microseconds, and the
-// loops of a graph follow one another closely.
-const linger = 50 * time.Microsecond
+// A goroutine that waits for a loop, or for its end, looks for it a while before it sleeps. To wake it takes from 60 us to more than a
+// millisecond, and the loops of a graph take as long, or less. Workers often wait for the last iteration of a long loop, which takes milliseconds.
+const (
+	linger = 5 * time.Millisecond
+	looks  = 32 // between two offers to let another goroutine run: some 10 us
+	pauses = 8  // turns between two looks
+)
 
 // Pool is a set of workers. Its methods may be called from several goroutines.
 type Pool struct {
@@ -146,12 +150,17 @@ func (p *Pool) await(seen uint64) bool {
 
 // watch looks for a loop for a while, and reports whether one was posted after the first seen.
 func (p *Pool) watch(seen uint64) bool {
-	for start := time.Now(); time.Since(start) < linger; {
-		for range 64 {
-			if p.posted.Load() != seen {
+	return spin(func() bool { return p.posted.Load() != seen })
+}
+
+// spin looks for a while whether something happened, and reports whether it did.
+func spin(happened func() bool) bool {
+	for start := time.Now(); time.Since(start) < linger; runtime.Gosched() {
+		for range looks {
+			if happened() {
 				return true
 			}
-			runtime.Gosched()
+			pause(pauses)
 		}
 	}
 	return false
@@ -183,13 +192,9 @@ func (l *loop) finish(n int64) {
 	}
 }
 
-// wait returns when all iterations are finished. The last ones take microseconds as a rule, so it looks before it sleeps.
+// wait returns when all iterations are finished.
 func (l *loop) wait() {
-	for start := time.Now(); time.Since(start) < linger; {
-		if l.left.Load() == 0 {
-			return
-		}
-		runtime.Gosched()
+	if !spin(func() bool { return l.left.Load() == 0 }) {
+		<-l.done
 	}
-	<-l.done
 }
