@@ -32,13 +32,7 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.label("next")
 	s.op("LEAQ (R13)(R9*1), R11")
 	m.initial(s, rows, broadVectors)
-	s.op("MOVQ tile_a(AX), CX")
-	if k == placed {
-		s.op("LEAQ (CX)(SI*2), R8")
-		s.op("ADDQ SI, R8")
-		s.op("LEAQ (R8)(SI*2), R15")
-		s.op("ADDQ SI, R15")
-	}
+	m.firstColumn(s, k)
 	s.op("MOVQ b-8(SP), DI")
 	s.op("MOVQ tile_k(AX), BX")
 	s.op("SHRQ $2, BX")
@@ -69,6 +63,17 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.op("JNZ next")
 	s.op("VZEROUPPER")
 	s.op("RET")
+}
+
+// firstColumn points at the first column of A.
+func (m amd64) firstColumn(s *source, k kind) {
+	s.op("MOVQ tile_a(AX), CX")
+	if k == placed {
+		s.op("LEAQ (CX)(SI*2), R8")
+		s.op("ADDQ SI, R8")
+		s.op("LEAQ (R8)(SI*2), R15")
+		s.op("ADDQ SI, R15")
+	}
 }
 
 // placedRow is the address of a row of A that is not packed.
