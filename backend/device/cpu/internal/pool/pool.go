@@ -16,7 +16,7 @@ import (
 // millisecond, and the loops of a graph take as long, or less. Workers often wait for the last iteration of a long loop, which takes milliseconds.
 const (
 	linger = 5 * time.Millisecond
-	looks  = 32 // between two offers to let another goroutine run: some 10 us
+	looks  = 32 // between two offers to let another goroutine run: 1.9 us on a Cascade Lake
 	pauses = 8  // turns between two looks
 )
 
