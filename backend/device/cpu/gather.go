@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/gomlx/compute"
 
@@ -134,7 +133,7 @@ func newScatter(l vec.Level, op compute.OpType, at scatter, out view, in []view)
 		}
 	}
 	combine := scatterKernel(l, op, out.of.kind)
-	from, places := offsetsOf(x.indices), offsetsOf(batch)
+	from, places, runs := offsetsOf(x.indices), offsetsOf(batch), newRuns(to, window)
 	return newUpdate(out, in, func(r *run) {
 		pos := make([]int, len(out.dims))
 		for i, off := range from {
@@ -144,31 +143,33 @@ func newScatter(l vec.Level, op compute.OpType, at scatter, out view, in []view)
 				inside = inside && pos[a] >= 0 && pos[a]+size[a] <= out.dims[a]
 				dst += pos[a] * out.strides[a]
 			}
-			if inside {
-				combineInto(r, combine, view{of: to.of, off: dst, dims: to.dims, strides: to.strides}, window, places[i])
+			if !inside {
+				continue
+			}
+			for k, at := range runs.to {
+				combine(r.ptr(out, dst+at), r.ptr(updates, places[i]+runs.from[k]), runs.n)
 			}
 		}
 	})
 }
 
-// combineInto combines the elements of to with those of an update.
-func combineInto(r *run, combine func(acc, x unsafe.Pointer, n int), to, update view, at int) {
-	update.off = at
-	if a, b := to.collapse(), update.collapse(); len(a.dims) == 1 && len(b.dims) == 1 && a.strides[0] == 1 && b.strides[0] == 1 {
-		combine(r.ptr(to, to.off), r.ptr(update, update.off), a.dims[0])
-		return
+// runs are the pieces of two windows of one shape in which the elements of both lie together.
+type runs struct {
+	to, from []int // where they begin
+	n        int   // elements of each
+}
+
+func newRuns(to, from view) runs {
+	if a, b := to.collapse(), from.collapse(); len(a.dims) == 1 && len(b.dims) == 1 && a.strides[0] == 1 && b.strides[0] == 1 {
+		return runs{[]int{0}, []int{0}, a.dims[0]}
 	}
 	n, last := 1, len(to.dims)-1
-	if last >= 0 && to.strides[last] == 1 && update.strides[last] == 1 { // a row at once
+	if last >= 0 && to.strides[last] == 1 && from.strides[last] == 1 { // a row at once
 		n = to.dims[last]
 		to.dims, to.strides = to.dims[:last], to.strides[:last]
-		update.dims, update.strides = update.dims[:last], update.strides[:last]
+		from.dims, from.strides = from.dims[:last], from.strides[:last]
 	}
-	from, i := offsetsOf(update), 0
-	to.walk(func(off int) {
-		combine(r.ptr(to, off), r.ptr(update, from[i]), n)
-		i++
-	})
+	return runs{offsetsOf(to), offsetsOf(from), n}
 }
 
 // start reads scalars, and moves them so that a window of the given size lies inside.
