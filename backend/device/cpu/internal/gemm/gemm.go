@@ -45,15 +45,15 @@ func (k *Kernels) Mul(p *pool.Pool, c []float32, ldc int, a, b View, m, n, kk in
 
 // MulBatch is [Kernels.Mul] for each product of a batch, the last axis of which varies fastest.
 func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, c []float32, ldc int, a, b View, m, n, kk int, add bool) {
-	k.run(p, &product{batch: batch, c: c, ldc: ldc, a: a, b: operand{view: b}, m: m, n: n, k: kk, add: add})
+	k.run(p, product{batch: batch, c: c, ldc: ldc, a: a, b: operand{view: b}, m: m, n: n, k: kk, add: add})
 }
 
 // MulPacked is [Kernels.Mul] with a packed matrix: c [m, N] of a [m, K] and b [K, N].
 func (k *Kernels) MulPacked(p *pool.Pool, c []float32, ldc int, a View, b *Packed, m int, add bool) {
-	k.run(p, &product{c: c, ldc: ldc, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
+	k.run(p, product{c: c, ldc: ldc, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
 }
 
 // MulPackedT is [Kernels.Mul] with the transpose of a packed matrix: c [m, K] of a [m, N] and b [K, N].
 func (k *Kernels) MulPackedT(p *pool.Pool, c []float32, ldc int, a View, b *Packed, m int, add bool) {
-	k.run(p, &product{c: c, ldc: ldc, a: a, b: operand{packed: b, transposed: true}, m: m, n: b.K, k: b.N, add: add})
+	k.run(p, product{c: c, ldc: ldc, a: a, b: operand{packed: b, transposed: true}, m: m, n: b.K, k: b.N, add: add})
 }

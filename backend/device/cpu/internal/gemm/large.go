@@ -14,7 +14,8 @@ type large struct {
 	each         int // length of the blocks of the contracted axis
 	groups       [2]rows
 	count        int // of groups
-	down, across int // tasks
+	shares       int // of the columns: one for each worker, if they are wide
+	down, across int // tasks of a share
 	packs        *packs
 	left         []float32 // packed A: blocks of the contracted axis, of groups of rows; nil: kernels read A where it is
 	right        []float32 // packed B: blocks of the contracted axis, of panels; nil: kernels read B where it is
@@ -31,16 +32,17 @@ const (
 	broadPair    = 96      // after which a tile begins with a panel again
 	partTasks    = 4       // for each worker at least, since workers are not equally fast
 	taskGroups   = 56      // at most: some 500 rows
-	taskPairs    = 3       // at most: a block of B and what comes next fit into the second cache, which others may use too
-	turnedPairs  = 2       // at most, where tasks pack their columns of B,
-	turnedGroups = 112     // and have more rows for that
+	taskPairs    = 2       // or little more: a block of B and what comes next fit into the second cache, and workers end together
+	sharePairs   = 4       // least of a worker's share of the columns: shares end between tiles
+	turnedPairs  = 1       // where tasks pack their columns of B,
+	turnedGroups = 112     // and have more rows for that, at most
 )
 
 // isLarge reports whether packing is little of the work.
 func (g *product) isLarge() bool { return g.m > skinny && g.n >= largeColumns && g.k >= largeDepth }
 
 // largeBatch computes the large products of a batch: each by all workers, or each by one if there are many.
-func (k *Kernels) largeBatch(p *pool.Pool, g *product, count int) {
+func (k *Kernels) largeBatch(p *pool.Pool, g product, count int) {
 	if p != nil && count >= partTasks*p.Workers() {
 		p.For(count, func(i int) { k.large(nil, g.member(i)) })
 		return
@@ -88,16 +90,22 @@ func (l *large) plan(p *pool.Pool) {
 		l.each = ceil(l.each, panel) * panel // whole panels, which are transposed faster
 	}
 	l.setGroups()
-	l.down, l.across = ceil(l.count, taskGroups), ceil(l.nb, taskPairs*broadPair)
-	want := 1
+	workers, want := 1, 1
 	if p != nil {
-		want = min(partTasks*p.Workers(), l.mb*l.nb*l.kc/taskWork)
+		workers = p.Workers()
+		want = min(partTasks*workers, l.mb*l.nb*l.kc/taskWork)
 	}
+	l.shares = 1
+	if l.nb >= workers*sharePairs*broadPair {
+		l.shares = workers
+	}
+	width := panels(l.nb) / l.shares * panel // of the narrowest
+	l.down, l.across = ceil(l.count, taskGroups), ceil(width, taskPairs*broadPair)
 	if l.b.repacks() {
-		l.down, l.across = ceil(l.count, turnedGroups), ceil(l.nb, turnedPairs*broadPair)
+		l.down, l.across = ceil(l.count, turnedGroups), ceil(width, turnedPairs*broadPair)
 		want /= partTasks
 	}
-	for l.down*l.across < want && 2*l.down <= l.count {
+	for l.shares*l.down*l.across < want && 2*l.down <= l.count {
 		l.down *= 2
 	}
 }
@@ -115,7 +123,7 @@ func (l *large) setGroups() {
 // compute computes the part.
 func (l *large) compute(k *Kernels, p *pool.Pool) {
 	l.pack(k, p)
-	k.each(p, l.down*l.across, l.task)
+	k.each(p, l.shares*l.down*l.across, l.task)
 }
 
 // each calls f for all of [0, n), by the workers of a pool; nil is one.
@@ -153,11 +161,19 @@ func (l *large) blocks(s *scratch, f func(b block, at int)) {
 	}
 }
 
-// task computes some groups of rows of some pairs of broad tiles.
+// columns are those of a task of a share.
+func (l *large) columns(share, i int) (from, to int) {
+	all := panels(l.nb)
+	from, to = all*share/l.shares*panel, min(l.nb, all*(share+1)/l.shares*panel)
+	pairs := ceil(to-from, broadPair)
+	return from + pairs*i/l.across*broadPair, min(to, from+pairs*(i+1)/l.across*broadPair)
+}
+
+// task computes some groups of rows of some pairs of broad tiles. Those of a share follow one another.
 func (l *large) task(s *scratch, i int) {
-	pairs := ceil(l.nb, broadPair)
-	j, i := i%l.across, i/l.across
-	from, to := pairs*j/l.across*broadPair, min(l.nb, pairs*(j+1)/l.across*broadPair)
+	share, i := i/(l.down*l.across), i%(l.down*l.across)
+	from, to := l.columns(share, i%l.across)
+	i /= l.across
 	first, n := l.count*i/l.down, l.count*(i+1)/l.down-l.count*i/l.down
 	l.blocks(s, func(b block, at int) {
 		b.j0, b.nb = l.j0+from, to-from

@@ -137,7 +137,8 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 				}}
 				l.setGroups()
 				l.each = panel * (1 + r.IntN(3))
-				l.down, l.across = 1+r.IntN(l.count), 1+r.IntN(ceil(l.nb, broadPair))
+				l.shares, l.down = 1+r.IntN(panels(l.nb)), 1+r.IntN(l.count)
+				l.across = 1 + r.IntN(ceil(panels(l.nb)/l.shares*panel, broadPair))
 				l.compute(k, p)
 			}
 		}
@@ -157,7 +158,7 @@ func TestLarge_InPlace(t *testing.T) {
 					g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: m, n: e.n, k: kk, add: e.add}
 					l := large{packs: new(packs), block: block{product: g, mb: m, nb: e.n, kc: kk}}
 					l.setGroups()
-					l.each, l.down, l.across = kk, 1, 1
+					l.each, l.shares, l.down, l.across = kk, 1, 1, 1
 					l.compute(k, nil)
 					if l.left != nil {
 						t.Fatal("A was packed")

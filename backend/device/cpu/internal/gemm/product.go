@@ -28,7 +28,7 @@ type operand struct {
 }
 
 // run computes a product.
-func (k *Kernels) run(p *pool.Pool, g *product) {
+func (k *Kernels) run(p *pool.Pool, g product) {
 	count := 1
 	for _, axis := range g.batch {
 		count *= axis.N
@@ -49,18 +49,20 @@ func (k *Kernels) run(p *pool.Pool, g *product) {
 	if p != nil {
 		workers = p.Workers()
 	}
-	g.plan = planOf(g, count, workers)
+	g.plan = planOf(&g, count, workers)
 	if g.tasks == 1 || workers == 1 {
 		s := k.free.get()
+		s.whole = g
 		for i := range g.tasks {
-			g.task(s, i)
+			s.whole.task(s, i)
 		}
 		k.free.put(s)
 		return
 	}
-	p.For(g.tasks, func(i int) {
+	all := g // only what several goroutines read is allocated
+	p.For(all.tasks, func(i int) {
 		s := k.free.get()
-		g.task(s, i)
+		all.task(s, i)
 		k.free.put(s)
 	})
 }
@@ -119,7 +121,8 @@ func (g *product) task(s *scratch, i int) {
 	j0 := i % g.across * g.nb
 	i /= g.across
 	i0 := i % g.down * g.mb
-	one := g.member(i / g.down)
+	s.member = g.member(i / g.down)
+	one := &s.member
 	mb, nb := min(g.mb, g.m-i0), min(g.nb, g.n-j0)
 	if !g.flipped {
 		one.compute(s, i0, mb, j0, nb, View{one.c[i0*g.ldc+j0:], g.ldc, 1})

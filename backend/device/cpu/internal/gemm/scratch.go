@@ -4,6 +4,8 @@ import "sync"
 
 // scratch is what a worker needs for a task.
 type scratch struct {
+	whole   product // a call, if no other worker reads it
+	member  product // and that for a member of its batch
 	tile    tile
 	packing packing
 	a, b, c buffer
@@ -34,6 +36,6 @@ func (f *scratches) get() *scratch {
 
 // put keeps a scratch, without the pointers into the operands.
 func (f *scratches) put(s *scratch) {
-	s.tile, s.packing = tile{}, packing{}
+	s.whole, s.member, s.tile, s.packing = product{}, product{}, tile{}, packing{}
 	f.pool.Put(s)
 }
