@@ -10,15 +10,17 @@ import (
 // newCopy writes the elements of a view one after another. Elements of four bytes have kernels that transpose.
 func newCopy(l vec.Level, to, from view) step {
 	from = from.collapse()
-	if from.of.size != 4 || volume(from.dims) < threshold || slices.Min(from.strides) < 0 {
+	if from.of.size != 4 || slices.ContainsFunc(from.strides, func(s int) bool { return s < 0 }) {
 		return stepFunc(func(r *run) { copyView(r, to, to.off, from) })
 	}
-	plan := vec.NewCopy(from.dims, from.strides)
+	plan, n := vec.NewCopy(from.dims, from.strides), volume(from.dims)
 	return stepFunc(func(r *run) {
-		dst := list[uint32](r.ptr(to, 0), to.of.count)
+		dst := list[uint32](r.ptr(to, to.off), n)
 		src := list[uint32](r.ptr(from, from.off), from.of.count-from.off)
-		units := plan.Units()
-		parts := min(units, 4*r.device.pool.Workers())
+		units, parts := plan.Units(), 1
+		if n >= threshold {
+			parts = min(units, 4*r.device.pool.Workers())
+		}
 		r.device.pool.For(parts, func(i int) { vec.Run(l, plan, dst, src, units*i/parts, units*(i+1)/parts) })
 	})
 }

@@ -3,7 +3,7 @@ package vec
 // transposeBlock is the number of columns that are transposed at once: the rows that they become stay in the cache.
 const transposeBlock = 64
 
-// Transpose writes dst[j*dstStride+i] = src[i*srcStride+j] for i of rows and j of columns.
+// Transpose writes dst[j*dstStride+i] = src[i*srcStride+j] for i of rows and j of columns. What is less than a strip takes narrower ones.
 func Transpose(l Level, dst, src []float32, rows, columns, dstStride, srcStride int) {
 	strip := stripRows(l)
 	if strip == 0 {
@@ -18,10 +18,10 @@ func Transpose(l Level, dst, src []float32, rows, columns, dstStride, srcStride 
 		}
 	}
 	if wholeColumns < columns && rows > 0 {
-		transposeAny(dst[wholeColumns*dstStride:], src[wholeColumns:], rows, columns-wholeColumns, dstStride, srcStride)
+		Transpose(narrower(l), dst[wholeColumns*dstStride:], src[wholeColumns:], rows, columns-wholeColumns, dstStride, srcStride)
 	}
 	if wholeRows < rows && wholeColumns > 0 {
-		transposeAny(dst[wholeRows:], src[wholeRows*srcStride:], rows-wholeRows, wholeColumns, dstStride, srcStride)
+		Transpose(narrower(l), dst[wholeRows:], src[wholeRows*srcStride:], rows-wholeRows, wholeColumns, dstStride, srcStride)
 	}
 }
 
@@ -38,4 +38,12 @@ func transposeAny[T Element](dst, src []T, rows, columns, dstStride, srcStride i
 			}
 		}
 	}
+}
+
+// narrower is the next level with smaller strips.
+func narrower(l Level) Level {
+	if l == AVX512 {
+		return AVX2
+	}
+	return Portable
 }
