@@ -33,7 +33,7 @@ const (
 	partTasks    = 4       // for each worker at least, since workers are not equally fast
 	taskGroups   = 56      // at most: some 500 rows
 	taskPairs    = 2       // or little more: a block of B and what comes next fit into the second cache, and workers end together
-	sharePairs   = 4       // least of a worker's share of the columns: shares end between tiles
+	sharePairs   = 4       // least of a worker's share of the columns, whose last pair may be cut
 	turnedPairs  = 1       // where tasks pack their columns of B,
 	turnedGroups = 112     // and have more rows for that, at most
 )
