@@ -157,9 +157,11 @@ func softCap(x *Node, limit float64) *Node {
 //
 //	[x1 cos - x2 sin, x2 cos + x1 sin] = x [cos, cos] + [x2, x1] [-sin, sin]
 func (r rotation) rotate(x *Node) *Node {
-	dims := x.Shape().Dimensions
-	half := dims[len(dims)-1] / 2
-	halves := append(slices.Clone(dims[:len(dims)-1]), 2, half)
-	swapped := Reshape(Reverse(Reshape(x, halves...), -2), dims...)
-	return Add(Mul(x, r.cos), Mul(swapped, r.sin))
+	halves := func(x *Node) *Node {
+		dims := x.Shape().Dimensions
+		last := len(dims) - 1
+		return Reshape(x, append(slices.Clone(dims[:last]), 2, dims[last]/2)...)
+	}
+	y := halves(x)
+	return Reshape(Add(Mul(y, halves(r.cos)), Mul(Reverse(y, -2), halves(r.sin))), x.Shape().Dimensions...)
 }

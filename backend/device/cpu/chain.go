@@ -44,21 +44,7 @@ func (c *compiler) chains() {
 	if c.device.unfused {
 		return
 	}
-	readers := map[*tensor][]*unit{}
-	for _, u := range c.units {
-		if u.into != nil {
-			continue
-		}
-		reads := u.reads
-		if u.group != nil {
-			reads = u.external()
-		}
-		for _, v := range reads {
-			if !slices.Contains(readers[v.of], u) {
-				readers[v.of] = append(readers[v.of], u)
-			}
-		}
-	}
+	readers := c.readers()
 	for _, u := range c.units {
 		if u.into == nil && u.group != nil && u.group.inner > 0 {
 			c.chain(u, readers)

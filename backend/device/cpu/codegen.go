@@ -171,10 +171,12 @@ func (g *generator) perRow(v view) int {
 func (g *generator) operand(m *member, v view) int {
 	narrow := m.row && !isReduction(m.n.op)
 	r, made := g.made[v.of]
-	if !made {
+	switch {
+	case !made:
 		return g.load(v, narrow)
-	}
-	if !g.kinds[r].row || narrow {
+	case v.off > 0:
+		return g.turn(v, r)
+	case !g.kinds[r].row || narrow:
 		return r
 	}
 	if wide, ok := g.wide[r]; ok {
@@ -184,6 +186,19 @@ func (g *generator) operand(m *member, v view) int {
 	g.emit(instr{do: spread, dst: wide, src: [3]int{r, r, r}, size: v.of.size})
 	g.wide[r] = wide
 	return wide
+}
+
+// turn returns the register that has the parts of the rows of another one in turned order.
+func (g *generator) turn(v view, r int) int {
+	c := v.collapse()
+	key := viewKey(c, false)
+	if turned, ok := g.loaded[key]; ok {
+		return turned
+	}
+	turned := g.register(register{size: v.of.size})
+	g.emit(instr{do: turn, dst: turned, src: [3]int{r, r, r}, v: c, size: v.of.size})
+	g.loaded[key] = turned
+	return turned
 }
 
 // load returns the register of an external view, and the instruction that fills it unless there is one.

@@ -139,6 +139,7 @@ func (c *compiler) output(n *node, index int) output {
 
 // finish orders the units and places the tensors.
 func (c *compiler) finish(e *executable) {
+	c.sink()
 	c.chains()
 	c.sparsify()
 	order := c.order()

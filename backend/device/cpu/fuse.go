@@ -54,50 +54,92 @@ var elementwise = func() map[compute.OpType]bool {
 
 // fuse adds an element-wise operation to a group of its operands, or to a new one.
 func (c *compiler) fuse(n *node) view {
-	m := &member{n: n}
-	for _, x := range n.in {
-		m.in = append(m.in, c.values[x])
+	in := make([]view, len(n.in))
+	for i, x := range n.in {
+		in[i] = c.values[x]
 	}
-	numel := n.shape.Size()
-	return c.place(m, func(g *group) bool {
+	if v, ok := c.fuseOnce(n, in); ok {
+		return v
+	}
+	m, numel := &member{n: n, in: in}, n.shape.Size()
+	v, ok := c.place(m, func(g *group) bool {
 		m.row = g.inner > 0 && numel == g.rows()
 		return m.row || numel == g.numel
-	}, group{numel: numel})
+	})
+	if !ok {
+		m.row = false
+		v = c.begin(m, group{numel: numel})
+	}
+	return v
+}
+
+// fuseOnce adds an operation whose operands all repeat one element for each row to a group with such rows. It is computed once for
+// each.
+func (c *compiler) fuseOnce(n *node, in []view) (view, bool) {
+	once := *n
+	once.shape = n.shape.Clone()
+	dims := once.shape.Dimensions
+	m := &member{n: &once, row: true}
+	for a, d := range dims {
+		if d > 1 && !slices.ContainsFunc(in, func(v view) bool { return v.strides[a] != 0 }) {
+			dims[a] = 1
+		}
+	}
+	for _, v := range in {
+		m.in = append(m.in, view{of: v.of, off: v.off, dims: dims, strides: v.strides})
+	}
+	numel := volume(dims)
+	if numel == n.shape.Size() {
+		return view{}, false
+	}
+	v, ok := c.place(m, func(g *group) bool { return g.inner > 0 && numel == g.rows() })
+	if !ok {
+		return view{}, false
+	}
+	for a, d := range n.shape.Dimensions {
+		if dims[a] != d {
+			v.strides[a] = 0
+		}
+	}
+	v.dims = n.shape.Dimensions
+	return v, true
 }
 
 // fuseRows adds a reduction of the last axes, which have inner elements.
 func (c *compiler) fuseRows(n *node, x view, inner int) view {
-	m := &member{n: n, in: []view{x}}
+	m := &member{n: n, in: []view{x}, row: true}
 	numel := volume(x.dims)
-	return c.place(m, func(g *group) bool {
-		m.row = true
-		return numel == g.numel && (g.inner == 0 || g.inner == inner)
-	}, group{numel: numel, inner: inner})
+	v, ok := c.place(m, func(g *group) bool { return numel == g.numel && (g.inner == 0 || g.inner == inner) })
+	if !ok {
+		v = c.begin(m, group{numel: numel, inner: inner})
+	}
+	return v
 }
 
-// place puts m into the latest group it fits into, and merges into that the other groups it reads from; or into a fresh
-// one. fits sets m.row.
-func (c *compiler) place(m *member, fits func(*group) bool, fresh group) view {
-	m.out = c.tensor(m.n.shape)
+// place puts m into the latest group it fits into, if there is one, and merges into that the other groups it reads from.
+func (c *compiler) place(m *member, fits func(*group) bool) (view, bool) {
 	candidates := c.candidates(m)
 	at := slices.IndexFunc(candidates, func(u *unit) bool {
 		return !c.device.unfused && len(u.group.members) < mostMembers && fits(u.group) && c.joins(m, u)
 	})
 	if at < 0 {
-		fits(&fresh)
-		u := &unit{group: &fresh}
-		c.add(u)
-		c.join(m, u)
-		return whole(m.out, m.n.shape.Dimensions)
+		return view{}, false
 	}
 	u := candidates[at]
-	c.join(m, u)
+	v := c.join(m, u)
 	for _, other := range candidates {
 		if other != u && len(other.group.members)+len(u.group.members) <= mostMembers {
 			c.merge(u, other)
 		}
 	}
-	return whole(m.out, m.n.shape.Dimensions)
+	return v, true
+}
+
+// begin makes a unit of a group that m is the first member of.
+func (c *compiler) begin(m *member, g group) view {
+	u := &unit{group: &g}
+	c.add(u)
+	return c.join(m, u)
 }
 
 // candidates returns the groups that m reads from, the latest first.
@@ -114,12 +156,13 @@ func (c *compiler) candidates(m *member) (list []*unit) {
 // joins reports whether m can become a member of u: what it reads from u is at hand in the block, and nothing else that it
 // reads waits for u.
 func (c *compiler) joins(m *member, u *unit) bool {
+	inner := u.inner(m)
 	for _, v := range m.in {
 		w := v.of.writer
 		switch {
 		case w == nil:
 		case w.root() == u:
-			if !u.group.atHand(m, v, u.group.inner, v.of) {
+			if !u.group.atHand(m, v, inner, v.of) {
 				return false
 			}
 		case c.depends(w, u):
@@ -136,7 +179,7 @@ func (g *group) atHand(m *member, v view, inner int, t *tensor) bool {
 		return !rows && v.off == 0 && v.contiguous()
 	}
 	if m.row == rows {
-		return v.off == 0 && volume(v.dims) == t.count && v.contiguous()
+		return volume(v.dims) == t.count && (v.off == 0 && v.contiguous() || !rows && v.turns(inner))
 	}
 	return !m.row && g.spreads(v, inner)
 }
@@ -151,6 +194,24 @@ func (g *group) spreads(v view, inner int) bool {
 	return ok && r.off == 0 && (rows == 1 || r.strides[0] == 1) && r.strides[1] == 0
 }
 
+// turns reports whether v shows all of a tensor, but with the parts of each of its rows in turned order: the last one first. It
+// fits into rows of inner elements, of which blocks have whole ones.
+func (v view) turns(inner int) bool {
+	row, ok := v.turnedRow()
+	return ok && inner > 0 && inner <= longRow && inner%row == 0
+}
+
+// turnedRow is the length of the rows whose parts a view turns.
+func (v view) turnedRow() (length int, ok bool) {
+	c := v.collapse()
+	k := len(c.dims) - 2
+	if k < 0 || k > 1 || c.strides[k+1] != 1 || c.strides[k] != -c.dims[k+1] {
+		return 0, false
+	}
+	length = c.dims[k] * c.dims[k+1]
+	return length, c.off == length-c.dims[k+1] && (k == 0 || c.strides[0] == length)
+}
+
 func isReduction(op compute.OpType) bool {
 	switch op {
 	case compute.OpTypeReduceSum, compute.OpTypeReduceMax, compute.OpTypeReduceMin, compute.OpTypeReduceProduct,
@@ -160,8 +221,10 @@ func isReduction(op compute.OpType) bool {
 	return false
 }
 
-func (c *compiler) join(m *member, u *unit) {
-	if isReduction(m.n.op) {
+// join makes m a member of u, and returns what it writes.
+func (c *compiler) join(m *member, u *unit) view {
+	m.out = c.tensor(m.n.shape)
+	if u.group.inner = u.inner(m); isReduction(m.n.op) {
 		u.group.inner = volume(m.in[0].dims) / m.out.count
 	}
 	u.group.members = append(u.group.members, m)
@@ -175,6 +238,25 @@ func (c *compiler) join(m *member, u *unit) {
 		}
 	}
 	c.settle(u, u.rank, latest)
+	return whole(m.out, m.n.shape.Dimensions)
+}
+
+// inner is the length of the rows of u when m joins it, but for a reduction: m may read rows with their parts turned.
+func (u *unit) inner(m *member) int {
+	if u.group.inner > 0 {
+		return u.group.inner
+	}
+	return m.turnedRow(u)
+}
+
+// turnedRow is the length of the longest rows that m reads from u with their parts turned, or 0.
+func (m *member) turnedRow(u *unit) (longest int) {
+	for _, v := range m.in {
+		if length, ok := v.turnedRow(); ok && v.of.writer != nil && v.of.writer.root() == u {
+			longest = max(longest, length)
+		}
+	}
+	return longest
 }
 
 // merge makes v a part of u when their loops run over the same rows and neither waits for a third one that waits for
@@ -185,6 +267,12 @@ func (c *compiler) merge(u, v *unit) {
 		return
 	}
 	inner := max(g.inner, h.inner)
+	for i := 0; i < len(g.members) && inner == 0; i++ {
+		inner = g.members[i].turnedRow(v)
+	}
+	for i := 0; i < len(h.members) && inner == 0; i++ {
+		inner = h.members[i].turnedRow(u)
+	}
 	if !c.atHandOf(u, v, inner) || !c.atHandOf(v, u, inner) {
 		return
 	}

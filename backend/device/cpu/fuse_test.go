@@ -52,3 +52,58 @@ func TestFuse_Order(t *testing.T) {
 		}
 	}
 }
+
+// TestFuse_Turned: rows that are read with their parts turned, as rotations of heads do, are turned within the loop that makes them, if
+// they fit into its rows.
+func TestFuse_Turned(t *testing.T) {
+	rng := seeded(t)
+	for _, c := range []struct {
+		rows, parts, each, inner int // a sum takes inner elements; 0: there is none
+		steps                    int
+		pairs                    bool // pairs of rows are turned too
+	}{
+		{6, 2, 4, 0, 1, false}, {6, 2, 4, 8, 1, false}, {6, 2, 4, 24, 1, false}, {1, 2, 64, 0, 1, false}, {300, 2, 64, 128, 1, false}, {7, 3, 5, 0, 1, false}, {1, 3, 5, 15, 1, false},
+		{6, 2, 4, 12, 2, false},                // a row of the sum ends within one that is turned
+		{6, 2, 4, 4, 2, false},                 // likewise
+		{2, 2, longRow, 0, 2, false},           // longer than what is computed at once
+		{2, 2, longRow, 2 * longRow, 2, false}, // likewise
+		{6, 2, 4, 0, 2, true}, {6, 2, 4, 16, 1, true},
+	} {
+		shape := shapes.Make(dtypes.Float32, c.rows, c.parts, c.each)
+		var numbers [2][]float32
+		for i := range numbers {
+			for range shape.Size() {
+				numbers[i] = append(numbers[i], float32(rng.NormFloat64()))
+			}
+		}
+		results := func(d *Device) ([]float32, int) {
+			e := program(t, d, []shapes.Shape{shape, shape}, func(f compute.Function, x []compute.Value) []compute.Value {
+				y := must(f.Tanh(x[0]))(t)
+				if c.inner > 0 {
+					flat := must(f.Reshape(y, shape.Size()/c.inner, c.inner))(t)
+					sum := must(f.ReduceSum(flat, 1))(t)
+					spread := must(f.BroadcastInDim(sum, shapes.Make(dtypes.Float32, shape.Size()/c.inner, c.inner), []int{0}))(t)
+					y = must(f.Reshape(must(f.Mul(flat, spread))(t), shape.Dimensions...))(t)
+				}
+				sum := must(f.Add(y, must(f.Mul(must(f.Reverse(y, 1))(t), x[1]))(t)))(t)
+				if c.pairs {
+					turned := must(f.Reverse(must(f.Reshape(y, c.rows/2, 2, c.parts*c.each))(t), 1))(t)
+					sum = must(f.Mul(sum, must(f.Reshape(must(f.Neg(turned))(t), shape.Dimensions...))(t)))(t)
+				}
+				return []compute.Value{sum}
+			})
+			in := []compute.Buffer{must(d.BufferFromFlatData(0, numbers[0], shape))(t), must(d.BufferFromFlatData(0, numbers[1], shape))(t)}
+			return floatsOf(t, must(e.Execute(in, nil, 0))(t)[0]), len(e.(*executable).steps)
+		}
+		fused, plain := newDevice(t, 2), newDevice(t, 1)
+		plain.unfused = true
+		got, steps := results(fused)
+		want, _ := results(plain)
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: not the same numbers", c)
+		}
+		if steps != c.steps {
+			t.Errorf("%+v: %d steps", c, steps)
+		}
+	}
+}

@@ -61,6 +61,7 @@ const (
 	applyRows               // row of dst = scalar(row of src[0], src[1][row])
 	shrink                  // dst[row] = reduction of the row of src[0]
 	spread                  // row of dst = src[0][row]
+	turn                    // dst is src[0] with the parts of each row in turned order, as a view says
 	combine                 // what several instructions do
 )
 
@@ -212,6 +213,8 @@ func (l *loop) step(r *run, w *worker, in *instr, b block) {
 		l.shrink(w, in, b)
 	case combine:
 		l.combined(w, in.all, b)
+	case turn:
+		l.turn(reg[in.dst], reg[in.src[0]], in.v, n)
 	case spread:
 		each := b.n / b.rows
 		for k := range b.rows {
@@ -229,6 +232,15 @@ func (l *loop) fetch(r *run, w *worker, in *instr, first, n int) {
 	}
 	w.registers[in.dst] = unsafe.Add(w.memory.base, l.offsets[in.dst])
 	load(l.level, w.registers[in.dst], base, in.v, first, n)
+}
+
+// turn copies rows, and begins with their last parts.
+func (l *loop) turn(dst, src unsafe.Pointer, v view, n int) {
+	k := len(v.dims) - 1
+	parts, bytes := v.dims[k-1], v.dims[k]*v.of.size
+	for at := 0; at < n*v.of.size; at += parts * bytes {
+		vec.Lines(l.level, unsafe.Add(dst, at), unsafe.Add(src, at+(parts-1)*bytes), parts, bytes, -bytes)
+	}
 }
 
 // piece returns where elements [first, first+n) of a collapsed view begin, if they lie one after another.

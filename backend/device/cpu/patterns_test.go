@@ -50,6 +50,7 @@ var patterns = []struct {
 }{
 	{"RMSNorm", "Mul ReduceSum Mul Add Sqrt Div Mul", false},
 	{"RoPE", "Mul Mul Add", false},
+	{"RMSNorm and RoPE", "Mul ReduceSum Mul Add Sqrt Div Mul Mul Mul Add", false},
 	{"SwiGLU", "Logistic Mul Mul", false},
 	{"attention", "Where ReduceMax Sub Exp ReduceSum Div", true},
 	{"attention backward", "Where Mul ReduceSum Sub Mul", true},
@@ -204,7 +205,7 @@ func TestPatterns_Inference(t *testing.T) {
 	found := c.count()
 	layers := config.NumLayers
 	check(t, c.executable.combined(), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers, "productSum": 2 * layers})
-	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
+	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
 	if lora, _, alone := c.joined(); lora != 6*layers || alone != layers { // values go to the cache, in another order
 		t.Errorf("%d of %d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, 7*layers, alone)
 	}
@@ -244,7 +245,7 @@ func TestPatterns_Training(t *testing.T) {
 		return append(graph.Gradient(loss, trained...), metrics.Vector())
 	})
 	layers := patternConfig().NumLayers
-	check(t, c.count(), map[string]int{"SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
+	check(t, c.count(), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
 	check(t, c.executable.combined(), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers, "expSum": layers})
 	if got := c.count()["RMSNorm"]; got < 4*layers+1 {
 		t.Errorf("%d RMSNorm", got)

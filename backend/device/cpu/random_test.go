@@ -106,7 +106,7 @@ func (g *grower) dims(v compute.Value) []int {
 func (g *grower) grow() (compute.Value, error) {
 	x := g.pick()
 	dims := g.dims(x)
-	k := g.rng.IntN(12)
+	k := g.rng.IntN(13)
 	g.log = append(g.log, fmt.Sprintf("%d: kind %d of %v", len(g.values), k, dims))
 	switch k {
 	case 0, 1:
@@ -125,6 +125,8 @@ func (g *grower) grow() (compute.Value, error) {
 		return g.where(x, dims)
 	case 10:
 		return g.dot(x, dims)
+	case 11:
+		return g.reverse(x, dims)
 	}
 	return g.join(x, dims)
 }
@@ -223,6 +225,18 @@ func (g *grower) reduceAndSpread(x compute.Value, dims []int) (compute.Value, er
 func (g *grower) reshape(x compute.Value, dims []int) (compute.Value, error) {
 	shape := factors(g.rng, volume(dims))[0]
 	return g.f.Reshape(x, shape...)
+}
+
+// reverse turns an axis around, and sometimes adds that to what it is made of.
+func (g *grower) reverse(x compute.Value, dims []int) (compute.Value, error) {
+	if len(dims) == 0 {
+		return nil, nil
+	}
+	v, err := g.f.Reverse(x, g.rng.IntN(len(dims)))
+	if err != nil || g.rng.IntN(3) == 0 {
+		return v, err
+	}
+	return g.f.Sub(x, v)
 }
 
 func (g *grower) slice(x compute.Value, dims []int) (compute.Value, error) {
