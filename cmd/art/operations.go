@@ -58,13 +58,12 @@ const headSize = 64
 //	[x1 cos - x2 sin, x2 cos + x1 sin] = x cos + [x2, x1] sin
 func (g graph) rope(x, cos, sin compute.Value, rows, columns int) compute.Value {
 	heads, half := columns/headSize, headSize/2
-	all := float32s(rows, heads, headSize)
-	x = must(g.f.Reshape(x, rows, heads, headSize))
-	swapped := must(g.f.Reverse(must(g.f.Reshape(x, rows, heads, 2, half)), 2))
-	swapped = must(g.f.Reshape(swapped, rows, heads, headSize))
-	c := must(g.f.BroadcastInDim(cos, all, []int{0, 2}))
-	s := must(g.f.BroadcastInDim(sin, all, []int{0, 2}))
-	y := must(g.f.Add(must(g.f.Mul(x, c)), must(g.f.Mul(swapped, s))))
+	halves := func(table compute.Value) compute.Value {
+		table = must(g.f.Reshape(table, rows, 2, half))
+		return must(g.f.BroadcastInDim(table, float32s(rows, heads, 2, half), []int{0, 2, 3}))
+	}
+	x = must(g.f.Reshape(x, rows, heads, 2, half))
+	y := must(g.f.Add(must(g.f.Mul(x, halves(cos))), must(g.f.Mul(must(g.f.Reverse(x, 2)), halves(sin)))))
 	return must(g.f.Reshape(y, rows, columns))
 }
 

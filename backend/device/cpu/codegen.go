@@ -55,6 +55,9 @@ func (c *compiler) build(u *unit) step {
 		gen.combine()
 	}
 	gen.allocate()
+	if g.inner > 0 {
+		gen.loop.rows = gen.loop.block / g.inner
+	}
 	gen.loop.planAhead()
 	if k := u.chain; k != nil {
 		k.finish(c, u, gen.loop)

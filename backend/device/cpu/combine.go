@@ -261,10 +261,10 @@ func (s *search) replace() {
 func (l *loop) combined(w *worker, c *combined, b block) {
 	reg, call := w.registers, &w.call
 	calls := 1
+	call.N, call.Ahead = b.n, c.ahead
 	if c.rows {
-		calls = b.rows
+		calls, call.N = b.rows, l.each(b)
 	}
-	call.N, call.Ahead = b.n/calls, c.ahead
 	for i, r := range c.scalars {
 		call.Scalars[i] = *(*float32)(reg[r])
 	}

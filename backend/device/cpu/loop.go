@@ -12,6 +12,7 @@ import (
 // loop runs a group: for each block of elements, each instruction.
 type loop struct {
 	numel, inner, block int // elements in all, of a row (0 without rows), and of a block, a multiple of inner
+	rows                int // of a block
 	instrs              []instr
 	registers           int
 	offsets             []int // of each register in the scratch memory; -1 for those that point to tensors
@@ -118,10 +119,15 @@ func (l *loop) run(r *run) {
 func (l *loop) at(i int) block {
 	b := block{first: i * l.block}
 	b.n = min(l.block, l.numel-b.first)
-	if l.inner > 0 {
-		b.row, b.rows = b.first/l.inner, b.n/l.inner
+	if b.row, b.rows = i*l.rows, l.rows; b.n < l.block && l.inner > 0 {
+		b.rows = b.n / l.inner
 	}
 	return b
+}
+
+// each is the number of elements of a row of a block, or of a piece of one.
+func (l *loop) each(b block) int {
+	return min(l.inner, b.n)
 }
 
 // worker returns the state of a goroutine, with the registers that lie in its memory set.
@@ -155,7 +161,7 @@ func (l *loop) begin(r *run, w *worker) {
 		case repeat:
 			n := most
 			if in.row {
-				n = l.block / l.inner
+				n = l.rows
 			}
 			fill(w.registers[in.dst], r.ptr(in.v, in.v.off), n, in.size)
 		case cycle:
@@ -205,7 +211,7 @@ func (l *loop) step(r *run, w *worker, in *instr, b block) {
 	case applyOne:
 		in.scalar(reg[in.dst], reg[in.src[0]], *(*float32)(reg[in.src[1]]), n)
 	case applyRows:
-		each := b.n / b.rows
+		each := l.each(b)
 		for k := range b.rows {
 			in.scalar(unsafe.Add(reg[in.dst], k*each*in.size), unsafe.Add(reg[in.src[0]], k*each*4), *(*float32)(unsafe.Add(reg[in.src[1]], 4*k)), each)
 		}
@@ -216,7 +222,7 @@ func (l *loop) step(r *run, w *worker, in *instr, b block) {
 	case turn:
 		l.turn(reg[in.dst], reg[in.src[0]], in.v, n)
 	case spread:
-		each := b.n / b.rows
+		each := l.each(b)
 		for k := range b.rows {
 			fill(unsafe.Add(reg[in.dst], k*each*in.size), unsafe.Add(reg[in.src[0]], k*in.size), each, in.size)
 		}
@@ -225,31 +231,22 @@ func (l *loop) step(r *run, w *worker, in *instr, b block) {
 
 // fetch copies what a view shows, unless that lies in one piece.
 func (l *loop) fetch(r *run, w *worker, in *instr, first, n int) {
-	base := r.at[in.v.of.id]
-	if off, ok := in.v.piece(first, n); ok {
-		w.registers[in.dst] = unsafe.Add(base, off*in.size)
+	v, base := &in.v, r.at[in.v.of.id]
+	p := v.find(first)
+	if k := len(v.dims) - 1; v.strides[k] == 1 && p.index[k]+n <= v.dims[k] {
+		w.registers[in.dst] = unsafe.Add(base, p.off*in.size)
 		return
 	}
 	w.registers[in.dst] = unsafe.Add(w.memory.base, l.offsets[in.dst])
-	load(l.level, w.registers[in.dst], base, in.v, first, n)
+	v.load(l.level, w.registers[in.dst], base, p, n)
 }
 
 // turn copies rows, and begins with their last parts.
 func (l *loop) turn(dst, src unsafe.Pointer, v view, n int) {
 	k := len(v.dims) - 1
 	parts, bytes := v.dims[k-1], v.dims[k]*v.of.size
-	for at := 0; at < n*v.of.size; at += parts * bytes {
-		vec.Lines(l.level, unsafe.Add(dst, at), unsafe.Add(src, at+(parts-1)*bytes), parts, bytes, -bytes)
-	}
-}
-
-// piece returns where elements [first, first+n) of a collapsed view begin, if they lie one after another.
-func (v view) piece(first, n int) (off int, ok bool) {
-	k := len(v.dims) - 1
-	if v.strides[k] != 1 || first%v.dims[k]+n > v.dims[k] {
-		return 0, false
-	}
-	return v.at(first), true
+	row := vec.Plane{Next: parts * bytes, Lines: parts, Step: -bytes, Bytes: bytes}
+	vec.Lines(l.level, dst, unsafe.Add(src, (parts-1)*bytes), n/(parts*v.dims[k]), &row)
 }
 
 // shrink reduces the rows of a block, or goes on with the reduction of one.
@@ -298,27 +295,51 @@ const mostAxes = 16
 // load copies elements [first, first+n) of a collapsed view, of the tensor at base, to dst.
 func load(l vec.Level, dst, base unsafe.Pointer, v view, first, n int) {
 	size := v.of.size
-	k := len(v.dims) - 1
-	if n == 0 {
-		return
-	}
-	if k < 0 {
+	switch {
+	case n == 0:
+	case len(v.dims) == 0:
 		fill(dst, unsafe.Add(base, v.off*size), n, size)
-		return
+	default:
+		v.load(l, dst, base, v.find(first), n)
 	}
-	var index [mostAxes]int
-	off := v.off
-	for i, rest := k, first; i >= 0; i-- {
-		index[i] = rest % v.dims[i]
-		rest /= v.dims[i]
-		off += index[i] * v.strides[i]
+}
+
+// position is where an element of a view is, and lies.
+type position struct {
+	index [mostAxes]int
+	off   int
+}
+
+// find returns where the element with number i is. Processors take long for divisions of 64 bits, and blocks are short.
+func (v *view) find(i int) (p position) {
+	p.off = v.off
+	for k := len(v.dims) - 1; k > 0; k-- {
+		rest := i / v.dims[k]
+		p.index[k] = i - rest*v.dims[k]
+		p.off += p.index[k] * v.strides[k]
+		i = rest
 	}
+	p.index[0] = i
+	p.off += i * v.strides[0]
+	return p
+}
+
+// load copies n elements from a position on.
+func (v *view) load(l vec.Level, dst, base unsafe.Pointer, p position, n int) {
+	size, k := v.of.size, len(v.dims)-1
+	index, off := &p.index, p.off
 	for done := 0; done < n; {
 		run := min(n-done, v.dims[k]-index[k])
 		to, at := unsafe.Add(dst, done*size), unsafe.Add(base, off*size)
-		if lines := v.linesFrom(&index, n-done); lines > 1 && v.strides[k] == 1 {
-			vec.Lines(l, to, at, lines, run*size, v.strides[k-1]*size)
-			run *= lines
+		if planes, lines := v.linesFrom(index, n-done); lines > 1 && v.strides[k] == 1 {
+			p := vec.Plane{Lines: lines, Step: v.strides[k-1] * size, Bytes: run * size}
+			if planes > 1 {
+				p.Next = v.strides[k-2] * size
+				off += (planes - 1) * v.strides[k-2]
+				index[k-2] += planes - 1
+			}
+			vec.Lines(l, to, at, planes, &p)
+			run *= planes * lines
 			off += (lines - 1) * v.strides[k-1]
 			index[k-1] += lines - 1
 		} else {
@@ -339,17 +360,22 @@ func load(l vec.Level, dst, base unsafe.Pointer, v view, first, n int) {
 	}
 }
 
-// linesFrom is how many lines of the last axis of v the next n elements from an index on begin with, until the axis before ends.
-func (v *view) linesFrom(index *[mostAxes]int, n int) int {
+// linesFrom is how many planes of how many lines of the last axis of v the next n elements from an index on begin with, until the axis
+// before both ends.
+func (v *view) linesFrom(index *[mostAxes]int, n int) (planes, lines int) {
 	k := len(v.dims) - 1
 	if k == 0 || index[k] > 0 {
-		return 0
+		return 0, 0
 	}
-	lines := v.dims[k-1] - index[k-1]
-	if lines*v.dims[k] > n {
-		return n / v.dims[k]
+	lines = v.dims[k-1] - index[k-1]
+	plane := lines * v.dims[k]
+	switch {
+	case plane > n:
+		return 1, n / v.dims[k]
+	case k == 1 || index[k-1] > 0 || 2*plane > n:
+		return 1, lines
 	}
-	return lines
+	return min(n/plane, v.dims[k-2]-index[k-2]), lines
 }
 
 // line copies n elements that are stride apart.

@@ -2,8 +2,10 @@ package vec
 
 import "unsafe"
 
+// copyLines copies the lines of planes: at least one, of one, of 32 bytes.
+//
 //go:noescape
-func copyLines(dst, src unsafe.Pointer, lines, bytes, step int)
+func copyLines(dst, src unsafe.Pointer, planes int, p *Plane)
 
 // copiesLines tells whether there is a kernel for [Lines].
 func copiesLines(l Level) bool { return l != Portable }

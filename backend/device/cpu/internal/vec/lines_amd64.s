@@ -1,12 +1,19 @@
+#include "go_asm.h"
 #include "textflag.h"
 
-// func copyLines(dst, src unsafe.Pointer, lines, bytes, step int)
-TEXT ·copyLines(SB), NOSPLIT, $0-40
+// func copyLines(dst, src unsafe.Pointer, planes int, p *Plane)
+TEXT ·copyLines(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
-	MOVQ src+8(FP), SI
-	MOVQ lines+16(FP), CX
-	MOVQ bytes+24(FP), DX
-	MOVQ step+32(FP), R8
+	MOVQ src+8(FP), R9
+	MOVQ planes+16(FP), BX
+	MOVQ p+24(FP), AX
+	MOVQ Plane_Next(AX), R10
+	MOVQ Plane_Lines(AX), R11
+	MOVQ Plane_Step(AX), R8
+	MOVQ Plane_Bytes(AX), DX
+plane:
+	MOVQ R9, SI
+	MOVQ R11, CX
 line:
 	XORQ AX, AX
 part:
@@ -19,5 +26,8 @@ part:
 	ADDQ R8, SI
 	DECQ CX
 	JNZ line
+	ADDQ R10, R9
+	DECQ BX
+	JNZ plane
 	VZEROUPPER
 	RET

@@ -4,6 +4,6 @@ package vec
 
 import "unsafe"
 
-func copyLines(_, _ unsafe.Pointer, _, _, _ int) {}
+func copyLines(_, _ unsafe.Pointer, _ int, _ *Plane) {}
 
 func copiesLines(Level) bool { return false }

@@ -21,15 +21,22 @@ func TestLines(t *testing.T) {
 			if r.IntN(2) == 0 {
 				size = 32 * r.IntN(40)
 			}
-			lines, step, from := r.IntN(600), r.IntN(1700)-850, len(src)/2+r.IntN(100)
-			dst := bytes.Repeat([]byte{0xee}, 64+lines*size)
-			want := bytes.Clone(dst)
-			for i := range lines {
-				copy(want[32+i*size:][:size], src[from+i*step:])
+			p := Plane{Next: r.IntN(5000) - 2500, Lines: r.IntN(60), Step: r.IntN(1700) - 850, Bytes: size}
+			if r.IntN(10) == 0 {
+				p.Lines *= 20
 			}
-			Lines(l, unsafe.Pointer(&dst[32]), unsafe.Pointer(&src[from]), lines, size, step)
+			planes, from := r.IntN(8), len(src)/2+r.IntN(100)
+			if p.Lines > 60 {
+				planes, p.Step = min(planes, 1), p.Step/4
+			}
+			dst := bytes.Repeat([]byte{0xee}, 64+planes*p.Lines*size)
+			want := bytes.Clone(dst)
+			for i := range planes * p.Lines {
+				copy(want[32+i*size:][:size], src[from+i/p.Lines*p.Next+i%p.Lines*p.Step:])
+			}
+			Lines(l, unsafe.Pointer(&dst[32]), unsafe.Pointer(&src[from]), planes, &p)
 			if !bytes.Equal(dst, want) {
-				t.Fatalf("%v: %d lines of %d bytes, %d from one to the next: a wrong copy", l, lines, size, step)
+				t.Fatalf("%v: %d planes %+v: a wrong copy", l, planes, p)
 			}
 		}
 	}
