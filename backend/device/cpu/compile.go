@@ -73,6 +73,7 @@ func (c *compiler) compile(parameters, outputs []*node, known map[*node]view) (*
 			c.lower(n)
 		}
 	}
+	c.turnProducts(outputs)
 	for _, n := range outputs {
 		e.outputs = append(e.outputs, c.output(n, len(e.outputs)))
 	}

@@ -63,6 +63,34 @@ func (c *compiler) product(n *node, lhs, rhs view) view {
 	})
 }
 
+// turnProducts lets products that are only read as transposed outputs, as gradients of weights are, change their operands: what they
+// write is the output then. A multiply-add is the same either way.
+func (c *compiler) turnProducts(outputs []*node) {
+	readers, uses := c.readers(), map[*tensor]int{}
+	for _, n := range outputs {
+		uses[c.values[n].of]++
+	}
+	for _, n := range outputs {
+		v := c.values[n]
+		t := v.of
+		if t.writer == nil || uses[t] > 1 || len(readers[t]) > 0 {
+			continue
+		}
+		if d, ok := t.writer.step.(dot); ok && d.turns(v) {
+			d.a, d.b = d.b, d.a
+			d.out = whole(t, []int{d.a.rows, d.b.rows})
+			t.writer.step, c.values[n] = d, whole(t, v.dims)
+		}
+	}
+}
+
+// turns reports whether v is the transposed product, and each operand may be the other.
+func (d *dot) turns(v view) bool {
+	c := v.collapse()
+	return len(d.axes) == 0 && !d.half && !d.mayBePacked() && c.off == 0 &&
+		slices.Equal(c.dims, []int{d.b.rows, d.a.rows}) && slices.Equal(c.strides, []int{1, d.b.rows})
+}
+
 // dot is a product of matrices, for each element of a batch.
 type dot struct {
 	kernels  *gemm.Kernels
