@@ -15,7 +15,7 @@ import (
 // inner elements. So a softmax or a normalisation with all that surrounds it is one loop.
 type group struct {
 	numel   int
-	inner   int // length of a row; 0 while nothing is reduced
+	inner   int // length of a row; 0 while nothing is reduced, and no rows are turned
 	members []*member
 }
 
