@@ -27,6 +27,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -92,6 +93,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -161,6 +163,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -239,6 +242,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -321,6 +325,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -412,6 +417,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -507,6 +513,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -611,6 +618,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -719,6 +727,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -836,6 +845,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -957,6 +967,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -1087,6 +1098,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -1203,6 +1215,7 @@ TEXT ·wideAVX2_1x32(SB), NOSPLIT, $0-8
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -1264,6 +1277,7 @@ TEXT ·wideAVX2_2x32(SB), NOSPLIT, $0-8
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
 	VMOVUPS 32(CX), Y1

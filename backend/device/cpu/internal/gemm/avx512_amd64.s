@@ -30,6 +30,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -99,6 +100,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	JMP ready
@@ -161,6 +163,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	JMP ready
@@ -224,6 +227,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -288,6 +292,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	JMP ready
@@ -483,6 +488,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -565,6 +571,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -636,6 +643,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -709,6 +717,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -786,6 +795,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -1005,6 +1015,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -1100,6 +1111,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -1180,6 +1192,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -1263,6 +1276,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -1353,6 +1367,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -1596,6 +1611,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -1704,6 +1720,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -1793,6 +1810,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -1886,6 +1904,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -1989,6 +2008,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -2256,6 +2276,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -2377,6 +2398,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -2475,6 +2497,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -2578,6 +2601,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -2694,6 +2718,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -2985,6 +3010,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -3119,6 +3145,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -3226,6 +3253,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -3339,6 +3367,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -3468,6 +3497,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -3783,6 +3813,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -3930,6 +3961,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -4046,6 +4078,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -4169,6 +4202,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -4311,6 +4345,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -4650,6 +4685,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -4811,6 +4847,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -4937,6 +4974,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -5071,6 +5109,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -5227,6 +5266,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -5607,6 +5647,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -5781,6 +5822,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -5916,6 +5958,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -6060,6 +6103,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -6229,6 +6273,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -6633,6 +6678,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -6820,6 +6866,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -6964,6 +7011,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -7118,6 +7166,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -7300,6 +7349,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -7728,6 +7778,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -7928,6 +7979,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -8081,6 +8133,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -8245,6 +8298,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -8440,6 +8494,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -8892,6 +8947,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -9105,6 +9161,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -9267,6 +9324,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -9441,6 +9499,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -9649,6 +9708,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -10125,6 +10185,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -10351,6 +10412,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -10522,6 +10584,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -10706,6 +10769,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -10927,6 +10991,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -11427,6 +11492,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -11666,6 +11732,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	ADDQ BX, CX
@@ -11846,6 +11913,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
 	ADDQ BX, CX
@@ -12040,6 +12108,7 @@ next:
 	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
@@ -12274,6 +12343,7 @@ next:
 	PREFETCHT1 0(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	ADDQ BX, CX
@@ -12730,7 +12800,7 @@ round:
 	RET
 
 // func broadAVX512_1x48
-TEXT ·broadAVX512_1x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_1x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -12742,16 +12812,14 @@ TEXT ·broadAVX512_1x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -12764,9 +12832,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z3
 	VMOVUPS 0(DI)(R9*1), Z4
@@ -12816,6 +12887,21 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -12854,7 +12940,7 @@ done:
 	RET
 
 // func placedAVX512_1x48
-TEXT ·placedAVX512_1x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_1x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -12866,16 +12952,14 @@ TEXT ·placedAVX512_1x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -12892,9 +12976,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z3
 	VMOVUPS 0(DI)(R9*1), Z4
@@ -12944,6 +13031,21 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -12982,7 +13084,7 @@ done:
 	RET
 
 // func broadAVX512_2x48
-TEXT ·broadAVX512_2x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_2x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -12994,20 +13096,14 @@ TEXT ·broadAVX512_2x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -13027,9 +13123,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z6
 	VMOVUPS 0(DI)(R9*1), Z7
@@ -13095,6 +13194,21 @@ round:
 	ADDQ $32, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -13141,7 +13255,7 @@ done:
 	RET
 
 // func placedAVX512_2x48
-TEXT ·placedAVX512_2x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_2x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -13153,20 +13267,14 @@ TEXT ·placedAVX512_2x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -13190,9 +13298,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z6
 	VMOVUPS 0(DI)(R9*1), Z7
@@ -13258,6 +13369,21 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -13304,7 +13430,7 @@ done:
 	RET
 
 // func broadAVX512_3x48
-TEXT ·broadAVX512_3x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_3x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -13316,24 +13442,14 @@ TEXT ·broadAVX512_3x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -13360,9 +13476,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z9
 	VMOVUPS 0(DI)(R9*1), Z10
@@ -13444,6 +13563,21 @@ round:
 	ADDQ $48, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -13498,7 +13632,7 @@ done:
 	RET
 
 // func placedAVX512_3x48
-TEXT ·placedAVX512_3x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_3x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -13510,24 +13644,14 @@ TEXT ·placedAVX512_3x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -13558,9 +13682,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z9
 	VMOVUPS 0(DI)(R9*1), Z10
@@ -13642,6 +13769,21 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -13696,7 +13838,7 @@ done:
 	RET
 
 // func broadAVX512_4x48
-TEXT ·broadAVX512_4x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_4x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -13708,28 +13850,14 @@ TEXT ·broadAVX512_4x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -13763,9 +13891,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z12
 	VMOVUPS 0(DI)(R9*1), Z13
@@ -13859,6 +13990,21 @@ round:
 	ADDQ $64, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -13920,7 +14066,7 @@ done:
 	RET
 
 // func placedAVX512_4x48
-TEXT ·placedAVX512_4x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_4x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -13932,28 +14078,14 @@ TEXT ·placedAVX512_4x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -13991,9 +14123,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z12
 	VMOVUPS 0(DI)(R9*1), Z13
@@ -14088,6 +14223,21 @@ round:
 	ADDQ $16, R8
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -14150,7 +14300,7 @@ done:
 	RET
 
 // func broadAVX512_5x48
-TEXT ·broadAVX512_5x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_5x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -14162,32 +14312,14 @@ TEXT ·broadAVX512_5x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -14228,9 +14360,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z15
 	VMOVUPS 0(DI)(R9*1), Z16
@@ -14340,6 +14475,21 @@ round:
 	ADDQ $80, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -14409,7 +14559,7 @@ done:
 	RET
 
 // func placedAVX512_5x48
-TEXT ·placedAVX512_5x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_5x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -14421,32 +14571,14 @@ TEXT ·placedAVX512_5x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -14491,9 +14623,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z15
 	VMOVUPS 0(DI)(R9*1), Z16
@@ -14604,6 +14739,21 @@ round:
 	ADDQ $16, R8
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -14674,7 +14824,7 @@ done:
 	RET
 
 // func broadAVX512_6x48
-TEXT ·broadAVX512_6x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_6x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -14686,36 +14836,14 @@ TEXT ·broadAVX512_6x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -14763,9 +14891,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z18
 	VMOVUPS 0(DI)(R9*1), Z19
@@ -14891,6 +15022,21 @@ round:
 	ADDQ $96, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -14968,7 +15114,7 @@ done:
 	RET
 
 // func placedAVX512_6x48
-TEXT ·placedAVX512_6x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_6x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -14980,36 +15126,14 @@ TEXT ·placedAVX512_6x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -15061,9 +15185,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z18
 	VMOVUPS 0(DI)(R9*1), Z19
@@ -15190,6 +15317,21 @@ round:
 	ADDQ $16, R8
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -15268,7 +15410,7 @@ done:
 	RET
 
 // func broadAVX512_7x48
-TEXT ·broadAVX512_7x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_7x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -15280,40 +15422,14 @@ TEXT ·broadAVX512_7x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -15368,9 +15484,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z21
 	VMOVUPS 0(DI)(R9*1), Z22
@@ -15508,6 +15627,21 @@ round:
 	ADDQ $112, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -15592,7 +15726,7 @@ done:
 	RET
 
 // func placedAVX512_7x48
-TEXT ·placedAVX512_7x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_7x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -15604,40 +15738,14 @@ TEXT ·placedAVX512_7x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -15696,9 +15804,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z21
 	VMOVUPS 0(DI)(R9*1), Z22
@@ -15838,6 +15949,21 @@ round:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -15924,7 +16050,7 @@ done:
 	RET
 
 // func broadAVX512_8x48
-TEXT ·broadAVX512_8x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_8x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -15936,44 +16062,14 @@ TEXT ·broadAVX512_8x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -16035,9 +16131,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z24
 	VMOVUPS 0(DI)(R9*1), Z25
@@ -16191,6 +16290,21 @@ round:
 	ADDQ $128, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -16283,7 +16397,7 @@ done:
 	RET
 
 // func placedAVX512_8x48
-TEXT ·placedAVX512_8x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_8x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -16295,44 +16409,14 @@ TEXT ·placedAVX512_8x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -16398,9 +16482,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z24
 	VMOVUPS 0(DI)(R9*1), Z25
@@ -16556,6 +16643,21 @@ round:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -16650,7 +16752,7 @@ done:
 	RET
 
 // func broadAVX512_9x48
-TEXT ·broadAVX512_9x48(SB), NOSPLIT, $8-8
+TEXT ·broadAVX512_9x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -16662,48 +16764,14 @@ TEXT ·broadAVX512_9x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -16772,9 +16840,12 @@ zero:
 ready:
 	MOVQ tile_a(AX), CX
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z27
 	VMOVUPS 0(DI)(R9*1), Z28
@@ -16944,6 +17015,21 @@ round:
 	ADDQ $144, CX
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -17044,7 +17130,7 @@ done:
 	RET
 
 // func placedAVX512_9x48
-TEXT ·placedAVX512_9x48(SB), NOSPLIT, $8-8
+TEXT ·placedAVX512_9x48(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -17056,48 +17142,14 @@ TEXT ·placedAVX512_9x48(SB), NOSPLIT, $8-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
+	MOVQ tile_load(AX), BX
+	IMULQ tile_cStep(AX), BX
+	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	PREFETCHT1 128(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -17170,9 +17222,12 @@ ready:
 	LEAQ (R8)(SI*2), R15
 	ADDQ SI, R15
 	MOVQ b-8(SP), DI
-	MOVQ tile_k(AX), BX
-	SHRQ $2, BX
-	JEQ rest
+	MOVQ DX, c-16(SP)
+	MOVQ tile_cRows(AX), BX
+	MOVQ BX, cRows-24(SP)
+	MOVQ tile_cFirst(AX), BX
+	TESTQ BX, BX
+	JEQ fetch
 round:
 	VMOVUPS 0(DI), Z27
 	VMOVUPS 0(DI)(R9*1), Z28
@@ -17344,6 +17399,21 @@ round:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ round
+fetch:
+	DECQ cRows-24(SP)
+	JLT rest
+	MOVQ c-16(SP), BX
+	PREFETCHT0 0(BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	ADDQ ahead-32(SP), BX
+	PREFETCHT1 0(BX)
+	PREFETCHT1 64(BX)
+	PREFETCHT1 128(BX)
+	MOVQ tile_cRow(AX), BX
+	ADDQ BX, c-16(SP)
+	MOVQ tile_cEach(AX), BX
+	JMP round
 rest:
 	MOVQ tile_k(AX), BX
 	ANDQ $3, BX
@@ -17478,6 +17548,7 @@ TEXT ·wideAVX512_2x128(SB), NOSPLIT, $0-8
 	PREFETCHT1 448(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -17621,6 +17692,7 @@ TEXT ·wideAVX512_3x128(SB), NOSPLIT, $0-8
 	PREFETCHT1 448(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -17792,6 +17864,7 @@ TEXT ·wideAVX512_4x64(SB), NOSPLIT, $0-8
 	PREFETCHT1 192(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -17931,6 +18004,7 @@ TEXT ·wideAVX512_5x64(SB), NOSPLIT, $0-8
 	PREFETCHT1 192(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -18094,6 +18168,7 @@ TEXT ·wideAVX512_6x64(SB), NOSPLIT, $0-8
 	PREFETCHT1 192(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
+	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
 	VMOVUPS 64(CX), Z1

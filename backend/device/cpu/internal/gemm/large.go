@@ -12,8 +12,7 @@ import (
 type large struct {
 	block            // all of the part
 	each         int // length of the blocks of the contracted axis
-	groups       [2]rows
-	count        int // of groups
+	count        int // of the groups of rows, which are as even as possible: each takes as long as the next
 	shares       int // of the columns: one for each worker, if they are wide
 	down, across int // tasks of a share
 	packs        *packs
@@ -28,6 +27,7 @@ const (
 	partRows     = 2048    // most rows of a part
 	partColumns  = 2048    // and most columns, if they are packed
 	partNumbers  = 2 << 20 // that are packed at once, if there are no more in 512 rows of B: 8 MB
+	largeAhead   = 1536    // bytes that B is fetched ahead, which is mostly in the second cache
 	broadColumns = 48      // of a broad tile
 	broadPair    = 96      // after which a tile begins with a panel again
 	partTasks    = 4       // for each worker at least, since workers are not equally fast
@@ -89,7 +89,7 @@ func (l *large) plan(p *pool.Pool) {
 	if l.b.transposed {
 		l.each = ceil(l.each, panel) * panel // whole panels, which are transposed faster
 	}
-	l.setGroups()
+	l.count = ceil(l.mb, l.level.largest())
 	workers, want := 1, 1
 	if p != nil {
 		workers = p.Workers()
@@ -98,6 +98,8 @@ func (l *large) plan(p *pool.Pool) {
 	l.shares = 1
 	if l.nb >= workers*sharePairs*broadPair {
 		l.shares = workers
+	} else {
+		l.count = min(l.mb, ceil(l.count, workers)*workers) // which share the rows
 	}
 	width := panels(l.nb) / l.shares * panel // of the narrowest
 	l.down, l.across = ceil(l.count, taskGroups), ceil(width, taskPairs*broadPair)
@@ -108,16 +110,6 @@ func (l *large) plan(p *pool.Pool) {
 	for l.shares*l.down*l.across < want && 2*l.down <= l.count {
 		l.down *= 2
 	}
-}
-
-// setGroups cuts the rows into groups of the largest tile.
-func (l *large) setGroups() {
-	most := l.level.rows
-	if l.level.broad != nil {
-		most = len(l.level.broad) - 1
-	}
-	l.groups = groups(l.mb, most)
-	l.count = l.groups[0].count + l.groups[1].count
 }
 
 // compute computes the part.
@@ -144,12 +136,8 @@ func (k *Kernels) each(p *pool.Pool, n int, f func(s *scratch, i int)) {
 
 // group is a group of rows of the part.
 func (l *large) group(i int) rows {
-	run := l.groups[0]
-	if i >= run.count {
-		i -= run.count
-		run = l.groups[1]
-	}
-	return rows{run.at + i*run.each, run.each, 1}
+	from, to := l.mb*i/l.count, l.mb*(i+1)/l.count
+	return rows{from, to - from, 1}
 }
 
 // blocks calls f for each block of the contracted axis, which begins at so many of the part.
@@ -197,22 +185,21 @@ func (l *large) leftOf(b *block, at, row int) leftSide {
 
 // rightOf is where a block's part of B is, which begins with a column of the part.
 func (l *large) rightOf(b *block, at, column int) rightSide {
-	if p := l.b.packed; l.b.ready() {
-		r := panelAt(p.full[p.index(b.k0, b.j0):])
-		r.step = 4 * panel * p.K
-		return r
-	}
-	if l.b.repacks() {
-		dst := b.s.b.take(panels(b.nb) * panel * b.kc)
+	var data []float32
+	step := b.kc // from a panel to the next, in rows
+	switch p := l.b.packed; {
+	case l.b.ready():
+		data, step = p.full[p.index(b.k0, b.j0):], p.K
+	case l.b.repacks():
+		data = b.s.b.take(panels(b.nb) * panel * b.kc)
 		for j := 0; j < b.nb; j += panel {
-			b.copyPanel(dst[j*b.kc:][:panel*b.kc], j, min(panel, b.nb-j))
+			b.copyPanel(data[j*b.kc:][:panel*b.kc], j, min(panel, b.nb-j))
 		}
-		r := panelAt(dst)
-		r.step = 4 * panel * b.kc
-		return r
+	default:
+		data = l.right[at*l.width+column*b.kc:]
 	}
-	r := panelAt(l.right[at*l.width+column*b.kc:])
-	r.step = 4 * panel * b.kc
+	r := panelAt(data)
+	r.step, r.ahead = 4*panel*step, largeAhead
 	return r
 }
 
@@ -265,6 +252,7 @@ func (b *block) broadTiles(left leftSide, group rows, right rightSide, parts []p
 		t.early = int(uintptr(parts[0].at) - uintptr(t.b))
 		t.earlyStep = ceil(parts[0].bytes, max(1, b.kc/2)*group.count)
 	}
+	t.setFetch(group.each)
 	kernels := b.level.broad
 	if !left.packed {
 		kernels = b.level.placed

@@ -135,7 +135,7 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 				l := large{packs: packs, block: block{
 					product: g, i0: i, mb: min(rows, e.m-i), j0: j, nb: min(columns, e.n-j), k0: at, kc: min(depth, e.k-at),
 				}}
-				l.setGroups()
+				l.count = min(l.mb, ceil(l.mb, l.level.largest())+r.IntN(3))
 				l.each = panel * (1 + r.IntN(3))
 				l.shares, l.down = 1+r.IntN(panels(l.nb)), 1+r.IntN(l.count)
 				l.across = 1 + r.IntN(ceil(panels(l.nb)/l.shares*panel, broadPair))
@@ -157,7 +157,7 @@ func TestLarge_InPlace(t *testing.T) {
 				e.check(t, "large", func(c []float32) {
 					g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: m, n: e.n, k: kk, add: e.add}
 					l := large{packs: new(packs), block: block{product: g, mb: m, nb: e.n, kc: kk}}
-					l.setGroups()
+					l.count = ceil(m, l.level.largest())
 					l.each, l.shares, l.down, l.across = kk, 1, 1, 1
 					l.compute(k, nil)
 					if l.left != nil {

@@ -29,6 +29,14 @@ type level struct {
 	read          func(p unsafe.Pointer, bytes int)
 }
 
+// largest is the rows of the largest tile of a large product.
+func (l *level) largest() int {
+	if l.broad != nil {
+		return len(l.broad) - 1
+	}
+	return l.rows
+}
+
 // wide is a kernel of more columns than others, which are all there.
 type wide struct {
 	columns int

@@ -8,20 +8,31 @@ import (
 
 // tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
 type tile struct {
-	a, b, c             unsafe.Pointer
-	aRow, aCol          int            // from a row and a column of A to the next
-	bRow                int            // the columns of B lie together
-	cRow                int            // and so do those of C
-	k                   int            // length of the contracted axis, at least 1
-	count               int            // number of tiles, at least 1; kernels may change it, and k
-	aStep, bStep, cStep int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0; for stream kernels from k rows of B to the next k
-	ahead               int            // from a row of B to one that is needed later; for kernels that turn B from b to what comes after the tile
-	aheadStep           int            // and how much of that goes with 16 rows
-	early, earlyStep    int            // from b to what is needed after that, and the step to its next line
-	load                int            // 1: chains go on from C; 0: they begin with +0
-	keep                unsafe.Pointer // kernels that turn B, where bRow is from a column of B to the next: where the copy goes, in rows of a panel
-	keepRows, keepStep  int            // from 16 of its rows to the next, and from a tile to the next
-	lanes               int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
+	a, b, c              unsafe.Pointer
+	aRow, aCol           int            // from a row and a column of A to the next
+	bRow                 int            // the columns of B lie together
+	cRow                 int            // and so do those of C
+	k                    int            // length of the contracted axis, at least 1
+	count                int            // number of tiles, at least 1; kernels may change it, and k
+	aStep, bStep, cStep  int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0; for stream kernels from k rows of B to the next k
+	ahead                int            // from a row of B to one that is needed later; for kernels that turn B from b to what comes after the tile
+	aheadStep            int            // and how much of that goes with 16 rows
+	early, earlyStep     int            // from b to what is needed after that, and the step to its next line
+	cRows, cFirst, cEach int            // of broad kernels: rows of C that are fetched, rounds of four columns of A before the first one, and from one to the next
+	load                 int            // 1: chains go on from C; 0: they begin with +0
+	keep                 unsafe.Pointer // kernels that turn B, where bRow is from a column of B to the next: where the copy goes, in rows of a panel
+	keepRows, keepStep   int            // from 16 of its rows to the next, and from a tile to the next
+	lanes                int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
+}
+
+// setFetch lets a broad kernel fetch its rows of C, in the last two thirds of the tile.
+func (t *tile) setFetch(rows int) {
+	rounds := t.k / 4
+	t.cFirst = rounds
+	if rounds >= rows {
+		t.cRows, t.cEach = rows, max(1, 2*rounds/(3*rows))
+		t.cFirst -= t.cRows * t.cEach
+	}
 }
 
 // kernel computes tiles; the number of rows and columns is its own.

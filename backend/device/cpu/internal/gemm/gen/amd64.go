@@ -76,6 +76,7 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 		s.op("KMOVW tile_lanes+2(AX), K2")
 	}
 	s.label("next")
+	m.fetchNext(s, rows, vectors)
 	m.initial(s, rows, vectors)
 	s.op("MOVQ a-8(SP), CX")
 	s.op("LEAQ (CX)(R9*2), R15")
@@ -104,8 +105,8 @@ func (m amd64) advance(s *source) {
 	s.op("RET")
 }
 
-// initial sets the accumulators to 0 or to C, and fetches the C of the next tile.
-func (m amd64) initial(s *source, rows, vectors int) {
+// fetchNext fetches the C of the next tile.
+func (m amd64) fetchNext(s *source, rows, vectors int) {
 	s.op("MOVQ tile_cRow(AX), BX")
 	s.op("MOVQ DX, CX")
 	s.op("ADDQ tile_cStep(AX), CX")
@@ -119,8 +120,13 @@ func (m amd64) initial(s *source, rows, vectors int) {
 			s.op("ADDQ BX, CX")
 		}
 	}
+}
+
+// initial sets the accumulators to 0 or to C.
+func (m amd64) initial(s *source, rows, vectors int) {
 	s.op("CMPQ tile_load(AX), $0")
 	s.op("JEQ zero")
+	s.op("MOVQ tile_cRow(AX), BX")
 	s.op("MOVQ DX, CX")
 	for r := range rows {
 		for v := range vectors {

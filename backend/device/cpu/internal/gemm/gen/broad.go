@@ -14,10 +14,12 @@ const (
 //
 // Registers: AX the argument; DX the tile's part of C; CX a column of A, and if that is not packed, R8 and R15 what is 3 and 6 rows
 // below, and SI from a row to the next; DI a row of B, the first of the tile is on the stack; R9 and R10 from its first vector to the
-// others; R13, R11 and R12 from there to what is fetched soon; R14 what is fetched early; BX the number of columns left.
+// others; R13, R11 and R12 from there to what is fetched soon; R14 what is fetched early; BX the number of columns left. On the stack are
+// also the row of C that is fetched next, how many are left, and how far ahead the next tile is fetched: where chains go on from C, its
+// rows are read as it begins; otherwise 0, which fetches nothing more.
 func (m amd64) broad(s *source, rows int, k kind) {
 	m.masks = false // all columns are there
-	s.beginFrame(m.tileName(rows, broadVectors, k)+"(SB)", 8)
+	s.beginFrame(m.tileName(rows, broadVectors, k)+"(SB)", 32)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_b(AX), DI")
@@ -29,19 +31,15 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.op("MOVQ tile_aRow(AX), SI")
 	s.op("MOVQ tile_ahead(AX), R13")
 	s.op("LEAQ (R13)(R10*1), R12")
+	s.op("MOVQ tile_load(AX), BX")
+	s.op("IMULQ tile_cStep(AX), BX")
+	s.op("MOVQ BX, ahead-32(SP)")
 	s.label("next")
 	s.op("LEAQ (R13)(R9*1), R11")
 	m.initial(s, rows, broadVectors)
 	m.firstColumn(s, k)
 	s.op("MOVQ b-8(SP), DI")
-	s.op("MOVQ tile_k(AX), BX")
-	s.op("SHRQ $2, BX")
-	s.op("JEQ rest")
-	s.label("round")
-	m.broadColumns(s, rows, broadRound, k)
-	s.op("DECQ BX")
-	s.op("JNZ round")
-	s.label("rest")
+	m.rounds(s, rows, k)
 	s.op("MOVQ tile_k(AX), BX")
 	s.op("ANDQ $3, BX")
 	s.op("JEQ done")
@@ -63,6 +61,40 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.op("JNZ next")
 	s.op("VZEROUPPER")
 	s.op("RET")
+}
+
+// rounds adds the products of all whole rounds of columns, and fetches a row of C now and then. All rows at once would take the places
+// of what is fetched of B.
+func (m amd64) rounds(s *source, rows int, k kind) {
+	s.op("MOVQ DX, c-16(SP)")
+	s.op("MOVQ tile_cRows(AX), BX")
+	s.op("MOVQ BX, cRows-24(SP)")
+	s.op("MOVQ tile_cFirst(AX), BX")
+	s.op("TESTQ BX, BX")
+	s.op("JEQ fetch")
+	s.label("round")
+	m.broadColumns(s, rows, broadRound, k)
+	s.op("DECQ BX")
+	s.op("JNZ round")
+	s.label("fetch")
+	s.op("DECQ cRows-24(SP)")
+	s.op("JLT rest")
+	s.op("MOVQ c-16(SP), BX")
+	m.fetchRow(s, "PREFETCHT0")
+	s.op("ADDQ ahead-32(SP), BX")
+	m.fetchRow(s, "PREFETCHT1")
+	s.op("MOVQ tile_cRow(AX), BX")
+	s.op("ADDQ BX, c-16(SP)")
+	s.op("MOVQ tile_cEach(AX), BX")
+	s.op("JMP round")
+	s.label("rest")
+}
+
+// fetchRow fetches a row of a tile of C.
+func (m amd64) fetchRow(s *source, instruction string) {
+	for v := range broadVectors {
+		s.op("%s %d(BX)", instruction, v*m.bytes)
+	}
 }
 
 // firstColumn points at the first column of A.

@@ -30,6 +30,7 @@ func (m amd64) turn(s *source, rows int) {
 	s.op("MOVQ tile_aheadStep(AX), R8")
 	s.op("MOVQ tile_keepRows(AX), SI")
 	s.label("next")
+	m.fetchNext(s, rows, 1)
 	m.initial(s, rows, 1)
 	s.op("MOVQ DX, c-8(SP)")
 	s.op("MOVQ tile_a(AX), CX")
