@@ -4,13 +4,12 @@ import (
 	"runtime"
 	"sync"
 	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/pages"
 )
 
-// alignment of tensors: a cache line, and the widest vector.
-const alignment = 64
-
-// hugePage is the size of the larger pages that a system has.
-const hugePage = 2 << 20
+// alignment of tensors.
+const alignment = pages.Line
 
 // span is memory of a tensor: bytes at an aligned address. The garbage collector keeps it alive through base.
 type span struct {
@@ -64,18 +63,8 @@ func (m *memory) new(size int) span {
 	return newSpan(size)
 }
 
-// newSpan allocates a span. A large one begins with a huge page, so that nearly all of it can lie in such pages.
-func newSpan(size int) span {
-	align := alignment
-	if size >= 4*hugePage {
-		align = hugePage
-	}
-	raw := make([]byte, size+align)
-	p := unsafe.Pointer(unsafe.SliceData(raw))
-	p = unsafe.Add(p, int(-uintptr(p))&(align-1))
-	preferHuge(p, size)
-	return span{p, size}
-}
+// newSpan allocates a span. A large one begins with a large page, so that nearly all of it can lie in such pages.
+func newSpan(size int) span { return span{pages.New(size, size >= 4*pages.Huge), size} }
 
 func (m *memory) release(s span) {
 	m.mu.Lock()

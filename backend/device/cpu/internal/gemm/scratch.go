@@ -1,6 +1,10 @@
 package gemm
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/pages"
+)
 
 // scratch is what a worker needs for a task.
 type scratch struct {
@@ -16,10 +20,19 @@ type scratch struct {
 // buffer is memory that is kept from a task to the next.
 type buffer struct{ data []float32 }
 
+const (
+	leastNumbers = 1 << 14         // of a buffer
+	hugeNumbers  = pages.Huge / 16 // least of one that takes whole large pages
+)
+
 // take returns n numbers of any value.
 func (b *buffer) take(n int) []float32 {
 	if cap(b.data) < n {
-		b.data = make([]float32, n, max(n, 1<<14)) // large slices begin at a page
+		bytes := 4 * max(n, leastNumbers)
+		if n >= hugeNumbers {
+			bytes = ceil(bytes, pages.Huge) * pages.Huge
+		}
+		b.data = floats(pages.New(bytes, n >= hugeNumbers), bytes/4)
 	}
 	return b.data[:n]
 }

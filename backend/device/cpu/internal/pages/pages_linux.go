@@ -1,16 +1,16 @@
-package cpu
+package pages
 
 import (
 	"syscall"
 	"unsafe"
 )
 
-const adviseHugePage = 14 // MADV_HUGEPAGE
+const advice = 14 // MADV_HUGEPAGE
 
-// preferHuge asks the system for huge pages: weights that are read from end to end miss the address cache less often.
-func preferHuge(base unsafe.Pointer, size int) {
-	skip := int(-uintptr(base) % hugePage)
-	if n := (size - skip) / hugePage * hugePage; n > 0 {
-		_ = syscall.Madvise(bytesAt(unsafe.Add(base, skip), n), adviseHugePage) // advice: nothing breaks without
+// prefer asks the system for large pages, for those that lie within the memory.
+func prefer(base unsafe.Pointer, size int) {
+	skip := int(-uintptr(base) % Huge)
+	if n := (size - skip) / Huge * Huge; n > 0 {
+		_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Add(base, skip)), n), advice) // nothing breaks without
 	}
 }

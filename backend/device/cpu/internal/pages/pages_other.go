@@ -1,8 +1,8 @@
 //go:build !linux
 
-package cpu
+package pages
 
 import "unsafe"
 
-// preferHuge does nothing: other systems choose the size of pages themselves.
-func preferHuge(unsafe.Pointer, int) {}
+// prefer does nothing: other systems choose the size of pages themselves.
+func prefer(unsafe.Pointer, int) {}
