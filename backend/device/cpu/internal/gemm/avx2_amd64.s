@@ -1208,11 +1208,6 @@ TEXT ·wideAVX2_1x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
 	MOVQ tile_cRow(AX), BX
@@ -1267,14 +1262,6 @@ TEXT ·wideAVX2_2x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	PREFETCHT1 64(CX)
 	CMPQ tile_load(AX), $0
 	JEQ zero
 	MOVQ tile_cRow(AX), BX

@@ -22,7 +22,6 @@ func (m amd64) wide(s *source, rows, vectors int) {
 	s.op("MOVQ tile_aCol(AX), R11")
 	s.op("MOVQ tile_bRow(AX), R12")
 	s.op("MOVQ tile_ahead(AX), R13")
-	m.fetchNext(s, rows, vectors)
 	m.initial(s, rows, vectors)
 	s.op("MOVQ tile_a(AX), CX")
 	s.op("MOVQ tile_k(AX), BX")
