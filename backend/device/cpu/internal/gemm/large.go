@@ -98,8 +98,8 @@ func (l *large) plan(p *pool.Pool) {
 	l.shares = 1
 	if l.nb >= workers*sharePairs*broadPair {
 		l.shares = workers
-	} else {
-		l.count = min(l.mb, ceil(l.count, workers)*workers) // which share the rows
+	} else if even := ceil(l.count, workers) * workers; even <= l.count+l.count/8 {
+		l.count = even // workers share the rows
 	}
 	width := panels(l.nb) / l.shares * panel // of the narrowest
 	l.down, l.across = ceil(l.count, taskGroups), ceil(width, taskPairs*broadPair)

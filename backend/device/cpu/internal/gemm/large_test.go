@@ -150,7 +150,7 @@ func TestLarge_InPlace(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(26, 26))
 		for m := 1; m <= 20; m++ {
-			for _, kk := range []int{1, 2, 3, 4, 7, 64} {
+			for _, kk := range []int{1, 2, 3, 4, 7, 36, 64, 130} {
 				e := newExample(r, m, broadPair+r.IntN(70), kk, false)
 				e.a = fill(r, View{Row: kk, Col: 1}, m, kk, false)
 				e.output(r, false)
@@ -164,6 +164,37 @@ func TestLarge_InPlace(t *testing.T) {
 						t.Fatal("A was packed")
 					}
 				})
+			}
+		}
+	})
+}
+
+// Groups of rows are all rows, are as high as each other or one row less, and fit into tiles. Workers that share them get equally
+// many, unless that makes groups much smaller.
+func TestLarge_Groups(t *testing.T) {
+	eachLevel(t, func(t *testing.T, k *Kernels) {
+		for _, workers := range []int{1, 2, 3, 8} {
+			p := pool.New(workers)
+			t.Cleanup(p.Close)
+			for m := skinny + 1; m < 700; m += 3 {
+				g := &product{level: k.level, a: View{Row: 512, Col: 1}, b: operand{view: View{Row: 512, Col: 1}}, m: m, n: 512, k: 512}
+				l := large{block: block{product: g, mb: m, nb: 512, kc: 512}}
+				l.plan(p)
+				rows, low, high := 0, m, 0
+				for i := range l.count {
+					run := l.group(i)
+					if run.at != rows || run.count != 1 {
+						t.Fatalf("%d rows: group %d is %v after %d rows", m, i, run, rows)
+					}
+					rows, low, high = rows+run.each, min(low, run.each), max(high, run.each)
+				}
+				if rows != m || high > low+1 || high > k.level.largest() {
+					t.Fatalf("%d groups of %d to %d rows are %d of %d", l.count, low, high, rows, m)
+				}
+				least := ceil(m, k.level.largest())
+				if l.count > least+least/8 || l.shares == 1 && l.count%workers != 0 && least > 8*workers {
+					t.Fatalf("%d rows: %d groups for %d workers", m, l.count, workers)
+				}
 			}
 		}
 	})
