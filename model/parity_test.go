@@ -27,7 +27,7 @@ func TestForward_BatchDoesNotMatter(t *testing.T) {
 		sequences[i] = testTokens(rng, f.config, length)
 		alone[i] = f.logprobs(t, sequences[i], 1)
 	}
-	for _, rows := range []int{2, 3, 5, 16, 33} { // 33 rows take the kernels for large products
+	for _, rows := range []int{2, 3, 5, 16, 33, 64} { // from 33 rows on the kernels for large products are taken
 		var ids []int32
 		for i := range rows {
 			ids = append(ids, sequences[i*3%distinct]...)
