@@ -7,17 +7,15 @@ import (
 )
 
 // sparse is a product over the rows of what a chain with a mask made, such as those of the gradients of keys and values. For
-// some columns at once, it leaves out the rows in which they are all zero: those of a causal mask are half of them. As in a
-// chain, that changes no bit.
+// some columns at once, it leaves out the rows in which they are all zero: those of a causal mask are half of them. It goes
+// through the fixed blocks of the contracted axis, and multiplies from the first to the last row of each that is not zero. As
+// in a chain, that changes no bit.
 type sparse struct {
 	dot
 	right bool // the operand of zeros is the right one
 }
 
-const (
-	sparseColumns = 64 // that are looked at together
-	sparseGap     = 32 // rows of zeros that are worth a second product
-)
+const sparseColumns = 64 // that are looked at together
 
 // sparsify makes products sparse, when the chains are there.
 func (c *compiler) sparsify() {
@@ -94,18 +92,16 @@ func (s sparse) compute(r *run, member, at, n int) {
 	}
 }
 
-// next returns the first rows from one on that are not zero in n columns, and where a gap begins.
+// next returns the next rows of a block, from one on, that are not zero in n columns.
 func (s sparse) next(zeros []float32, n, row int) (from, to int) {
 	step := s.of().inner
 	zero := func(i int) bool { return lastNumber(zeros[i*step:][:n], 0) == 0 }
 	for row < s.inner && zero(row) {
 		row++
 	}
-	from, to = row, row
-	for gap := 0; row < s.inner && gap < sparseGap; row++ {
-		if gap++; !zero(row) {
-			to, gap = row+1, 0
-		}
+	to = min(s.inner, (row/gemm.Block+1)*gemm.Block)
+	for to > row && zero(to-1) {
+		to--
 	}
-	return from, to
+	return row, to
 }

@@ -32,7 +32,7 @@ func TestSparse_SameBits(t *testing.T) {
 	const seed = 8
 	r := rand.New(rand.NewPCG(seed, 0))
 	for name, mask := range masks {
-		for _, size := range [][5]int{{1, 1, 1, 1, 1}, {2, 3, 70, 33, 8}, {1, 2, 61, 130, 33}, {1, 1, 130, 200, 16}, {1, 1, 200, 65, 70}} {
+		for _, size := range [][5]int{{1, 1, 1, 1, 1}, {2, 3, 70, 33, 8}, {1, 2, 61, 130, 33}, {1, 1, 130, 200, 16}, {1, 1, 200, 65, 70}, {1, 1, 1100, 70, 8}} {
 			in := append(attendInputs(r, size, mask), normal(r, size[0], size[1], size[2], size[4]))
 			build := func(in []*graph.Node) []*graph.Node { return attendBack(in[0], in[1], in[2], in[3], in[4]) }
 			t.Run(fmt.Sprint(name, size), func(t *testing.T) { sameUnfused(t, build, in) })

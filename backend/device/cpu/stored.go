@@ -37,26 +37,44 @@ func (g gather) ofRows(columns, out int) bool {
 }
 
 // widenedElements is how much of a matrix of bfloat16, rows first, is widened at once for a product.
-const widenedElements = 1 << 19
+const widenedElements = 1 << 10 * gemm.Block
 
-// widening multiplies left, of m rows, by a matrix of bfloat16 whose rows lie together, some of which are widened at once.
+// widening multiplies left, of m rows, by a matrix of bfloat16 whose rows lie together, part of which is widened at once.
 func (d *dot) widening(r *run, workers *pool.Pool, c []float32, ldc int, left gemm.View, m int) {
 	v := d.b.v.of
 	rows, columns := v.matrix[0], v.matrix[1]
-	most := min(rows, max(1, widenedElements/max(columns, 1)))
-	space := r.device.memory.alloc(4 * most * columns)
-	defer r.device.memory.release(space)
-	for at := 0; at < rows; at += most {
-		n := min(most, rows-at)
-		part := list[float32](space.base, n*columns)
-		vec.FromBfloat16(r.device.level, part, list[uint16](r.ptr(d.b.v, at*columns), n*columns))
-		if d.contractsRows {
-			a := gemm.View{Data: left.Data[at*left.Col:], Row: left.Row, Col: left.Col}
-			d.kernels.Mul(workers, c, ldc, a, gemm.View{Data: part, Row: columns, Col: 1}, m, columns, n, at > 0)
-			continue
-		}
-		d.kernels.Mul(workers, c[at:], ldc, left, gemm.View{Data: part, Row: 1, Col: columns}, m, n, columns, false)
+	high, width := min(rows, max(1, widenedElements/max(columns, 1))), columns
+	if d.contractsRows { // whole fixed blocks of the contracted axis, or the sums would be other ones
+		width = min(columns, widenedElements/gemm.Block)
+		high = min(rows, widenedElements/max(width, 1)/gemm.Block*gemm.Block)
 	}
+	space := r.device.memory.alloc(4 * high * width)
+	defer r.device.memory.release(space)
+	for at := 0; at < rows; at += high {
+		for j := 0; j < columns; j += width {
+			n, wide := min(high, rows-at), min(width, columns-j)
+			part := d.widened(r, space, at, j, n, wide)
+			if d.contractsRows {
+				a := gemm.View{Data: left.Data[at*left.Col:], Row: left.Row, Col: left.Col}
+				d.kernels.Mul(workers, c[j:], ldc, a, gemm.View{Data: part, Row: wide, Col: 1}, m, wide, n, at > 0)
+				continue
+			}
+			d.kernels.Mul(workers, c[at:], ldc, left, gemm.View{Data: part, Row: 1, Col: columns}, m, n, columns, false)
+		}
+	}
+}
+
+// widened widens n rows of so many columns of the right operand, from a row and a column on.
+func (d *dot) widened(r *run, space span, row, column, n, width int) []float32 {
+	part, columns := list[float32](space.base, n*width), d.b.v.of.matrix[1]
+	if width == columns {
+		vec.FromBfloat16(r.device.level, part, list[uint16](r.ptr(d.b.v, row*columns), n*width))
+		return part
+	}
+	for i := range n {
+		vec.FromBfloat16(r.device.level, part[i*width:][:width], list[uint16](r.ptr(d.b.v, (row+i)*columns+column), width))
+	}
+	return part
 }
 
 // packHalf packs rows of float32 as bfloat16, rounded to the nearest.

@@ -37,7 +37,7 @@ func halves(t *testing.T, d *Device, rows, columns int) (wide, plain, packed com
 // TestStored_SameBits: weights in bfloat16, packed or not, give the bits of weights that were converted to float32 before, and
 // no tensor holds them converted.
 func TestStored_SameBits(t *testing.T) {
-	for _, size := range [][2]int{{2, 2}, {33, 31}, {1, 40}, {40, 1}, {64, 64}, {300, 53}, {1100, 700}} {
+	for _, size := range [][2]int{{2, 2}, {33, 31}, {1, 40}, {40, 1}, {64, 64}, {300, 53}, {1100, 700}, {600, 1300}} {
 		for _, workers := range []int{1, 3} {
 			for _, n := range []int{1, 3, 40} {
 				d := newDevice(t, workers)

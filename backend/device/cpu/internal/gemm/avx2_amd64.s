@@ -25,8 +25,8 @@ next:
 	MOVQ DX, CX
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -56,6 +56,12 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -91,8 +97,8 @@ next:
 	MOVQ DX, CX
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -124,6 +130,12 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -161,8 +173,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -200,6 +212,15 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -240,8 +261,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -281,6 +302,15 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -323,8 +353,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -370,6 +400,18 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -415,8 +457,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -464,6 +506,18 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -511,8 +565,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -566,6 +620,21 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -616,8 +685,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -673,6 +742,21 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -725,8 +809,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -788,6 +872,24 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, Y8
+	VADDPS 32(CX), Y9, Y9
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -843,8 +945,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -908,6 +1010,24 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, Y8
+	VADDPS 32(CX), Y9, Y9
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -965,8 +1085,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -1036,6 +1156,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, Y8
+	VADDPS 32(CX), Y9, Y9
+	ADDQ BX, CX
+	VADDPS 0(CX), Y10, Y10
+	VADDPS 32(CX), Y11, Y11
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -1096,8 +1237,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -1169,6 +1310,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, Y8
+	VADDPS 32(CX), Y9, Y9
+	ADDQ BX, CX
+	VADDPS 0(CX), Y10, Y10
+	VADDPS 32(CX), Y11, Y11
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -1208,8 +1370,8 @@ TEXT ·wideAVX2_1x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -1243,6 +1405,14 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	VADDPS 64(CX), Y2, Y2
+	VADDPS 96(CX), Y3, Y3
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)
@@ -1262,8 +1432,8 @@ TEXT ·wideAVX2_2x32(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Y0
@@ -1311,6 +1481,19 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	VADDPS 64(CX), Y2, Y2
+	VADDPS 96(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	VADDPS 64(CX), Y6, Y6
+	VADDPS 96(CX), Y7, Y7
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, 0(CX)
 	VMOVUPS Y1, 32(CX)

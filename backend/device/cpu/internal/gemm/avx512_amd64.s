@@ -28,8 +28,8 @@ next:
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -61,6 +61,12 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -98,8 +104,8 @@ next:
 	MOVQ DX, CX
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -125,6 +131,11 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	MOVQ tile_aStep(AX), CX
@@ -161,8 +172,8 @@ next:
 	MOVQ DX, CX
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -188,6 +199,11 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	MOVQ tile_aStep(AX), CX
@@ -225,8 +241,8 @@ next:
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -258,6 +274,12 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -290,8 +312,8 @@ next:
 	MOVQ DX, CX
 	ADDQ tile_cStep(AX), CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -446,6 +468,11 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ tile_cStep(AX), DX
@@ -486,8 +513,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -527,6 +554,15 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -569,8 +605,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -601,6 +637,13 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -641,8 +684,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -673,6 +716,13 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -715,8 +765,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -756,6 +806,15 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -793,8 +852,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -968,6 +1027,13 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -1013,8 +1079,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -1062,6 +1128,18 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -1109,8 +1187,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -1146,6 +1224,15 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -1190,8 +1277,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -1227,6 +1314,15 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -1274,8 +1370,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -1323,6 +1419,18 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -1365,8 +1473,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -1559,6 +1667,15 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -1609,8 +1726,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -1666,6 +1783,21 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -1718,8 +1850,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -1760,6 +1892,17 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -1808,8 +1951,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -1850,6 +1993,17 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -1902,8 +2056,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -1959,6 +2113,21 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -2006,8 +2175,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -2219,6 +2388,17 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -2274,8 +2454,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -2339,6 +2519,24 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -2396,8 +2594,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -2443,6 +2641,19 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -2495,8 +2706,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -2542,6 +2753,19 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -2599,8 +2823,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -2664,6 +2888,24 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -2716,8 +2958,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -2948,6 +3190,19 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -3008,8 +3263,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -3081,6 +3336,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -3143,8 +3419,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -3195,6 +3471,21 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -3251,8 +3542,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -3303,6 +3594,21 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -3365,8 +3671,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -3438,6 +3744,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -3495,8 +3822,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -3746,6 +4073,21 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -3811,8 +4153,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -3892,6 +4234,30 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -3959,8 +4325,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -4016,6 +4382,23 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -4076,8 +4459,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -4133,6 +4516,23 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -4200,8 +4600,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -4281,6 +4681,30 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -4343,8 +4767,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -4613,6 +5037,23 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -4683,8 +5124,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -4773,6 +5214,33 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -4845,8 +5313,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -4908,6 +5376,25 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -4972,8 +5459,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -5035,6 +5522,25 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -5107,8 +5613,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -5197,6 +5703,33 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -5264,8 +5797,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -5570,6 +6103,25 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -5645,8 +6197,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -5743,6 +6295,36 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -5820,8 +6402,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -5888,6 +6470,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -5956,8 +6559,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -6024,6 +6627,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, K1, Y8
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -6101,8 +6725,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -6199,6 +6823,36 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -6271,8 +6925,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -6596,6 +7250,27 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -6676,8 +7351,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -6782,6 +7457,39 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -6864,8 +7572,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -6937,6 +7645,29 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, K1, Z9
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -7009,8 +7740,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -7082,6 +7813,29 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, K1, Y8
+	ADDQ BX, CX
+	VADDPS 0(CX), Y9, K1, Y9
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -7164,8 +7918,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -7270,6 +8024,39 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -7347,8 +8134,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -7691,6 +8478,29 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -7776,8 +8586,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -7890,6 +8700,42 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -7977,8 +8823,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -8055,6 +8901,31 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, K1, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -8131,8 +9002,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -8209,6 +9080,31 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, K1, Y8
+	ADDQ BX, CX
+	VADDPS 0(CX), Y9, K1, Y9
+	ADDQ BX, CX
+	VADDPS 0(CX), Y10, K1, Y10
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -8296,8 +9192,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -8410,6 +9306,42 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -8492,8 +9424,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -8855,6 +9787,31 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, Z10
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -8945,8 +9902,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -9067,6 +10024,45 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+	ADDQ BX, CX
+	VADDPS 0(CX), Z22, K1, Z22
+	VADDPS 64(CX), Z23, K2, Z23
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -9159,8 +10155,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -9242,6 +10238,33 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, K1, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	ADDQ BX, CX
+	VADDPS 0(CX), Z11, K1, Z11
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -9322,8 +10345,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -9405,6 +10428,33 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, K1, Y8
+	ADDQ BX, CX
+	VADDPS 0(CX), Y9, K1, Y9
+	ADDQ BX, CX
+	VADDPS 0(CX), Y10, K1, Y10
+	ADDQ BX, CX
+	VADDPS 0(CX), Y11, K1, Y11
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -9497,8 +10547,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -9619,6 +10669,45 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+	ADDQ BX, CX
+	VADDPS 0(CX), Z22, K1, Z22
+	VADDPS 64(CX), Z23, K2, Z23
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -9706,8 +10795,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -10088,6 +11177,33 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, Z10
+	ADDQ BX, CX
+	VADDPS 0(CX), Z11, Z11
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -10183,8 +11299,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -10313,6 +11429,48 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+	ADDQ BX, CX
+	VADDPS 0(CX), Z22, K1, Z22
+	VADDPS 64(CX), Z23, K2, Z23
+	ADDQ BX, CX
+	VADDPS 0(CX), Z24, K1, Z24
+	VADDPS 64(CX), Z25, K2, Z25
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -10410,8 +11568,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -10498,6 +11656,35 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, K1, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	ADDQ BX, CX
+	VADDPS 0(CX), Z11, K1, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -10582,8 +11769,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -10670,6 +11857,35 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, K1, Y8
+	ADDQ BX, CX
+	VADDPS 0(CX), Y9, K1, Y9
+	ADDQ BX, CX
+	VADDPS 0(CX), Y10, K1, Y10
+	ADDQ BX, CX
+	VADDPS 0(CX), Y11, K1, Y11
+	ADDQ BX, CX
+	VADDPS 0(CX), Y12, K1, Y12
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -10767,8 +11983,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -10897,6 +12113,48 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+	ADDQ BX, CX
+	VADDPS 0(CX), Z22, K1, Z22
+	VADDPS 64(CX), Z23, K2, Z23
+	ADDQ BX, CX
+	VADDPS 0(CX), Z24, K1, Z24
+	VADDPS 64(CX), Z25, K2, Z25
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -10989,8 +12247,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -11390,6 +12648,35 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, Z10
+	ADDQ BX, CX
+	VADDPS 0(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -11490,8 +12777,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -11628,6 +12915,51 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+	ADDQ BX, CX
+	VADDPS 0(CX), Z22, K1, Z22
+	VADDPS 64(CX), Z23, K2, Z23
+	ADDQ BX, CX
+	VADDPS 0(CX), Z24, K1, Z24
+	VADDPS 64(CX), Z25, K2, Z25
+	ADDQ BX, CX
+	VADDPS 0(CX), Z26, K1, Z26
+	VADDPS 64(CX), Z27, K2, Z27
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -11730,8 +13062,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -11823,6 +13155,37 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, K1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, K1, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, K1, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, K1, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, K1, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	ADDQ BX, CX
+	VADDPS 0(CX), Z11, K1, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	ADDQ BX, CX
+	VADDPS 0(CX), Z13, K1, Z13
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	ADDQ BX, CX
@@ -11911,8 +13274,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Y0
@@ -12004,6 +13367,37 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, K1, Y0
+	ADDQ BX, CX
+	VADDPS 0(CX), Y1, K1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, K1, Y2
+	ADDQ BX, CX
+	VADDPS 0(CX), Y3, K1, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, K1, Y4
+	ADDQ BX, CX
+	VADDPS 0(CX), Y5, K1, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, K1, Y6
+	ADDQ BX, CX
+	VADDPS 0(CX), Y7, K1, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, K1, Y8
+	ADDQ BX, CX
+	VADDPS 0(CX), Y9, K1, Y9
+	ADDQ BX, CX
+	VADDPS 0(CX), Y10, K1, Y10
+	ADDQ BX, CX
+	VADDPS 0(CX), Y11, K1, Y11
+	ADDQ BX, CX
+	VADDPS 0(CX), Y12, K1, Y12
+	ADDQ BX, CX
+	VADDPS 0(CX), Y13, K1, Y13
+store:
 	MOVQ DX, CX
 	VMOVUPS Y0, K1, 0(CX)
 	ADDQ BX, CX
@@ -12106,8 +13500,8 @@ next:
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
 	PREFETCHT1 64(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS.Z 0(CX), K1, Z0
@@ -12244,6 +13638,51 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, K1, Z0
+	VADDPS 64(CX), Z1, K2, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, K1, Z2
+	VADDPS 64(CX), Z3, K2, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, K1, Z4
+	VADDPS 64(CX), Z5, K2, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, K1, Z6
+	VADDPS 64(CX), Z7, K2, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, K1, Z8
+	VADDPS 64(CX), Z9, K2, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, K1, Z10
+	VADDPS 64(CX), Z11, K2, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, K1, Z12
+	VADDPS 64(CX), Z13, K2, Z13
+	ADDQ BX, CX
+	VADDPS 0(CX), Z14, K1, Z14
+	VADDPS 64(CX), Z15, K2, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, K1, Z16
+	VADDPS 64(CX), Z17, K2, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, K1, Z18
+	VADDPS 64(CX), Z19, K2, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, K1, Z20
+	VADDPS 64(CX), Z21, K2, Z21
+	ADDQ BX, CX
+	VADDPS 0(CX), Z22, K1, Z22
+	VADDPS 64(CX), Z23, K2, Z23
+	ADDQ BX, CX
+	VADDPS 0(CX), Z24, K1, Z24
+	VADDPS 64(CX), Z25, K2, Z25
+	ADDQ BX, CX
+	VADDPS 0(CX), Z26, K1, Z26
+	VADDPS 64(CX), Z27, K2, Z27
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, K1, 0(CX)
 	VMOVUPS Z1, K2, 64(CX)
@@ -12341,8 +13780,8 @@ next:
 	PREFETCHT1 0(CX)
 	ADDQ BX, CX
 	PREFETCHT1 0(CX)
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -12761,6 +14200,37 @@ round:
 	JNZ round
 	MOVQ c-8(SP), DX
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	ADDQ BX, CX
+	VADDPS 0(CX), Z1, Z1
+	ADDQ BX, CX
+	VADDPS 0(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	ADDQ BX, CX
+	VADDPS 0(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	ADDQ BX, CX
+	VADDPS 0(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	ADDQ BX, CX
+	VADDPS 0(CX), Z10, Z10
+	ADDQ BX, CX
+	VADDPS 0(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	ADDQ BX, CX
+	VADDPS 0(CX), Z13, Z13
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	ADDQ BX, CX
@@ -12812,13 +14282,14 @@ TEXT ·broadAVX512_1x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -12923,6 +14394,13 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -12952,13 +14430,14 @@ TEXT ·placedAVX512_1x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -13067,6 +14546,13 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -13096,13 +14582,14 @@ TEXT ·broadAVX512_2x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -13234,6 +14721,17 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -13267,13 +14765,14 @@ TEXT ·placedAVX512_2x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -13409,6 +14908,17 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -13442,13 +14952,14 @@ TEXT ·broadAVX512_3x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -13607,6 +15118,21 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -13644,13 +15170,14 @@ TEXT ·placedAVX512_3x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -13813,6 +15340,21 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -13850,13 +15392,14 @@ TEXT ·broadAVX512_4x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -14037,6 +15580,25 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -14078,13 +15640,14 @@ TEXT ·placedAVX512_4x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -14271,6 +15834,25 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -14312,13 +15894,14 @@ TEXT ·broadAVX512_5x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -14526,6 +16109,29 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -14571,13 +16177,14 @@ TEXT ·placedAVX512_5x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -14791,6 +16398,29 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -14836,13 +16466,14 @@ TEXT ·broadAVX512_6x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -15077,6 +16708,33 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -15126,13 +16784,14 @@ TEXT ·placedAVX512_6x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -15373,6 +17032,33 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -15422,13 +17108,14 @@ TEXT ·broadAVX512_7x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -15685,6 +17372,37 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, Z18
+	VADDPS 64(CX), Z19, Z19
+	VADDPS 128(CX), Z20, Z20
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -15738,13 +17456,14 @@ TEXT ·placedAVX512_7x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -16009,6 +17728,37 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, Z18
+	VADDPS 64(CX), Z19, Z19
+	VADDPS 128(CX), Z20, Z20
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -16062,13 +17812,14 @@ TEXT ·broadAVX512_8x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -16352,6 +18103,41 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, Z18
+	VADDPS 64(CX), Z19, Z19
+	VADDPS 128(CX), Z20, Z20
+	ADDQ BX, CX
+	VADDPS 0(CX), Z21, Z21
+	VADDPS 64(CX), Z22, Z22
+	VADDPS 128(CX), Z23, Z23
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -16409,13 +18195,14 @@ TEXT ·placedAVX512_8x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -16707,6 +18494,41 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, Z18
+	VADDPS 64(CX), Z19, Z19
+	VADDPS 128(CX), Z20, Z20
+	ADDQ BX, CX
+	VADDPS 0(CX), Z21, Z21
+	VADDPS 64(CX), Z22, Z22
+	VADDPS 128(CX), Z23, Z23
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -16764,13 +18586,14 @@ TEXT ·broadAVX512_9x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -17081,6 +18904,45 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, Z18
+	VADDPS 64(CX), Z19, Z19
+	VADDPS 128(CX), Z20, Z20
+	ADDQ BX, CX
+	VADDPS 0(CX), Z21, Z21
+	VADDPS 64(CX), Z22, Z22
+	VADDPS 128(CX), Z23, Z23
+	ADDQ BX, CX
+	VADDPS 0(CX), Z24, Z24
+	VADDPS 64(CX), Z25, Z25
+	VADDPS 128(CX), Z26, Z26
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -17142,13 +19004,14 @@ TEXT ·placedAVX512_9x48(SB), NOSPLIT, $32-8
 	MOVQ tile_aRow(AX), SI
 	MOVQ tile_ahead(AX), R13
 	LEAQ (R13)(R10*1), R12
-	MOVQ tile_load(AX), BX
+	MOVQ tile_mode(AX), BX
+	SHRQ $1, BX
 	IMULQ tile_cStep(AX), BX
 	MOVQ BX, ahead-32(SP)
 next:
 	LEAQ (R13)(R9*1), R11
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -17467,6 +19330,45 @@ column:
 	JNZ column
 done:
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	ADDQ BX, CX
+	VADDPS 0(CX), Z3, Z3
+	VADDPS 64(CX), Z4, Z4
+	VADDPS 128(CX), Z5, Z5
+	ADDQ BX, CX
+	VADDPS 0(CX), Z6, Z6
+	VADDPS 64(CX), Z7, Z7
+	VADDPS 128(CX), Z8, Z8
+	ADDQ BX, CX
+	VADDPS 0(CX), Z9, Z9
+	VADDPS 64(CX), Z10, Z10
+	VADDPS 128(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	ADDQ BX, CX
+	VADDPS 0(CX), Z15, Z15
+	VADDPS 64(CX), Z16, Z16
+	VADDPS 128(CX), Z17, Z17
+	ADDQ BX, CX
+	VADDPS 0(CX), Z18, Z18
+	VADDPS 64(CX), Z19, Z19
+	VADDPS 128(CX), Z20, Z20
+	ADDQ BX, CX
+	VADDPS 0(CX), Z21, Z21
+	VADDPS 64(CX), Z22, Z22
+	VADDPS 128(CX), Z23, Z23
+	ADDQ BX, CX
+	VADDPS 0(CX), Z24, Z24
+	VADDPS 64(CX), Z25, Z25
+	VADDPS 128(CX), Z26, Z26
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -17526,8 +19428,8 @@ TEXT ·wideAVX512_2x128(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -17609,6 +19511,27 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	VADDPS 192(CX), Z3, Z3
+	VADDPS 256(CX), Z4, Z4
+	VADDPS 320(CX), Z5, Z5
+	VADDPS 384(CX), Z6, Z6
+	VADDPS 448(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	VADDPS 64(CX), Z9, Z9
+	VADDPS 128(CX), Z10, Z10
+	VADDPS 192(CX), Z11, Z11
+	VADDPS 256(CX), Z12, Z12
+	VADDPS 320(CX), Z13, Z13
+	VADDPS 384(CX), Z14, Z14
+	VADDPS 448(CX), Z15, Z15
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -17641,8 +19564,8 @@ TEXT ·wideAVX512_3x128(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -17750,6 +19673,36 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	VADDPS 192(CX), Z3, Z3
+	VADDPS 256(CX), Z4, Z4
+	VADDPS 320(CX), Z5, Z5
+	VADDPS 384(CX), Z6, Z6
+	VADDPS 448(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	VADDPS 64(CX), Z9, Z9
+	VADDPS 128(CX), Z10, Z10
+	VADDPS 192(CX), Z11, Z11
+	VADDPS 256(CX), Z12, Z12
+	VADDPS 320(CX), Z13, Z13
+	VADDPS 384(CX), Z14, Z14
+	VADDPS 448(CX), Z15, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, Z16
+	VADDPS 64(CX), Z17, Z17
+	VADDPS 128(CX), Z18, Z18
+	VADDPS 192(CX), Z19, Z19
+	VADDPS 256(CX), Z20, Z20
+	VADDPS 320(CX), Z21, Z21
+	VADDPS 384(CX), Z22, Z22
+	VADDPS 448(CX), Z23, Z23
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -17791,8 +19744,8 @@ TEXT ·wideAVX512_4x64(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -17870,6 +19823,29 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	VADDPS 192(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	VADDPS 64(CX), Z5, Z5
+	VADDPS 128(CX), Z6, Z6
+	VADDPS 192(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	VADDPS 64(CX), Z9, Z9
+	VADDPS 128(CX), Z10, Z10
+	VADDPS 192(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	VADDPS 192(CX), Z15, Z15
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -17904,8 +19880,8 @@ TEXT ·wideAVX512_5x64(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -17997,6 +19973,34 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	VADDPS 192(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	VADDPS 64(CX), Z5, Z5
+	VADDPS 128(CX), Z6, Z6
+	VADDPS 192(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	VADDPS 64(CX), Z9, Z9
+	VADDPS 128(CX), Z10, Z10
+	VADDPS 192(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	VADDPS 192(CX), Z15, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, Z16
+	VADDPS 64(CX), Z17, Z17
+	VADDPS 128(CX), Z18, Z18
+	VADDPS 192(CX), Z19, Z19
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)
@@ -18036,8 +20040,8 @@ TEXT ·wideAVX512_6x64(SB), NOSPLIT, $0-8
 	MOVQ tile_aCol(AX), R11
 	MOVQ tile_bRow(AX), R12
 	MOVQ tile_ahead(AX), R13
-	CMPQ tile_load(AX), $0
-	JEQ zero
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
 	MOVQ tile_cRow(AX), BX
 	MOVQ DX, CX
 	VMOVUPS 0(CX), Z0
@@ -18143,6 +20147,39 @@ column:
 	DECQ BX
 	JNZ column
 	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Z0, Z0
+	VADDPS 64(CX), Z1, Z1
+	VADDPS 128(CX), Z2, Z2
+	VADDPS 192(CX), Z3, Z3
+	ADDQ BX, CX
+	VADDPS 0(CX), Z4, Z4
+	VADDPS 64(CX), Z5, Z5
+	VADDPS 128(CX), Z6, Z6
+	VADDPS 192(CX), Z7, Z7
+	ADDQ BX, CX
+	VADDPS 0(CX), Z8, Z8
+	VADDPS 64(CX), Z9, Z9
+	VADDPS 128(CX), Z10, Z10
+	VADDPS 192(CX), Z11, Z11
+	ADDQ BX, CX
+	VADDPS 0(CX), Z12, Z12
+	VADDPS 64(CX), Z13, Z13
+	VADDPS 128(CX), Z14, Z14
+	VADDPS 192(CX), Z15, Z15
+	ADDQ BX, CX
+	VADDPS 0(CX), Z16, Z16
+	VADDPS 64(CX), Z17, Z17
+	VADDPS 128(CX), Z18, Z18
+	VADDPS 192(CX), Z19, Z19
+	ADDQ BX, CX
+	VADDPS 0(CX), Z20, Z20
+	VADDPS 64(CX), Z21, Z21
+	VADDPS 128(CX), Z22, Z22
+	VADDPS 192(CX), Z23, Z23
+store:
 	MOVQ DX, CX
 	VMOVUPS Z0, 0(CX)
 	VMOVUPS Z1, 64(CX)

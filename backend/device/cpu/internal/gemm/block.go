@@ -27,6 +27,15 @@ type block struct {
 	j0, nb int  // columns
 	k0, kc int  // contracted axis
 	out    View // the block of C
+	mode   mode
+}
+
+// modeAt is how the block of the contracted axis that begins with k0 goes to C.
+func (g *product) modeAt(k0 int) mode {
+	if g.add || k0 > 0 {
+		return added
+	}
+	return fresh
 }
 
 // compute computes rows [i0, i0+mb) and columns [j0, j0+nb) of C, which are out.
@@ -36,14 +45,86 @@ func (g *product) compute(s *scratch, i0, mb, j0, nb int, out View) {
 			clear(out.Data[i*out.Row : i*out.Row+nb])
 		}
 	}
-	for k0 := 0; k0 < g.k; k0 += g.kb {
-		b := block{g, s, i0, mb, j0, nb, k0, min(g.kb, g.k-k0), out}
-		if g.sideways {
+	for k0, kc := 0, 0; k0 < g.k; k0 += kc {
+		kc = min(g.kb, g.k-k0)
+		b := block{g, s, i0, mb, j0, nb, k0, kc, out, g.modeAt(k0)}
+		switch {
+		case g.sideways:
 			b.across()
-		} else {
+		case b.ragged() && kc > Block:
+			kc = kc / Block * Block
+			b.kc = kc
+			b.down()
+		case b.streams() || g.piece > 0 || b.ragged():
+			b.pieces()
+		default:
 			b.down()
 		}
 	}
+}
+
+// pieces computes a block of the contracted axis piece by piece: chains go on from what the piece before left. That is in C only if no
+// block came before.
+func (b *block) pieces() {
+	all := *b
+	if b.mode == added {
+		all.out = View{b.s.sums.take(b.mb * b.nb), b.nb, 1}
+	}
+	all.mode = fresh
+	step := b.kc
+	if b.piece > 0 {
+		step = ceil(b.kc, ceil(b.kc, b.piece))
+	}
+	for at := 0; at < b.kc; at += step {
+		part := all
+		part.k0, part.kc = b.k0+at, min(step, b.kc-at)
+		part.down()
+		all.mode = resume
+	}
+	if b.mode == added {
+		b.addSums(all.out)
+	}
+}
+
+var one = [1]float32{1}
+
+// addSums adds the sums of a block to C: each row is one times a row of them.
+func (b *block) addSums(sums View) {
+	whole := b.nb / panel * panel
+	for i := range b.mb {
+		add := func(j, width, count int) {
+			b.s.tile = tile{
+				a: unsafe.Pointer(&one), b: unsafe.Pointer(&sums.Data[i*sums.Row+j]), c: unsafe.Pointer(&b.out.Data[i*b.out.Row+j]),
+				k: 1, count: count, bStep: 4 * panel, cStep: 4 * panel, mode: resume,
+			}
+			b.level.tiles(b.s, 1, width, false)
+		}
+		if whole > 0 {
+			add(0, panel, whole/panel)
+		}
+		if whole < b.nb {
+			add(whole, b.nb-whole, 1)
+		}
+	}
+}
+
+// tiles computes the tiles of s: with a call of a kernel for each fixed block of the contracted axis.
+func (b *block) tiles(rows, width int, half bool) {
+	t := &b.s.tile
+	if t.k <= Block {
+		b.level.tiles(b.s, rows, width, half)
+		return
+	}
+	whole := *t
+	early := t.early
+	for at := 0; at < whole.k; at += Block {
+		*t = whole
+		t.skip(at)
+		t.early = early - at*t.bRow
+		b.level.tiles(b.s, rows, width, half)
+		early = t.early + at*t.bRow
+	}
+	t.early = early
 }
 
 // down goes through the panels of B, and for each through all rows of A.
@@ -60,7 +141,7 @@ func (b *block) down() {
 			done -= skipped
 			if run = run.skip(skipped); run.count > 0 {
 				b.begin(left, run, j, right)
-				b.level.tiles(b.s, run.each, width, right.half)
+				b.tiles(run.each, width, right.half)
 				right.early = b.s.tile.early
 			}
 		}
@@ -83,7 +164,7 @@ func (b *block) across() {
 				if whole == 0 {
 					b.fetchRows(at+run.each, run.each)
 				}
-				b.level.tiles(b.s, run.each, rest, false)
+				b.tiles(run.each, rest, false)
 			}
 		}
 	}
@@ -121,7 +202,7 @@ func (b *block) wholePanels(left leftSide, group rows, column int, right rightSi
 			t.early = int(uintptr(parts[i].at) - uintptr(t.b))
 			t.earlyStep = ceil(parts[i].bytes, 2*b.kc*(to-from))
 		}
-		b.level.tiles(b.s, group.each, panel, false)
+		b.tiles(group.each, panel, false)
 	}
 }
 
@@ -130,11 +211,8 @@ func (b *block) begin(left leftSide, run rows, j int, right rightSide) {
 	t := &b.s.tile
 	*t = tile{
 		b: right.at, bRow: right.row, k: b.kc, count: run.count,
-		ahead: right.ahead, early: right.early, earlyStep: right.earlyStep,
+		ahead: right.ahead, early: right.early, earlyStep: right.earlyStep, mode: b.mode,
 		c: unsafe.Pointer(&b.out.Data[run.at*b.out.Row+j]), cRow: 4 * b.out.Row, cStep: 4 * run.each * b.out.Row,
-	}
-	if b.add || b.k0 > 0 {
-		t.load = 1
 	}
 	left.rows(t, run, b.kc)
 }

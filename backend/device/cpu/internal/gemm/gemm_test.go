@@ -86,13 +86,25 @@ func (e *example) output(r *rand.Rand, special bool) {
 	e.want = append([]float32(nil), e.c...)
 	for i := range e.m {
 		for j := range e.n {
-			acc := &e.want[e.at+i*e.ldc+j]
-			if !e.add {
-				*acc = 0
-			}
-			for l := range e.k {
-				*acc = fma.Float32(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], *acc)
-			}
+			e.element(i, j, &e.want[e.at+i*e.ldc+j])
+		}
+	}
+}
+
+// element computes an element of c as the package describes it.
+func (e *example) element(i, j int, c *float32) {
+	if !e.add {
+		*c = 0
+	}
+	for from := 0; from < e.k; from += Block {
+		sum := float32(0)
+		for l := from; l < min(from+Block, e.k); l++ {
+			sum = fma.Float32(e.a.Data[i*e.a.Row+l*e.a.Col], e.b.Data[l*e.b.Row+j*e.b.Col], sum)
+		}
+		if from == 0 && !e.add {
+			*c = sum
+		} else {
+			*c += sum
 		}
 	}
 }
@@ -197,8 +209,8 @@ func TestMul_Sizes(t *testing.T) {
 // rows overlap here, so that they need little memory.
 func TestMul_Scattered(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))
-	const n, kk = 95_000, 2*streams + 11
-	for _, m := range []int{1, 2, 17} {
+	for _, size := range [][3]int{{1, 95_000, 2*streams + 11}, {2, 95_000, 2*streams + 11}, {17, 95_000, 2*streams + 11}, {3, 16_100, Block + 17}} {
+		m, n, kk := size[0], size[1], size[2]
 		e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: pageBytes / 4, Col: 1}, kk, n, false)}
 		e.output(r, false)
 		o := operand{view: e.b}

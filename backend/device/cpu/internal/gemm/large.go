@@ -62,7 +62,7 @@ func (k *Kernels) large(p *pool.Pool, g product) {
 		n = min(n, partColumns)
 		numbers += n
 	}
-	depth := max(1, partNumbers/numbers/blockDepth) * blockDepth
+	depth := max(1, partNumbers/numbers/Block) * Block
 	for j := 0; j < g.n; j += n {
 		for i := 0; i < g.m; i += m {
 			for at := 0; at < g.k; at += depth {
@@ -85,10 +85,7 @@ func (o *operand) repacks() bool { return o.packed != nil && (o.transposed || o.
 
 // plan cuts the part into blocks and tasks.
 func (l *large) plan(p *pool.Pool) {
-	l.each = ceil(l.kc, ceil(l.kc, blockDepth))
-	if l.b.transposed {
-		l.each = ceil(l.each, panel) * panel // whole panels, which are transposed faster
-	}
+	l.each = Block
 	l.count = ceil(l.mb, l.level.largest())
 	workers, want := 1, 1
 	if p != nil {
@@ -144,7 +141,7 @@ func (l *large) group(i int) rows {
 func (l *large) blocks(s *scratch, f func(b block, at int)) {
 	for at := 0; at < l.kc; at += l.each {
 		b := l.block
-		b.s, b.k0, b.kc = s, l.k0+at, min(l.each, l.kc-at)
+		b.s, b.k0, b.kc, b.mode = s, l.k0+at, min(l.each, l.kc-at), l.modeAt(l.k0+at)
 		f(b, at)
 	}
 }
@@ -235,7 +232,7 @@ func (b *block) allColumns(left leftSide, run rows, right rightSide, parts []par
 	if rest := b.nb - done; rest > 0 {
 		right.at = unsafe.Add(right.at, done/panel*right.step)
 		b.begin(left, rows{run.at, run.each, 1}, done, right)
-		b.level.tiles(b.s, run.each, rest, false)
+		b.tiles(run.each, rest, false)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestLarge_Parts(t *testing.T) {
 	t.Cleanup(p.Close)
 	k := New(fastest())
 	r := rand.New(rand.NewPCG(23, 23))
-	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) + 40}, {partRows, partColumns, blockDepth + 5}} {
+	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) + 40}, {partRows, partColumns, Block + 5}} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			if k.level == &portable {
 				t.Skip("takes minutes without vector instructions")
@@ -115,8 +115,12 @@ func TestLarge_Cuts(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(24, 24))
 		workers := pools(t)
-		for range 150 {
-			e := newExample(r, randomSize(r), randomSize(r)+r.IntN(2)*256, randomSize(r), false)
+		for i := range 150 {
+			kk := randomSize(r)
+			if i%5 == 0 {
+				kk = longSize(r)
+			}
+			e := newExample(r, randomSize(r), randomSize(r)+r.IntN(2)*256*(1-min(1, kk/400)), kk, false)
 			e.check(t, "cuts", func(c []float32) { e.cut(k, workers[r.IntN(len(workers))], c, r) })
 		}
 	})
@@ -128,7 +132,7 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		g.b = operand{packed: packView(e.b.T(), e.n, e.k), transposed: true}
 	}
-	rows, columns, depth := 1+r.IntN(e.m), panel*(1+r.IntN(ceil(e.n, panel))), panel*(1+r.IntN(ceil(e.k, panel)))
+	rows, columns, depth := 1+r.IntN(e.m), panel*(1+r.IntN(ceil(e.n, panel))), Block*(1+r.IntN(ceil(e.k, Block)))
 	packs := new(packs)
 	for at := 0; at < e.k; at += depth {
 		for i := 0; i < e.m; i += rows {
@@ -137,7 +141,7 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 					product: g, i0: i, mb: min(rows, e.m-i), j0: j, nb: min(columns, e.n-j), k0: at, kc: min(depth, e.k-at),
 				}}
 				l.count = min(l.mb, ceil(l.mb, l.level.largest())+r.IntN(3))
-				l.each = panel * (1 + r.IntN(3))
+				l.each = Block
 				l.shares, l.down = 1+r.IntN(panels(l.nb)), 1+r.IntN(l.count)
 				l.across = 1 + r.IntN(ceil(panels(l.nb)/l.shares*panel, broadPair))
 				l.compute(k, p)

@@ -107,7 +107,7 @@ func (l *level) edge(s *scratch, call kernel, rows, width int) {
 	for i := range whole.count {
 		t.a, t.b = unsafe.Add(whole.a, i*t.aStep), unsafe.Add(whole.b, i*t.bStep)
 		c := unsafe.Add(whole.c, i*whole.cStep)
-		if t.load != 0 {
+		if t.mode != fresh {
 			for r := range rows {
 				copy(s.edge[r*l.columns:], floats(unsafe.Add(c, r*whole.cRow), width))
 			}

@@ -7,6 +7,7 @@ type plan struct {
 	tasks        int  // of all products of the batch
 	sideways     bool // through the rows of A rather than the panels of B
 	packA        bool // groups of rows of A are packed
+	piece        int  // of a block of the contracted axis, which is computed in pieces; 0: it is not
 }
 
 const (
@@ -17,7 +18,6 @@ const (
 	taskColumns   = 512
 	packedColumns = 256  // of a task with a packed B, which needs no copy of its own
 	longColumns   = 2048 // of a task that goes through B once
-	blockDepth    = 512
 	skinnyBlock   = 1024 // where a panel of B is in one piece
 	pageBytes     = 4096
 	setRows       = 10       // that a set of the first cache has room for, beside B
@@ -54,7 +54,10 @@ func planOf(g *product, count, workers int) plan {
 	}
 	p.sideways = p.mb > skinny
 	p.packA = !p.sideways && p.mb > 4 && p.nb >= 256
-	p.kb = depth(g, p.mb, p.sideways)
+	if !p.sideways && g.b.scattered(g.k, g.n) {
+		p.piece = streams
+	}
+	p.kb = p.depth(g)
 	return p
 }
 
@@ -72,24 +75,17 @@ func tasksEach(g *product, count int) int {
 	return 8
 }
 
-// depth is the length of the blocks of the contracted axis, which are as even as possible.
-func depth(g *product, rows int, sideways bool) int {
-	most := blockDepth
+// depth is the length of the parts of the contracted axis: as many of the fixed blocks in each, as even as possible.
+func (p *plan) depth(g *product) int {
+	most := Block
 	switch {
-	case g.streams():
-		return g.k
-	case !sideways && g.b.scattered(g.k, g.n):
-		most = streams
-	case rows <= g.level.rows, g.n <= turned, !sideways && g.b.packed != nil && !g.b.transposed:
+	case g.streams() || p.piece > 0:
+	case p.mb <= g.level.rows, g.n <= turned, !p.sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
-	case !sideways && (g.b.packed != nil || g.b.view.Col != 1):
+	case !p.sideways && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock
 	}
-	each := ceil(g.k, max(1, ceil(g.k, most)))
-	if g.b.packed != nil && g.b.transposed {
-		return ceil(each, panel) * panel // whole panels, which are transposed faster
-	}
-	return each
+	return ceil(ceil(g.k, max(1, ceil(g.k, most))), Block) * Block
 }
 
 // scattered reports whether each row of a large B [k, n] that is used in place begins in another page than the one before.

@@ -131,14 +131,14 @@ func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 		b.copyPart(dst, j, 0, whole, most)
 		b.begin(left, run, j, panelAt(dst))
 		t := &b.s.tile
-		t.a, t.b, t.k, t.load = unsafe.Add(t.a, most*t.aCol), unsafe.Add(t.b, most*t.bRow), b.kc-most, 1
-		b.level.tiles(b.s, run.each, whole, false)
+		t.a, t.b, t.k, t.mode = unsafe.Add(t.a, most*t.aCol), unsafe.Add(t.b, most*t.bRow), b.kc-most, resume
+		b.tiles(run.each, whole, false)
 	}
 	if whole < width {
 		at := whole % panel
 		b.copyPart(dst, j+whole-at, at, width-whole, 0)
 		b.begin(left, run, j+whole, panelAt(dst[at:]))
-		b.level.tiles(b.s, run.each, width-whole, false)
+		b.tiles(run.each, width-whole, false)
 	}
 	return panelAt(dst)
 }
@@ -157,8 +157,26 @@ func (b *block) turnTiles(left leftSide, run rows, j, columns, k int, dst []floa
 	if !single {
 		t.keepRows, t.keepStep = 4*panel*turned, 4*turned
 	}
-	b.level.turn[run.each](t)
+	if k <= Block {
+		b.level.turn[run.each](t)
+		return
+	}
+	whole := *t
+	for i := range whole.count { // a tile at a time: its columns lie together
+		for at := 0; at < k; at += Block {
+			*t = whole
+			t.skip(at)
+			t.count = 1
+			t.b, t.c = unsafe.Add(whole.b, i*t.bStep+4*at), unsafe.Add(t.c, i*t.cStep)
+			t.keep = unsafe.Add(t.keep, i*t.keepStep+at/turned*t.keepRows)
+			t.ahead += at/turned*t.aheadStep - min(1, t.aheadStep)*4*at
+			b.level.turn[run.each](t)
+		}
+	}
 }
+
+// ragged reports whether kernels that turn B leave a few rows of the last block of the contracted axis to others.
+func (b *block) ragged() bool { return b.turns() && b.k0+b.kc == b.k && b.k%turned != 0 }
 
 // copyPart copies rows of a panel from one on, of so many columns from one on; the panel begins with column j.
 func (b *block) copyPart(dst []float32, j, at, columns, row int) {

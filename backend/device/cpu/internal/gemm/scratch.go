@@ -13,6 +13,7 @@ type scratch struct {
 	tile    tile
 	packing packing
 	a, b, c buffer
+	sums    buffer                 // of a block of the contracted axis that is computed in pieces
 	edge    [512]float32           // a tile that reaches out of C
 	wide    [panel * panel]float32 // bfloat16 numbers, widened
 }

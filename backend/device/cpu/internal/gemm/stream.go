@@ -23,7 +23,7 @@ func (b *block) stream() int {
 	if columns == 0 {
 		return 0
 	}
-	if !b.add && b.k0 == 0 {
+	if b.mode == fresh {
 		clear(b.out.Data[:columns])
 	}
 	most := len(b.level.stream) - 1

@@ -19,11 +19,20 @@ type tile struct {
 	aheadStep            int            // and how much of that goes with 16 rows
 	early, earlyStep     int            // from b to what is needed after that, and the step to its next line
 	cRows, cFirst, cEach int            // of broad kernels: rows of C that are fetched, rounds of four columns of A before the first one, and from one to the next
-	load                 int            // 1: chains go on from C; 0: they begin with +0
+	mode                 mode           // what chains begin with, and where they go
 	keep                 unsafe.Pointer // kernels that turn B, where bRow is from a column of B to the next: where the copy goes, in rows of a panel
 	keepRows, keepStep   int            // from 16 of its rows to the next, and from a tile to the next
 	lanes                int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }
+
+// mode says what chains begin with, and where they go. Kernels know the numbers.
+type mode int
+
+const (
+	fresh  mode = iota // they begin with +0 and replace C
+	resume             // they go on from C, which is what a piece of their block came to, and replace it
+	added              // they begin with +0 and are added to C, the sum of the blocks before
+)
 
 // setFetch lets a broad kernel fetch its rows of C, in the last two thirds of the tile.
 func (t *tile) setFetch(rows int) {
@@ -32,6 +41,15 @@ func (t *tile) setFetch(rows int) {
 	if rounds >= rows {
 		t.cRows, t.cEach = rows, max(1, 2*rounds/(3*rows))
 		t.cFirst -= t.cRows * t.cEach
+	}
+}
+
+// skip leaves out what comes before one of the fixed blocks of the contracted axis, the sum of which is in C, and what comes after it.
+func (t *tile) skip(at int) {
+	t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
+	t.k = min(Block, t.k-at)
+	if at > 0 {
+		t.mode = added
 	}
 }
 
@@ -55,13 +73,21 @@ func portableTile(rows, columns int) kernel {
 
 // chains computes a row of a tile.
 func chains(t *tile, a, b unsafe.Pointer, c []float32) {
-	if t.load == 0 {
-		clear(c)
+	var space [panel]float32
+	sums := space[:len(c)]
+	if t.mode == resume {
+		copy(sums, c)
 	}
 	for k := range t.k {
 		x := *(*float32)(unsafe.Add(a, k*t.aCol))
 		for j, y := range floats(unsafe.Add(b, k*t.bRow), len(c)) {
-			c[j] = fma.Float32(x, y, c[j])
+			sums[j] = fma.Float32(x, y, sums[j])
 		}
 	}
+	if t.mode == added {
+		for j, old := range c {
+			sums[j] += old
+		}
+	}
+	copy(c, sums)
 }

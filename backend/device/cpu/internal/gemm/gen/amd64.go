@@ -122,10 +122,10 @@ func (m amd64) fetchNext(s *source, rows, vectors int) {
 	}
 }
 
-// initial sets the accumulators to 0 or to C.
+// initial sets the accumulators to 0, or to C where chains go on from there.
 func (m amd64) initial(s *source, rows, vectors int) {
-	s.op("CMPQ tile_load(AX), $0")
-	s.op("JEQ zero")
+	s.op("CMPQ tile_mode(AX), $const_resume")
+	s.op("JNE zero")
 	s.op("MOVQ tile_cRow(AX), BX")
 	s.op("MOVQ DX, CX")
 	for r := range rows {
@@ -200,9 +200,26 @@ func (m amd64) between(rows, vectors int, k kind) [][]string {
 	return ops
 }
 
-// final stores the accumulators to C.
+// final adds the accumulators to C, or stores them there.
 func (m amd64) final(s *source, rows, vectors int) {
 	s.op("MOVQ tile_cRow(AX), BX")
+	s.op("CMPQ tile_mode(AX), $const_added")
+	s.op("JNE store")
+	s.op("MOVQ DX, CX")
+	for r := range rows {
+		for v := range vectors {
+			sum := m.accumulator(r, vectors, v)
+			if m.masks {
+				s.op("VADDPS %d(CX), %s, K%d, %s", v*m.bytes, sum, v+1, sum)
+			} else {
+				s.op("VADDPS %d(CX), %s, %s", v*m.bytes, sum, sum)
+			}
+		}
+		if r < rows-1 {
+			s.op("ADDQ BX, CX")
+		}
+	}
+	s.label("store")
 	s.op("MOVQ DX, CX")
 	for r := range rows {
 		for v := range vectors {

@@ -33,8 +33,9 @@ func neonTile(s *source, rows int) {
 	}
 	s.op("MOVD tile_count(R0), R9")
 	s.label("next")
-	s.op("MOVD tile_load(R0), R8")
-	s.op("CBZ R8, zero")
+	s.op("MOVD tile_mode(R0), R8")
+	s.op("CMP $const_resume, R8")
+	s.op("BNE zero")
 	neonPointers(s, rows, "R3", "R7")
 	for r := range rows {
 		s.op("VLD1 (R%d), %s", 10+r, neonVectors(4*r))
@@ -61,10 +62,7 @@ func neonTile(s *source, rows int) {
 	}
 	s.op("SUB $1, R8")
 	s.op("CBNZ R8, column")
-	neonPointers(s, rows, "R3", "R7")
-	for r := range rows {
-		s.op("VST1 %s, (R%d)", neonVectors(4*r), 10+r)
-	}
+	neonFinal(s, rows)
 	for i, field := range []string{"aStep", "bStep", "cStep"} {
 		s.op("MOVD tile_%s(R0), R8", field)
 		s.op("ADD R8, R%d", i+1)
@@ -72,6 +70,26 @@ func neonTile(s *source, rows int) {
 	s.op("SUB $1, R9")
 	s.op("CBNZ R9, next")
 	s.op("RET")
+}
+
+// neonFinal adds the accumulators to C, or stores them there. The assembler knows no addition of vectors: 1*c + sum has the same bits.
+func neonFinal(s *source, rows int) {
+	neonPointers(s, rows, "R3", "R7")
+	s.op("MOVD tile_mode(R0), R8")
+	s.op("CMP $const_added, R8")
+	s.op("BNE store")
+	s.op("MOVD $0x3f800000, R8") // 1
+	s.op("VDUP R8, V28.S4")
+	for r := range rows {
+		s.op("VLD1 (R%d), %s", 10+r, neonVectors(24))
+		for v := range 4 {
+			s.op("VFMLA V28.S4, V%d.S4, V%d.S4", 24+v, 4*r+v)
+		}
+	}
+	s.label("store")
+	for r := range rows {
+		s.op("VST1 %s, (R%d)", neonVectors(4*r), 10+r)
+	}
 }
 
 // neonPointers sets R10 and those that follow to rows.

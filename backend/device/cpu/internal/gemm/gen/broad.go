@@ -15,8 +15,8 @@ const (
 // Registers: AX the argument; DX the tile's part of C; CX a column of A, and if that is not packed, R8 and R15 what is 3 and 6 rows
 // below, and SI from a row to the next; DI a row of B, the first of the tile is on the stack; R9 and R10 from its first vector to the
 // others; R13, R11 and R12 from there to what is fetched soon; R14 what is fetched early; BX the number of columns left. On the stack are
-// also the row of C that is fetched next, how many are left, and how far ahead the next tile is fetched: where chains go on from C, its
-// rows are read as it begins; otherwise 0, which fetches nothing more.
+// also the row of C that is fetched next, how many are left, and how far ahead the next tile is fetched: where C is added, its
+// rows are read, and come in two stages; otherwise 0, which fetches nothing more.
 func (m amd64) broad(s *source, rows int, k kind) {
 	m.masks = false // all columns are there
 	s.beginFrame(m.tileName(rows, broadVectors, k)+"(SB)", 32)
@@ -31,7 +31,8 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.op("MOVQ tile_aRow(AX), SI")
 	s.op("MOVQ tile_ahead(AX), R13")
 	s.op("LEAQ (R13)(R10*1), R12")
-	s.op("MOVQ tile_load(AX), BX")
+	s.op("MOVQ tile_mode(AX), BX")
+	s.op("SHRQ $1, BX")
 	s.op("IMULQ tile_cStep(AX), BX")
 	s.op("MOVQ BX, ahead-32(SP)")
 	s.label("next")
