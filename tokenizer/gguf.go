@@ -167,8 +167,8 @@ func (g ggufMeta) sentencePiece(model string, tokens []string, kinds []pieceKind
 	if err != nil {
 		return nil, err
 	}
-	m := &spModel{
-		kinds: kinds, bpe: model == "llama", single: true, perPart: true, byteFallback: slices.Contains(kinds, bytePiece),
+	m := &spModel{ // scores are added in 64 bits, as llama.cpp and Hugging Face's library do
+		kinds: kinds, bpe: model == "llama", perPart: true, byteFallback: slices.Contains(kinds, bytePiece),
 		bos: g.id("bos", len(tokens)), eos: g.id("eos", len(tokens)),
 		addBOS: g.flag("tokenizer.ggml.add_bos_token", model == "llama"), addEOS: g.flag("tokenizer.ggml.add_eos_token", model == "t5"),
 		normalizer: spNormalizer{

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,16 +105,34 @@ func TestReference_GGUF(t *testing.T) {
 	checkGGUFOfSP(t, filepath.Join(dir, "sentencepiece"))
 }
 
-// checkGGUFOfSP compares with FromSentencePiece, for models without a table of replacements.
+// tiedModels are those that make_sentencepiece.py makes for their rounding.
+var tiedModels = []string{"unigram-ties.model", "unigram-large.model"}
+
+// TestFromGGUF_AddsIn64Bits: the sum of "a" and "b" is above the score of "ab", but not once it is rounded to 32 bits. So
+// do llama.cpp and Hugging Face's library; SentencePiece's own, which rounds, finds "ab".
+func TestFromGGUF_AddsIn64Bits(t *testing.T) {
+	below := math.Nextafter32(-1, -2)
+	tok, err := FromGGUF(map[string]any{"tokenizer.ggml.model": "t5", "tokenizer.ggml.tokens": []string{"<unk>", "a", "b", "ab"},
+		"tokenizer.ggml.scores": []float32{0, -1, -1e-7, below}, "tokenizer.ggml.token_type": []int32{2, 1, 1, 1},
+		"tokenizer.ggml.add_space_prefix": false})
+	must(t, err)
+	if got := tok.EncodeOrdinary("ab"); !slices.Equal(got, []int32{1, 2}) {
+		t.Errorf("ids %v, want 1 and 2", got)
+	}
+}
+
+// checkGGUFOfSP compares with FromSentencePiece, for models without a table of replacements, and without divisions that
+// only the rounding of SentencePiece's sums tells apart.
 func checkGGUFOfSP(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.model"))
 	must(t, err)
 	for _, file := range files {
-		if strings.Contains(file, "nfkc") {
+		data := read(t, file)
+		if m, err := parseSentencePiece(data); err != nil || m.normalizer.chars != nil || slices.Contains(tiedModels, filepath.Base(file)) {
 			continue
 		}
-		tok, err := FromGGUF(ggufOfSP(t, read(t, file)))
+		tok, err := FromGGUF(ggufOfSP(t, data))
 		must(t, err)
 		var cases []spCase
 		must(t, json.Unmarshal(read(t, strings.TrimSuffix(file, ".model")+".json"), &cases))

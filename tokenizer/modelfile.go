@@ -220,8 +220,8 @@ func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
 		if err == nil && unknown == absent && m.fallback == nil {
 			err = errNoUnknown
 		}
-		if err == nil {
-			m.single = f.single
+		if err == nil && f.single {
+			m.single, m.floor = true, float64(float32(m.floor))
 		}
 		return m, err
 	}

@@ -229,19 +229,16 @@ func (m *spModel) found(id int32) bool {
 	return k == normalPiece || k == userPiece && !m.bpe || k == unusedPiece && m.bpe
 }
 
-// setScores hides what is not found in text, and gives user-defined pieces scores that nothing beats.
+// setScores hides what is not found in text, and gives user-defined pieces scores that log probabilities do not reach.
 func (m *spModel) setScores(f *modelFile) {
-	highest := math.Inf(-1)
 	f.lowest = math.Inf(1)
-	for id, p := range m.pieces {
-		if m.kinds[id] == normalPiece {
-			highest, f.lowest = max(highest, p.score), min(f.lowest, p.score)
-		}
-	}
 	f.pieces = slices.Clone(m.pieces)
 	for id := range f.pieces {
-		if m.kinds[id] == userPiece && !math.IsInf(highest, 0) {
-			f.pieces[id].score = float64(len(f.pieces[id].text))*highest - 0.1
+		switch p := &f.pieces[id]; m.kinds[id] {
+		case normalPiece:
+			f.lowest = min(f.lowest, p.score)
+		case userPiece:
+			p.score = float64(float32(0.1 * float64(len(p.text)-1)))
 		}
 	}
 	f.hidden = func(id int32) bool { return !m.found(id) }

@@ -17,11 +17,15 @@ type unigram struct {
 	unknown  int32       // absent: text with characters without a piece cannot be encoded, and loses them
 	fallback *[256]int32 // nil: no byte fallback
 	floor    float64     // score of an unknown character
-	single   bool        // sums are rounded to 32 bits
+	single   bool        // scores are added in 32 bits, as SentencePiece does
+	longest  int         // bytes of the longest piece or character
 }
 
 // unknownPenalty is how much lower than the lowest piece an unknown character scores.
 const unknownPenalty = 10
+
+// maxSum is the sum from which SentencePiece subtracts it from all sums that are still needed, so that few bits are lost.
+const maxSum = 100_000
 
 // pathNode is the best way to an end of the word.
 type pathNode struct {
@@ -44,12 +48,13 @@ func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden fu
 	m := &unigram{byText: make(map[string]int32, len(pieces)), unknown: unknown, scores: make([]float64, len(pieces))}
 	lowest := math.Inf(1)
 	builder := newTrieBuilder()
+	m.longest = utf8.UTFMax
 	for id, p := range pieces {
 		if math.IsNaN(p.score) || math.IsInf(p.score, 0) {
 			return nil, fmt.Errorf("the score of %q is not a number", p.text)
 		}
 		m.byText[p.text], m.scores[id] = int32(id), p.score
-		lowest = min(lowest, p.score)
+		lowest, m.longest = min(lowest, p.score), max(m.longest, len(p.text))
 	}
 	for id, p := range pieces {
 		if p.text != "" && !hidden(int32(id)) {
@@ -156,6 +161,9 @@ func (m *unigram) search(s *scratch, word string) {
 	}
 	for at := 0; at < len(word); {
 		_, n := utf8.DecodeRuneInString(word[at:])
+		if m.single {
+			rebase(s.path[at : min(at+m.longest, len(word))+1])
+		}
 		so, single := s.path[at].score, false
 		reach := func(end int, score float64, id int32) {
 			if score += so; m.single {
@@ -173,6 +181,17 @@ func (m *unigram) search(s *scratch, word string) {
 			reach(at+n, m.floor, m.unknown)
 		}
 		at += n
+	}
+}
+
+// rebase subtracts the first sum of path from all of it, when it is large.
+func rebase(path []pathNode) {
+	offset := path[0].score
+	if math.Abs(offset) <= maxSum {
+		return
+	}
+	for i := range path {
+		path[i].score = float64(float32(path[i].score - offset))
 	}
 }
 
