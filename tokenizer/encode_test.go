@@ -260,6 +260,7 @@ func FuzzNew(f *testing.F) {
 	} {
 		f.Add(part, []byte(value), []byte(`{"eos_token": "<|im_end|>"}`))
 	}
+	f.Add("", []byte(`{"model": {"unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5e-7], ["T", -20.000000000000000000001]]}}`), []byte(`{}`))
 	f.Fuzz(func(t *testing.T, part string, value, config []byte) {
 		if part != "" {
 			var object map[string]json.RawMessage

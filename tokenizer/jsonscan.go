@@ -176,15 +176,15 @@ func escapedRune(raw string) (rune, int) {
 	return first, 6 // WriteRune makes U+FFFD of a lone surrogate
 }
 
-// number reads a number.
+// number reads a number, as [serdeNumber] does.
 func (r *jsonReader) number() float64 {
 	r.peek()
 	start := r.at
 	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
 		r.at++
 	}
-	n, err := strconv.ParseFloat(r.data[start:r.at], 64)
-	if err != nil {
+	n, ok := serdeNumber(r.data[start:r.at])
+	if !ok {
 		r.fail("a number expected")
 	}
 	return n

@@ -94,15 +94,22 @@ func (f *modelFile) readOptions(members map[string]string) error {
 	return json.Unmarshal(small, &f.options)
 }
 
-// kindOf returns the type of a model. Old files leave it out: those with merges are BPE.
+// kindOf returns the type of a model. Old files leave it out: those with a list of pieces are Unigram, those with a
+// vocabulary and merges BPE.
 func kindOf(members map[string]string) (string, error) {
+	_, merges := members["merges"]
+	_, typed := members["type"]
 	kind := "BPE"
-	if _, ok := members["type"]; ok {
+	switch {
+	case typed:
 		if err := json.Unmarshal(member(members, "type"), &kind); err != nil {
 			return "", err
 		}
-	} else if _, ok := members["merges"]; !ok {
-		return "", errors.New(`it has no "type"`)
+	case strings.HasPrefix(strings.TrimSpace(members["vocab"]), "["):
+		kind = "Unigram"
+	case !merges:
+		return "", errors.New(`it has no "type", no "merges" as BPE has, and its "vocab" is not a list as that of Unigram: ` +
+			"WordPiece and WordLevel are not supported")
 	}
 	if kind != "BPE" && kind != "Unigram" {
 		return "", fmt.Errorf("%q is not supported, only BPE and Unigram", kind)
