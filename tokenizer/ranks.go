@@ -7,7 +7,7 @@ import (
 	"github.com/goart-dev/art/internal/onig"
 )
 
-// The patterns by which OpenAI's encodings cut text into words.
+// The patterns by which OpenAI's encodings cut text into words. They mean the same in every engine.
 const (
 	CL100KWords = cl100kPattern
 	O200KWords  = o200kPattern
@@ -15,9 +15,10 @@ const (
 
 // FromRanks builds a tokenizer from a vocabulary in the manner of tiktoken: the bytes of the tokens, in the order in
 // which neighbours are joined, which is that of their ids; the pattern that cuts text into words; and the special
-// tokens. A word that is a token needs no joining.
+// tokens. A word that is a token needs no joining. The pattern is in the syntax of tiktoken's engine, fancy-regex, which
+// differs from that of tokenizer.json; what is not supported of it is an error.
 func FromRanks(tokens []string, words string, special map[string]int32) (*Tokenizer, error) {
-	re, err := onig.Compile(words)
+	re, err := onig.CompileFancy(words)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}

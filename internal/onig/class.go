@@ -14,6 +14,11 @@ func (p *parser) escape() (node, error) {
 	if p.rest == "" {
 		return nil, errors.New("it ends in a backslash")
 	}
+	if p.fancy {
+		if n, err := p.fancyEscape(); n != nil || err != nil {
+			return n, err
+		}
+	}
 	switch p.rest[0] {
 	case 'A', 'z', 'Z', 'b', 'B':
 		kind := map[rune]assertion{'A': textStart, 'z': textEnd, 'Z': textEndOrNewline, 'b': wordBoundary, 'B': notWordBoundary}
@@ -68,6 +73,9 @@ func (p *parser) escaped() (*set, rune, error) {
 		return s, 0, nil
 	case 'w', 'W':
 		s, err := property("Word")
+		if p.fancy {
+			s, err = fancyWord(), nil
+		}
 		return &set{parts: []*set{s}, negate: r == 'W'}, 0, err
 	case 'p', 'P':
 		s, err := p.namedProperty(r == 'P')
@@ -86,7 +94,9 @@ func (p *parser) escaped() (*set, rune, error) {
 // namedProperty reads {Name} or {^Name}.
 func (p *parser) namedProperty(negate bool) (*set, error) {
 	name, after, closed := strings.Cut(strings.TrimPrefix(p.rest, "{"), "}")
-	if !p.take("{") || !closed {
+	if p.fancy && p.rest != "" && p.rest[0] != '{' { // one letter
+		name, after, closed = p.rest[:1], p.rest[1:], true
+	} else if !p.take("{") || !closed {
 		return nil, errors.New(`\p has no name in braces`)
 	}
 	p.rest = after
@@ -97,6 +107,9 @@ func (p *parser) namedProperty(negate bool) (*set, error) {
 		return nil, fmt.Errorf(`\p{%s} is not supported where case does not count`, name)
 	}
 	s, err := property(name)
+	if p.fancy {
+		s, err = p.fancyProperty(name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +130,7 @@ func (p *parser) codePoint(kind rune) (rune, error) {
 		hex, p.rest = p.rest[:n], p.rest[n:]
 	}
 	code, err := strconv.ParseUint(hex, 16, 32)
-	if err != nil || !utf8.ValidRune(rune(code)) || kind == 'x' && len(hex) <= 2 && code >= utf8.RuneSelf {
+	if err != nil || !utf8.ValidRune(rune(code)) || !p.fancy && kind == 'x' && len(hex) <= 2 && code >= utf8.RuneSelf {
 		return 0, fmt.Errorf(`\%c%s is not a character`, kind, hex)
 	}
 	return rune(code), nil
@@ -167,6 +180,9 @@ func (s *set) flat() *set {
 
 // member adds what comes next in a class to part.
 func (p *parser) member(part *set) error {
+	if err := p.fancyMember(); err != nil {
+		return err
+	}
 	if p.take("[:") {
 		return p.posix(part)
 	}
@@ -184,7 +200,10 @@ func (p *parser) member(part *set) error {
 	}
 	if s != nil {
 		part.add(s)
-		return nil
+		return p.fancyAfterSet()
+	}
+	if err := p.fancyMember(); err != nil {
+		return err
 	}
 	hi := lo
 	if strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") {

@@ -356,6 +356,8 @@ func (m *matcher) holds(a assertion, pos int) bool {
 		return pos == 0 || m.text[pos-1] == '\n' && pos < len(m.text)
 	case lineEnd:
 		return pos == len(m.text) || m.text[pos] == '\n'
+	case behindNewline:
+		return pos == 0 || m.text[pos-1] == '\n'
 	case textStart:
 		return pos == 0
 	case textEnd:

@@ -5,6 +5,8 @@
 // repetition, groups, lookaround, atomic groups, anchors and the options i, m and x. What it does not know (back
 // references, conditions, calls of groups) is an error that names it.
 //
+// [CompileFancy] reads the syntax of another engine, that of tiktoken.
+//
 // A match is found by backtracking. A search that takes many steps begins to remember the states that failed, and the
 // ends of runs. Then nested repetitions take time in proportion to the text; only lookaround within a repetition may take
 // quadratic time.
@@ -29,7 +31,12 @@ func Compile(pattern string) (*Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("regex %q: %w", pattern, err)
 	}
+	return assemble(pattern, n)
+}
+
+func assemble(pattern string, n node) (*Regexp, error) {
 	re := &Regexp{guarded: endless(n)}
+	var err error
 	re.empty = first(n, &re.first)
 	if re.code, err = compile(n); err != nil {
 		return nil, fmt.Errorf("regex %q: %w", pattern, err)

@@ -48,6 +48,7 @@ const (
 	textEndOrNewline
 	wordBoundary
 	notWordBoundary
+	behindNewline // or where the text starts
 )
 
 // Bounds of a pattern, so that a broken file cannot ask for all the memory.
@@ -62,18 +63,22 @@ type parser struct {
 	rest  string
 	depth int
 	flags flags
+	fancy bool // the syntax is that of fancy-regex
 }
 
-type flags struct{ fold, dotAll, extended bool }
+type flags struct{ fold, dotAll, extended, multiLine bool }
 
-func parse(pattern string) (node, error) {
+func parse(pattern string) (node, error) { return (&parser{rest: pattern}).all() }
+
+// all reads a whole pattern.
+func (p *parser) all() (node, error) {
+	pattern := p.rest
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(pattern), maxPattern)
 	}
 	if !utf8.ValidString(pattern) {
 		return nil, errors.New("it is not UTF-8")
 	}
-	p := &parser{rest: pattern}
 	n, err := p.alternatives()
 	if err != nil {
 		return nil, err
@@ -148,7 +153,7 @@ func (p *parser) sequence() (node, error) {
 func (p *parser) checkFold(letters, before string, n node) (string, error) {
 	_, isChar := n.(charNode)
 	text := before[:len(before)-len(p.rest)]
-	if !p.flags.fold || !isChar || utf8.RuneCountInString(text) != 1 {
+	if p.fancy || !p.flags.fold || !isChar || utf8.RuneCountInString(text) != 1 {
 		return "", nil
 	}
 	letters = strings.ToLower(letters + text)
@@ -176,6 +181,8 @@ func (p *parser) atom() (node, error) {
 			return charNode{&set{mask: ^uint32(0)}}, nil
 		}
 		return charNode{&set{spans: []span{{'\n', '\n'}}, negate: true}}, nil
+	case p.fancy && (r == '^' || r == '$'):
+		return p.fancyAnchor(r), nil
 	case r == '^':
 		return assertNode{lineStart}, nil
 	case r == '$':
@@ -213,6 +220,8 @@ func (p *parser) group() (node, error) {
 		}
 		p.rest = after
 		return nil, nil
+	case p.fancy && p.take("?P<"):
+		return p.named()
 	case p.take("?:"):
 	case p.take("?="):
 		wrap = func(n node) node { return lookNode{what: n} }
@@ -224,37 +233,59 @@ func (p *parser) group() (node, error) {
 		wrap = func(n node) node { return lookNode{what: n, behind: true, negate: true} }
 	case p.take("?>"):
 		wrap = func(n node) node { return atomicNode{n} }
-	case p.take("?<"): // a name; what it names is not looked at
-		_, after, closed := strings.Cut(p.rest, ">")
-		if !closed {
-			return nil, errors.New("the name of a group has no end")
-		}
-		p.rest = after
+	case p.take("?<"):
+		return p.named()
 	case p.take("?"):
 		inline, err := p.options()
 		if err != nil {
 			return nil, err
 		}
+		if inline && p.fancy {
+			return nil, p.fancyInline()
+		}
 		if inline { // the flags hold up to the end of the group around, alternatives included
 			return p.alternatives()
 		}
 	}
-	n, err := p.alternatives()
+	n, err := p.inside()
 	p.flags = saved
 	if err != nil {
 		return nil, err
 	}
-	if !p.take(")") {
-		return nil, errors.New("a group has no end")
-	}
 	return wrap(n), nil
+}
+
+// named reads the rest of a group with a name. What it names is not looked at.
+func (p *parser) named() (node, error) {
+	_, after, closed := strings.Cut(p.rest, ">")
+	if !closed {
+		return nil, errors.New("the name of a group has no end")
+	}
+	p.rest = after
+	return p.inside()
+}
+
+// inside reads what is in a group, and its end.
+func (p *parser) inside() (node, error) {
+	n, err := p.alternatives()
+	if err == nil && !p.take(")") {
+		err = errors.New("a group has no end")
+	}
+	return n, err
 }
 
 // options reads the letters of (?i) or (?i:...). inline tells of the first.
 func (p *parser) options() (inline bool, err error) {
 	on := true
 	for {
-		switch r := p.next(); r {
+		r := p.next()
+		if p.fancy && r != '-' && r != ')' && r != ':' {
+			if err := p.fancyOption(r, on); err != nil {
+				return false, err
+			}
+			continue
+		}
+		switch r {
 		case '-':
 			on = false
 		case 'i':
@@ -275,28 +306,14 @@ func (p *parser) options() (inline bool, err error) {
 
 // repeated reads the quantifiers behind n.
 func (p *parser) repeated(n node) (node, error) {
+	if p.fancy {
+		return p.fancyRepeated(n)
+	}
 	for p.rest != "" {
-		var lo, hi int
-		interval := false
-		switch {
-		case p.take("*"):
-			lo, hi = 0, -1
-		case p.take("+"):
-			lo, hi = 1, -1
-		case p.take("?"):
-			lo, hi = 0, 1
-		case p.rest[0] == '{':
-			var ok bool
-			var err error
-			if lo, hi, ok, err = p.interval(); err != nil {
-				return nil, err
-			}
-			if !ok {
-				return n, nil // a brace that is a character
-			}
-			interval = true
-		default:
-			return n, nil
+		interval := p.rest[0] == '{'
+		lo, hi, ok, err := p.quantifier()
+		if err != nil || !ok {
+			return n, err
 		}
 		mode := greedy
 		switch {
@@ -313,6 +330,21 @@ func (p *parser) repeated(n node) (node, error) {
 		n = repeatNode{n, lo, hi, mode}
 	}
 	return n, nil
+}
+
+// quantifier reads how often something is repeated. ok is false when there is none, or a brace that is a character.
+func (p *parser) quantifier() (lo, hi int, ok bool, err error) {
+	switch {
+	case p.take("*"):
+		return 0, -1, true, nil
+	case p.take("+"):
+		return 1, -1, true, nil
+	case p.take("?"):
+		return 0, 1, true, nil
+	case strings.HasPrefix(p.rest, "{"):
+		return p.interval()
+	}
+	return 0, 0, false, nil
 }
 
 // interval reads {n}, {n,}, {,m} or {n,m}.

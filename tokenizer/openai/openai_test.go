@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 // TestEncoding holds ids that OpenAI's library gives: tiktoken 0.14.0 over the same ranks; testdata/make_golden.py says how.
@@ -94,5 +96,29 @@ func TestEncoding_Special(t *testing.T) {
 	}
 	if ids := tok.EncodeOrdinary("<|start|>"); slices.Contains(ids, 200006) {
 		t.Errorf("ordinary text became a special token: %v", ids)
+	}
+}
+
+// tiktokenWords is the pattern of cl100k_base as tiktoken's openai_public.py has it.
+const tiktokenWords = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+
+// TestFromRanks_TiktokensPattern: the pattern gave other ids, as of "1415", without an error.
+func TestFromRanks_TiktokensPattern(t *testing.T) {
+	tok, err := build(codec.NewCl100kBase(), 100256, tiktokenWords, cl100kSpecial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tok.Encode("1415", false), []int32{9335, 20}; !slices.Equal(got, want) {
+		t.Errorf("ids %v, want %v", got, want)
+	}
+	var golden map[string][]struct {
+		Text string  `json:"s"`
+		IDs  []int32 `json:"ids"`
+	}
+	read(t, filepath.Join("testdata", "golden.json"), &golden)
+	for _, c := range golden[CL100K] {
+		if got := tok.Encode(c.Text, false); !slices.Equal(got, c.IDs) {
+			t.Errorf("%+q:\n got %v\nwant %v", c.Text, got, c.IDs)
+		}
 	}
 }

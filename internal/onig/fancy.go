@@ -1,0 +1,156 @@
+package onig
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// CompileFancy reads a pattern in the syntax of fancy-regex 0.19, the engine of tiktoken. It differs from that of Oniguruma:
+// a plus behind a repetition with braces makes it possessive; ^ and $ are the ends of the text, or of lines with the
+// option m; the option s lets a dot match a newline; options without a colon hold for the rest of the pattern; \w has
+// the joiners U+200C and U+200D; one character equals one character where case does not count, never two; and a
+// hexadecimal number is a code point. What is left out is an error that names it: two quantifiers in a row, the options
+// x, U and R, differences of classes, classes in brackets and colons, \Z, \R, \< and \>.
+func CompileFancy(pattern string) (*Regexp, error) {
+	n, err := (&parser{rest: pattern, fancy: true}).all()
+	if err == nil && endless(n) {
+		err = errors.New("a repetition of what can match no text is not supported: engines differ on it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("regex %q: %w", pattern, err)
+	}
+	return assemble(pattern, n)
+}
+
+// fancyAnchor is ^ or $.
+func (p *parser) fancyAnchor(r rune) node {
+	switch {
+	case r == '^' && p.flags.multiLine:
+		return assertNode{behindNewline}
+	case r == '^':
+		return assertNode{textStart}
+	case p.flags.multiLine:
+		return assertNode{lineEnd}
+	}
+	return assertNode{textEnd}
+}
+
+// fancyOption sets what a letter of (?i) or (?i:...) stands for.
+func (p *parser) fancyOption(r rune, on bool) error {
+	switch r {
+	case 'i':
+		p.flags.fold = on
+	case 'm':
+		p.flags.multiLine = on
+	case 's':
+		p.flags.dotAll = on
+	default:
+		return fmt.Errorf("group option %q is not supported", r)
+	}
+	return nil
+}
+
+// fancyInline checks where options without a colon are. In a group they would hold behind its end too.
+func (p *parser) fancyInline() error {
+	if p.depth > 1 {
+		return errors.New("options without a colon are not supported inside a group: write (?i:...)")
+	}
+	return nil
+}
+
+// fancyRepeated reads the quantifier behind n.
+func (p *parser) fancyRepeated(n node) (node, error) {
+	lo, hi, ok, err := p.quantifier()
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok && strings.HasPrefix(p.rest, "{"):
+		return nil, errors.New(`a brace that is a character must be written \{`)
+	case !ok:
+		return n, nil
+	}
+	switch n.(type) {
+	case assertNode, lookNode:
+		return nil, errors.New("an anchor or a lookaround cannot be repeated")
+	}
+	mode := greedy
+	if p.take("?") {
+		mode = lazy
+	} else if p.take("+") {
+		mode = possessive
+	}
+	if p.rest != "" && strings.IndexByte("*+?{", p.rest[0]) >= 0 {
+		return nil, errors.New("two quantifiers in a row are not supported: engines differ on them")
+	}
+	return repeatNode{n, lo, hi, mode}, nil
+}
+
+// fancyEscape reads an escape outside a class that is not as in Oniguruma; nil when it is.
+func (p *parser) fancyEscape() (node, error) {
+	switch r := p.rest[0]; r {
+	case 'b', 'B':
+		p.next()
+		return boundary(fancyWord(), r == 'B'), nil
+	case 'Z', 'R', '<', '>':
+		return nil, fmt.Errorf(`escape "\%c" is not supported`, r)
+	}
+	return nil, nil
+}
+
+// boundary matches where a member of word is beside a character that is none, or not.
+func boundary(word *set, negate bool) node {
+	look := func(behind, negate bool) node { return lookNode{charNode{word}, behind, negate} }
+	return altNode{
+		seqNode{look(true, false), look(false, !negate)},
+		seqNode{look(true, true), look(false, negate)},
+	}
+}
+
+// fancyWord is \w: letters and what stands with them, marks, digits, connectors and joiners.
+func fancyWord() *set {
+	joiners := span{0x200C, 0x200D}
+	return &set{mask: mask("M") | mask("Nd") | mask("Pc"), spans: []span{joiners}, parts: []*set{{spans: unicodeTables().spans["Alphabetic"]}}}
+}
+
+// fancyProperty is a property; where case does not count, with the other cases of its members.
+func (p *parser) fancyProperty(name string) (*set, error) {
+	if name == "Word" { // Oniguruma's
+		return nil, errors.New(`\p{Word} is not supported: write \w`)
+	}
+	s, err := property(name)
+	if err != nil || !p.flags.fold {
+		return s, err
+	}
+	more := &set{}
+	members := (&set{mask: s.mask, spans: s.spans, parts: s.parts}).freeze()
+	for r := range rune(unicode.MaxRune) {
+		if unicode.SimpleFold(r) != r && members.has(r) {
+			more.spans = append(more.spans, folded(r).spans...)
+		}
+	}
+	more.spans = merged(more.spans)
+	return &set{parts: []*set{s, more}}, nil
+}
+
+// fancyMember refuses what would be read otherwise where a member of a class begins, or could end.
+func (p *parser) fancyMember() error {
+	if !p.fancy {
+		return nil
+	}
+	for _, mark := range []string{"[:", "--", "~~"} {
+		if strings.HasPrefix(p.rest, mark) {
+			return fmt.Errorf("%q in a class is not supported", mark)
+		}
+	}
+	return nil
+}
+
+// fancyAfterSet refuses a range that begins with a set.
+func (p *parser) fancyAfterSet() error {
+	if p.fancy && strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") {
+		return errors.New("a range begins with a set of characters")
+	}
+	return nil
+}
