@@ -60,6 +60,10 @@ func (p *parser) fancyInline() error {
 	return nil
 }
 
+// errFancyBrace is for a brace without a number, or behind what cannot be repeated, as a comment is: the engine looks for
+// what is before the comment.
+var errFancyBrace = errors.New(`a brace that is a character must be written \{`)
+
 // fancyRepeated reads the quantifier behind n.
 func (p *parser) fancyRepeated(n node) (node, error) {
 	lo, hi, ok, err := p.quantifier()
@@ -67,7 +71,7 @@ func (p *parser) fancyRepeated(n node) (node, error) {
 	case err != nil:
 		return nil, err
 	case !ok && strings.HasPrefix(p.rest, "{"):
-		return nil, errors.New(`a brace that is a character must be written \{`)
+		return nil, errFancyBrace
 	case !ok:
 		return n, nil
 	}

@@ -72,7 +72,7 @@ func TestCompileFancy(t *testing.T) {
 
 func TestCompileFancy_NamesWhatIsNotSupported(t *testing.T) {
 	for pattern, want := range map[string]string{
-		`a{1,2}{3}`: "two quantifiers", `a++?`: "two quantifiers", `a{x`: `\{`, `a{,}`: `\{`, `(?=a)*`: "cannot be repeated", `\b{start}`: `\{`,
+		`a{1,2}{3}`: "two quantifiers", `a++?`: "two quantifiers", `a{x`: `\{`, `a{,}`: `\{`, `(?=a)*`: "cannot be repeated", `\b{start}`: `\{`, `a(?#x){2}`: `\{`,
 		`(?x: a)`: `'x'`, `(?U)a`: `'U'`, `(a(?i)b)c`: "inside a group", `[[:alpha:]]`: "[:", `[a-z--b]`: "--", `[a~~b]`: "~~", `[\w-a]`: "range",
 		`\Z`: `\Z`, `\R`: `\R`, `\<a`: `\<`, `\1`: `\1`, `\G`: `\G`, `(?i:\p{Lu})`: "Lu", `\p{Word}`: `\w`, `(a?)*`: "no text", `(?~a)`: "'~'",
 	} {

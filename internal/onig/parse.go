@@ -189,6 +189,8 @@ func (p *parser) atom() (node, error) {
 		return assertNode{lineEnd}, nil
 	case r == '\\':
 		return p.escape()
+	case p.fancy && r == '{':
+		return nil, errFancyBrace
 	case r == '*' || r == '+' || r == '?':
 		return nil, fmt.Errorf("nothing is before %q", r)
 	case p.flags.extended && unicode.IsSpace(r):
