@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -27,59 +28,104 @@ const (
 const (
 	probeKey   = "k8w4y"
 	probeValue = "v3j6u"
+	probeTool  = "t5m2e"
 )
 
-// findDialect tries the dialects and returns the first in which the template writes a call as it is. It is the zero one
-// when there is none: then the template has no tools, or fails for another reason.
+// findDialect renders conversations with a call in each dialect. It returns the first of those that fail least often and
+// write the call as it is most often; among them, one that prints no null.
+//
+// Templates may treat the last message otherwise than those before it, so a call is probed at both places.
 func (t *Template) findDialect() dialect {
+	var best dialect
+	var most probed
 	for _, arguments := range []bool{false, true} {
-		null, okNull := t.probeCall(dialect{arguments, contentNull})
-		empty, okEmpty := t.probeCall(dialect{arguments, contentEmpty})
-		switch {
-		case okNull && okEmpty && nulls(null) <= nulls(empty):
-			return dialect{arguments, contentAsIs}
-		case okEmpty:
-			return dialect{arguments, contentEmpty}
-		case okNull:
-			return dialect{arguments, contentNull}
+		null, empty := t.probeCalls(dialect{arguments, contentNull}), t.probeCalls(dialect{arguments, contentEmpty})
+		found, form := empty, contentEmpty
+		switch null.compare(empty) {
+		case 1:
+			found, form = null, contentNull
+		case 0:
+			form = contentAsIs
+		}
+		if most.compare(found) < 0 {
+			best, most = dialect{arguments, form}, found
 		}
 	}
-	return dialect{}
+	return best
 }
 
-// probeCall renders a call in a dialect, and tells whether its name and its arguments are there, and not as Python prints
-// a dict.
-func (t *Template) probeCall(d dialect) (text string, ok bool) {
+// probed says how a template took conversations with a call.
+type probed struct {
+	written  int // how many have the call as it is
+	rendered int // how many are no error
+	nulls    int // that were printed
+}
+
+// compare returns 1 when p is the better one, -1 when o is, and 0 when they are as good.
+func (p probed) compare(o probed) int {
+	return cmp.Or(cmp.Compare(p.written, o.written), cmp.Compare(p.rendered, o.rendered), cmp.Compare(o.nulls, p.nulls))
+}
+
+// probeCalls renders a call as the last message, before its result, and as part of the past.
+func (t *Template) probeCalls(d dialect) (p probed) {
 	m := *t
 	m.dialect = d
-	call := art.ToolCall{ID: mistralID(0), Name: probe, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}
-	tool := art.Tool{Name: "a", Description: "a", Parameters: []byte(`{"type": "object", "properties": {}}`)}
-	text, err := m.Text([]art.Message{art.User("a"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}}, []art.Tool{tool}, Whole)
-	if err != nil {
-		return "", false
-	}
-	for _, part := range []string{probe, probeKey, probeValue} {
-		if !strings.Contains(text, part) {
-			return "", false
+	conversation := probeConversation()
+	for _, n := range []int{2, 3, len(conversation)} {
+		text, err := m.render(conversation[:n], probeTools(), Whole)
+		if err != nil {
+			continue
+		}
+		p.rendered++
+		p.nulls += nulls(text)
+		if writesCall(text) {
+			p.written++
 		}
 	}
-	return text, !strings.Contains(text, "{'"+probeKey)
+	return p
+}
+
+// probeConversation is a question, a call, its result, an answer and another question.
+func probeConversation() []art.Message {
+	call := art.ToolCall{ID: mistralID(0), Name: probe, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}
+	result := art.ToolResult(call.ID, "a")
+	result.Name = probe
+	return []art.Message{art.User("a"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}, result, art.Assistant("a"), art.User("a")}
+}
+
+// probeTools is a tool whose name no template writes of itself.
+func probeTools() []art.Tool {
+	return []art.Tool{{Name: probeTool, Description: "a", Parameters: []byte(`{"type": "object", "properties": {}}`)}}
+}
+
+// writesCall tells whether a text has the name and the arguments of the call, and not as Python prints a dict.
+func writesCall(text string) bool {
+	for _, part := range []string{probe, probeKey, probeValue} {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return !strings.Contains(text, "{'"+probeKey)
 }
 
 // nulls counts what templates print for a content that is null.
 func nulls(text string) int { return strings.Count(text, "None") + strings.Count(text, "null") }
 
-// apply writes the value of a message in the dialect.
+// apply writes the value of a message in the dialect. Null means the same as an empty content in a message without calls,
+// and there no template needs it.
 func (d dialect) apply(message *jinja.Dict) {
-	calls, ok := message.Get("tool_calls")
-	if !ok {
+	content, _ := message.Get("content")
+	calls, _ := message.Get("tool_calls")
+	if len(jinja.Items(calls)) == 0 {
+		if content == nil {
+			message.Set("content", "")
+		}
 		return
 	}
 	if !d.textArguments {
 		openArguments(calls)
 	}
-	content, _ := message.Get("content")
-	if content != nil && content != "" || len(jinja.Items(calls)) == 0 {
+	if content != nil && content != "" {
 		return
 	}
 	switch d.content {

@@ -26,6 +26,11 @@ const continueTag = "CONTINUE_HERE_9f1c "
 
 // Text renders a conversation as transformers' apply_chat_template does. tools may be empty.
 func (t *Template) Text(messages []art.Message, tools []art.Tool, ending Ending) (string, error) {
+	return t.render(messages, tools, ending)
+}
+
+// render is Text without a check of what the template leaves out.
+func (t *Template) render(messages []art.Message, tools []art.Tool, ending Ending) (string, error) {
 	c, err := t.conversation(messages, tools)
 	if err != nil {
 		return "", err
