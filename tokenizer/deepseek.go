@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,20 +22,18 @@ const (
 func parseDeepSeek(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	begin, separator, end := tagIn(section, deepSeekBegin), tagIn(section, deepSeekSeparator), tagIn(section, deepSeekEnd)
 	var calls []art.ToolCall
-	for rest := strings.TrimSpace(section); rest != ""; rest = strings.TrimSpace(rest) {
+	for rest := strings.TrimSpace(section); rest != ""; rest = strings.TrimLeft(rest, " \t\r\n") {
 		body, ok := strings.CutPrefix(rest, begin)
 		if !ok {
 			return nil, fmt.Errorf("there is %.40q where %s is wanted", withoutTokens(rest), deepSeekBegin)
 		}
-		if body, rest, ok = strings.Cut(body, end); !ok {
-			return nil, fmt.Errorf("call %d is not ended by %s", len(calls), deepSeekEnd)
+		head, body, ok := strings.Cut(body, separator)
+		if !ok || strings.Contains(head, end) {
+			return nil, fmt.Errorf("call %d: it has no %s", len(calls), deepSeekSeparator)
 		}
-		head, arguments, ok := strings.Cut(body, separator)
-		if !ok {
-			return nil, fmt.Errorf("call %d has no %s", len(calls), deepSeekSeparator)
-		}
-		call, err := deepSeekCall(withoutTokens(head), withoutTokens(arguments))
-		if err != nil {
+		var call art.ToolCall
+		var err error
+		if call, rest, err = deepSeekCall(withoutTokens(head), body, end); err != nil {
 			return nil, fmt.Errorf("call %d: %w", len(calls), err)
 		}
 		calls = append(calls, call)
@@ -47,25 +44,36 @@ func parseDeepSeek(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	return calls, nil
 }
 
-// deepSeekCall reads what is before and behind the separator.
-func deepSeekCall(name, arguments string) (art.ToolCall, error) {
-	if inner, fenced, ok := strings.Cut(arguments, "\n```json\n"); ok {
-		if name != "function" {
-			return art.ToolCall{}, fmt.Errorf("its type is %.40q, only function is known", name)
+// deepSeekCall reads what is behind the separator, up to the end of the call.
+func deepSeekCall(name, text, end string) (call art.ToolCall, rest string, err error) {
+	fence := ""
+	if !beginsJSON(text) {
+		first, inner, _ := strings.Cut(text, "\n")
+		if inner, ok := strings.CutPrefix(inner, "```json\n"); ok {
+			if name != "function" {
+				return call, "", fmt.Errorf("its type is %.40q, only function is known", name)
+			}
+			name, text, fence = withoutTokens(first), inner, "```"
 		}
-		if arguments, ok = strings.CutSuffix(fenced, "\n```"); !ok {
-			return art.ToolCall{}, errors.New("the fence around its arguments is not ended")
+	}
+	if call.Name = strings.TrimSpace(name); call.Name == "" {
+		return call, "", errors.New("it has no name")
+	}
+	arguments, rest := cutJSON(strings.TrimLeft(text, " \t\r\n"))
+	if !beginsJSON(text) {
+		arguments, rest, _ = strings.Cut(text, fence+end)
+		rest = text[len(arguments):]
+	}
+	if call.Arguments, err = wholeJSON(arguments); err != nil {
+		return call, "", err
+	}
+	for _, tag := range []string{fence, end} {
+		var ok bool
+		if rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " \t\r\n"), tag); !ok {
+			return call, "", fmt.Errorf("it is not ended by %s", withoutTokens(tag))
 		}
-		name = inner
 	}
-	name, arguments = strings.TrimSpace(name), strings.TrimSpace(arguments)
-	if name == "" {
-		return art.ToolCall{}, errors.New("it has no name")
-	}
-	if !json.Valid([]byte(arguments)) {
-		return art.ToolCall{}, fmt.Errorf("its arguments are not JSON: %.80q", arguments)
-	}
-	return art.ToolCall{Name: name, Arguments: arguments}, nil
+	return call, rest, nil
 }
 
 // tagIn returns a tag as it stands in a section: a token where there is one, or its characters.

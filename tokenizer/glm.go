@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -36,7 +35,8 @@ func parseGLM(section string, tools []art.Tool) ([]art.ToolCall, error) {
 
 // glmArguments reads pairs into a JSON object.
 func glmArguments(text string, tags [4]string, types map[string][]string) (string, error) {
-	var members, seen []string
+	var members []string
+	seen := map[string]bool{}
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		key, rest, ok := between(text, tags[0], tags[1])
 		if !ok {
@@ -49,14 +49,14 @@ func glmArguments(text string, tags [4]string, types map[string][]string) (strin
 		if key = strings.TrimSpace(key); key == "" {
 			return "", errors.New("an argument has no name")
 		}
-		if slices.Contains(seen, key) {
+		if seen[key] {
 			return "", fmt.Errorf("the argument %s is there twice", key)
 		}
 		written, err := typedValue(value, types[key])
 		if err != nil {
 			return "", fmt.Errorf("the argument %s: %w", key, err)
 		}
-		seen = append(seen, key)
+		seen[key] = true
 		members = append(members, quote(key)+": "+written)
 		text = rest
 	}

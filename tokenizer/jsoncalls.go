@@ -12,92 +12,94 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// parseHermes reads one JSON object with name and arguments.
-func parseHermes(section string, _ []art.Tool) ([]art.ToolCall, error) {
-	members, err := jsonObject(section)
+// callKeys are the members of a JSON object that is a call.
+type callKeys struct {
+	name      string
+	arguments []string // the first that is there counts
+	id        string   // "" when it is not read
+}
+
+var (
+	hermesKeys  = callKeys{name: "name", arguments: []string{"arguments"}}
+	mistralKeys = callKeys{name: "name", arguments: []string{"arguments"}, id: "id"}
+	llamaKeys   = callKeys{name: "name", arguments: []string{"parameters", "arguments"}}
+	// Cohere's ids count from the beginning of a conversation; they are not read.
+	cohereKeys = callKeys{name: "tool_name", arguments: []string{"parameters"}}
+)
+
+// parse reads JSON objects, each a call: one after the other, or in lists.
+func (k callKeys) parse(section string, _ []art.Tool) ([]art.ToolCall, error) {
+	objects, err := jsonObjects(section)
 	if err != nil {
 		return nil, err
 	}
-	return single(callOf(members, "name", "arguments"))
+	return k.calls(objects)
 }
 
-// jsonObject reads the members of a JSON object that is all of a text.
-func jsonObject(text string) (map[string]json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(withoutTokens(text)), &members); err != nil {
-		return nil, err
+func (k callKeys) calls(objects []map[string]json.RawMessage) ([]art.ToolCall, error) {
+	calls := make([]art.ToolCall, 0, len(objects))
+	for i, members := range objects {
+		call, err := k.call(members)
+		if err != nil {
+			return nil, fmt.Errorf("call %d: %w", i, err)
+		}
+		calls = append(calls, call)
 	}
-	if members == nil {
-		return nil, errors.New("it is null, not an object")
-	}
-	return members, nil
+	return calls, nil
 }
 
-// callOf makes a call of the member that is its name, and the first member that is there of those for arguments. They
-// stay as they are written.
-func callOf(members map[string]json.RawMessage, nameKey string, arguments ...string) (call art.ToolCall, err error) {
-	name, ok := members[nameKey]
+// call makes a call of an object. Its arguments stay as they are written.
+func (k callKeys) call(members map[string]json.RawMessage) (call art.ToolCall, err error) {
+	name, ok := members[k.name]
 	if !ok {
-		return call, fmt.Errorf("it has no %q", nameKey)
+		return call, fmt.Errorf("it has no %q", k.name)
 	}
 	if err := json.Unmarshal(name, &call.Name); err != nil || call.Name == "" {
 		return call, fmt.Errorf("its name is %s, not a text", name)
 	}
-	for _, key := range arguments {
+	if raw, ok := members[k.id]; ok && k.id != "" {
+		if err := json.Unmarshal(raw, &call.ID); err != nil {
+			return call, fmt.Errorf("its id is %s, not a text", raw)
+		}
+	}
+	for _, key := range k.arguments {
 		if raw, ok := members[key]; ok {
 			call.Arguments = string(raw)
 			return call, nil
 		}
 	}
-	return call, fmt.Errorf("it has no %q", arguments[0])
+	return call, fmt.Errorf("it has no %q", k.arguments[0])
 }
 
-// parseLlamaJSON reads objects with name and parameters, separated by semicolons, or name.call(key=value), as the
-// built-in tools of Llama 3.1 are called.
+// parseLlamaJSON reads objects with name and parameters, or name.call(key=value), as the built-in tools of Llama 3.1 are
+// called.
 func parseLlamaJSON(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	text := strings.TrimSpace(withoutTokens(section))
-	if !strings.HasPrefix(text, "{") {
+	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		calls, err := parsePythonic("["+text+"]", tools)
 		for i := range calls {
 			calls[i].Name = strings.TrimSuffix(calls[i].Name, ".call")
 		}
 		return calls, err
 	}
-	var calls []art.ToolCall
-	d := json.NewDecoder(strings.NewReader(text))
-	for {
-		var members map[string]json.RawMessage
-		if err := d.Decode(&members); err != nil {
-			if len(calls) == 0 && !strings.Contains(text, `"name"`) {
-				return nil, errNoCall
-			}
-			return nil, err
-		}
-		if _, ok := members["name"]; !ok && len(calls) == 0 {
-			return nil, errNoCall // an object that is the answer
-		}
-		call, err := callOf(members, "name", "parameters", "arguments")
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, call)
-		rest := strings.TrimSpace(text[d.InputOffset():])
-		if rest == "" {
-			return calls, nil
-		}
-		if !strings.HasPrefix(rest, ";") {
-			return nil, fmt.Errorf("there is %.40q behind it", rest)
-		}
-		text = strings.TrimSpace(rest[1:])
-		d = json.NewDecoder(strings.NewReader(text))
+	objects, err := jsonObjects(text)
+	switch {
+	case err != nil && !strings.Contains(text, `"name"`):
+		return nil, errNoCall
+	case err != nil:
+		return nil, err
 	}
+	if _, ok := objects[0]["name"]; !ok {
+		return nil, errNoCall // an object that is the answer
+	}
+	return llamaKeys.calls(objects)
 }
 
-// parseMistral reads a JSON array of calls, or name[ARGS]{...} with an id between name and arguments where there is one.
-func parseMistral(section string, _ []art.Tool) ([]art.ToolCall, error) {
+// parseMistral reads JSON objects of calls, or name[ARGS]{...} with an id between name and arguments where there is one.
+func parseMistral(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	text := strings.TrimSpace(section)
 	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
-		return parseMistralArray(text)
+		return mistralKeys.parse(section, tools)
 	}
 	name, rest, ok := strings.Cut(withoutTokens(text), "[ARGS]")
 	if !ok {
@@ -106,62 +108,12 @@ func parseMistral(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	var call art.ToolCall
 	call.Name, call.ID, _ = strings.Cut(name, "[CALL_ID]")
 	call.Name, call.ID = strings.TrimSpace(call.Name), strings.TrimSpace(call.ID)
-	call.Arguments = strings.TrimSpace(rest)
 	if call.Name == "" {
 		return nil, errors.New("it has no name")
 	}
-	if !json.Valid([]byte(call.Arguments)) {
-		return nil, fmt.Errorf("its arguments are not JSON: %.80q", call.Arguments)
-	}
-	return []art.ToolCall{call}, nil
-}
-
-// parseCohere reads a JSON array of calls. Their ids count from the beginning of a conversation; they are not read.
-func parseCohere(section string, _ []art.Tool) ([]art.ToolCall, error) {
-	var list []map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(withoutTokens(section)), &list); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		return nil, errors.New("the array has no call")
-	}
-	var calls []art.ToolCall
-	for i, members := range list {
-		call, err := callOf(members, "tool_name", "parameters")
-		if err != nil {
-			return nil, fmt.Errorf("call %d: %w", i, err)
-		}
-		calls = append(calls, call)
-	}
-	return calls, nil
-}
-
-func parseMistralArray(text string) ([]art.ToolCall, error) {
-	var list []map[string]json.RawMessage
-	text = withoutTokens(text)
-	if strings.HasPrefix(text, "{") {
-		text = "[" + text + "]"
-	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		return nil, errors.New("the array has no call")
-	}
-	var calls []art.ToolCall
-	for i, members := range list {
-		call, err := callOf(members, "name", "arguments")
-		if err != nil {
-			return nil, fmt.Errorf("call %d: %w", i, err)
-		}
-		if raw, ok := members["id"]; ok {
-			if err := json.Unmarshal(raw, &call.ID); err != nil {
-				return nil, fmt.Errorf("call %d: its id is %s, not a text", i, raw)
-			}
-		}
-		calls = append(calls, call)
-	}
-	return calls, nil
+	var err error
+	call.Arguments, err = wholeJSON(rest)
+	return single(call, err)
 }
 
 // mistralID is the id of a call that has none: Mistral's templates want nine letters and digits.

@@ -19,47 +19,56 @@ import (
 //	</parameter>
 //	</function>
 //
-// A value is a text, unless the tool's schema says that it is something else.
+// once for each call. A value is a text, unless the tool's schema says that it is something else.
 func parseQwenXML(section string, tools []art.Tool) ([]art.ToolCall, error) {
-	text := strings.TrimSpace(withoutTokens(section))
-	head, body, ok := strings.Cut(text, ">")
-	name, isFunction := strings.CutPrefix(head, "<function=")
-	if !ok || !isFunction || strings.TrimSpace(name) == "" {
-		return nil, errors.New("it does not begin with <function=name>")
+	var calls []art.ToolCall
+	for rest := strings.TrimSpace(withoutTokens(section)); rest != "" || len(calls) == 0; rest = strings.TrimLeft(rest, " \t\r\n") {
+		head, body, ok := strings.Cut(rest, ">")
+		name, isFunction := strings.CutPrefix(head, "<function=")
+		if !ok || !isFunction || strings.TrimSpace(name) == "" {
+			return nil, fmt.Errorf("there is %.40q where <function=name> is wanted", rest)
+		}
+		arguments, behind, err := xmlArguments(body, schemaOf(tools, name))
+		if err != nil {
+			return nil, err
+		}
+		calls, rest = append(calls, art.ToolCall{Name: name, Arguments: arguments}), behind
 	}
-	body, ok = strings.CutSuffix(body, "</function>")
-	if !ok {
-		return nil, errors.New("it does not end with </function>")
-	}
-	arguments, err := xmlArguments(body, schemaOf(tools, name))
-	return single(art.ToolCall{Name: name, Arguments: arguments}, err)
+	return calls, nil
 }
 
-// xmlArguments reads the parameters of a function into a JSON object.
-func xmlArguments(body string, types map[string][]string) (string, error) {
-	var members, seen []string
-	for body = strings.TrimSpace(body); body != ""; body = strings.TrimSpace(body) {
-		rest, ok := strings.CutPrefix(body, "<parameter=")
-		key, rest, ended := strings.Cut(rest, ">")
+// xmlArguments reads the parameters of a function into a JSON object, up to its end.
+func xmlArguments(body string, types map[string][]string) (arguments, rest string, err error) {
+	var members []string
+	seen := map[string]bool{}
+	for {
+		body = strings.TrimLeft(body, " \t\r\n")
+		if rest, ok := strings.CutPrefix(body, "</function>"); ok {
+			return "{" + strings.Join(members, ", ") + "}", rest, nil
+		}
+		if body == "" {
+			return "", "", errors.New("it does not end with </function>")
+		}
+		inner, ok := strings.CutPrefix(body, "<parameter=")
+		key, inner, ended := strings.Cut(inner, ">")
 		if !ok || !ended || key == "" {
-			return "", fmt.Errorf("there is %.40q where <parameter=key> is wanted", body)
+			return "", "", fmt.Errorf("there is %.40q where <parameter=key> is wanted", body)
 		}
-		value, rest, ok := strings.Cut(rest, "</parameter>")
+		value, behind, ok := strings.Cut(inner, "</parameter>")
 		if !ok {
-			return "", fmt.Errorf("the parameter %s is not ended by </parameter>", key)
+			return "", "", fmt.Errorf("the parameter %s is not ended by </parameter>", key)
 		}
-		if slices.Contains(seen, key) {
-			return "", fmt.Errorf("the parameter %s is there twice", key)
+		if seen[key] {
+			return "", "", fmt.Errorf("the parameter %s is there twice", key)
 		}
 		written, err := typedValue(strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n"), types[key])
 		if err != nil {
-			return "", fmt.Errorf("the parameter %s: %w", key, err)
+			return "", "", fmt.Errorf("the parameter %s: %w", key, err)
 		}
-		seen = append(seen, key)
+		seen[key] = true
 		members = append(members, quote(key)+": "+written)
-		body = rest
+		body = behind
 	}
-	return "{" + strings.Join(members, ", ") + "}", nil
 }
 
 // schemaOf returns the JSON types that the parameters of a tool may have, by their names.

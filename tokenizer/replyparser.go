@@ -1,8 +1,10 @@
 package tokenizer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +31,15 @@ type callFormat struct {
 	close string // ends it; "" for the next open and the end of the reply
 	// inner are the tags within a section.
 	inner []string
-	// bare is what a reply that is a call from its beginning begins with; "" when there is no such.
+	// bare are the characters that a reply begins with which is a call from its beginning.
 	bare string
+	// bareOpen is what a section begins with whose open the model left out; "" when it cannot be told from a text. closed
+	// is what such a section must have to be meant as a call.
+	bareOpen, closed string
+	// values tells which parts of a section are values, in which tags are text.
+	values valueSyntax
+	// complete says that what parse takes is whole: a section may be read although its close is missing.
+	complete bool
 	// parse reads a section. err says what is wrong with it; errNoCall that it is a text and not meant as a call.
 	parse func(section string, tools []art.Tool) ([]art.ToolCall, error)
 	// id names the i-th call of a reply that has no id of its own.
@@ -64,20 +73,23 @@ const (
 )
 
 // replyParser reads a reply piece by piece. What it returns does not depend on where the pieces end: it goes on only
-// when what comes can change nothing.
+// when what comes can change nothing. It takes time linear in the text, however that is cut.
 type replyParser struct {
-	format  *replyFormat
-	tools   []art.Tool
-	state   state
-	pending string // what was not decided yet
-	section string // of calls
-	held    string // content that may turn out to stand between calls
-	segment bool   // there is more than white space since the last call
-	trim    int    // line breaks that may still be dropped
-	begun   bool   // there was reasoning already
-	message art.Message
-	errs    []error
-	delta   Delta
+	format    *replyFormat
+	tools     []art.Tool
+	state     state
+	pending   []byte // what was not decided yet
+	seen      int    // how much of it was looked at already
+	opened    string // what began the section of calls that is pending
+	section   sectionReader
+	held      []byte // content that may turn out to stand between calls; blank unless segment
+	segment   bool   // there is more than white space since the last call
+	trim      int    // line breaks that may still be dropped
+	begun     bool   // there was reasoning already
+	content   strings.Builder
+	reasoning strings.Builder
+	message   art.Message // its texts are there when the reply is closed
+	errs      []error
 }
 
 // Delta is what a piece of a reply adds to its message.
@@ -96,23 +108,39 @@ func (f *replyFormat) start(thinking bool, tools []art.Tool) *replyParser {
 
 // add takes a piece of the reply.
 func (p *replyParser) add(text string) Delta {
-	p.delta = Delta{}
-	p.pending += text
+	since := p.position()
+	p.pending = append(p.pending, text...)
 	for p.step(false) {
 	}
-	return p.delta
+	return p.since(since)
 }
 
 // close ends the reply.
 func (p *replyParser) close() (Delta, error) {
-	p.delta = Delta{}
+	since := p.position()
 	for p.step(true) {
 	}
 	if p.segment || len(p.message.ToolCalls) == 0 {
-		p.emit(p.held)
+		p.content.Write(p.held)
 	}
-	p.held = ""
-	return p.delta, errors.Join(p.errs...)
+	p.held = nil
+	p.message.Content, p.message.Reasoning = p.content.String(), p.reasoning.String()
+	return p.since(since), errors.Join(p.errs...)
+}
+
+// position is how much of a message there is.
+type position struct{ reasoning, content, calls int }
+
+func (p *replyParser) position() position {
+	return position{p.reasoning.Len(), p.content.Len(), len(p.message.ToolCalls)}
+}
+
+// since returns what was added to the message.
+func (p *replyParser) since(at position) Delta {
+	return Delta{
+		Reasoning: p.reasoning.String()[at.reasoning:], Content: p.content.String()[at.content:],
+		ToolCalls: slices.Clone(p.message.ToolCalls[at.calls:]),
+	}
 }
 
 // step decides about the beginning of what is pending, and reports whether it did. final says that nothing follows.
@@ -132,30 +160,49 @@ func (p *replyParser) step(final bool) bool {
 	return p.stepBare(final)
 }
 
+// enter goes on with what is pending from the n-th byte, in another state.
+func (p *replyParser) enter(next state, n int) {
+	p.state, p.pending, p.seen = next, p.pending[n:], 0
+}
+
+// behindSpace returns what is pending behind white space.
+func (p *replyParser) behindSpace() string {
+	for p.seen < len(p.pending) && strings.IndexByte(" \t\r\n\v\f", p.pending[p.seen]) >= 0 {
+		p.seen++
+	}
+	// What is looked for is a short tag.
+	return string(p.pending[p.seen:min(len(p.pending), p.seen+len(p.format.thinkOpen)+1)])
+}
+
 // stepStart looks for reasoning, and for a call that is all of the reply, behind white space.
 func (p *replyParser) stepStart(final bool) bool {
-	rest := strings.TrimLeft(p.pending, " \t\r\n\v\f")
-	f := p.format
+	f, rest := p.format, p.behindSpace()
 	switch {
 	case f.thinkOpen != "" && !p.begun && strings.HasPrefix(rest, f.thinkOpen):
-		p.pending, p.state, p.trim = rest[len(f.thinkOpen):], inThought, 1
+		p.enter(inThought, p.seen+len(f.thinkOpen))
+		p.trim = 1
 	case !final && (rest == "" || f.thinkOpen != "" && strings.HasPrefix(f.thinkOpen, rest)):
 		return false
-	case f.calls.bare != "" && strings.HasPrefix(rest, f.calls.bare):
-		p.state = inBare
+	case f.calls.isBare(rest):
+		p.enter(inBare, 0)
 	default:
-		p.state = inContent
+		p.enter(inContent, 0)
 	}
 	return true
 }
 
+// isBare tells whether a reply that begins so may be a call from its beginning.
+func (f *callFormat) isBare(text string) bool {
+	return text != "" && strings.IndexByte(f.bare, text[0]) >= 0
+}
+
 // dropBreaks drops line breaks at the beginning of what is pending, as many as may be. It reports whether more may come.
 func (p *replyParser) dropBreaks() bool {
-	for p.trim > 0 && strings.HasPrefix(p.pending, "\n") {
+	for p.trim > 0 && len(p.pending) > 0 && p.pending[0] == '\n' {
 		p.pending = p.pending[1:]
 		p.trim--
 	}
-	if p.pending != "" {
+	if len(p.pending) > 0 {
 		p.trim = 0
 	}
 	return p.trim > 0
@@ -165,172 +212,190 @@ func (p *replyParser) stepThought(final bool) bool {
 	if p.dropBreaks() && !final {
 		return false
 	}
-	at := strings.Index(p.pending, p.format.thinkClose)
+	end := p.format.thinkClose
+	at := bytes.Index(p.pending, []byte(end))
 	if at < 0 {
-		keep := 0
+		n := len(p.pending)
 		if !final {
-			keep = max(overlap(p.pending, p.format.thinkClose), overlap(p.pending, "\n"+p.format.thinkClose))
+			n -= max(p.overlap(end), p.overlap("\n"+end))
 		}
-		p.think(p.pending[:len(p.pending)-keep])
-		p.pending = p.pending[len(p.pending)-keep:]
+		p.think(p.pending[:n])
+		p.pending = p.pending[n:]
 		return false
 	}
-	p.think(strings.TrimSuffix(p.pending[:at], "\n"))
-	p.pending = p.pending[at+len(p.format.thinkClose):]
-	p.state, p.trim, p.begun = afterThought, 2, true
+	p.think(bytes.TrimSuffix(p.pending[:at], []byte("\n")))
+	p.enter(afterThought, at+len(end))
+	p.trim, p.begun = 2, true
 	return true
 }
 
-func (p *replyParser) think(s string) {
-	s = withoutTokens(s)
-	p.message.Reasoning += s
-	p.delta.Reasoning += s
+// overlap returns how many bytes at the end of what is pending may be the beginning of a tag.
+func (p *replyParser) overlap(tag string) int {
+	return overlap(string(p.pending[max(0, len(p.pending)-len(tag)):]), tag)
 }
+
+func (p *replyParser) think(s []byte) { p.reasoning.WriteString(withoutTokens(string(s))) }
 
 // stepAfterThought drops the line breaks behind reasoning.
 func (p *replyParser) stepAfterThought(final bool) bool {
 	if p.dropBreaks() && !final {
 		return false
 	}
-	bare, rest := p.format.calls.bare, strings.TrimLeft(p.pending, " \t\r\n\v\f")
+	rest := p.behindSpace()
 	switch {
-	case bare != "" && strings.HasPrefix(rest, bare):
-		p.state = inBare
-	case bare != "" && rest == "" && !final:
+	case p.format.calls.isBare(rest):
+		p.enter(inBare, 0)
+	case p.format.calls.bare != "" && rest == "" && !final:
 		return false
 	default:
-		p.state = inContent
+		p.enter(inContent, 0)
 	}
 	return true
 }
 
+// stepContent looks for the beginning of a section of calls.
 func (p *replyParser) stepContent(final bool) bool {
-	open := p.format.calls.open
-	if open == "" {
-		p.content(p.pending)
-		p.pending = ""
+	at, opened := p.findOpen(final)
+	p.text(string(p.pending[:at]))
+	switch opened {
+	case "":
+		p.pending = p.pending[at:]
 		return false
+	case p.format.calls.bareOpen: // it is part of the section
+		p.open(at, "")
+	default:
+		p.open(at+len(opened), opened)
 	}
-	at := strings.Index(p.pending, open)
-	if at < 0 {
-		keep := 0
-		if !final {
-			keep = overlap(p.pending, open)
-		}
-		p.content(p.pending[:len(p.pending)-keep])
-		p.pending = p.pending[len(p.pending)-keep:]
-		return false
-	}
-	p.content(p.pending[:at])
-	p.pending, p.section, p.state = p.pending[at+len(open):], "", inCalls
 	return true
+}
+
+// findOpen returns where a section of calls begins, and how; "" when there is none in what can be decided.
+func (p *replyParser) findOpen(final bool) (at int, opened string) {
+	f := &p.format.calls
+	for at := range p.pending {
+		opened, partial := tagAtStart(p.pending[at:], f.open, f.bareOpen)
+		if opened != "" || partial && !final {
+			return at, opened
+		}
+	}
+	return len(p.pending), ""
+}
+
+// open begins a section of calls at the n-th byte of what is pending.
+func (p *replyParser) open(n int, opened string) {
+	p.enter(inCalls, n)
+	p.opened, p.section = opened, sectionReader{format: &p.format.calls}
 }
 
 // stepCalls looks for the end of a section of calls.
 func (p *replyParser) stepCalls(final bool) bool {
-	f := &p.format.calls
-	nextOpen, end := strings.Index(p.pending, f.open), -1
-	if f.close != "" {
-		end = strings.Index(p.pending, f.close)
-	}
-	switch {
-	case end >= 0 && (nextOpen < 0 || end < nextOpen):
-		p.calls(p.section+p.pending[:end], f.close)
-		p.pending, p.state = p.pending[end+len(f.close):], inContent
-	case nextOpen >= 0 && f.close == "":
-		p.calls(p.section+p.pending[:nextOpen], "")
-		p.pending, p.section = p.pending[nextOpen+len(f.open):], ""
-	case nextOpen >= 0: // another one begins before this one ends
-		p.malformed(f.open+p.section+p.pending[:nextOpen], fmt.Errorf("it is not ended by %s before the next one", withoutTokens(f.close)))
-		p.pending, p.section = p.pending[nextOpen+len(f.open):], ""
-	case final && f.close == "":
-		p.calls(p.section+p.pending, "")
-		p.pending, p.state = "", inContent
-	case final:
-		p.malformed(f.open+p.section+p.pending, fmt.Errorf("it is not ended by %s", withoutTokens(f.close)))
-		p.pending, p.state = "", inContent
-	default:
-		keep := max(overlap(p.pending, f.open), overlap(p.pending, f.close))
-		p.section += p.pending[:len(p.pending)-keep]
-		p.pending = p.pending[len(p.pending)-keep:]
+	end, tag, ok := p.section.end(p.pending, final)
+	if !ok && !final {
 		return false
 	}
+	calls, err := p.read(end, tag)
+	if p.section.tag != "" && err != nil { // then what was taken for a value is none, and the first tag in it counts
+		end, tag = p.section.tagAt, p.section.tag
+		calls, err = p.read(end, tag)
+	}
+	p.report(end, tag, calls, err)
+	if tag != "" && tag == p.format.calls.open {
+		p.open(end+len(tag), tag)
+	} else {
+		p.enter(inContent, end+len(tag))
+	}
 	return true
+}
+
+// read reads the section that is pending up to the n-th byte, where tag is; "" for the end of the reply.
+func (p *replyParser) read(n int, tag string) ([]art.ToolCall, error) {
+	f := &p.format.calls
+	calls, err := f.parse(string(p.pending[:n]), p.tools)
+	switch {
+	case errors.Is(err, errNoCall):
+		err = errors.New("there is no call in it")
+	case f.close == "" || tag == f.close || p.opened == "" || err == nil && f.complete:
+	case tag == "":
+		err = fmt.Errorf("it is not ended by %s", withoutTokens(f.close))
+	default:
+		err = fmt.Errorf("it is not ended by %s before the next one", withoutTokens(f.close))
+	}
+	return calls, err
+}
+
+// report takes what was read of a section that is pending up to the n-th byte.
+func (p *replyParser) report(n int, tag string, calls []art.ToolCall, err error) {
+	text := p.opened + string(p.pending[:n])
+	if tag == p.format.calls.close {
+		text += tag
+	}
+	switch {
+	case err == nil:
+		p.take(calls)
+	case p.opened == "" && !strings.Contains(text, p.format.calls.closed): // a text that names the tag
+		p.text(text)
+	default:
+		p.malformed(text, err)
+	}
 }
 
 // stepBare waits for the end of the reply: only then is it known whether all of it is a call.
 func (p *replyParser) stepBare(final bool) bool {
 	if open := p.format.calls.open; open != "" {
-		if at := strings.Index(p.pending, open); at >= 0 { // then what came before was a text
-			p.state = inContent
+		if bytes.Contains(p.pending[max(0, p.seen-len(open)):], []byte(open)) { // then what came before was a text
+			p.enter(inContent, 0)
 			return true
 		}
+		p.seen = len(p.pending)
 	}
 	if !final {
 		return false
 	}
-	calls, err := p.format.calls.parse(p.pending, p.tools)
+	text := string(p.pending)
+	calls, err := p.format.calls.parse(text, p.tools)
 	switch {
 	case err == nil:
 		p.take(calls)
 	case errors.Is(err, errNoCall):
-		p.content(p.pending)
+		p.text(text)
 	default:
-		p.malformed(p.pending, err)
+		p.malformed(text, err)
 	}
-	p.pending, p.state = "", inContent
+	p.enter(inContent, len(p.pending))
 	return false
-}
-
-// calls reads a section of calls.
-func (p *replyParser) calls(section, end string) {
-	calls, err := p.format.calls.parse(section, p.tools)
-	if err != nil {
-		if errors.Is(err, errNoCall) {
-			err = errors.New("there is no call in it")
-		}
-		p.malformed(p.format.calls.open+section+end, err)
-		return
-	}
-	p.take(calls)
 }
 
 // take adds calls. A line break before them is not content, nor is white space between calls.
 func (p *replyParser) take(calls []art.ToolCall) {
-	if text := strings.TrimSuffix(p.held, "\n"); p.segment || len(p.message.ToolCalls) == 0 {
-		p.emit(text)
+	if p.segment || len(p.message.ToolCalls) == 0 {
+		p.content.Write(bytes.TrimSuffix(p.held, []byte("\n")))
 	}
-	p.held, p.segment = "", false
+	p.held, p.segment = nil, false
 	for _, c := range calls {
 		if c.ID == "" {
 			c.ID = p.format.calls.id(len(p.message.ToolCalls))
 		}
 		p.message.ToolCalls = append(p.message.ToolCalls, c)
-		p.delta.ToolCalls = append(p.delta.ToolCalls, c)
 	}
 }
 
 // malformed reports a call that cannot be read, and keeps its text.
 func (p *replyParser) malformed(text string, err error) {
 	p.errs = append(p.errs, &MalformedCall{withoutTokens(text), err})
-	p.content(text)
+	p.text(text)
 }
 
-// content takes text that is no call. What may belong to a call that follows is held back.
-func (p *replyParser) content(s string) {
-	p.held += withoutTokens(s)
-	if !p.segment && strings.TrimSpace(p.held) == "" && len(p.message.ToolCalls) > 0 {
+// text takes text that is no call. What may belong to a call that follows is held back.
+func (p *replyParser) text(s string) {
+	s = withoutTokens(s)
+	p.held = append(p.held, s...)
+	p.segment = p.segment || strings.TrimSpace(s) != ""
+	if !p.segment && len(p.message.ToolCalls) > 0 {
 		return
 	}
-	p.segment = p.segment || strings.TrimSpace(p.held) != ""
-	text := strings.TrimSuffix(p.held, "\n")
-	p.emit(text)
+	text := bytes.TrimSuffix(p.held, []byte("\n"))
+	p.content.Write(text)
 	p.held = p.held[len(text):]
-}
-
-func (p *replyParser) emit(s string) {
-	p.message.Content += s
-	p.delta.Content += s
 }
 
 // withoutTokens returns text with tags as their characters.

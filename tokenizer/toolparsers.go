@@ -11,13 +11,13 @@ import (
 
 // The parsers of tool calls, by the models whose format they read.
 const (
-	// Hermes reads {"name": ..., "arguments": {...}} between <tool_call> and </tool_call>, one block for each call:
+	// Hermes reads {"name": ..., "arguments": {...}} between <tool_call> and </tool_call>, one call or several in a block:
 	// Hermes, Qwen 2.5 and 3.
 	Hermes = "hermes"
 	// Qwen3Coder reads <function=name> with <parameter=key> blocks between <tool_call> and </tool_call>.
 	Qwen3Coder = "qwen3_coder"
 	// Llama3JSON reads {"name": ..., "parameters": {...}} that is all of a reply, or behind <|python_tag|>; several are
-	// separated by semicolons.
+	// separated by semicolons or white space, or in a list.
 	Llama3JSON = "llama3_json"
 	// Pythonic reads [f(a=1), g(b="x")] that is all of a reply, or between <|python_start|> and <|python_end|>: Llama 3.2
 	// and 4.
@@ -39,17 +39,28 @@ const (
 // Parsers returns the names of the parsers of tool calls.
 func Parsers() []string { return slices.Sorted(maps.Keys(toolParsers)) }
 
+// Where the values of a section are.
+var (
+	jsonValues   = valueSyntax{quotes: `"`}
+	pythonValues = valueSyntax{quotes: `"'`}
+	xmlValues    = valueSyntax{begin: "<parameter=", end: "</parameter>"}
+	glmValues    = valueSyntax{begin: "<arg_value>", end: "</arg_value>"}
+)
+
 // toolParsers are the formats of calls. Tags are written as their characters here.
 var toolParsers = map[string]callFormat{
-	Hermes:     {open: "<tool_call>", close: "</tool_call>", parse: parseHermes, id: callID},
-	Qwen3Coder: {open: "<tool_call>", close: "</tool_call>", parse: parseQwenXML, id: callID},
-	Llama3JSON: {open: "<|python_tag|>", bare: "{", parse: parseLlamaJSON, id: callID},
-	Pythonic:   {open: "<|python_start|>", close: "<|python_end|>", bare: "[", parse: parsePythonic, id: callID},
-	Mistral:    {open: "[TOOL_CALLS]", parse: parseMistral, id: mistralID, inner: []string{"[ARGS]", "[CALL_ID]"}},
-	DeepSeek: {open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", parse: parseDeepSeek, id: callID,
-		inner: []string{deepSeekBegin, deepSeekSeparator, deepSeekEnd}},
-	GLM:     {open: "<tool_call>", close: "</tool_call>", parse: parseGLM, id: callID, inner: glmTags},
-	Cohere:  {open: "<|START_ACTION|>", close: "<|END_ACTION|>", parse: parseCohere, id: callID},
+	Hermes: {open: "<tool_call>", close: "</tool_call>", values: jsonValues, complete: true, parse: hermesKeys.parse, id: callID},
+	Qwen3Coder: {open: "<tool_call>", close: "</tool_call>", bareOpen: "<function=", closed: "</function>",
+		values: xmlValues, complete: true, parse: parseQwenXML, id: callID},
+	Llama3JSON: {open: "<|python_tag|>", bare: "{[", values: jsonValues, parse: parseLlamaJSON, id: callID},
+	Pythonic: {open: "<|python_start|>", close: "<|python_end|>", bare: "[", values: pythonValues, complete: true,
+		parse: parsePythonic, id: callID},
+	Mistral: {open: "[TOOL_CALLS]", values: jsonValues, parse: parseMistral, id: mistralID, inner: []string{"[ARGS]", "[CALL_ID]"}},
+	DeepSeek: {open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", values: jsonValues, complete: true,
+		parse: parseDeepSeek, id: callID, inner: []string{deepSeekBegin, deepSeekSeparator, deepSeekEnd}},
+	GLM: {open: "<tool_call>", close: "</tool_call>", values: glmValues, parse: parseGLM, id: callID, inner: glmTags},
+	Cohere: {open: "<|START_ACTION|>", close: "<|END_ACTION|>", values: jsonValues, complete: true, parse: cohereKeys.parse,
+		id: callID},
 	NoTools: {},
 }
 
