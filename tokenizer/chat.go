@@ -34,6 +34,9 @@ type Template struct {
 	stops    []int32
 	control  *controlTokens
 	specials *controlTokens // those of control that are special tokens
+	written  toolText       // what the template leaves out
+	support  func() support
+	unread   bool // the template writes calls that no parser reads
 }
 
 // The formats that are here by name, for models that come without a template, and the name of the template that a model
@@ -161,18 +164,29 @@ func (t *Tokenizer) newTemplate(name, plain, tools string) (*Template, error) {
 	for _, s := range t.specialTokens() {
 		m.args.Set(s.name, s.content)
 	}
-	if m.control, err = newControlTokens(t, m.plain, m.tools); err != nil {
-		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
-	}
-	if m.specials, err = m.control.special(); err != nil {
-		return nil, fmt.Errorf("tokenizer: chat template %q: %w", name, err)
+	if err = m.findControl(); err != nil {
+		return nil, err
 	}
 	if m.dialect = (dialect{textArguments: true}); formats()[name].source != plain { // those of this package keep arguments as they are
 		m.dialect = m.findDialect()
 	}
 	m.stops = m.findStops()
-	m.reply = t.replyFormat(detectParser(tools), plain+tools)
+	m.findParser(detectParser(tools), plain+tools)
 	return m, nil
+}
+
+// literals are the texts that stand in the templates.
+func (t *Template) literals() []string { return append(t.plain.Literals(), t.tools.Literals()...) }
+
+// findControl collects the control tokens of the templates, and of what stands between tags besides.
+func (t *Template) findControl(tags ...string) (err error) {
+	if t.control, err = newControlTokens(t.tok, append(t.literals(), tags...)); err == nil {
+		t.specials, err = t.control.special()
+	}
+	if err != nil {
+		return fmt.Errorf("tokenizer: chat template %q: %w", t.name, err)
+	}
+	return nil
 }
 
 // reserved are the variables of a template that a conversation sets.
@@ -184,6 +198,10 @@ type TemplateOptions struct {
 	Args json.RawMessage
 	// Parser reads tool calls, one of the names of [Parsers], instead of the one that goes with the template.
 	Parser string
+	// ToolFormat writes tools into the system message, and calls and their results into the texts of messages, instead of
+	// the template, and reads calls in the same format: one of the names of [ToolFormats]. It is for templates that leave
+	// tools out. Where there can be no system message, tools stand before the first text of the user.
+	ToolFormat string
 }
 
 // With returns the same template with other options.
@@ -201,14 +219,40 @@ func (t *Template) With(o TemplateOptions) (*Template, error) {
 			}
 		}
 		m.args = t.args.With(args)
+		m.support = sync.OnceValue(m.findSupport)
 	}
 	if o.Parser != "" {
+		if o.ToolFormat != "" {
+			return nil, errors.New("tokenizer: a tool format says what reads calls: name no parser beside it")
+		}
 		if !slices.Contains(Parsers(), o.Parser) {
 			return nil, fmt.Errorf("tokenizer: parser %q is not known; there are %s", o.Parser, strings.Join(Parsers(), ", "))
 		}
-		m.reply = t.tok.replyFormat(o.Parser, strings.Join(append(t.plain.Literals(), t.tools.Literals()...), "\n"))
+		m.setParser(o.Parser, strings.Join(t.literals(), "\n"))
+	}
+	if o.ToolFormat != "" {
+		if err := m.setToolFormat(o.ToolFormat); err != nil {
+			return nil, err
+		}
 	}
 	return &m, nil
+}
+
+// setToolFormat writes tools in a format of ours.
+func (t *Template) setToolFormat(name string) error {
+	if !slices.Contains(ToolFormats(), name) {
+		return fmt.Errorf("tokenizer: tool format %q is not known; there are %s", name, strings.Join(ToolFormats(), ", "))
+	}
+	f := toolParsers[name]
+	if err := t.findControl(f.open, f.close); err != nil {
+		return err
+	}
+	t.dialect = dialect{textArguments: true}
+	t.setParser(name, strings.Join(t.literals(), "\n"))
+	t.written = toolText{calls: callWriters[name], format: name}
+	t.written.system = t.takesSystem()
+	t.support = sync.OnceValue(t.findSupport)
+	return nil
 }
 
 // Name returns the name of the format; that of the model's own template is "default".

@@ -21,11 +21,8 @@ type controlTokens struct {
 // marks are characters that are never part of a text: Unicode's noncharacters.
 var marks = []rune{0xfdd0, 0xfdd1, 0xfdd2, 0xfdd3, 0xfdd4, 0xfdd5, 0xfdd6, 0xfdd7, 0xfdd8, 0xfdd9, 0xfdda, 0xfddb, 0xfddc, 0xfddd, 0xfdde, 0xfddf}
 
-func newControlTokens(t *Tokenizer, templates ...*jinja.Template) (*controlTokens, error) {
-	mentioned := ""
-	for _, m := range templates {
-		mentioned += strings.Join(m.Literals(), "\x00") + "\x00"
-	}
+func newControlTokens(t *Tokenizer, literals []string) (*controlTokens, error) {
+	mentioned := strings.Join(literals, "\x00")
 	c := &controlTokens{tok: t}
 	for text, id := range t.added.byContent {
 		inTemplate := strings.TrimSpace(text) != "" && len(text) > 1 && strings.Contains(mentioned, text)

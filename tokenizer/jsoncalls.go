@@ -116,6 +116,16 @@ func parseMistral(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	return single(call, err)
 }
 
+// parseFunctionary reads a name and a JSON object, behind <function=.
+func parseFunctionary(section string, _ []art.Tool) ([]art.ToolCall, error) {
+	name, arguments, ok := strings.Cut(withoutTokens(section), ">")
+	if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, "<{\n") {
+		return nil, fmt.Errorf("there is %.40q where a name and > are wanted", name)
+	}
+	written, err := wholeJSON(arguments)
+	return single(art.ToolCall{Name: name, Arguments: written}, err)
+}
+
 // mistralID is the id of a call that has none: Mistral's templates want nine letters and digits.
 func mistralID(i int) string { return fmt.Sprintf("call%05d", i) }
 

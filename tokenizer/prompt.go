@@ -86,6 +86,9 @@ func (t *Template) draft(messages []art.Message, tools []art.Tool, ending Ending
 		return nil, err
 	}
 	plain, err := t.text(c, ending)
+	if err == nil {
+		err = t.checkTools(plain, messages, tools)
+	}
 	if err != nil {
 		return nil, err
 	}

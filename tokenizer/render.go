@@ -24,9 +24,17 @@ const (
 // continueTag marks where the last message ends. The space tells whether the template takes white space off.
 const continueTag = "CONTINUE_HERE_9f1c "
 
-// Text renders a conversation as transformers' apply_chat_template does. tools may be empty.
+// Text renders a conversation as transformers' apply_chat_template does. tools may be empty. It is an error when the
+// template leaves out the tools, or the calls of a message; see [TemplateOptions] for what helps.
 func (t *Template) Text(messages []art.Message, tools []art.Tool, ending Ending) (string, error) {
-	return t.render(messages, tools, ending)
+	text, err := t.render(messages, tools, ending)
+	if err == nil {
+		err = t.checkTools(text, messages, tools)
+	}
+	if err != nil {
+		return "", err
+	}
+	return text, nil
 }
 
 // render is Text without a check of what the template leaves out.
@@ -62,7 +70,9 @@ func (t *Template) conversation(messages []art.Message, tools []art.Tool) (*conv
 	if len(tools) == 0 {
 		return c, nil
 	}
-	c.template = t.tools
+	if t.written.format == "" {
+		c.template = t.tools
+	}
 	var list []any
 	for i := range tools {
 		v, err := toolValue(&tools[i])
@@ -162,6 +172,10 @@ func withReasoning(d *jinja.Dict) *jinja.Dict {
 func (t *Template) text(c *conversation, ending Ending) (string, error) {
 	if ending == Continue {
 		return t.continued(c)
+	}
+	c, err := t.written.write(c)
+	if err != nil {
+		return "", err
 	}
 	variables := jinja.NewDict()
 	list := make([]any, len(c.messages))

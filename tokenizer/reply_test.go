@@ -16,6 +16,11 @@ import (
 // withTemplate is the small vocabulary with a template of testdata, and with tokens for tags where tokens says so.
 func withTemplate(t testing.TB, name string, tokens ...string) *Template {
 	t.Helper()
+	return withSource(t, string(testdata(t, "templates/"+name+".jinja")), tokens...)
+}
+
+func withSource(t testing.TB, source string, tokens ...string) *Template {
+	t.Helper()
 	var added []map[string]any
 	for i, token := range append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, tokens...) {
 		added = append(added, map[string]any{"id": 900 + i, "content": token, "special": true})
@@ -23,7 +28,7 @@ func withTemplate(t testing.TB, name string, tokens ...string) *Template {
 	list, err := json.Marshal(added)
 	must(t, err)
 	config, err := json.Marshal(map[string]string{
-		"bos_token": "<|endoftext|>", "eos_token": "<|im_end|>", "chat_template": string(testdata(t, "templates/"+name+".jinja")),
+		"bos_token": "<|endoftext|>", "eos_token": "<|im_end|>", "chat_template": source,
 	})
 	must(t, err)
 	tok, err := New(patched(t, map[string]json.RawMessage{"added_tokens": list}), config)
@@ -53,6 +58,13 @@ var replyCases = []replyCase{
 	{template: "glm", parser: GLM, mixed: true, reasoning: true, ids: callID},
 	{template: "glm", parser: GLM, tokens: append([]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, glmTags...), mixed: true, reasoning: true, ids: callID},
 	{template: "cohere", parser: Cohere, tokens: []string{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"}, reasoning: true, ids: callID},
+	{template: "apriel", parser: Apriel, mixed: true, ids: callID},
+	{template: "apriel", parser: Apriel, tokens: []string{"<tool_calls>", "</tool_calls>"}, mixed: true, ids: callID},
+	{template: "functionary", parser: Functionary, tokens: []string{"<|python_tag|>", "<|start_header_id|>", "<|end_header_id|>"}, ids: callID},
+	{template: "granite", parser: Granite, tokens: []string{"<|tool_call|>"}, mixed: true, ids: callID},
+	{template: "lfm2", parser: LFM2, tokens: []string{"<|tool_call_start|>", "<|tool_call_end|>"}, mixed: true, ids: callID},
+	{template: "seed_oss", parser: SeedOSS, tokens: []string{"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"}, mixed: true, reasoning: true, ids: callID},
+	{template: "nemotron", parser: Nemotron, tokens: []string{"<TOOLCALL>", "</TOOLCALL>"}, mixed: true, ids: callID},
 	{template: "thinking", parser: NoTools, reasoning: true, ids: callID},
 }
 
@@ -191,6 +203,9 @@ var replies = []string{
 	"a <function=f>\n<parameter=text></tool_call><tool_call>\n</parameter></function>\n</tool_call> b", "<function=f><parameter=a></tool_call><parameter=b></tool_call>x",
 	`{"name": "f", "parameters": {}}{"name": "g", "parameters": {}}`, `[{"name": "f", "parameters": {}}, {"name": "g", "parameters": {}}]`, `["name"]`,
 	"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"<｜tool▁call▁end｜>\"}<｜tool▁call▁end｜>", "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call></arg_value></tool_call>",
+	`<tool_calls>[{"name": "f", "arguments": {"a": "</tool_calls>"}, "id": "x"}]</tool_calls>`, `<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>a`,
+	`a<|tool_call|>[{"name": "f", "arguments": {"a": "<|tool_call|>"}}]`, `<function=f>{"a": "</function>"}</function><function=g>{`, `<|tool_call_start|>[f(a='<|tool_call_end|>')]<|tool_call_end|>`,
+	"<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>",
 	"日本<tool_call>é", "{\"name\": \"f\", \"parameters\": {\"é\": \"😀\"}}",
 }
 
@@ -332,6 +347,11 @@ func TestParse_Malformed(t *testing.T) {
 		{GLM, "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "is not of the type integer"},
 		{Cohere, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `call 0: it has no "parameters"`},
 		{Cohere, `<|START_ACTION|>[]<|END_ACTION|>`, `<|START_ACTION|>[]<|END_ACTION|>`, "no call"},
+		{Apriel, `<tool_calls>[{"name": "f"}]</tool_calls>`, `<tool_calls>[{"name": "f"}]</tool_calls>`, `call 0: it has no "arguments"`},
+		{Functionary, `<function=f>{</function>`, `<function=f>{</function>`, "not JSON"},
+		{Functionary, `<function=>{}</function>`, `<function=>{}</function>`, "where a name and > are wanted"},
+		{Functionary, `<function=f>{}`, `<function=f>{}`, "not ended by </function>"},
+		{Granite, `<|tool_call|>none`, `<|tool_call|>none`, "invalid character"},
 		{NoTools, `<tool_call>{}</tool_call>`, `<tool_call>{}</tool_call>`, ""},
 	} {
 		p := small(t).replyFormat(c.parser, "").start(false, []art.Tool{schema})

@@ -31,7 +31,7 @@ func (t *Template) mustText(tb testing.TB, messages []art.Message, tools []art.T
 
 // TestTemplate_Selection: the template is the one that transformers takes.
 func TestTemplate_Selection(t *testing.T) {
-	named := []map[string]string{{"name": "default", "template": "D{{ messages[0].content }}"}, {"name": "tool_use", "template": "T{{ tools|length }}"}, {"name": "rag", "template": "R"}}
+	named := []map[string]string{{"name": "default", "template": "D{{ messages[0].content }}"}, {"name": "tool_use", "template": "T{{ tools[0].function.name }}"}, {"name": "rag", "template": "R{{ tools[0].function.name }}"}}
 	dir := t.TempDir()
 	write := func(name, text string) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
@@ -40,7 +40,7 @@ func TestTemplate_Selection(t *testing.T) {
 	write("tokenizer.json", string(testdata(t, "tokenizer.json")))
 	write("tokenizer_config.json", `{"chat_template": "C"}`)
 	write("chat_template.jinja", "F")
-	write("additional_chat_templates/tool_use.jinja", "G")
+	write("additional_chat_templates/tool_use.jinja", "G{{ tools[0].function.name if tools }}")
 	folder, err := Load(dir)
 	must(t, err)
 	for _, c := range []struct {
@@ -50,13 +50,13 @@ func TestTemplate_Selection(t *testing.T) {
 		want  string
 	}{
 		{configured(t, map[string]any{"chat_template": "one"}), "", nil, "one"},
-		{configured(t, map[string]any{"chat_template": "one"}), "", []art.Tool{weather}, "one"},
+		{configured(t, map[string]any{"chat_template": "one{{ tools[0].function.name }}"}), "", []art.Tool{weather}, "oneget_weather"},
 		{configured(t, map[string]any{"chat_template": named}), "", nil, "Dx"},
-		{configured(t, map[string]any{"chat_template": named}), "", []art.Tool{weather}, "T1"},
-		{configured(t, map[string]any{"chat_template": named}), "rag", []art.Tool{weather}, "R"},
+		{configured(t, map[string]any{"chat_template": named}), "", []art.Tool{weather}, "Tget_weather"},
+		{configured(t, map[string]any{"chat_template": named}), "rag", []art.Tool{weather}, "Rget_weather"},
 		{configured(t, map[string]any{"chat_template": "one"}), ChatML, nil, "<|im_start|>user\nx<|im_end|>\n"},
 		{folder, "", nil, "F"},
-		{folder, "", []art.Tool{weather}, "G"},
+		{folder, "", []art.Tool{weather}, "Gget_weather"},
 		{folder, "tool_use", nil, "G"},
 	} {
 		template, err := c.tok.Template(c.name)

@@ -32,6 +32,18 @@ const (
 	// Cohere reads a JSON array of objects with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|>:
 	// Command A, Command R7B.
 	Cohere = "cohere"
+	// Apriel reads a JSON array of objects with name and arguments between <tool_calls> and </tool_calls>: Apriel 1.5.
+	Apriel = "apriel"
+	// Nemotron reads the same between <TOOLCALL> and </TOOLCALL>: Nemotron Nano 2.
+	Nemotron = "nemotron"
+	// Granite reads the same behind <|tool_call|>: Granite 3.
+	Granite = "granite"
+	// Functionary reads <function=name>{...}</function>: Functionary 3.1.
+	Functionary = "functionary"
+	// SeedOSS reads what Qwen3Coder does between <seed:tool_call> and </seed:tool_call>: Seed-OSS.
+	SeedOSS = "seed_oss"
+	// LFM2 reads what Pythonic does between <|tool_call_start|> and <|tool_call_end|>: LFM2.
+	LFM2 = "lfm2"
 	// NoTools reads no calls: all of a reply is text.
 	NoTools = "none"
 )
@@ -61,6 +73,14 @@ var toolParsers = map[string]callFormat{
 	GLM: {open: "<tool_call>", close: "</tool_call>", values: glmValues, parse: parseGLM, id: callID, inner: glmTags},
 	Cohere: {open: "<|START_ACTION|>", close: "<|END_ACTION|>", values: jsonValues, complete: true, parse: cohereKeys.parse,
 		id: callID},
+	Apriel:      {open: "<tool_calls>", close: "</tool_calls>", values: jsonValues, complete: true, parse: mistralKeys.parse, id: callID},
+	Nemotron:    {open: "<TOOLCALL>", close: "</TOOLCALL>", values: jsonValues, complete: true, parse: hermesKeys.parse, id: callID},
+	Granite:     {open: "<|tool_call|>", values: jsonValues, parse: hermesKeys.parse, id: callID},
+	Functionary: {open: "<function=", close: "</function>", values: jsonValues, parse: parseFunctionary, id: callID},
+	SeedOSS: {open: "<seed:tool_call>", close: "</seed:tool_call>", bareOpen: "<function=", closed: "</function>",
+		values: xmlValues, complete: true, parse: parseQwenXML, id: callID},
+	LFM2: {open: "<|tool_call_start|>", close: "<|tool_call_end|>", values: pythonValues, complete: true,
+		parse: parsePythonic, id: callID},
 	NoTools: {},
 }
 
@@ -73,6 +93,16 @@ func detectParser(template string) string {
 		return !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(template, s) })
 	}
 	switch {
+	case has("<seed:tool_call>"):
+		return SeedOSS
+	case has("<tool_calls>["):
+		return Apriel
+	case has("<TOOLCALL>"):
+		return Nemotron
+	case has("<|tool_call_start|>"), has("<|tool_list_start|>"):
+		return LFM2
+	case has("<|tool_call|>"):
+		return Granite
 	case has("<tool_call>", "<function=", "<parameter="):
 		return Qwen3Coder
 	case has("<tool_call>", "<arg_key>", "<arg_value>"):
@@ -85,6 +115,8 @@ func detectParser(template string) string {
 		return Hermes
 	case has("[TOOL_CALLS]"):
 		return Mistral
+	case has("<function=", "</function>"):
+		return Functionary
 	case has("<|python_start|>"), has("[func_name1("):
 		return Pythonic
 	case has("<|start_header_id|>", `"parameters"`), has("<|python_tag|>"):
@@ -96,7 +128,7 @@ func detectParser(template string) string {
 // replyFormat returns the format of the replies to a template, in terms of the vocabulary.
 func (t *Tokenizer) replyFormat(parser, template string) *replyFormat {
 	f := &replyFormat{name: parser, calls: toolParsers[parser], tagOf: map[int32]string{}}
-	for _, pair := range [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<|START_THINKING|>", "<|END_THINKING|>"}} {
+	for _, pair := range [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<|START_THINKING|>", "<|END_THINKING|>"}, {"<seed:think>", "</seed:think>"}} {
 		if f.thinkOpen == "" && strings.Contains(template, pair[1]) {
 			f.thinkOpen, f.thinkClose = t.tag(f, pair[0]), t.tag(f, pair[1])
 		}
