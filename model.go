@@ -34,6 +34,11 @@ type ModelOptions struct {
 	Frozen bool
 	// Chat are the defaults of [Model.Chat].
 	Chat ChatOptions
+	// ToolFormat writes tools for a chat template that leaves them out, which is an error otherwise: into the system
+	// message, with calls and their results in the texts of messages. Replies are read in the same format. It is "hermes"
+	// (a JSON object between <tool_call> tags), "llama3_json" (a JSON object that is the reply), "pythonic" (a Python list
+	// of calls) or "qwen3_coder" (XML). Default: the format of the template. A run that goes on may change it.
+	ToolFormat string
 	// Seed of the run: of the adapter's first weights and of every sampled token. Default 0.
 	Seed uint64
 }

@@ -39,6 +39,8 @@ func (m *Model) validate(b Backend) error {
 	p.folderName("name", m.name)
 	p.folderName("project", m.opts.Project)
 	m.opts.validateAdapter(&p)
+	format := m.opts.ToolFormat
+	p.check(format == "" || slices.Contains(toolFormats, format), "tool format %q is not known; there are %s", format, strings.Join(toolFormats, ", "))
 	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
 		p.addf("chat options: %v", err)
 	}
@@ -47,6 +49,9 @@ func (m *Model) validate(b Backend) error {
 	}
 	return p.err("register", "correct NewModel's name and options")
 }
+
+// toolFormats are the values of ModelOptions.ToolFormat.
+var toolFormats = []string{"hermes", "llama3_json", "pythonic", "qwen3_coder"}
 
 // validateAdapter adds what is wrong with what is trained.
 func (o *ModelOptions) validateAdapter(p *problems) {

@@ -18,23 +18,23 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
-	template, err := e.base.template.With(tokenizer.TemplateOptions{Args: req.TemplateArgs})
+	template, err := e.template.With(tokenizer.TemplateOptions{Args: req.TemplateArgs})
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
 	prompt, err := template.Prompt(req.Messages, req.Tools)
 	if err != nil {
-		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+		return nil, promptError(err)
 	}
 	now, s := e.serving.Load(), req.Settings
 	result, err := e.base.engine.Complete(ctx, engine.Request{
-		Prompt: prompt, End: e.base.template.EndOfTurn(), Stop: s.Stop, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
+		Prompt: prompt, End: template.EndOfTurn(), Stop: s.Stop, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
 		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
 	})
 	if err != nil {
 		return nil, completionError(err)
 	}
-	message, malformed := e.base.message(prompt, result, req)
+	message, malformed := e.base.message(template, prompt, result, req)
 	finish := finishOf(result.Reason, message)
 	if now.adapter != nil {
 		message.Sample = &art.Sample{
@@ -49,9 +49,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 }
 
 // message reads a reply, and tells of tool calls that cannot be read. A stop text and what follows it are not part of it.
-func (s *base) message(prompt []int32, r *engine.Result, req *art.ChatRequest) (art.Message, error) {
+func (s *base) message(template *tokenizer.Template, prompt []int32, r *engine.Result, req *art.ChatRequest) (art.Message, error) {
 	if r.Reason != engine.Stopped {
-		return s.template.Parse(prompt, r.IDs, req.Tools)
+		return template.Parse(prompt, r.IDs, req.Tools)
 	}
 	stream, text := s.tokenizer.Stream(true, req.Settings.Stop...), ""
 	for _, id := range r.IDs {

@@ -18,13 +18,15 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 // entry is a registered model.
 type entry struct {
-	base    *base
-	run     *runs.Run
-	serving atomic.Pointer[serving]
+	base     *base
+	template *tokenizer.Template
+	run      *runs.Run
+	serving  atomic.Pointer[serving]
 
 	training sync.Mutex // one training call at a time; guards the fields below
 	adapter  *lora.Adapter
@@ -78,11 +80,15 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	template, err := b.templateOf(s, m)
+	if err != nil {
+		return 0, err
+	}
 	run, err := runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger})
 	if err != nil {
 		return 0, err
 	}
-	e := &entry{base: s, run: run}
+	e := &entry{base: s, template: template, run: run}
 	step, err := e.resume(b, m.Name(), opts, at)
 	if err != nil {
 		_ = run.Close() // the first error is the one to tell

@@ -23,7 +23,7 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 	if _, err := b.entry("train sft", m); err != nil { // closed meanwhile
 		return nil, err
 	}
-	batch := b.targets(e.base, trajectories)
+	batch := b.targets(e, trajectories)
 	if len(batch.sequences) == 0 {
 		return nil, &art.Error{
 			Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories can be trained on", art.ErrInvalid, len(trajectories)),
@@ -54,7 +54,7 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 }
 
 // targets tokenises conversations with their answers.
-func (b *Backend) targets(s *base, trajectories []*art.Trajectory) *batch {
+func (b *Backend) targets(e *entry, trajectories []*art.Trajectory) *batch {
 	out := &batch{}
 	for i, t := range trajectories {
 		if t == nil {
@@ -63,7 +63,7 @@ func (b *Backend) targets(s *base, trajectories []*art.Trajectory) *batch {
 		}
 		before := len(out.sequences)
 		for _, h := range t.Histories() {
-			out.addTarget(i, s, h)
+			out.addTarget(i, e, h)
 		}
 		if len(out.sequences) > before {
 			out.trained++
@@ -72,14 +72,14 @@ func (b *Backend) targets(s *base, trajectories []*art.Trajectory) *batch {
 	return out
 }
 
-func (b *batch) addTarget(i int, s *base, h *art.History) {
-	ids, mask, err := s.template.Target(h.Messages, h.Tools)
+func (b *batch) addTarget(i int, e *entry, h *art.History) {
+	ids, mask, err := e.template.Target(h.Messages, h.Tools)
 	if err != nil {
 		b.skip(0, i, art.SkipBadSample, err.Error())
 		return
 	}
 	seq := grpo.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i}
-	switch limit := s.engine.Context(); {
+	switch limit := e.base.engine.Context(); {
 	case seq.NumTrained() == 0:
 		b.skip(0, i, art.SkipNoSamples, "no assistant message")
 	case seq.NumInputs() > limit:

@@ -113,15 +113,18 @@ func examineGGUF(path string) (r inspection, config *model.Config, err error) {
 	return r, c.Config, c.Close()
 }
 
-// templateOf tells whether chats can be rendered.
+// templateOf tells whether chats can be rendered, and what is lost of tools.
 func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 	if err != nil {
 		return templateReport{Problem: err.Error()}
 	}
 	r := templateReport{Bytes: len(t.ChatTemplate())}
-	if _, err := t.Template(""); err != nil {
+	template, err := t.Template("")
+	if err != nil {
 		r.Problem = err.Error()
+		return r
 	}
+	r.Parser, r.WritesTools, r.WritesCalls, r.Warnings = template.Parser(), template.WritesTools(), template.WritesCalls(), template.Warnings()
 	return r
 }
 

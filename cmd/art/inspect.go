@@ -108,6 +108,11 @@ type modelShape struct {
 type templateReport struct {
 	Bytes   int    `json:"bytes"` // 0: there is none
 	Problem string `json:"problem,omitempty"`
+	// Of a template that can be used: what reads tool calls, and whether it writes tools and calls.
+	Parser      string   `json:"parser,omitempty"`
+	WritesTools bool     `json:"writes_tools"`
+	WritesCalls bool     `json:"writes_calls"`
+	Warnings    []string `json:"warnings,omitempty"`
 }
 
 // lengthMemory is the memory at a length, in bytes.
@@ -169,6 +174,9 @@ func (r inspection) table() string {
 		line("weights", "%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, sizeText(t.Bytes))
 	}
 	line("template", "%s", r.Template.text())
+	for _, text := range r.Template.notes() {
+		line("", "%s", text)
+	}
 	if len(r.Memory) > 0 {
 		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference", "adapter", "work", "training")
 	}
@@ -186,7 +194,22 @@ func (t templateReport) text() string {
 	case t.Problem != "":
 		return "cannot be used: " + t.Problem
 	}
-	return fmt.Sprintf("%d bytes", t.Bytes)
+	return fmt.Sprintf("%d bytes; tool calls are read by the parser %s", t.Bytes, t.Parser)
+}
+
+// notes says what the template leaves out, and what of replies is not understood.
+func (t templateReport) notes() []string {
+	if t.Parser == "" {
+		return nil
+	}
+	var out []string
+	if !t.WritesTools || !t.WritesCalls {
+		out = append(out, fmt.Sprintf("it writes tools: %t, calls of tools: %t; what it leaves out is an error without ToolFormat", t.WritesTools, t.WritesCalls))
+	}
+	for _, warning := range t.Warnings {
+		out = append(out, "warning: "+warning)
+	}
+	return out
 }
 
 // sizeText writes bytes as MB of 10^6 or GB of 10^9 bytes.

@@ -57,7 +57,7 @@ func (p *prompt) render(tok *tokenizer.Tokenizer, c chat) (ids, end []int32, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if t, err = t.With(tokenizer.TemplateOptions{Args: c.Args}); err != nil {
+	if t, err = t.With(tokenizer.TemplateOptions{Args: c.Args, ToolFormat: p.renderer.toolFormat}); err != nil {
 		return nil, nil, err
 	}
 	ids, err = t.Prompt(c.Messages, c.Tools)

@@ -31,6 +31,7 @@ tools and, for the template, chat_template_kwargs. Without FILE it is read from 
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
 			flags.StringVar(&r.format, "format", "", "`name` of a format, instead of the model's own template")
 			flags.StringVar(&r.args, "args", "", "more variables of the template, a JSON `object`")
+			flags.StringVar(&r.toolFormat, "tool-format", "", "`name` of the format of tools, for a template that leaves them out")
 			flags.BoolVar(&r.whole, "whole", false, "end with the last message, not with the beginning of a reply")
 			flags.BoolVar(&r.proceed, "continue", false, "end within the last message, to go on with it")
 			return r.run
@@ -43,6 +44,7 @@ type renderer struct {
 	stdin                  io.Reader
 	asJSON, whole, proceed bool
 	format, args           string
+	toolFormat             string
 }
 
 // chat is what render reads.
@@ -59,6 +61,8 @@ type rendered struct {
 	Text      string  `json:"text"`
 	IDs       []int32 `json:"ids"`
 	EndOfTurn []int32 `json:"end_of_turn"`
+	// Warnings tell what of replies is not understood.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func (r *renderer) run(args []string, stdout, _ io.Writer) error {
@@ -78,7 +82,10 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 			return err
 		}
 	}
-	out := rendered{Format: template.Name(), Parser: template.Parser(), EndOfTurn: template.EndOfTurn()}
+	if template, err = template.With(tokenizer.TemplateOptions{ToolFormat: r.toolFormat}); err != nil {
+		return err
+	}
+	out := rendered{Format: template.Name(), Parser: template.Parser(), EndOfTurn: template.EndOfTurn(), Warnings: template.Warnings()}
 	if out.Text, err = template.Text(c.Messages, c.Tools, r.ending()); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 // file writes a file for a test and returns its name.
@@ -46,15 +47,15 @@ func TestRender_Sources(t *testing.T) {
 	vocabulary, config := tiny.Tokenizer()
 	tokenizerFile := file(t, dir, "tokenizer.json", string(vocabulary))
 	file(t, dir, "tokenizer_config.json", string(config))
-	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ tools|length if tools }}{{ mood }}{{ '!' if add_generation_prompt }}")
+	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ tools[0].function.name if tools }}{{ mood }}{{ '!' if add_generation_prompt }}")
 	object := `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}], "chat_template_kwargs": {"mood": "x"}}`
 	for _, c := range []struct {
 		args []string
 		in   string
 		want string
 	}{
-		{[]string{"render", dir}, object, "<a>1x!\n"},
-		{[]string{"render", "--args", `{"mood": "y"}`, "--whole", dir}, object, "<a>1y\n"},
+		{[]string{"render", dir}, object, "<a>fx!\n"},
+		{[]string{"render", "--args", `{"mood": "y"}`, "--whole", dir}, object, "<a>fy\n"},
 		{[]string{"render", "--continue", dir}, `[{"role": "assistant", "content": "ab"}]`, "<ab\n"},
 		{[]string{"render", "--format", "chatml", dir}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
 		{[]string{"render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<a>!\n"},
@@ -91,6 +92,43 @@ func TestRender_Errors(t *testing.T) {
 	} {
 		if status, _, stderr := command(args...); status == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: status %d, standard error %q does not say %q", args, status, stderr, want)
+		}
+	}
+}
+
+// TestRender_ToolFormat: a template that leaves tools out is an error, and with a format it is not.
+func TestRender_ToolFormat(t *testing.T) {
+	dir := t.TempDir()
+	vocabulary, config := tiny.Tokenizer()
+	file(t, dir, "tokenizer.json", string(vocabulary))
+	file(t, dir, "tokenizer_config.json", string(config))
+	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}")
+	chat := file(t, t.TempDir(), "chat.json", `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}]}`)
+	if status, _, stderr := command("render", dir, chat); status != 1 || !strings.Contains(stderr, "ToolFormat (hermes,") {
+		t.Errorf("status %d, %q", status, stderr)
+	}
+	if status, stdout, stderr := command("render", "--tool-format", "hermes", dir, chat); status != 0 || !strings.Contains(stdout, `"name": "f"`) {
+		t.Errorf("status %d, %q %q", status, stdout, stderr)
+	}
+	if status, _, stderr := command("render", "--tool-format", "xml", dir, chat); status != 1 || !strings.Contains(stderr, `"xml" is not known`) {
+		t.Errorf("status %d, %q", status, stderr)
+	}
+}
+
+// TestTemplateReport: inspect says what a template leaves out, and what of replies is not understood.
+func TestTemplateReport(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% for m in messages %}<{{ m.content }}>{% endfor %}": "it writes tools: false, calls of tools: false",
+		"{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}CALL {{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}": "warning: it writes tool calls in a form that no parser reads",
+	} {
+		config, err := json.Marshal(map[string]string{"chat_template": source})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vocabulary, _ := tiny.Tokenizer()
+		report := templateOf(tokenizer.New(vocabulary, config))
+		if got := strings.Join(report.notes(), "; "); !strings.Contains(got, want) {
+			t.Errorf("%s: %q does not say %q", source, got, want)
 		}
 	}
 }

@@ -1,0 +1,30 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// templateOf returns the chat template of a model. What its replies may say that is not understood is logged.
+func (b *Backend) templateOf(s *base, m *art.Model) (*tokenizer.Template, error) {
+	t, err := s.template.With(tokenizer.TemplateOptions{ToolFormat: m.Options().ToolFormat})
+	if err != nil {
+		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.ToolFormat"}
+	}
+	for _, warning := range t.Warnings() {
+		b.opts.Logger.Warn("replies to the chat template are not all understood", "model", m.Name(), "template", warning)
+	}
+	return t, nil
+}
+
+// promptError says in art's words why there is no prompt.
+func promptError(err error) error {
+	e := &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+	if errors.Is(err, tokenizer.ErrToolsLeftOut) {
+		e.Hint = `set ModelOptions.ToolFormat, such as to "hermes", or send no tools and no calls of tools`
+	}
+	return e
+}
