@@ -283,7 +283,7 @@ func (t *Template) findStops() []int32 {
 		})
 	}
 	others := slices.Clone(t.tok.eos)
-	for _, token := range []string{"<|endoftext|>", "<|eom_id|>"} {
+	for _, token := range []string{"<|endoftext|>", "<|eom_id|>", channelCall, channelReturn} {
 		if id, ok := t.tok.added.byContent[token]; ok && t.tok.IsSpecial(id) {
 			others = append(others, id)
 		}

@@ -29,6 +29,8 @@ const (
 	probeKey   = "k8w4y"
 	probeValue = "v3j6u"
 	probeTool  = "t5m2e"
+	// probeSecond is the name of a second call.
+	probeSecond = "s9d1r"
 )
 
 // findDialect renders conversations with a call in each dialect. It returns the first of those that fail least often and

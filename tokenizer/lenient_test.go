@@ -45,6 +45,10 @@ func TestParse_Lenient(t *testing.T) {
 		{"opening tag in a string", Mistral, `[TOOL_CALLS][{"name": "f", "arguments": {"a": "[TOOL_CALLS]"}}]`, "",
 			[]art.ToolCall{{ID: mistralID(0), Name: "f", Arguments: `{"a": "[TOOL_CALLS]"}`}}},
 		{"no end tag", Cohere, `<|START_ACTION|>[{"tool_name": "f", "parameters": {}}]`, "", []art.ToolCall{f}},
+		{"recipient behind the channel", GPTOSS, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>", "", []art.ToolCall{f}},
+		{"recipient before the channel", GPTOSS, " to=functions.f<|channel|>commentary json<|message|>{}", "", []art.ToolCall{f}},
+		{"a preamble", GPTOSS, "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>", "I look.", []art.ToolCall{f}},
+		{"two parts", GPTOSS, "<|channel|>final<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>", "a\nb", nil},
 		{"no end tag", Pythonic, `<|python_start|>[f()]`, "", []art.ToolCall{f}},
 	} {
 		format := small(t).replyFormat(c.parser, "")
@@ -64,7 +68,7 @@ func TestReply_Linear(t *testing.T) {
 		" ", "\n", "a", `"`, "{", "[", "<", "\\", "</think>", "<think>", "<tool_call>", "</tool_call>", `<tool_call>"`, `<tool_call>{"</tool_call>`, "<tool_call></tool_call>",
 		`<tool_call>["</tool_call>", `, "<function=", "<function=f></tool_call>", "<tool_call><function=f><parameter=a>", "<tool_call><function=f><parameter=a></tool_call>",
 		"<parameter=a></parameter>", "<tool_call>f<arg_value>", "<tool_call>f<arg_value></tool_call>", `<tool_call>{"name": "f", "arguments": {}}</tool_call> `,
-		`{"name": "f", "parameters": {}}`, "[TOOL_CALLS]", `[TOOL_CALLS]"`, "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "<|python_tag|>", "f(a=1), ",
+		`{"name": "f", "parameters": {}}`, "[TOOL_CALLS]", `[TOOL_CALLS]"`, "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "<|python_tag|>", "f(a=1), ", "<|message|>", "<|channel|>", "<|start|>assistant<|message|>a", "<|message|>a<|end|>", " to=f<|message|>{}<|call|>",
 	}
 	for _, f := range allFormats(t) {
 		for _, piece := range pieces {

@@ -43,6 +43,7 @@ type replyCase struct {
 	template, parser string
 	tokens           []string
 	reasoning, mixed bool // it has reasoning; content and calls in one reply
+	single           bool // one call at most in a message
 	ids              func(i int) string
 }
 
@@ -65,6 +66,7 @@ var replyCases = []replyCase{
 	{template: "lfm2", parser: LFM2, tokens: []string{"<|tool_call_start|>", "<|tool_call_end|>"}, mixed: true, ids: callID},
 	{template: "seed_oss", parser: SeedOSS, tokens: []string{"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"}, mixed: true, reasoning: true, ids: callID},
 	{template: "nemotron", parser: Nemotron, tokens: []string{"<TOOLCALL>", "</TOOLCALL>"}, mixed: true, ids: callID},
+	{template: "channels", parser: GPTOSS, tokens: channelTags, single: true, reasoning: true, ids: callID},
 	{template: "thinking", parser: NoTools, reasoning: true, ids: callID},
 }
 
@@ -103,6 +105,9 @@ func (c *replyCase) message(rng *rand.Rand) art.Message {
 	calls := 0
 	if c.parser != NoTools {
 		calls = rng.IntN(3)
+		if c.single {
+			calls = min(calls, 1)
+		}
 	}
 	if calls == 0 || c.mixed && rng.IntN(2) == 0 {
 		m.Content = c.text(rng)
@@ -206,6 +211,8 @@ var replies = []string{
 	`<tool_calls>[{"name": "f", "arguments": {"a": "</tool_calls>"}, "id": "x"}]</tool_calls>`, `<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>a`,
 	`a<|tool_call|>[{"name": "f", "arguments": {"a": "<|tool_call|>"}}]`, `<function=f>{"a": "</function>"}</function><function=g>{`, `<|tool_call_start|>[f(a='<|tool_call_end|>')]<|tool_call_end|>`,
 	"<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>",
+	"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>It is 5<|return|>", "<|channel|>final<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>\nb",
+	"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>", " to=functions.f<|channel|>commentary json<|message|>{<|call|>", "<|channel|>final", "<|message|>a<|start|>user<|message|>b", " to=f<|message|>[1]",
 	"日本<tool_call>é", "{\"name\": \"f\", \"parameters\": {\"é\": \"😀\"}}",
 }
 
@@ -352,6 +359,9 @@ func TestParse_Malformed(t *testing.T) {
 		{Functionary, `<function=>{}</function>`, `<function=>{}</function>`, "where a name and > are wanted"},
 		{Functionary, `<function=f>{}`, `<function=f>{}`, "not ended by </function>"},
 		{Granite, `<|tool_call|>none`, `<|tool_call|>none`, "invalid character"},
+		{GPTOSS, `<|channel|>commentary to=functions.f<|message|>{<|call|>`, `<|channel|>commentary to=functions.f<|message|>{`, "not JSON"},
+		{GPTOSS, `<|channel|>final`, `<|channel|>final`, "it has no <|message|>"},
+		{GPTOSS, `Hello`, `Hello`, ""},
 		{NoTools, `<tool_call>{}</tool_call>`, `<tool_call>{}</tool_call>`, ""},
 	} {
 		p := small(t).replyFormat(c.parser, "").start(false, []art.Tool{schema})

@@ -44,6 +44,8 @@ type callFormat struct {
 	parse func(section string, tools []art.Tool) ([]art.ToolCall, error)
 	// id names the i-th call of a reply that has no id of its own.
 	id func(i int) string
+	// channels says that replies are parts with a header each, and has no other fields but id and inner then.
+	channels bool
 }
 
 // MalformedCall is what Close and Parse report about tool calls that cannot be read. Their text is part of the content.
@@ -69,7 +71,9 @@ const (
 	afterThought              // behind it, before anything
 	inContent
 	inCalls
-	inBare // a reply that may be a call from its beginning
+	inBare   // a reply that may be a call from its beginning
+	inHeader // of a part of a reply in channels
+	inBody   // of such a part
 )
 
 // replyParser reads a reply piece by piece. What it returns does not depend on where the pieces end: it goes on only
@@ -86,6 +90,7 @@ type replyParser struct {
 	segment   bool   // there is more than white space since the last call
 	trim      int    // line breaks that may still be dropped
 	begun     bool   // there was reasoning already
+	part      channelPart
 	content   strings.Builder
 	reasoning strings.Builder
 	message   art.Message // its texts are there when the reply is closed
@@ -100,6 +105,9 @@ type Delta struct {
 
 func (f *replyFormat) start(thinking bool, tools []art.Tool) *replyParser {
 	p := &replyParser{format: f, tools: tools, message: art.Message{Role: art.RoleAssistant}}
+	if f.calls.channels {
+		p.state = inHeader
+	}
 	if thinking && f.thinkOpen != "" {
 		p.state, p.trim = inThought, 1
 	}
@@ -156,6 +164,10 @@ func (p *replyParser) step(final bool) bool {
 		return p.stepContent(final)
 	case inCalls:
 		return p.stepCalls(final)
+	case inHeader:
+		return p.stepHeader(final)
+	case inBody:
+		return p.stepBody(final)
 	}
 	return p.stepBare(final)
 }
@@ -255,11 +267,11 @@ func (p *replyParser) stepAfterThought(final bool) bool {
 
 // stepContent looks for the beginning of a section of calls.
 func (p *replyParser) stepContent(final bool) bool {
-	at, opened := p.findOpen(final)
+	at, opened := p.find(final, p.format.calls.open, p.format.calls.bareOpen)
 	p.text(string(p.pending[:at]))
 	switch opened {
 	case "":
-		p.pending = p.pending[at:]
+		p.enter(inContent, at)
 		return false
 	case p.format.calls.bareOpen: // it is part of the section
 		p.open(at, "")
@@ -269,13 +281,13 @@ func (p *replyParser) stepContent(final bool) bool {
 	return true
 }
 
-// findOpen returns where a section of calls begins, and how; "" when there is none in what can be decided.
-func (p *replyParser) findOpen(final bool) (at int, opened string) {
-	f := &p.format.calls
-	for at := range p.pending {
-		opened, partial := tagAtStart(p.pending[at:], f.open, f.bareOpen)
-		if opened != "" || partial && !final {
-			return at, opened
+// find returns where one of the tags is in what was not looked at yet, and which; "" and how much can be decided when
+// there is none.
+func (p *replyParser) find(final bool, tags ...string) (at int, tag string) {
+	for ; p.seen < len(p.pending); p.seen++ {
+		tag, partial := tagAtStart(p.pending[p.seen:], tags...)
+		if tag != "" || partial && !final {
+			return p.seen, tag
 		}
 	}
 	return len(p.pending), ""

@@ -18,6 +18,7 @@ var ErrToolsLeftOut = errors.New("the chat template leaves tools out")
 type support struct {
 	tools bool // what they are
 	calls bool // the calls of earlier messages
+	all   bool // of several calls in a message
 }
 
 // findSupport tries a tool and a call. A template that fails on both is not said to leave them out.
@@ -33,6 +34,11 @@ func (t *Template) findSupport() (s support) {
 	s.tools = s.tools || failed == 2
 	text, err := t.render(conversation[:2], probeTools(), Whole)
 	s.calls = err != nil || strings.Contains(text, probe)
+	call := conversation[1].ToolCalls[0]
+	call.Name = probeSecond
+	conversation[1].ToolCalls = append(conversation[1].ToolCalls, call)
+	text, err = t.render(conversation[:2], probeTools(), Whole)
+	s.all = err != nil || strings.Contains(text, probeSecond)
 	return s
 }
 
@@ -50,8 +56,8 @@ func (t *Template) checkTools(text string, messages []art.Message, tools []art.T
 		}
 	}
 	for i := range messages {
-		for _, c := range messages[i].ToolCalls {
-			if !t.support().calls {
+		for j, c := range messages[i].ToolCalls {
+			if !t.support().calls || j > 0 && !t.support().all {
 				return t.leftOut(fmt.Sprintf("call of %s in message %d", c.Name, i))
 			}
 		}

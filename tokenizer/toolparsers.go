@@ -44,6 +44,8 @@ const (
 	SeedOSS = "seed_oss"
 	// LFM2 reads what Pythonic does between <|tool_call_start|> and <|tool_call_end|>: LFM2.
 	LFM2 = "lfm2"
+	// GPTOSS reads replies in channels: analysis is reasoning, a part with a recipient a call, all else content: gpt-oss.
+	GPTOSS = "gpt_oss"
 	// NoTools reads no calls: all of a reply is text.
 	NoTools = "none"
 )
@@ -81,6 +83,7 @@ var toolParsers = map[string]callFormat{
 		values: xmlValues, complete: true, parse: parseQwenXML, id: callID},
 	LFM2: {open: "<|tool_call_start|>", close: "<|tool_call_end|>", values: pythonValues, complete: true,
 		parse: parsePythonic, id: callID},
+	GPTOSS:  {channels: true, inner: channelTags, id: callID},
 	NoTools: {},
 }
 
@@ -93,6 +96,8 @@ func detectParser(template string) string {
 		return !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(template, s) })
 	}
 	switch {
+	case has(channelStart, channelName, channelMessage):
+		return GPTOSS
 	case has("<seed:tool_call>"):
 		return SeedOSS
 	case has("<tool_calls>["):
@@ -149,6 +154,14 @@ func (t *Tokenizer) tag(f *replyFormat, text string) string {
 	f.tags = append(f.tags, tokenByte+text)
 	f.tagOf[id] = tokenByte + text
 	return tokenByte + text
+}
+
+// tag returns a tag of the format as it stands in the text of a reply.
+func (f *replyFormat) tag(text string) string {
+	if slices.Contains(f.tags, tokenByte+text) {
+		return tokenByte + text
+	}
+	return text
 }
 
 // single is what a parser returns for one call.
