@@ -123,11 +123,11 @@ func ParseConfig(data []byte) (*Config, error) {
 
 // read takes the keys of a file.
 func (c *Config) read(keys map[string]json.RawMessage) error {
-	if err := c.readKnown(keys); err != nil {
+	a, err := readArchitecture(keys) // first: another architecture's keys may have other types
+	if err != nil {
 		return err
 	}
-	a, err := c.architecture()
-	if err != nil {
+	if err := c.readKnown(keys); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(unsupported)) {
@@ -164,6 +164,19 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	return c.keepOthers(keys)
 }
 
+// readArchitecture finds the architecture that a file names.
+func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
+	var c Config
+	for key, to := range map[string]any{"model_type": &c.ModelType, "architectures": &c.Architectures} {
+		if v, ok := keys[key]; ok {
+			if err := json.Unmarshal(v, to); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return c.architecture()
+}
+
 // readKnown decodes the keys that Config has, save those of rotary positions. Names are compared as they are: encoding/json
 // alone would take "Vocab_Size" too.
 func (c *Config) readKnown(keys map[string]json.RawMessage) error {
@@ -174,8 +187,12 @@ func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 		}
 	}
 	for other, key := range otherSpellings {
-		if v := keys[other]; !absent(v) && absent(known[key]) {
+		switch v := keys[other]; {
+		case absent(v):
+		case absent(known[key]):
 			known[key] = v
+		case key == "num_experts" && string(v) != string(known[key]):
+			return fmt.Errorf("%s is %s and %s %s: keep one", other, v, key, known[key])
 		}
 	}
 	data, err := json.Marshal(known)

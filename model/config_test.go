@@ -93,6 +93,9 @@ func TestParseConfig_Refuses(t *testing.T) {
 		{"rope_parameters", map[string]any{"rope_type": "longrope"}, `rope_parameters: rope_type "longrope" is not supported`},
 		{"rope_parameters", map[string]any{"rope_theta": 5}, "rope_parameters: rope_theta is 5, and 1e+06 outside: keep one"},
 		{"rope_parameters", map[string]any{"full_attention": map[string]any{}}, "full_attention is not supported"},
+		{"rope_parameters", map[string]any{"rope_theta": 0}, "rope_parameters: rope_theta is 0, want a positive number"},
+		{"rope_scaling", map[string]any{"type": "linear", "rope_type": "default", "factor": 2}, `type is "linear" and rope_type "default": keep one`},
+		{"rope_scaling", map[string]any{"rope_theta": 5}, "rope_scaling: rope_theta is 5, which transformers 4 does not read"},
 		{"partial_rotary_factor", 0.5, "partial_rotary_factor is not supported (found 0.5)"},
 		{"use_bidirectional_attention", true, "use_bidirectional_attention is not supported"},
 		{"layer_types", []string{"full_attention"}, "layer_types has 1 entries, num_hidden_layers is 28"},
@@ -124,6 +127,63 @@ func TestParseConfig_Refuses(t *testing.T) {
 			require.ErrorContains(t, err, "model: ")
 		})
 	}
+}
+
+// TestParseConfig_RefusesConflictingRope: a file whose rotary positions transformers 5 takes from other keys than 4, or leaves
+// out, is refused. Each of these was read, as positions that transformers 5 does not compute.
+func TestParseConfig_RefusesConflictingRope(t *testing.T) {
+	type object = map[string]any
+	linear, plain := object{"rope_type": "linear", "factor": 8.0}, object{"rope_type": "default"}
+	llama3 := object{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+	gemma := object{"model_type": "gemma3_text", "architectures": "-", "tie_word_embeddings": "-", "sliding_window": 512, "rope_theta": "-"}
+	for name, c := range map[string]struct {
+		base, changes object
+		want          string
+	}{
+		"flat parameters of Gemma": {gemma, object{"rope_parameters": object{"rope_type": "default", "rope_theta": 5e5}},
+			"rope_theta is not read for gemma3_text, which has an object for each kind of layer: move it into full_attention or sliding_attention"},
+		"theta beside the kinds": {gemma, object{"rope_parameters": object{"full_attention": linear, "rope_theta": 5e5}}, "rope_theta is not read"},
+		"Gemma, default beside linear": {gemma, object{"rope_scaling": plain, "rope_parameters": object{"full_attention": linear}},
+			`rope_scaling, which transformers prefers, is rope_type "default": keep one`},
+		"Gemma, linear beside default":     {gemma, object{"rope_scaling": linear, "rope_parameters": object{"full_attention": plain}}, "keep one"},
+		"Gemma, nowhere to put it":         {gemma, object{"rope_scaling": linear, "rope_parameters": object{"sliding_attention": plain}}, "no full_attention for rope_scaling"},
+		"default beside linear":            {nil, object{"rope_scaling": plain, "rope_parameters": linear}, "keep one"},
+		"linear beside default":            {nil, object{"rope_scaling": linear, "rope_parameters": plain}, "keep one"},
+		"theta that rope_scaling replaces": {nil, object{"rope_theta": "-", "rope_scaling": plain, "rope_parameters": object{"rope_theta": 5e5}}, "does not read its rope_theta 500000 beside rope_scaling"},
+		"original positions outside":       {nil, object{"rope_scaling": llama3, "original_max_position_embeddings": 4096}, "original_max_position_embeddings is 4096, and 8192 among"},
+		"two numbers of experts":           {nil, object{"num_experts": 4, "num_local_experts": 6}, "num_local_experts is 6 and num_experts 4: keep one"},
+	} {
+		changes := maps.Clone(c.base)
+		if changes == nil {
+			changes = object{}
+		}
+		maps.Copy(changes, c.changes)
+		_, err := ParseConfig(withKeys(t, changes))
+		require.ErrorContains(t, err, c.want, name)
+	}
+	for name, changes := range map[string]object{
+		"the same twice":       {"rope_scaling": linear, "rope_parameters": linear},
+		"nothing in the old":   {"rope_scaling": object{}, "rope_parameters": linear},
+		"default twice":        {"rope_scaling": plain, "rope_parameters": object{"rope_theta": 1e6}},
+		"type said twice":      {"rope_scaling": object{"type": "linear", "rope_type": "linear", "factor": 8.0}},
+		"positions said twice": {"rope_scaling": llama3, "original_max_position_embeddings": 8192},
+	} {
+		_, err := ParseConfig(withKeys(t, changes))
+		require.NoError(t, err, name)
+	}
+}
+
+// TestParseConfig_OtherArchitectures: they are refused by name, also when keys have types that no architecture here knows.
+// Gemma 3n has a list of sizes.
+func TestParseConfig_OtherArchitectures(t *testing.T) {
+	for _, name := range []string{"gemma3n_text", "gpt_oss", "phi3"} {
+		_, err := ParseConfig(withKeys(t, map[string]any{"model_type": name, "architectures": "-", "intermediate_size": []int{8, 8}, "rope_theta": "x"}))
+		require.ErrorContains(t, err, fmt.Sprintf("model_type %q is not supported: this version builds gemma3_text", name))
+	}
+	_, err := ParseConfig(withKeys(t, map[string]any{"model_type": 3}))
+	require.ErrorContains(t, err, "model_type: ")
+	_, err = ParseConfig(withKeys(t, map[string]any{"architectures": "Qwen3ForCausalLM"}))
+	require.ErrorContains(t, err, "architectures: ")
 }
 
 func TestParseConfig_ListsEveryProblem(t *testing.T) {

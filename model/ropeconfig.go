@@ -1,9 +1,12 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 )
 
 // The kinds of RopeScaling.
@@ -45,36 +48,77 @@ var ropeKeys = map[string][]string{
 
 // readRope reads the keys of rotary positions: rope_scaling, beside rope_theta, of transformers 4, and rope_parameters of 5,
 // which holds both. Gemma 3's has them for each kind of layer.
+//
+// A file with keys of both must mean the same under either: 4 reads rope_scaling only, and 5 lets it replace
+// rope_parameters, the theta in there included.
 func (c *Config) readRope(keys map[string]json.RawMessage) error {
-	if raw := keys["rope_scaling"]; !absent(raw) {
-		_, scaling, err := parseRope(raw)
-		if err != nil {
-			return fmt.Errorf("rope_scaling: %w", err)
+	scaled, err := c.readRopeScaling(keys["rope_scaling"])
+	if err != nil {
+		return err
+	}
+	if raw := keys["rope_parameters"]; !absent(raw) {
+		if err := c.readRopeParameters(raw, scaled); err != nil {
+			return err
 		}
-		c.RopeScaling = scaling
 	}
-	raw := keys["rope_parameters"]
+	return c.checkOriginalPositions(keys["original_max_position_embeddings"])
+}
+
+// readRopeScaling takes rope_scaling, and tells whether it says anything.
+func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
 	if absent(raw) {
-		return nil
+		return false, nil
 	}
-	kinds := struct {
-		Full    json.RawMessage `json:"full_attention"`
-		Sliding json.RawMessage `json:"sliding_attention"`
-	}{}
+	theta, scaling, err := parseRope(raw)
+	if err != nil {
+		return false, fmt.Errorf("rope_scaling: %w", err)
+	}
+	if theta != 0 && theta != c.RopeTheta {
+		return false, fmt.Errorf("rope_scaling: rope_theta is %v, which transformers 4 does not read: set it outside, where it is %v", theta, c.RopeTheta)
+	}
+	c.RopeScaling = scaling
+	return !emptyObject(raw), nil
+}
+
+// readRopeParameters takes rope_parameters. scaled says that there is a rope_scaling too.
+func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
+	if c.ModelType == ModelTypeGemma3 {
+		return c.readRopeKinds(raw, scaled)
+	}
+	outside := c.RopeTheta
+	if err := c.takeRope(raw, "rope_parameters", scaled); err != nil {
+		return err
+	}
+	if scaled && outside == 0 && c.RopeTheta != 0 {
+		return fmt.Errorf("rope_parameters: transformers does not read its rope_theta %v beside rope_scaling: remove rope_scaling", c.RopeTheta)
+	}
+	return nil
+}
+
+// readRopeKinds takes Gemma 3's rope_parameters, an object for each kind of layer. transformers 5 ignores what stands
+// beside those.
+func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
+	var kinds map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &kinds); err != nil {
 		return fmt.Errorf("rope_parameters: %w", err)
 	}
-	if c.ModelType == ModelTypeGemma3 && (kinds.Full != nil || kinds.Sliding != nil) {
-		if err := c.takeRope(kinds.Full, "rope_parameters: full_attention"); err != nil {
-			return err
+	for _, key := range slices.Sorted(maps.Keys(kinds)) {
+		if key != LayerFull && key != LayerSliding {
+			return fmt.Errorf("rope_parameters: %s is not read for %s, which has an object for each kind of layer: move it into %s or %s",
+				key, c.ModelType, LayerFull, LayerSliding)
 		}
-		return c.takeLocalRope(kinds.Sliding)
 	}
-	return c.takeRope(raw, "rope_parameters")
+	if scaled && absent(kinds[LayerFull]) {
+		return fmt.Errorf("rope_parameters has no %s for rope_scaling to go into: move rope_scaling there", LayerFull)
+	}
+	if err := c.takeRope(kinds[LayerFull], "rope_parameters: "+LayerFull, scaled); err != nil {
+		return err
+	}
+	return c.takeLocalRope(kinds[LayerSliding])
 }
 
 // takeRope sets RopeTheta and RopeScaling from an object of transformers 5. A file that has the keys of 4 too must say the same.
-func (c *Config) takeRope(raw json.RawMessage, name string) error {
+func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	if absent(raw) {
 		return nil
 	}
@@ -85,8 +129,8 @@ func (c *Config) takeRope(raw json.RawMessage, name string) error {
 	switch {
 	case theta != 0 && c.RopeTheta != 0 && theta != c.RopeTheta:
 		return fmt.Errorf("%s: rope_theta is %v, and %v outside: keep one", name, theta, c.RopeTheta)
-	case c.RopeScaling != nil && (scaling == nil || *scaling != *c.RopeScaling):
-		return fmt.Errorf("%s differs from rope_scaling: keep one", name)
+	case scaled && !sameScaling(scaling, c.RopeScaling):
+		return fmt.Errorf("%s is %s, and rope_scaling, which transformers prefers, is %s: keep one", name, scaling, c.RopeScaling)
 	case theta != 0:
 		c.RopeTheta = theta
 	}
@@ -94,9 +138,35 @@ func (c *Config) takeRope(raw json.RawMessage, name string) error {
 	return nil
 }
 
+// checkOriginalPositions refuses a key beside rope_scaling and rope_parameters that transformers 5 prefers to the one inside.
+func (c *Config) checkOriginalPositions(raw json.RawMessage) error {
+	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != RopeLlama3 {
+		return nil
+	}
+	if inside := c.RopeScaling.OriginalPositions; string(raw) != strconv.Itoa(inside) {
+		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one", raw, inside, RopeLlama3)
+	}
+	return nil
+}
+
+// String describes s as messages have it. nil is the type "default".
+func (s *RopeScaling) String() string {
+	if s == nil {
+		return `rope_type "default"`
+	}
+	return fmt.Sprintf("%+v", *s)
+}
+
+func sameScaling(a, b *RopeScaling) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func emptyObject(raw json.RawMessage) bool {
+	var keys map[string]json.RawMessage
+	return json.Unmarshal(raw, &keys) == nil && len(keys) == 0
+}
+
 // takeLocalRope sets RopeLocalTheta.
 func (c *Config) takeLocalRope(raw json.RawMessage) error {
-	const name = "rope_parameters: sliding_attention"
+	const name = "rope_parameters: " + LayerSliding
 	if absent(raw) {
 		return nil
 	}
@@ -121,13 +191,9 @@ func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err er
 	if err := json.Unmarshal(raw, &keys); err != nil {
 		return 0, nil, err
 	}
-	kind := "default"
-	for _, key := range []string{"type", "rope_type"} {
-		if v, ok := keys[key]; ok {
-			if err := json.Unmarshal(v, &kind); err != nil {
-				return 0, nil, fmt.Errorf("%s: %w", key, err)
-			}
-		}
+	kind, err := ropeKind(keys)
+	if err != nil {
+		return 0, nil, err
 	}
 	known, ok := ropeKeys[kind]
 	if !ok {
@@ -150,10 +216,31 @@ func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err er
 			}
 		}
 	}
+	if raw := keys["rope_theta"]; !absent(raw) && !positive(theta) {
+		return 0, nil, fmt.Errorf("rope_theta is %s, want a positive number", raw)
+	}
 	if kind == "default" {
 		scaling = nil
 	}
 	return theta, scaling, nil
+}
+
+// ropeKind reads the type of a RoPE object. Of two names transformers 4 prefers the older, type, and 5 the newer.
+func ropeKind(keys map[string]json.RawMessage) (string, error) {
+	kind := ""
+	for _, key := range []string{"type", "rope_type"} {
+		if absent(keys[key]) {
+			continue
+		}
+		before := kind
+		if err := json.Unmarshal(keys[key], &kind); err != nil {
+			return "", fmt.Errorf("%s: %w", key, err)
+		}
+		if before != "" && before != kind {
+			return "", fmt.Errorf("type is %q and rope_type %q: keep one", before, kind)
+		}
+	}
+	return cmp.Or(kind, "default"), nil
 }
 
 func (s *RopeScaling) check(check checker) {
