@@ -14,8 +14,11 @@ type AdvantageScale string
 
 // How rewards become advantages.
 const (
-	ScaleStd  AdvantageScale = "std"  // population standard deviation of the group (GRPO); the default
-	ScaleNone AdvantageScale = "none" // nothing (Dr. GRPO)
+	// ScaleStd is the population standard deviation of the group (GRPO). The default.
+	ScaleStd AdvantageScale = "std"
+	// ScaleNone is nothing, as in Dr. GRPO. What else Dr. GRPO changes is not part of it: the tokens of a trajectory still
+	// weigh 1/length, and advantages are still divided by their batch's scale, unless KeepBatchScale is set.
+	ScaleNone AdvantageScale = "none"
 )
 
 // Baseline says what is subtracted from a reward.
@@ -118,7 +121,7 @@ const (
 	SkipEmptyGroup    SkipReason = "empty_group"    // no trajectory in the group
 	SkipSingleton     SkipReason = "singleton"      // one usable trajectory: nothing to compare it with
 	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to 1e-12 of their size
-	SkipBadReward     SkipReason = "bad_reward"     // NaN or infinite
+	SkipBadReward     SkipReason = "bad_reward"     // NaN, infinite, or so large that its advantage is
 	SkipNoSamples     SkipReason = "no_samples"     // nothing in it was sampled by the model
 	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
 	SkipBadSample     SkipReason = "bad_sample"     // ids and logprobs that do not fit together, or are not finite or not in the vocabulary

@@ -24,7 +24,9 @@ type Scale string
 const (
 	// ScaleStd is the population standard deviation of the group (GRPO). The default.
 	ScaleStd Scale = "std"
-	// ScaleNone is nothing (Dr. GRPO; Liu et al. 2025, https://arxiv.org/abs/2503.20783).
+	// ScaleNone is nothing. It is one half of Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), which leaves
+	// out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's tokens. It
+	// also divides by the mean |advantage| of the batch, unless KeepBatchScale, which Dr. GRPO does not.
 	ScaleNone Scale = "none"
 )
 
@@ -36,8 +38,8 @@ const (
 	ReasonNone       Reason = ""
 	ReasonEmptyGroup Reason = "empty_group" // no rewards
 	ReasonSingleton  Reason = "singleton"   // one reward: nothing to compare it with
-	ReasonNoVariance Reason = "no_variance" // all rewards are equal, to VarianceTolerance of their size
-	ReasonBadReward  Reason = "bad_reward"  // NaN, infinite, or so large that the arithmetic overflows
+	ReasonNoVariance Reason = "no_variance" // all rewards lie within VarianceTolerance of one another or of their mean
+	ReasonBadReward  Reason = "bad_reward"  // NaN, infinite, or so large that an unscaled advantage overflows float64
 )
 
 const (
@@ -78,6 +80,7 @@ func (c AdvantageConfig) Validate() error {
 //	A    = (r - mean)·n/(n-1)         (BaselineLeaveOne: r minus the mean of the others)
 //	A   /= std + StdEpsilon           (ScaleStd)
 //
+// Rewards above 1 are scaled by a power of two first, so that no square overflows; it does not change a bit otherwise.
 // An advantage whose reward lies within VarianceTolerance of the mean is exactly 0. The result does not depend on the
 // order of the rewards, not even in its last bit. When the group cannot be trained on the advantages are nil and the
 // reason says why. A config that [AdvantageConfig.Validate] refuses panics.
@@ -90,22 +93,42 @@ func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {
 	if reason := untrainable(rewards); reason != ReasonNone {
 		return nil, reason
 	}
-	centred, std := centre(rewards)
+	exponent := scaleExponent(rewards)
+	centred, std := centre(scaled(rewards, -exponent))
+	if !slices.ContainsFunc(centred, func(a float64) bool { return a != 0 }) {
+		return nil, ReasonNoVariance
+	}
 	factor := 1.0
 	if cfg.Baseline == BaselineLeaveOne {
 		n := float64(len(rewards))
 		factor = n / (n - 1)
 	}
 	if cfg.Scale != ScaleNone {
-		factor /= std + StdEpsilon
+		factor /= std + math.Ldexp(StdEpsilon, -exponent)
+		exponent = 0 // the quotient has no scale
 	}
 	for i := range centred {
-		centred[i] *= factor
+		centred[i] = math.Ldexp(centred[i]*factor, exponent)
 		if !finite(centred[i]) {
 			return nil, ReasonBadReward
 		}
 	}
 	return centred, ReasonNone
+}
+
+// scaleExponent returns the e, 0 or more, for which all rewards divided by 2^e lie within 1.
+func scaleExponent(rewards []float64) int {
+	_, e := math.Frexp(largest(rewards))
+	return max(e, 0)
+}
+
+// scaled returns x times 2^exponent.
+func scaled(x []float64, exponent int) []float64 {
+	out := make([]float64, len(x))
+	for i := range x {
+		out[i] = math.Ldexp(x[i], exponent)
+	}
+	return out
 }
 
 // untrainable says why no advantages can be computed, if so.

@@ -151,7 +151,11 @@ func TestAdvantages_Reasons(t *testing.T) {
 		"single nan":               {[]float64{math.NaN()}, ReasonBadReward},
 		"infinite":                 {[]float64{0, math.Inf(1)}, ReasonBadReward},
 		"equal infinite":           {[]float64{math.Inf(-1), math.Inf(-1)}, ReasonBadReward},
-		"overflow":                 {[]float64{math.MaxFloat64, -math.MaxFloat64}, ReasonBadReward},
+		"within of the mean":       {[]float64{1, 1 + 1.5e-12}, ReasonNoVariance},
+		"square overflows":         {[]float64{1e200, -1e200}, ReasonNone},
+		"largest":                  {[]float64{math.MaxFloat64, math.MaxFloat64 / 2}, ReasonNone},
+		"square underflows":        {[]float64{1e-200, 2e-200}, ReasonNone},
+		"large and small":          {[]float64{math.MaxFloat64, tiny, 1}, ReasonNone},
 	} {
 		for _, cfg := range allAdvantageConfigs {
 			a, reason := Advantages(c.rewards, cfg)
@@ -160,7 +164,36 @@ func TestAdvantages_Reasons(t *testing.T) {
 			for _, v := range a {
 				require.True(t, finite(v), "%s: %v", name, a)
 			}
+			if c.want == ReasonNone {
+				require.NotZero(t, slices.Max(a)-slices.Min(a), "%s: advantages %v without a reason", name, a)
+			}
 		}
+	}
+}
+
+// TestAdvantages_LargeRewards: the squares of rewards above 1e154 overflowed, and Advantages([1e200, -1e200]) was [0 -0].
+func TestAdvantages_LargeRewards(t *testing.T) {
+	for _, large := range []float64{1e100, 1e154, 1e200, math.MaxFloat64} {
+		require.InDeltaSlice(t, []float64{1, -1}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{}), 1e-15)
+		leaveOne := AdvantageConfig{Baseline: BaselineLeaveOne}
+		require.InDeltaSlice(t, []float64{2, -2}, mustAdvantages(t, []float64{large, -large}, leaveOne), 1e-15)
+		require.Equal(t, []float64{large, -large}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{Scale: ScaleNone}))
+	}
+	none := AdvantageConfig{Baseline: BaselineLeaveOne, Scale: ScaleNone}
+	_, reason := Advantages([]float64{math.MaxFloat64, -math.MaxFloat64}, none) // twice the largest number
+	require.Equal(t, ReasonBadReward, reason)
+}
+
+// TestAdvantages_ScaleIsExact: scaling by a power of two does not change a bit where nothing overflows.
+func TestAdvantages_ScaleIsExact(t *testing.T) {
+	src := rand.New(rand.NewPCG(6, 6))
+	for range 200 {
+		rewards := randomRewards(src, 1000, 50)
+		centred, std := centre(rewards)
+		for i := range centred {
+			centred[i] *= 1 / (std + StdEpsilon)
+		}
+		require.Equal(t, centred, mustAdvantages(t, rewards, AdvantageConfig{}))
 	}
 }
 

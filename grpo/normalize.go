@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -20,7 +21,8 @@ type NormalizeConfig struct {
 //	w /= mean(w)
 //	A /= mean(|A|·w)            (unless KeepBatchScale, or all A are 0)
 //
-// so that Σ w over trained tokens is their number, and Σ |A|·w is it too. A weight that is already set is overwritten.
+// so that Σ w over trained tokens is their number, and Σ |A|·w is it too. A weight that is already set is overwritten. An
+// advantage that is left beyond float32, which losses are computed in, is an error.
 //
 // Source: OpenPipe's ART (without its 1e-6 in the denominators).
 func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
@@ -35,7 +37,18 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 	if !cfg.KeepBatchScale {
 		rescale(out)
 	}
-	return out, nil
+	return out, checkRange(out)
+}
+
+// checkRange reports an advantage that float32 does not hold.
+func checkRange(seqs []Sequence) error {
+	for i := range seqs {
+		if a := seqs[i].Advantage; math.Abs(a) > math.MaxFloat32 {
+			return fmt.Errorf("grpo: sequence %d has advantage %v, beyond float32: make rewards smaller, or have advantages "+
+				"divided by the standard deviation or the batch's scale", i, a)
+		}
+	}
+	return nil
 }
 
 // weigh sets weights. The mean of 1/T over N trained tokens of K trajectories is K/N.
@@ -52,18 +65,25 @@ func weigh(seqs []Sequence) {
 	}
 }
 
-// rescale divides advantages by the weighted mean of their absolute values.
+// rescale divides advantages by the weighted mean of their absolute values. They are brought within 1 by a power of two
+// first, so that the sum neither overflows nor loses digits.
 func rescale(seqs []Sequence) {
+	largest := 0.0
+	for i := range seqs {
+		largest = max(largest, math.Abs(seqs[i].Advantage))
+	}
+	if largest == 0 {
+		return
+	}
+	_, exponent := math.Frexp(largest)
 	var sum, total float64
 	for i := range seqs {
 		n := float64(seqs[i].NumTrained())
+		seqs[i].Advantage = math.Ldexp(seqs[i].Advantage, -exponent)
 		sum += math.Abs(seqs[i].Advantage) * seqs[i].Weight * n
 		total += n
 	}
 	mean := sum / total
-	if !(mean > 0) || !finite(mean) || !finite(1/mean) {
-		return
-	}
 	for i := range seqs {
 		seqs[i].Advantage /= mean
 	}

@@ -113,6 +113,39 @@ func TestNormalize_ZeroAdvantagesStay(t *testing.T) {
 	require.Empty(t, empty)
 }
 
+// TestNormalize_AnySize: advantages of the largest and the smallest size come out as others do. The sum of the first
+// overflowed and the inverse of the second's mean did, and both stayed as they were: Inf and 0 in float32.
+func TestNormalize_AnySize(t *testing.T) {
+	src := rand.New(rand.NewPCG(6, 6))
+	seqs := randomBatch(src, 6, 20)
+	for i := range seqs {
+		seqs[i].Advantage = []float64{0.5, -0.75, 0.25}[i%3]
+	}
+	want, err := Normalize(seqs, NormalizeConfig{})
+	require.NoError(t, err)
+	for _, exponent := range []int{1024, 400, 1, -1, -400, -1072} {
+		sized := slices.Clone(seqs)
+		for i := range sized {
+			sized[i].Advantage = math.Ldexp(sized[i].Advantage, exponent)
+		}
+		got, err := Normalize(sized, NormalizeConfig{})
+		require.NoError(t, err)
+		for i := range want {
+			require.Equal(t, want[i].Advantage, got[i].Advantage, "2^%d", exponent)
+		}
+	}
+}
+
+// TestNormalize_BeyondFloat32: what would be infinite in the loss is refused.
+func TestNormalize_BeyondFloat32(t *testing.T) {
+	seqs := randomBatch(rand.New(rand.NewPCG(7, 7)), 3, 10)
+	seqs[2].Advantage = -1e39
+	_, err := Normalize(seqs, NormalizeConfig{KeepBatchScale: true})
+	require.ErrorContains(t, err, "sequence 2 has advantage -1e+39, beyond float32: make rewards smaller")
+	_, err = Normalize(seqs, NormalizeConfig{})
+	require.NoError(t, err)
+}
+
 func TestSequence_Validate(t *testing.T) {
 	good := func() Sequence {
 		return Sequence{IDs: []int32{1, 2, 3}, Trained: []bool{false, true, false}, Logprobs: []float32{0, -1, 0}, Weight: 1}

@@ -46,8 +46,8 @@ var ropeKeys = map[string][]string{
 	RopeLlama3: {"rope_theta", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
 }
 
-// readRope reads the keys of rotary positions: rope_scaling, beside rope_theta, of transformers 4, and rope_parameters of 5,
-// which holds both. Gemma 3's has them for each kind of layer.
+// readRope reads the keys of rotary positions: rope_scaling, beside rope_theta, of transformers 4, and rope_parameters
+// of 5, which holds both. Gemma 3's has them for each kind of layer.
 //
 // A file with keys of both must mean the same under either: 4 reads rope_scaling only, and 5 lets it replace
 // rope_parameters, the theta in there included.
@@ -74,7 +74,8 @@ func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
 		return false, fmt.Errorf("rope_scaling: %w", err)
 	}
 	if theta != 0 && theta != c.RopeTheta {
-		return false, fmt.Errorf("rope_scaling: rope_theta is %v, which transformers 4 does not read: set it outside, where it is %v", theta, c.RopeTheta)
+		return false, fmt.Errorf("rope_scaling: rope_theta is %v, which transformers 4 does not read: set it outside, where it is %v",
+			theta, c.RopeTheta)
 	}
 	c.RopeScaling = scaling
 	return !emptyObject(raw), nil
@@ -90,7 +91,8 @@ func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
 		return err
 	}
 	if scaled && outside == 0 && c.RopeTheta != 0 {
-		return fmt.Errorf("rope_parameters: transformers does not read its rope_theta %v beside rope_scaling: remove rope_scaling", c.RopeTheta)
+		return fmt.Errorf("rope_parameters: transformers does not read its rope_theta %v beside rope_scaling: remove rope_scaling",
+			c.RopeTheta)
 	}
 	return nil
 }
@@ -104,8 +106,8 @@ func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(kinds)) {
 		if key != LayerFull && key != LayerSliding {
-			return fmt.Errorf("rope_parameters: %s is not read for %s, which has an object for each kind of layer: move it into %s or %s",
-				key, c.ModelType, LayerFull, LayerSliding)
+			return fmt.Errorf("rope_parameters: %s is not read for %s, which has an object for each kind of layer: "+
+				"move it into %s or %s", key, c.ModelType, LayerFull, LayerSliding)
 		}
 	}
 	if scaled && absent(kinds[LayerFull]) {
@@ -117,7 +119,8 @@ func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 	return c.takeLocalRope(kinds[LayerSliding])
 }
 
-// takeRope sets RopeTheta and RopeScaling from an object of transformers 5. A file that has the keys of 4 too must say the same.
+// takeRope sets RopeTheta and RopeScaling from an object of transformers 5. A file that has the keys of 4 too must say
+// the same.
 func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	if absent(raw) {
 		return nil
@@ -130,7 +133,8 @@ func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	case theta != 0 && c.RopeTheta != 0 && theta != c.RopeTheta:
 		return fmt.Errorf("%s: rope_theta is %v, and %v outside: keep one", name, theta, c.RopeTheta)
 	case scaled && !sameScaling(scaling, c.RopeScaling):
-		return fmt.Errorf("%s is %s, and rope_scaling, which transformers prefers, is %s: keep one", name, scaling, c.RopeScaling)
+		return fmt.Errorf("%s is %s, and rope_scaling, which transformers prefers, is %s: keep one",
+			name, scaling, c.RopeScaling)
 	case theta != 0:
 		c.RopeTheta = theta
 	}
@@ -138,13 +142,15 @@ func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	return nil
 }
 
-// checkOriginalPositions refuses a key beside rope_scaling and rope_parameters that transformers 5 prefers to the one inside.
+// checkOriginalPositions refuses a key beside rope_scaling and rope_parameters that transformers 5 prefers to the one
+// inside.
 func (c *Config) checkOriginalPositions(raw json.RawMessage) error {
 	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != RopeLlama3 {
 		return nil
 	}
 	if inside := c.RopeScaling.OriginalPositions; string(raw) != strconv.Itoa(inside) {
-		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one", raw, inside, RopeLlama3)
+		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one",
+			raw, inside, RopeLlama3)
 	}
 	return nil
 }
