@@ -16,8 +16,8 @@ type AdvantageScale string
 const (
 	// ScaleStd is the population standard deviation of the group (GRPO). The default.
 	ScaleStd AdvantageScale = "std"
-	// ScaleNone is nothing, as in Dr. GRPO. What else Dr. GRPO changes is not part of it: the tokens of a trajectory still
-	// weigh 1/length, and advantages are still divided by their batch's scale, unless KeepBatchScale is set.
+	// ScaleNone is nothing, as in Dr. GRPO. What else Dr. GRPO changes is not part of it: the tokens of a trajectory
+	// still weigh 1/length, and advantages are still divided by their batch's scale, unless KeepBatchScale is set.
 	ScaleNone AdvantageScale = "none"
 )
 
@@ -32,12 +32,20 @@ const (
 
 // TrainConfig holds what a training step may vary. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
-	// LearningRate of AdamW. Default 5e-6, ART's. Small models want more.
+	// LearningRate of AdamW. Default 5e-6, ART's. Small models want more: 1e-4 to 1e-3 for the built-in one. A step
+	// that diverges is an error, and the model stays at the step before.
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
 	Loss Loss
 	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh].
 	// nil is 1 and 4 for CISPO, 0.2 and Epsilon for PPO.
+	//
+	// The ratio is that of a token's probability under the policy being trained to [Sample].Logprobs: both of the whole
+	// vocabulary at temperature 1, whatever temperature, top-p and top-k it was sampled with. So it is 1 for what the
+	// policy itself sampled, with any settings, and departs from 1 only as the policy moves: the bounds measure that.
+	// It does not correct for the settings. Tokens come from [Sample].Sampled, where likely ones are more frequent than
+	// under the policy when the temperature is below 1, and what top-p or top-k cut off never occurs. Temperature 1,
+	// without the others, has no such bias.
 	Epsilon, EpsilonHigh *float64
 	// Baseline defaults to [BaselineMean].
 	Baseline Baseline

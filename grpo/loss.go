@@ -13,7 +13,7 @@ const maxLogRatio = 20.0
 // LossInputs are what a loss is computed from. All have the same floating-point dtype.
 type LossInputs struct {
 	New       *Node // [N] logprob of the token under the policy being trained
-	Old       *Node // [N] logprob of the token when it was sampled
+	Old       *Node // [N] logprob of the token under the policy that sampled it, see PolicyLoss
 	Advantage *Node // [N]
 	Weight    *Node // [N]
 	Mask      *Node // [N] 1 for a token, 0 for padding, where the other inputs may hold anything, NaN included
@@ -34,6 +34,13 @@ type LossInputs struct {
 // where lo = 1-Epsilon and hi = 1+EpsilonHigh. Importance sampling is by token. PPO takes the gradient away from tokens
 // whose ratio has left the range in the direction of A; CISPO keeps every token and bounds its weight. A padded token
 // adds nothing to the loss, the metrics or a gradient.
+//
+// New and Old are of the whole vocabulary at temperature 1, before temperature, top-p and top-k reshape what is sampled
+// from. The ratio then compares policies: it is 1 on policy, and the bounds limit how far a policy moves from the one
+// that sampled, whatever the settings. It does not turn an average over sampled tokens into one over the policy. With
+// other settings than temperature 1, Σ is an average over the reshaped distribution, and tokens that top-p and top-k
+// cut off are not in it. The logprob under the reshaped distribution as Old would correct for temperature, at the price
+// of ratios that are off 1 on policy, where the bounds clip; and it cannot bring back what was cut off.
 //
 // With Old = StopGradient(New), Advantage 1 and LossCISPO, the loss is the negative log-likelihood of the tokens, which
 // is what supervised training minimises.
