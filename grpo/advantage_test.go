@@ -171,7 +171,8 @@ func TestAdvantages_Reasons(t *testing.T) {
 	}
 }
 
-// TestAdvantages_LargeRewards: the squares of rewards above 1e154 overflowed, and Advantages([1e200, -1e200]) was [0 -0].
+// TestAdvantages_LargeRewards: the squares of rewards above 1e154 overflowed, and Advantages([1e200, -1e200]) was [0
+// -0].
 func TestAdvantages_LargeRewards(t *testing.T) {
 	for _, large := range []float64{1e100, 1e154, 1e200, math.MaxFloat64} {
 		require.InDeltaSlice(t, []float64{1, -1}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{}), 1e-15)

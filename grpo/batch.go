@@ -64,6 +64,7 @@ type TokenBatch struct {
 	Advantage []float32 // [N]
 	Weight    []float32 // [N]
 	Mask      []float32 // [N] 1 for a token, 0 for padding
+	Behind    []int     // [N] steps from the policy that sampled it to the one being trained; no loss depends on it
 	NumReal   int       // tokens that are not padding; they come first
 }
 
@@ -154,6 +155,11 @@ func (t *TokenBatch) add(seq *Sequence, start int) {
 		t.Advantage = append(t.Advantage, float32(seq.Advantage))
 		t.Weight = append(t.Weight, float32(seq.Weight))
 		t.Mask = append(t.Mask, 1)
+		behind := 0
+		if seq.Behind != nil {
+			behind = seq.Behind[i]
+		}
+		t.Behind = append(t.Behind, behind)
 		t.NumReal++
 	}
 }
@@ -164,6 +170,7 @@ func (t *TokenBatch) pad(n int) {
 	t.Position, t.Target = append(t.Position, ints...), append(t.Target, ints...)
 	t.Old, t.Advantage = append(t.Old, floats...), append(t.Advantage, floats...)
 	t.Weight, t.Mask = append(t.Weight, floats...), append(t.Mask, floats...)
+	t.Behind = append(t.Behind, make([]int, n-t.NumReal)...)
 }
 
 // minTrained is the smallest size that trained tokens are padded to by default.

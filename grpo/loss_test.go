@@ -311,8 +311,8 @@ func TestPolicyLoss_Metrics(t *testing.T) {
 	require.InEpsilon(t, want.Clipped/59, logged["ratio/clipped_frac"], 1e-6)
 	require.InEpsilon(t, want.KL/59, logged["loss/kl_old_new"], 1e-5)
 	require.InEpsilon(t, want.Entropy/59, logged["loss/entropy"], 1e-5)
-	require.InEpsilon(t, want.GapSum/59, logged["train/logprob_gap_mean"], 1e-5)
-	require.Equal(t, got.metrics.GapMax, logged["train/logprob_gap_max"])
+	require.InEpsilon(t, want.GapSum/59, logged["ratio/logprob_diff_mean"], 1e-5)
+	require.Equal(t, got.metrics.GapMax, logged["ratio/logprob_diff_max"])
 	require.Equal(t, got.loss, logged["loss/policy"])
 	require.Len(t, logged, NumLossSums)
 	for key, v := range (LossSums{}).Metrics() {

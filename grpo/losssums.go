@@ -36,19 +36,18 @@ func (s *LossSums) Add(o LossSums) {
 //	loss/entropy            mean -new, nats
 //	loss/kl_old_new         mean k3 estimate of KL(old ‖ new), nats
 //	ratio/clipped_frac      share of tokens whose importance ratio lies outside of the bounds
-//	train/logprob_gap_mean  mean |new - old|, nats
-//	train/logprob_gap_max   max |new - old|, nats: at the first optimizer step after sampling it is the disagreement of
-//	                        sampler and trainer
+//	ratio/logprob_diff_mean mean |new - old|, nats: what the importance ratio is exp of, from whatever cause
+//	ratio/logprob_diff_max  max |new - old|, nats
 //	train/tokens            trained tokens
 func (s LossSums) Metrics() map[string]float64 {
 	n := max(s.Tokens, 1)
 	return map[string]float64{
-		"loss/policy":            s.Loss,
-		"loss/entropy":           s.Entropy / n,
-		"loss/kl_old_new":        s.KL / n,
-		"ratio/clipped_frac":     s.Clipped / n,
-		"train/logprob_gap_mean": s.GapSum / n,
-		"train/logprob_gap_max":  s.GapMax,
-		"train/tokens":           s.Tokens,
+		"loss/policy":             s.Loss,
+		"loss/entropy":            s.Entropy / n,
+		"loss/kl_old_new":         s.KL / n,
+		"ratio/clipped_frac":      s.Clipped / n,
+		"ratio/logprob_diff_mean": s.GapSum / n,
+		"ratio/logprob_diff_max":  s.GapMax,
+		"train/tokens":            s.Tokens,
 	}
 }

@@ -13,7 +13,8 @@ const maxLogprob = 1e-3
 type Sequence struct {
 	IDs        []int32   // [S] tokens of the whole history
 	Trained    []bool    // [S] whether the policy sampled the token and is trained on it; never the first
-	Logprobs   []float32 // [S] natural log of the probability it was sampled with; read where Trained only
+	Logprobs   []float32 // [S] natural log of its probability under the policy that sampled it; read where Trained only
+	Behind     []int     // [S] steps from that policy to the one being trained; nil is 0 for all
 	Advantage  float64   // of its trajectory
 	Weight     float64   // of each trained token; set by Normalize
 	Trajectory int       // index of the trajectory in the batch; histories of one trajectory share it
@@ -58,6 +59,9 @@ func (s *Sequence) Validate() error {
 	if len(s.Trained) != len(s.IDs) || len(s.Logprobs) != len(s.IDs) {
 		return fmt.Errorf("grpo: sequence has %d ids, %d trained marks and %d logprobs; all three must be per token",
 			len(s.IDs), len(s.Trained), len(s.Logprobs))
+	}
+	if s.Behind != nil && len(s.Behind) != len(s.IDs) {
+		return fmt.Errorf("grpo: sequence has %d ids and %d ages; both must be per token", len(s.IDs), len(s.Behind))
 	}
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: sequence "+format, args...)) }

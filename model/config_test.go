@@ -129,8 +129,8 @@ func TestParseConfig_Refuses(t *testing.T) {
 	}
 }
 
-// TestParseConfig_RefusesConflictingRope: a file whose rotary positions transformers 5 takes from other keys than 4, or leaves
-// out, is refused. Each of these was read, as positions that transformers 5 does not compute.
+// TestParseConfig_RefusesConflictingRope: a file whose rotary positions transformers 5 takes from other keys than 4, or
+// leaves out, is refused. Each of these was read, as positions that transformers 5 does not compute.
 func TestParseConfig_RefusesConflictingRope(t *testing.T) {
 	type object = map[string]any
 	linear, plain := object{"rope_type": "linear", "factor": 8.0}, object{"rope_type": "default"}
@@ -173,8 +173,8 @@ func TestParseConfig_RefusesConflictingRope(t *testing.T) {
 	}
 }
 
-// TestParseConfig_OtherArchitectures: they are refused by name, also when keys have types that no architecture here knows.
-// Gemma 3n has a list of sizes.
+// TestParseConfig_OtherArchitectures: they are refused by name, also when keys have types that no architecture here
+// knows. Gemma 3n has a list of sizes.
 func TestParseConfig_OtherArchitectures(t *testing.T) {
 	for _, name := range []string{"gemma3n_text", "gpt_oss", "phi3"} {
 		_, err := ParseConfig(withKeys(t, map[string]any{"model_type": name, "architectures": "-", "intermediate_size": []int{8, 8}, "rope_theta": "x"}))

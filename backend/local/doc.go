@@ -23,16 +23,36 @@
 //	data/trajectories_trained              trajectories trained on
 //	data/skipped_<reason>                  groups or trajectories left out: see art.SkipReason
 //	data/tokens_trained                    tokens in the loss, sampled ones or targets, one epoch
-//	data/tokens_computed                   tokens that the trainer computed, padding and epochs included
-//	loss/policy, loss/entropy, loss/kl_old_new, ratio/clipped_frac
+//	data/tokens_computed                   tokens that the trainer computed gradients of, padding and epochs included
+//	loss/policy, loss/entropy, loss/kl_old_new, ratio/clipped_frac, ratio/logprob_diff_mean
 //	                                       means over the updates of the step: see grpo.LossSums.Metrics
+//	ratio/logprob_diff_max                 the largest over the updates
 //	train/logprob_gap_max, train/logprob_gap_mean
-//	                                       |trainer - sampler| of a token's logprob, nats, at the first update
+//	                                       disagreement of the two engines: |trainer - sampler| of a token's logprob,
+//	                                       nats, before any update, over all trained tokens that the step being trained
+//	                                       sampled; absent when there are none
+//	offpolicy/logprob_diff_max, offpolicy/logprob_diff_mean
+//	                                       the same over tokens that another step sampled: how far the policy has moved
+//	                                       since, disagreement included; absent when there are none
+//	offpolicy/token_weighted_policy_age_steps, offpolicy/policy_age_max_steps
+//	                                       staleness: steps from the one that sampled a trained token to the one being
+//	                                       trained, mean and maximum; negative for samples of a later step
+//	train/logprob_change_max, train/logprob_change_mean
+//	                                       |after - before| the step of a token's logprob, nats, over one sequence in 32
+//	                                       of the batch, 1 to 4; a maximum up to 0.002 is a warning to Logger: the step
+//	                                       moved next to nothing
 //	train/grad_norm                        mean global norm of the gradient, before clipping
 //	train/updates, train/updates_skipped   optimizer steps made, and those left out for a gradient that is not finite
 //	train/learning_rate                    of the configuration; where it has a warm-up or a decay, the highest
 //	time/train_s                           seconds that it took
 //
-// TrainSFT has loss/sft, the mean -logprob of the learned tokens in nats, in place of the other losses, and neither groups, ratio
-// nor gap. It leaves out single histories, and data/skipped_<reason> counts them. A step of Train that had nothing to learn from has neither loss, ratio and train, nor data/tokens_computed.
+// With one mini-batch the gap is a by-product of the gradient. With more, those after the first cost a forward pass
+// before the first update, once for all epochs: after an update their logprobs are those of another policy.
+//
+// TrainSFT has loss/sft, the mean -logprob of the learned tokens in nats, in place of the other losses, and neither
+// groups, ratio, offpolicy nor gap. It leaves out single histories, and data/skipped_<reason> counts them. A step of
+// Train that had nothing to learn from has neither loss, ratio, offpolicy and train, nor data/tokens_computed.
+//
+// A step after which the model computes no numbers, or equal logits for all tokens, is an error and not committed: see
+// LearningRate.
 package local

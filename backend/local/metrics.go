@@ -1,6 +1,8 @@
 package local
 
 import (
+	"math"
+
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/trainer"
@@ -20,16 +22,14 @@ func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
 	return out
 }
 
-// policyMetrics are what the trainer did. Loss metrics are means over updates; the gap is that of the first update, when sampler
-// and trainer have the same weights.
+// policyMetrics are what the trainer did. Loss metrics are means over updates.
 func policyMetrics(r trainer.Report) map[string]float64 {
 	sums := r.Sums
 	sums.Loss /= float64(max(1, r.Updates))
 	metrics := sums.Metrics()
-	first := r.First.Metrics()
-	for _, key := range []string{"train/logprob_gap_max", "train/logprob_gap_mean"} {
-		metrics[key] = first[key]
-	}
+	addDifference(metrics, "train/logprob_gap", r.Gap)
+	addDifference(metrics, "offpolicy/logprob_diff", r.OffPolicy)
+	addDifference(metrics, "train/logprob_change", r.Change)
 	delete(metrics, "train/tokens") // counts a token once for each epoch; data/tokens_trained does not
 	metrics["train/grad_norm"] = r.Norm
 	metrics["train/updates"] = float64(r.Updates)
@@ -38,11 +38,37 @@ func policyMetrics(r trainer.Report) map[string]float64 {
 	return metrics
 }
 
+// addDifference adds the mean and the maximum of a difference, unless it is one of no tokens.
+func addDifference(metrics map[string]float64, name string, d trainer.Difference) {
+	if d.Tokens > 0 {
+		metrics[name+"_mean"], metrics[name+"_max"] = d.Mean(), d.Max
+	}
+}
+
+// policyAge is the staleness of what is trained on: steps from the policy that sampled a token to the one being
+// trained.
+func policyAge(sequences []grpo.Sequence) map[string]float64 {
+	sum, oldest := 0, math.MinInt
+	for i := range sequences {
+		for j, trained := range sequences[i].Trained {
+			if trained {
+				sum, oldest = sum+sequences[i].Behind[j], max(oldest, sequences[i].Behind[j])
+			}
+		}
+	}
+	return map[string]float64{
+		"offpolicy/token_weighted_policy_age_steps": float64(sum) / float64(grpo.NumTrained(sequences)),
+		"offpolicy/policy_age_max_steps":            float64(oldest),
+	}
+}
+
 // sftMetrics are what the trainer did by supervised training, where there is no policy that sampled.
 func sftMetrics(r trainer.Report) map[string]float64 {
 	metrics := policyMetrics(r)
 	metrics["loss/sft"] = metrics["loss/entropy"] // the mean of -logprob is both
-	for _, key := range []string{"loss/policy", "loss/entropy", "loss/kl_old_new", "ratio/clipped_frac", "train/logprob_gap_max", "train/logprob_gap_mean"} {
+	for _, key := range []string{
+		"loss/policy", "loss/entropy", "loss/kl_old_new", "ratio/clipped_frac", "ratio/logprob_diff_mean", "ratio/logprob_diff_max",
+	} {
 		delete(metrics, key)
 	}
 	return metrics

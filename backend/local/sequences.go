@@ -11,15 +11,17 @@ import (
 
 // batch is what a training call learns from, and what it leaves out.
 type batch struct {
+	step      int // of the policy that is trained
 	sequences []grpo.Sequence
 	skipped   []art.Skip
 	groups    int // with something to learn from
 	trained   int // trajectories
 }
 
-// collect turns groups into sequences. limit is the longest that can be computed, vocab the number of ids.
-func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, limit, vocab int) *batch {
-	b := &batch{}
+// collect turns groups into sequences to train the policy of step on. limit is the longest that can be computed, vocab
+// the number of ids.
+func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *batch {
+	b := &batch{step: step}
 	for g, group := range groups {
 		before := b.trained
 		b.addGroup(g, group, cfg, limit, vocab)
@@ -74,7 +76,7 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 	}
 	var sequences []grpo.Sequence
 	for _, h := range t.Histories() {
-		list, err := historySequences(h, vocab)
+		list, err := historySequences(h, b.step, vocab)
 		if err != nil {
 			b.skip(g, i, art.SkipBadSample, err.Error())
 			return
@@ -99,8 +101,8 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 }
 
 // historySequences lays the samples of a conversation into as few sequences as possible: a sample whose prompt begins
-// with all of the sequence before it continues it.
-func historySequences(h *art.History, vocab int) ([]grpo.Sequence, error) {
+// with all of the sequence before it continues it. step is that of the policy to train.
+func historySequences(h *art.History, step, vocab int) ([]grpo.Sequence, error) {
 	var out []grpo.Sequence
 	for i := range h.Messages {
 		s := h.Messages[i].Sample
@@ -113,7 +115,7 @@ func historySequences(h *art.History, vocab int) ([]grpo.Sequence, error) {
 		if n := len(out); n == 0 || !hasPrefix(s.PromptIDs, out[n-1].IDs) {
 			out = append(out, grpo.Sequence{})
 		}
-		extend(&out[len(out)-1], s)
+		extend(&out[len(out)-1], s, step)
 	}
 	return out, nil
 }
@@ -123,13 +125,15 @@ func hasPrefix(ids, prefix []int32) bool {
 }
 
 // extend appends the rest of the prompt of s, and its tokens.
-func extend(to *grpo.Sequence, s *art.Sample) {
+func extend(to *grpo.Sequence, s *art.Sample, step int) {
 	for _, id := range s.PromptIDs[len(to.IDs):] {
 		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, false), append(to.Logprobs, 0)
+		to.Behind = append(to.Behind, 0)
 	}
 	for i, id := range s.IDs {
 		trained := s.Forced == nil || !s.Forced[i]
 		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, s.Logprobs[i])
+		to.Behind = append(to.Behind, step-s.Step)
 	}
 }
 

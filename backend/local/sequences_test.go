@@ -31,7 +31,7 @@ func group(trajectories ...*art.Trajectory) []*art.TrajectoryGroup {
 }
 
 func collectAll(groups []*art.TrajectoryGroup) *batch {
-	return collect(groups, (&art.TrainConfig{}).WithDefaults(), 20, 100)
+	return collect(groups, (&art.TrainConfig{}).WithDefaults(), 0, 20, 100)
 }
 
 // TestCollect_Turns: turns that continue one another are one sequence, in which only sampled tokens are trained.

@@ -38,8 +38,9 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 	start := time.Now()
 	state, report, err := e.learner(b).Train(ctx, e.state, batch.sequences, run)
 	if err != nil {
-		return nil, trainError(ctx, err)
+		return nil, trainError(ctx, "train sft", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 	}
+	b.warnUnmoved(m, step, cfg.LearningRate, report)
 	metrics := batch.metrics(nil)
 	maps.Copy(metrics, sftMetrics(*report))
 	metrics["train/learning_rate"] = cfg.LearningRate

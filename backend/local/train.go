@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -29,9 +28,10 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		return nil, err
 	}
 	config := e.base.config
-	batch := collect(groups, cfg, e.base.engine.Context(), config.VocabSize)
+	current := e.serving.Load().step
+	batch := collect(groups, cfg, current, e.base.engine.Context(), config.VocabSize)
 	metrics := batch.metrics(groups)
-	step := e.serving.Load().step + 1
+	step := current + 1
 	start := time.Now()
 	state := e.state
 	if len(batch.sequences) > 0 {
@@ -45,10 +45,12 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		}
 		next, report, err := e.learner(b).Train(ctx, state, sequences, run)
 		if err != nil {
-			return nil, trainError(ctx, err)
+			return nil, trainError(ctx, "train", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 		}
 		state = next
+		b.warnUnmoved(m, step, cfg.LearningRate, report)
 		maps.Copy(metrics, policyMetrics(*report))
+		maps.Copy(metrics, policyAge(batch.sequences))
 		metrics["train/learning_rate"] = cfg.LearningRate
 	}
 	metrics["time/train_s"] = time.Since(start).Seconds()
@@ -117,14 +119,4 @@ func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
 // trainSeed is the seed of the order in which step sees its sequences.
 func trainSeed(m *art.Model, step int) uint64 {
 	return m.Options().Seed*0x9e3779b97f4a7c15 + uint64(step)
-}
-
-func trainError(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if errors.Is(err, trainer.ErrNotFinite) {
-		return &art.Error{Op: "train", Err: err, Hint: "nothing was changed"}
-	}
-	return &art.Error{Op: "train", Err: err}
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// TestTrain_BoundedCompilations: there is one graph for each shape of micro-batches, and one for the update.
+// TestTrain_BoundedCompilations: there is one graph for each shape of micro-batches, one for each of the probe, and one
+// for the update.
 func TestTrain_BoundedCompilations(t *testing.T) {
 	s := full(t, testConfig())
 	device, compiled := graphtest.Counting(t)
 	tr := New(s.target, Options{Device: device, FewShapes: true, MicroTokens: 512})
 	type shape struct{ rows, length, trained int }
-	seen := map[shape]bool{}
+	seen, probes := map[shape]bool{}, map[shape]bool{}
 	run := Run{Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 1, MiniBatches: 1}
 	for step := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, step))
@@ -27,10 +28,16 @@ func TestTrain_BoundedCompilations(t *testing.T) {
 		for _, m := range micro {
 			seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}] = true
 		}
+		micro, err = tr.pack(probed(batch), 0)
+		require.NoError(t, err)
+		for _, m := range micro {
+			probes[shape{m.Rows, m.Length, len(m.Tokens.Target)}] = true
+		}
 		_, _, err = tr.Train(context.Background(), s.state, batch, run)
 		require.NoError(t, err)
 	}
-	t.Logf("%d graphs for %d shapes", compiled.Load(), len(seen))
-	require.Equal(t, int64(len(seen)+1), compiled.Load())
+	t.Logf("%d graphs for %d shapes, and %d of the probe", compiled.Load(), len(seen), len(probes))
+	require.Equal(t, int64(len(seen)+len(probes)+1), compiled.Load())
+	require.LessOrEqual(t, len(probes), 6, "lengths 32, 64 and 128, of one row, two numbers of trained tokens")
 	require.LessOrEqual(t, len(seen), 14, "lengths 32, 64 and 128, of 1, 4 and 16 rows while they fit, two numbers of trained tokens")
 }

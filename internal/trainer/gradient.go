@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -41,22 +40,26 @@ func (t *Trainer) gradient(ctx context.Context, trained []*tensors.Tensor, part 
 	if err != nil {
 		return nil, grpo.LossSums{}, err
 	}
-	var shared []any // by all micro-batches
-	for _, x := range slices.Concat(t.target.frozen, trained) {
-		shared = append(shared, x)
-	}
+	shared := t.shared(trained)
 	denominator := float32(grpo.NumTrained(part))
 	results := make([][]*tensors.Tensor, len(micro))
 	err = t.each(ctx, len(micro), func(i int) (err error) {
 		results[i], err = exec.Call(append(shared[:len(shared):len(shared)], microInputs(&micro[i], denominator)...)...)
-		return err
+		if err != nil {
+			return fmt.Errorf("gradient: %w", err)
+		}
+		return nil
 	})
+	first := report.Updates+report.Skipped == 0
 	var grads [][]float32
 	var sums grpo.LossSums
 	for i, out := range results {
 		if err == nil {
 			report.Computed += micro[i].Rows * micro[i].Length
-			err = addUp(&grads, &sums, out)
+			err = addUp(&grads, &sums, out[:len(out)-1])
+		}
+		if err == nil && first && !run.Supervised {
+			err = report.compare(&micro[i].Tokens, out[len(out)-1])
 		}
 		finalize(out)
 	}
@@ -73,7 +76,7 @@ func (t *Trainer) each(ctx context.Context, n int, f func(i int) error) error {
 		wg.Go(func() {
 			for i := range next {
 				if err := f(i); err != nil {
-					cancel(fmt.Errorf("trainer: gradient: %w", err))
+					cancel(fmt.Errorf("trainer: %w", err))
 				}
 			}
 		})
@@ -89,7 +92,7 @@ func (t *Trainer) each(ctx context.Context, n int, f func(i int) error) error {
 	return context.Cause(ctx)
 }
 
-// addUp adds the outputs of one micro-batch.
+// addUp adds the gradients and metrics of one micro-batch.
 func addUp(grads *[][]float32, sums *grpo.LossSums, out []*tensors.Tensor) error {
 	n := len(out) - 1
 	if *grads == nil {
@@ -132,7 +135,8 @@ func microInputs(m *grpo.MicroBatch, denominator float32) []any {
 	}
 }
 
-// gradientGraph returns the graphs of an objective: gradients of the trained tensors, then the metrics as one vector.
+// gradientGraph returns the graphs of an objective: gradients of the trained tensors, then the metrics as one vector,
+// then the logprobs.
 func (t *Trainer) gradientGraph(o objective) (*Exec, error) {
 	if e := t.gradients[o]; e != nil {
 		return e, nil
@@ -145,7 +149,7 @@ func (t *Trainer) gradientGraph(o objective) (*Exec, error) {
 		loss, metrics := o.build(grpo.LossInputs{
 			New: logprobs, Old: micro[3], Advantage: micro[4], Weight: micro[5], Mask: micro[6], Denominator: micro[7],
 		})
-		return append(Gradient(loss, trained...), metrics.Vector())
+		return append(Gradient(loss, trained...), metrics.Vector(), logprobs)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)

@@ -1,6 +1,9 @@
 package trainer
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // State is everything that an update changes. All lists are in the order of Names.
 type State struct {
@@ -17,4 +20,19 @@ func (s *State) add(name string, shape []int, data []float32) {
 	s.Params = append(s.Params, data)
 	s.M = append(s.M, make([]float32, len(data)))
 	s.V = append(s.V, make([]float32, len(data)))
+}
+
+// checkFinite reports the first tensor with a number that is NaN or infinite.
+func (s *State) checkFinite() error {
+	for _, x := range []struct {
+		what string
+		list [][]float32
+	}{{"parameters", s.Params}, {"first moments", s.M}, {"second moments", s.V}} {
+		for i, values := range x.list {
+			if j := slices.IndexFunc(values, func(v float32) bool { return !finite(float64(v)) }); j >= 0 {
+				return fmt.Errorf("%w: the %s of %s have %v", ErrDiverged, x.what, s.Names[i], values[j])
+			}
+		}
+	}
+	return nil
 }

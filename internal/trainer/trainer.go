@@ -21,6 +21,10 @@ import (
 // ErrNotFinite is wrapped by the error of a run in which no update had a finite gradient.
 var ErrNotFinite = errors.New("trainer: no update had a finite gradient")
 
+// ErrDiverged is wrapped by the error of a run that ended with parameters, moments or logprobs that are not finite, or
+// with equal logits for all tokens.
+var ErrDiverged = errors.New("trainer: the run diverged")
+
 // Options describe a trainer. Device is required.
 type Options struct {
 	Device compute.Backend
@@ -39,6 +43,7 @@ type Trainer struct {
 	target    Target
 	gradients map[objective]*graph.Exec
 	updates   map[grpo.AdamW]*graph.Exec
+	scores    *graph.Exec
 }
 
 // New returns a trainer for target.
@@ -69,14 +74,22 @@ type Run struct {
 // Report tells what a run did.
 type Report struct {
 	Sums     grpo.LossSums // over all updates
-	First    grpo.LossSums // of the first update: before it, the policy is the one that sampled
+	First    grpo.LossSums // of the first update
 	Norm     float64       // mean gradient norm before clipping, over updates with a finite one
 	Updates  int
 	Skipped  int // updates left out because their gradient was not finite
-	Computed int // tokens computed, padding included
+	Computed int // tokens that gradients were computed of, padding included
+
+	// Gap is the disagreement of sampler and trainer: their logprobs of all trained tokens that the policy being
+	// trained sampled, before any update. OffPolicy is the same of tokens that the policy of another step sampled. Both
+	// are of no tokens when Supervised.
+	Gap, OffPolicy Difference
+	// Change is how far the run moved the logprobs of a few sequences, see probe. Progress is told none.
+	Change Difference
 }
 
 // Train runs over the batch and returns the new state; the old one is left as it is. Sequences are normalised already.
+// A run that ends where the model computes no numbers any more is an [ErrDiverged].
 func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence, run Run) (*State, *Report, error) {
 	if err := t.check(batch, &run); err != nil {
 		return nil, nil, err
@@ -87,22 +100,48 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 	}
 	defer on.free()
 	report := &Report{}
+	probe, err := t.newProbe(ctx, on.params, batch, run.MicroBatch)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.epochs(ctx, state, on, batch, &run, report); err != nil {
+		return nil, nil, err
+	}
+	if report.Updates == 0 {
+		return nil, nil, fmt.Errorf("%w: of %d", ErrNotFinite, report.Skipped)
+	}
+	next, err := on.state(state)
+	if err == nil {
+		err = errors.Join(next.checkFinite(), probe.check(ctx, t, on.params, report))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return next, report, nil
+}
+
+// epochs makes the optimizer steps of a run.
+func (t *Trainer) epochs(
+	ctx context.Context, state *State, on *resident, batch []grpo.Sequence, run *Run, report *Report,
+) error {
 	total := run.Epochs * min(run.MiniBatches, len(batch))
 	for epoch := range run.Epochs {
-		for _, part := range split(batch, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch)))) {
-			if err := t.update(ctx, state, on, part, &run, report); err != nil {
-				return nil, nil, err
+		parts := split(batch, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
+		if epoch == 0 && !run.Supervised {
+			if err := t.compareLater(ctx, on.params, parts[1:], run.MicroBatch, report); err != nil {
+				return err
+			}
+		}
+		for _, part := range parts {
+			if err := t.update(ctx, state, on, part, run, report); err != nil {
+				return err
 			}
 			if run.Progress != nil {
 				run.Progress(total, *report)
 			}
 		}
 	}
-	if report.Updates == 0 {
-		return nil, nil, fmt.Errorf("%w: lower the learning rate, or look for NaN in the weights", ErrNotFinite)
-	}
-	next, err := on.state(state)
-	return next, report, err
+	return nil
 }
 
 // check refuses what no graph can compute: the device would end the process at a token that it has no embedding for.

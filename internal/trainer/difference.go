@@ -1,0 +1,37 @@
+package trainer
+
+import (
+	"math"
+
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// Difference sums up how far two logprobs of the same tokens lie apart, in nats. The zero value is of no tokens.
+type Difference struct {
+	Tokens   int
+	Sum, Max float64 // of |a - b|
+}
+
+// Mean returns the mean |a - b|, 0 of no tokens.
+func (d *Difference) Mean() float64 { return d.Sum / float64(max(d.Tokens, 1)) }
+
+func (d *Difference) add(a, b float32) {
+	x := math.Abs(float64(a) - float64(b))
+	d.Tokens, d.Sum, d.Max = d.Tokens+1, d.Sum+x, max(d.Max, x)
+}
+
+// compare adds the tokens of a micro-batch, whose logprobs under the policy being trained are in out: to Gap those that
+// it sampled, to OffPolicy those of another step.
+func (r *Report) compare(tokens *grpo.TokenBatch, out *tensors.Tensor) error {
+	return tensors.ConstFlatData(out, func(now []float32) {
+		for i := range tokens.NumReal {
+			to := &r.Gap
+			if tokens.Behind[i] != 0 {
+				to = &r.OffPolicy
+			}
+			to.add(now[i], tokens.Old[i])
+		}
+	})
+}

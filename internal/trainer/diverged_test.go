@@ -1,0 +1,105 @@
+package trainer
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// TestTrain_Diverged: a run that ends with logprobs or parameters that are not finite is an error, and so is one whose
+// norms overflow, so that logits are 0. What comes after is as if it had not been.
+func TestTrain_Diverged(t *testing.T) {
+	for _, s := range both(t) {
+		for name, change := range map[string]func(run *Run){
+			"policy":     func(run *Run) { run.Supervised, run.Rate = false, constant(1e19) },
+			"supervised": func(run *Run) { run.Rate = constant(1e19) },
+			"at the end": func(run *Run) {
+				run.Epochs, run.Rate = 2, func(update int) float64 { return math.Pow(10, 21*float64(update)-2) }
+			},
+			"then skipped": func(run *Run) { run.Epochs, run.MiniBatches, run.Rate = 3, 2, constant(1e19) },
+			"parameters":   func(run *Run) { run.Rate = constant(1e45) },
+		} {
+			t.Run(s.name+"/"+name, func(t *testing.T) {
+				batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 80)), 6, 64, 30), func() float32 { return 0 })
+				before, sane := copyOf(s.state), plainRun()
+				sane.Rate = constant(1e-3)
+				want, _, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, sane)
+				require.NoError(t, err)
+
+				tr, run := s.trainer(t, Options{}), plainRun()
+				change(&run)
+				got, report, err := tr.Train(context.Background(), s.state, batch, run)
+				require.ErrorIs(t, err, ErrDiverged)
+				require.Nil(t, got)
+				require.Nil(t, report)
+				sameState(t, before, s.state)
+				got, _, err = tr.Train(context.Background(), s.state, batch, sane)
+				require.NoError(t, err)
+				sameState(t, want, got)
+			})
+		}
+	}
+}
+
+// TestState_CheckFinite: each kind of number counts, and the message names the tensor.
+func TestState_CheckFinite(t *testing.T) {
+	s := both(t)[1].state
+	require.NoError(t, s.checkFinite())
+	for what, list := range map[string][][]float32{"parameters": s.Params, "first moments": s.M, "second moments": s.V} {
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			last := list[len(list)-1]
+			kept := last[len(last)-1]
+			last[len(last)-1] = float32(bad)
+			require.ErrorIs(t, s.checkFinite(), ErrDiverged)
+			require.ErrorContains(t, s.checkFinite(), "the "+what+" of "+s.Names[len(s.Names)-1])
+			last[len(last)-1] = kept
+		}
+	}
+}
+
+// TestProbed_Spread: a few sequences, of lengths from all parts of the batch, whatever its order.
+func TestProbed_Spread(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed, 81))
+	for n, want := range map[int]int{1: 1, 2: 1, 33: 1, 64: 2, 127: 3, 128: 4, 1000: 4} {
+		batch := make([]grpo.Sequence, n)
+		for i, at := range rng.Perm(n) {
+			ids := make([]int32, at+2) // lengths 1 to n
+			batch[i] = grpo.Sequence{IDs: ids, Trained: make([]bool, at+2), Logprobs: make([]float32, at+2)}
+			batch[i].Trained[at+1] = true
+		}
+		got := probed(batch)
+		require.Len(t, got, want)
+		for i := range got {
+			share := (got[i].NumInputs() - 1) * want / n
+			require.Equal(t, i, share, "%d of %d sequences", i, n)
+		}
+	}
+}
+
+// TestTrain_Change: it is what the scorer sees, and 0 when nothing moves.
+func TestTrain_Change(t *testing.T) {
+	for _, s := range both(t) {
+		for _, rate := range []float64{0, 1e-3} {
+			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 82)), 5, 64, 30), func() float32 { return 0 })
+			run := plainRun()
+			run.Rate, run.Epochs = constant(rate), 2
+			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
+			require.NoError(t, err)
+			one := probed(batch)
+			before, after := s.scoreAll(t, s.state.Params, one)[0], s.scoreAll(t, state.Params, one)[0]
+			var want Difference
+			for i, trained := range one[0].Trained {
+				if trained {
+					want.add(before[i], after[i])
+				}
+			}
+			require.Equal(t, want, report.Change, "%s, rate %v", s.name, rate)
+			require.Equal(t, rate > 0, report.Change.Max > 0)
+		}
+	}
+}
