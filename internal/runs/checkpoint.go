@@ -88,7 +88,7 @@ func (r *Run) commit(step int, write func(dir string) error) error {
 
 // stage fills dir and makes its content durable.
 func (r *Run) stage(dir string, write func(dir string) error) error {
-	if err := r.disk.mkdirAll(dir); err != nil {
+	if err := r.disk.mkdir(dir); err != nil {
 		return err
 	}
 	if err := guard(dir, write); err != nil {

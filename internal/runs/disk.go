@@ -12,11 +12,18 @@ const tempPrefix = ".tmp-"
 
 // disk makes every change of the run directory.
 type disk struct {
+	// guard, when set, is asked before each change; after its error nothing is changed.
+	guard func() error
 	// hook, when set, is called for each change in place of do; tests inject faults with it.
 	hook func(op, path string, do func() error) error
 }
 
 func (d disk) do(op, path string, do func() error) error {
+	if d.guard != nil {
+		if err := d.guard(); err != nil {
+			return err
+		}
+	}
 	if d.hook == nil {
 		return do()
 	}
@@ -95,6 +102,15 @@ func (d disk) sync(op, path string) error {
 	})
 }
 
+// mkdir makes a folder durably. It is no error if there is one, and one if the folder above is missing.
+func (d disk) mkdir(path string) error {
+	err := d.do("mkdir", path, func() error { return os.Mkdir(path, 0o755) })
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.syncDir(filepath.Dir(path))
+}
+
 // mkdirAll makes a folder and those above it, each durably.
 func (d disk) mkdirAll(path string) error {
 	info, err := os.Stat(path)
@@ -104,13 +120,8 @@ func (d disk) mkdirAll(path string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	parent := filepath.Dir(path)
-	if err := d.mkdirAll(parent); err != nil {
+	if err := d.mkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	err = d.do("mkdir", path, func() error { return os.Mkdir(path, 0o755) })
-	if err != nil && !errors.Is(err, fs.ErrExist) { // somebody else may have made it meanwhile
-		return err
-	}
-	return d.syncDir(parent)
+	return d.mkdir(path) // which somebody else may have made meanwhile
 }

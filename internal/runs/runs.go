@@ -90,6 +90,7 @@ func open(root, project, name string, opts *Options, d disk) (*Run, error) {
 	if err := r.acquire(); err != nil {
 		return nil, err
 	}
+	r.disk.guard = r.held
 	if err := r.recover(); err != nil {
 		return nil, errors.Join(err, r.lock.Close())
 	}
@@ -138,6 +139,9 @@ func (r *Run) change(op string, do func() error) error {
 	defer r.writing.Unlock()
 	if r.closed {
 		return &art.Error{Op: op, Err: art.ErrClosed, Hint: "the run was closed; open it again"}
+	}
+	if err := r.held(); err != nil {
+		return storage(op, err, "nothing was written to "+r.dir+"; put the folder back, or close the run and open it again to begin a new one")
 	}
 	return do()
 }

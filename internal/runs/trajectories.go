@@ -30,7 +30,7 @@ func (r *Run) WriteTrajectories(split string, step int, groups []*art.Trajectory
 			return invalid(op, err)
 		}
 		dir := r.splitDir(split)
-		if err := r.disk.mkdirAll(dir); err != nil {
+		if err := r.disk.mkdir(dir); err != nil {
 			return storage(op, err, "")
 		}
 		if err := r.disk.replace(filepath.Join(dir, stepName(step)+parquetSuffix), content); err != nil {
