@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// DeleteCheckpoints deletes the model's checkpoints but the latest and the best: the step at which the mean of the
-// logged metric is highest, the later one of equals. A metric of "" stands for "val/reward", and for the latest only when
+// DeleteCheckpoints deletes the model's checkpoints but the latest and the best: the policy for which the mean of the
+// logged metric is highest, the later one of equals. A row of any split is about the policy of its step, see [Model.Log]. A metric of "" stands for "val/reward", and for the latest only when
 // that was never logged.
 //
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid], deleting

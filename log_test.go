@@ -68,18 +68,52 @@ func TestModel_LogNothing(t *testing.T) {
 		map[string]float64{"val/exception_rate": 0, "val/reward": 2, "val/reward_std_dev": 0})
 }
 
-// The step of a log is the model's, and its groups are stored.
+// sampledAt is a group with a trajectory for each step, sampled by that policy.
+func sampledAt(steps ...int) *art.TrajectoryGroup {
+	g := &art.TrajectoryGroup{}
+	for _, step := range steps {
+		t := art.NewTrajectory(art.User("?"), art.Message{Role: art.RoleAssistant, Sample: &art.Sample{Step: step}})
+		g.Trajectories = append(g.Trajectories, t)
+	}
+	return g
+}
+
+// The step of a log is that of the policy that sampled the groups; it was that of the policy that was trained on them.
 func TestModel_LogStep(t *testing.T) {
 	fake := &arttest.Backend{}
 	m := registered(t, fake, nil)
-	groups := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{rewarded(1)}}}
-	if _, err := m.Train(t.Context(), groups, nil); err != nil {
-		t.Fatal(err)
+	for range 3 {
+		if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := m.Log(t.Context(), "train", groups, nil); err != nil {
-		t.Fatal(err)
+	additional := sampledAt(0)
+	additional.Trajectories[0].AdditionalHistories = []art.History{sampledAt(1).Trajectories[0].History}
+	for name, c := range map[string]struct {
+		groups []*art.TrajectoryGroup
+		want   int
+	}{
+		"a policy before":    {[]*art.TrajectoryGroup{sampledAt(2, 2), sampledAt(2)}, 2},
+		"several policies":   {[]*art.TrajectoryGroup{sampledAt(1, 0), nil, sampledAt(0)}, 1},
+		"additional history": {[]*art.TrajectoryGroup{additional}, 1},
+		"policy 0":           {[]*art.TrajectoryGroup{sampledAt(0)}, 0},
+		"the newest policy":  {[]*art.TrajectoryGroup{sampledAt(3)}, 3},
+		"no samples":         {[]*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{rewarded(1), nil}}}, 3},
+		"no groups":          {nil, 3},
+		"another run's":      {[]*art.TrajectoryGroup{sampledAt(50)}, 3},
+		"another run's, too": {[]*art.TrajectoryGroup{sampledAt(50, 1)}, 1},
+	} {
+		if err := m.Log(t.Context(), name, c.groups, map[string]float64{"x": 1}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := fake.History(t.Context(), m)
+		if last := rows[len(rows)-1]; err != nil || last.Split != name || last.Step != c.want {
+			t.Errorf("%s: row %+v, error %v; want step %d", name, last, err, c.want)
+		}
+		if len(fake.Logged(m, name, c.want)) != len(c.groups) {
+			t.Errorf("%s: groups %v", name, fake.Logged(m, name, c.want))
+		}
 	}
-	wantEqual(t, "groups", fake.Logged(m, "train", 1), groups)
 	for _, split := range []string{"", "a/b", "..", " "} {
 		wantErr(t, m.Log(t.Context(), split, nil, nil), art.ErrInvalid, "split")
 	}
@@ -128,6 +162,30 @@ func TestModel_DeleteCheckpoints(t *testing.T) {
 				t.Errorf("checkpoints %v, error %v; want %v", got, err, c.want)
 			}
 		})
+	}
+}
+
+// The best by the rewards of training was the policy after the best, which the rewards of the best had made.
+func TestModel_DeleteCheckpointsByTrainReward(t *testing.T) {
+	fake := &arttest.Backend{}
+	m := registered(t, fake, nil)
+	for _, reward := range []float64{1, 2, 9, 3, 4} { // of policies 0 to 4
+		g := sampledAt(m.Step(), m.Step())
+		g.Trajectories[0].Reward, g.Trajectories[1].Reward = reward-1, reward+1
+		result, err := m.Train(t.Context(), []*art.TrajectoryGroup{g}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Log(t.Context(), "train", []*art.TrajectoryGroup{g}, result.Metrics); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.DeleteCheckpoints(t.Context(), "train/reward"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := fake.Checkpoints(t.Context(), m)
+	if err != nil || !slices.Equal(got, []int{2, 5}) {
+		t.Errorf("checkpoints %v, error %v; want 2, the best policy, and 5, the latest", got, err)
 	}
 }
 

@@ -90,7 +90,7 @@ func (m *Model) Options() ModelOptions { return m.opts.clone() }
 func (m *Model) Backend() Backend { return m.backend }
 
 // Step returns the newest policy step that this process knows of: 0 for a new run, the stored one after
-// [Model.Register], and one more after each training.
+// [Model.Register], and one more after each training. It is the step of the policy that answers the next request.
 func (m *Model) Step() int { return int(m.step.Load()) }
 
 // Register checks the description of m and connects it to b, which prepares the base model and resumes the run when

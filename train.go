@@ -104,7 +104,7 @@ type TrainProgress struct {
 
 // TrainResult tells what a training call did.
 type TrainResult struct {
-	// Step is the new policy step.
+	// Step is the new policy step: k+1 of an update from k, whose metrics are those of row k.
 	Step int
 	// Metrics of the step, each described in the documentation of the backend.
 	Metrics map[string]float64

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"TrainNothing", testTrainNothing},
 		{"TrainInvalid", testTrainInvalid},
 		{"Logger", testLogger},
+		{"TrainRow", testTrainRow},
 		{"CheckpointKeeper", testCheckpointKeeper},
 		{"SFTTrainer", testSFTTrainer},
 		{"HTTPServer", testHTTPServer},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,7 @@ type defective struct {
 	complete func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error)
 	train    func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error)
 	log      func(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error
+	history  func(rows []art.HistoryRow) []art.HistoryRow
 	keep     func(keep []int) []int
 	sft      func(r *art.TrainResult)
 	send     func(m *art.Model) http.RoundTripper
@@ -59,6 +61,14 @@ func (d *defective) Log(ctx context.Context, m *art.Model, split string, step in
 		return d.log(ctx, m, split, step, groups, metrics)
 	}
 	return d.Backend.Log(ctx, m, split, step, groups, metrics)
+}
+
+func (d *defective) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error) {
+	rows, err := d.Backend.History(ctx, m)
+	if d.history != nil {
+		rows = d.history(rows)
+	}
+	return rows, err
 }
 
 func (d *defective) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []int) error {
@@ -205,9 +215,22 @@ var defects = map[string]struct {
 			return nil
 		}
 	}},
-	"log is appended": {"Logger", func(d *defective) {
+	"log forgets its split": {"Logger", func(d *defective) {
 		d.log = func(ctx context.Context, m *art.Model, _ string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
 			return d.Backend.Log(ctx, m, "val", step, groups, metrics)
+		}
+	}},
+	"train rows are a step late": {"TrainRow", func(d *defective) {
+		d.log = func(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+			return d.Backend.Log(ctx, m, split, step+1, groups, metrics)
+		}
+	}},
+	"training stores no row": {"TrainRow", func(d *defective) {
+		d.history = func(rows []art.HistoryRow) []art.HistoryRow {
+			return slices.DeleteFunc(rows, func(r art.HistoryRow) bool {
+				_, logged := r.Metrics["train/seconds"]
+				return r.Split == "train" && !logged
+			})
 		}
 	}},
 	"deletes nothing": {"CheckpointKeeper", func(d *defective) { d.keep = func([]int) []int { return []int{1, 2, 3} } }},

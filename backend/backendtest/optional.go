@@ -35,7 +35,7 @@ func rowsOf(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, split strin
 	return slices.DeleteFunc(rows, func(r art.HistoryRow) bool { return r.Split != split || r.Step != step })
 }
 
-// testLogger checks that a second log of the same split and step replaces the first.
+// testLogger checks that a second log of the same split and step is merged into the first.
 func testLogger(t *testing.T, b art.Backend) {
 	optional[art.Logger](t, b)
 	m := register(t, b, nil)
@@ -57,11 +57,52 @@ func testLogger(t *testing.T, b art.Backend) {
 		t.Fatalf("%d rows of one split and step, want 1: %+v", len(rows), rows)
 	}
 	metrics := rows[0].Metrics
-	if _, old := metrics["val/try0"]; old || metrics["val/try1"] != 1 || metrics["val/accuracy"] != 1 || metrics["val/reward"] != 0.5 {
-		t.Errorf("metrics are not those of the second log: %v", metrics)
+	if metrics["val/try0"] != 1 || metrics["val/try1"] != 1 || metrics["val/accuracy"] != 1 || metrics["val/reward"] != 0.5 {
+		t.Errorf("metrics are not those of both logs, the second before the first: %v", metrics)
 	}
 	if rows := rowsOf(t, keeper, m, "test", 0); len(rows) != 1 || rows[0].Metrics["test/accuracy"] != 5 {
 		t.Errorf("rows of the other split: %+v", rows)
+	}
+}
+
+// testTrainRow checks that row k has the rewards that policy k earned and the update from k to k+1, from the training on, and that
+// a log of the same groups after it is of the same row.
+func testTrainRow(t *testing.T, b art.Backend) {
+	optional[art.Logger](t, b)
+	keeper := optional[art.CheckpointKeeper](t, b)
+	m := register(t, b, nil)
+	for k := range 2 {
+		groups := gather(t, m, 1)
+		groups[0].Trajectories[1].Reward = float64(2 * (k + 1)) // a mean of k+1
+		result, err := m.Train(t.Context(), groups, nil)
+		if err != nil {
+			t.Fatalf("Train: %v", err)
+		}
+		wantRow(t, keeper, m, k, map[string]float64{"train/reward": float64(k + 1), "data/groups_trainable": 1})
+		if err := m.Log(t.Context(), "train", groups, result.Metrics); err != nil {
+			t.Fatalf("Log: %v", err)
+		}
+		if err := m.Log(t.Context(), "train", groups, map[string]float64{"seconds": 7}); err != nil {
+			t.Fatalf("Log: %v", err)
+		}
+		wantRow(t, keeper, m, k, map[string]float64{"train/reward": float64(k + 1), "data/groups_trainable": 1, "train/seconds": 7})
+		if rows := rowsOf(t, keeper, m, "train", k+1); len(rows) != 0 {
+			t.Errorf("step %d has a train row, and was not trained: %+v", k+1, rows)
+		}
+	}
+}
+
+// wantRow checks that there is one train row of a step, and that it has these metrics.
+func wantRow(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, step int, want map[string]float64) {
+	t.Helper()
+	rows := rowsOf(t, keeper, m, "train", step)
+	if len(rows) != 1 {
+		t.Fatalf("%d train rows of step %d, want 1: %+v", len(rows), step, rows)
+	}
+	for key, value := range want {
+		if got, ok := rows[0].Metrics[key]; !ok || got != value {
+			t.Errorf("%s of step %d is %v (there: %v), want %v", key, step, got, ok, value)
+		}
 	}
 }
 

@@ -25,9 +25,9 @@ type trainerState struct {
 	Updates int `json:"updates"` // of the optimizer, over all steps
 }
 
-// commit writes adapter and optimizer as the checkpoint of a step. Only then the step exists.
-func (e *entry) commit(step int, baseName string) error {
-	return e.run.Commit(step, func(dir string) error {
+// writeCheckpoint returns what writes adapter and optimizer into the folder of a checkpoint.
+func (e *entry) writeCheckpoint(baseName string) func(dir string) error {
+	return func(dir string) error {
 		if err := e.adapter.Save(dir, baseName); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (e *entry) commit(step int, baseName string) error {
 			return err
 		}
 		return os.WriteFile(filepath.Join(dir, trainerFile), append(data, '\n'), 0o644)
-	})
+	}
 }
 
 func writeOptimizer(path string, s *trainer.State) error {

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"maps"
 	"math"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
@@ -20,6 +22,19 @@ func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
 		out["data/skipped_"+string(s.Reason)]++
 	}
 	return out
+}
+
+// rowMetrics are those of the row of an update: what the groups earned, as Model.Log computes it, and what training did.
+func rowMetrics(groups []*art.TrajectoryGroup, metrics map[string]float64) map[string]float64 {
+	row := map[string]float64{}
+	for key, value := range art.Metrics(groups...) {
+		if !strings.Contains(key, "/") {
+			key = "train/" + key
+		}
+		row[key] = value
+	}
+	maps.Copy(row, metrics)
+	return row
 }
 
 // policyMetrics are what the trainer did. Loss metrics are means over updates.

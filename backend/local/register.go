@@ -165,7 +165,7 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error
 			return 0, err
 		}
 		e.adapter, e.state = a, trainer.AdapterState(a)
-		if err := e.commit(0, opts.Base); err != nil {
+		if err := e.run.Commit(0, e.writeCheckpoint(opts.Base)); err != nil {
 			return 0, err
 		}
 	} else if err := e.load(step); err != nil {

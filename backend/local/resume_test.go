@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -85,8 +86,27 @@ func finalStep(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+// trainRewards reads the reward of each policy from the history: one train row for each update, and no other.
+func trainRewards(t *testing.T, dir string) (rewards []float64) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "default", "models", "m", "history.jsonl"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(data)) {
+		var row struct {
+			Step   int      `json:"step"`
+			Reward *float64 `json:"train/reward"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &row))
+		require.Equal(t, len(rewards), row.Step)
+		require.NotNil(t, row.Reward, line)
+		rewards = append(rewards, *row.Reward)
+	}
+	require.Len(t, rewards, resumeSteps)
+	return rewards
+}
+
 // TestKill kills a training process at random moments, and starts it again each time. It ends with the checkpoint of a
-// run that nobody disturbed, bit for bit.
+// run that nobody disturbed, bit for bit, and with all of its rewards.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
@@ -109,6 +129,7 @@ func TestKill(t *testing.T) {
 		timer.Stop()
 		if err == nil { // the run was through: begin another to be killed in
 			require.Equal(t, finalStep(t, undisturbed), finalStep(t, dir))
+			require.Equal(t, trainRewards(t, undisturbed), trainRewards(t, dir))
 			dir = t.TempDir()
 			continue
 		}
@@ -117,6 +138,7 @@ func TestKill(t *testing.T) {
 	}
 	require.NoError(t, trainIn(t.Context(), dir, resumeSteps))
 	require.Equal(t, finalStep(t, undisturbed), finalStep(t, dir))
+	require.Equal(t, trainRewards(t, undisturbed), trainRewards(t, dir))
 }
 
 // TestResume stops a run after each step, by Close, and continues it.
@@ -127,4 +149,5 @@ func TestResume(t *testing.T) {
 		require.NoError(t, trainIn(t.Context(), parts, step))
 	}
 	require.Equal(t, finalStep(t, whole), finalStep(t, parts))
+	require.Equal(t, trainRewards(t, whole), trainRewards(t, parts))
 }

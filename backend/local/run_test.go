@@ -142,7 +142,7 @@ func TestTrain_FromStorage(t *testing.T) {
 	require.NoError(t, err)
 	_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
 	require.NoError(t, err)
-	stored, err := b.Trajectories(t.Context(), m, "train", 1)
+	stored, err := b.Trajectories(t.Context(), m, "train", 0)
 	require.NoError(t, err)
 	require.Equal(t, groups, stored)
 

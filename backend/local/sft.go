@@ -8,6 +8,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 )
 
@@ -47,8 +48,8 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 	delete(metrics, "data/groups")
 	delete(metrics, "data/groups_trainable")
 	metrics["time/train_s"] = time.Since(start).Seconds()
-	groups := []*art.TrajectoryGroup{{Trajectories: trajectories}}
-	if err := b.publish(m, e, state, step, "sft", groups, metrics); err != nil {
+	groups := present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
+	if err := b.publish(m, e, state, step, runs.Update{Groups: groups, Metrics: metrics}); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil

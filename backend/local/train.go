@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 )
 
@@ -54,7 +55,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		metrics["train/learning_rate"] = cfg.LearningRate
 	}
 	metrics["time/train_s"] = time.Since(start).Seconds()
-	if err := b.publish(m, e, state, step, "train", groups, metrics); err != nil {
+	if err := b.publish(m, e, state, step, runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
@@ -81,23 +82,19 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 	return e.trainer
 }
 
-// publish stores a step, and then serves it. Trajectories and metrics reach the disk before the checkpoint, whose
-// rename is the commit. When it fails the model stays at the step before.
-func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int, split string, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+// publish stores a step with the update that led to it, and then serves it. When it fails the model stays at the step before.
+func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int, update runs.Update) error {
 	oldAdapter, oldState := e.adapter, e.state
 	adapter := e.adapter.Clone()
 	if err := adapter.SetParams(state.Params); err != nil {
-		return &art.Error{Op: split, Err: err}
+		return &art.Error{Op: "train", Err: err}
 	}
 	onDevice, err := engine.NewAdapter(b.device, adapter)
 	if err != nil {
-		return &art.Error{Op: split, Err: err}
-	}
-	if err := b.store(e, split, step, groups, metrics); err != nil {
-		return err
+		return &art.Error{Op: "train", Err: err}
 	}
 	e.adapter, e.state = adapter, state
-	if err := e.commit(step, m.Options().Base); err != nil {
+	if err := e.run.CommitUpdate(step, update, e.writeCheckpoint(m.Options().Base)); err != nil {
 		e.adapter, e.state = oldAdapter, oldState
 		return err
 	}

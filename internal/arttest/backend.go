@@ -4,6 +4,7 @@ package arttest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -134,7 +135,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 	}
 	trainable, skipped := sift(groups)
 	metrics := map[string]float64{"data/groups_trainable": float64(trainable)}
-	return b.advance(ctx, "train", m, &art.TrainResult{Metrics: metrics, Skipped: skipped}, func() error {
+	return b.advance(ctx, "train", m, groups, &art.TrainResult{Metrics: metrics, Skipped: skipped}, func() error {
 		if b.Learn != nil {
 			if err := b.Learn(ctx, m, groups, cfg); err != nil {
 				return err
@@ -150,11 +151,13 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 // TrainSFT implements [art.SFTTrainer].
 func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, _ *art.SFTConfig) (*art.TrainResult, error) {
 	result := &art.TrainResult{Metrics: map[string]float64{"data/trajectories": float64(len(trajectories))}}
-	return b.advance(ctx, "train sft", m, result, func() error { return nil })
+	return b.advance(ctx, "train sft", m, nil, result, func() error { return nil })
 }
 
-// advance does the work of a step and commits it.
-func (b *Backend) advance(ctx context.Context, op string, m *art.Model, result *art.TrainResult, work func() error) (*art.TrainResult, error) {
+// advance does the work of a step and commits it, with its row. groups are those whose rewards are part of it.
+func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups []*art.TrajectoryGroup, result *art.TrainResult,
+	work func() error,
+) (*art.TrainResult, error) {
 	b.training.Lock()
 	defer b.training.Unlock()
 	if _, err := b.step(ctx, op, m); err != nil {
@@ -169,6 +172,12 @@ func (b *Backend) advance(ctx context.Context, op string, m *art.Model, result *
 	if err != nil {
 		return nil, err
 	}
+	row := map[string]float64{}
+	for key, value := range art.Metrics(groups...) {
+		row["train/"+key] = value
+	}
+	maps.Copy(row, result.Metrics)
+	r.log("train", r.step, groups, row)
 	r.step++
 	r.checkpoints = append(r.checkpoints, r.step)
 	result.Step = r.step
@@ -193,7 +202,7 @@ func (b *Backend) Logged(m *art.Model, split string, step int) []*art.Trajectory
 	return nil
 }
 
-// logKey is what a call of Log replaces.
+// logKey names a row.
 type logKey struct {
 	split string
 	step  int
@@ -207,14 +216,26 @@ func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int,
 	if err != nil {
 		return err
 	}
+	r.log(split, step, groups, metrics)
+	return nil
+}
+
+// log merges metrics into a row, and replaces its groups.
+func (r *run) log(split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) {
 	copies := make([]*art.TrajectoryGroup, len(groups))
 	for i, g := range groups {
 		copies[i] = g.Clone()
 	}
 	r.logged[logKey{split, step}] = copies
-	r.rows = slices.DeleteFunc(r.rows, func(row art.HistoryRow) bool { return row.Split == split && row.Step == step })
-	r.rows = append(r.rows, art.HistoryRow{Split: split, Step: step, Metrics: metrics})
-	return nil
+	for _, row := range r.rows {
+		if row.Split == split && row.Step == step {
+			maps.Copy(row.Metrics, metrics)
+			return
+		}
+	}
+	row := map[string]float64{}
+	maps.Copy(row, metrics)
+	r.rows = append(r.rows, art.HistoryRow{Split: split, Step: step, Metrics: row})
 }
 
 // Checkpoints implements [art.CheckpointKeeper].
@@ -236,7 +257,11 @@ func (b *Backend) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, 
 	if err != nil {
 		return nil, err
 	}
-	return slices.Clone(r.rows), nil
+	rows := slices.Clone(r.rows)
+	for i := range rows {
+		rows[i].Metrics = maps.Clone(rows[i].Metrics)
+	}
+	return rows, nil
 }
 
 // DeleteCheckpoints implements [art.CheckpointKeeper].

@@ -3,6 +3,7 @@ package runs
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -43,12 +44,12 @@ func (r *Run) Next() int {
 	return 0
 }
 
-// Commit stores the checkpoint of step, which must be [Run.Next]. write puts files and folders into dir, an empty folder;
+// Commit stores the checkpoint of step, which must be [Run.Next], alone; [Run.CommitUpdate] is for a step that was trained. write puts files and folders into dir, an empty folder;
 // it must not call methods that change the run. When Commit returns nil, the step is on disk for good. After an error, which
 // wraps [art.ErrStorage], and after a panic of write, which is returned as one, the run is at the step before.
 func (r *Run) Commit(step int, write func(dir string) error) error {
 	const op = "commit checkpoint"
-	return r.change(op, func() error {
+	return r.record(op, func() error {
 		next := r.Next()
 		if step != next {
 			return invalid(op, fmt.Errorf("step %d: the next step of this run is %d", step, next))
@@ -56,11 +57,16 @@ func (r *Run) Commit(step int, write func(dir string) error) error {
 		if err := r.commit(step, write); err != nil {
 			return storage(op, err, fmt.Sprintf("step %d of %s was not stored, the run is as it was before", step, r.dir))
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.steps = append(r.steps, step)
+		r.committed(step)
 		return nil
 	})
+}
+
+// committed notes a step that is on disk.
+func (r *Run) committed(step int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.steps = append(r.steps, step)
 }
 
 // commit writes, seals and renames a checkpoint. It leaves nothing behind when it fails.
@@ -94,6 +100,9 @@ func (r *Run) stage(dir string, write func(dir string) error) error {
 	if err := guard(dir, write); err != nil {
 		return err
 	}
+	if err := r.disk.write(filepath.Join(dir, modelName), os.O_EXCL, r.model); err != nil {
+		return err
+	}
 	return r.sealCheckpoint(dir)
 }
 
@@ -108,15 +117,26 @@ func guard(dir string, write func(dir string) error) (err error) {
 }
 
 // DeleteCheckpoints deletes the checkpoints of all steps but those to keep and the newest one, which is never deleted.
-// History and trajectories stay.
+// History and trajectories stay. When one that is to be kept is damaged, nothing is deleted, and the error wraps
+// [art.ErrCorrupt].
 func (r *Run) DeleteCheckpoints(keep []int) error {
 	const op = "delete checkpoints"
 	return r.change(op, func() error {
-		latest, _ := r.Latest()
+		var kept, others []int
 		for _, step := range r.Steps() {
-			if step == latest || slices.Contains(keep, step) {
-				continue
+			if step == r.newest() || slices.Contains(keep, step) {
+				kept = append(kept, step)
+			} else {
+				others = append(others, step)
 			}
+		}
+		for _, step := range kept {
+			if err := verify(r.checkpointDir(step)); err != nil {
+				return corrupt(op, err, fmt.Sprintf("nothing was deleted: step %d is to be kept. Restore %s from a backup, "+
+					"or move it away to keep another step", step, r.checkpointDir(step)))
+			}
+		}
+		for _, step := range others {
 			if err := r.delete(step); err != nil {
 				return storage(op, err, fmt.Sprintf("step %d and later ones were not deleted", step))
 			}

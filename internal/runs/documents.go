@@ -11,11 +11,23 @@ import (
 )
 
 // ReadModel reads model.json into v, a pointer. It returns false when there is none.
-func (r *Run) ReadModel(v any) (bool, error) { return r.readDocument("model.json", v) }
+func (r *Run) ReadModel(v any) (bool, error) { return r.readDocument(modelName, v) }
 
-// WriteModel replaces model.json by the JSON of v.
+// WriteModel replaces model.json by the JSON of v, an object, with the version of the layout. It comes before anything else
+// that is stored in a run.
 func (r *Run) WriteModel(v any) error {
-	return r.change("write model.json", func() error { return r.writeDocument("model.json", v) })
+	const op = "write " + modelName
+	return r.change(op, func() error {
+		content, err := withLayout(v)
+		if err != nil {
+			return invalid(op, err)
+		}
+		if err := r.disk.replace(filepath.Join(r.dir, modelName), content); err != nil {
+			return storage(op, err, "")
+		}
+		r.model = content
+		return nil
+	})
 }
 
 // ReadState reads the user's state.json into v, a pointer. It returns false when there is none.

@@ -11,7 +11,9 @@ import (
 )
 
 func TestModel(t *testing.T) {
-	r := openTemp(t, -1)
+	r, err := Open(tempDir(t), "project", "model", nil)
+	require.NoError(t, err)
+	defer r.Close()
 	var got struct{ Base string }
 	ok, err := r.ReadModel(&got)
 	require.NoError(t, err)
@@ -21,7 +23,9 @@ func TestModel(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, "tiny", got.Base)
-	require.ErrorIs(t, r.WriteModel(func() {}), art.ErrInvalid)
+	for _, bad := range []any{func() {}, 1, nil, []int{}} {
+		require.ErrorIs(t, r.WriteModel(bad), art.ErrInvalid)
+	}
 }
 
 // The examples of RFC 7396, appendix A.

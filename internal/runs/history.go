@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,8 @@ type history struct {
 // historyRow is one line of the file.
 type historyRow struct {
 	art.HistoryRow
-	line []byte // without the newline
+	groups int    // of trajectories that were committed with the row
+	line   []byte // without the newline
 }
 
 func (r *Run) historyPath() string { return filepath.Join(r.dir, "history.jsonl") }
@@ -44,54 +46,78 @@ func (r *Run) History() ([]art.HistoryRow, error) {
 	return rows, nil
 }
 
-// Log stores metrics as the row of (split, step), on disk when it returns. A second call for the same pair replaces the
-// row. Keys without a slash get the split as prefix. step is at most [Run.Next].
+// Log merges metrics into the row of (split, step), on disk when it returns: keys that the row has get the new values, the
+// others stay. Keys without a slash get the split as prefix. step is at most that of the newest checkpoint, 0 without one.
+//
+// The row of split "train" at the newest checkpoint belongs to the update that comes next: [Open] drops it unless
+// [Run.CommitUpdate] commits it.
 func (r *Run) Log(split string, step int, metrics map[string]float64) error {
 	const op = "log metrics"
-	return r.change(op, func() error {
+	return r.record(op, func() error {
 		if err := errors.Join(checkName("split", split), r.checkStep(step)); err != nil {
 			return invalid(op, err)
 		}
-		row, err := r.newRow(split, step, metrics)
+		metrics, err := rowMetrics(split, metrics)
 		if err != nil {
 			return invalid(op, err)
 		}
-		if err := r.store(row); err != nil {
+		if err := r.mergeRow(split, step, metrics, 0); err != nil {
 			return storage(op, err, "the rows that were there before are kept")
 		}
 		return nil
 	})
 }
 
-// checkStep refuses steps that recovery would drop although they were stored without error.
+// checkStep refuses steps that the run has not reached.
 func (r *Run) checkStep(step int) error {
-	if next := r.Next(); step < 0 || step > next {
-		return fmt.Errorf("step %d: the next step of this run is %d", step, next)
+	if newest := r.newest(); step < 0 || step > newest {
+		return fmt.Errorf("step %d: the newest step of this run is %d", step, newest)
 	}
 	return nil
 }
 
-func (r *Run) newRow(split string, step int, metrics map[string]float64) (historyRow, error) {
-	metrics, err := rowMetrics(split, metrics)
-	if err != nil {
-		return historyRow{}, err
+// mergeRow adds metrics to a row, or makes it. What changes nothing is not written. groups is the number of groups that are
+// committed with the row; 0 leaves it as it is.
+func (r *Run) mergeRow(split string, step int, metrics map[string]float64, groups int) error {
+	now, old := r.now(), historyRow{}
+	at := r.findRow(split, step)
+	if at >= 0 {
+		old = r.history.rows[at]
 	}
-	now := r.now()
+	merged := maps.Clone(old.Metrics)
+	if merged == nil {
+		merged = map[string]float64{}
+	}
+	maps.Copy(merged, metrics)
+	row := historyRow{HistoryRow: art.HistoryRow{Split: split, Step: step, Metrics: merged}, groups: cmp.Or(groups, old.groups)}
+	if at >= 0 && row.groups == old.groups && sameMetrics(merged, old.Metrics) {
+		return nil
+	}
 	if _, given := metrics[keyWallClock]; !given {
-		metrics[keyWallClock] = now.Sub(r.history.start).Seconds()
+		merged[keyWallClock] = now.Sub(r.history.start).Seconds()
 	}
-	row := historyRow{HistoryRow: art.HistoryRow{Split: split, Step: step, Metrics: metrics}}
-	row.line, err = encodeRow(row.HistoryRow, now)
-	return row, err
+	var err error
+	if row.line, err = encodeRow(row, now); err != nil {
+		return err
+	}
+	return r.storeRow(at, row)
 }
 
-// store appends a row, or rewrites the file when the row replaces another.
-func (r *Run) store(row historyRow) error {
-	rows := slices.Clone(r.history.rows)
-	at := slices.IndexFunc(rows, func(o historyRow) bool { return o.Split == row.Split && o.Step == row.Step })
+func (r *Run) findRow(split string, step int) int {
+	return slices.IndexFunc(r.history.rows, func(o historyRow) bool { return o.Split == split && o.Step == step })
+}
+
+// sameMetrics compares by value; NaN equals NaN.
+func sameMetrics(a, b map[string]float64) bool {
+	return maps.EqualFunc(a, b, func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) })
+}
+
+// storeRow appends a row, or rewrites the file when the row replaces the one at an index.
+func (r *Run) storeRow(at int, row historyRow) error {
 	if at < 0 && !r.history.torn && r.history.size > 0 {
 		return r.appendRow(row)
 	}
+	rows := slices.Clone(r.history.rows)
 	if at < 0 {
 		rows = append(rows, row)
 	} else {
@@ -102,6 +128,10 @@ func (r *Run) store(row historyRow) error {
 
 func (r *Run) appendRow(row historyRow) error {
 	line := append(slices.Clone(row.line), '\n')
+	before := joinRows(r.history.rows)
+	if err := r.announceHistory(before, append(slices.Clone(before), line...)); err != nil {
+		return err
+	}
 	if err := r.disk.append(r.historyPath(), line); err != nil {
 		r.history.torn = true
 		return errors.Join(err, r.disk.truncate(r.historyPath(), r.history.size))
@@ -115,6 +145,9 @@ func (r *Run) appendRow(row historyRow) error {
 
 func (r *Run) rewriteHistory(rows []historyRow) error {
 	content := joinRows(rows)
+	if err := r.announceHistory(joinRows(r.history.rows), content); err != nil {
+		return err
+	}
 	r.history.torn = true
 	if err := r.disk.replace(r.historyPath(), content); err != nil {
 		return err
@@ -131,6 +164,9 @@ func (r *Run) recoverHistory() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if err := r.checkHistory(content); err != nil {
+		return err
+	}
 	read := r.readHistory(content)
 	r.history = history{rows: read.rows, start: cmp.Or(read.start, r.now()), size: int64(len(content))}
 	if len(read.aside) > 0 {
@@ -145,13 +181,19 @@ func (r *Run) recoverHistory() error {
 	case bytes.Equal(kept, content):
 		return nil
 	case bytes.HasPrefix(content, kept): // on a full disk too
-		return r.cutHistory(int64(len(kept)))
+		return r.cutHistory(content, kept)
 	}
 	return r.rewriteHistory(read.rows)
 }
 
 // cutHistory drops the end of the file.
-func (r *Run) cutHistory(size int64) error {
+func (r *Run) cutHistory(content, kept []byte) error {
+	if !r.announced.allows(kept) { // which is so when more than the last change is dropped
+		if err := r.announceHistory(content, kept); err != nil {
+			return err
+		}
+	}
+	size := int64(len(kept))
 	if err := r.disk.truncate(r.historyPath(), size); err != nil {
 		return err
 	}
@@ -187,23 +229,24 @@ func (r *Run) readHistory(content []byte) historyRead {
 		}
 		row, recorded, err := decodeRow(line)
 		if err == nil && read.start.IsZero() {
-			read.start = startOf(row, recorded)
+			read.start = startOf(row.HistoryRow, recorded)
 		}
-		switch limit := r.limit(); {
+		switch newest := r.newest(); {
 		case err != nil && last:
 			r.log.Info("dropped the torn last row of the history", "line", number+1, "bytes", len(line))
 			read.dropped++
 		case err != nil:
 			r.log.Warn("moved a damaged history row aside", "line", number+1, "err", err)
 			read.aside = append(read.aside, line)
-		case row.Step > limit+1:
-			r.log.Warn("moved a history row aside: checkpoints are missing", "line", number+1, "step", row.Step, "latest", limit)
+		case row.Step > newest:
+			r.log.Warn("moved a history row aside: checkpoints are missing", "line", number+1, "step", row.Step, "newest", newest)
 			read.aside = append(read.aside, line)
-		case row.Step > limit:
-			r.log.Info("dropped a history row of a step that was not committed", "split", row.Split, "step", row.Step)
+		case r.uncommitted(row.Split, row.Step):
+			r.log.Info("dropped a history row of an update that was not committed", "split", row.Split, "step", row.Step)
 			read.dropped++
 		default:
-			read.rows = append(read.rows, historyRow{row, slices.Clone(line)})
+			row.line = slices.Clone(line)
+			read.rows = append(read.rows, row)
 		}
 	}
 	return read

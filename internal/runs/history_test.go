@@ -30,12 +30,12 @@ func TestLog_ReadWhatWasWritten(t *testing.T) {
 	r := openTemp(t, 3)
 	want := map[[2]any]map[string]float64{}
 	for range 200 {
-		split, step := pick(g, "train", "val", "test-2"), g.IntN(5)
+		split, step := pick(g, "train", "val", "test-2"), g.IntN(4)
 		metrics := map[string]float64{"x": g.float(), "a/b": g.float(), "time/wall_clock_sec": 1}
 		require.NoError(t, r.Log(split, step, metrics))
 		want[[2]any{split, step}] = map[string]float64{split + "/x": metrics["x"], "a/b": metrics["a/b"], "time/wall_clock_sec": 1}
 	}
-	require.NoError(t, r.Commit(4, func(string) error { return nil }))
+	require.NoError(t, r.Commit(4, func(string) error { return nil })) // with it, the train row of step 3
 	check := func() {
 		rows, err := r.History()
 		require.NoError(t, err)
@@ -50,21 +50,36 @@ func TestLog_ReadWhatWasWritten(t *testing.T) {
 	check()
 }
 
-func TestLog_ReplaceKeepsTheOrder(t *testing.T) {
+// A second row of the same split and step is merged into the first, in place.
+func TestLog_Merges(t *testing.T) {
 	r := openTemp(t, 1)
 	require.NoError(t, r.Log("train", 0, map[string]float64{"x": 1}))
 	require.NoError(t, r.Log("train", 1, map[string]float64{"x": 2}))
 	require.NoError(t, r.Log("train", 0, map[string]float64{"y": 3}))
+	require.NoError(t, r.Log("train", 1, map[string]float64{"train/x": 4}))
 	rows, err := r.History()
 	require.NoError(t, err)
 	require.Equal(t, []art.HistoryRow{
-		{Split: "train", Step: 0, Metrics: map[string]float64{"train/y": 3, "time/wall_clock_sec": 0}},
-		{Split: "train", Step: 1, Metrics: map[string]float64{"train/x": 2, "time/wall_clock_sec": 0}},
+		{Split: "train", Step: 0, Metrics: map[string]float64{"train/x": 1, "train/y": 3, "time/wall_clock_sec": 0}},
+		{Split: "train", Step: 1, Metrics: map[string]float64{"train/x": 4, "time/wall_clock_sec": 0}},
 	}, rows)
 	rows[0].Metrics["train/y"] = 9
 	rows, err = r.History()
 	require.NoError(t, err)
 	require.Equal(t, 3.0, rows[0].Metrics["train/y"], "History returns a copy")
+}
+
+// A row that is logged again as it is, which is what Log after Train does, is not written again.
+func TestLog_SameAgain(t *testing.T) {
+	r := openTemp(t, 1)
+	metrics := map[string]float64{"x": 1, "nan": math.NaN()}
+	require.NoError(t, r.Log("train", 0, metrics))
+	r.disk.hook = func(op, path string, _ func() error) error { t.Errorf("%s %s", op, path); return nil }
+	r.now = func() time.Time { return clock().Add(time.Hour) }
+	require.NoError(t, r.Log("train", 0, metrics))
+	require.NoError(t, r.Log("train", 0, map[string]float64{"train/x": 1}))
+	require.NoError(t, r.Log("train", 0, nil))
+	r.disk.hook = nil
 }
 
 func TestLog_Refused(t *testing.T) {
@@ -73,7 +88,7 @@ func TestLog_Refused(t *testing.T) {
 	for name, err := range map[string]error{
 		"split":    r.Log("a/b", 0, nil),
 		"negative": r.Log("train", -1, nil),
-		"too late": r.Log("train", 3, nil),
+		"too late": r.Log("train", 2, nil),
 		"twice":    r.Log("train", 1, twice),
 		"UTF-8":    r.Log("train", 1, map[string]float64{"\xff": 1}),
 		"empty":    r.Log("train", 1, map[string]float64{"": 1}),
@@ -87,11 +102,11 @@ func TestLog_Refused(t *testing.T) {
 func TestLog_WallClockContinues(t *testing.T) {
 	r := openTemp(t, 0)
 	r.now = func() time.Time { return clock().Add(time.Minute) }
-	require.NoError(t, r.Log("train", 0, nil))
+	require.NoError(t, r.Log("val", 0, nil))
 	r, err := reopen(t, r)
 	require.NoError(t, err)
 	r.now = func() time.Time { return clock().Add(time.Hour) }
-	require.NoError(t, r.Log("val", 0, nil))
+	require.NoError(t, r.Log("test", 0, nil))
 	rows, err := r.History()
 	require.NoError(t, err)
 	require.Equal(t, 60.0, rows[0].Metrics["time/wall_clock_sec"])
@@ -104,9 +119,9 @@ func TestLog_HalfWritten(t *testing.T) {
 		f := &fault{at: -1, err: syscall.ENOSPC, once: once}
 		r, err := openRun(tempDir(t), f.disk())
 		require.NoError(t, err)
-		require.NoError(t, r.Log("train", 0, nil))
+		require.NoError(t, r.Log("best", 0, nil))
 		before := size(r.historyPath())
-		f.at = f.seen + 1
+		f.at = f.seen + 6 // of the checksum: create, write, sync, rename, syncdir; of the history: create, write
 		require.ErrorIs(t, r.Log("val", 0, nil), art.ErrStorage)
 		require.Equal(t, once, size(r.historyPath()) == before)
 		f.at = -1
@@ -153,7 +168,7 @@ func FuzzHistoryRow(f *testing.F) {
 		row2, recorded2, err := decodeRow(again)
 		require.NoError(t, err)
 		require.True(t, recorded.Equal(recorded2))
-		require.Equal(t, dump(encodable(row)), dump(encodable(row2)))
+		require.Equal(t, dump(encodable(row.HistoryRow)), dump(encodable(row2.HistoryRow)))
 	})
 }
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/goart-dev/art"
 )
 
 // The keys of a row that are not metrics. They have no slash, and the keys of metrics do.
@@ -18,6 +16,7 @@ const (
 	keyStep         = "step"
 	keyTrainingStep = "training_step" // equal to step; ART's name of it
 	keyRecordedAt   = "recorded_at"   // RFC 3339
+	keyGroups       = "groups"        // of trajectories, committed with the row; absent for none
 )
 
 // keyWallClock is the metric of the time since the run began, in seconds.
@@ -26,12 +25,15 @@ const keyWallClock = "time/wall_clock_sec"
 // encodeRow returns a row as JSON with sorted keys, without a newline.
 //
 // JSON has no number for what is not finite: such a metric is the string "NaN", "Infinity" or "-Infinity".
-func encodeRow(row art.HistoryRow, recorded time.Time) ([]byte, error) {
+func encodeRow(row historyRow, recorded time.Time) ([]byte, error) {
 	fields := map[string]any{
 		keySplit:        row.Split,
 		keyStep:         row.Step,
 		keyTrainingStep: row.Step,
 		keyRecordedAt:   recorded.UTC().Format(time.RFC3339Nano),
+	}
+	if row.groups > 0 {
+		fields[keyGroups] = row.groups
 	}
 	for key, value := range row.Metrics {
 		fields[key] = jsonFloat(value)
@@ -44,23 +46,23 @@ func encodeRow(row art.HistoryRow, recorded time.Time) ([]byte, error) {
 }
 
 // decodeRow is the inverse of encodeRow. Fields that are neither numbers nor names of numbers are left out.
-func decodeRow(line []byte) (row art.HistoryRow, recorded time.Time, err error) {
+func decodeRow(line []byte) (row historyRow, recorded time.Time, err error) {
 	var fields map[string]any
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return row, recorded, err
 	}
-	step, ok := fields[keyStep].(float64)
-	if !ok || step < 0 || step > math.MaxInt32 || step != math.Trunc(step) {
+	var ok bool
+	if row.Step, ok = parseCount(fields[keyStep]); !ok {
 		return row, recorded, fmt.Errorf("%q is not a step", fields[keyStep])
 	}
-	row.Step = int(step)
+	row.groups, _ = parseCount(fields[keyGroups]) // a row without is a row
 	row.Split, _ = fields[keySplit].(string)
 	if err := checkName("split", row.Split); err != nil {
 		return row, recorded, err
 	}
 	text, _ := fields[keyRecordedAt].(string)
 	recorded, _ = time.Parse(time.RFC3339, text) // a row without a time is a row
-	for _, key := range []string{keySplit, keyStep, keyTrainingStep, keyRecordedAt} {
+	for _, key := range []string{keySplit, keyStep, keyTrainingStep, keyRecordedAt, keyGroups} {
 		delete(fields, key)
 	}
 	row.Metrics = map[string]float64{}
@@ -70,6 +72,15 @@ func decodeRow(line []byte) (row art.HistoryRow, recorded time.Time, err error) 
 		}
 	}
 	return row, recorded, nil
+}
+
+// parseCount returns a whole number of JSON that is not negative.
+func parseCount(v any) (n int, ok bool) {
+	f, ok := v.(float64)
+	if !ok || f < 0 || f > math.MaxInt32 || f != math.Trunc(f) {
+		return 0, false
+	}
+	return int(f), true
 }
 
 // jsonFloat returns a float64, or the name of one that JSON cannot write.

@@ -15,12 +15,14 @@ func (r *Run) recover() error {
 	if err := r.recoverCheckpoints(); err != nil {
 		return err
 	}
+	r.checkOlder()
 	// What frees space comes first.
 	for _, clean := range []func() error{r.removeTemporary, r.recoverTrajectories, r.recoverHistory} {
 		if err := clean(); err != nil {
 			return storage("open run", err, "nothing that was committed is lost: open the run again when this is repaired")
 		}
 	}
+	r.checkUpdates()
 	return nil
 }
 
@@ -49,16 +51,10 @@ func (r *Run) discard(path string) error {
 
 // recoverCheckpoints lists the checkpoints and verifies the newest one.
 func (r *Run) recoverCheckpoints() error {
-	entries, err := os.ReadDir(r.checkpoints())
-	if err != nil {
+	var err error
+	if r.steps, err = r.listSteps(); err != nil {
 		return storage("open run", err, "")
 	}
-	for _, e := range entries {
-		if step, ok := parseStep(e.Name()); ok && e.IsDir() {
-			r.steps = append(r.steps, step)
-		}
-	}
-	slices.Sort(r.steps)
 	latest, ok := r.Latest()
 	if !ok {
 		return nil
@@ -67,6 +63,18 @@ func (r *Run) recoverCheckpoints() error {
 		return corrupt("open run", err, r.advice())
 	}
 	return nil
+}
+
+// listSteps returns the steps that have a folder, in ascending order.
+func (r *Run) listSteps() (steps []int, err error) {
+	entries, err := os.ReadDir(r.checkpoints())
+	for _, e := range entries {
+		if step, ok := parseStep(e.Name()); ok && e.IsDir() {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, err
 }
 
 // advice says what to do about a damaged newest checkpoint.
@@ -83,10 +91,17 @@ func (r *Run) advice() string {
 	return fmt.Sprintf("nothing was deleted. Restore %s from a backup; no other checkpoint is intact", damaged)
 }
 
-// limit is the last step whose rows and trajectories are part of the run.
-func (r *Run) limit() int {
+// newest is the step that the run is at: that of the newest checkpoint, 0 without one.
+func (r *Run) newest() int {
 	latest, _ := r.Latest()
 	return latest
+}
+
+// uncommitted tells whether the row and the trajectories of (split, step) belong to an update that no checkpoint has committed:
+// the update from the newest step to the next. A run without checkpoints is never updated, and keeps what it logs.
+func (r *Run) uncommitted(split string, step int) bool {
+	latest, ok := r.Latest()
+	return ok && split == trainSplit && step >= latest
 }
 
 // removeTemporary removes what was not renamed into place.

@@ -5,25 +5,34 @@
 //
 //	{root}/{project}/models/{name}/
 //	    lock                              held (flock) while the run is open; holds the id of the process
-//	    model.json                        what the model is, written by the backend
+//	    model.json                        what the model is, written by the backend, and the version of this layout
 //	    state.json                        the user's own state
 //	    history.jsonl                     one row of metrics per (split, step)
+//	    history.checksum.json             what history.jsonl is before and after its last change
 //	    history.jsonl.damaged             rows that could not be kept in place
-//	    checkpoints/0001/                 the files of a step, and checksums.json
+//	    checkpoints/0001/                 the files of a step, checksums.json, and a copy of model.json
 //	    trajectories/{split}/0001.parquet every trajectory of a (split, step), without loss
 //
 // # Commit
 //
 // A file or folder is written under a name that starts with ".tmp-", fsynced, renamed into place, and the folder above
-// is fsynced. A step writes its trajectories and history rows first, then [Run.Commit] renames its checkpoint into
-// place: that rename is the commit. [Open] drops what an interrupted step left: temporary files, a torn last row, rows
-// and trajectories of the step after the newest checkpoint.
+// is fsynced. The update from step k to k+1 writes its trajectories and its row of history, both of split "train" and step k,
+// and then renames checkpoint k+1 into place: that rename is the commit ([Run.CommitUpdate]). [Open] drops what an interrupted
+// update left: temporary files, a torn last row, and rows and trajectories of split "train" at the newest checkpoint.
 //
 // # Steps
 //
-// The first checkpoint is step 0 and each further one is the next number. Metrics and trajectories may be stored for any
-// step up to the one that comes next, which they reach disk before. Without a checkpoint, step 0 is the base model, so
-// what is logged for it stays.
+// The first checkpoint is step 0 and each further one is the next number. Row k of split "train" holds what policy k earned and
+// the update from k to k+1; row k of any other split is a measurement of policy k. Nothing can be stored for a step that has
+// no checkpoint yet. A run without checkpoints is a model that is not trained: its only step is 0, and what is logged for it
+// stays.
+//
+// # Damage
+//
+// [Open] returns an error that wraps [art.ErrCorrupt], and changes nothing, where going on would lose or mix something: the newest
+// checkpoint is damaged, or model.json is missing from a run that has been used. What is lost already is told to the logger as
+// a warning, and by [Run.Damage]: older checkpoints that are damaged, a history that is not what was written, updates
+// without a row or without their trajectories.
 package runs
 
 import (
@@ -53,13 +62,17 @@ type Run struct {
 	lock *flock.Flock
 	disk disk
 
-	writing sync.Mutex // one change of the directory at a time; taken before mu
-	closed  bool       // guarded by writing
+	writing   sync.Mutex // one change of the directory at a time; taken before mu; guards the next fields
+	closed    bool
+	model     []byte       // content of model.json, nil before it is written
+	announced historySum   // of the history
+	pending   *updateState // what was before an update that failed and could not be taken back, nil for none
 
 	mu        sync.Mutex // guards the fields below, and is never held during input or output
 	steps     []int      // with a checkpoint, ascending
 	history   history
 	recovered Recovery
+	damage    Damage
 }
 
 // Recovery counts what [Open] found from an interrupted process.
@@ -91,8 +104,10 @@ func open(root, project, name string, opts *Options, d disk) (*Run, error) {
 		return nil, err
 	}
 	r.disk.guard = r.held
-	if err := r.recover(); err != nil {
-		return nil, errors.Join(err, r.lock.Close())
+	for _, prepare := range []func() error{r.readLayout, r.recover} {
+		if err := prepare(); err != nil {
+			return nil, errors.Join(err, r.lock.Close())
+		}
 	}
 	return r, nil
 }
@@ -127,6 +142,7 @@ func (r *Run) Close() error {
 		return nil
 	}
 	r.closed = true
+	r.confirmHistory()
 	if err := r.lock.Close(); err != nil {
 		return storage("close run", err, "")
 	}
@@ -144,6 +160,19 @@ func (r *Run) change(op string, do func() error) error {
 		return storage(op, err, "nothing was written to "+r.dir+"; put the folder back, or close the run and open it again to begin a new one")
 	}
 	return do()
+}
+
+// record is change for what belongs to a model: it comes after model.json, and after what could not be taken back before.
+func (r *Run) record(op string, do func() error) error {
+	return r.change(op, func() error {
+		if r.model == nil {
+			return invalid(op, errors.New("model.json is to be written first: without it the run could not be opened again"))
+		}
+		if err := r.settle(); err != nil {
+			return storage(op, err, "an update that failed before could not be taken back yet, and nothing else is stored until it can")
+		}
+		return do()
+	})
 }
 
 func (r *Run) checkpoints() string  { return filepath.Join(r.dir, "checkpoints") }

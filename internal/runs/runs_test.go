@@ -18,12 +18,13 @@ func TestOpen_Layout(t *testing.T) {
 	r, err := Open(root, "games", "player-1", nil)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(root, "games", "models", "player-1"), r.Dir())
+	require.NoError(t, r.WriteModel(map[string]int{}))
 	require.NoError(t, r.Log("val", 0, nil))
 	require.NoError(t, r.WriteTrajectories("val", 0, nil))
 	require.NoError(t, r.Commit(0, func(string) error { return nil }))
 	require.NoError(t, r.Close())
 	require.NoError(t, r.Close())
-	for _, name := range []string{"history.jsonl", "checkpoints/0000/checksums.json", "trajectories/val/0000.parquet"} {
+	for _, name := range []string{"model.json", "history.jsonl", "history.checksum.json", "checkpoints/0000/checksums.json", "checkpoints/0000/model.json", "trajectories/val/0000.parquet"} {
 		require.FileExists(t, filepath.Join(r.Dir(), name))
 	}
 }
@@ -71,7 +72,8 @@ func TestClosed(t *testing.T) {
 		"commit":       func() error { return r.Commit(1, func(string) error { return nil }) },
 		"delete":       func() error { return r.DeleteCheckpoints(nil) },
 		"log":          func() error { return r.Log("train", 0, nil) },
-		"model":        func() error { return r.WriteModel(1) },
+		"update":       func() error { return r.CommitUpdate(1, Update{}, func(string) error { return nil }) },
+		"model":        func() error { return r.WriteModel(map[string]int{}) },
 		"state":        func() error { return r.WriteState(1) },
 		"merge":        func() error { return r.MergeState(1) },
 		"trajectories": func() error { return r.WriteTrajectories("train", 0, nil) },
@@ -92,7 +94,7 @@ func TestRecover_Interrupted(t *testing.T) {
 	require.Equal(t, Recovery{Temporary: 3, Rows: 2, Files: 1, Aside: 1}, r.Recovered())
 	for _, line := range []string{
 		"dropped the torn last row of the history", "moved a damaged history row aside", "level=WARN",
-		"dropped a history row of a step that was not committed", "dropped the trajectories of a step that was not committed",
+		"dropped a history row of an update that was not committed", "dropped the trajectories of an update that was not committed",
 		"removed what an interrupted change left",
 	} {
 		require.Contains(t, log.String(), line)
@@ -114,14 +116,17 @@ func TestRecover_MissingCheckpoints(t *testing.T) {
 	d := watch(t, root)
 	r, err = openRun(root, (&fault{at: -1, durable: d}).disk())
 	require.NoError(t, err)
-	require.Equal(t, Recovery{Rows: 1, Files: 1, Aside: 2}, r.Recovered())
+	// Steps 0 and 1 are left. Of step 1, the train row and its trajectories look like those of an interrupted update.
+	require.Equal(t, Recovery{Rows: 1, Files: 1, Aside: 4}, r.Recovered())
 	kill(t, r)
 	dir := filepath.Join(d.restore(t), "project", "models", "model") // the machine stops, too
-	require.FileExists(t, filepath.Join(dir, "trajectories/train/0003.parquet.aside"))
-	require.NoFileExists(t, filepath.Join(dir, "trajectories/train/0003.parquet"))
+	for _, split := range []string{"train", "val"} {
+		require.FileExists(t, filepath.Join(dir, "trajectories", split, "0002.parquet.aside"))
+		require.NoFileExists(t, filepath.Join(dir, "trajectories", split, "0002.parquet"))
+	}
 	aside, err := os.ReadFile(filepath.Join(dir, "history.jsonl.damaged"))
 	require.NoError(t, err)
-	require.Contains(t, string(aside), `"step":3,`)
+	require.Equal(t, 2, strings.Count(string(aside), `"step":2,`))
 }
 
 func TestRecover_DamagedCheckpoint(t *testing.T) {

@@ -46,12 +46,18 @@ func unseal(sealed []byte) ([]byte, error) {
 
 // footerStart returns where the footer begins.
 func footerStart(content []byte) (int, error) {
-	if len(content) < tailBytes || string(content[len(content)-4:]) != "PAR1" {
+	size, err := footerSize(content[max(0, len(content)-tailBytes):], int64(len(content)))
+	return len(content) - tailBytes - size, err
+}
+
+// footerSize reads the length of the footer from the last bytes of a file of that size.
+func footerSize(tail []byte, size int64) (int, error) {
+	if len(tail) < tailBytes || string(tail[len(tail)-4:]) != "PAR1" {
 		return 0, errors.New("it is not a whole Parquet file")
 	}
-	size := binary.LittleEndian.Uint32(content[len(content)-tailBytes:])
-	if int64(size) > int64(len(content)-tailBytes) {
+	footer := binary.LittleEndian.Uint32(tail)
+	if int64(footer) > size-tailBytes {
 		return 0, errors.New("its footer is longer than the file")
 	}
-	return len(content) - tailBytes - int(size), nil
+	return int(footer), nil
 }

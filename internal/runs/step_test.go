@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -19,9 +20,20 @@ import (
 // clock is the time of every row.
 func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// openRun opens the run that makeStep and checkRun work with.
+// openRun opens the run that makeStep and checkRun work with, and describes it when it is new.
 func openRun(root string, d disk) (*Run, error) {
-	return open(root, "project", "model", &Options{Now: clock}, d)
+	r, err := open(root, "project", "model", &Options{Now: clock}, d)
+	if err != nil {
+		return nil, err
+	}
+	known, err := r.ReadModel(new(map[string]any))
+	if err == nil && !known {
+		err = r.WriteModel(map[string]string{"base": "tiny"})
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.lock.Close())
+	}
+	return r, nil
 }
 
 // tempDir is a folder in memory where there is such a thing, so that fsync takes no time.
@@ -97,21 +109,34 @@ func writeFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// makeStep does what a backend does for a step, in the order of a backend.
+// makeStep does what a program and a backend do for a step, in their order: it measures policy step-1, trains it, and commits step.
 func makeStep(r *Run, step int) error {
-	if err := r.WriteTrajectories("train", step, stepGroups(step)); err != nil {
-		return err
-	}
-	if err := r.Log("train", step, map[string]float64{"reward": float64(step) + 0.5}); err != nil {
-		return err
-	}
-	if err := r.Log("best", 0, map[string]float64{"step": float64(step)}); err != nil { // replaces a row
-		return err
-	}
 	if err := r.WriteState(map[string]int{"step": step}); err != nil {
 		return err
 	}
-	return r.Commit(step, func(dir string) error { return writeFiles(dir, stepFiles(step)) })
+	if err := r.Log("best", 0, map[string]float64{"step": float64(step)}); err != nil { // changes a row
+		return err
+	}
+	write := func(dir string) error { return writeFiles(dir, stepFiles(step)) }
+	if step == 0 {
+		return r.Commit(0, write)
+	}
+	policy := step - 1
+	if err := r.WriteTrajectories("val", policy, nil); err != nil {
+		return err
+	}
+	if err := r.Log("val", policy, map[string]float64{"reward": float64(policy) + 0.25}); err != nil {
+		return err
+	}
+	if err := r.Log("train", policy, map[string]float64{"early": 1}); err != nil { // before the update
+		return err
+	}
+	return r.CommitUpdate(step, stepUpdate(policy), write)
+}
+
+// stepUpdate is what training tells of the update from a policy to the next.
+func stepUpdate(policy int) Update {
+	return Update{Groups: stepGroups(policy), Metrics: map[string]float64{"reward": float64(policy) + 0.5}}
 }
 
 // checkRun makes sure that the run is at its newest step and at nothing else. It reads the last steps only.
@@ -123,6 +148,10 @@ func checkRun(t *testing.T, r *Run) {
 	}
 	for step := max(0, latest-4); step <= latest; step++ {
 		checkStep(t, r, step)
+		if step < latest {
+			checkFile(t, r, step)
+			require.FileExists(t, r.trajectoryPath("val", step))
+		}
 	}
 	checkHistory(t, r, latest)
 	checkNames(t, r, latest)
@@ -143,40 +172,53 @@ func checkStep(t *testing.T, r *Run, step int) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-	content, err := os.ReadFile(filepath.Join(r.splitDir("train"), stepName(step)+parquetSuffix))
+}
+
+func checkFile(t *testing.T, r *Run, step int) {
+	t.Helper()
+	content, err := os.ReadFile(r.trajectoryPath("train", step))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(stepParquet(t, step), content), "trajectories of step %d differ", step)
 }
 
-// checkHistory wants one row for each step, in order. Rows of step 0 are kept without a checkpoint: they describe the
-// base model.
+// checkHistory wants one train row for each update, in order: none of the newest step. The newest step may have been measured.
 func checkHistory(t *testing.T, r *Run, latest int) {
 	t.Helper()
 	rows, err := r.History()
 	require.NoError(t, err)
-	var steps []int
+	var trained, measured []int
 	for _, row := range rows {
 		switch row.Split {
 		case "train":
 			require.Equal(t, float64(row.Step)+0.5, row.Metrics["train/reward"])
-			steps = append(steps, row.Step)
+			require.Equal(t, 1.0, row.Metrics["train/early"])
+			trained = append(trained, row.Step)
+		case "val":
+			require.Equal(t, float64(row.Step)+0.25, row.Metrics["val/reward"])
+			measured = append(measured, row.Step)
 		case "best":
 			require.Contains(t, []float64{float64(latest), float64(latest + 1)}, row.Metrics["best/step"])
 		default:
 			t.Fatalf("unknown row %v", row)
 		}
 	}
-	var want []int
-	for step := range latest + 1 {
-		want = append(want, step)
+	want := upTo(latest)
+	require.Equal(t, want, trained)
+	if len(measured) != len(want) {
+		want = upTo(latest + 1)
 	}
-	if latest < 0 && len(steps) == 1 {
-		want = []int{0}
-	}
-	require.Equal(t, want, steps)
+	require.Equal(t, want, measured)
 }
 
-// checkNames wants no file of a step that was not committed, and nothing temporary.
+// upTo returns 0 to n-1.
+func upTo(n int) (steps []int) {
+	for step := range n {
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// checkNames wants no file of an update that was not committed, and nothing temporary.
 func checkNames(t *testing.T, r *Run, latest int) {
 	t.Helper()
 	err := filepath.WalkDir(r.Dir(), func(path string, e fs.DirEntry, err error) error {
@@ -184,6 +226,7 @@ func checkNames(t *testing.T, r *Run, latest int) {
 		require.False(t, strings.HasPrefix(e.Name(), tempPrefix), path)
 		if step, ok := parseStep(strings.TrimSuffix(e.Name(), parquetSuffix)); ok {
 			require.LessOrEqual(t, step, max(latest, 0), path)
+			require.False(t, step == latest && filepath.Base(filepath.Dir(path)) == "train", path)
 		}
 		return nil
 	})

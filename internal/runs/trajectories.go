@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,30 +15,57 @@ import (
 const parquetSuffix = ".parquet"
 
 // WriteTrajectories stores groups as the trajectories of (split, step), on disk when it returns. A second call for the
-// same pair replaces them. step is at most [Run.Next].
+// same pair replaces them. But what an update was committed with stays: groups of split "train" that are not stored yet are added
+// to it. step is at most that of the newest checkpoint, 0 without one.
 //
 // What [Run.ReadTrajectories] returns is deeply equal to groups, with two exceptions: of a time with a monotonic clock
 // reading or a location other than UTC, the instant and the offset are kept; and no groups at all are read as nil.
 // Metadata values other than string, bool, int, float64 and nil are an error that wraps [art.ErrInvalid].
 func (r *Run) WriteTrajectories(split string, step int, groups []*art.TrajectoryGroup) error {
 	const op = "write trajectories"
-	return r.change(op, func() error {
+	return r.record(op, func() error {
 		if err := errors.Join(checkName("split", split), r.checkStep(step)); err != nil {
 			return invalid(op, err)
 		}
-		content, err := encodeGroups(groups)
+		path := r.trajectoryPath(split, step)
+		stored, err := readIfThere(path)
 		if err != nil {
-			return invalid(op, err)
-		}
-		dir := r.splitDir(split)
-		if err := r.disk.mkdir(dir); err != nil {
 			return storage(op, err, "")
 		}
-		if err := r.disk.replace(filepath.Join(dir, stepName(step)+parquetSuffix), content); err != nil {
+		var content []byte
+		if _, trained := r.Latest(); trained && split == trainSplit && !r.uncommitted(split, step) {
+			content, err = addGroups(stored, groups)
+		} else {
+			content, err = encodeGroups(groups)
+		}
+		if err != nil {
+			return groupsError(op, path, err)
+		}
+		if stored != nil && bytes.Equal(content, stored) {
+			return nil
+		}
+		if err := r.writeTrajectories(split, step, content); err != nil {
 			return storage(op, err, "")
 		}
 		return nil
 	})
+}
+
+// writeTrajectories replaces the file of (split, step).
+func (r *Run) writeTrajectories(split string, step int, content []byte) error {
+	if err := r.disk.mkdir(r.splitDir(split)); err != nil {
+		return err
+	}
+	return r.disk.replace(r.trajectoryPath(split, step), content)
+}
+
+// readIfThere reads a file; nil is none.
+func readIfThere(path string) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
 }
 
 // ReadTrajectories returns what was written for (split, step). Nothing written is an error that wraps [fs.ErrNotExist], a
@@ -47,16 +75,20 @@ func (r *Run) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, 
 	if err := checkName("split", split); err != nil {
 		return nil, invalid(op, err)
 	}
-	path := filepath.Join(r.splitDir(split), stepName(step)+parquetSuffix)
+	path := r.trajectoryPath(split, step)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, storage(op, err, "")
 	}
 	groups, err := decodeGroups(content)
 	if err != nil {
-		return nil, corrupt(op, fmt.Errorf("%s: %w", path, err), "restore the file from a backup, or move it away")
+		return nil, damagedFile(op, path, err)
 	}
 	return groups, nil
+}
+
+func damagedFile(op, path string, err error) error {
+	return corrupt(op, fmt.Errorf("%s: %w", path, err), "restore the file from a backup, or move it away")
 }
 
 func (r *Run) splitDir(split string) string { return filepath.Join(r.trajectories(), split) }
@@ -100,17 +132,21 @@ func (r *Run) recoverTrajectories() error {
 func (r *Run) recoverFile(split string, e fs.DirEntry) error {
 	name, isParquet := strings.CutSuffix(e.Name(), parquetSuffix)
 	step, isStep := parseStep(name)
-	limit := r.limit()
-	if !isParquet || !isStep || step <= limit {
+	newest := r.newest()
+	if !isParquet || !isStep {
+		return nil
+	}
+	if step <= newest && !r.uncommitted(split, step) {
+		r.checkFile(split, step)
 		return nil
 	}
 	path := filepath.Join(r.splitDir(split), e.Name())
-	if step == limit+1 {
-		r.log.Info("dropped the trajectories of a step that was not committed", "split", split, "step", step)
+	if step == newest {
+		r.log.Info("dropped the trajectories of an update that was not committed", "split", split, "step", step)
 		r.recovered.Files++
 		return r.discard(path)
 	}
-	r.log.Warn("moved trajectories aside: checkpoints are missing", "split", split, "step", step, "latest", limit)
+	r.log.Warn("moved trajectories aside: checkpoints are missing", "split", split, "step", step, "newest", newest)
 	r.recovered.Aside++
 	if err := r.disk.rename(path, path+".aside"); err != nil {
 		return err

@@ -1,0 +1,112 @@
+package runs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/goart-dev/art"
+)
+
+// Update is what is known of the update from one step to the next.
+type Update struct {
+	// Groups were trained on. None leaves the update without a file of trajectories.
+	Groups []*art.TrajectoryGroup
+	// Metrics of the update, and of the groups. Keys without a slash get "train" as prefix.
+	Metrics map[string]float64
+}
+
+// CommitUpdate stores the checkpoint of step, as [Run.Commit] does, and with it the row and the trajectories of split "train"
+// of the step before, from which the update came. What was logged there already stays: metrics are merged, and groups that are not
+// in the update come after its own.
+//
+// The order is trajectories, row, checkpoint. A process that is killed between them leaves the step before: [Open] drops the
+// others. So does an error, after which they are as they were.
+func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error) error {
+	const op = "commit update"
+	return r.record(op, func() error {
+		if next := r.Next(); step != next || step == 0 {
+			return invalid(op, fmt.Errorf("step %d: the next step of this run is %d, and step 0 is no update", step, next))
+		}
+		metrics, err := rowMetrics(trainSplit, update.Metrics)
+		if err != nil {
+			return invalid(op, err)
+		}
+		before, err := r.updateState(step - 1)
+		if err != nil {
+			return storage(op, err, "")
+		}
+		content, err := putFirst(update.Groups, before.trajectories)
+		if err != nil {
+			return groupsError(op, r.trajectoryPath(trainSplit, step-1), err)
+		}
+		r.pending = before
+		if err := r.storeUpdate(step, content, metrics, len(update.Groups), write); err != nil {
+			return storage(op, errors.Join(err, r.settle()), fmt.Sprintf("step %d of %s was not stored, the run is as it was before", step, r.dir))
+		}
+		r.pending = nil
+		r.committed(step)
+		return nil
+	})
+}
+
+// storeUpdate writes the parts of an update in the order of a commit.
+func (r *Run) storeUpdate(step int, trajectories []byte, metrics map[string]float64, groups int, write func(string) error) error {
+	if trajectories != nil {
+		if err := r.writeTrajectories(trainSplit, step-1, trajectories); err != nil {
+			return err
+		}
+	}
+	if err := r.mergeRow(trainSplit, step-1, metrics, groups); err != nil {
+		return err
+	}
+	return r.commit(step, write)
+}
+
+// updateState is what is stored of an update that is not committed.
+type updateState struct {
+	step         int
+	trajectories []byte // nil when there is no file
+	rows         []historyRow
+}
+
+func (r *Run) updateState(step int) (*updateState, error) {
+	content, err := readIfThere(r.trajectoryPath(trainSplit, step))
+	return &updateState{step, content, slices.Clone(r.history.rows)}, err
+}
+
+// settle takes back an update that could not be committed. While it fails, the run takes no further rows.
+func (r *Run) settle() error {
+	s := r.pending
+	if s == nil {
+		return nil
+	}
+	if err := r.restoreTrajectories(s); err != nil {
+		return err
+	}
+	if r.history.torn || !bytes.Equal(joinRows(s.rows), joinRows(r.history.rows)) {
+		if err := r.rewriteHistory(s.rows); err != nil {
+			return err
+		}
+	}
+	r.pending = nil
+	return nil
+}
+
+func (r *Run) restoreTrajectories(s *updateState) error {
+	path := r.trajectoryPath(trainSplit, s.step)
+	if s.trajectories == nil {
+		return r.discard(path)
+	}
+	if now, err := readIfThere(path); err != nil || bytes.Equal(now, s.trajectories) {
+		return err
+	}
+	return r.disk.replace(path, s.trajectories)
+}
+
+// trajectoryPath is the file of (split, step).
+func (r *Run) trajectoryPath(split string, step int) string {
+	return filepath.Join(r.splitDir(split), stepName(step)+parquetSuffix)
+}
