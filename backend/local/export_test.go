@@ -1,8 +1,10 @@
 package local
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +83,39 @@ func TestExport_Edit(t *testing.T) {
 			require.Equal(t, x, got.Tensors[i], name)
 		}
 	}
+}
+
+// TestRegister_AdapterElsewhere: a run that began with an adapter goes on wherever that adapter lies by now, or when it is gone, and
+// not with another one. Paths were compared, as text, and two structs printed.
+func TestRegister_AdapterElsewhere(t *testing.T) {
+	b := open(t, t.TempDir())
+	first := trained(t, b, "first", nil)
+	dir, err := b.Dir(first)
+	require.NoError(t, err)
+	other, same := filepath.Join(dir, "checkpoints", "0000"), filepath.Join(t.TempDir(), "same")
+	folder := filepath.Join(t.TempDir(), "adapter")
+	for _, to := range []string{folder, same} {
+		require.NoError(t, os.CopyFS(to, os.DirFS(filepath.Join(dir, "checkpoints", "0001"))))
+	}
+	runs := t.TempDir()
+	register := func(adapter string) error {
+		b, err := Open(t.Context(), &Options{Dir: runs, Progress: io.Discard})
+		require.NoError(t, err)
+		defer b.Close()
+		return art.NewModel("fork", &art.ModelOptions{Adapter: adapter}).Register(t.Context(), b)
+	}
+	require.NoError(t, register(folder))
+	require.NoError(t, register(same), "the same adapter in another folder")
+	for _, changed := range []string{other, ""} {
+		err := register(changed)
+		require.ErrorIs(t, err, art.ErrInvalid)
+		require.ErrorContains(t, err, "made with other options: Adapter was "+strconv.Quote(folder)+" with SHA-256 ")
+		require.NotContains(t, err.Error(), "{")
+	}
+	require.NoError(t, os.RemoveAll(folder))
+	require.NoError(t, register(folder), "it is not needed any more")
+	require.NoError(t, register(same))
+	require.ErrorContains(t, register(filepath.Join(folder, "nowhere")), "nowhere")
 }
 
 // TestRegister_Adapter: a run begins with the adapter of another, of whatever rank, and goes on from there.

@@ -3,8 +3,6 @@ package local
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -38,23 +36,6 @@ type entry struct {
 type serving struct {
 	step    int
 	adapter *engine.Adapter
-}
-
-// description is model.json: what a run cannot change on the way.
-type description struct {
-	Name    string   `json:"name"`
-	Project string   `json:"project"`
-	Base    string   `json:"base"`
-	Commit  string   `json:"commit,omitempty"` // of a base from the hub
-	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
-	Frozen  bool     `json:"frozen"`
-	LoRA    art.LoRA `json:"lora"`
-	Adapter string   `json:"adapter,omitempty"` // that it began with, in place of LoRA
-	Seed    uint64   `json:"seed"`
-	// Device tells where the run was begun. Results repeat bit for bit on the same kind only.
-	Device string `json:"device"`
-	// Weights is the type of the base's matrices, as Options.Weights has it, where the run was begun.
-	Weights string `json:"weights,omitempty"`
 }
 
 // Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits
@@ -112,7 +93,13 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place)
 	if err != nil {
 		return 0, err
 	}
-	if known {
+	start, err := openStart(opts, have)
+	if err != nil {
+		return 0, err
+	}
+	want.AdapterSHA256 = start.digest
+	// A run without a checkpoint whose model learns was never begun: its first Register failed after model.json was written.
+	if _, begun := e.run.Latest(); known && (begun || have.Frozen) {
 		if err := have.check(want, e.run.Dir()); err != nil {
 			return 0, err
 		}
@@ -124,43 +111,14 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place)
 		e.serving.Store(&serving{})
 		return 0, nil
 	}
-	return e.start(b.device, opts)
-}
-
-// tellChanges warns of what a run may change on the way, and its results with it.
-func (d description) tellChanges(now description, log *slog.Logger) {
-	if d.Device != now.Device {
-		log.Warn("the run goes on with another device", "model", d.Name, "begun", d.Device, "now", now.Device)
-	}
-	if d.Weights != "" && d.Weights != now.Weights { // "" in runs that did not record it
-		log.Warn("the run goes on with another type of weights", "model", d.Name, "begun", d.Weights, "now", now.Weights)
-	}
-}
-
-// check reports a model that is not the one that the run in dir was made with.
-func (d description) check(want description, dir string) error {
-	if d.Commit != "" && d.Commit == want.Commit || d.SHA256 != "" && d.SHA256 == want.SHA256 {
-		d.Base = want.Base // a branch and its commit, or two paths, are names of one model
-	}
-	d.Device, want.Device, d.Weights, want.Weights = "", "", "", ""
-	if reflect.DeepEqual(d, want) {
-		return nil
-	}
-	hint := "use another model name for a new run, or the options of the old one to continue it"
-	if n, err := hub.ParseName(d.Base); err == nil && d.Commit != want.Commit && d.Commit != "" {
-		hint = fmt.Sprintf("set Base to %q to continue with the weights of the run", n.Repo+"@"+d.Commit)
-	}
-	return &art.Error{
-		Op: "register", Hint: hint,
-		Err: fmt.Errorf("%w: the run in %s was made with %+v, the model asks for %+v", art.ErrInvalid, dir, d, want),
-	}
+	return e.start(b.device, opts, start)
 }
 
 // start loads the newest checkpoint, or commits the first.
-func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error) {
+func (e *entry) start(device compute.Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
 	if !ok {
-		a, err := e.firstAdapter(opts)
+		a, err := e.firstAdapter(opts, from)
 		if err != nil {
 			return 0, err
 		}
@@ -180,20 +138,22 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions) (int, error
 }
 
 // firstAdapter returns what a new run begins with: an adapter that changes nothing, or the one of a folder.
-func (e *entry) firstAdapter(opts art.ModelOptions) (a *lora.Adapter, err error) {
-	hint := "correct ModelOptions.LoRA"
+func (e *entry) firstAdapter(opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" {
-		a, err = lora.New(lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}, e.layers(), opts.Seed)
-	} else {
-		hint = "set ModelOptions.Adapter to the folder of a LoRA adapter of this base model"
-		if a, err = lora.Load(opts.Adapter); err == nil {
-			err = a.Check(e.layers())
+		a, err := lora.New(lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}, e.layers(), opts.Seed)
+		if err != nil {
+			return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
 		}
+		return a, nil
 	}
-	if err != nil {
-		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
+	if from.adapter == nil { // a run that was stopped before its first checkpoint, and whose folder has gone since
+		_, err := lora.Load(opts.Adapter)
+		return nil, adapterError(err)
 	}
-	return a, nil
+	if err := from.adapter.Check(e.layers()); err != nil {
+		return nil, adapterError(err)
+	}
+	return from.adapter, nil
 }
 
 // layers are the linear layers of the base.

@@ -191,8 +191,18 @@ func TestRegister_Changed(t *testing.T) {
 	b := open(t, dir)
 	require.NoError(t, art.NewModel("m", &art.ModelOptions{Seed: 1}).Register(t.Context(), b))
 	require.NoError(t, b.Close())
-	require.ErrorIs(t, art.NewModel("m", &art.ModelOptions{Seed: 2}).Register(t.Context(), open(t, dir)), art.ErrInvalid)
+	err := art.NewModel("m", &art.ModelOptions{Seed: 2, LoRA: art.LoRA{Rank: 4}}).Register(t.Context(), open(t, dir))
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, "made with other options: LoRA.Rank was 8 and is now 4; LoRA.Alpha was 16 and is now 8; Seed was 1 and is now 2")
 	require.NoError(t, art.NewModel("m", &art.ModelOptions{Seed: 1}).Register(t.Context(), open(t, dir)))
+}
+
+// TestRegister_Corrected: what the first Register of a run refused is not held against the second.
+func TestRegister_Corrected(t *testing.T) {
+	b := open(t, t.TempDir())
+	bad := &art.ModelOptions{LoRA: art.LoRA{Targets: []string{"nothing"}}}
+	require.ErrorIs(t, art.NewModel("m", bad).Register(t.Context(), b), art.ErrInvalid)
+	require.NoError(t, art.NewModel("m", nil).Register(t.Context(), b))
 }
 
 // TestRegister_Damaged: a checkpoint that was truncated or changed is an error that names it, and stays.

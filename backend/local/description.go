@@ -1,0 +1,109 @@
+package local
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/model/hub"
+)
+
+// description is model.json: what a run cannot change on the way.
+type description struct {
+	Name    string   `json:"name"`
+	Project string   `json:"project"`
+	Base    string   `json:"base"`
+	Commit  string   `json:"commit,omitempty"` // of a base from the hub
+	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
+	Frozen  bool     `json:"frozen"`
+	LoRA    art.LoRA `json:"lora"`
+	// Adapter is the folder that the run began with, in place of LoRA, and AdapterSHA256 what was in it; see adapterDigest.
+	Adapter       string `json:"adapter,omitempty"`
+	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
+	Seed          uint64 `json:"seed"`
+	// Device tells where the run was begun. Results repeat bit for bit on the same kind only.
+	Device string `json:"device"`
+	// Weights is the type of the base's matrices, as Options.Weights has it, where the run was begun.
+	Weights string `json:"weights,omitempty"`
+}
+
+// tellChanges warns of what a run may change on the way, and its results with it.
+func (d description) tellChanges(now description, log *slog.Logger) {
+	if d.Device != now.Device {
+		log.Warn("the run goes on with another device", "model", d.Name, "begun", d.Device, "now", now.Device)
+	}
+	if d.Weights != "" && d.Weights != now.Weights { // "" in runs that did not record it
+		log.Warn("the run goes on with another type of weights", "model", d.Name, "begun", d.Weights, "now", now.Weights)
+	}
+}
+
+// check reports a model that is not the one that the run in dir was made with.
+func (d description) check(want description, dir string) error {
+	differences := d.differences(want)
+	if len(differences) == 0 {
+		return nil
+	}
+	hint := "use another model name for a new run, or the options of the old one to continue it"
+	if n, err := hub.ParseName(d.Base); err == nil && d.Commit != want.Commit && d.Commit != "" {
+		hint = fmt.Sprintf("set Base to %q to continue with the weights of the run", n.Repo+"@"+d.Commit)
+	}
+	return &art.Error{
+		Op: "register", Hint: hint,
+		Err: fmt.Errorf("%w: the run in %s was made with other options: %s", art.ErrInvalid, dir, strings.Join(differences, "; ")),
+	}
+}
+
+// differences lists the options that a run was made with and that are others now.
+func (d description) differences(now description) []string {
+	var list []string
+	compare := func(what string, was, is any) {
+		if !reflect.DeepEqual(was, is) {
+			list = append(list, fmt.Sprintf("%s was %v and is now %v", what, was, is))
+		}
+	}
+	compare("Name", quote(d.Name), quote(now.Name))
+	compare("Project", quote(d.Project), quote(now.Project))
+	if !d.sameBase(now) {
+		compare("Base", d.baseText(), now.baseText())
+	}
+	compare("Frozen", d.Frozen, now.Frozen)
+	switch {
+	case d.AdapterSHA256 != now.AdapterSHA256:
+		compare("Adapter", d.adapterText(), now.adapterText())
+	case d.AdapterSHA256 == "":
+		compare("LoRA.Rank", d.LoRA.Rank, now.LoRA.Rank)
+		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
+		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
+	}
+	compare("Seed", d.Seed, now.Seed)
+	return list
+}
+
+// sameBase tells whether two names are of one base: a branch and its commit, or two paths of a file, may be.
+func (d description) sameBase(now description) bool {
+	if d.Commit != now.Commit || d.SHA256 != now.SHA256 {
+		return false
+	}
+	return d.Commit != "" || d.SHA256 != "" || d.Base == now.Base
+}
+
+func (d description) baseText() string {
+	switch {
+	case d.Commit != "":
+		return quote(d.Base) + " at commit " + d.Commit
+	case d.SHA256 != "":
+		return quote(d.Base) + " with SHA-256 " + d.SHA256
+	}
+	return quote(d.Base)
+}
+
+func (d description) adapterText() string {
+	if d.Adapter == "" {
+		return "none"
+	}
+	return quote(d.Adapter) + " with SHA-256 " + d.AdapterSHA256 + " of its content"
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", s) }
