@@ -31,8 +31,8 @@
 //   - An advantage is what becomes of a reward in its group: by default (reward - mean) / standard deviation. Tokens of a
 //     positive one become more likely.
 //   - An adapter is what is trained: low-rank additions (LoRA) to the layers of a base model, which stays as it is.
-//   - A step, or policy step, is one version of the adapter. Step 0 is the base model; each training makes the next. What
-//     policy k earned, and the update from k to k+1, are of step k.
+//   - A step, or policy step, is one version of the adapter. Step 0 is the base model; each training makes the next.
+//     What policy k earned, and the update from k to k+1, are of step k.
 //   - A run is a model's name in a project, with all that is stored of it.
 //
 // # From request to gradient

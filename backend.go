@@ -17,8 +17,8 @@ type Backend interface {
 	Register(ctx context.Context, m *Model) (step int, err error)
 	// Complete answers one chat request with the newest step of m. Every field of req.Settings is set.
 	Complete(ctx context.Context, m *Model, req *ChatRequest) (*ChatResponse, error)
-	// Train makes the next step of m, k+1 after k, out of groups, and commits it. An option that the backend does not support is an error.
-	// cfg is valid and has its defaults filled in.
+	// Train makes the next step of m, k+1 after k, out of groups, and commits it. An option that the backend does not
+	// support is an error. cfg is valid and has its defaults filled in.
 	//
 	// What cannot be trained on is listed in the result; the step is made also when that is all of it. Metrics has the
 	// number of groups that were trained on under "data/groups_trainable". No groups at all are an [ErrNoGroups].
@@ -55,11 +55,11 @@ type Usage struct {
 	CompletionTokens int `json:"completion_tokens"`
 }
 
-// Logger is a [Backend] that stores trajectories and metrics. Its trainings store, with the step k+1 that they make, the row of
-// split "train" and step k: what [Metrics] computes of the groups, and the metrics of the result.
+// Logger is a [Backend] that stores trajectories and metrics. Its trainings store, with the step k+1 that they make,
+// the row of split "train" and step k: what [Metrics] computes of the groups, and the metrics of the result.
 type Logger interface {
-	// Log stores groups and metrics under (split, step). A second call for the same pair merges metrics by key; groups replace
-	// those before, unless a training stored them.
+	// Log stores groups and metrics under (split, step). A second call for the same pair merges metrics by key; groups
+	// replace those before, unless a training stored them.
 	Log(ctx context.Context, m *Model, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64) error
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // DeleteCheckpoints deletes the model's checkpoints but the latest and the best: the policy for which the mean of the
-// logged metric is highest, the later one of equals. A row of any split is about the policy of its step, see [Model.Log]. A metric of "" stands for "val/reward", and for the latest only when
-// that was never logged.
+// logged metric is highest, the later one of equals. A row of any split is about the policy of its step, see
+// [Model.Log]. A metric of "" stands for "val/reward", and for the latest only when that was never logged.
 //
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid], deleting
 // nothing, when a given metric was never logged for a stored step.

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// Log stores groups and metrics under split ("train", "val") and a step: that of the policy which sampled the groups, the
-// newest among their samples. Without samples it is the model's current step. groups and metrics may be nil.
+// Log stores groups and metrics under split ("train", "val") and a step: that of the policy which sampled the groups,
+// the newest among their samples. Without samples it is the model's current step. groups and metrics may be nil.
 //
-// Row k of split "train" holds what policy k earned and the update from k to k+1. Train stores it with the step that it makes;
-// Log after Train, with the same groups, adds to it. What is logged for split "train" and a policy that is then not
-// trained, because the program stops, is dropped when the run is opened again. TrainSFT stores a train row in the same way;
-// its trajectories have no samples, so what Log adds after it belongs under a split of its own.
+// Row k of split "train" holds what policy k earned and the update from k to k+1. Train stores it with the step that it
+// makes, its own metrics and those of its groups included; Log after Train, with the same groups, adds to it. Without
+// groups that call would be about policy k+1, the current step. What is logged for split "train" and a policy that is
+// then not trained, because the program stops, is dropped when the run is opened again. TrainSFT stores a train row in
+// the same way; its trajectories have no samples, so what else there is to say of it goes under a split of its own.
 //
-// Logging the same split and step again merges: a key that is there gets the new value, others stay. Groups replace those that
-// were there, but those that a step was trained on stay.
+// Logging the same split and step again merges: a key that is there gets the new value, others stay. Groups replace
+// those that were there, but those that a step was trained on stay.
 //
 // To the given metrics it adds those of [Metrics], unless they are given,
 //
@@ -46,8 +47,8 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 	return logger.Log(ctx, m, split, policyStep(groups, m.Step()), groups, underSplit(split, all))
 }
 
-// policyStep returns the newest step among the samples of groups, and current when there are none. A step beyond current is of
-// another run's sample, and does not count.
+// policyStep returns the newest step among the samples of groups, and current when there are none. A step beyond
+// current is of another run's sample, and does not count.
 func policyStep(groups []*TrajectoryGroup, current int) int {
 	newest := -1
 	for _, g := range groups {

@@ -221,7 +221,9 @@ var defects = map[string]struct {
 		}
 	}},
 	"train rows are a step late": {"TrainRow", func(d *defective) {
-		d.log = func(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+		d.log = func(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup,
+			metrics map[string]float64,
+		) error {
 			return d.Backend.Log(ctx, m, split, step+1, groups, metrics)
 		}
 	}},

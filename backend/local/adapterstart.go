@@ -11,14 +11,15 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// adapterStart is the adapter of a folder that a run begins with. Its zero value is that of a run that begins with none.
+// adapterStart is the adapter of a folder that a run begins with. Its zero value is that of a run that begins with
+// none.
 type adapterStart struct {
 	adapter *lora.Adapter
 	digest  string // see adapterDigest
 }
 
-// openStart reads the adapter that opts name. have is the description of the run, whose zero value is that of a new one: when its
-// folder cannot be read any more, which it need not to continue, the digest is that of the run.
+// openStart reads the adapter that opts name. have is the description of the run, whose zero value is that of a new
+// one: when its folder cannot be read any more, which it need not to continue, the digest is that of the run.
 func openStart(opts art.ModelOptions, have description) (adapterStart, error) {
 	if opts.Adapter == "" {
 		return adapterStart{}, nil
@@ -41,8 +42,8 @@ func adapterError(err error) error {
 	}
 }
 
-// adapterDigest returns the SHA-256 of what an adapter computes: its rank, its alpha and the matrices of its layers. It does not
-// depend on where the files lie, nor on how they are written.
+// adapterDigest returns the SHA-256 of what an adapter computes: its rank, its alpha and the matrices of its layers. It
+// does not depend on where the files lie, nor on how they are written.
 func adapterDigest(a *lora.Adapter) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "rank %d alpha %v\n", a.Config().Rank, a.Config().Alpha)

@@ -13,7 +13,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// TestTrain_RunDeleted: a program whose run was deleted at step 1 made its folders again, lost steps 0 and 1, and ended well.
+// TestTrain_RunDeleted: a program whose run was deleted at step 1 made its folders again, lost steps 0 and 1, and ended
+// well.
 func TestTrain_RunDeleted(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := trained(t, b, "m", nil)
@@ -30,8 +31,8 @@ func TestTrain_RunDeleted(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// TestTrain_RowOfThePolicy: rewards of policy k, logged after Train, were stored at k+1, and a program that stopped between Train
-// and Log left no rewards at all.
+// TestTrain_RowOfThePolicy: rewards of policy k, logged after Train, were stored at k+1, and a program that stopped
+// between Train and Log left no rewards at all.
 func TestTrain_RowOfThePolicy(t *testing.T) {
 	for _, log := range []bool{false, true} {
 		dir := t.TempDir()
@@ -40,7 +41,8 @@ func TestTrain_RowOfThePolicy(t *testing.T) {
 		require.NoError(t, m.Register(t.Context(), b))
 		var rewards []float64
 		for range 2 {
-			groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
+			six := &art.GatherOptions{GroupSize: 6}
+			groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), six)
 			require.NoError(t, err)
 			rewards = append(rewards, art.Metrics(groups...)["reward"])
 			result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
@@ -100,11 +102,14 @@ func TestRegister_TellsDamage(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(run, "checkpoints", "0000", "optimizer.safetensors"), 10))
 
 	var told bytes.Buffer
-	b, err := Open(t.Context(), &Options{Dir: dir, Progress: io.Discard, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	logger := slog.New(slog.NewTextHandler(&told, nil))
+	b, err := Open(t.Context(), &Options{Dir: dir, Progress: io.Discard, Logger: logger})
 	require.NoError(t, err)
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	for _, text := range []string{"history.jsonl is not what was written", "no train row of some steps", "an older checkpoint is damaged"} {
+	for _, text := range []string{
+		"history.jsonl is not what was written", "no train row of some steps", "an older checkpoint is damaged",
+	} {
 		require.Contains(t, told.String(), text)
 	}
 	require.NoError(t, b.Close())

@@ -19,7 +19,8 @@ type description struct {
 	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
-	// Adapter is the folder that the run began with, in place of LoRA, and AdapterSHA256 what was in it; see adapterDigest.
+	// Adapter is the folder that the run began with, in place of LoRA, and AdapterSHA256 what was in it; see
+	// adapterDigest.
 	Adapter       string `json:"adapter,omitempty"`
 	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
 	Seed          uint64 `json:"seed"`
@@ -49,9 +50,10 @@ func (d description) check(want description, dir string) error {
 	if n, err := hub.ParseName(d.Base); err == nil && d.Commit != want.Commit && d.Commit != "" {
 		hint = fmt.Sprintf("set Base to %q to continue with the weights of the run", n.Repo+"@"+d.Commit)
 	}
+	text := strings.Join(differences, "; ")
 	return &art.Error{
 		Op: "register", Hint: hint,
-		Err: fmt.Errorf("%w: the run in %s was made with other options: %s", art.ErrInvalid, dir, strings.Join(differences, "; ")),
+		Err: fmt.Errorf("%w: the run in %s was made with other options: %s", art.ErrInvalid, dir, text),
 	}
 }
 

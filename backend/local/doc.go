@@ -15,7 +15,14 @@
 // # Run directory
 //
 // Package internal/runs describes the files. A step is atomic: a kill at any moment leaves the step before or the new
-// one, and the same program, run again, continues to the same result.
+// one, and the same program, run again, continues to the same result. What was lost otherwise, by hand or by a disk, is
+// told to Options.Logger as a warning when the model is registered: older checkpoints that are damaged, a history that
+// was cut or edited, trajectories that are missing. It is an error where going on would lose or mix something: the
+// newest checkpoint is damaged, model.json is missing, or the folder is of another version of the layout. A run whose
+// folder is deleted or replaced while it is open cannot be changed any more.
+//
+// The update from step k to k+1 has one row of history, of split "train" and step k: what policy k earned, and the
+// metrics below. It is committed with checkpoint k+1, and so are the trajectories of the update. Log adds to it.
 //
 // # Metrics of Train
 //
@@ -50,8 +57,9 @@
 // before the first update, once for all epochs: after an update their logprobs are those of another policy.
 //
 // TrainSFT has loss/sft, the mean -logprob of the learned tokens in nats, in place of the other losses, and neither
-// groups, ratio, offpolicy nor gap. It leaves out single histories, and data/skipped_<reason> counts them. A step of
-// Train that had nothing to learn from has neither loss, ratio, offpolicy and train, nor data/tokens_computed.
+// groups, ratio, offpolicy nor gap, and its row has no rewards. It leaves out single histories, and
+// data/skipped_<reason> counts them. A step of Train that had nothing to learn from has neither loss, ratio, offpolicy
+// and train, nor data/tokens_computed.
 //
 // A step after which the model computes no numbers, or equal logits for all tokens, is an error and not committed: see
 // LearningRate.

@@ -85,8 +85,8 @@ func TestExport_Edit(t *testing.T) {
 	}
 }
 
-// TestRegister_AdapterElsewhere: a run that began with an adapter goes on wherever that adapter lies by now, or when it is gone, and
-// not with another one. Paths were compared, as text, and two structs printed.
+// TestRegister_AdapterElsewhere: a run that began with an adapter goes on wherever that adapter lies by now, or when it
+// is gone, and not with another one. Paths were compared, as text, and two structs printed.
 func TestRegister_AdapterElsewhere(t *testing.T) {
 	b := open(t, t.TempDir())
 	first := trained(t, b, "first", nil)

@@ -24,7 +24,8 @@ func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
 	return out
 }
 
-// rowMetrics are those of the row of an update: what the groups earned, as Model.Log computes it, and what training did.
+// rowMetrics are those of the row of an update: what the groups earned, as Model.Log computes it, and what training
+// did.
 func rowMetrics(groups []*art.TrajectoryGroup, metrics map[string]float64) map[string]float64 {
 	row := map[string]float64{}
 	for key, value := range art.Metrics(groups...) {

@@ -98,7 +98,8 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place)
 		return 0, err
 	}
 	want.AdapterSHA256 = start.digest
-	// A run without a checkpoint whose model learns was never begun: its first Register failed after model.json was written.
+	// A run without a checkpoint whose model learns was never begun: its first Register failed after model.json was
+	// written.
 	if _, begun := e.run.Latest(); known && (begun || have.Frozen) {
 		if err := have.check(want, e.run.Dir()); err != nil {
 			return 0, err
@@ -140,9 +141,11 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions, from adapte
 // firstAdapter returns what a new run begins with: an adapter that changes nothing, or the one of a folder.
 func (e *entry) firstAdapter(opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" {
-		a, err := lora.New(lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}, e.layers(), opts.Seed)
+		config := lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}
+		a, err := lora.New(config, e.layers(), opts.Seed)
 		if err != nil {
-			return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
+			err = fmt.Errorf("%w: %w", art.ErrInvalid, err)
+			return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.LoRA"}
 		}
 		return a, nil
 	}

@@ -193,7 +193,8 @@ func TestRegister_Changed(t *testing.T) {
 	require.NoError(t, b.Close())
 	err := art.NewModel("m", &art.ModelOptions{Seed: 2, LoRA: art.LoRA{Rank: 4}}).Register(t.Context(), open(t, dir))
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, "made with other options: LoRA.Rank was 8 and is now 4; LoRA.Alpha was 16 and is now 8; Seed was 1 and is now 2")
+	require.ErrorContains(t, err, "made with other options: LoRA.Rank was 8 and is now 4; LoRA.Alpha was 16 and is now 8; "+
+		"Seed was 1 and is now 2")
 	require.NoError(t, art.NewModel("m", &art.ModelOptions{Seed: 1}).Register(t.Context(), open(t, dir)))
 }
 

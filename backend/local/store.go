@@ -7,7 +7,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// Log stores trajectories and metrics in the run directory. What Train stored for (train, step) already is not written again.
+// Log stores trajectories and metrics in the run directory. What Train stored for (train, step) already is not written
+// again.
 func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
 	e, err := b.entry("log", m)
 	if err == nil {

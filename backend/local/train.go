@@ -55,7 +55,8 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		metrics["train/learning_rate"] = cfg.LearningRate
 	}
 	metrics["time/train_s"] = time.Since(start).Seconds()
-	if err := b.publish(m, e, state, step, runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}); err != nil {
+	update := runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}
+	if err := b.publish(m, e, state, step, update); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
@@ -82,7 +83,8 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 	return e.trainer
 }
 
-// publish stores a step with the update that led to it, and then serves it. When it fails the model stays at the step before.
+// publish stores a step with the update that led to it, and then serves it. When it fails the model stays at the step
+// before.
 func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int, update runs.Update) error {
 	oldAdapter, oldState := e.adapter, e.state
 	adapter := e.adapter.Clone()

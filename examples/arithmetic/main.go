@@ -66,7 +66,7 @@ func main() {
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  right %3.0f%%  entropy %.2f  %v\n",
-			model.Step(), 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+			result.Step-1, 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
 		if model.Step()%10 == 0 {
 			evaluate(ctx, model, unseen)
 		}

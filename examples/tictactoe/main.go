@@ -62,7 +62,7 @@ func main() {
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  not lost %3.0f%%  entropy %.2f  %v\n",
-			model.Step(), 100*art.Metrics(groups...)["not_lost"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+			step, 100*art.Metrics(groups...)["not_lost"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
 		if step%20 == 19 || step == *steps-1 {
 			after = evaluate(ctx, model)
 		}

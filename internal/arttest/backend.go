@@ -155,8 +155,8 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 }
 
 // advance does the work of a step and commits it, with its row. groups are those whose rewards are part of it.
-func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups []*art.TrajectoryGroup, result *art.TrainResult,
-	work func() error,
+func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups []*art.TrajectoryGroup,
+	result *art.TrainResult, work func() error,
 ) (*art.TrainResult, error) {
 	b.training.Lock()
 	defer b.training.Unlock()

@@ -44,9 +44,10 @@ func (r *Run) Next() int {
 	return 0
 }
 
-// Commit stores the checkpoint of step, which must be [Run.Next], alone; [Run.CommitUpdate] is for a step that was trained. write puts files and folders into dir, an empty folder;
-// it must not call methods that change the run. When Commit returns nil, the step is on disk for good. After an error, which
-// wraps [art.ErrStorage], and after a panic of write, which is returned as one, the run is at the step before.
+// Commit stores the checkpoint of step, which must be [Run.Next], alone; [Run.CommitUpdate] is for a step that was
+// trained. write puts files and folders into dir, an empty folder; it must not call methods that change the run. When
+// Commit returns nil, the step is on disk for good. After an error, which wraps [art.ErrStorage], and after a panic of
+// write, which is returned as one, the run is at the step before.
 func (r *Run) Commit(step int, write func(dir string) error) error {
 	const op = "commit checkpoint"
 	return r.record(op, func() error {
@@ -132,8 +133,8 @@ func (r *Run) DeleteCheckpoints(keep []int) error {
 		}
 		for _, step := range kept {
 			if err := verify(r.checkpointDir(step)); err != nil {
-				return corrupt(op, err, fmt.Sprintf("nothing was deleted: step %d is to be kept. Restore %s from a backup, "+
-					"or move it away to keep another step", step, r.checkpointDir(step)))
+				return corrupt(op, err, fmt.Sprintf("nothing was deleted: step %d is to be kept. Restore %s from a "+
+					"backup, or move it away to keep another step", step, r.checkpointDir(step)))
 			}
 		}
 		for _, step := range others {

@@ -17,8 +17,8 @@ type Damage struct {
 	History bool
 	// Rows are the steps whose update has no row of split "train".
 	Rows []int
-	// Trajectories are files that are missing, or not whole, by their path within the folder of trajectories. Their content is
-	// verified when they are read.
+	// Trajectories are files that are missing, or not whole, by their path within the folder of trajectories. Their
+	// content is verified when they are read.
 	Trajectories []string
 	// Checkpoints are steps before the newest whose checkpoint is damaged.
 	Checkpoints []int
@@ -27,22 +27,22 @@ type Damage struct {
 // Damage returns what Open found.
 func (r *Run) Damage() Damage { return r.damage }
 
-// checkOlder looks at the checkpoints before the newest, which nothing reads on the way. It costs a look at each file, not its
-// content: see inspect.
+// checkOlder looks at the checkpoints before the newest, which nothing reads on the way. It costs a look at each file,
+// not its content: see inspect.
 func (r *Run) checkOlder() {
 	steps := r.Steps()
 	for _, step := range steps[:max(0, len(steps)-1)] {
 		if err := inspect(r.checkpointDir(step)); err != nil {
 			r.damage.Checkpoints = append(r.damage.Checkpoints, step)
-			r.log.Warn("an older checkpoint is damaged: the run goes on, but this step cannot be continued from, exported or kept "+
-				"as the best one; restore it from a backup, or delete its folder", "step", step, "err", err)
+			r.log.Warn("an older checkpoint is damaged: the run goes on, but this step cannot be continued from or kept as "+
+				"the best one; restore it from a backup, or delete its folder", "step", step, "err", err)
 		}
 	}
 }
 
-// inspect compares the sizes of a checkpoint's files with its manifest. A file that was changed after the manifest was written is
-// compared by content, and so is the rest of the checkpoint then; when it is whole, as after a copy that did not keep the times, the
-// manifest gets a time that spares this the next time.
+// inspect compares the sizes of a checkpoint's files with its manifest. A file that was changed after the manifest was
+// written is compared by content, and so is the rest of the checkpoint then; when it is whole, as after a copy that did
+// not keep the times, the manifest gets a time that spares this the next time.
 func inspect(dir string) error {
 	path := filepath.Join(dir, manifestName)
 	m, err := readManifest(path)
@@ -127,7 +127,7 @@ func (r *Run) checkUpdates() {
 		}
 	}
 	if len(r.damage.Rows) > 0 {
-		r.log.Warn("history.jsonl has no train row of some steps: the rewards and the metrics of these updates are lost. "+
+		r.log.Warn("history.jsonl has no train row of some steps: the rewards and metrics of these updates are lost. "+
 			"The checkpoints are not affected, and the run goes on", "steps", ranges(r.damage.Rows))
 	}
 }

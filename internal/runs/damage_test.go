@@ -107,7 +107,7 @@ func TestDamage_OlderCheckpoint(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
 		"cut":        func(dir string) error { return os.Truncate(filepath.Join(dir, "adapter.bin"), 5) },
 		"missing":    func(dir string) error { return os.Remove(filepath.Join(dir, "deep/er/opt.bin")) },
-		"manifest":   func(dir string) error { return os.WriteFile(filepath.Join(dir, manifestName), []byte("{}"), 0o644) },
+		"manifest":   func(dir string) error { return os.Truncate(filepath.Join(dir, manifestName), 2) },
 		"same size":  func(dir string) error { return flipByte(filepath.Join(dir, "adapter.bin")) },
 		"of a copy":  func(dir string) error { return os.Truncate(filepath.Join(dir, "model.json"), 0) },
 		"no content": os.RemoveAll,
@@ -164,7 +164,8 @@ func TestDamage_Trajectories(t *testing.T) {
 	require.NoError(t, os.Truncate(r.trajectoryPath("train", 2), 0))
 	require.NoError(t, os.Truncate(r.trajectoryPath("val", 0), size(r.trajectoryPath("val", 0))-1))
 	again, log := openTold(t, r)
-	require.ElementsMatch(t, []string{"train/0001.parquet", "train/0002.parquet", "val/0000.parquet"}, again.Damage().Trajectories)
+	want := []string{"train/0001.parquet", "train/0002.parquet", "val/0000.parquet"}
+	require.ElementsMatch(t, want, again.Damage().Trajectories)
 	require.Contains(t, log, "trajectories are missing or damaged")
 }
 

@@ -13,8 +13,8 @@ import (
 // ReadModel reads model.json into v, a pointer. It returns false when there is none.
 func (r *Run) ReadModel(v any) (bool, error) { return r.readDocument(modelName, v) }
 
-// WriteModel replaces model.json by the JSON of v, an object, with the version of the layout. It comes before anything else
-// that is stored in a run.
+// WriteModel replaces model.json by the JSON of v, an object, with the version of the layout. It comes before anything
+// else that is stored in a run.
 func (r *Run) WriteModel(v any) error {
 	const op = "write " + modelName
 	return r.change(op, func() error {

@@ -46,8 +46,9 @@ func (r *Run) History() ([]art.HistoryRow, error) {
 	return rows, nil
 }
 
-// Log merges metrics into the row of (split, step), on disk when it returns: keys that the row has get the new values, the
-// others stay. Keys without a slash get the split as prefix. step is at most that of the newest checkpoint, 0 without one.
+// Log merges metrics into the row of (split, step), on disk when it returns: keys that the row has get the new values,
+// the others stay. Keys without a slash get the split as prefix. step is at most that of the newest checkpoint, 0
+// without one.
 //
 // The row of split "train" at the newest checkpoint belongs to the update that comes next: [Open] drops it unless
 // [Run.CommitUpdate] commits it.
@@ -76,8 +77,8 @@ func (r *Run) checkStep(step int) error {
 	return nil
 }
 
-// mergeRow adds metrics to a row, or makes it. What changes nothing is not written. groups is the number of groups that are
-// committed with the row; 0 leaves it as it is.
+// mergeRow adds metrics to a row, or makes it. What changes nothing is not written. groups is the number of groups that
+// are committed with the row; 0 leaves it as it is.
 func (r *Run) mergeRow(split string, step int, metrics map[string]float64, groups int) error {
 	now, old := r.now(), historyRow{}
 	at := r.findRow(split, step)
@@ -89,7 +90,7 @@ func (r *Run) mergeRow(split string, step int, metrics map[string]float64, group
 		merged = map[string]float64{}
 	}
 	maps.Copy(merged, metrics)
-	row := historyRow{HistoryRow: art.HistoryRow{Split: split, Step: step, Metrics: merged}, groups: cmp.Or(groups, old.groups)}
+	row := historyRow{art.HistoryRow{Split: split, Step: step, Metrics: merged}, cmp.Or(groups, old.groups), nil}
 	if at >= 0 && row.groups == old.groups && sameMetrics(merged, old.Metrics) {
 		return nil
 	}
@@ -239,10 +240,11 @@ func (r *Run) readHistory(content []byte) historyRead {
 			r.log.Warn("moved a damaged history row aside", "line", number+1, "err", err)
 			read.aside = append(read.aside, line)
 		case row.Step > newest:
-			r.log.Warn("moved a history row aside: checkpoints are missing", "line", number+1, "step", row.Step, "newest", newest)
+			r.log.Warn("moved a history row aside: checkpoints are missing",
+				"line", number+1, "step", row.Step, "newest", newest)
 			read.aside = append(read.aside, line)
 		case r.uncommitted(row.Split, row.Step):
-			r.log.Info("dropped a history row of an update that was not committed", "split", row.Split, "step", row.Step)
+			r.log.Info("dropped a history row of an update that was not committed", "step", row.Step)
 			read.dropped++
 		default:
 			row.line = slices.Clone(line)

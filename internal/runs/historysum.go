@@ -15,8 +15,8 @@ import (
 // historySumName is the file that tells whether history.jsonl is what was written.
 const historySumName = "history.checksum.json"
 
-// historySum is its content. It is replaced before each change of the history, so that the history is Before, or After, or,
-// of an append that was interrupted, begins with Before.
+// historySum is its content. It is replaced before each change of the history, so that the history is Before, or After,
+// or, of an append that was interrupted, begins with Before.
 type historySum struct {
 	Before checksum `json:"before"`
 	After  checksum `json:"after"`
@@ -50,8 +50,8 @@ func (r *Run) announceHistory(before, after []byte) error {
 	return nil
 }
 
-// checkHistory compares the history with its checksum. What was lost cannot be restored from anything else, and what comes
-// after it can be stored as well, so it is told and no error.
+// checkHistory compares the history with its checksum. What was lost cannot be restored from anything else, and what
+// comes after it can be stored as well, so it is told and no error.
 func (r *Run) checkHistory(content []byte) error {
 	stored, err := os.ReadFile(filepath.Join(r.dir, historySumName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -67,14 +67,14 @@ func (r *Run) checkHistory(content []byte) error {
 	if err != nil {
 		r.damage.History = true
 		r.log.Warn("history.jsonl is not what was written: metrics that were logged may be missing or changed. "+
-			"The checkpoints are not affected, and the run goes on; restore the file from a backup to have all of its curves",
+			"The checkpoints are not affected, and the run goes on; restore the file from a backup for whole curves",
 			"path", r.historyPath(), "err", err)
 	}
 	return nil
 }
 
-// confirmHistory writes down that the last change of the history is done. It is not needed for going on, only for noticing that
-// just this change was undone, so a disk that cannot take it is no reason for Close to fail.
+// confirmHistory writes down that the last change of the history is done. It is not needed for going on, only for
+// noticing that just this change was undone, so a disk that cannot take it is no reason for Close to fail.
 func (r *Run) confirmHistory() {
 	content := joinRows(r.history.rows)
 	if r.history.torn || r.announced.After != sumOf(content) || r.announced.Before == r.announced.After {

@@ -40,7 +40,8 @@ func (r *Run) readLayout() error {
 		Layout int `json:"layout"`
 	}
 	if err := json.Unmarshal(content, &head); err != nil {
-		return corrupt(op, fmt.Errorf("%s: %w", filepath.Join(r.dir, modelName), err), "nothing was changed; "+r.restoreModel())
+		err = fmt.Errorf("%s: %w", filepath.Join(r.dir, modelName), err)
+		return corrupt(op, err, "nothing was changed; "+r.restoreModel())
 	}
 	if head.Layout != layoutVersion {
 		return r.refuseLayout(op, max(head.Layout, 1))
@@ -79,8 +80,9 @@ func (r *Run) refuseLayout(op string, have int) error {
 		hint = "nothing was changed; use another model name for a new run, which can begin with the old adapter: " +
 			"set ModelOptions.Adapter to one of the folders in " + r.checkpoints()
 	}
-	return &art.Error{Op: op, Hint: hint, Err: fmt.Errorf("%w: %s is a run directory of layout %d, and this version of art "+
-		"continues those of layout %d", art.ErrUnsupported, r.dir, have, layoutVersion)}
+	err := fmt.Errorf("%w: %s is a run directory of layout %d, and this version of art continues those of layout %d",
+		art.ErrUnsupported, r.dir, have, layoutVersion)
+	return &art.Error{Op: op, Err: err, Hint: hint}
 }
 
 // used tells whether anything is stored that belongs to a model.

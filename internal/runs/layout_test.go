@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A directory in the layout before, in which train rows had the number of the step that they led to, would lose its newest row.
+// A directory in the layout before, in which train rows had the number of the step that they led to, would lose its
+// newest row.
 func TestLayout_Other(t *testing.T) {
 	for model, hint := range map[string]string{
 		`{"base":"tiny"}`:            "ModelOptions.Adapter",

@@ -49,8 +49,9 @@ func holder(path string) string {
 // errGone is why a run whose folder is no longer the one that was opened cannot be changed.
 var errGone = errors.New("the run's folder was deleted, moved or replaced while the run was open")
 
-// held returns [errGone] unless the lock file in the run's folder is the one that this process holds. The lock outlives its
-// name: after the folder was deleted, another process can make it again, lock another file, and write beside this one.
+// held returns [errGone] unless the lock file in the run's folder is the one that this process holds. The lock outlives
+// its name: after the folder was deleted, another process can make it again, lock another file, and write beside this
+// one.
 func (r *Run) held() error {
 	mine, err := r.lock.Stat()
 	if err != nil {

@@ -11,13 +11,10 @@ import (
 
 // changes are all the ways to change a run at step 1.
 func changes(r *Run) map[string]func() error {
+	write := func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), nil, 0o644) }
 	return map[string]func() error{
-		"commit": func() error {
-			return r.Commit(2, func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), nil, 0o644) })
-		},
-		"update": func() error {
-			return r.CommitUpdate(2, stepUpdate(1), func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), nil, 0o644) })
-		},
+		"commit":       func() error { return r.Commit(2, write) },
+		"update":       func() error { return r.CommitUpdate(2, stepUpdate(1), write) },
 		"delete":       func() error { return r.DeleteCheckpoints(nil) },
 		"log":          func() error { return r.Log("val", 0, nil) },
 		"model":        func() error { return r.WriteModel(map[string]int{}) },

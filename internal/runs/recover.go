@@ -97,8 +97,9 @@ func (r *Run) newest() int {
 	return latest
 }
 
-// uncommitted tells whether the row and the trajectories of (split, step) belong to an update that no checkpoint has committed:
-// the update from the newest step to the next. A run without checkpoints is never updated, and keeps what it logs.
+// uncommitted tells whether the row and the trajectories of (split, step) belong to an update that no checkpoint has
+// committed: the update from the newest step to the next. A run without checkpoints is never updated, and keeps what it
+// logs.
 func (r *Run) uncommitted(split string, step int) bool {
 	latest, ok := r.Latest()
 	return ok && split == trainSplit && step >= latest

@@ -16,23 +16,24 @@
 // # Commit
 //
 // A file or folder is written under a name that starts with ".tmp-", fsynced, renamed into place, and the folder above
-// is fsynced. The update from step k to k+1 writes its trajectories and its row of history, both of split "train" and step k,
-// and then renames checkpoint k+1 into place: that rename is the commit ([Run.CommitUpdate]). [Open] drops what an interrupted
-// update left: temporary files, a torn last row, and rows and trajectories of split "train" at the newest checkpoint.
+// is fsynced. The update from step k to k+1 writes its trajectories and its row of history, both of split "train" and
+// step k, and then renames checkpoint k+1 into place: that rename is the commit ([Run.CommitUpdate]). [Open] drops what
+// an interrupted update left: temporary files, a torn last row, and rows and trajectories of split "train" at the
+// newest checkpoint.
 //
 // # Steps
 //
-// The first checkpoint is step 0 and each further one is the next number. Row k of split "train" holds what policy k earned and
-// the update from k to k+1; row k of any other split is a measurement of policy k. Nothing can be stored for a step that has
-// no checkpoint yet. A run without checkpoints is a model that is not trained: its only step is 0, and what is logged for it
-// stays.
+// The first checkpoint is step 0 and each further one is the next number. Row k of split "train" holds what policy k
+// earned and the update from k to k+1; row k of any other split is a measurement of policy k. Nothing can be stored for
+// a step that has no checkpoint yet. A run without checkpoints is a model that is not trained: its only step is 0, and
+// what is logged for it stays.
 //
 // # Damage
 //
-// [Open] returns an error that wraps [art.ErrCorrupt], and changes nothing, where going on would lose or mix something: the newest
-// checkpoint is damaged, or model.json is missing from a run that has been used. What is lost already is told to the logger as
-// a warning, and by [Run.Damage]: older checkpoints that are damaged, a history that is not what was written, updates
-// without a row or without their trajectories.
+// [Open] returns an error that wraps [art.ErrCorrupt], and changes nothing, where going on would lose or mix something:
+// the newest checkpoint is damaged, or model.json is missing from a run that has been used. What is lost already is
+// told to the logger as a warning, and by [Run.Damage]: older checkpoints that are damaged, a history that is not what
+// was written, updates without a row or without their trajectories.
 package runs
 
 import (
@@ -157,19 +158,21 @@ func (r *Run) change(op string, do func() error) error {
 		return &art.Error{Op: op, Err: art.ErrClosed, Hint: "the run was closed; open it again"}
 	}
 	if err := r.held(); err != nil {
-		return storage(op, err, "nothing was written to "+r.dir+"; put the folder back, or close the run and open it again to begin a new one")
+		return storage(op, err, "nothing was written to "+r.dir+
+			"; put the folder back, or close the run and open it again to begin a new one")
 	}
 	return do()
 }
 
-// record is change for what belongs to a model: it comes after model.json, and after what could not be taken back before.
+// record is change for what belongs to a model: it comes after model.json, and after what could not be taken back
+// before.
 func (r *Run) record(op string, do func() error) error {
 	return r.change(op, func() error {
 		if r.model == nil {
-			return invalid(op, errors.New("model.json is to be written first: without it the run could not be opened again"))
+			return invalid(op, errors.New("model.json comes first: without it the run could not be opened again"))
 		}
 		if err := r.settle(); err != nil {
-			return storage(op, err, "an update that failed before could not be taken back yet, and nothing else is stored until it can")
+			return storage(op, err, "an update that failed before is still to be taken back, and nothing is stored until it is")
 		}
 		return do()
 	})

@@ -24,7 +24,10 @@ func TestOpen_Layout(t *testing.T) {
 	require.NoError(t, r.Commit(0, func(string) error { return nil }))
 	require.NoError(t, r.Close())
 	require.NoError(t, r.Close())
-	for _, name := range []string{"model.json", "history.jsonl", "history.checksum.json", "checkpoints/0000/checksums.json", "checkpoints/0000/model.json", "trajectories/val/0000.parquet"} {
+	for _, name := range []string{
+		"model.json", "history.jsonl", "history.checksum.json", "checkpoints/0000/checksums.json",
+		"checkpoints/0000/model.json", "trajectories/val/0000.parquet",
+	} {
 		require.FileExists(t, filepath.Join(r.Dir(), name))
 	}
 }
@@ -94,7 +97,8 @@ func TestRecover_Interrupted(t *testing.T) {
 	require.Equal(t, Recovery{Temporary: 3, Rows: 2, Files: 1, Aside: 1}, r.Recovered())
 	for _, line := range []string{
 		"dropped the torn last row of the history", "moved a damaged history row aside", "level=WARN",
-		"dropped a history row of an update that was not committed", "dropped the trajectories of an update that was not committed",
+		"dropped a history row of an update that was not committed",
+		"dropped the trajectories of an update that was not committed",
 		"removed what an interrupted change left",
 	} {
 		require.Contains(t, log.String(), line)

@@ -109,7 +109,8 @@ func writeFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// makeStep does what a program and a backend do for a step, in their order: it measures policy step-1, trains it, and commits step.
+// makeStep does what a program and a backend do for a step, in their order: it measures policy step-1, trains it, and
+// commits step.
 func makeStep(r *Run, step int) error {
 	if err := r.WriteState(map[string]int{"step": step}); err != nil {
 		return err
@@ -181,7 +182,8 @@ func checkFile(t *testing.T, r *Run, step int) {
 	require.True(t, bytes.Equal(stepParquet(t, step), content), "trajectories of step %d differ", step)
 }
 
-// checkHistory wants one train row for each update, in order: none of the newest step. The newest step may have been measured.
+// checkHistory wants one train row for each update, in order: none of the newest step. The newest step may have been
+// measured.
 func checkHistory(t *testing.T, r *Run, latest int) {
 	t.Helper()
 	rows, err := r.History()

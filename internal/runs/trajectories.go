@@ -15,8 +15,8 @@ import (
 const parquetSuffix = ".parquet"
 
 // WriteTrajectories stores groups as the trajectories of (split, step), on disk when it returns. A second call for the
-// same pair replaces them. But what an update was committed with stays: groups of split "train" that are not stored yet are added
-// to it. step is at most that of the newest checkpoint, 0 without one.
+// same pair replaces them. But what an update was committed with stays: groups of split "train" that are not stored yet
+// are added to it. step is at most that of the newest checkpoint, 0 without one.
 //
 // What [Run.ReadTrajectories] returns is deeply equal to groups, with two exceptions: of a time with a monotonic clock
 // reading or a location other than UTC, the instant and the offset are kept; and no groups at all are read as nil.

@@ -22,8 +22,8 @@ func groupsError(op, path string, err error) error {
 	return invalid(op, err)
 }
 
-// putFirst returns a trajectory file of groups, followed by those of a file that are not among them. No groups and no file
-// are nil.
+// putFirst returns a trajectory file of groups, followed by those of a file that are not among them. No groups and no
+// file are nil.
 func putFirst(groups []*art.TrajectoryGroup, file []byte) ([]byte, error) {
 	if len(groups) == 0 {
 		return file, nil
@@ -33,14 +33,17 @@ func putFirst(groups []*art.TrajectoryGroup, file []byte) ([]byte, error) {
 
 // addGroups returns a trajectory file of the groups of a file, followed by those that are not among them.
 func addGroups(file []byte, groups []*art.TrajectoryGroup) ([]byte, error) {
-	return merge(groups, file, func(groups, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
-		return union(stored, groups)
+	return merge(groups, file, func(given, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+		return union(stored, given)
 	})
 }
 
-// merge encodes what combine makes of groups and a file, which may be nil. The usual case, that both are the same, costs no
-// more than to find that out.
-func merge(groups []*art.TrajectoryGroup, file []byte, combine func(groups, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)) ([]byte, error) {
+// combiner makes one list of groups that are given and groups that are stored.
+type combiner func(given, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
+
+// merge encodes what combine makes of groups and a file, which may be nil. The usual case, that both are the same,
+// costs no more than to find that out.
+func merge(groups []*art.TrajectoryGroup, file []byte, combine combiner) ([]byte, error) {
 	content, err := encodeGroups(groups)
 	if err != nil || file == nil || bytes.Equal(content, file) {
 		return content, err

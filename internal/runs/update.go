@@ -18,17 +18,18 @@ type Update struct {
 	Metrics map[string]float64
 }
 
-// CommitUpdate stores the checkpoint of step, as [Run.Commit] does, and with it the row and the trajectories of split "train"
-// of the step before, from which the update came. What was logged there already stays: metrics are merged, and groups that are not
-// in the update come after its own.
+// CommitUpdate stores the checkpoint of step, as [Run.Commit] does, and with it the row and the trajectories of split
+// "train" of the step before, from which the update came. What was logged there already stays: metrics are merged, and
+// groups that are not in the update come after its own.
 //
-// The order is trajectories, row, checkpoint. A process that is killed between them leaves the step before: [Open] drops the
-// others. So does an error, after which they are as they were.
+// The order is trajectories, row, checkpoint. A process that is killed between them leaves the step before: [Open]
+// drops the others. So does an error, after which they are as they were.
 func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error) error {
 	const op = "commit update"
 	return r.record(op, func() error {
 		if next := r.Next(); step != next || step == 0 {
-			return invalid(op, fmt.Errorf("step %d: the next step of this run is %d, and step 0 is no update", step, next))
+			err := fmt.Errorf("step %d: the next step of this run is %d, and step 0 is no update", step, next)
+			return invalid(op, err)
 		}
 		metrics, err := rowMetrics(trainSplit, update.Metrics)
 		if err != nil {
@@ -43,8 +44,13 @@ func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error
 			return groupsError(op, r.trajectoryPath(trainSplit, step-1), err)
 		}
 		r.pending = before
-		if err := r.storeUpdate(step, content, metrics, len(update.Groups), write); err != nil {
-			return storage(op, errors.Join(err, r.settle()), fmt.Sprintf("step %d of %s was not stored, the run is as it was before", step, r.dir))
+		err = r.storeTrained(step-1, content, metrics, len(update.Groups))
+		if err == nil {
+			err = r.commit(step, write)
+		}
+		if err != nil {
+			hint := fmt.Sprintf("step %d of %s was not stored, the run is as it was before", step, r.dir)
+			return storage(op, errors.Join(err, r.settle()), hint)
 		}
 		r.pending = nil
 		r.committed(step)
@@ -52,17 +58,14 @@ func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error
 	})
 }
 
-// storeUpdate writes the parts of an update in the order of a commit.
-func (r *Run) storeUpdate(step int, trajectories []byte, metrics map[string]float64, groups int, write func(string) error) error {
+// storeTrained writes the trajectories, nil for none, and the row of an update from step, in the order of a commit.
+func (r *Run) storeTrained(step int, trajectories []byte, metrics map[string]float64, groups int) error {
 	if trajectories != nil {
-		if err := r.writeTrajectories(trainSplit, step-1, trajectories); err != nil {
+		if err := r.writeTrajectories(trainSplit, step, trajectories); err != nil {
 			return err
 		}
 	}
-	if err := r.mergeRow(trainSplit, step-1, metrics, groups); err != nil {
-		return err
-	}
-	return r.commit(step, write)
+	return r.mergeRow(trainSplit, step, metrics, groups)
 }
 
 // updateState is what is stored of an update that is not committed.

@@ -25,8 +25,8 @@ func trainRow(t *testing.T, r *Run, step int) map[string]float64 {
 
 func noFiles(string) error { return nil }
 
-// The rewards of policy k were stored at k+1. Now row k holds them with the update from k to k+1, and they are there as soon as
-// checkpoint k+1 is: a stop between training and logging left a step without them.
+// The rewards of policy k were stored at k+1. Now row k holds them with the update from k to k+1, and they are there as
+// soon as checkpoint k+1 is: a stop between training and logging left a step without them.
 func TestCommitUpdate_RowOfThePolicy(t *testing.T) {
 	r := openTemp(t, 0)
 	require.NoError(t, r.CommitUpdate(1, stepUpdate(0), noFiles))
@@ -75,7 +75,8 @@ func TestCommitUpdate_LoggedBefore(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, append(stepGroups(0), stepGroups(7)...), groups, "those that were trained on come first, none twice")
+		want := append(stepGroups(0), stepGroups(7)...)
+		require.Equal(t, want, groups, "those that were trained on come first, none twice")
 		require.Len(t, rows, 2)
 		require.Equal(t, 3.0, trainRow(t, r, 0)["train/seconds"])
 		require.Equal(t, 0.5, trainRow(t, r, 0)["train/reward"])
@@ -107,7 +108,8 @@ func TestCommitUpdate_FailedAttempt(t *testing.T) {
 	}
 }
 
-// While a failed update cannot be taken back, nothing is stored on top of it; checkpoints can be deleted, which makes room.
+// While a failed update cannot be taken back, nothing is stored on top of it; checkpoints can be deleted, which makes
+// room.
 func TestCommitUpdate_TakenBackLater(t *testing.T) {
 	f := &fault{at: -1, err: syscall.ENOSPC}
 	r, err := openRun(tempDir(t), f.disk())
