@@ -27,6 +27,7 @@ type Layer struct {
 type Adapter struct {
 	config Config
 	layers []Layer
+	chosen *selection // of a PEFT file, where Targets do not say which layers; nil otherwise. It does not change
 }
 
 // New returns an adapter for those of the given layers whose last name part is one of the targets, with
@@ -105,7 +106,7 @@ func (a *Adapter) NumParams() int {
 
 // Clone returns a copy that shares nothing.
 func (a *Adapter) Clone() *Adapter {
-	c := &Adapter{config: a.Config(), layers: a.Layers()}
+	c := &Adapter{config: a.Config(), layers: a.Layers(), chosen: a.chosen}
 	for i := range c.layers {
 		c.layers[i].A, c.layers[i].B = slices.Clone(c.layers[i].A), slices.Clone(c.layers[i].B)
 	}

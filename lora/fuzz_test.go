@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, safetensors.Write(&b, first.tensors(), nil))
 		again, err := safetensors.Parse(b.Bytes())
 		require.NoError(t, err)
-		written, err := encodePEFT(first.Config(), "base")
+		written, err := encodePEFT(first.Config(), first.chosen, "base")
 		require.NoError(t, err)
 		second, err := parse(written, again)
 		require.NoError(t, err)

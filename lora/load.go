@@ -12,7 +12,8 @@ import (
 )
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
-// adapter_config.json. What plain LoRA does not have (DoRA, rsLoRA, patterns of rank or alpha, modules_to_save, biases,
+// adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
+// layers_pattern, which [Adapter.Save] writes as they were. What plain LoRA does not have (DoRA, rsLoRA, patterns of rank or alpha, modules_to_save, biases,
 // adapted embeddings) is an error that names it. Whether the layers are those of a model is for [Adapter.Check] to say.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
@@ -37,7 +38,7 @@ func load(dir string) (*Adapter, error) {
 
 // parse reads an adapter of both its files.
 func parse(config []byte, file *safetensors.File) (*Adapter, error) {
-	cfg, modules, err := decodePEFT(config)
+	cfg, chosen, err := decodePEFT(config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
@@ -46,7 +47,7 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 		return nil, fmt.Errorf("%s: %w", weightsFile, err)
 	}
 	a.sort()
-	if err := a.matchModules(modules); err != nil {
+	if err := a.choose(chosen); err != nil {
 		return nil, err
 	}
 	return a, a.config.Validate()
@@ -114,30 +115,34 @@ func loadMatrix(file *safetensors.File, key string) (values []float32, shape []i
 	return values, t.Shape, err
 }
 
-// matchModules checks that layers and target_modules fit together. Without target_modules (nil: there is a pattern
-// instead) the targets are taken from the layers.
-func (a *Adapter) matchModules(modules []string) error {
-	if modules == nil {
-		a.config.Targets = lastNames(a.shapes())
-		return nil
+// choose checks that layers and selection fit together, and keeps the selection where Targets do not say it all. Without
+// targets it is the layers that there are.
+func (a *Adapter) choose(chosen *selection) error {
+	layers := a.shapes()
+	if !chosen.targets.isSet() {
+		chosen = selectLayers(layers)
 	}
-	used := map[string]bool{}
-	var errs []error
-	for _, l := range a.layers {
-		matches := slices.DeleteFunc(slices.Clone(modules), func(module string) bool {
-			return l.Name != module && !strings.HasSuffix(l.Name, "."+module)
-		})
-		if len(matches) == 0 {
-			errs = append(errs, fmt.Errorf("layer %q is not in target_modules %v", l.Name, modules))
-		}
-		for _, module := range matches {
-			used[module] = true
+	if err := chosen.check(layers); err != nil {
+		return err
+	}
+	a.config.Targets = targetsOf(chosen, layers)
+	if !chosen.isPlain(a.config.Targets) {
+		a.chosen = chosen
+	}
+	return nil
+}
+
+// targetsOf returns the last name parts of the layers, those of a list in its order.
+func targetsOf(chosen *selection, layers []LayerShape) []string {
+	there := lastNames(layers)
+	var out []string
+	for _, module := range chosen.targets.names {
+		if target := lastPart(module); slices.Contains(there, target) && !slices.Contains(out, target) {
+			out = append(out, target)
 		}
 	}
-	for _, module := range modules {
-		if !used[module] {
-			errs = append(errs, fmt.Errorf("target module %q has no tensors", module))
-		}
+	if len(out) < len(there) {
+		return there // by a pattern
 	}
-	return errors.Join(errs...)
+	return out
 }

@@ -11,14 +11,19 @@ import (
 
 // peftConfig is adapter_config.json as PEFT writes it, in the fields that matter to an adapter of plain LoRA.
 type peftConfig struct {
-	PeftType        string   `json:"peft_type"`
-	TaskType        string   `json:"task_type"`
-	BaseModel       string   `json:"base_model_name_or_path"`
-	Revision        *string  `json:"revision"`
-	InferenceMode   bool     `json:"inference_mode"`
-	R               int      `json:"r"`
-	LoraAlpha       float64  `json:"lora_alpha"`
-	TargetModules   []string `json:"target_modules"`
+	PeftType      string  `json:"peft_type"`
+	TaskType      string  `json:"task_type"`
+	BaseModel     string  `json:"base_model_name_or_path"`
+	Revision      *string `json:"revision"`
+	InferenceMode bool    `json:"inference_mode"`
+	R             int     `json:"r"`
+	LoraAlpha     float64 `json:"lora_alpha"`
+	// Which modules have an adapter: see selection. The last three are left out when they are not set.
+	TargetModules     json.RawMessage `json:"target_modules"`
+	ExcludeModules    json.RawMessage `json:"exclude_modules,omitempty"`
+	LayersToTransform json.RawMessage `json:"layers_to_transform,omitempty"`
+	LayersPattern     json.RawMessage `json:"layers_pattern,omitempty"`
+
 	LoraDropout     float64  `json:"lora_dropout"`
 	Bias            string   `json:"bias"`
 	FanInFanOut     bool     `json:"fan_in_fan_out"`
@@ -30,16 +35,28 @@ type peftConfig struct {
 	UseDora         bool     `json:"use_dora"`
 }
 
-// encodePEFT returns adapter_config.json.
-func encodePEFT(cfg Config, baseModelName string) ([]byte, error) {
+// encodePEFT returns adapter_config.json. chosen is nil when the targets of cfg say which modules have an adapter.
+func encodePEFT(cfg Config, chosen *selection, baseModelName string) ([]byte, error) {
+	if chosen == nil {
+		targets, err := json.Marshal(cfg.Targets)
+		if err != nil {
+			return nil, err
+		}
+		chosen = &selection{fields: map[string]json.RawMessage{keyTargets: targets}}
+	}
 	content, err := json.MarshalIndent(peftConfig{
-		PeftType:        "LORA",
-		TaskType:        "CAUSAL_LM",
-		BaseModel:       baseModelName,
-		InferenceMode:   true,
-		R:               cfg.Rank,
-		LoraAlpha:       cfg.Alpha,
-		TargetModules:   cfg.Targets,
+		PeftType:      "LORA",
+		TaskType:      "CAUSAL_LM",
+		BaseModel:     baseModelName,
+		InferenceMode: true,
+		R:             cfg.Rank,
+		LoraAlpha:     cfg.Alpha,
+		TargetModules: chosen.fields[keyTargets],
+
+		ExcludeModules:    chosen.fields[keyExclude],
+		LayersToTransform: chosen.fields[keyLayers],
+		LayersPattern:     chosen.fields[keyPatterns],
+
 		Bias:            "none",
 		InitLoraWeights: true,
 	}, "", "  ")
@@ -57,11 +74,10 @@ var unsupported = []string{
 // baseChanging are the values of init_lora_weights that also change the base model, by their beginnings.
 var baseChanging = []string{"pissa", "olora", "loftq", "corda", "lora_ga"}
 
-// decodePEFT reads adapter_config.json. modules are the target_modules as they stand there, nil when they are a
-// pattern; Targets are then left empty.
+// decodePEFT reads adapter_config.json. Targets are left empty: which layers are chosen has to be seen first.
 //
 // lora_dropout is ignored: it has no effect on an adapter once trained.
-func decodePEFT(content []byte) (cfg Config, modules []string, err error) {
+func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(content, &fields); err != nil {
 		return Config{}, nil, err
@@ -80,17 +96,8 @@ func decodePEFT(content []byte) (cfg Config, modules []string, err error) {
 	if cfg.Rank <= 0 || cfg.Alpha <= 0 {
 		return Config{}, nil, fmt.Errorf("r is %d and lora_alpha %v, both must be positive", cfg.Rank, cfg.Alpha)
 	}
-	if raw := fields["target_modules"]; len(raw) > 0 && raw[0] == '[' {
-		if err := json.Unmarshal(raw, &modules); err != nil {
-			return Config{}, nil, fmt.Errorf("target_modules: %w", err)
-		}
-	}
-	for _, module := range modules {
-		if target := lastPart(module); !slices.Contains(cfg.Targets, target) {
-			cfg.Targets = append(cfg.Targets, target)
-		}
-	}
-	return cfg, modules, nil
+	chosen, err = parseSelection(fields)
+	return cfg, chosen, err
 }
 
 // checkSupported lists everything in the file that this package cannot do.

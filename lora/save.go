@@ -35,7 +35,7 @@ func (a *Adapter) save(dir, baseModelName string) error {
 	if err := checkFinite(a.layers); err != nil {
 		return err
 	}
-	config, err := encodePEFT(a.Config(), baseModelName)
+	config, err := encodePEFT(a.Config(), a.chosen, baseModelName)
 	if err != nil {
 		return err
 	}

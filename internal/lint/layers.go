@@ -30,7 +30,7 @@ var layers = map[string]layer{
 	"ruler":               {own: []string{""}, light: true},
 	"tokenizer":           {own: []string{"", "internal/jinja", "internal/onig"}, mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
 	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
-	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: gomlx},
+	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns of PEFT's files
 	"tokenizer/openai":    {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
 	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
 	"model/hub":           {own: []string{"internal/safetensors"}, mods: []string{"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock"}}, // words of the hub's protocol; locks shared with Python
