@@ -16,13 +16,10 @@ func (o *ModelOptions) setDefaults() {
 	}
 }
 
-// setDefaults fills in what is empty.
+// setDefaults fills in what is empty, but for Targets: which layers there are is the backend's to know.
 func (l *LoRA) setDefaults() {
 	l.Rank = cmp.Or(l.Rank, 8)
 	l.Alpha = cmp.Or(l.Alpha, 2*float64(l.Rank))
-	if len(l.Targets) == 0 {
-		l.Targets = []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
-	}
 }
 
 // clone returns a deep copy.

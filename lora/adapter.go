@@ -36,7 +36,7 @@ type Adapter struct {
 //
 // which is PEFT's start (kaiming_uniform_ with a = sqrt(5)). The numbers of a layer depend on seed, its name and the
 // sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error; of the
-// default ones, those that the model has are taken.
+// default ones, those that the model has are taken. A rank above all that B·A can have is an error too.
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	if len(cfg.Targets) == 0 {
 		cfg.Targets = slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(lastNames(layers), target) })
@@ -45,7 +45,7 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	if err := errors.Join(cfg.Validate(), validateShapes(layers)); err != nil {
 		return nil, err
 	}
-	if err := checkTargets(cfg.Targets, layers); err != nil {
+	if err := errors.Join(checkTargets(cfg.Targets, layers), checkRank(cfg, layers)); err != nil {
 		return nil, err
 	}
 	a := &Adapter{config: cfg}
@@ -168,6 +168,23 @@ func checkTargets(targets []string, layers []LayerShape) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// smallRank is allowed whatever the sizes of the layers are.
+const smallRank = 64
+
+// checkRank bounds the rank, and with it the memory: that of B·A is at most the smaller of In and Out.
+func checkRank(cfg Config, layers []LayerShape) error {
+	most := smallRank
+	for _, shape := range layers {
+		if slices.Contains(cfg.Targets, lastPart(shape.Name)) {
+			most = max(most, min(shape.In, shape.Out))
+		}
+	}
+	if cfg.Rank > most {
+		return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", cfg.Rank, most, most)
+	}
+	return nil
 }
 
 // lastNames returns the last parts of the names of layers, sorted, each once.

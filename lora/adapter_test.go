@@ -110,6 +110,22 @@ func TestNew_Errors(t *testing.T) {
 	}
 }
 
+// TestNew_Rank: a rank that no product of A and B can have is refused before anything is allocated. 100 million ended the process,
+// out of memory.
+func TestNew_Rank(t *testing.T) {
+	wide := []LayerShape{{"a.q_proj", 100, 3000}, {"a.k_proj", 300, 200}, {"a.v_proj", 5000, 5000}}
+	cfg := Config{Rank: 200, Targets: []string{"q_proj", "k_proj"}}
+	_, err := New(cfg, wide, 1)
+	require.NoError(t, err)
+	for _, rank := range []int{201, 100_000_000, math.MaxInt} {
+		cfg.Rank = rank
+		_, err = New(cfg, wide, 1)
+		require.ErrorContains(t, err, "want 1 to 200")
+	}
+	_, err = New(Config{Rank: smallRank}, testLayers(), 1)
+	require.NoError(t, err, "small layers")
+}
+
 func TestConfig(t *testing.T) {
 	require.NoError(t, Config{}.Validate())
 	require.Equal(t, 2.0, Config{}.Scale())

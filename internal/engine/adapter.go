@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -27,7 +28,7 @@ func (a *Adapter) name() string {
 
 // NewAdapter copies an adapter to the device, for the engines on it.
 func NewAdapter(device compute.Backend, a *lora.Adapter) (*Adapter, error) {
-	ad := &Adapter{layout: a.Clone(), key: fmt.Sprintf("%+v", a.Config())}
+	ad := &Adapter{layout: a.Clone(), key: graphKey(a)}
 	for _, p := range a.Params() {
 		t, err := graphx.Upload(device, p.Data, p.Shape...)
 		if err != nil {
@@ -36,4 +37,14 @@ func NewAdapter(device compute.Backend, a *lora.Adapter) (*Adapter, error) {
 		ad.inputs = append(ad.inputs, t)
 	}
 	return ad, nil
+}
+
+// graphKey is equal for adapters of equal layers and rank: a graph is built for the layers of one of them.
+func graphKey(a *lora.Adapter) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v", a.Config())
+	for _, l := range a.Layers() {
+		b.WriteString(" " + l.Name)
+	}
+	return b.String()
 }
