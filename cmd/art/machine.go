@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/goart-dev/art/backend/device/cpu"
+	probe "github.com/goart-dev/art/internal/machine"
 )
 
 // machine is what does not have to be measured. What is not known is left out.
@@ -30,19 +31,16 @@ type machine struct {
 
 // inspect returns the facts of this machine. fsys is its file system.
 func inspect(fsys fs.FS) machine {
-	cpuinfo, meminfo := readText(fsys, "proc/cpuinfo"), readText(fsys, "proc/meminfo")
+	facts := probe.Inspect(fsys)
 	m := machine{
-		GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuName(cpuinfo),
+		GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: facts.CPU,
 		Chosen: os.Getenv(cpu.InstructionsEnv), Cores: runtime.NumCPU(), Workers: runtime.GOMAXPROCS(0),
-		MemoryTotal: memoryBytes(meminfo, "MemTotal"), MemoryAvailable: memoryBytes(meminfo, "MemAvailable"),
-		cache: cacheBytes(cpuinfo),
+		MemoryTotal: facts.Total, MemoryAvailable: facts.Available, CgroupMemory: facts.Limit,
+		cache: facts.Cache,
 	}
 	m.Instructions, m.Available, m.problem = cpu.Instructions()
-	if limit := cgroupLimit(fsys, "cpu.max", cpuMax); limit < float64(m.Cores) {
-		m.CgroupCores = limit
-	}
-	if limit := int64(cgroupLimit(fsys, "memory.max", memoryMax)); m.MemoryTotal == 0 || limit < m.MemoryTotal {
-		m.CgroupMemory = limit
+	if facts.Cores < float64(m.Cores) {
+		m.CgroupCores = facts.Cores
 	}
 	return m
 }

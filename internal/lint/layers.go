@@ -40,7 +40,8 @@ var layers = map[string]layer{
 	"backend/local": {
 		own: []string{
 			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "backend/device/cpu",
-			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/openai", "internal/runs",
+			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/openai",
+			"internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
@@ -67,6 +68,7 @@ var layers = map[string]layer{
 	"internal/onig":             {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
 	"internal/openai":           {own: []string{""}, light: true},
 	"internal/runs":             {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock"}},
+	"internal/machine":          {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":           {light: true},
 	"internal/safetensors":      {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer":          {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"}, mods: gomlx},
