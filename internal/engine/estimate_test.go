@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// smallQwen has the proportions of Qwen3-0.6B, with fewer layers and a smaller vocabulary.
+func smallQwen() *model.Config {
+	return &model.Config{
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
+		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+	}
+}
+
+// TestEstimate_BoundsPlan: the estimate is what the compiled graphs take, or more, but not many times as much.
+func TestEstimate_BoundsPlan(t *testing.T) {
+	configs := map[string]*model.Config{"small Qwen": smallQwen()}
+	for _, m := range fixtures.Models(t) {
+		c, err := model.LoadConfig(m.Dir)
+		require.NoError(t, err)
+		configs[m.Name] = c
+	}
+	for name, c := range configs {
+		var layers []lora.LayerShape
+		for _, l := range c.Linears() {
+			layers = append(layers, lora.LayerShape(l))
+		}
+		layout, err := lora.New(lora.Config{}, layers, 0)
+		require.NoError(t, err)
+		for _, size := range [][2]int{{32, 256}, {1, 256}, {8, 4096}, {1, 40960}} {
+			opts := Options{Device: graphtest.Device(t), Config: c, Slots: size[0], Context: min(size[1], c.MaxPositions)}
+			planned, err := Plan(opts, layout)
+			require.NoError(t, err)
+			m := EstimateMemory(opts, true)
+			require.Equal(t, float64(planned.Cache), m.Cache, "%s %v", name, size)
+			require.GreaterOrEqual(t, m.Work, float64(planned.Work), "%s %v", name, size)
+			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", name, size, m.Work/float64(planned.Work), float64(planned.Work)/1e6)
+		}
+	}
+}
+
+// TestEstimate_Absurd: sizes whose product no integer holds give a number.
+func TestEstimate_Absurd(t *testing.T) {
+	c := smallQwen()
+	c.MaxPositions, c.NumKVHeads, c.HeadDim, c.NumLayers = 1<<24, 1<<24, 1<<24, 1<<10
+	for _, fused := range []bool{true, false} {
+		m := EstimateMemory(Options{Config: c, Slots: math.MaxInt, Context: 1 << 24}, fused)
+		require.Greater(t, m.Cache, 1e30)
+		require.Greater(t, m.Work, 1e30)
+		require.False(t, math.IsInf(m.Cache+m.Work, 0))
+	}
+}

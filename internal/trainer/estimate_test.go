@@ -1,0 +1,42 @@
+package trainer
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// TestEstimate_BoundsPlan: the estimate is what the compiled graph takes, or more.
+func TestEstimate_BoundsPlan(t *testing.T) {
+	configs := map[string]*model.Config{"small Qwen": {
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
+		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+	}}
+	for _, m := range fixtures.Models(t) {
+		c, err := model.LoadConfig(m.Dir)
+		require.NoError(t, err)
+		configs[m.Name] = c
+	}
+	for name, c := range configs {
+		var layers []lora.LayerShape
+		for _, l := range c.Linears() {
+			layers = append(layers, lora.LayerShape(l))
+		}
+		layout, err := lora.New(lora.Config{}, layers, 0)
+		require.NoError(t, err)
+		for _, length := range []int{64, 256, 1024} {
+			length = min(length, c.MaxPositions)
+			planned, err := Plan(c, layout, length, Options{Device: graphtest.Device(t), Workers: 2})
+			require.NoError(t, err)
+			adapter, work := EstimateMemory(c, float64(layout.NumParams()), 2, length)
+			require.Equal(t, float64(planned.Adapter), adapter)
+			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
+			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work), float64(planned.Work)/1e6)
+		}
+	}
+}
