@@ -39,7 +39,7 @@ type Adapter struct {
 // default ones, those that the model has are taken. A rank above all that B·A can have is an error too.
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	if len(cfg.Targets) == 0 {
-		cfg.Targets = slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(lastNames(layers), target) })
+		cfg.Targets = TargetsOf(layers)
 	}
 	cfg = cfg.withDefaults()
 	if err := errors.Join(cfg.Validate(), validateShapes(layers)); err != nil {
@@ -56,6 +56,12 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	}
 	a.sort()
 	return a, nil
+}
+
+// TargetsOf returns those of the default targets that some layers have.
+func TargetsOf(layers []LayerShape) []string {
+	there := lastNames(layers)
+	return slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(there, target) })
 }
 
 // newLayer returns a layer that changes nothing yet.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -116,11 +117,19 @@ func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
 
 // ParamsAs is Params with matrices of another type, as [Weights.ParamsAs] has it.
 func (c *Checkpoint) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
+	return c.ParamsContext(context.Background(), device, matrices)
+}
+
+// ParamsContext is ParamsAs that stops between two tensors when ctx ends, and returns its error.
+func (c *Checkpoint) ParamsContext(ctx context.Context, device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	p, err := newParams(device, matrices)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range c.Config.Specs() {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		stored, _ := c.set.Tensor(s.Name)
 		if err := p.add(device, s.Name, s.Shape, stored.Read); err != nil {
 			return nil, err

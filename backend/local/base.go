@@ -1,11 +1,8 @@
 package local
 
 import (
+	"context"
 	"errors"
-	"fmt"
-
-	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
@@ -22,40 +19,137 @@ type base struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *tokenizer.Template
 	engine    *engine.Engine
+	plan      plan
 }
 
-// base returns the base model that [Backend.locate] found; it loads it when it is the first to ask. b.mu is held.
-func (b *Backend) base(name string, at place) (*base, error) {
-	if s := b.bases[at.path]; s != nil {
-		return s, nil
+// loading is a base model on its way into memory, or there. All that ask for it share it.
+type loading struct {
+	done   chan struct{} // closed when base and err are set
+	base   *base
+	err    error
+	wait   int // callers that wait; guarded by Backend.mu
+	cancel context.CancelCauseFunc
+}
+
+// base returns the base model that [Backend.locate] found. The first to ask has it loaded, the others wait for that, until their
+// ctx ends. When nobody waits any more the load is cancelled.
+func (b *Backend) base(ctx context.Context, name string, at place) (*base, error) {
+	b.mu.Lock()
+	l := b.bases[at.path]
+	if l == nil {
+		l = &loading{done: make(chan struct{})}
+		var life context.Context
+		life, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		b.bases[at.path] = l
+		b.busy.Add(1)
+		go b.load(life, l, name, at)
 	}
-	s, err := loadBase(at.path, b.device, b.matrices)
+	l.wait++
+	b.mu.Unlock()
+	defer b.leave(l, at)
+	select {
+	case <-l.done:
+		return l.base, l.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// leave ends the wait for a base model.
+func (b *Backend) leave(l *loading, at place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l.wait--
+	select {
+	case <-l.done:
+	default:
+		if l.wait == 0 {
+			l.cancel(context.Canceled)
+			delete(b.bases, at.path) // the next one begins anew
+		}
+	}
+}
+
+// load loads a base model for all that wait.
+func (b *Backend) load(ctx context.Context, l *loading, name string, at place) {
+	defer b.busy.Done()
+	defer l.cancel(nil)
+	s, err := b.newBase(ctx, name, at)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil && b.bases[at.path] != l { // nobody waits any more
+		s.close(b.memory)
+		s, err = nil, context.Cause(ctx)
+	}
+	l.base, l.err = s, err
+	if err != nil && b.bases[at.path] == l {
+		delete(b.bases, at.path)
+	}
+	close(l.done)
+}
+
+// newBase plans the memory of a base model, loads it and starts its engine.
+func (b *Backend) newBase(ctx context.Context, name string, at place) (s *base, err error) {
+	if b.onLoad != nil {
+		b.onLoad(ctx, at.path)
+	}
+	open, err := basemodel.Open(at.path)
 	if err != nil {
 		return nil, baseError(name, err)
 	}
-	s.engine, err = engine.New(engine.Options{
-		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer, Slots: b.opts.Slots, Context: b.opts.Context,
-		FewShapes: compilesSlowly(b.device), DecodeSteps: stepsOf(b.device),
-	})
+	defer func() {
+		if bad := open.Close(); bad != nil && err == nil {
+			s.close(b.memory)
+			s, err = nil, baseError(name, bad)
+		}
+	}()
+	p, err := b.memory.plan(open.Config, b.matrices, b.opts)
 	if err != nil {
-		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "change Slots or Context of local.Options"}
+		return nil, err
 	}
-	b.bases[at.path] = s
-	b.opts.Logger.Info("base model loaded", "base", name, "context", s.engine.Context())
+	s = &base{path: at.path, config: open.Config, tokenizer: open.Tokenizer, plan: p}
+	if err := s.load(ctx, open, b); err != nil {
+		b.memory.giveBack(p)
+		if ctx.Err() == nil && !errors.Is(err, art.ErrInvalid) {
+			err = baseError(name, err)
+		}
+		return nil, err
+	}
+	s.tell(name, b.opts)
 	return s, nil
 }
 
-// loadBase brings the weights to the device. The host keeps none.
-func loadBase(path string, device compute.Backend, matrices dtypes.DType) (s *base, err error) {
-	open, err := basemodel.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, open.Close()) }()
-	s = &base{path: path, config: open.Config, tokenizer: open.Tokenizer}
+// load brings the weights to the device, and starts the engine. The host keeps no weights.
+func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err error) {
 	if s.template, err = s.tokenizer.Template(""); err != nil {
-		return nil, err
+		return err
 	}
-	s.params, err = open.ParamsAs(device, matrices)
-	return s, err
+	if s.params, err = open.ParamsContext(ctx, b.device, b.matrices); err != nil {
+		return err
+	}
+	s.engine, err = engine.New(engine.Options{
+		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer, Slots: s.plan.slots, Context: s.plan.context,
+		FewShapes: compilesSlowly(b.device), DecodeSteps: stepsOf(b.device),
+	})
+	if err != nil {
+		return memoryError(err, "lower Slots or Context of local.Options")
+	}
+	return nil
+}
+
+// tell logs what a base model was given, and warns of defaults that memory did not allow.
+func (s *base) tell(name string, opts Options) {
+	p := s.plan
+	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context, "weights", gigabytes(p.demand.weights),
+		"cache", gigabytes(p.demand.cache), "work", gigabytes(p.demand.work), "training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
+	if opts.Context == 0 && p.context < s.config.MaxPositions || opts.Slots == 0 && p.slots < engine.DefaultSlots {
+		opts.Logger.Warn("slots and context are lowered to what memory holds; set Slots and Context of local.Options to choose otherwise",
+			"base", name, "slots", p.slots, "context", p.context, "limit", s.config.MaxPositions)
+	}
+}
+
+// close ends the engine and gives the memory back.
+func (s *base) close(m *memory) {
+	s.engine.Close()
+	m.giveBack(s.plan)
 }

@@ -34,8 +34,15 @@ type Options struct {
 	Weights string
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
+	//
+	// The cache of all slots is allocated at once. Where 32 slots of the base model's context do not fit into the memory that is
+	// free (of the machine, its cgroups and GOMEMLIMIT), the defaults of Slots and Context are lowered: Context is halved, down to
+	// 2048, then Slots, then Context again, down to 256. Weights, and training on sequences of up to 1024 tokens, have their
+	// memory. Logger is told. What is set here is kept, or is an error of Register when it does not fit. How much memory is free is
+	// not known of a GPU, nor on other systems than Linux and macOS: the defaults then fit into 8 GiB beside the weights.
 	Slots int
-	// Context bounds prompt and reply together, in tokens. Default: what the base model was made for. Less is faster.
+	// Context bounds prompt and reply together, in tokens. Default: what the base model was made for, where it fits: see Slots.
+	// Less is faster.
 	Context int
 	// Logger is told what happens. nil discards.
 	Logger *slog.Logger
@@ -51,11 +58,19 @@ type Backend struct {
 
 	matrices dtypes.DType // of base models
 
-	mu     sync.RWMutex
-	closed bool
-	bases  map[string]*base // by path
-	models map[*art.Model]*entry
-	order  []*art.Model // of registration
+	memory *memory
+	onLoad func(ctx context.Context, path string) // for tests: called before a base model is loaded
+
+	mu      sync.RWMutex
+	closed  bool
+	bases   map[string]*loading // by path
+	pending map[*art.Model]bool // being registered
+	models  map[*art.Model]*entry
+	order   []*art.Model // of registration
+
+	quit context.CancelCauseFunc // of life
+	life context.Context         // ends with Close
+	busy sync.WaitGroup          // registrations and loads under way; counted up under mu, unless closed
 }
 
 var (
@@ -69,7 +84,8 @@ var (
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
 // [art.ErrInvalid] for options that make no sense, and [art.ErrDevice] for a device that is not there or cannot do what they ask.
 func Open(_ context.Context, opts *Options) (*Backend, error) {
-	b := &Backend{bases: map[string]*base{}, models: map[*art.Model]*entry{}}
+	b := &Backend{bases: map[string]*loading{}, pending: map[*art.Model]bool{}, models: map[*art.Model]*entry{}}
+	b.life, b.quit = context.WithCancelCause(context.Background())
 	if opts != nil {
 		b.opts = *opts
 	}
@@ -88,6 +104,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
 		return nil, err
 	}
+	b.memory = newMemory(b.opts.Device, compilesSlowly(device))
 	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }
@@ -95,7 +112,8 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 // Device says what computes.
 func (b *Backend) Device() string { return b.device.Description() }
 
-// Close ends all requests and releases the run directories. It waits for a training call that is under way.
+// Close ends all requests and releases the run directories. It waits for a training call that is under way. A model that is being
+// registered is given up, which takes as long as a tensor or a file is read.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -104,8 +122,10 @@ func (b *Backend) Close() error {
 	}
 	b.closed = true
 	b.mu.Unlock()
-	for _, s := range b.bases {
-		s.engine.Close()
+	b.quit(&art.Error{Op: "register", Err: art.ErrClosed})
+	b.busy.Wait()
+	for _, l := range b.bases {
+		l.base.close(b.memory)
 	}
 	var errs []error
 	for _, e := range b.models {

@@ -30,7 +30,7 @@ func (b *Backend) locate(ctx context.Context, name string) (place, error) {
 	case name == tiny.Name, basemodel.IsFolder(name):
 		return place{path: name}, nil
 	case basemodel.IsFile(name):
-		digest, err := fileDigest(name)
+		digest, err := fileDigest(ctx, name)
 		if err != nil {
 			return place{}, baseError(name, err)
 		}
@@ -51,18 +51,31 @@ func (b *Backend) locate(ctx context.Context, name string) (place, error) {
 }
 
 // fileDigest returns the SHA-256 of a file: a run continues with the weights that it began with, whatever their file is called
-// by then.
-func fileDigest(path string) (string, error) {
+// by then. It stops when ctx ends.
+func fileDigest(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, untilDone{ctx, f}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// untilDone reads until ctx ends.
+type untilDone struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r untilDone) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
 }
 
 // pull fetches a model of the hub, behind a progress bar.

@@ -2,20 +2,20 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
-	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -39,27 +39,24 @@ type serving struct {
 }
 
 // Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits
-// step 0, the adapter that changes nothing.
+// step 0, the adapter that changes nothing. Other models go on meanwhile, and models on one base share its load. When ctx ends
+// it returns its error, and [art.ErrClosed] after Close.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
-	if err := ctx.Err(); err != nil {
+	if err := b.begin(ctx, m); err != nil {
 		return 0, err
 	}
+	defer b.end(m)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
 	opts := m.Options()
-	at, err := b.locate(ctx, opts.Base) // without the lock: it may take long
+	at, err := b.locate(ctx, opts.Base)
 	if err != nil {
-		return 0, err
+		return 0, registerError(ctx, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return 0, &art.Error{Op: "register", Err: art.ErrClosed}
-	}
-	if b.models[m] != nil {
-		return 0, &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
-	}
-	s, err := b.base(opts.Base, at)
+	s, err := b.base(ctx, opts.Base, at)
 	if err != nil {
-		return 0, err
+		return 0, registerError(ctx, err)
 	}
 	template, err := b.templateOf(s, m)
 	if err != nil {
@@ -75,14 +72,64 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		_ = run.Close() // the first error is the one to tell
 		return 0, err
 	}
-	b.models[m] = e
-	b.order = append(b.order, m)
+	if err := b.add(m, e); err != nil {
+		return 0, errors.Join(err, run.Close())
+	}
 	b.opts.Logger.Info("model registered", "model", m.Name(), "step", step, "dir", run.Dir())
 	return step, nil
 }
 
+// begin reserves a model for a registration.
+func (b *Backend) begin(ctx context.Context, m *art.Model) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return &art.Error{Op: "register", Err: art.ErrClosed}
+	case b.models[m] != nil, b.pending[m]:
+		return &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
+	}
+	b.pending[m] = true
+	b.busy.Add(1)
+	return nil
+}
+
+// add makes a model known.
+func (b *Backend) add(m *art.Model, e *entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return &art.Error{Op: "register", Err: art.ErrClosed}
+	}
+	b.models[m] = e
+	b.order = append(b.order, m)
+	return nil
+}
+
+// end is called when a registration is done, or has failed.
+func (b *Backend) end(m *art.Model) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.pending, m)
+	b.busy.Done()
+}
+
+// registerError is the reason that ctx ended for, if it did, or err.
+func registerError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // resume checks that the run is the one described, and takes up its newest checkpoint.
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place) (int, error) {
+	if opts.Adapter == "" && len(opts.LoRA.Targets) == 0 {
+		opts.LoRA.Targets = lora.TargetsOf(e.layers())
+	}
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen, LoRA: opts.LoRA, Adapter: opts.Adapter, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
@@ -112,14 +159,14 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place)
 		e.serving.Store(&serving{})
 		return 0, nil
 	}
-	return e.start(b.device, opts, start)
+	return e.start(b, opts, start)
 }
 
 // start loads the newest checkpoint, or commits the first.
-func (e *entry) start(device compute.Backend, opts art.ModelOptions, from adapterStart) (int, error) {
+func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
 	if !ok {
-		a, err := e.firstAdapter(opts, from)
+		a, err := e.firstAdapter(b.memory, opts, from)
 		if err != nil {
 			return 0, err
 		}
@@ -130,7 +177,7 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions, from adapte
 	} else if err := e.load(step); err != nil {
 		return 0, err
 	}
-	onDevice, err := engine.NewAdapter(device, e.adapter)
+	onDevice, err := engine.NewAdapter(b.device, e.adapter)
 	if err != nil {
 		return 0, err
 	}
@@ -139,13 +186,14 @@ func (e *entry) start(device compute.Backend, opts art.ModelOptions, from adapte
 }
 
 // firstAdapter returns what a new run begins with: an adapter that changes nothing, or the one of a folder.
-func (e *entry) firstAdapter(opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
+func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" {
-		config := lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}
-		a, err := lora.New(config, e.layers(), opts.Seed)
+		if err := m.checkAdapter(e.base.config, e.numParams(opts.LoRA)); err != nil {
+			return nil, loraError(err)
+		}
+		a, err := lora.New(lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}, e.layers(), opts.Seed)
 		if err != nil {
-			err = fmt.Errorf("%w: %w", art.ErrInvalid, err)
-			return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.LoRA"}
+			return nil, loraError(err)
 		}
 		return a, nil
 	}
@@ -157,6 +205,19 @@ func (e *entry) firstAdapter(opts art.ModelOptions, from adapterStart) (*lora.Ad
 		return nil, adapterError(err)
 	}
 	return from.adapter, nil
+}
+
+// loraError is that of an adapter that cannot be made.
+func loraError(err error) error {
+	return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
+}
+
+// numParams returns the number of parameters of an adapter.
+func (e *entry) numParams(l art.LoRA) float64 {
+	layers := slices.DeleteFunc(e.base.config.Linears(), func(s model.LinearShape) bool {
+		return !slices.Contains(l.Targets, s.Name[strings.LastIndexByte(s.Name, '.')+1:])
+	})
+	return adapterParams(layers, l.Rank)
 }
 
 // layers are the linear layers of the base.

@@ -1,0 +1,224 @@
+package local
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/tiny"
+)
+
+// qwen is the shape of Qwen3-0.6B, whose cache of 32 slots takes 280 GiB; smol that of SmolLM2-135M, 11 GiB.
+var (
+	qwen = &model.Config{
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
+		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+	}
+	smol = &model.Config{
+		ModelType: model.ModelTypeLlama, HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
+		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5, TieEmbeddings: true,
+	}
+)
+
+// freeOf returns a memory with so much free.
+func freeOf(bytes float64) *memory {
+	return &memory{fused: true, workers: 2, free: func() (int64, bool) { return int64(bytes), bytes > 0 }}
+}
+
+func tinyConfig(t testing.TB) *model.Config {
+	w, err := tiny.Load()
+	require.NoError(t, err)
+	return w.Config
+}
+
+// TestPlan: defaults fit into what is free, and are what they were where that is plenty.
+func TestPlan(t *testing.T) {
+	const gib = 1 << 30
+	long := *qwen
+	long.MaxPositions = 1 << 20
+	for _, c := range []struct {
+		name     string
+		config   *model.Config
+		free     float64 // 0 is not known
+		want     Options
+		slots    int
+		context  int
+		matrices dtypes.DType
+	}{
+		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 256},
+		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 256},
+		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 4, context: 256},
+		{name: "SmolLM2, plenty", config: smol, free: 64 * gib, slots: 32, context: 8192},
+		{name: "SmolLM2, 16 GiB", config: smol, free: 16 * gib, slots: 32, context: 4096},
+		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 8, context: 2048},
+		{name: "Qwen3, plenty", config: qwen, free: 1024 * gib, slots: 32, context: 40960},
+		{name: "Qwen3, 64 GiB", config: qwen, free: 64 * gib, slots: 32, context: 5120},
+		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 8, context: 2560},
+		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 2, context: 2560},
+		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 2, context: 2560, matrices: dtypes.BFloat16},
+		{name: "Qwen3, 4 GiB", config: qwen, free: 4 * gib, slots: 1, context: 640},
+		{name: "a million tokens", config: &long, free: 24 * gib, slots: 16, context: 2048},
+		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 10240},
+		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 2, context: 8192},
+		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192},
+		{name: "unknown", config: qwen, slots: 4, context: 2560},
+		{name: "unknown, tiny", config: tinyConfig(t), slots: 32, context: 256},
+		{name: "unknown, both", config: qwen, want: Options{Slots: 32, Context: 40960}, slots: 32, context: 40960},
+	} {
+		m := freeOf(c.free)
+		if c.matrices == dtypes.InvalidDType {
+			c.matrices = dtypes.Float32
+		}
+		p, err := m.plan(c.config, c.matrices, c.want)
+		require.NoError(t, err, c.name)
+		t.Logf("%-34s %2d x %5d: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context, gigabytes(p.demand.weights),
+			gigabytes(p.demand.cache), gigabytes(p.demand.work), gigabytes(p.demand.training))
+		assert.Equal(t, fmt.Sprintf("%d x %d", c.slots, c.context), fmt.Sprintf("%d x %d", p.slots, p.context), c.name)
+		if c.free > 0 {
+			require.LessOrEqual(t, p.booked, usable*c.free, c.name)
+			require.LessOrEqual(t, p.demand.least(), usable*c.free, c.name)
+		}
+		require.Equal(t, p.booked, m.taken)
+		m.giveBack(p)
+		require.Zero(t, m.taken)
+	}
+}
+
+// TestPlan_Refuses: what was asked for and cannot fit names both options. It ended the process, out of memory.
+func TestPlan_Refuses(t *testing.T) {
+	const gib = 1 << 30
+	for name, c := range map[string]struct {
+		free float64
+		want Options
+		says string
+	}{
+		"both":            {24 * gib, Options{Slots: 32, Context: 40960}, "32 slots of 40960 tokens take"},
+		"slots":           {24 * gib, Options{Slots: 4096}, "4096 slots of 320 tokens"},
+		"absurd slots":    {24 * gib, Options{Slots: math.MaxInt}, "take"},
+		"absurd, unknown": {0, Options{Slots: math.MaxInt, Context: 40960}, "more than there can be"},
+		"weights":         {2 * gib, Options{}, "2.22 GiB for the weights"},
+		"context":         {24 * gib, Options{Context: 40961}, "Context is 40961 tokens, and the model has 2 to 40960"},
+		"one token":       {24 * gib, Options{Context: 1}, "Context is 1 tokens"},
+	} {
+		_, err := freeOf(c.free).plan(qwen, dtypes.Float32, c.want)
+		require.ErrorIs(t, err, art.ErrInvalid, name)
+		require.ErrorContains(t, err, c.says, name)
+		if c.want.Context == 0 || c.want.Slots != 0 {
+			require.ErrorContains(t, err, "lower Slots and Context of local.Options", name)
+		}
+	}
+}
+
+// TestPlan_SeveralBases: a base model has what those before it leave, also when the system still counts their memory as free.
+func TestPlan_SeveralBases(t *testing.T) {
+	const free = 24 << 30
+	m := freeOf(free)
+	first, err := m.plan(smol, dtypes.Float32, Options{})
+	require.NoError(t, err)
+	second, err := m.plan(smol, dtypes.Float32, Options{})
+	require.NoError(t, err)
+	require.Less(t, second.slots*second.context, first.slots*first.context)
+	require.LessOrEqual(t, first.booked+second.booked, usable*free)
+	_, err = m.plan(smol, dtypes.Float32, Options{Slots: 32, Context: 8192})
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, "are planned for other base models")
+	m.giveBack(first)
+	m.giveBack(second)
+	again, err := m.plan(smol, dtypes.Float32, Options{})
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+}
+
+// TestMemory_Device: of a GPU nothing is known, and XLA on the CPU has the machine's memory but needs more of it.
+func TestMemory_Device(t *testing.T) {
+	for device, c := range map[string]struct{ known, fused bool }{
+		"": {true, true}, "cpu": {true, true}, "go": {true, false}, "xla:cpu": {true, false}, "xla:cpu,x=1": {true, false},
+		"xla:cuda": {false, false}, "xla": {false, false}, "xla:/plugin.so": {false, false},
+	} {
+		m := newMemory(device, false)
+		if _, known := m.free(); known && !c.known {
+			t.Errorf("%q: memory is known", device)
+		}
+		require.Equal(t, c.fused, m.fused, device)
+	}
+}
+
+// register opens a backend with so much free memory and registers a model.
+func register(t *testing.T, free int64, opts Options, m *art.ModelOptions) (*Backend, *art.Model, error) {
+	opts.Dir, opts.Progress = t.TempDir(), io.Discard
+	b, err := Open(t.Context(), &opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	b.memory.free = func() (int64, bool) { return free, true }
+	registered := art.NewModel("m", m)
+	return b, registered, registered.Register(t.Context(), b)
+}
+
+// TestRegister_LongContext: the built-in model with a million positions, whose cache would take 64 GiB, is registered with what
+// fits, and answers.
+func TestRegister_LongContext(t *testing.T) {
+	base := tinyFolder(t, func(c map[string]any) { c["max_position_embeddings"] = 1 << 20 })
+	b, m, err := register(t, 2<<30, Options{}, &art.ModelOptions{Base: base})
+	require.NoError(t, err)
+	got, err := m.Complete(t.Context(), ask("2+2?"), &art.ChatOptions{MaxTokens: new(3)})
+	require.NoError(t, err)
+	require.NotZero(t, got.Usage.CompletionTokens)
+	s := b.models[m].base
+	require.GreaterOrEqual(t, s.engine.Context(), fewTokens)
+	require.Equal(t, s.plan.context, s.engine.Context())
+
+	_, _, err = register(t, 2<<30, Options{Slots: 32, Context: 1 << 20}, &art.ModelOptions{Base: base})
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, "lower Slots and Context of local.Options")
+}
+
+// TestRegister_AbsurdConfig: sizes that no model has are errors, neither panics nor allocations.
+func TestRegister_AbsurdConfig(t *testing.T) {
+	for key, values := range map[string][]any{
+		"max_position_embeddings": {int64(1) << 40, -5, 0, 1e300, 1.5},
+		"vocab_size":              {int64(1) << 40, int64(1) << 23, -1},
+		"num_hidden_layers":       {int64(1) << 40, 1000, -1},
+		"head_dim":                {int64(1) << 40, 1 << 23, -2},
+		"num_key_value_heads":     {int64(1) << 40, 1 << 23, -2},
+		"hidden_size":             {int64(1) << 40, 1 << 23, -2},
+		"intermediate_size":       {int64(1) << 40, 1 << 23, -2},
+	} {
+		for _, value := range values {
+			base := tinyFolder(t, func(c map[string]any) { c[key] = value })
+			_, _, err := register(t, 2<<30, Options{}, &art.ModelOptions{Base: base})
+			require.ErrorIs(t, err, art.ErrBaseModel, "%s %v", key, value)
+		}
+	}
+}
+
+// TestRegister_Rank: an adapter that cannot be held is an error. A rank of 100 million ended the process, out of memory.
+func TestRegister_Rank(t *testing.T) {
+	for rank, says := range map[int]string{
+		100_000_000: "free: lower the rank", math.MaxInt: "free: lower the rank", 10_000: "want 1 to 128",
+	} {
+		_, _, err := register(t, 8<<30, Options{Slots: 2, Context: 64}, &art.ModelOptions{LoRA: art.LoRA{Rank: rank, Alpha: 1}})
+		require.ErrorIs(t, err, art.ErrInvalid)
+		require.ErrorContains(t, err, says)
+	}
+	for _, rank := range []int{1, 128} {
+		_, _, err := register(t, 8<<30, Options{Slots: 2, Context: 64}, &art.ModelOptions{LoRA: art.LoRA{Rank: rank}})
+		require.NoError(t, err)
+	}
+}
+
+// TestRegister_DefaultsUnchanged: where memory is plenty the built-in model has the slots and the context that it always had.
+func TestRegister_DefaultsUnchanged(t *testing.T) {
+	b, m, err := register(t, 8<<30, Options{}, nil)
+	require.NoError(t, err)
+	s := b.models[m].base
+	require.Equal(t, engine.DefaultSlots, s.plan.slots)
+	require.Equal(t, s.config.MaxPositions, s.engine.Context())
+}
