@@ -32,7 +32,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
 	})
 	if err != nil {
-		return nil, completionError(err)
+		return nil, e.base.completionError(err)
 	}
 	message, malformed := e.base.message(template, prompt, result, req)
 	finish := finishOf(result.Reason, message)
@@ -72,14 +72,23 @@ func finishOf(r engine.Reason, m art.Message) string {
 }
 
 // completionError says in art's words what the engine said.
-func completionError(err error) error {
+func (s *base) completionError(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrTooLong):
-		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrContextLength, err), Hint: "send fewer messages, or raise Context of local.Options"}
+		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrContextLength, err), Hint: s.contextHint()}
 	case errors.Is(err, engine.ErrClosed):
 		return &art.Error{Op: "complete", Err: art.ErrClosed}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	return &art.Error{Op: "complete", Err: err}
+}
+
+// contextHint says what to do about a prompt that is too long. More than what the model was made for there cannot be.
+func (s *base) contextHint() string {
+	limit := s.config.MaxPositions
+	if s.engine.Context() >= limit {
+		return fmt.Sprintf("send fewer or shorter messages: %d tokens are the limit of the model", limit)
+	}
+	return fmt.Sprintf("send fewer or shorter messages, or raise Context of local.Options, up to the model's limit of %d", limit)
 }
