@@ -83,7 +83,12 @@ func (b *Backend) pull(ctx context.Context, name string) (*hub.Snapshot, error) 
 	b.opts.Logger.Info("fetching base model", "base", name)
 	bar := b.bytesProgress(name)
 	defer bar.finish()
-	return hub.Pull(ctx, name, &hub.Options{Progress: func(p hub.Progress) { bar.set(p.Done, p.Total) }})
+	return hub.Pull(ctx, name, &hub.Options{
+		Progress: func(p hub.Progress) { bar.set(p.Done, p.Total) },
+		Retry: func(r hub.Retry) {
+			b.opts.Logger.Warn("the hub does not answer", "base", name, "error", r.Err, "try", r.Try, "of", r.Tries, "pause", r.Pause)
+		},
+	})
 }
 
 // baseError says that a base model cannot be used, and what can.

@@ -62,11 +62,20 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	if _, err := hub.ParseName(name); err != nil {
 		return badUsage("%v", err)
 	}
-	bar := downloadBar(newProgress(stderr).w, name)
-	s, err := hub.Pull(context.Background(), name, &hub.Options{Progress: func(p hub.Progress) {
-		bar.ChangeMax64(p.Total)
-		_ = bar.Set64(p.Done) // a bar that cannot be drawn is no reason to stop
-	}})
+	terminal := newProgress(stderr)
+	terminal.say("asking the hub for %s", name)
+	bar := downloadBar(terminal.w, name)
+	s, err := hub.Pull(context.Background(), name, &hub.Options{
+		Progress: func(p hub.Progress) {
+			bar.ChangeMax64(p.Total)
+			_ = bar.Set64(p.Done) // a bar that cannot be drawn is no reason to stop
+		},
+		Retry: func(r hub.Retry) {
+			terminal.say("")
+			fmt.Fprintf(stderr, "art: pull: try %d of %d: %v; the next in %v\n", r.Try, r.Tries, r.Err, r.Pause)
+		},
+	})
+	terminal.say("")
 	_ = bar.Finish()
 	if err != nil {
 		return err

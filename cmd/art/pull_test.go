@@ -1,9 +1,11 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goart-dev/art/internal/hubtest"
@@ -70,4 +72,33 @@ func TestPull_Fails(t *testing.T) {
 			t.Errorf("art %q: status %d, standard output %q, standard error %q", c.args, status, stdout, stderr)
 		}
 	}
+}
+
+// TestPull_TellsRetries: a hub that cannot be reached is told at the first failure, not after the last: that took 15 s of silence.
+func TestPull_TellsRetries(t *testing.T) {
+	s := testHub(t)
+	lines := make(chan string, 10)
+	var asked atomic.Int32
+	s.Fault = func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		if asked.Add(1) > 1 {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	var stdout strings.Builder
+	if status := run([]string{"pull", "acme/robot"}, &stdout, toChannel(lines)); status != 0 {
+		t.Fatal("status", status)
+	}
+	if said := <-lines; !strings.HasPrefix(said, "art: pull: try 1 of 5: ") || !strings.Contains(said, "503") || !strings.HasSuffix(said, "the next in 1s\n") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// toChannel sends what is written.
+type toChannel chan string
+
+func (c toChannel) Write(p []byte) (int, error) {
+	c <- string(p)
+	return len(p), nil
 }

@@ -49,7 +49,7 @@ func defaultClient() *http.Client {
 func (c *client) list(ctx context.Context) (listing, error) {
 	var l listing
 	address := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", c.Endpoint, c.name.Repo, url.PathEscape(c.name.Revision))
-	err := retry(ctx, func() error {
+	err := c.retry(ctx, func() error {
 		resp, err := c.do(ctx, http.MethodGet, address, 0, followAll)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (c *client) address(commit, file string) string {
 // describe asks for the digest and the size of a file, and compares the digest to that of the listing, if it has one.
 func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInfo) (remoteFile, error) {
 	out := remoteFile{name: file.Name}
-	err := retry(ctx, func() error {
+	err := c.retry(ctx, func() error {
 		resp, err := c.do(ctx, http.MethodHead, c.address(commit, file.Name), 0, followRelative)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	hfhub "github.com/gomlx/go-huggingface/hub"
 )
@@ -26,6 +27,16 @@ type Options struct {
 	Client *http.Client
 	// Progress is told how far a download is, from one goroutine at a time. nil: nobody is.
 	Progress func(Progress)
+	// Retry is told of a request that failed for a reason that may pass, before the pause after which it is made again. nil: nobody is.
+	Retry func(Retry)
+}
+
+// Retry is a request of a [Pull] that will be made again.
+type Retry struct {
+	Err   error         // why it failed
+	Pause time.Duration // before the next try
+	Try   int           // that failed, from 1; it counts anew where there was progress
+	Tries int           // that are made at most
 }
 
 // Progress of a [Pull].

@@ -498,3 +498,18 @@ func TestCached_BadRef(t *testing.T) {
 	_, err = Cached(repo, opts)
 	require.NoError(t, err)
 }
+
+// TestPull_Retry: each failure that may pass is told before the pause behind it, with the tries that are left; the last is the error.
+func TestPull_Retry(t *testing.T) {
+	server, opts := start(t, modelFiles())
+	server.Close()
+	var told []Retry
+	opts.Retry = func(r Retry) { told = append(told, r) }
+	_, err := Pull(t.Context(), repo, opts)
+	require.ErrorContains(t, err, "cannot reach the hub")
+	require.Len(t, told, tries-1)
+	for i, r := range told {
+		require.ErrorContains(t, r.Err, "cannot reach the hub")
+		require.Equal(t, Retry{Err: r.Err, Pause: firstPause << i, Try: i + 1, Tries: tries}, r)
+	}
+}

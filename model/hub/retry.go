@@ -20,12 +20,12 @@ func (e temporaryError) Unwrap() error { return e.error }
 func temporary(err error) error { return temporaryError{err} }
 
 // retry repeats a request while it fails for reasons that pass.
-func retry(ctx context.Context, request func() error) error {
-	return retryWhile(ctx, request, func() bool { return false })
+func (c *client) retry(ctx context.Context, request func() error) error {
+	return c.retryWhile(ctx, request, func() bool { return false })
 }
 
 // retryWhile is retry that counts anew when there was progress since the last try.
-func retryWhile(ctx context.Context, request func() error, progressed func() bool) error {
+func (c *client) retryWhile(ctx context.Context, request func() error, progressed func() bool) error {
 	pause := firstPause
 	for try := 1; ; try++ {
 		err := request()
@@ -37,6 +37,9 @@ func retryWhile(ctx context.Context, request func() error, progressed func() boo
 		}
 		if try == tries {
 			return err
+		}
+		if c.Retry != nil {
+			c.Retry(Retry{Err: err, Pause: pause, Try: try, Tries: tries})
 		}
 		select {
 		case <-ctx.Done():

@@ -114,7 +114,7 @@ func (t *transfer) complete(ctx context.Context) error {
 		before = t.have
 		return more
 	}
-	err := retryWhile(ctx, func() error { return t.get(ctx) }, progressed)
+	err := t.client.retryWhile(ctx, func() error { return t.get(ctx) }, progressed)
 	if err != nil {
 		return err
 	}
