@@ -150,18 +150,19 @@ func parseObject(data []byte) ([]wireField, error) {
 		return nil, fmt.Errorf("is %s, want an object", kind)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
-	_, _ = d.Token() // the opening brace
-	fields := []wireField{}
+	_, _ = d.Token()                                 // the opening brace
+	fields, place := []wireField{}, map[string]int{} // of each key
 	for d.More() {
 		key, _ := d.Token() // valid JSON has a string here
 		f := wireField{key: key.(string)}
 		if err := d.Decode(&f.raw); err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(fields, func(old wireField) bool { return old.key == f.key }); i >= 0 {
+		if i, twice := place[f.key]; twice {
 			fields[i] = f
 			continue
 		}
+		place[f.key] = len(fields)
 		fields = append(fields, f)
 	}
 	return fields, nil

@@ -3,6 +3,7 @@ package art_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
 )
 
 // encode marshals v and undoes the escapes that encoding/json adds for HTML.
@@ -373,4 +375,32 @@ func FuzzTool(f *testing.F) {
 		`{"function":{"strict":true,"parameters":null,"name":"f"},"type":null}`,
 		`{"type":"web_search","x":"\u2028"}`,
 	)
+}
+
+// TestMessage_DuplicateKeys: of a key that is there twice the last value counts, in the place of the first, also among
+// many keys.
+func TestMessage_DuplicateKeys(t *testing.T) {
+	var data, want strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&data, `,"k%d":%d`, i%50, i)
+	}
+	for i := range 50 {
+		fmt.Fprintf(&want, `,"k%d":%d`, i, i+50)
+	}
+	var m art.Message
+	if err := json.Unmarshal([]byte(`{"role":"user"`+data.String()+"}"), &m); err != nil {
+		t.Fatal(err)
+	}
+	if got := encode(t, m); got != `{"role":"user"`+want.String()+"}" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestComplete_ManyProblems: an error lists 20 problems and counts the others.
+func TestComplete_ManyProblems(t *testing.T) {
+	m := registered(t, &arttest.Backend{}, nil)
+	_, err := m.Complete(t.Context(), &art.History{Messages: make([]art.Message, 1000)}, nil)
+	if err == nil || strings.Count(err.Error(), "messages[") != 20 || !strings.Contains(err.Error(), "; and 980 more") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -18,7 +18,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (*Request, error)
 	if err != nil {
 		return nil, readError(err)
 	}
-	req, err := DecodeRequest(body)
+	req, err := DecodeRequest(r.Context(), body)
 	if err != nil {
 		return nil, err
 	}

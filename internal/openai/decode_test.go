@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -87,6 +89,8 @@ func TestDecodeRequest_Refused(t *testing.T) {
 		{`{"messages": "x"}`, "messages", "must be a list"},
 		{hello(`, "messages": [{"role": "user", "content": "x"}, {"role": "user", "content": 5}]`), "messages[1]", "content is a number"},
 		{hello(`, "tools": [{"type": "function"}]`), "tools[0]", "function is missing"},
+		{withMessage(`"role": "user", "content": [` + list(1025, `{"type": "text", "text": "a"}`) + `]`), "messages[0].content", "has 1025 parts"},
+		{withMessage(`"role": "assistant", "tool_calls": [` + list(1025, `{}`) + `]`), "messages[0].tool_calls", "has 1025 calls"},
 		{hello(`, "stream_options": 5`), "stream_options", "must be an object, not number"},
 		{hello(`, "tools": [{"type": "web_search"}]`), "tools[0].type", `only "function"`},
 		{hello(`, "tools": [{"type": "function", "function": {"name": ""}}]`), "tools[0].function.name", "must not be empty"},
@@ -120,8 +124,8 @@ func TestDecodeRequest_Refused(t *testing.T) {
 		{hello(`, "parallel_tool_calls": false`), "parallel_tool_calls", "supported only as true"},
 	}
 	for _, c := range cases {
-		t.Run(c.body, func(t *testing.T) {
-			_, err := DecodeRequest([]byte(c.body))
+		t.Run(fmt.Sprintf("%.200s", c.body), func(t *testing.T) {
+			_, err := DecodeRequest(t.Context(), []byte(c.body))
 			var e *Error
 			if !errors.As(err, &e) {
 				t.Fatalf("got error %v", err)
@@ -138,13 +142,55 @@ func TestDecodeRequest_Refused(t *testing.T) {
 
 // TestDecodeRequest_AllProblems checks that one answer names everything that is wrong.
 func TestDecodeRequest_AllProblems(t *testing.T) {
-	_, err := DecodeRequest([]byte(`{"messages": [], "n": 2, "temperature": -1, "top_p": 0, "stop": [""]}`))
+	_, err := DecodeRequest(t.Context(), []byte(`{"messages": [], "n": 2, "temperature": -1, "top_p": 0, "stop": [""]}`))
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, field := range []string{"messages", "n ", "temperature", "top_p", "stop"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%q is not in %q", field, err)
+		}
+	}
+}
+
+// TestDecodeRequest_ManyProblems: an answer lists 20 problems, and says that it may not be all.
+func TestDecodeRequest_ManyProblems(t *testing.T) {
+	for n, more := range map[int]bool{19: false, 20: true, 21: true, 1000: true} {
+		_, err := DecodeRequest(t.Context(), []byte(hello(`, "tools": [`+list(n, `{}`)+`]`)))
+		if err == nil {
+			t.Fatal("no error")
+		}
+		if listed := strings.Count(err.Error(), "tools["); listed != min(n, maxListed) || strings.Contains(err.Error(), "more") != more {
+			t.Errorf("%d problems: %d are listed in %s", n, listed, err)
+		}
+	}
+}
+
+// countdown is a context that ends when it is asked for the n-th time.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestDecodeRequest_Canceled: a request of 300 KB was worked on for 50 s after its client had gone.
+func TestDecodeRequest_Canceled(t *testing.T) {
+	for name, body := range map[string]string{
+		"messages": `{"messages": [` + list(5000, `{"role": "user", "content": "a"}`) + `]}`,
+		"tools":    hello(`, "tools": [` + list(5000, `{"type": "function", "function": {"name": "f"}}`) + `]`),
+	} {
+		ctx := &countdown{t.Context(), 10}
+		if _, err := DecodeRequest(ctx, []byte(body)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if ctx.left != -1 {
+			t.Errorf("%s: the context was asked %d times after its end", name, -1-ctx.left)
 		}
 	}
 }
@@ -195,7 +241,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	f.Add(`{"messages": [{"role": "assistant", "content": null, "tool_calls": []}, {"role": "tool", "content": []}]}`)
 	f.Add(`{"messages": [null], "stop": null, "n": 1e999}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		req, err := DecodeRequest([]byte(body))
+		req, err := DecodeRequest(t.Context(), []byte(body))
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || e.Status != http.StatusBadRequest || e.Message == "" {
@@ -210,7 +256,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := DecodeRequest(first)
+		again, err := DecodeRequest(t.Context(), first)
 		if err != nil {
 			t.Fatalf("%s: %v", first, err)
 		}

@@ -70,10 +70,11 @@ func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
 			return m, nil
 		}
 		if strings.HasPrefix(id, m.Name()+"@") {
-			return nil, unknownModel("model %q is not served: only the current step is, which is %q; ask for that or for %q", id, now, m.Name())
+			return nil, unknownModel("model %s is not served: only the current step is, which is %q; ask for that or for %q",
+				quoted(id), now, m.Name())
 		}
 	}
-	return nil, unknownModel("there is no model %q; %s", id, listNames(visible))
+	return nil, unknownModel("there is no model %s; %s", quoted(id), listNames(visible))
 }
 
 // listNames says which models there are.

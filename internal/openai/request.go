@@ -10,9 +10,14 @@ import (
 
 // Request is the body of POST /v1/chat/completions: the fields that are honoured.
 type Request struct {
+	Messages []art.Message `json:"messages"`
+	Tools    []art.Tool    `json:"tools,omitempty"`
+	Settings
+}
+
+// Settings are the fields of a [Request] beside its lists, which are decoded one element at a time.
+type Settings struct {
 	Model               string     `json:"model"`
-	Messages            Messages   `json:"messages"`
-	Tools               Tools      `json:"tools,omitempty"`
 	ToolChoice          ToolChoice `json:"tool_choice,omitempty"`
 	Temperature         *float64   `json:"temperature,omitempty"`
 	TopP                *float64   `json:"top_p,omitempty"`
@@ -34,39 +39,6 @@ type Request struct {
 type StreamOptions struct {
 	// IncludeUsage adds a last chunk with the token counts.
 	IncludeUsage bool `json:"include_usage"`
-}
-
-// Messages are the conversation so far.
-type Messages []art.Message
-
-// UnmarshalJSON reads a list; an error names the message that is wrong.
-func (m *Messages) UnmarshalJSON(data []byte) (err error) {
-	*m, err = decodeList[art.Message]("messages", data)
-	return err
-}
-
-// Tools are what the model may call.
-type Tools []art.Tool
-
-// UnmarshalJSON reads a list; an error names the tool that is wrong.
-func (t *Tools) UnmarshalJSON(data []byte) (err error) {
-	*t, err = decodeList[art.Tool]("tools", data)
-	return err
-}
-
-// decodeList reads the list of a field. Its error is an [*Error] of the field or of one element.
-func decodeList[T any](field string, data []byte) ([]T, error) {
-	var raw []json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, fieldError(field, "must be a list")
-	}
-	list := make([]T, len(raw))
-	for i := range raw {
-		if err := json.Unmarshal(raw[i], &list[i]); err != nil {
-			return nil, fieldError(fmt.Sprintf("%s[%d]", field, i), "is wrong: %v", err)
-		}
-	}
-	return list, nil
 }
 
 // ToolChoice says whether the model may call tools: "auto", "none", or "" for the default. It holds what the client

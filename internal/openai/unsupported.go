@@ -63,24 +63,24 @@ var hints = map[string]string{
 	"response_format": "ask for the format in the prompt",
 }
 
-// checkUnsupported returns an error for every field that asks for what is not supported, in the order of names.
-func checkUnsupported(fields map[string]json.RawMessage) []*Error {
-	var problems []*Error
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		accepted, known := unsupported[name]
-		if !known || asksForNothing(fields[name], accepted) {
-			continue
+// checkUnsupported finds every field that asks for what is not supported, in the order of names.
+func checkUnsupported(p *problemList, fields map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(unsupported)) {
+		value, set := fields[name]
+		if set && !asksForNothing(value, unsupported[name]) {
+			p.add(unsupportedError(name, unsupported[name]))
 		}
-		problems = append(problems, unsupportedError(name, accepted))
 	}
-	return problems
 }
+
+// maxNothing bounds the length of a value that asks for nothing, white space included.
+const maxNothing = 1 << 10
 
 // asksForNothing reports whether a value is null or one of the accepted ones, as JSON values: 0.0 is 0.
 func asksForNothing(value json.RawMessage, accepted []string) bool {
 	var got any
-	if err := json.Unmarshal(value, &got); err != nil {
-		return false // a number out of range
+	if len(value) > maxNothing || json.Unmarshal(value, &got) != nil {
+		return false // such as a number out of range
 	}
 	return got == nil || slices.ContainsFunc(accepted, func(a string) bool {
 		var want any
