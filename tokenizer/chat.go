@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,8 @@ type Template struct {
 	written  toolText       // what the template leaves out
 	support  func() support
 	unread   bool // the template writes calls that no parser reads
+
+	ctx context.Context // of the one call of [Template.PromptContext] that this copy is for; else nil
 }
 
 // The formats that are here by name, for models that come without a template, and the name of the template that a model

@@ -1,7 +1,9 @@
 package tokenizer
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -410,4 +412,48 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is parsed as\n%+v\nand that, rendered, as\n%+v", s, m, again)
 		}
 	})
+}
+
+// countdown is a context that ends when it is asked for the n-th time.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestPromptContext_Canceled: a long conversation is given up wherever its context ends: while messages become values,
+// while the template renders them, and before they become ids.
+func TestPromptContext_Canceled(t *testing.T) {
+	template := newTemplate(t)
+	var messages []art.Message
+	for range 500 {
+		messages = append(messages, art.User("a"), art.Assistant("b"))
+	}
+	ctx := &countdown{t.Context(), 1 << 30}
+	want, err := template.PromptContext(ctx, messages, []art.Tool{weather})
+	must(t, err)
+	plain, err := template.Prompt(messages, []art.Tool{weather})
+	must(t, err)
+	if !slices.Equal(want, plain) {
+		t.Errorf("got %d ids with a context, %d without", len(want), len(plain))
+	}
+	asked := 1<<30 - ctx.left
+	if asked < 1000+10 {
+		t.Errorf("the context was asked %d times", asked)
+	}
+	for _, after := range []int{0, 10, 1001, asked - 1} {
+		ctx := &countdown{t.Context(), after}
+		if _, err := template.PromptContext(ctx, messages, []art.Tool{weather}); !errors.Is(err, context.Canceled) {
+			t.Errorf("ends after %d: error %v", after, err)
+		}
+		if more := -ctx.left; more > 10 {
+			t.Errorf("ends after %d: the context was asked %d times more", after, more)
+		}
+	}
 }

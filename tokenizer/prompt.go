@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,22 @@ import (
 // limit, a stop string) its end is added.
 func (t *Template) Prompt(messages []art.Message, tools []art.Tool) ([]int32, error) {
 	return t.IDs(messages, tools, Reply)
+}
+
+// PromptContext is [Template.Prompt], and returns the error of ctx soon after that has ended: a conversation from another
+// process can be long.
+func (t *Template) PromptContext(ctx context.Context, messages []art.Message, tools []art.Tool) ([]int32, error) {
+	bound := *t
+	bound.ctx = ctx
+	return bound.Prompt(messages, tools)
+}
+
+// ended returns the error of the context of a template once it has ended.
+func (t *Template) ended() error {
+	if t.ctx == nil {
+		return nil
+	}
+	return t.ctx.Err()
 }
 
 // IDs is [Template.Prompt] with another ending: the ids of what [Template.Text] returns, but for those that were sampled.
@@ -34,7 +51,7 @@ func (t *Template) IDs(messages []art.Message, tools []art.Tool, ending Ending) 
 		}
 	}
 	d.writeTo(len(d.text))
-	return d.ids, nil
+	return d.ids, t.ended()
 }
 
 // Target returns the ids of a whole conversation for supervised training, and a mask of the ids to learn: what the
@@ -192,7 +209,7 @@ func (d *draft) learn(from int, write func()) {
 
 // writeTo writes the text up to a position.
 func (d *draft) writeTo(end int) {
-	if d.done < end {
+	if d.done < end && d.template.ended() == nil {
 		d.append(d.template.control.encode(d.text[d.done:end], d.mark))
 		d.done = end
 	}

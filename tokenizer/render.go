@@ -61,6 +61,9 @@ func (c *conversation) prefix(n int) *conversation {
 func (t *Template) conversation(messages []art.Message, tools []art.Tool) (*conversation, error) {
 	c := &conversation{template: t.plain}
 	for i := range messages {
+		if err := t.ended(); err != nil {
+			return nil, err
+		}
 		m, err := t.messageValue(&messages[i])
 		if err != nil {
 			return nil, fmt.Errorf("tokenizer: message %d: %w", i, err)
@@ -75,6 +78,9 @@ func (t *Template) conversation(messages []art.Message, tools []art.Tool) (*conv
 	}
 	var list []any
 	for i := range tools {
+		if err := t.ended(); err != nil {
+			return nil, err
+		}
 		v, err := toolValue(&tools[i])
 		if err != nil {
 			return nil, fmt.Errorf("tokenizer: tool %d: %w", i, err)
@@ -186,7 +192,7 @@ func (t *Template) text(c *conversation, ending Ending) (string, error) {
 	variables.Set("tools", c.tools)
 	variables.Set("documents", nil)
 	variables.Set("add_generation_prompt", ending == Reply)
-	out, err := c.template.Render(variables.With(t.args), jinja.Options{})
+	out, err := c.template.Render(variables.With(t.args), jinja.Options{Context: t.ctx})
 	if err != nil {
 		return "", fmt.Errorf("tokenizer: chat template %q: %w", t.name, err)
 	}

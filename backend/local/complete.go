@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
@@ -22,7 +23,10 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
-	prompt, err := template.Prompt(req.Messages, req.Tools)
+	prompt, err := template.PromptContext(ctx, req.Messages, req.Tools)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, promptError(err)
 	}
@@ -53,12 +57,12 @@ func (s *base) message(template *tokenizer.Template, prompt []int32, r *engine.R
 	if r.Reason != engine.Stopped {
 		return template.Parse(prompt, r.IDs, req.Tools)
 	}
-	stream, text := s.tokenizer.Stream(true, req.Settings.Stop...), ""
+	stream, text := s.tokenizer.Stream(true, req.Settings.Stop...), strings.Builder{}
 	for _, id := range r.IDs {
 		delta, _ := stream.Add(id)
-		text += delta
+		text.WriteString(delta)
 	}
-	return art.Assistant(text), nil
+	return art.Assistant(text.String()), nil
 }
 
 func finishOf(r engine.Reason, m art.Message) string {

@@ -12,6 +12,7 @@
 package jinja
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -57,6 +58,8 @@ func (l Limits) withDefaults() Limits {
 
 // Options shape one rendering. The zero value is the default.
 type Options struct {
+	// Context ends the rendering early, with its error. Default: none does.
+	Context context.Context
 	// Now is the clock of strftime_now. Default time.Now.
 	Now    func() time.Time
 	Limits Limits
@@ -103,6 +106,8 @@ func catch(err *error, r *run) {
 			e = &Error{r.line, e.Kind, e.Message}
 		}
 		*err = e
+	case ended:
+		*err = e.err
 	default:
 		panic(e)
 	}

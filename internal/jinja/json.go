@@ -83,9 +83,12 @@ func readObject(d *json.Decoder, depth int) (any, error) {
 
 func jsonNumber(s string) (any, error) {
 	if !strings.ContainsAny(s, ".eE") {
-		n, ok := new(big.Int).SetString(s, 10)
-		if !ok || len(s) > maxIntDigits {
+		if len(s) > maxIntDigits { // before they are read, which takes the square of their number
 			return nil, fmt.Errorf("number of %d digits", len(s))
+		}
+		n, ok := new(big.Int).SetString(s, 10)
+		if !ok {
+			return nil, fmt.Errorf("%q is no number", s)
 		}
 		return normInt(n), nil
 	}

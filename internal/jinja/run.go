@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"strings"
 	"time"
 )
@@ -16,6 +17,8 @@ type run struct {
 	root        *buffer
 	line        int
 	work, depth int
+	asked       int // work at which ctx was asked last whether it has ended
+	ctx         context.Context
 	blockText   string // the text that a filter block or a set block is about to filter
 	generations [][2]int
 }
@@ -32,8 +35,12 @@ func newRun(t *Template, variables *Dict, opts Options) *run {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if opts.Context == nil {
+		opts.Context = context.Background()
+	}
 	out := &buffer{}
 	return &run{
+		ctx:      opts.Context,
 		template: t, variables: variables, vars: map[string]any{}, now: opts.Now, limits: opts.Limits.withDefaults(),
 		out: out, root: out, line: 1,
 	}
@@ -69,7 +76,19 @@ func (r *run) charge(n int) {
 	if r.work > r.limits.Work || r.work < 0 {
 		raise(limitError, "the template does too much: its limit of work is used up")
 	}
+	if r.work-r.asked > workPerAsk {
+		r.asked = r.work
+		if err := r.ctx.Err(); err != nil {
+			panic(ended{err})
+		}
+	}
 }
+
+// workPerAsk is how much work may pass until the end of the context is noticed: less than a millisecond.
+const workPerAsk = 1 << 16
+
+// ended is the panic of a rendering whose context has ended.
+type ended struct{ err error }
 
 // itemWork is what looking at an item of a list counts.
 const itemWork = 4
