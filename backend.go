@@ -88,8 +88,9 @@ type SFTTrainer interface {
 
 // HTTPServer is a [Backend] with an OpenAI-compatible face.
 type HTTPServer interface {
-	// Handler serves /v1/chat/completions and /v1/models for the registered models.
-	Handler() http.Handler
+	// Handler serves /v1/chat/completions and /v1/models for the registered models, to other processes. opts say to whom,
+	// and may be nil; options that make no sense are an [ErrInvalid].
+	Handler(opts *HandlerOptions) (http.Handler, error)
 	// Transport answers the same requests in process, without a socket, as m's. It serves a request with the
 	// seed and the recorder of the request's context.
 	Transport(m *Model) http.RoundTripper

@@ -226,8 +226,12 @@ func testHandler(t *testing.T, server art.HTTPServer, m *art.Model) {
 	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil || status != http.StatusBadRequest {
 		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)
 	}
+	handler, err := server.Handler(nil)
+	if err != nil {
+		t.Fatalf("Handler: %v", err)
+	}
 	models := httptest.NewRecorder()
-	server.Handler().ServeHTTP(models, httptest.NewRequest(http.MethodGet, "/v1/models", nil))
+	handler.ServeHTTP(models, httptest.NewRequest(http.MethodGet, "http://localhost/v1/models", nil))
 	if models.Code != http.StatusOK || !strings.Contains(models.Body.String(), m.Name()) {
 		t.Errorf("GET /v1/models: status %d, %s; want one that names %q", models.Code, models.Body, m.Name())
 	}

@@ -20,12 +20,15 @@ type wireRequest struct {
 	Seed        *uint64       `json:"seed"`
 }
 
-// Handler implements [art.HTTPServer].
-func (b *Backend) Handler() http.Handler {
+// Handler implements [art.HTTPServer]. It answers everybody, and supports no options.
+func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
+	if opts != nil {
+		return nil, &art.Error{Op: "serve", Err: art.ErrUnsupported, Hint: "the fake answers everybody: pass nil"}
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { b.serve(w, r, nil) })
 	mux.HandleFunc("GET /v1/models", b.serveModels)
-	return mux
+	return mux, nil
 }
 
 // Transport implements [art.HTTPServer].

@@ -2,20 +2,25 @@ package openai
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"strconv"
 )
 
 // fail answers with an error. Nothing has been sent before: what comes after the first byte cannot fail.
-func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+func fail(logger *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
 	e := asError(err)
 	if e.Status == http.StatusInternalServerError {
-		h.Logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
+		logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 	}
-	if e.Status == http.StatusServiceUnavailable {
+	switch {
+	case e.RetryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	case e.Status == http.StatusServiceUnavailable:
 		w.Header().Set("X-Should-Retry", "false") // a closed backend stays closed, and OpenAI's clients would try again
 	}
 	if err := sendJSON(w, e.Status, e); err != nil {
-		h.Logger.ErrorContext(r.Context(), "error could not be encoded", "error", err)
+		logger.ErrorContext(r.Context(), "error could not be encoded", "error", err)
 	}
 }
 

@@ -25,6 +25,8 @@ type Error struct {
 	Type    string
 	Param   string // the field of the request; "" is null on the wire
 	Code    string // a word for programs; "" is null on the wire
+	// RetryAfter is when the same request may succeed, in seconds, a header of the response; 0 is not known.
+	RetryAfter int
 }
 
 // Error returns the message.

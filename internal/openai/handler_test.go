@@ -194,11 +194,14 @@ func TestHandler_HTTP(t *testing.T) {
 		code                            string
 	}{
 		{"POST", "/v1/chat/completions", "application/json; charset=utf-8", hello(``), 200, ""},
-		{"POST", "/v1/chat/completions", "", hello(``), 200, ""},
-		{"POST", "/v1/chat/completions", "application/vnd.api+json", hello(``), 200, ""},
+		{"POST", "/v1/chat/completions", "Application/JSON;charset=UTF-8", hello(``), 200, ""},
+		{"POST", "/v1/chat/completions", "application/json; charset=utf-16", hello(``), 415, "unsupported_media_type"},
+		{"POST", "/v1/chat/completions", "application/json; charset", hello(``), 415, "unsupported_media_type"},
+		{"POST", "/v1/chat/completions", "", hello(``), 415, "unsupported_media_type"}, // a page can send it: it was served
+		{"POST", "/v1/chat/completions", "application/vnd.api+json", hello(``), 415, "unsupported_media_type"},
 		{"POST", "/v1/chat/completions", "text/plain", hello(``), 415, "unsupported_media_type"},
 		{"POST", "/v1/chat/completions", "application/x-www-form-urlencoded", hello(``), 415, "unsupported_media_type"},
-		{"POST", "/v1/chat/completions", "", hello(strings.Repeat(" ", 100)), 413, "body_too_large"},
+		{"POST", "/v1/chat/completions", "application/json", hello(strings.Repeat(" ", 100)), 413, "body_too_large"},
 		{"GET", "/v1/chat/completions", "", "", 405, "method_not_allowed"},
 		{"POST", "/v1/models", "", "", 405, "method_not_allowed"},
 		{"HEAD", "/v1/models/player", "", "", 200, ""},

@@ -37,6 +37,9 @@ func newModelInfo(m *art.Model) ModelInfo {
 // pinKey is the context key of the name of the only model that a request sees.
 type pinKey struct{}
 
+// pinned reports whether a request sees one model only: it comes from a [Transport] then.
+func pinned(ctx context.Context) bool { return ctx.Value(pinKey{}) != nil }
+
 // visible returns the models that a request may see: all of them, or the pinned one.
 func (models Models) visible(ctx context.Context) []*art.Model {
 	all := models()

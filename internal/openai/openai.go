@@ -1,6 +1,7 @@
 // Package openai is the HTTP face of art's models: OpenAI's chat completions, and the models list.
 //
-// [Handler] answers the requests, [Transport] brings them to a handler without a socket. Both are on top of
+// [Handler] answers the requests, [Guarded] answers those of other processes that [art.HandlerOptions] allow, and
+// [Transport] brings the requests of this process to a handler without a socket. All are on top of
 // [art.Model.Complete], so a reply that a client asked for is recorded, seeded and sampled as one that Go code asked for.
 //
 // # What is honoured

@@ -51,8 +51,12 @@ func serve(ctx context.Context, listener net.Listener, dir string, progress func
 	if err := s.model.Register(ctx, backend); err != nil {
 		return err
 	}
+	models, err := backend.Handler(nil) // for programs on this machine
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", backend.Handler())
+	mux.Handle("/v1/", models)
 	mux.Handle("POST /ask", handler(s.ask))
 	mux.Handle("POST /train", handler(s.train))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
