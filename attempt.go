@@ -39,14 +39,14 @@ func (g *gathering) try(ctx context.Context, at *place) (*Trajectory, error) {
 		timed, cancel = context.WithTimeout(ctx, g.opts.Timeout)
 	}
 	defer cancel()
-	timed = withPlace(timed, at)
+	timed, refused := withRefusal(withPlace(timed, at))
 	start := time.Now().UTC().Round(0)
 	o := guard(timed, func() (*Trajectory, error) { return g.rollout(timed, at.group) })
 	if o.late && ctx.Err() == nil {
 		return nil, g.timeoutError(o.err)
 	}
 	if o.err != nil {
-		return nil, o.err
+		return nil, refused.explained(o.err)
 	}
 	if o.value == nil {
 		return nil, errNoTrajectory

@@ -15,12 +15,14 @@ import (
 // survives a client that rebuilds them (role, text, tool calls), and the recorded message, with its [Sample], is the one
 // that is kept. Each sample is in one history only: where a conversation forks, the fork repeats the text without it.
 //
-// The trajectory is returned also when f fails, with f's error. The caller sets its reward.
+// The trajectory is returned also when f fails, with f's error; when the model's last answer to an HTTP client was an
+// error, its message is added. The caller sets its reward.
 func Record(ctx context.Context, f func(ctx context.Context) error) (*Trajectory, error) {
 	r := &recorder{trajectory: NewTrajectory()}
 	defer r.close()
+	ctx, refused := withRefusal(ctx)
 	err := f(context.WithValue(ctx, recorderKey{}, r))
-	return r.close(), err
+	return r.close(), refused.explained(err)
 }
 
 // recorderKey is the context key of a *recorder.

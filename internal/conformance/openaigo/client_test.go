@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -43,6 +44,14 @@ func finish(m art.Message) string {
 		return art.FinishToolCalls
 	}
 	return art.FinishStop
+}
+
+// Handler implements [art.HTTPServer].
+func (b *backend) Handler(*art.HandlerOptions) (http.Handler, error) { return nil, art.ErrUnsupported }
+
+// Transport implements [art.HTTPServer].
+func (b *backend) Transport(m *art.Model) http.RoundTripper {
+	return openai.Transport(openai.Handler(func() []*art.Model { return []*art.Model{m} }, nil), m.Name())
 }
 
 // newClient returns OpenAI's client, answered by b in process.
@@ -180,6 +189,31 @@ func TestClient_Errors(t *testing.T) {
 			t.Errorf("%v: got %v", c.err, err)
 		}
 	}
+}
+
+// TestClient_FailureTellsTheAnswer: the client's error says "400 Bad Request" only, so a Failure said no more.
+func TestClient_FailureTellsTheAnswer(t *testing.T) {
+	m := art.NewModel("player", nil)
+	if err := m.Register(t.Context(), &backend{}); err != nil {
+		t.Fatal(err)
+	}
+	c := client.NewClient(option.WithHTTPClient(m.HTTPClient()), option.WithAPIKey("any"))
+	groups, err := art.GatherGroups(t.Context(), []int{0}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
+		return art.Record(ctx, func(ctx context.Context) error {
+			p := params()
+			p.N = client.Int(2)
+			_, err := c.Chat.Completions.New(ctx, p)
+			return err
+		})
+	}, &art.GatherOptions{GroupSize: 1, MaxFailures: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := groups[0].Failures[0]
+	if !strings.Contains(f.Message, "n is supported only as 1") || strings.Count(f.Message, "last answer") != 1 || f.Type != "*apierror.Error" {
+		t.Errorf("type %s, message %s", f.Type, f.Message)
+	}
+	t.Log(f.Message)
 }
 
 func TestClient_Canceled(t *testing.T) {

@@ -1,0 +1,100 @@
+package art_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
+)
+
+// statusError is what openai-go makes of a response that is not a success: its text leaves the message out.
+type statusError struct{ status, body string }
+
+func (e *statusError) Error() string { return "OpenAI API error: " + e.status }
+
+// ask sends a request, and hides what is in an answer that is an error.
+func ask(ctx context.Context, m *art.Model, body string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := m.HTTPClient().Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = &statusError{response.Status, string(text)}
+	}
+	return err
+}
+
+const (
+	goodRequest = `{"messages": [{"role": "user", "content": "a"}]}`
+	badRequest  = `{"messages": []}`
+)
+
+// TestGather_FailureTellsTheAnswer: the Failure of a rollout that uses openai-go said "400 Bad Request", and nowhere why.
+func TestGather_FailureTellsTheAnswer(t *testing.T) {
+	m := registered(t, &arttest.Backend{}, nil)
+	rollouts := map[string]struct {
+		run  func(ctx context.Context) error
+		want string // in the message, after the client's own
+	}{
+		"refused": {func(ctx context.Context) error { return ask(ctx, m, badRequest) }, "no messages"},
+		"recorded": {func(ctx context.Context) error {
+			_, err := art.Record(ctx, func(ctx context.Context) error { return ask(ctx, m, badRequest) })
+			return fmt.Errorf("my agent: %w", err)
+		}, "no messages"},
+		"answered since": {func(ctx context.Context) error {
+			return errors.Join(ask(ctx, m, badRequest), ask(ctx, m, goodRequest))
+		}, ""},
+		"says it itself": {func(ctx context.Context) error {
+			var status *statusError
+			errors.As(ask(ctx, m, badRequest), &status)
+			return errors.New("OpenAI API error: " + status.body)
+		}, ""},
+		"another error": {func(context.Context) error { return &statusError{"lost the game", ""} }, ""},
+	}
+	for name, rollout := range rollouts {
+		t.Run(name, func(t *testing.T) {
+			groups, err := art.GatherGroups(t.Context(), []int{0}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
+				return nil, rollout.run(ctx)
+			}, &art.GatherOptions{GroupSize: 1, MaxFailures: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := groups[0].Failures[0]
+			added := strings.Count(f.Message, "the model's last answer was 400 Bad Request")
+			if !strings.Contains(f.Message, "OpenAI API error") || !strings.Contains(f.Message, rollout.want) || added != min(1, len(rollout.want)) {
+				t.Errorf("message %q, want %q", f.Message, rollout.want)
+			}
+			if name == "refused" && f.Type != "*art_test.statusError" {
+				t.Errorf("type %s", f.Type)
+			}
+		})
+	}
+}
+
+// TestRecord_ErrorTellsTheAnswer: outside of a gather too, and the client's error can still be looked at, body and all.
+func TestRecord_ErrorTellsTheAnswer(t *testing.T) {
+	m := registered(t, &arttest.Backend{}, nil)
+	_, err := art.Record(t.Context(), func(ctx context.Context) error { return ask(ctx, m, badRequest) })
+	var status *statusError
+	if !errors.As(err, &status) || !strings.Contains(status.body, "no messages") {
+		t.Fatalf("error %#v", err)
+	}
+	if want := "OpenAI API error: 400 Bad Request; the model's last answer was 400 Bad Request: art: complete: invalid argument: no messages"; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %s", err)
+	}
+	if _, err := art.Record(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+}
