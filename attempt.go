@@ -116,7 +116,7 @@ func failedCell(scenario, attempt, tries int, err error) cell {
 	f := &Failure{Scenario: scenario, Attempt: attempt, Tries: tries, Type: errorType(err), Message: err.Error()}
 	var p *panicError
 	if errors.As(err, &p) {
-		f.Type, f.Stack = "panic", p.stack
+		f.Type, f.Stack = "panic", p.stack()
 	}
 	return cell{failure: f, err: err}
 }

@@ -20,6 +20,7 @@ var (
 	ErrContextLength   = errors.New("context is too long")
 	ErrNoGroups        = errors.New("no trajectory groups")
 	ErrTooManyFailures = errors.New("too many rollouts failed")
+	ErrNothingRecorded = errors.New("no completion was recorded")
 )
 
 // Errors of storage.

@@ -84,7 +84,7 @@ func Gather[S any](ctx context.Context, scenarios []S, rollout func(context.Cont
 	if errors.Is(err, ErrInvalid) && groups == nil {
 		return nil, err
 	}
-	flat := &TrajectoryGroup{}
+	flat := newGroup()
 	for _, g := range groups {
 		flat.Trajectories = append(flat.Trajectories, g.Trajectories...)
 		flat.Failures = append(flat.Failures, g.Failures...)

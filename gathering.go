@@ -103,7 +103,7 @@ func (g *gathering) put(i int, c cell) *TrajectoryGroup {
 
 // group collects the rollouts of a scenario.
 func (g *gathering) group(scenario int) *TrajectoryGroup {
-	group := &TrajectoryGroup{}
+	group := newGroup()
 	for _, c := range g.cellsOf(scenario) {
 		if c.failure != nil {
 			group.Failures = append(group.Failures, *c.failure)
@@ -205,9 +205,9 @@ func (g *gathering) outcome(ctx context.Context) ([]*TrajectoryGroup, error) {
 	}
 	switch {
 	case g.broken != nil:
-		return groups, &Error{"gather", fmt.Errorf("progress hook: %w", g.broken), "mend GatherOptions.Progress"}
+		return groups, &Error{"gather", fmt.Errorf("progress hook: %w", g.broken), "fix GatherOptions.Progress"}
 	case g.failed > g.allowed():
-		return groups, &Error{"gather", g.tooMany(), "mend the rollout, or allow failures with GatherOptions.MaxFailures"}
+		return groups, &Error{"gather", g.tooMany(), "fix the rollout, or allow failures with GatherOptions.MaxFailures"}
 	case !all:
 		return groups, &Error{"gather", endOf(ctx), "the context ended before the rollouts did; what is complete is returned"}
 	}

@@ -3,8 +3,6 @@ package art
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 )
 
@@ -16,21 +14,6 @@ var (
 	errGoexit    = errors.New("called runtime.Goexit, as testing.T.FailNow does: return an error instead")
 	errAbandoned = errors.New("did not return after its context had ended, and was left behind")
 )
-
-// panicError is a recovered panic.
-type panicError struct {
-	value any
-	stack string
-}
-
-// Error implements error.
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
-// Unwrap returns the panic's value when that is an error.
-func (e *panicError) Unwrap() error {
-	err, _ := e.value.(error)
-	return err
-}
 
 // outcome is how code of the user ended.
 type outcome[T any] struct {
@@ -64,7 +47,7 @@ func protect[T any](ctx context.Context, f func() (T, error), done chan<- outcom
 	o := outcome[T]{err: errGoexit}
 	defer func() {
 		if r := recover(); r != nil {
-			o.err = &panicError{r, string(debug.Stack())}
+			o.err = newPanicError(r)
 		}
 		o.late = ctx.Err() != nil
 		done <- o

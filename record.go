@@ -16,13 +16,19 @@ import (
 // that is kept. Each sample is in one history only: where a conversation forks, the fork repeats the text without it.
 //
 // The trajectory is returned also when f fails, with f's error; when the model's last answer to an HTTP client was an
-// error, its message is added. The caller sets its reward.
+// error, its message is added. When f succeeds and nothing was recorded, because its calls had another context or failed,
+// or because a nested Record has them all, the trajectory has no messages and the error is an [ErrNothingRecorded]. An f
+// that may well do without the model takes that error for none. The caller sets the reward.
 func Record(ctx context.Context, f func(ctx context.Context) error) (*Trajectory, error) {
 	r := &recorder{trajectory: NewTrajectory()}
 	defer r.close()
 	ctx, refused := withRefusal(ctx)
 	err := f(context.WithValue(ctx, recorderKey{}, r))
-	return r.close(), refused.explained(err)
+	t := r.close()
+	if err == nil && len(t.Messages) == 0 {
+		err = &Error{"record", ErrNothingRecorded, "hand the context that the function is given on to each call of the model; failed calls are not recorded"}
+	}
+	return t, refused.explained(err)
 }
 
 // recorderKey is the context key of a *recorder.

@@ -337,3 +337,26 @@ func TestRecord_Concurrent(t *testing.T) {
 		}
 	}
 }
+
+// A function that did not hand its context to the client recorded nothing, and nothing told so: an empty trajectory came back.
+func TestRecord_NothingRecorded(t *testing.T) {
+	m := registered(t, counting(), nil)
+	silent := registered(t, &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+		return art.Message{}, errors.New("out of order")
+	}}, nil)
+	for name, f := range map[string]func(ctx context.Context) error{
+		"another context": func(context.Context) error { return complete(t.Context(), m, art.User("u")) },
+		"no call":         func(context.Context) error { return nil },
+		"failed call":     func(ctx context.Context) error { _ = complete(ctx, silent, art.User("u")); return nil },
+		"nested": func(ctx context.Context) error {
+			_, err := art.Record(ctx, func(ctx context.Context) error { return complete(ctx, m, art.User("u")) })
+			return err
+		},
+	} {
+		tr, err := art.Record(t.Context(), f)
+		wantErr(t, err, art.ErrNothingRecorded, "art: record: ", "hand the context")
+		if tr == nil || len(tr.Messages) != 0 || tr.Start.IsZero() {
+			t.Errorf("%s: trajectory %+v", name, tr)
+		}
+	}
+}

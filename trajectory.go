@@ -48,9 +48,10 @@ type Trajectory struct {
 	AdditionalHistories []History
 	// Reward is compared within a group only. Higher is better.
 	Reward float64
-	// Metrics are numbers to average and plot. nil is none: make the map before the first.
+	// Metrics are numbers to average and plot. nil is none. [NewTrajectory], [Record] and what reads stored trajectories
+	// make the map; of a literal Trajectory it is nil.
 	Metrics map[string]float64
-	// Metadata are labels: string, bool, int, float64 or nil.
+	// Metadata are labels: string, bool, int, float64 or nil. Its map is made as that of Metrics.
 	Metadata map[string]any
 	// Logs are lines for whoever reads the run. They are stored, and nothing else.
 	Logs []string
@@ -65,7 +66,8 @@ type TrajectoryGroup struct {
 	Trajectories []*Trajectory
 	// Failures are the rollouts that returned an error or panicked.
 	Failures []Failure
-	// Metrics are numbers of the group as a whole: [Model.Log] averages them as "group_<k>".
+	// Metrics are numbers of the group as a whole: [Model.Log] averages them as "group_<k>". [GatherGroups], [Gather] and what
+	// reads stored groups make the map.
 	Metrics map[string]float64
 	// Metadata are labels, as those of [Trajectory].
 	Metadata map[string]any
@@ -84,13 +86,23 @@ type Failure struct {
 	// Type is the Go type of the last error, or "panic".
 	Type    string `json:"type"`
 	Message string `json:"message"`
-	// Stack is set for a panic.
+	// Stack is set for a panic: the functions that were being called, the innermost first, without those of the runtime and
+	// of the gather.
 	Stack string `json:"stack,omitempty"`
 }
 
-// NewTrajectory starts a trajectory with the given messages. Its clock starts now.
+// NewTrajectory starts a trajectory with the given messages, and with maps for Metrics and Metadata. Its clock starts now.
 func NewTrajectory(messages ...Message) *Trajectory {
-	return &Trajectory{History: History{Messages: messages}, Start: time.Now().UTC().Round(0)}
+	return &Trajectory{
+		History: History{Messages: messages},
+		Metrics: map[string]float64{}, Metadata: map[string]any{},
+		Start: time.Now().UTC().Round(0),
+	}
+}
+
+// newGroup returns a group without trajectories.
+func newGroup() *TrajectoryGroup {
+	return &TrajectoryGroup{Metrics: map[string]float64{}, Metadata: map[string]any{}}
 }
 
 // Finish sets Duration to the time since Start.

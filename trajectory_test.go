@@ -93,11 +93,14 @@ func TestTrajectoryGroup_GoldenJSON(t *testing.T) {
 	wantEqual(t, "JSON", encode(t, whole()), want)
 	wantEqual(t, "read back", decode[*art.TrajectoryGroup](t, want), whole())
 	wantEqual(t, "JSON of nothing", encode(t, art.Trajectory{}), `{"messages":[],"reward":0}`)
-	wantEqual(t, "nothing, read back", decode[art.Trajectory](t, `{"messages":[],"reward":0}`), art.Trajectory{})
-	wantEqual(t, "unknown fields, nulls", decode[art.Trajectory](t, `{"x":1,"messages":null,"samples":null,"metrics":null,"logs":null,"start":null}`), art.Trajectory{})
+	nothing := art.Trajectory{Metrics: map[string]float64{}, Metadata: map[string]any{}}
+	wantEqual(t, "nothing, read back", decode[art.Trajectory](t, `{"messages":[],"reward":0}`), nothing)
+	wantEqual(t, "unknown fields, nulls", decode[art.Trajectory](t, `{"x":1,"messages":null,"samples":null,"metrics":null,"logs":null,"start":null}`), nothing)
 	empty := decode[art.Trajectory](t, `{"messages":[{"role":"user","content":""}],"samples":[{"logprobs":[ ],"ids":[1],"step":2}]}`)
 	wantEqual(t, "empty list", empty.Messages[0].Sample, &art.Sample{IDs: []int32{1}, Step: 2})
-	holes := art.TrajectoryGroup{Trajectories: []*art.Trajectory{nil, {Reward: 1}}}
+	one := nothing
+	one.Reward = 1
+	holes := art.TrajectoryGroup{Trajectories: []*art.Trajectory{nil, &one}, Metrics: nothing.Metrics, Metadata: nothing.Metadata}
 	wantEqual(t, "nil trajectory", decode[art.TrajectoryGroup](t, encode(t, holes)), holes)
 	history := whole().Trajectories[0].History
 	wantEqual(t, "history", decode[art.History](t, encode(t, history)), history)
@@ -136,12 +139,13 @@ func randomList[T any](r *rand.Rand, n int, value func() T) []T {
 	return out
 }
 
-// randomMap returns nil or a map.
+// randomMap returns a map, which may be empty: nil is read back as such.
 func randomMap[T any](r *rand.Rand, value func() T) map[string]T {
+	out := map[string]T{}
 	if r.IntN(2) == 0 {
-		return nil
+		return out
 	}
-	out := map[string]T{"": value()}
+	out[""] = value()
 	for range r.IntN(4) {
 		out[randomText(r)] = value()
 	}

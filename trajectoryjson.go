@@ -268,30 +268,24 @@ func (r *storedReader) group(data []byte) TrajectoryGroup {
 	return g
 }
 
-// metrics reads the field "metrics", nil of nothing.
+// metrics reads the field "metrics".
 func (r *storedReader) metrics(d decoder) map[string]float64 {
-	var out map[string]float64
+	out := map[string]float64{}
 	r.entries(d, "metrics", func(key string, raw json.RawMessage) error {
 		var x number
 		err := x.UnmarshalJSON(raw)
-		if out == nil {
-			out = map[string]float64{}
-		}
 		out[key] = float64(x)
 		return err
 	})
 	return out
 }
 
-// metadata reads the field "metadata", nil of nothing.
+// metadata reads the field "metadata".
 func (r *storedReader) metadata(d decoder) map[string]any {
-	var out map[string]any
+	out := map[string]any{}
 	r.entries(d, "metadata", func(key string, raw json.RawMessage) error {
 		var l label
 		err := l.UnmarshalJSON(raw)
-		if out == nil {
-			out = map[string]any{}
-		}
 		out[key] = l.value
 		return err
 	})

@@ -24,10 +24,10 @@ func encodeMetrics(metrics map[string]float64) (*string, error) {
 	return encodeFields("metric", fields)
 }
 
-// decodeMetrics is the inverse of encodeMetrics.
+// decodeMetrics is the inverse of encodeMetrics, but for a nil map, which is read as an empty one: it can be written to.
 func decodeMetrics(text *string) (map[string]float64, error) {
 	if text == nil {
-		return nil, nil
+		return map[string]float64{}, nil
 	}
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(*text), &fields); err != nil {
@@ -84,10 +84,10 @@ func encodeLabel(value any) (any, error) {
 	return nil, fmt.Errorf("%T cannot be stored: use a string, bool, int, float64 or nil", value)
 }
 
-// decodeLabels is the inverse of encodeLabels.
+// decodeLabels is the inverse of encodeLabels, but for a nil map, as decodeMetrics.
 func decodeLabels(text *string) (map[string]any, error) {
 	if text == nil {
-		return nil, nil
+		return map[string]any{}, nil
 	}
 	v, err := decodeNumbers([]byte(*text))
 	if err != nil {

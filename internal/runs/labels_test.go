@@ -3,6 +3,7 @@ package runs
 import (
 	"testing"
 
+	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
 )
 
@@ -10,6 +11,17 @@ func TestLabels_Form(t *testing.T) {
 	text, err := encodeLabels(map[string]any{"int": 1, "float": 1.0, "big": 1e21, "bytes": "\xff", "none": nil, "yes": true, "s": "1"})
 	require.NoError(t, err)
 	require.Equal(t, `{"big":1e+21,"bytes":{"bytes":"/w=="},"float":1.0,"int":1,"none":null,"s":"1","yes":true}`, *text)
+}
+
+// Maps that were nil when they were stored can be written to when they are read: they were nil.
+func TestLabels_NilIsReadAsEmpty(t *testing.T) {
+	content, err := encodeGroups([]*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{{}}}})
+	require.NoError(t, err)
+	groups, err := decodeGroups(content)
+	require.NoError(t, err)
+	g := groups[0]
+	g.Metrics["m"], g.Metadata["l"] = 1, "a"
+	g.Trajectories[0].Metrics["m"], g.Trajectories[0].Metadata["l"] = 1, "a"
 }
 
 // What is read as labels is written back the same.
