@@ -62,12 +62,13 @@ var layers = map[string]layer{
 	"internal/hubtest":          {light: true},
 	"internal/golden":           {light: true},
 	"internal/graphx":           {mods: gomlx},
-	"internal/graphx/graphtest": {own: []string{"backend/device/cpu"}, mods: gomlx},
+	"internal/graphx/graphtest": {own: []string{"backend/device/cpu", "internal/race"}, mods: gomlx},
 	"internal/jinja":            {light: true},
+	"internal/race":             {light: true},
 	"internal/lint":             {light: true},
 	"internal/onig":             {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
 	"internal/openai":           {own: []string{""}, light: true},
-	"internal/runs":             {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock"}},
+	"internal/runs":             {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows"}},
 	"internal/machine":          {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":           {light: true},
 	"internal/safetensors":      {own: []string{"internal/float16", "internal/mapped"}},
@@ -77,7 +78,7 @@ var layers = map[string]layer{
 }
 
 // testOnly may be imported by the tests of every package.
-var testOnly = []string{"backend/backendtest", "internal/arttest", "internal/golden"}
+var testOnly = []string{"backend/backendtest", "internal/arttest", "internal/golden", "internal/race"}
 
 // checkImports returns what is wrong with the imports of a file.
 func checkImports(file source) []string {

@@ -77,7 +77,7 @@ func (d disk) truncate(path string, size int64) error {
 
 // rename moves a file or folder within its folder. The caller fsyncs the folder.
 func (d disk) rename(from, to string) error {
-	return d.do("rename", to, func() error { return os.Rename(from, to) })
+	return d.do("rename", to, func() error { return rename(from, to) })
 }
 
 // removeAll removes a file or folder. It is not an error if there is none.
@@ -86,20 +86,13 @@ func (d disk) removeAll(path string) error {
 }
 
 // syncDir makes the names in a folder durable.
-func (d disk) syncDir(path string) error { return d.sync("syncdir", path) }
+func (d disk) syncDir(path string) error {
+	return d.do("syncdir", path, func() error { return syncNames(path) })
+}
 
 // syncFile makes the content of a file that somebody else wrote durable.
-func (d disk) syncFile(path string) error { return d.sync("sync", path) }
-
-func (d disk) sync(op, path string) error {
-	return d.do(op, path, func() error {
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return f.Sync()
-	})
+func (d disk) syncFile(path string) error {
+	return d.do("sync", path, func() error { return syncContent(path) })
 }
 
 // mkdir makes a folder durably. It is no error if there is one, and one if the folder above is missing.

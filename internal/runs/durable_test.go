@@ -3,7 +3,6 @@ package runs
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,12 +64,11 @@ func (d *durable) observe(op, path string) {
 }
 
 func (d *durable) pin(path string) inode {
-	info, err := os.Lstat(path)
-	require.NoError(d.t, err)
-	id := inode(info.Sys().(*syscall.Stat_t).Ino)
+	id := inodeOf(d.t, path)
 	if d.pins[id] == nil {
-		d.pins[id], err = os.Open(path)
+		f, err := os.Open(path)
 		require.NoError(d.t, err)
+		d.pins[id] = f
 	}
 	return id
 }

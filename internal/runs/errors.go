@@ -3,7 +3,7 @@ package runs
 import (
 	"errors"
 	"fmt"
-	"syscall"
+	"io/fs"
 
 	"github.com/goart-dev/art"
 )
@@ -11,9 +11,9 @@ import (
 // storage is an error of the file system; hint may be empty.
 func storage(op string, err error, hint string) error {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case isDiskFull(err):
 		hint = join("the disk is full: free some space and try again", hint)
-	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES):
+	case isReadOnly(err), errors.Is(err, fs.ErrPermission):
 		hint = join("the folder cannot be written to", hint)
 	}
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrStorage, err), Hint: hint}

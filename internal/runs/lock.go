@@ -27,7 +27,7 @@ func (r *Run) acquire() error {
 		return errors.Join(storage("open run", err, "open the run again"), r.lock.Close())
 	}
 	// The id is a hint for the error above, so that it cannot be written is no reason to fail.
-	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(holderFile(path), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		r.log.Warn("cannot write the process id into the lock", "err", err)
 	}
 	return nil
@@ -35,7 +35,7 @@ func (r *Run) acquire() error {
 
 // holder describes the process that holds a lock.
 func holder(path string) string {
-	content, _ := os.ReadFile(path)
+	content, _ := os.ReadFile(holderFile(path))
 	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	switch {
 	case err != nil:

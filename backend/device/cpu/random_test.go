@@ -17,6 +17,7 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/internal/race"
 )
 
 // seeded returns a random source and prints its seed. ART_SEED replays one.
@@ -395,6 +396,9 @@ func numbers(t testing.TB, b compute.Buffer) []float64 {
 
 // TestRandom_Reference: random graphs in double precision give what GoMLX's own device gives.
 func TestRandom_Reference(t *testing.T) {
+	if race.Enabled {
+		t.Skip("GoMLX's own device does not run under the race detector")
+	}
 	rng := seeded(t)
 	device := newDevice(t, 2)
 	reference, err := gobackend.New("ops_sequential")

@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/race"
 )
 
 var shared = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
@@ -28,8 +29,12 @@ func Device(t testing.TB) compute.Backend {
 var reference = sync.OnceValues(func() (compute.Backend, error) { return gobackend.New("ops_sequential") })
 
 // Reference returns GoMLX's own Go device, which has more operations and is slow, one for all tests of a process.
+// It skips the test under the race detector, which ends the process in that device; see package race.
 func Reference(t testing.TB) compute.Backend {
 	t.Helper()
+	if race.Enabled {
+		t.Skip("GoMLX's own device does not run under the race detector")
+	}
 	device, err := reference()
 	if err != nil {
 		t.Fatal(err)

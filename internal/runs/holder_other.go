@@ -1,0 +1,6 @@
+//go:build !windows
+
+package runs
+
+// holderFile returns the file that has the id of the process that holds a lock: the lock itself.
+func holderFile(lock string) string { return lock }

@@ -1,0 +1,43 @@
+package runs
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// syncContent makes the content of a file durable: FlushFileBuffers wants a file that may be written.
+func syncContent(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncNames does nothing. Windows refuses to flush a folder. NTFS keeps the order of its changes in a journal, and rename
+// waits until that of the name is on disk.
+func syncNames(string) error { return nil }
+
+// rename moves a file or folder, durably. A file takes the place of another one. It fails while another process has the file,
+// or one in the folder, open: scanners of viruses do for moments.
+func rename(from, to string) error {
+	err := move(from, to)
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+func move(from, to string) error {
+	source, err := windows.UTF16PtrFromString(from)
+	if err != nil {
+		return err
+	}
+	target, err := windows.UTF16PtrFromString(to)
+	if err != nil {
+		return err
+	}
+	return windows.MoveFileEx(source, target, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
+}
