@@ -5,13 +5,14 @@ import "time"
 // HandlerOptions say whom the handler of an [HTTPServer] answers, and how much it takes. The zero value and a nil
 // *HandlerOptions are the defaults: programs that reach it by a name of this machine, and no pages of other web sites.
 //
-// Without Keys everybody who can connect is answered: listen on a loopback address, or set Keys. What a handler does not
-// know is TLS; put it behind a server that does when it is reached over a network.
+// Without Keys everybody who can connect is answered: listen on a loopback address, or set Keys. A handler
+// knows nothing of TLS: put it behind a server that does when it is reached over a network.
 type HandlerOptions struct {
 	// Hosts are the names under which the server is reached, as in the Host header: "gpu-box", "10.0.0.7", or with a port,
 	// "gpu-box:8080", which allows that port only. Always allowed are localhost and names that end in .localhost, loopback
 	// addresses, and the address at which the connection arrived. Other hosts are refused (status 403): a web site can
-	// let its own name point to this machine, and be taken for the same origin by a browser. "*" allows all and needs Keys.
+	// let its own name point to this machine, and be taken for the same origin by a browser. "*" allows all and needs
+	// Keys.
 	Hosts []string
 	// Origins are the web sites whose pages may use the server from a browser: "https://app.example.com". They get the
 	// headers of CORS. Pages that come from the server's own host and port are always allowed, all others are refused

@@ -17,8 +17,8 @@ func (t *Template) Prompt(messages []art.Message, tools []art.Tool) ([]int32, er
 	return t.IDs(messages, tools, Reply)
 }
 
-// PromptContext is [Template.Prompt], and returns the error of ctx soon after that has ended: a conversation from another
-// process can be long.
+// PromptContext is [Template.Prompt], and returns the error of ctx soon after that has ended: a conversation from
+// another process can be long.
 func (t *Template) PromptContext(ctx context.Context, messages []art.Message, tools []art.Tool) ([]int32, error) {
 	bound := *t
 	bound.ctx = ctx

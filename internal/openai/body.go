@@ -54,7 +54,10 @@ func readError(err error) error {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &Error{
-			Status: http.StatusRequestTimeout, Message: "the body did not arrive in time", Type: typeInvalid, Code: "body_timeout",
+			Status:  http.StatusRequestTimeout,
+			Message: "the body did not arrive in time",
+			Type:    typeInvalid,
+			Code:    "body_timeout",
 		}
 	}
 	var tooLarge *http.MaxBytesError

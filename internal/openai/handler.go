@@ -27,8 +27,8 @@ type handler struct {
 	Config
 }
 
-// Handler serves POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id} to everybody: it is for a [Transport],
-// whose requests come from this process. [Guarded] is for requests from elsewhere. cfg may be nil.
+// Handler serves POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id} to everybody: it is for a
+// [Transport], whose requests come from this process. [Guarded] is for requests from elsewhere. cfg may be nil.
 func Handler(models Models, cfg *Config) http.Handler {
 	h := &handler{models: models}
 	if cfg != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// keys are the hashes of the secrets that clients send. Hashes are of one length, and comparing them takes the same time
-// whatever was sent.
+// keys are the hashes of the secrets that clients send. Hashes are of one length, and comparing them takes the same
+// time whatever was sent.
 type keys [][sha256.Size]byte
 
 // newKeys reads [art.HandlerOptions].Keys. Its complaints do not repeat them.
@@ -31,10 +31,11 @@ func (k keys) check(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return &Error{
-		Status:  http.StatusUnauthorized,
-		Message: `the API key is missing or wrong; send one of the server's keys as "Authorization: Bearer KEY" or "X-Api-Key: KEY"`,
-		Type:    typeInvalid,
-		Code:    "invalid_api_key",
+		Status: http.StatusUnauthorized,
+		Message: "the API key is missing or wrong; " +
+			`send one of the server's keys as "Authorization: Bearer KEY" or "X-Api-Key: KEY"`,
+		Type: typeInvalid,
+		Code: "invalid_api_key",
 	}
 }
 

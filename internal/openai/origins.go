@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 )
 
 // origins are the web sites whose pages may use a server.
@@ -45,7 +44,7 @@ var defaultPorts = map[string]string{"http": "80", "https": "443"}
 // parseOrigin reads an origin. "null", that of pages without one, is none.
 func parseOrigin(text string) (origin, bool) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != strings.ToLower(u.Scheme)+text[len(u.Scheme):] {
+	if err != nil || u.Scheme == "" || u.Host == "" || text[len(u.Scheme):] != "://"+u.Host { // nothing else
 		return origin{}, false
 	}
 	host, ok := parseHost(u.Host)
@@ -92,7 +91,8 @@ func sameHost(from origin, host string) bool {
 
 // isPreflight reports whether a browser asks what a page may send.
 func isPreflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
+		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
 // answerPreflight allows what there is, with whatever headers the page's client has.

@@ -25,8 +25,10 @@ func checkParts(p *problemList, path string, message []byte) bool {
 	}
 	_ = json.Unmarshal(read.Content, &parts) // a string or null has none
 	_ = json.Unmarshal(read.ToolCalls, &calls)
-	p.require(len(parts) <= maxElements, path+".content", "has %d parts; at most %d are supported", len(parts), maxElements)
-	p.require(len(calls) <= maxElements, path+".tool_calls", "has %d calls; at most %d are supported", len(calls), maxElements)
+	p.require(len(parts) <= maxElements, path+".content", "has %d parts; at most %d are supported",
+		len(parts), maxElements)
+	p.require(len(calls) <= maxElements, path+".tool_calls", "has %d calls; at most %d are supported",
+		len(calls), maxElements)
 	for i, part := range parts[:min(len(parts), maxElements)] {
 		isText := part.Type == "text" || part.Type == "refusal"
 		p.require(isText, fmt.Sprintf("%s.content[%d]", path, i), "is of type %s: only text is supported", quoted(part.Type))
