@@ -66,7 +66,8 @@ func (o origins) check(w http.ResponseWriter, r *http.Request) error {
 	if len(sent) == 1 && ok && sameHost(from, r.Host) {
 		return nil
 	}
-	if len(sent) > 1 || !o.any && !(ok && o.listed[from.String()]) {
+	isListed := ok && o.listed[from.String()]
+	if len(sent) > 1 || !o.any && !isListed {
 		return &Error{
 			Status:  http.StatusForbidden,
 			Message: fmt.Sprintf("pages of the origin %s are not served; list it in Origins of HandlerOptions", quoted(sent[0])),
