@@ -13,8 +13,8 @@ type LoRA struct {
 	Rank int `json:"rank"`
 	// Alpha defaults to 2 x Rank.
 	Alpha float64 `json:"alpha"`
-	// Targets are the names of linear layers. Default: of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj those
-	// that the base model has. It stays empty in [Model.Options]; the backend fills it in.
+	// Targets are the names of linear layers. Default: of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj
+	// those that the base model has. It stays empty in [Model.Options]; the backend fills it in.
 	Targets []string `json:"targets"`
 }
 

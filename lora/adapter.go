@@ -35,8 +35,8 @@ type Adapter struct {
 //	A ~ uniform(-1/sqrt(In), 1/sqrt(In)),  B = 0
 //
 // which is PEFT's start (kaiming_uniform_ with a = sqrt(5)). The numbers of a layer depend on seed, its name and the
-// sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error; of the
-// default ones, those that the model has are taken. A rank above all that B·A can have is an error too.
+// sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error;
+// of the default ones, those that the model has are taken. A rank above all that B·A can have is an error too.
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	if len(cfg.Targets) == 0 {
 		cfg.Targets = TargetsOf(layers)

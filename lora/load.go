@@ -13,8 +13,9 @@ import (
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
 // adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
-// layers_pattern, which [Adapter.Save] writes as they were. What plain LoRA does not have (DoRA, rsLoRA, patterns of rank or alpha, modules_to_save, biases,
-// adapted embeddings) is an error that names it. Whether the layers are those of a model is for [Adapter.Check] to say.
+// layers_pattern, which [Adapter.Save] writes as they were. What plain LoRA does not have (DoRA, rsLoRA, patterns of
+// rank or alpha, modules_to_save, biases, adapted embeddings) is an error that names it. Whether the layers are those
+// of a model is for [Adapter.Check] to say.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
 	if err != nil {
@@ -115,8 +116,8 @@ func loadMatrix(file *safetensors.File, key string) (values []float32, shape []i
 	return values, t.Shape, err
 }
 
-// choose checks that layers and selection fit together, and keeps the selection where Targets do not say it all. Without
-// targets it is the layers that there are.
+// choose checks that layers and selection fit together, and keeps the selection where Targets do not say it all.
+// Without targets it is the layers that there are.
 func (a *Adapter) choose(chosen *selection) error {
 	layers := a.shapes()
 	if !chosen.targets.isSet() {

@@ -26,8 +26,9 @@ const allLinear = "all-linear"
 // patternTime bounds the search for a pattern in a name.
 const patternTime = time.Second
 
-// selection is how PEFT chooses modules by their full names. A module has an adapter when it is a target and not excluded,
-// and, where layers_to_transform is set and the module is not listed by its full name, lies in one of those layers:
+// selection is how PEFT chooses modules by their full names. A module has an adapter when it is a target and not
+// excluded, and, where layers_to_transform is set and the module is not listed by its full name, lies in one of those
+// layers:
 //
 //	<anything>.<one of layers_pattern, or any name part>.<layer>.<anything>
 //
@@ -50,7 +51,7 @@ type modules struct {
 func parseSelection(fields map[string]json.RawMessage) (*selection, error) {
 	s := &selection{fields: map[string]json.RawMessage{}}
 	for _, key := range []string{keyTargets, keyExclude, keyLayers, keyPatterns} {
-		if raw, ok := fields[key]; ok && compact(raw) != "null" && (key == keyTargets || !isOff(raw) || key == keyLayers && compact(raw) == "0") {
+		if raw, ok := fields[key]; ok && isSetTo(key, raw) {
 			s.fields[key] = json.RawMessage(compact(raw))
 		}
 	}
@@ -70,6 +71,18 @@ func parseSelection(fields map[string]json.RawMessage) (*selection, error) {
 		s.index = []*regexp2.Regexp{regexp2.MustCompile(`^.*\.[^.]*\.(\d+)\.`)}
 	}
 	return s, nil
+}
+
+// isSetTo reports whether a field has an effect: PEFT takes an empty list or text for none, but layer 0 for a layer, and no
+// targets for an error.
+func isSetTo(key string, raw json.RawMessage) bool {
+	switch text := compact(raw); key {
+	case keyTargets:
+		return text != "null"
+	case keyLayers:
+		return text == "0" || !isOff(raw)
+	}
+	return !isOff(raw)
 }
 
 // parse reads a field when it is set.
@@ -145,7 +158,8 @@ func (m modules) match(name string) (ok, listed bool, err error) {
 	if slices.Contains(m.names, name) {
 		return true, true, nil
 	}
-	return m.all || slices.ContainsFunc(m.names, func(end string) bool { return strings.HasSuffix(name, "."+end) }), false, nil
+	isEnd := func(end string) bool { return strings.HasSuffix(name, "."+end) }
+	return m.all || slices.ContainsFunc(m.names, isEnd), false, nil
 }
 
 // selects reports whether PEFT gives a module an adapter.
@@ -170,8 +184,8 @@ func (s *selection) selects(name string) (bool, error) {
 	return false, nil
 }
 
-// check reports layers that are not selected, and listed targets that have none. Where modules are excluded, those may be all
-// of a target.
+// check reports layers that are not selected, and listed targets that have none. Where modules are excluded, those may
+// be all of a target.
 func (s *selection) check(layers []LayerShape) error {
 	var errs []error
 	for _, l := range layers {

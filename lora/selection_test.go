@@ -60,8 +60,8 @@ func selectedAdapter(t *testing.T, fields map[string]any, layers []string) strin
 	return editConfig(t, dir, fields)
 }
 
-// TestSelection_AsPEFT: which modules are chosen, and that a checkpoint that was loaded and saved chooses the same ones in the
-// same words. The layers and the exclusions were lost: PEFT then adapted all layers.
+// TestSelection_AsPEFT: which modules are chosen, and that a checkpoint that was loaded and saved chooses the same ones
+// in the same words. The layers and the exclusions were lost: PEFT then adapted all layers.
 func TestSelection_AsPEFT(t *testing.T) {
 	for name, c := range selections {
 		t.Run(name, func(t *testing.T) {

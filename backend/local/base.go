@@ -31,8 +31,8 @@ type loading struct {
 	cancel context.CancelCauseFunc
 }
 
-// base returns the base model that [Backend.locate] found. The first to ask has it loaded, the others wait for that, until their
-// ctx ends. When nobody waits any more the load is cancelled.
+// base returns the base model that [Backend.locate] found. The first to ask has it loaded, the others wait for that,
+// until their ctx ends. When nobody waits any more the load is cancelled.
 func (b *Backend) base(ctx context.Context, name string, at place) (*base, error) {
 	b.mu.Lock()
 	l := b.bases[at.path]
@@ -128,7 +128,8 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 		return err
 	}
 	s.engine, err = engine.New(engine.Options{
-		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer, Slots: s.plan.slots, Context: s.plan.context,
+		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer,
+		Slots: s.plan.slots, Context: s.plan.context,
 		FewShapes: compilesSlowly(b.device), DecodeSteps: stepsOf(b.device),
 	})
 	if err != nil {
@@ -140,11 +141,11 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 // tell logs what a base model was given, and warns of defaults that memory did not allow.
 func (s *base) tell(name string, opts Options) {
 	p := s.plan
-	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context, "weights", gigabytes(p.demand.weights),
-		"cache", gigabytes(p.demand.cache), "work", gigabytes(p.demand.work), "training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
+	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context,
+		"weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache), "work", gigabytes(p.demand.work),
+		"training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
 	if opts.Context == 0 && p.context < s.config.MaxPositions || opts.Slots == 0 && p.slots < engine.DefaultSlots {
-		opts.Logger.Warn("slots and context are lowered to what memory holds; set Slots and Context of local.Options to choose otherwise",
-			"base", name, "slots", p.slots, "context", p.context, "limit", s.config.MaxPositions)
+		opts.Logger.Warn("slots and context are lowered to what memory holds; local.Options can choose otherwise", "base", name, "slots", p.slots, "context", p.context, "limit", s.config.MaxPositions)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// TestComplete_ContextHint: below the limit of the model the hint names the option and how far it can be raised; at the limit, where
-// raising it is an error, it names the limit.
+// TestComplete_ContextHint: below the limit of the model the hint names the option and how far it can be raised; at the
+// limit, where raising it is an error, it names the limit.
 func TestComplete_ContextHint(t *testing.T) {
 	for context, want := range map[int]string{
 		128: "raise Context of local.Options, up to the model's limit of 256", 0: "fewer or shorter messages: 256 tokens are the limit of the model",

@@ -59,8 +59,8 @@ func soon(t *testing.T, done <-chan error) error {
 	}
 }
 
-// TestRegister_OthersGoOn: while a base model is loaded other models are listed, registered and answer, and all that register on
-// it share one load. One lock held everything up.
+// TestRegister_OthersGoOn: while a base model is loaded other models are listed, registered and answer, and all that
+// register on it share one load. One lock held everything up.
 func TestRegister_OthersGoOn(t *testing.T) {
 	h := hold(t)
 	tiny := art.NewModel("tiny", nil)
@@ -94,7 +94,8 @@ func TestRegister_OthersGoOn(t *testing.T) {
 	require.Same(t, h.models[first].base, h.models[second].base)
 }
 
-// TestRegister_Cancelled: a caller that is cancelled does not wait, the load goes on for the others, and ends when nobody waits.
+// TestRegister_Cancelled: a caller that is cancelled does not wait, the load goes on for the others, and ends when
+// nobody waits.
 func TestRegister_Cancelled(t *testing.T) {
 	h := hold(t)
 	why := errors.New("enough")
@@ -179,8 +180,8 @@ func TestRegister_Many(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRegister_Experts: a mixture of experts is registered with default options, which are those of its layers that adapters
-// attach to, and a run goes on. "no layer is called gate_proj" was the answer.
+// TestRegister_Experts: a mixture of experts is registered with default options, which are those of its layers that
+// adapters attach to, and a run goes on. "no layer is called gate_proj" was the answer.
 func TestRegister_Experts(t *testing.T) {
 	base, dir := expertsFolder(t), t.TempDir()
 	for range 2 {

@@ -35,14 +35,15 @@ type Options struct {
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
 	//
-	// The cache of all slots is allocated at once. Where 32 slots of the base model's context do not fit into the memory that is
-	// free (of the machine, its cgroups and GOMEMLIMIT), the defaults of Slots and Context are lowered: Context is halved, down to
-	// 2048, then Slots, then Context again, down to 256. Weights, and training on sequences of up to 1024 tokens, have their
-	// memory. Logger is told. What is set here is kept, or is an error of Register when it does not fit. How much memory is free is
-	// not known of a GPU, nor on other systems than Linux and macOS: the defaults then fit into 8 GiB beside the weights.
+	// The cache of all slots is allocated at once. Where 32 slots of the base model's context do not fit into the memory
+	// that is free (of the machine, its cgroups and GOMEMLIMIT), the defaults of Slots and Context are lowered: Context is
+	// halved, down to 2048, then Slots, then Context again, down to 256. Weights, and training on sequences of up to 1024
+	// tokens, have their memory. Logger is told. What is set here is kept, or is an error of Register when it does not
+	// fit. How much memory is free is not known of a GPU, nor on other systems than Linux and macOS: the defaults then fit
+	// into 8 GiB beside the weights.
 	Slots int
-	// Context bounds prompt and reply together, in tokens. Default: what the base model was made for, where it fits: see Slots.
-	// Less is faster.
+	// Context bounds prompt and reply together, in tokens. Default: what the base model was made for, where it fits: see
+	// Slots. Less is faster.
 	Context int
 	// Logger is told what happens. nil discards.
 	Logger *slog.Logger
@@ -112,8 +113,8 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 // Device says what computes.
 func (b *Backend) Device() string { return b.device.Description() }
 
-// Close ends all requests and releases the run directories. It waits for a training call that is under way. A model that is being
-// registered is given up, which takes as long as a tensor or a file is read.
+// Close ends all requests and releases the run directories. It waits for a training call that is under way. A model
+// that is being registered is given up, which takes as long as a tensor or a file is read.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	if b.closed {

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// usable is the part of the free memory that is planned with. The rest is for garbage, and for other programs that grow.
+	// usable is the part of the free memory that is planned with. The rest is for garbage, and for other programs that
+	// grow.
 	usable = 0.9
 	// processBytes is what a process takes besides tensors: see art inspect.
 	processBytes = 128 << 20
@@ -42,9 +43,9 @@ const (
 //	least = weights + cache + work + process         what sampling takes; it must fit
 //	all   = least + training                         what the defaults leave room for
 //
-// with cache and work of [engine.EstimateMemory]; training is that of [trainer.EstimateMemory] for an adapter of the default
-// rank on all layers and sequences of min(context, 1024) tokens, but at most half of what weights and process leave: where memory
-// is scarce, training has to do with shorter sequences.
+// with cache and work of [engine.EstimateMemory]; training is that of [trainer.EstimateMemory] for an adapter of the
+// default rank on all layers and sequences of min(context, 1024) tokens, but at most half of what weights and process
+// leave: where memory is scarce, training has to do with shorter sequences.
 type demand struct {
 	weights, cache, work, training float64
 }
@@ -69,7 +70,8 @@ type memory struct {
 // newMemory returns that of a device, by the name that Options has for it. Of a GPU's memory go-xla tells nothing.
 func newMemory(device string, few bool) *memory {
 	kind, of, _ := strings.Cut(cmp.Or(device, cpu.Name), ":")
-	m := &memory{fused: kind == cpu.Name, few: few, workers: runtime.GOMAXPROCS(0), free: func() (int64, bool) { return machine.Free(os.DirFS("/")) }}
+	m := &memory{fused: kind == cpu.Name, few: few, workers: runtime.GOMAXPROCS(0)}
+	m.free = func() (int64, bool) { return machine.Free(os.DirFS("/")) }
 	if kind == "xla" && of != "cpu" && !strings.HasPrefix(of, "cpu,") {
 		m.free = func() (int64, bool) { return 0, false }
 	}
@@ -83,7 +85,8 @@ type room struct {
 	others float64 // that is booked for base models before
 }
 
-// room returns what can be planned with. What an earlier plan took may not be in use yet, so that the system counts it as free.
+// room returns what can be planned with. What an earlier plan took may not be in use yet, so that the system counts it
+// as free.
 func (m *memory) room(weights float64) room {
 	free, known := m.free()
 	if !known {
@@ -106,12 +109,13 @@ type plan struct {
 	room           room
 }
 
-// plan chooses slots and context. Zeros in want are defaults: 32 slots of all that the model was made for, or what fits of that.
-// First the context is halved down to 2048 tokens, then the slots down to 1, then the context down to 256. The plan is booked
-// until it is given back. It returns [art.ErrInvalid] for what cannot be, or does not fit.
+// plan chooses slots and context. Zeros in want are defaults: 32 slots of all that the model was made for, or what fits
+// of that. First the context is halved down to 2048 tokens, then the slots down to 1, then the context down to 256. The
+// plan is booked until it is given back. It returns [art.ErrInvalid] for what cannot be, or does not fit.
 func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (plan, error) {
 	if want.Context > c.MaxPositions || want.Context == 1 {
-		return plan{}, memoryError(fmt.Errorf("Context is %d tokens, and the model has 2 to %d", want.Context, c.MaxPositions), "change Context of local.Options")
+		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
+		return plan{}, memoryError(err, "change Context of local.Options")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,8 +150,8 @@ type sizing struct {
 	weights, params float64 // bytes, and parameters of an adapter of the default rank
 }
 
-// choose returns the largest plan that fits, or the smallest when none does. Where slots and context are both given, room for
-// training is not asked for: who gives them knows how much there will be.
+// choose returns the largest plan that fits, or the smallest when none does. Where slots and context are both given,
+// room for training is not asked for: who gives them knows how much there will be.
 func (s *sizing) choose(r room) (p plan, ok bool) {
 	given := s.slots != 0 && s.context != 0
 	for slots, context := range s.sizes() {
@@ -160,14 +164,16 @@ func (s *sizing) choose(r room) (p plan, ok bool) {
 			return p, true
 		}
 	}
-	// What is left is a single slot or what was asked for. It may do without training, and where nothing is known it is tried.
+	// What is left is a single slot or what was asked for. It may do without training, and where nothing is known it is
+	// tried.
 	p.booked = p.demand.least()
 	return p, p.booked <= r.bytes || !r.known && p.booked <= mostBytes
 }
 
 // demand returns what a plan takes.
 func (s *sizing) demand(slots, context int, r room) demand {
-	sampling := engine.EstimateMemory(engine.Options{Config: s.config, Slots: slots, Context: context, FewShapes: s.few}, s.fused)
+	opts := engine.Options{Config: s.config, Slots: slots, Context: context, FewShapes: s.few}
+	sampling := engine.EstimateMemory(opts, s.fused)
 	adapter, work := trainer.EstimateMemory(s.config, s.params, s.workers, min(context, reservedLength))
 	return demand{
 		weights: s.weights, cache: sampling.Cache, work: sampling.Work,
@@ -204,9 +210,10 @@ func (p plan) refuse() error {
 	if p.room.others > 0 {
 		have += fmt.Sprintf(", and %s are planned for other base models", gigabytes(p.room.others))
 	}
-	return memoryError(fmt.Errorf("%d slots of %d tokens take %s of memory, with %s for the weights and %s for keys and values; %s",
-		p.slots, p.context, gigabytes(p.demand.least()), gigabytes(p.demand.weights), gigabytes(p.demand.cache), have),
-		"lower Slots and Context of local.Options, use Weights \"bfloat16\", or a machine with more memory")
+	d := p.demand
+	err := fmt.Errorf("%d slots of %d tokens take %s of memory, with %s for the weights and %s for keys and values; %s",
+		p.slots, p.context, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache), have)
+	return memoryError(err, "lower Slots and Context of local.Options, use Weights \"bfloat16\", or a machine with more memory")
 }
 
 func memoryError(err error, hint string) error {
@@ -247,7 +254,8 @@ func (m *memory) checkAdapter(c *model.Config, params float64) error {
 		most = usable * float64(free)
 	}
 	if takes, _ := trainer.EstimateMemory(c, params, 0, leastContext); takes > most {
-		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank", params, gigabytes(takes), gigabytes(most))
+		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
+			params, gigabytes(takes), gigabytes(most))
 	}
 	return nil
 }

@@ -105,8 +105,8 @@ func TestPlan_Refuses(t *testing.T) {
 		"absurd slots":    {24 * gib, Options{Slots: math.MaxInt}, "take"},
 		"absurd, unknown": {0, Options{Slots: math.MaxInt, Context: 40960}, "more than there can be"},
 		"weights":         {2 * gib, Options{}, "2.22 GiB for the weights"},
-		"context":         {24 * gib, Options{Context: 40961}, "Context is 40961 tokens, and the model has 2 to 40960"},
-		"one token":       {24 * gib, Options{Context: 1}, "Context is 1 tokens"},
+		"context":         {24 * gib, Options{Context: 40961}, "a context of 40961 tokens, where the model has 2 to 40960"},
+		"one token":       {24 * gib, Options{Context: 1}, "a context of 1 tokens"},
 	} {
 		_, err := freeOf(c.free).plan(qwen, dtypes.Float32, c.want)
 		require.ErrorIs(t, err, art.ErrInvalid, name)
@@ -117,7 +117,8 @@ func TestPlan_Refuses(t *testing.T) {
 	}
 }
 
-// TestPlan_SeveralBases: a base model has what those before it leave, also when the system still counts their memory as free.
+// TestPlan_SeveralBases: a base model has what those before it leave, also when the system still counts their memory as
+// free.
 func TestPlan_SeveralBases(t *testing.T) {
 	const free = 24 << 30
 	m := freeOf(free)
@@ -162,8 +163,8 @@ func register(t *testing.T, free int64, opts Options, m *art.ModelOptions) (*Bac
 	return b, registered, registered.Register(t.Context(), b)
 }
 
-// TestRegister_LongContext: the built-in model with a million positions, whose cache would take 64 GiB, is registered with what
-// fits, and answers.
+// TestRegister_LongContext: the built-in model with a million positions, whose cache would take 64 GiB, is registered
+// with what fits, and answers.
 func TestRegister_LongContext(t *testing.T) {
 	base := tinyFolder(t, func(c map[string]any) { c["max_position_embeddings"] = 1 << 20 })
 	b, m, err := register(t, 2<<30, Options{}, &art.ModelOptions{Base: base})
@@ -199,7 +200,8 @@ func TestRegister_AbsurdConfig(t *testing.T) {
 	}
 }
 
-// TestRegister_Rank: an adapter that cannot be held is an error. A rank of 100 million ended the process, out of memory.
+// TestRegister_Rank: an adapter that cannot be held is an error. A rank of 100 million ended the process, out of
+// memory.
 func TestRegister_Rank(t *testing.T) {
 	for rank, says := range map[int]string{
 		100_000_000: "free: lower the rank", math.MaxInt: "free: lower the rank", 10_000: "want 1 to 128",
@@ -214,7 +216,8 @@ func TestRegister_Rank(t *testing.T) {
 	}
 }
 
-// TestRegister_DefaultsUnchanged: where memory is plenty the built-in model has the slots and the context that it always had.
+// TestRegister_DefaultsUnchanged: where memory is plenty the built-in model has the slots and the context that it
+// always had.
 func TestRegister_DefaultsUnchanged(t *testing.T) {
 	b, m, err := register(t, 8<<30, Options{}, nil)
 	require.NoError(t, err)

@@ -38,9 +38,9 @@ type serving struct {
 	adapter *engine.Adapter
 }
 
-// Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits
-// step 0, the adapter that changes nothing. Other models go on meanwhile, and models on one base share its load. When ctx ends
-// it returns its error, and [art.ErrClosed] after Close.
+// Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits step
+// 0, the adapter that changes nothing. Other models go on meanwhile, and models on one base share its load. When ctx
+// ends it returns its error, and [art.ErrClosed] after Close.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err := b.begin(ctx, m); err != nil {
 		return 0, err

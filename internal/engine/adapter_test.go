@@ -36,8 +36,8 @@ func inLayer(t *testing.T, block string) *lora.Adapter {
 	return a
 }
 
-// TestAdapter_OtherLayers: two adapters of the same rank and targets, in different layers, have graphs of their own. They shared
-// one, which applied the matrices of the second in the layers of the first.
+// TestAdapter_OtherLayers: two adapters of the same rank and targets, in different layers, have graphs of their own.
+// They shared one, which applied the matrices of the second in the layers of the first.
 func TestAdapter_OtherLayers(t *testing.T) {
 	first, second := onDevice(t, inLayer(t, "0")), onDevice(t, inLayer(t, "1"))
 	ask := func(e *Engine, a *Adapter) *Result {

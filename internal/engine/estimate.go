@@ -13,10 +13,11 @@ type Estimate struct {
 	Work  float64 // of the largest round, of lending a prefix, and constants of the compiled graphs
 }
 
-// EstimateMemory bounds from above what [Plan] and a run take, from sizes alone: it compiles nothing, so that many numbers of
-// slots and tokens can be tried. fused says that the device computes attention without scores in memory and writes the cache in
-// place, as the CPU device does. opts needs Config, Slots and Context. In bytes, for L layers, W slots of S tokens, K heads of keys of size E, Q heads,
-// hidden size H, MLP of I, X experts, vocabulary V, T = min(S, 256) tokens of a round, G graphs and R kinds of rotary tables:
+// EstimateMemory bounds from above what [Plan] and a run take, from sizes alone: it compiles nothing, so that many
+// numbers of slots and tokens can be tried. fused says that the device computes attention without scores in memory and
+// writes the cache in place, as the CPU device does. opts needs Config, Slots and Context. In bytes, for L layers, W
+// slots of S tokens, K heads of keys of size E, Q heads, hidden size H, MLP of I, X experts, vocabulary V, T = min(S,
+// 256) tokens of a round, G graphs and R kinds of rotary tables:
 //
 //	Cache = 4 · 2·L·W·K·S·E                                             not fused: 3 of it, old, new and what a loop carries
 //	Work  = 2·Cache/W + 4·(W·T·(4H + 2QE + 4KE + 4I + 8X) + 2·W·T·S + 4·W·V + G·R·2·S·E)      not fused: + 4 · 2·W·Q·T·S
@@ -25,7 +26,8 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 	w, s, e := float64(opts.Slots), float64(opts.Context), float64(c.HeadDim)
 	q, kv := float64(c.NumHeads), float64(c.NumKVHeads)*e
 	round := w * min(s, maxWidth)
-	token := 4*float64(c.HiddenSize) + 2*q*e + 4*kv + 4*float64(max(c.IntermediateSize, c.MoEIntermediateSize)) + 8*float64(c.NumExperts)
+	inner := float64(max(c.IntermediateSize, c.MoEIntermediateSize))
+	token := 4*float64(c.HiddenSize) + 2*q*e + 4*kv + 4*inner + 8*float64(c.NumExperts)
 	m := Estimate{Cache: 4 * 2 * float64(c.NumLayers) * w * kv * s}
 	m.Work = 2*m.Cache/w + 4*(round*token+2*round*s+4*w*float64(c.VocabSize)+graphs(opts)*ropeKinds(c)*2*s*e)
 	if !fused {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// cgroupPath returns the group of the process from /proc/self/cgroup, relative to where its hierarchy is mounted: that of a
-// controller of version 1, or of version 2, whose controller is "".
+// cgroupPath returns the group of the process from /proc/self/cgroup, relative to where its hierarchy is mounted: that
+// of a controller of version 1, or of version 2, whose controller is "".
 func cgroupPath(text, controller string) (string, bool) {
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
@@ -31,8 +31,8 @@ func v1Levels(fsys fs.FS, controller string) []string {
 	return levels(fsys, controller, "sys/fs/cgroup/"+controller)
 }
 
-// levels returns the folders of a group and of all above it, up to the root. In a container the root may be the group itself,
-// and the folders below, which are named as outside, are missing.
+// levels returns the folders of a group and of all above it, up to the root. In a container the root may be the group
+// itself, and the folders below, which are named as outside, are missing.
 func levels(fsys fs.FS, controller, root string) []string {
 	group, ok := cgroupPath(readText(fsys, "proc/self/cgroup"), controller)
 	if !ok {

@@ -19,7 +19,9 @@ type Memory struct {
 // goLimit returns Go's soft limit (GOMEMLIMIT) and what counts against it now. Tests replace it.
 var goLimit = func() (limit, used int64) {
 	limit = debug.SetMemoryLimit(-1)
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
 	metrics.Read(samples)
 	return limit, int64(samples[0].Value.Uint64() - samples[1].Value.Uint64() - samples[2].Value.Uint64())
 }

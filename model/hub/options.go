@@ -27,7 +27,8 @@ type Options struct {
 	Client *http.Client
 	// Progress is told how far a download is, from one goroutine at a time. nil: nobody is.
 	Progress func(Progress)
-	// Retry is told of a request that failed for a reason that may pass, before the pause after which it is made again. nil: nobody is.
+	// Retry is told of a request that failed for a reason that may pass, before the pause after which it is made again.
+	// nil: nobody is.
 	Retry func(Retry)
 }
 

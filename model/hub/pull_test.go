@@ -499,7 +499,8 @@ func TestCached_BadRef(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestPull_Retry: each failure that may pass is told before the pause behind it, with the tries that are left; the last is the error.
+// TestPull_Retry: each failure that may pass is told before the pause behind it, with the tries that are left; the last
+// is the error.
 func TestPull_Retry(t *testing.T) {
 	server, opts := start(t, modelFiles())
 	server.Close()
