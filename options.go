@@ -37,7 +37,8 @@ func (m *Model) validate(b Backend) error {
 	p.folderName("project", m.opts.Project)
 	m.opts.validateAdapter(&p)
 	format := m.opts.ToolFormat
-	p.check(format == "" || slices.Contains(toolFormats, format), "tool format %q is not known; there are %s", format, strings.Join(toolFormats, ", "))
+	p.check(format == "" || slices.Contains(toolFormats, format),
+		"tool format %q is not known; there are %s", format, strings.Join(toolFormats, ", "))
 	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
 		p.addf("chat options: %v", err)
 	}

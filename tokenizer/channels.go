@@ -23,7 +23,9 @@ const (
 	channelReturn  = "<|return|>"
 )
 
-var channelTags = []string{channelStart, channelName, channelMessage, channelEnd, channelCall, channelReturn, "<|constrain|>"}
+var channelTags = []string{
+	channelStart, channelName, channelMessage, channelEnd, channelCall, channelReturn, "<|constrain|>",
+}
 
 // channelPart is what the header of a part says.
 type channelPart struct {

@@ -92,7 +92,9 @@ func probeConversation() []art.Message {
 	call := art.ToolCall{ID: mistralID(0), Name: probe, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}
 	result := art.ToolResult(call.ID, "a")
 	result.Name = probe
-	return []art.Message{art.User("a"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}, result, art.Assistant("a"), art.User("a")}
+	return []art.Message{
+		art.User("a"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}, result, art.Assistant("a"), art.User("a"),
+	}
 }
 
 // probeTools is a tool whose name no template writes of itself.

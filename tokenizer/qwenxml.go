@@ -22,7 +22,8 @@ import (
 // once for each call. A value is a text, unless the tool's schema says that it is something else.
 func parseQwenXML(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	var calls []art.ToolCall
-	for rest := strings.TrimSpace(withoutTokens(section)); rest != "" || len(calls) == 0; rest = strings.TrimLeft(rest, " \t\r\n") {
+	rest := strings.TrimSpace(withoutTokens(section))
+	for ; rest != "" || len(calls) == 0; rest = strings.TrimLeft(rest, " \t\r\n") {
 		head, body, ok := strings.Cut(rest, ">")
 		name, isFunction := strings.CutPrefix(head, "<function=")
 		if !ok || !isFunction || strings.TrimSpace(name) == "" {

@@ -132,7 +132,7 @@ func TestParse_InvertsTemplates(t *testing.T) {
 		before := []art.Message{art.User("Hi")}
 		prompt, err := template.Prompt(before, tools)
 		must(t, err)
-		for range 500 {
+		for range 250 {
 			m := c.message(rng)
 			ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 			must(t, err)
@@ -149,7 +149,7 @@ func TestPrompt_ExtendsTemplates(t *testing.T) {
 	for _, c := range replyCases {
 		template, rng := withTemplate(t, c.template, c.tokens...), seeded(t)
 		tools := []art.Tool{schema}
-		for range 100 {
+		for range 40 {
 			h := art.History{Messages: []art.Message{art.User("Hi")}}
 			for range 4 {
 				h.Add(sampled(t, template, &c, rng, h.Messages, tools), art.User(plainText(rng)))

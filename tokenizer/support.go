@@ -72,7 +72,7 @@ func escaped(name string) string {
 }
 
 func (t *Template) leftOut(what string) error {
-	return fmt.Errorf("tokenizer: %w: template %q does not write the %s; with the option ToolFormat (%s) they are written for it",
+	return fmt.Errorf("tokenizer: %w: template %q does not write the %s; the option ToolFormat (%s) writes them for it",
 		ErrToolsLeftOut, t.name, what, strings.Join(ToolFormats(), ", "))
 }
 

@@ -204,7 +204,7 @@ func (w *toolText) addTools(c *conversation, tools any) error {
 		c.messages = slices.Insert(c.messages, 0, textMessage(art.RoleSystem, text))
 		return nil
 	case user < 0:
-		return errors.New("tokenizer: the chat template takes no system message, and there is no message of the user to write tools into")
+		return errors.New("tokenizer: the chat template takes no system message, and there is none of the user for tools")
 	}
 	before, err := contentOf(c.messages[user])
 	c.messages[user] = textMessage(art.RoleUser, text+"\n\n"+before)

@@ -53,7 +53,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 }
 
 // message reads a reply, and tells of tool calls that cannot be read. A stop text and what follows it are not part of it.
-func (s *base) message(template *tokenizer.Template, prompt []int32, r *engine.Result, req *art.ChatRequest) (art.Message, error) {
+func (s *base) message(
+	template *tokenizer.Template, prompt []int32, r *engine.Result, req *art.ChatRequest,
+) (art.Message, error) {
 	if r.Reason != engine.Stopped {
 		return template.Parse(prompt, r.IDs, req.Tools)
 	}

@@ -12,7 +12,8 @@ import (
 func (b *Backend) templateOf(s *base, m *art.Model) (*tokenizer.Template, error) {
 	t, err := s.template.With(tokenizer.TemplateOptions{ToolFormat: m.Options().ToolFormat})
 	if err != nil {
-		return nil, &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.ToolFormat"}
+		err = fmt.Errorf("%w: %w", art.ErrInvalid, err)
+		return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.ToolFormat"}
 	}
 	for _, warning := range t.Warnings() {
 		b.opts.Logger.Warn("replies to the chat template are not all understood", "model", m.Name(), "template", warning)

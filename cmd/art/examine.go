@@ -124,7 +124,8 @@ func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 		r.Problem = err.Error()
 		return r
 	}
-	r.Parser, r.WritesTools, r.WritesCalls, r.Warnings = template.Parser(), template.WritesTools(), template.WritesCalls(), template.Warnings()
+	r.Parser, r.Warnings = template.Parser(), template.Warnings()
+	r.WritesTools, r.WritesCalls = template.WritesTools(), template.WritesCalls()
 	return r
 }
 

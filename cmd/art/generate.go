@@ -38,7 +38,7 @@ A reply to a chat ends with the end of the turn, a text with the end of the sequ
 			flags.BoolVar(&g.asJSON, "json", false, "print one JSON object: prompt_ids, ids, texts, logprobs, text, finish, sampling")
 			flags.BoolVar(&g.prompt.chat, "chat", false, "TEXT is a message of a user")
 			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is the input")
-			flags.StringVar(&g.prompt.renderer.toolFormat, "tool-format", "", "`name` of the format of tools, for a template that leaves them out")
+			flags.StringVar(&g.prompt.renderer.toolFormat, "tool-format", "", toolFormatUsage)
 			flags.StringVar(&g.prompt.ids, "ids", "", "`ids` of the prompt, with commas between them")
 			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's")
 			flags.IntVar(&g.sampling.MaxTokens, "max-tokens", 128, "write at most `n` tokens; 0 is the rest of the context")

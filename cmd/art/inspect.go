@@ -204,7 +204,8 @@ func (t templateReport) notes() []string {
 	}
 	var out []string
 	if !t.WritesTools || !t.WritesCalls {
-		out = append(out, fmt.Sprintf("it writes tools: %t, calls of tools: %t; what it leaves out is an error without ToolFormat", t.WritesTools, t.WritesCalls))
+		out = append(out, fmt.Sprintf("it writes tools: %t, calls of tools: %t; what it leaves out is an error without ToolFormat",
+			t.WritesTools, t.WritesCalls))
 	}
 	for _, warning := range t.Warnings {
 		out = append(out, "warning: "+warning)

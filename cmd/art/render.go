@@ -31,13 +31,16 @@ tools and, for the template, chat_template_kwargs. Without FILE it is read from 
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
 			flags.StringVar(&r.format, "format", "", "`name` of a format, instead of the model's own template")
 			flags.StringVar(&r.args, "args", "", "more variables of the template, a JSON `object`")
-			flags.StringVar(&r.toolFormat, "tool-format", "", "`name` of the format of tools, for a template that leaves them out")
+			flags.StringVar(&r.toolFormat, "tool-format", "", toolFormatUsage)
 			flags.BoolVar(&r.whole, "whole", false, "end with the last message, not with the beginning of a reply")
 			flags.BoolVar(&r.proceed, "continue", false, "end within the last message, to go on with it")
 			return r.run
 		},
 	}
 }
+
+// toolFormatUsage explains the flag --tool-format.
+const toolFormatUsage = "`name` of the format of tools, for a template that leaves them out"
 
 // renderer is the verb render with its flags.
 type renderer struct {
@@ -85,7 +88,9 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	if template, err = template.With(tokenizer.TemplateOptions{ToolFormat: r.toolFormat}); err != nil {
 		return err
 	}
-	out := rendered{Format: template.Name(), Parser: template.Parser(), EndOfTurn: template.EndOfTurn(), Warnings: template.Warnings()}
+	out := rendered{
+		Format: template.Name(), Parser: template.Parser(), EndOfTurn: template.EndOfTurn(), Warnings: template.Warnings(),
+	}
 	if out.Text, err = template.Text(c.Messages, c.Tools, r.ending()); err != nil {
 		return err
 	}
