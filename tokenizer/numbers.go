@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// serdeNumber reads a number of JSON as Hugging Face's library does, whose parser serde_json is quick rather than exact:
-// it takes the first 19 or 20 digits as an integer, and multiplies or divides it by a power of ten, each step rounded.
-// Scores that are a bit off divide text otherwise. ok is false for what is no number of JSON, or too large.
+// serdeNumber reads a number of JSON as Hugging Face's library does, whose parser serde_json is quick rather than
+// exact: it takes the first 19 or 20 digits as an integer, and multiplies or divides it by a power of ten, each step
+// rounded. Scores that are a bit off divide text otherwise. ok is false for what is no number of JSON, or too large.
 func serdeNumber(text string) (value float64, ok bool) {
 	rest, negative := strings.CutPrefix(text, "-")
 	d := decimal{rest: rest}
@@ -42,8 +42,8 @@ func (d *decimal) take(text string) (ok bool) {
 	return ok
 }
 
-// digits reads digits, and returns how many there are. The first that the integer has no room for, and all behind it, are
-// dropped. A digit that is kept adds the one to the exponent, a dropped one the other.
+// digits reads digits, and returns how many there are. The first that the integer has no room for, and all behind it,
+// are dropped. A digit that is kept adds the one to the exponent, a dropped one the other.
 func (d *decimal) digits(kept, dropped int) (count int) {
 	for full := false; d.rest != "" && '0' <= d.rest[0] && d.rest[0] <= '9'; count++ {
 		digit := uint64(d.rest[0] - '0')

@@ -24,7 +24,7 @@ type unigram struct {
 // unknownPenalty is how much lower than the lowest piece an unknown character scores.
 const unknownPenalty = 10
 
-// maxSum is the sum from which SentencePiece subtracts it from all sums that are still needed, so that few bits are lost.
+// maxSum is the sum beyond which SentencePiece subtracts it from all sums that are still needed, to lose fewer bits.
 const maxSum = 100_000
 
 // pathNode is the best way to an end of the word.

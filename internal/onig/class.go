@@ -3,6 +3,7 @@ package onig
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -95,7 +96,7 @@ func (p *parser) escaped() (*set, rune, error) {
 func (p *parser) namedProperty(negate bool) (*set, error) {
 	name, after, closed := strings.Cut(strings.TrimPrefix(p.rest, "{"), "}")
 	if p.fancy && p.rest != "" && p.rest[0] != '{' { // one letter
-		name, after, closed = p.rest[:1], p.rest[1:], true
+		name, after = p.rest[:1], p.rest[1:]
 	} else if !p.take("{") || !closed {
 		return nil, errors.New(`\p has no name in braces`)
 	}
@@ -263,10 +264,12 @@ func (p *parser) posix(part *set) error {
 func (p *parser) fold(part *set) *set {
 	if p.flags.fold {
 		for _, s := range part.spans {
-			for r := s.lo; r <= s.hi; r++ {
-				if f := folded(r); len(f.spans) > 1 {
-					part.spans = append(part.spans, f.spans[1:]...)
+			first, _ := slices.BinarySearch(cased(), s.lo)
+			for _, r := range cased()[first:] {
+				if r > s.hi {
+					break
 				}
+				part.spans = append(part.spans, folded(r).spans[1:]...)
 			}
 		}
 	}

@@ -4,15 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 )
 
-// CompileFancy reads a pattern in the syntax of fancy-regex 0.19, the engine of tiktoken. It differs from that of Oniguruma:
-// a plus behind a repetition with braces makes it possessive; ^ and $ are the ends of the text, or of lines with the
-// option m; the option s lets a dot match a newline; options without a colon hold for the rest of the pattern; \w has
-// the joiners U+200C and U+200D; one character equals one character where case does not count, never two; and a
-// hexadecimal number is a code point. What is left out is an error that names it: two quantifiers in a row, the options
-// x, U and R, differences of classes, classes in brackets and colons, \Z, \R, \< and \>.
+// CompileFancy reads a pattern in the syntax of fancy-regex 0.19, the engine of tiktoken. Other than in that of
+// Oniguruma, a plus behind a repetition with braces makes it possessive; ^ and $ are the ends of the text, or of lines
+// with the option m; the option s lets a dot match a newline; options without a colon hold for the rest of the pattern;
+// \w has the joiners U+200C and U+200D; where case does not count, one character never equals two; and a hexadecimal
+// number is a code point. What is left out is an error that names it: two quantifiers in a row, the options x, U and R,
+// differences of classes, classes in brackets and colons, \Z, \R, \< and \>.
 func CompileFancy(pattern string) (*Regexp, error) {
 	n, err := (&parser{rest: pattern, fancy: true}).all()
 	if err == nil && endless(n) {
@@ -60,7 +59,7 @@ func (p *parser) fancyInline() error {
 	return nil
 }
 
-// errFancyBrace is for a brace without a number, or behind what cannot be repeated, as a comment is: the engine looks for
+// errFancyBrace is for a brace without a number, or behind what cannot be repeated, as a comment is: the engine repeats
 // what is before the comment.
 var errFancyBrace = errors.New(`a brace that is a character must be written \{`)
 
@@ -115,7 +114,8 @@ func boundary(word *set, negate bool) node {
 // fancyWord is \w: letters and what stands with them, marks, digits, connectors and joiners.
 func fancyWord() *set {
 	joiners := span{0x200C, 0x200D}
-	return &set{mask: mask("M") | mask("Nd") | mask("Pc"), spans: []span{joiners}, parts: []*set{{spans: unicodeTables().spans["Alphabetic"]}}}
+	letters := &set{spans: unicodeTables().spans["Alphabetic"]}
+	return &set{mask: mask("M") | mask("Nd") | mask("Pc"), spans: []span{joiners}, parts: []*set{letters}}
 }
 
 // fancyProperty is a property; where case does not count, with the other cases of its members.
@@ -129,8 +129,8 @@ func (p *parser) fancyProperty(name string) (*set, error) {
 	}
 	more := &set{}
 	members := (&set{mask: s.mask, spans: s.spans, parts: s.parts}).freeze()
-	for r := range rune(unicode.MaxRune) {
-		if unicode.SimpleFold(r) != r && members.has(r) {
+	for _, r := range cased() {
+		if members.has(r) {
 			more.spans = append(more.spans, folded(r).spans...)
 		}
 	}

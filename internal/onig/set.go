@@ -2,6 +2,7 @@ package onig
 
 import (
 	"slices"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -149,6 +150,17 @@ func (s *set) disjoint(o *set) bool {
 	}
 	return a&b == 0
 }
+
+// cased lists the characters that others equal when case does not count.
+var cased = sync.OnceValue(func() []rune {
+	var out []rune
+	for r := range rune(unicode.MaxRune) {
+		if unicode.SimpleFold(r) != r {
+			out = append(out, r)
+		}
+	}
+	return out
+})
 
 // folded returns the characters that equal r when case does not count.
 func folded(r rune) *set {
