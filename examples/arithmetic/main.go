@@ -51,7 +51,17 @@ func main() {
 	})
 	check(model.Register(ctx, backend))
 	known, unseen := split()
-	evaluate(ctx, model, unseen)
+	rows, err := backend.History(ctx, model)
+	check(err)
+	if right, ok := curves.At(rows, "val/right", model.Step()); ok { // logged before the run was stopped
+		fmt.Printf("greedy at step %d: %.0f%% answered right, as measured before\n", model.Step(), 100*right)
+	} else {
+		evaluate(ctx, model, unseen)
+	}
+	if model.Step() >= *steps {
+		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d, or begin another with -seed or -dir.\n",
+			model.Step(), *steps, model.Step()+20)
+	}
 
 	start := time.Now()
 	for b := range art.Batches(known, &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: model.Step()}) {
@@ -67,16 +77,21 @@ func main() {
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  right %3.0f%%  entropy %.2f  %v\n",
 			result.Step-1, 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
-		if model.Step()%10 == 0 {
+		if model.Step()%10 == 0 || model.Step() == *steps {
 			evaluate(ctx, model, unseen)
 		}
 	}
 
 	folder, err := backend.Dir(model)
 	check(err)
-	rows, err := backend.History(ctx, model)
+	rows, err = backend.History(ctx, model)
 	check(err)
-	check(curves.Save(folder, "sums of two digits", rows, "train/right", "val/right"))
+	plot := curves.Plot{
+		Title: "Sums of two digits", Y: "right answers",
+		Train: curves.Curve{Key: "train/right", Name: "training (thin: each step)"},
+		Val:   curves.Curve{Key: "val/right", Name: "greedy, on sums never trained on"},
+	}
+	check(plot.Save(folder, rows))
 	fmt.Println("curves:", filepath.Join(folder, "reward.svg"))
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,6 +52,33 @@ func TestSharp(t *testing.T) {
 	}
 	if b[3] != 0 {
 		t.Error("looking ahead moved a mark")
+	}
+}
+
+// A run that is begun again is not measured twice at one step: -short on a finished run compared a measurement with itself, and
+// failed.
+func TestMeasured_Again(t *testing.T) {
+	usual := *games
+	*games, *dir, *seed = 4, t.TempDir(), 1
+	t.Cleanup(func() { *games = usual })
+	rows := func() []art.HistoryRow {
+		backend, model, err := open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer backend.Close()
+		if _, err := measured(t.Context(), backend, model); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := backend.History(t.Context(), model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	first, again := rows(), rows()
+	if len(first) != 1 || !reflect.DeepEqual(first, again) {
+		t.Errorf("rows %v, then %v", first, again)
 	}
 }
 
