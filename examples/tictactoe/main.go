@@ -79,7 +79,7 @@ func main() {
 	check(err)
 	plot := curves.Plot{
 		Title: "Tic-tac-toe", Y: "games not lost",
-		Train: curves.Curve{Key: "train/not_lost", Name: "against an opponent that wins where it can (thin: each step)"},
+		Train: curves.Curve{Key: "train/not_lost", Name: "training, against a stronger opponent (thin: each step)"},
 		Val:   curves.Curve{Key: "val/not_lost", Name: "greedy, against a random opponent"},
 	}
 	check(plot.Save(dir, rows))

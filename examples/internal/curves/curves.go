@@ -74,9 +74,10 @@ func (p Plot) draw(c draw.Canvas, rows []art.HistoryRow) error {
 	heading := style(titleSize, black)
 	heading.YAlign = draw.YTop
 	c.FillText(heading, vg.Point{X: c.Min.X, Y: c.Max.Y}, p.Title)
-	for i, legend := range axes.legends {
-		left := vg.Length(i) * (c.Max.X - c.Min.X) / vg.Length(len(axes.legends))
+	left := vg.Length(0)
+	for _, legend := range axes.legends {
 		legend.Draw(draw.Crop(c, left, 0, 0, -2*titleSize))
+		left += legend.Rectangle(c).Size().X + margin
 	}
 	axes.Draw(draw.Crop(c, 0, 0, 0, -4*titleSize))
 	return nil
