@@ -108,25 +108,6 @@ func (b *block) addSums(sums View) {
 	}
 }
 
-// tiles computes the tiles of s: with a call of a kernel for each fixed block of the contracted axis.
-func (b *block) tiles(rows, width int, half bool) {
-	t := &b.s.tile
-	if t.k <= Block {
-		b.level.tiles(b.s, rows, width, half)
-		return
-	}
-	whole := *t
-	early := t.early
-	for at := 0; at < whole.k; at += Block {
-		*t = whole
-		t.skip(at)
-		t.early = early - at*t.bRow
-		b.level.tiles(b.s, rows, width, half)
-		early = t.early + at*t.bRow
-	}
-	t.early = early
-}
-
 // down goes through the panels of B, and for each through all rows of A.
 func (b *block) down() {
 	left, from := b.left(), 0
@@ -141,7 +122,7 @@ func (b *block) down() {
 			done -= skipped
 			if run = run.skip(skipped); run.count > 0 {
 				b.begin(left, run, j, right)
-				b.tiles(run.each, width, right.half)
+				b.level.tiles(b.s, run.each, width, right.half)
 				right.early = b.s.tile.early
 			}
 		}
@@ -164,7 +145,7 @@ func (b *block) across() {
 				if whole == 0 {
 					b.fetchRows(at+run.each, run.each)
 				}
-				b.tiles(run.each, rest, false)
+				b.level.tiles(b.s, run.each, rest, false)
 			}
 		}
 	}
@@ -202,7 +183,7 @@ func (b *block) wholePanels(left leftSide, group rows, column int, right rightSi
 			t.early = int(uintptr(parts[i].at) - uintptr(t.b))
 			t.earlyStep = ceil(parts[i].bytes, 2*b.kc*(to-from))
 		}
-		b.tiles(group.each, panel, false)
+		b.level.tiles(b.s, group.each, panel, false)
 	}
 }
 

@@ -232,7 +232,7 @@ func (b *block) allColumns(left leftSide, run rows, right rightSide, parts []par
 	if rest := b.nb - done; rest > 0 {
 		right.at = unsafe.Add(right.at, done/panel*right.step)
 		b.begin(left, rows{run.at, run.each, 1}, done, right)
-		b.tiles(run.each, rest, false)
+		b.level.tiles(b.s, run.each, rest, false)
 	}
 }
 

@@ -69,7 +69,7 @@ func levelOf(l cpuid.Level) *level {
 func (l *level) tiles(s *scratch, rows, width int, half bool) {
 	t, columns := &s.tile, l.columns
 	if rows < len(l.wide) && width == l.wide[rows].columns && t.count == 1 && !half {
-		l.wide[rows].kernel(t)
+		t.blocks(l.wide[rows].kernel, 0)
 		return
 	}
 	kernels, size := l.full, 4
@@ -81,16 +81,16 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 	case width <= 16 && l.narrow != nil:
 		kernels = l.narrow
 	}
-	count := t.count
+	count, fetched := t.count, t.earlyStep*max(1, size*columns/64)
 	for {
 		t.lanes = 1<<min(width, columns) - 1
 		t.count = count
 		if width >= columns || l.masks {
-			kernels[rows](t)
+			t.blocks(kernels[rows], fetched)
 		} else {
-			l.edge(s, kernels[rows], rows, width)
+			l.edge(s, kernels[rows], rows, width, fetched)
 		}
-		t.early += count * t.k * t.earlyStep * max(1, size*columns/64)
+		t.early += count * t.k * fetched
 		if width -= columns; width <= 0 {
 			return
 		}
@@ -100,7 +100,7 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 }
 
 // edge computes tiles that reach out of C, one after another, in memory of their own.
-func (l *level) edge(s *scratch, call kernel, rows, width int) {
+func (l *level) edge(s *scratch, call kernel, rows, width, fetched int) {
 	whole := s.tile
 	t := &s.tile
 	t.c, t.cRow = unsafe.Pointer(&s.edge[0]), 4*l.columns
@@ -113,7 +113,7 @@ func (l *level) edge(s *scratch, call kernel, rows, width int) {
 			}
 		}
 		t.count = 1
-		call(t)
+		t.blocks(call, fetched)
 		for r := range rows {
 			copy(floats(unsafe.Add(c, r*whole.cRow), width), s.edge[r*l.columns:])
 		}

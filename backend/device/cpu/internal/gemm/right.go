@@ -132,13 +132,13 @@ func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 		b.begin(left, run, j, panelAt(dst))
 		t := &b.s.tile
 		t.a, t.b, t.k, t.mode = unsafe.Add(t.a, most*t.aCol), unsafe.Add(t.b, most*t.bRow), b.kc-most, resume
-		b.tiles(run.each, whole, false)
+		b.level.tiles(b.s, run.each, whole, false)
 	}
 	if whole < width {
 		at := whole % panel
 		b.copyPart(dst, j+whole-at, at, width-whole, 0)
 		b.begin(left, run, j+whole, panelAt(dst[at:]))
-		b.tiles(run.each, width-whole, false)
+		b.level.tiles(b.s, run.each, width-whole, false)
 	}
 	return panelAt(dst)
 }
@@ -165,11 +165,15 @@ func (b *block) turnTiles(left leftSide, run rows, j, columns, k int, dst []floa
 	for i := range whole.count { // a tile at a time: its columns lie together
 		for at := 0; at < k; at += Block {
 			*t = whole
-			t.skip(at)
-			t.count = 1
-			t.b, t.c = unsafe.Add(whole.b, i*t.bStep+4*at), unsafe.Add(t.c, i*t.cStep)
+			t.a, t.b, t.c = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, i*t.bStep+4*at), unsafe.Add(t.c, i*t.cStep)
+			t.k, t.count = min(Block, k-at), 1
+			if at > 0 {
+				t.mode = added
+			}
+			if t.aheadStep > 0 {
+				t.ahead += at/turned*t.aheadStep - 4*at
+			}
 			t.keep = unsafe.Add(t.keep, i*t.keepStep+at/turned*t.keepRows)
-			t.ahead += at/turned*t.aheadStep - min(1, t.aheadStep)*4*at
 			b.level.turn[run.each](t)
 		}
 	}

@@ -44,13 +44,21 @@ func (t *tile) setFetch(rows int) {
 	}
 }
 
-// skip leaves out what comes before one of the fixed blocks of the contracted axis, the sum of which is in C, and what comes after it.
-func (t *tile) skip(at int) {
-	t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
-	t.k = min(Block, t.k-at)
-	if at > 0 {
+// blocks calls a kernel for each of the fixed blocks of the contracted axis: the first one as the tile says, others are added to
+// C. fetched is how many bytes are fetched early with a column of A.
+func (t *tile) blocks(call kernel, fetched int) {
+	if t.k <= Block {
+		call(t)
+		return
+	}
+	whole := *t
+	for at := 0; at < whole.k; at += Block {
+		t.a, t.b = unsafe.Add(whole.a, at*t.aCol), unsafe.Add(whole.b, at*t.bRow)
+		t.k, t.count, t.early = min(Block, whole.k-at), whole.count, whole.early+at*(whole.count*fetched-t.bRow)
+		call(t)
 		t.mode = added
 	}
+	t.a, t.b, t.k, t.count, t.early, t.mode = whole.a, whole.b, whole.k, whole.count, whole.early, whole.mode
 }
 
 // kernel computes tiles; the number of rows and columns is its own.
