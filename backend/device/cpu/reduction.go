@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
 // reduction lowers a reduction: of the last axes it is fused, of others it is a unit.
@@ -60,7 +62,8 @@ func trailing(x view, axes []int) bool {
 	return true
 }
 
-// columns reduces all but the kept axes: each row of the last kept axis is combined with the output, in order.
+// columns reduces all but the kept axes: each row of the last kept axis is combined with the output, in order. More than a block of
+// rows are reduced block by block, as a product is, so that long sums keep their accuracy.
 func columns(out, x view, axes, kept []int, k *reducer) step {
 	last := kept[len(kept)-1]
 	outer, width := x.transpose(kept[:len(kept)-1]), x.dims[last]
@@ -75,16 +78,23 @@ func columns(out, x view, axes, kept []int, k *reducer) step {
 		r.device.pool.For(len(groups)*parts, func(i int) {
 			g, first := i/parts, i%parts*part
 			n := min(part, width-first)
-			acc := r.ptr(out, g*width+first)
-			k.start(acc, n)
-			var line8 [part * 8]byte
-			for _, off := range rows {
-				p := r.ptr(x, groups[g]+off+first*stride)
-				if stride != 1 {
-					line(unsafe.Pointer(&line8), p, n, stride, x.of.size)
-					p = unsafe.Pointer(&line8)
+			var line8, block8 [part * 8]byte
+			reduce := func(acc unsafe.Pointer, rows []int) {
+				k.start(acc, n)
+				for _, off := range rows {
+					p := r.ptr(x, groups[g]+off+first*stride)
+					if stride != 1 {
+						line(unsafe.Pointer(&line8), p, n, stride, x.of.size)
+						p = unsafe.Pointer(&line8)
+					}
+					k.columns(acc, p, n)
 				}
-				k.columns(acc, p, n)
+			}
+			acc := r.ptr(out, g*width+first)
+			reduce(acc, rows[:min(gemm.Block, len(rows))])
+			for from := gemm.Block; from < len(rows); from += gemm.Block {
+				reduce(unsafe.Pointer(&block8), rows[from:min(from+gemm.Block, len(rows))])
+				k.columns(acc, unsafe.Pointer(&block8), n)
 			}
 		})
 	})
