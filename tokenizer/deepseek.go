@@ -61,7 +61,7 @@ func deepSeekCall(name, text, end string) (call art.ToolCall, rest string, err e
 	}
 	arguments, rest := cutJSON(strings.TrimLeft(text, " \t\r\n"))
 	if !beginsJSON(text) {
-		arguments, rest, _ = strings.Cut(text, fence+end)
+		arguments, _, _ = strings.Cut(text, fence+end)
 		rest = text[len(arguments):]
 	}
 	if call.Arguments, err = wholeJSON(arguments); err != nil {
