@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
@@ -194,6 +195,15 @@ func TestEach_Bounded(t *testing.T) {
 	}
 	if d := time.Since(began); d > time.Minute {
 		t.Errorf("%v", d) // it is a second or so; with quadratic time, hours
+	}
+}
+
+// TestCased: the list has all characters that others equal when case does not count.
+func TestCased(t *testing.T) {
+	for r := range unicode.MaxRune + 1 {
+		if _, listed := slices.BinarySearch(cased(), r); listed != (unicode.SimpleFold(r) != r) {
+			t.Errorf("%U: listed %v", r, listed)
+		}
 	}
 }
 

@@ -154,7 +154,8 @@ func (s *set) disjoint(o *set) bool {
 // cased lists the characters that others equal when case does not count.
 var cased = sync.OnceValue(func() []rune {
 	var out []rune
-	for r := range rune(unicode.MaxRune) {
+	last := rune(unicode.CaseRanges[len(unicode.CaseRanges)-1].Hi)
+	for r := range last + 1 {
 		if unicode.SimpleFold(r) != r {
 			out = append(out, r)
 		}
