@@ -19,10 +19,32 @@ import (
 
 // examine tells what a model is. config is nil when it cannot be used; Problem says why.
 func examine(name string) (r inspection, config *model.Config, err error) {
-	path, err := find(name)
-	switch {
-	case err != nil:
+	s, err := find(name)
+	if err != nil {
 		return r, nil, err
+	}
+	if r, config, err = examineBase(s.name, s.path); err != nil {
+		return r, nil, err
+	}
+	r.Model, r.Run = name, s.run
+	if s.adapter != "" && config != nil {
+		r.Adapter, err = examineAdapter(s, config)
+	}
+	return r, config, err
+}
+
+// examineAdapter reads the adapter of a run, which must be one of the model.
+func examineAdapter(s source, c *model.Config) (*adapterReport, error) {
+	a, err := loadAdapter(s.adapter, c)
+	if err != nil {
+		return nil, err
+	}
+	return &adapterReport{Folder: s.adapter, Base: s.name, Rank: a.Config().Rank, Layers: len(a.Layers())}, nil
+}
+
+// examineBase tells what a base model is.
+func examineBase(name, path string) (r inspection, config *model.Config, err error) {
+	switch {
 	case path == tiny.Name:
 		return examineTiny()
 	case basemodel.IsFile(path):

@@ -19,21 +19,22 @@ func init() {
 		args:    "MODEL FOLDER",
 		text: `
 Writes a model into a new folder that transformers, vLLM and this library read: config.json, the
-weights as safetensors, and the tokenizer. With --adapter the matrices of a LoRA adapter, own or
-PEFT's, are added to the weights of their layers; of a run that is the folder of a checkpoint. MODEL is
-a folder, a GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched.
+weights as safetensors, and the tokenizer. The matrices of a LoRA adapter, that of a run or that of
+--adapter, own or PEFT's, are added to the weights of their layers.
+
+` + models + `
 
 Sums are made in float32 or more, and rounded once to the type that is written. Of a GGUF file the
 converted weights are written, four or two bytes each.`,
 		define: func(flags *flag.FlagSet) action {
 			var e exporter
 			flags.BoolVar(&e.asJSON, "json", false, "print one JSON object: folder, files")
-			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter")
+			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter, or of a run")
 			flags.StringVar(&e.dtype, "dtype", model.Float32, "float32 or bfloat16, the `type` of the weights")
 			flags.Int64Var(&e.shard, "shard", 5e9, "most `bytes` of weights in a file; 0 is no bound")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
-					return badUsage("want MODEL and FOLDER behind the flags, --dtype float32 or bfloat16, and --shard of 0 or more")
+					return badUsage("want MODEL and FOLDER, --dtype float32 or bfloat16, and --shard of 0 or more")
 				}
 				return e.export(args[0], args[1], stdout)
 			}
@@ -56,18 +57,21 @@ type exported struct {
 
 // export writes a model.
 func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
-	path, err := find(name)
+	s, err := find(name)
+	if err == nil {
+		s, err = s.with(e.adapter)
+	}
 	if err != nil {
 		return err
 	}
-	base, err := basemodel.Open(path)
+	base, err := basemodel.Open(s.path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
 	var adapter *lora.Adapter
-	if e.adapter != "" {
-		if adapter, err = lora.Load(e.adapter); err != nil {
+	if s.adapter != "" {
+		if adapter, err = lora.Load(s.adapter); err != nil {
 			return err
 		}
 	}

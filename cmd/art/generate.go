@@ -22,9 +22,10 @@ func generate(stdin io.Reader) verb {
 		summary: "what a model writes",
 		args:    "MODEL [TEXT...]",
 		text: `
-Prints what a model writes after a prompt. MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision]
-of a model that art pull fetched. It computes in float32. Unless a temperature is given it is greedy:
-the most likely token is taken each time.
+Prints what a model writes after a prompt. It computes in float32. Unless a temperature is given it
+is greedy: the most likely token is taken each time.
+
+` + models + `
 
 The prompt is one of
   TEXT         which is continued; special tokens in it are read as such
@@ -40,7 +41,7 @@ A reply to a chat ends with the end of the turn, a text with the end of the sequ
 			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is the input")
 			flags.StringVar(&g.prompt.renderer.toolFormat, "tool-format", "", toolFormatUsage)
 			flags.StringVar(&g.prompt.ids, "ids", "", "`ids` of the prompt, with commas between them")
-			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's")
+			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's, or of a run")
 			flags.IntVar(&g.sampling.MaxTokens, "max-tokens", 128, "write at most `n` tokens; 0 is the rest of the context")
 			flags.Float64Var(&g.sampling.Temperature, "temperature", 0, "divide logits by `t`; 0 is greedy")
 			flags.Float64Var(&g.sampling.TopP, "top-p", 1, "draw from the most likely tokens that make up this `share`; 1 is all")
@@ -100,7 +101,7 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	out := generated{
-		Model: args[0], Adapter: g.adapter, PromptIDs: ids, IDs: result.IDs, Texts: m.texts(result.IDs), Logprobs: result.Logprobs,
+		Model: args[0], Adapter: m.source.adapter, PromptIDs: ids, IDs: result.IDs, Texts: m.texts(result.IDs), Logprobs: result.Logprobs,
 		Text: m.tokenizer.Decode(result.IDs, true), Finish: finishes[result.Reason], Sampling: g.sampling,
 	}
 	if g.asJSON {

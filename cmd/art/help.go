@@ -12,7 +12,7 @@ import (
 // help prints the help of the command, or of the verb that is named.
 func help(args []string, stdout io.Writer) error {
 	switch {
-	case len(args) == 0:
+	case len(args) == 0, slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]):
 		return write(stdout, overview())
 	case len(args) > 1:
 		return badUsage("help: one verb at a time")
@@ -24,16 +24,19 @@ func help(args []string, stdout io.Writer) error {
 	return write(stdout, v.help(args[0]))
 }
 
-func unknownVerb(name string) error { return badUsage("no verb is called %q\n\n%s", name, overview()) }
+func unknownVerb(name string) error {
+	names := slices.Sorted(maps.Keys(verbs))
+	return badUsage("no verb is called %q%s\n\n%s", name, suggest("", name, append(names, "help")), overview())
+}
 
 // overview is the help of the command.
 func overview() string {
 	var b strings.Builder
-	b.WriteString("usage: art VERB [flags]\n\n")
+	b.WriteString("usage: art VERB [flags] [arguments]\n\n")
 	for _, name := range slices.Sorted(maps.Keys(verbs)) {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, verbs[name].summary)
 	}
-	b.WriteString("\n`art help VERB` says more.\n")
+	b.WriteString("\n`art help VERB` says more. Flags may stand before and behind arguments; -- ends them.\n")
 	return b.String()
 }
 

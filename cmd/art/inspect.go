@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,29 +20,30 @@ func init() {
 		args:    "MODEL",
 		text: `
 Prints what a model is: architecture, number of parameters, types of the weights, chat template; and
-how much memory it takes on the CPU device. MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision]
-of a model that art pull fetched. Weights are not loaded.
+how much memory it takes on the CPU device. Weights are not loaded.
 
-Memory is that of the local backend: the weights in float32, and for each length the keys and values of
-all slots and what is computed at once; for training also the copies of a LoRA adapter and what the
-micro-batches of all workers compute, when every token is trained on. The graphs of both are compiled to
-know. What a process takes besides, 134 MB, is in both sums.`,
+` + models + `
+
+Memory is that of the local backend: the weights in float32, and for each length the keys and values
+of all slots and what is computed at once; for training also the copies of a LoRA adapter and what
+the micro-batches of all workers compute, when every token is trained on. The graphs of both are
+compiled to know. What a process takes besides, 134 MB, is in both sums.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
-			lengths := flags.String("lengths", "", "`tokens` of prompt and reply together, several with commas; 512,2048 or the context")
+			lengths := flags.String("lengths", "", "`tokens` of prompt and reply, several with commas; 512,2048 or the context")
 			slots := flags.Int("slots", engine.DefaultSlots, "conversations that are computed at once")
-			rank := flags.Int("rank", 8, "rank of the adapter")
+			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches that are trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 1 {
-					return badUsage("one model, behind the flags: art inspect [flags] MODEL")
+					return badUsage("one model: art inspect [flags] MODEL")
 				}
 				list, err := parseLengths(*lengths)
 				if err != nil {
 					return err
 				}
-				if *slots < 1 || *rank < 1 || *workers < 1 {
-					return badUsage("--slots %d --rank %d --workers %d: numbers above 0 are wanted", *slots, *rank, *workers)
+				if *slots < 1 || *rank < 0 || *workers < 1 {
+					return badUsage("--slots %d --rank %d --workers %d: numbers above 0 are wanted, and 0 or more for the rank", *slots, *rank, *workers)
 				}
 				return examineModel(args[0], plan{list, *slots, *rank, *workers}, *asJSON, stdout)
 			}
@@ -69,6 +71,8 @@ func parseLengths(text string) ([]int, error) {
 type inspection struct {
 	Model        string         `json:"model"`
 	Path         string         `json:"path,omitempty"`
+	Run          string         `json:"run,omitempty"`     // folder of the run
+	Adapter      *adapterReport `json:"adapter,omitempty"` // of a run
 	Architecture string         `json:"architecture"`
 	Parameters   int64          `json:"parameters"`
 	Bytes        int64          `json:"bytes"` // of the weights as they are stored
@@ -77,6 +81,14 @@ type inspection struct {
 	Template     templateReport `json:"template"`
 	Memory       []lengthMemory `json:"memory,omitempty"`
 	Problem      string         `json:"problem,omitempty"` // why it cannot be used
+}
+
+// adapterReport tells of the adapter that a run made.
+type adapterReport struct {
+	Folder string `json:"folder"`
+	Base   string `json:"base"` // model that it is for
+	Rank   int    `json:"rank"`
+	Layers int    `json:"layers"`
 }
 
 // storedType sums up the tensors of a type.
@@ -134,6 +146,7 @@ func examineModel(name string, p plan, asJSON bool, stdout io.Writer) error {
 	}
 	var problem error
 	if config != nil {
+		p.rank = cmp.Or(p.rank, r.rank(), 8)
 		r.Memory, problem = p.memory(config)
 	} else {
 		problem = errors.New(r.Problem)
@@ -146,6 +159,14 @@ func examineModel(name string, p plan, asJSON bool, stdout io.Writer) error {
 	return errors.Join(err, problem)
 }
 
+// rank is that of the adapter, 0 without one.
+func (r inspection) rank() int {
+	if r.Adapter == nil {
+		return 0
+	}
+	return r.Adapter.Rank
+}
+
 // table is the inspection for people.
 func (r inspection) table() string {
 	var b strings.Builder
@@ -155,6 +176,12 @@ func (r inspection) table() string {
 	line("model", "%s", r.Model)
 	if r.Path != "" {
 		line("path", "%s", r.Path)
+	}
+	if r.Run != "" {
+		line("run", "%s", r.Run)
+	}
+	if a := r.Adapter; a != nil {
+		line("adapter", "%s, rank %d, %d matrices of %s", a.Folder, a.Rank, a.Layers, a.Base)
 	}
 	line("architecture", "%s", r.Architecture)
 	if s := r.Shape; s != nil {

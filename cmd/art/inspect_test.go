@@ -162,7 +162,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect", 2, "one model"},
 		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers of at least 2`},
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
-		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 8"},
+		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},
 		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
 		{"inspect .", 1, "model.safetensors"},

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -45,6 +44,8 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 	switch name := args[0]; name {
 	case "help", "-h", "-help", "--help":
 		return help(args[1:], stdout)
+	case "-version", "--version":
+		return verbs["version"].execute("version", args[1:], stdout, stderr)
 	default:
 		v, ok := verbs[name]
 		if !ok {
@@ -57,35 +58,34 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 // execute parses the flags of a verb and runs it.
 func (v verb) execute(name string, args []string, stdout, stderr io.Writer) error {
 	flags, act := v.flags(name)
-	switch err := flags.Parse(args); {
+	rest, err := parse(flags, args)
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return write(stdout, v.help(name))
 	case err != nil:
-		return badUsage("%s: %v\n\n%s", name, err, v.help(name))
-	case misplaced(flags, args) != "":
-		return badUsage("%s: %s is behind %q: flags go first; write -- before arguments that look like flags\n\n%s", name, misplaced(flags, args), flags.Arg(0), v.help(name))
-	case v.args == "" && flags.NArg() > 0:
-		return badUsage("%s: %q: it takes flags only\n\n%s", name, flags.Arg(0), v.help(name))
+		return badUsage("%s: %v\n\n%s", name, explain(err, flags), v.help(name))
+	case v.args == "" && len(rest) > 0:
+		return badUsage("%s: %q: it takes flags only\n\n%s", name, rest[0], v.help(name))
 	}
-	if err := act(flags.Args(), stdout, stderr); err != nil {
+	if err := act(rest, stdout, stderr); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// misplaced returns an argument that looks like one of the flags and stands behind what is none, where package flag does not
-// read it. A "--" before the arguments says that none of them is a flag.
-func misplaced(flags *flag.FlagSet, args []string) string {
-	if first := len(args) - flags.NArg(); first > 0 && args[first-1] == "--" {
-		return ""
-	}
-	for _, arg := range flags.Args() {
-		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		if strings.HasPrefix(arg, "-") && (flags.Lookup(name) != nil || name == "h" || name == "help") {
-			return arg
+// parse reads flags before, between and behind other arguments, which it returns. Behind "--" there are no flags.
+func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
 		}
+		left := flags.Args()
+		read := len(args) - len(left)
+		if len(left) == 0 || read > 0 && args[read-1] == "--" {
+			return append(rest, left...), nil
+		}
+		rest, args = append(rest, left[0]), left[1:]
 	}
-	return ""
 }
 
 // write writes a text.

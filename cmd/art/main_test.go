@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +31,17 @@ func tinyDoctor(t *testing.T) {
 // TestRun_Help: help that is asked for goes to standard output.
 func TestRun_Help(t *testing.T) {
 	for args, want := range map[string][]string{
-		"help":        {"usage: art VERB", "\n  bench  ", "\n  doctor "},
-		"-h":          {"usage: art VERB"},
-		"--help":      {"usage: art VERB"},
-		"help doctor": {"usage: art doctor [flags]\n", "ART_CPU", "\n  --json  "},
-		"doctor -h":   {"usage: art doctor [flags]\n", "\n  --json  "},
-		"help bench":  {"MxKxN", "\n  --run regexp  ", "\n  --time duration  "},
+		"help":                {"usage: art VERB", "\n  bench  ", "\n  doctor "},
+		"-h":                  {"usage: art VERB"},
+		"--help":              {"usage: art VERB"},
+		"help doctor":         {"usage: art doctor [flags]\n", "ART_CPU", "\n  --json  "},
+		"doctor -h":           {"usage: art doctor [flags]\n", "\n  --json  "},
+		"help -h":             {"usage: art VERB"}, // it was an unknown verb
+		"help --help":         {"usage: art VERB"},
+		"help help":           {"usage: art VERB"},
+		"tokenize tiny -h":    {"usage: art tokenize [flags] MODEL"},
+		"score tiny --help a": {"usage: art score [flags] MODEL"},
+		"help bench":          {"MxKxN", "\n  --run regexp  ", "\n  --time duration  "},
 	} {
 		status, stdout, stderr := command(strings.Fields(args)...)
 		if status != 0 || stderr != "" {
@@ -48,6 +56,51 @@ func TestRun_Help(t *testing.T) {
 	}
 }
 
+// TestHelp_Width: the help of each verb fits into a terminal.
+func TestHelp_Width(t *testing.T) {
+	for name := range verbs {
+		status, stdout, _ := command("help", name)
+		if status != 0 {
+			t.Errorf("help %s: status %d", name, status)
+		}
+		t.Run(name, func(t *testing.T) { checkWidth(t, stdout) })
+	}
+}
+
+// TestRun_FlagsAnywhere: flags behind the model were an error. What is behind -- is text.
+func TestRun_FlagsAnywhere(t *testing.T) {
+	want := output[map[string]any](t, "tokenize", "--json", "tiny", "a b")
+	for _, args := range [][]string{{"tiny", "--json", "a b"}, {"tiny", "a", "--json", "b"}, {"tiny", "a", "b", "-json=true"}, {"--json", "--", "tiny", "a b"}} {
+		if got := output[map[string]any](t, append([]string{"tokenize"}, args...)...); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v, want %v", args, got, want)
+		}
+	}
+	text := output[map[string]any](t, "tokenize", "--json", "tiny", "--", "--json")
+	if same := output[map[string]any](t, "tokenize", "--json", "--", "tiny", "--json"); !reflect.DeepEqual(text, same) || reflect.DeepEqual(text, want) {
+		t.Errorf("%v, want %v", same, text)
+	}
+}
+
+// TestVersion: what is known of the build is told.
+func TestVersion(t *testing.T) {
+	for _, verb := range []string{"version", "--version"} {
+		status, stdout, stderr := command(verb)
+		if status != 0 || stderr != "" || !strings.Contains(stdout, runtime.Version()) || !strings.Contains(stdout, "\ndevice   CPU") {
+			t.Errorf("%s: status %d, %q, %q", verb, status, stdout, stderr)
+		}
+	}
+	v := versionOf(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}})
+	if text := v.text(); !strings.HasPrefix(text, "art v1.2.3\ncommit   abc, with changes\n") {
+		t.Error(text)
+	}
+	if text := versionOf(nil).text(); !strings.HasPrefix(text, "art unknown\ncommit   unknown\n") {
+		t.Error(text)
+	}
+	if got := output[version](t, "version", "--json"); got.Go != runtime.Version() || got.Version == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestRun_BadUsage: a mistake is told on standard error, with what there is instead.
 func TestRun_BadUsage(t *testing.T) {
 	for _, c := range []struct {
@@ -55,16 +108,19 @@ func TestRun_BadUsage(t *testing.T) {
 		want []string
 	}{
 		{nil, []string{"art: a verb is missing", "doctor", "bench"}},
-		{[]string{"docter"}, []string{`art: no verb is called "docter"`, "doctor", "bench"}},
+		{[]string{"docter"}, []string{`art: no verb is called "docter", did you mean doctor?`, "bench"}},
 		{[]string{"help", "docter"}, []string{`art: no verb is called "docter"`, "doctor"}},
 		{[]string{"help", "doctor", "bench"}, []string{"one verb"}},
-		{[]string{"doctor", "--jsn"}, []string{"art: doctor: ", "-jsn", "--json"}},
+		{[]string{"doctor", "--jsn"}, []string{"art: doctor: ", "no flag --jsn, did you mean --json?"}},
 		{[]string{"doctor", "now"}, []string{`art: doctor: "now"`, "--json"}},
-		{[]string{"score", "tiny", "--json", "text"}, []string{`art: score: --json is behind "tiny"`, "flags go first", "usage: art score [flags] MODEL"}},
-		{[]string{"tokenize", "tiny", "-file=x"}, []string{`art: tokenize: -file=x is behind "tiny"`}},
-		{[]string{"score", "tiny", "--help"}, []string{`art: score: --help is behind "tiny"`, "usage: art score [flags] MODEL"}},
+		{[]string{"inspct"}, []string{`no verb is called "inspct", did you mean inspect?`}},
+		{[]string{"hlep"}, []string{`did you mean help?`}},
+		{[]string{"help", "inspct"}, []string{`did you mean inspect?`}},
+		{[]string{"frobnicate"}, []string{"no verb is called \"frobnicate\"\n"}},
+		{[]string{"score", "tiny", "--jsn", "text"}, []string{`art: score: there is no flag --jsn, did you mean --json? (write -- before`, "usage: art score"}},
+		{[]string{"generate", "tiny", "--temprature=1", "a"}, []string{`there is no flag --temprature, did you mean --temperature?`}},
+		{[]string{"tokenize", "tiny", "-5"}, []string{`there is no flag --5 (write -- before text that begins with -)`}},
 		{[]string{"tokenize"}, []string{"art: tokenize: name a model"}},
-		{[]string{"tokenize", "tiny", "-h"}, []string{`art: tokenize: -h is behind "tiny"`}},
 		{[]string{"bench", "--time", "soon"}, []string{"art: bench: ", "soon", "--time duration"}},
 		{[]string{"bench", "--time", "-1s"}, []string{"art: bench: --time -1s"}},
 		{[]string{"bench", "--run", "("}, []string{"art: bench: --run: ", "missing closing"}},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -13,29 +12,12 @@ import (
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/model/hub"
-	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
 )
 
-// find returns the path of a base model: of a folder, a file, or what the cache of the hub has under a name. That of the
-// built-in model is its name.
-func find(name string) (path string, err error) {
-	if name == tiny.Name || basemodel.IsFolder(name) || basemodel.IsFile(name) {
-		return name, nil
-	}
-	if _, err := hub.ParseName(name); err != nil {
-		return "", fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME", name)
-	}
-	s, err := hub.Cached(name, nil)
-	if err != nil {
-		return "", err
-	}
-	return s.Dir, nil
-}
-
 // loaded is a model on a device, with an adapter or without.
 type loaded struct {
+	source    source
 	device    compute.Backend
 	config    *model.Config
 	tokenizer *tokenizer.Tokenizer
@@ -43,13 +25,16 @@ type loaded struct {
 	adapter   *engine.Adapter
 }
 
-// load brings a base model to the device, and the adapter of a folder, if one is named.
+// load brings what MODEL names to the device, and the adapter of a folder or a run, if one is named.
 func load(name, adapter string) (m *loaded, err error) {
-	path, err := find(name)
+	s, err := find(name)
+	if err == nil {
+		s, err = s.with(adapter)
+	}
 	if err != nil {
 		return nil, err
 	}
-	base, err := basemodel.Open(path)
+	base, err := basemodel.Open(s.path)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +43,9 @@ func load(name, adapter string) (m *loaded, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m = &loaded{device: device, config: base.Config, tokenizer: base.Tokenizer}
-	if adapter != "" {
-		err = m.adapt(adapter)
+	m = &loaded{source: s, device: device, config: base.Config, tokenizer: base.Tokenizer}
+	if s.adapter != "" {
+		err = m.adapt(s.adapter)
 	}
 	if err == nil {
 		m.params, err = base.Params(device)

@@ -23,7 +23,7 @@ func (p *prompt) check(args []string) error {
 		}
 	}
 	if forms != 1 || p.chat && len(args) < 2 {
-		return badUsage("want MODEL and one of TEXT, --chat TEXT, --messages and --ids, flags first; art help generate says more")
+		return badUsage("want MODEL and one of TEXT, --chat TEXT, --messages and --ids; art help generate says more")
 	}
 	return nil
 }

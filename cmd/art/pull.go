@@ -26,7 +26,8 @@ there is none.
 
 environment:
   HF_ENDPOINT        the hub; https://huggingface.co when empty
-  HF_TOKEN           token for private and gated models; else the file HF_TOKEN_PATH, or HF_HOME/token
+  HF_TOKEN           token for private and gated models; else that in the file HF_TOKEN_PATH, or in
+                     HF_HOME/token
   HF_HUB_CACHE       the cache; HF_HOME/hub when empty
   HF_HOME            ~/.cache/huggingface when empty
   HF_HUB_OFFLINE     1: only look into the cache`,

@@ -24,8 +24,9 @@ Prints the text that a chat template makes of messages, and the ids that the mod
 
 ` + vocabularies + `
 
-FILE has a JSON list of messages as in OpenAI's chat completions, or an object with the keys messages and
-tools and, for the template, chat_template_kwargs. Without FILE it is read from standard input.`,
+FILE has a JSON list of messages as in OpenAI's chat completions, or an object with the keys
+messages, tools and, for the template, chat_template_kwargs. Without FILE it is read from standard
+input.`,
 		define: func(flags *flag.FlagSet) action {
 			r := renderer{stdin: stdin}
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
@@ -157,6 +158,6 @@ func (r *renderer) data(files []string) (name string, data []byte, err error) {
 		data, err = io.ReadAll(r.stdin)
 		return "standard input", data, err
 	}
-	data, err = os.ReadFile(files[0])
+	data, err = readInput(files[0])
 	return files[0], data, err
 }

@@ -20,8 +20,10 @@ func score(stdin io.Reader) verb {
 		args:    "MODEL [TEXT...]",
 		text: `
 Prints the logprob of each token of a text after those before it: the natural logarithm of the
-probability that the model gives it at temperature 1. The first token has none. MODEL is a folder, a
-GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched. It computes in float32.
+probability that the model gives it at temperature 1. The first token has none. It computes in
+float32.
+
+` + models + `
 
 The text is the arguments, joined by spaces; without any, the file of --file; without that, the
 input. Special tokens in it are read as such, and those that the model puts around a text are added;
@@ -31,7 +33,7 @@ with --ids nothing is added.`,
 			flags.BoolVar(&s.asJSON, "json", false, "print one JSON object: ids, texts, logprobs, sum")
 			flags.StringVar(&s.ids, "ids", "", "score these `ids`, with commas between them, instead of a text")
 			flags.StringVar(&s.text.file, "file", "", "read the text from a `file`; - is the input")
-			flags.StringVar(&s.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's")
+			flags.StringVar(&s.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's, or of a run")
 			return s.run
 		},
 	}
@@ -77,7 +79,7 @@ func (s *scorer) run(args []string, stdout, _ io.Writer) error {
 	if s.ids == "" {
 		ids = m.tokenizer.Encode(text, true)
 	}
-	out := scored{Model: args[0], Adapter: s.adapter, IDs: ids, Texts: m.texts(ids)}
+	out := scored{Model: args[0], Adapter: m.source.adapter, IDs: ids, Texts: m.texts(ids)}
 	logprobs, err := engine.Score(m.device, m.config, m.params, m.adapter, ids)
 	if err != nil {
 		return err

@@ -16,12 +16,13 @@ func init() {
 	verbs["tokenize"] = verb{
 		summary: "turns text into token ids",
 		args:    "MODEL [TEXT...]",
-		text: `Prints the ids of a text, each with its token in the spelling of the vocabulary and with the bytes of the
-text that it comes from.
+		text: `Prints the ids of a text, each with its token in the spelling of the vocabulary and with the bytes
+of the text that it comes from.
 
 ` + vocabularies + `
 
-The text is the arguments, joined by spaces; without any, the file of --file; without that, the input.`,
+The text is the arguments, joined by spaces; without any, the file of --file; without that, the
+input.`,
 		define: func(flags *flag.FlagSet) action {
 			var o tokenizeOptions
 			flags.StringVar(&o.file, "file", "", "read the text from a `file`; - is the input")
@@ -72,7 +73,7 @@ func (o *tokenizeOptions) text(args []string, stdin io.Reader) (string, error) {
 	if o.file == "" || o.file == "-" {
 		data, err = io.ReadAll(stdin)
 	} else {
-		data, err = os.ReadFile(o.file)
+		data, err = readInput(o.file)
 	}
 	return string(data), err
 }

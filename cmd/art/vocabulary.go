@@ -17,14 +17,21 @@ import (
 )
 
 // vocabularies is what the help of verbs says about MODEL.
-const vocabularies = `MODEL is a model's folder, a tokenizer.json, a GGUF file, a SentencePiece model (*.model), "tiny" for the
-built-in model, ORG/NAME[@revision] of a model that art pull fetched, or the name of an encoding of OpenAI:
-cl100k_base, o200k_base or o200k_harmony.`
+const vocabularies = `MODEL is a model's folder, a tokenizer.json, a GGUF file, a SentencePiece model (*.model), "tiny"
+for the built-in model, ORG/NAME[@revision] of a model that art pull fetched, the folder of a run,
+or the name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.`
 
 // openTokenizer reads a tokenizer from whatever a name says, with the chat templates that come with it.
 func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
 	if name == tiny.Name {
 		return basemodel.Tokenizer(name)
+	}
+	if isRun(name) || exists(filepath.Join(name, adapterConfig)) {
+		s, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		return basemodel.Tokenizer(s.path)
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -44,7 +51,7 @@ func namedTokenizer(name string, missing error) (*tokenizer.Tokenizer, error) {
 		return tok, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return nil, fmt.Errorf("%w; name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, or an encoding", missing)
+		return nil, fmt.Errorf("%w: check the path, or name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, or an encoding", missing)
 	}
 	s, err := hub.Cached(name, nil)
 	if err != nil {
@@ -59,6 +66,9 @@ func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 		return tokenizer.Load(dir)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not the folder of a model: it has neither tokenizer.json nor tokenizer_config.json", dir)
+	}
 	if err != nil {
 		return nil, err
 	}

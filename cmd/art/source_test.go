@@ -1,0 +1,119 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+)
+
+// newRun makes a run of the built-in model, with its step 0, and with a step 10 that says something else.
+func newRun(t *testing.T) string {
+	t.Helper()
+	b, err := local.Open(t.Context(), &local.Options{Dir: t.TempDir(), Progress: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := art.NewModel("m", &art.ModelOptions{Base: "tiny"})
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := b.Dir(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "checkpoints", "0010"), os.DirFS(tinyAdapter(t, true))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestRunFolder: a run is its base model with the newest checkpoint, and a checkpoint is itself, wherever a model or an adapter is
+// named. Runs were refused: "has neither model.safetensors nor model.safetensors.index.json".
+func TestRunFolder(t *testing.T) {
+	run := newRun(t)
+	newest, first := filepath.Join(run, "checkpoints", "0010"), filepath.Join(run, "checkpoints", "0000")
+	generate := func(args ...string) generated {
+		return output[generated](t, append([]string{"generate", "--json", "--chat", "--max-tokens", "4"}, append(args, "yes or no")...)...)
+	}
+	want, base := generate("--adapter", newest, "tiny"), generate("tiny")
+	if slices.Equal(want.Logprobs, base.Logprobs) {
+		t.Fatal("the adapter changes nothing")
+	}
+	for _, args := range [][]string{{run}, {newest}, {run + "/"}, {"--adapter", run, "tiny"}} {
+		if got := generate(args...); !slices.Equal(got.Logprobs, want.Logprobs) || got.Adapter != newest && got.Adapter != newest+"/" {
+			t.Errorf("%q: %+v, want %+v", args, got, want)
+		}
+	}
+	if got := generate(first); !slices.Equal(got.Logprobs, base.Logprobs) || got.Adapter != first {
+		t.Errorf("step 0: %+v, want %+v", got, base)
+	}
+	// An adapter that was copied elsewhere tells its base model.
+	if got := generate(tinyAdapter(t, true)); !slices.Equal(got.Logprobs, want.Logprobs) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+
+	r := output[inspection](t, "inspect", run, "--json", "--lengths", "64")
+	if r.Run != run || r.Adapter == nil || r.Adapter.Folder != newest || r.Adapter.Rank != 2 || r.Adapter.Base != "tiny" || r.Parameters != 393984 {
+		t.Errorf("%+v %+v", r, r.Adapter)
+	}
+	if _, stdout, stderr := command("inspect", first, "--lengths", "64"); !strings.Contains(stdout, first+", rank 8") || stderr != "" {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+	ids := output[rendered](t, "render", "--json", run, messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs
+	if same := output[rendered](t, "render", "--json", "tiny", messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs; !slices.Equal(ids, same) {
+		t.Errorf("%v, want %v", ids, same)
+	}
+	merged := filepath.Join(t.TempDir(), "merged")
+	if status, _, stderr := command("export", run, merged); status != 0 {
+		t.Fatal(stderr)
+	}
+	for i, x := range generate(merged).Logprobs {
+		if d := x - want.Logprobs[i]; d > 1e-3 || d < -1e-3 {
+			t.Errorf("logprob %d of the merged model is %v, want %v", i, x, want.Logprobs[i])
+		}
+	}
+}
+
+// TestSource_Errors: each error of a path says what to do.
+func TestSource_Errors(t *testing.T) {
+	run, empty, lost := newRun(t), t.TempDir(), newRun(t)
+	file(t, lost, "model.json", `{"base": "nowhere"}`)
+	bare := t.TempDir()
+	file(t, bare, "model.json", `{"base": "tiny"}`)
+	if err := os.Mkdir(filepath.Join(bare, "checkpoints"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	chat := messages(t, `[{"role": "user", "content": "Hi"}]`)
+	for want, args := range map[string][]string{
+		"is not the folder of a model: it has no config.json":            {"inspect", empty},
+		"the folder of a run is .art/PROJECT/models/NAME":                {"generate", empty, "a"},
+		`"nowhere" is neither a folder, nor a file, nor ORG/NAME: check`: {"inspect", "nowhere"},
+		"the base model of " + lost + `: "nowhere" is neither`:           {"generate", lost, "a"},
+		"name the base model, and the run with --adapter":                {"generate", lost, "a"},
+		"the run " + bare + " has no checkpoint yet":                     {"generate", "--adapter", bare, "tiny", "a"},
+		"it has no adapter_config.json; name a run":                      {"generate", "--adapter", empty, "tiny", "a"},
+		"is an adapter already; name its base model, tiny, instead":      {"generate", "--adapter", run, run, "a"},
+		empty + " is a folder: name a file in it":                        {"score", "tiny", "--file", empty},
+		"open nowhere: no such file or directory: check the path":        {"render", "tiny", "nowhere"},
+		"open gone: no such file or directory: check the path":           {"generate", "tiny", "--messages", "gone"},
+		"it has neither tokenizer.json nor tokenizer_config.json":        {"tokenize", empty, "a"},
+		"check the path, or name a model's folder, a tokenizer.json":     {"tokenize", "nowhere", "a"},
+		"it does not begin with GGUF":                                    {"inspect", chat},
+	} {
+		if status, stdout, stderr := command(args...); status == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("art %q: status %d, %q does not say %q", args, status, stderr, want)
+		}
+	}
+	if got := output[generated](t, "generate", "--json", "--max-tokens", "1", bare, "a"); got.Adapter != "" {
+		t.Errorf("a run that has no checkpoint is its base model: %+v", got)
+	}
+}
