@@ -94,7 +94,8 @@ func TestRecord_ErrorTellsTheAnswer(t *testing.T) {
 	if want := "OpenAI API error: 400 Bad Request; the model's last answer was 400 Bad Request: art: complete: invalid argument: no messages"; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %s", err)
 	}
-	if _, err := art.Record(t.Context(), func(context.Context) error { return nil }); err != nil {
-		t.Errorf("no error became %v", err)
+	_, err = art.Record(t.Context(), func(context.Context) error { return nil })
+	if !errors.Is(err, art.ErrNothingRecorded) || strings.Contains(err.Error(), "last answer") {
+		t.Errorf("without an answer: %v", err)
 	}
 }
