@@ -45,20 +45,26 @@ func (t *tile) setFetch(rows int) {
 }
 
 // blocks calls a kernel for each of the fixed blocks of the contracted axis: the first one as the tile says, others are added to
-// C. fetched is how many bytes are fetched early with a column of A.
+// C. Tile after tile, so that B is read on and on. fetched is how many bytes are fetched early with a column of A.
 func (t *tile) blocks(call kernel, fetched int) {
 	if t.k <= Block {
 		call(t)
 		return
 	}
 	whole := *t
-	for at := 0; at < whole.k; at += Block {
-		t.a, t.b = unsafe.Add(whole.a, at*t.aCol), unsafe.Add(whole.b, at*t.bRow)
-		t.k, t.count, t.early = min(Block, whole.k-at), whole.count, whole.early+at*(whole.count*fetched-t.bRow)
-		call(t)
-		t.mode = added
+	for i := range whole.count {
+		for at := 0; at < whole.k; at += Block {
+			t.a, t.b = unsafe.Add(whole.a, i*t.aStep+at*t.aCol), unsafe.Add(whole.b, i*t.bStep+at*t.bRow)
+			t.c, t.k, t.count = unsafe.Add(whole.c, i*t.cStep), min(Block, whole.k-at), 1
+			t.early = whole.early + (i*whole.k+at)*fetched - i*t.bStep - at*t.bRow
+			t.mode = added
+			if at == 0 {
+				t.mode = whole.mode
+			}
+			call(t)
+		}
 	}
-	t.a, t.b, t.k, t.count, t.early, t.mode = whole.a, whole.b, whole.k, whole.count, whole.early, whole.mode
+	t.a, t.b, t.c, t.k, t.count, t.early, t.mode = whole.a, whole.b, whole.c, whole.k, whole.count, whole.early, whole.mode
 }
 
 // kernel computes tiles; the number of rows and columns is its own.
