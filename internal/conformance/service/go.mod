@@ -6,6 +6,7 @@ require github.com/goart-dev/art v0.0.0
 
 require (
 	github.com/andybalholm/brotli v1.2.0 // indirect
+	github.com/dlclark/regexp2/v2 v2.12.0 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/gofrs/flock v0.13.1 // indirect
 	github.com/gomlx/compute v0.1.6 // indirect
