@@ -8,6 +8,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 )
 
 // TestReduce_Accuracy: sums over an axis as long as a vocabulary, of rows and of columns, lose no more than a few roundings. One
@@ -44,4 +46,16 @@ func TestReduce_Accuracy(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReduce_SameBits: the order of additions does not follow from where elements lie, which depends on what was fused. The step of
+// an axis of one element once chose between rows and columns.
+func TestReduce_SameBits(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 0))
+	build := func(in []*graph.Node) []*graph.Node {
+		x := graph.BroadcastToDims(graph.Reshape(graph.ReduceAllSum(in[0]), 1, 1, 1, 1), 50, 4, 1, 30)
+		x = graph.Sin(x) // fused, it is of one number
+		return []*graph.Node{graph.ReduceSum(x, 0, 3)}
+	}
+	sameUnfused(t, build, []*tensors.Tensor{normal(r, 6000)})
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
-// reduction lowers a reduction: of the last axes it is fused, of others it is a unit.
+// reduction lowers a reduction: of the last axes it is fused, of others it is a unit. The order of the additions follows from the
+// axes alone, not from where the elements lie, which depends on what was fused.
 func (c *compiler) reduction(n *node, x view) view {
 	axes := n.attr.(reduce).axes
 	k := reduceKernel(c.device.level, n.op, x.of.kind)
@@ -38,12 +39,17 @@ func (c *compiler) reduction(n *node, x view) view {
 		}
 		return c.fuseRows(n, x, inner)
 	}
-	if last := kept[len(kept)-1]; x.strides[last] == 1 || x.dims[last] > 1 && !slices.Contains(axes, len(x.dims)-1) {
+	if kept := longer(x, kept); kept[len(kept)-1] > slices.Max(longer(x, axes)) {
 		return c.single(n.id, n.shape, []view{x}, func(out view) step { return columns(out, x, axes, kept, k) })
 	}
 	rows := x.transpose(append(slices.Clone(kept), axes...))
 	rows = c.copy(rows, shapes.Make(n.shape.DType, rows.dims...), n.id)
 	return c.fuseRows(n, rows, inner)
+}
+
+// longer returns the axes of more than one element.
+func longer(x view, axes []int) []int {
+	return slices.DeleteFunc(slices.Clone(axes), func(i int) bool { return x.dims[i] == 1 })
 }
 
 // trailing reports whether axes are the last ones, but for axes of one element.
