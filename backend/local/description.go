@@ -74,7 +74,7 @@ func (d description) differences(now description) []string {
 	switch {
 	case d.AdapterSHA256 != now.AdapterSHA256:
 		compare("Adapter", d.adapterText(), now.adapterText())
-	case d.AdapterSHA256 == "":
+	case d.AdapterSHA256 == "" && !d.Frozen: // otherwise LoRA is not used
 		compare("LoRA.Rank", d.LoRA.Rank, now.LoRA.Rank)
 		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
 		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
