@@ -23,7 +23,7 @@ type architecture struct {
 	describe func(c *Config, check checker) *design
 }
 
-// architectures are all that this package builds. To add one, see docs/architectures.md.
+// architectures are all that this package builds. To add one, see docs/models.md.
 func architectures() []architecture {
 	return []architecture{gemma3, granite, llama, mistral, qwen2, qwen3, qwen3MoE}
 }

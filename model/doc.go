@@ -6,7 +6,7 @@
 //
 // All architectures are blocks of RMSNorm, rotary positions, grouped-query attention and gated MLPs, with an output head that
 // may be tied to the embedding: Llama, Qwen2, Qwen3 and its mixtures of experts, Mistral, Granite, Gemma 3. A file for each
-// turns config.json into one description of the blocks, and all else follows that; docs/architectures.md says how to add one.
+// turns config.json into one description of the blocks, and all else follows that; docs/models.md says how to add one.
 // Folders hold config.json and safetensors under Hugging Face's names; GGUF files are read as if they were such a folder.
 //
 // Adapters and quantized weights come in through a hook ([Linear]) that is called for every linear layer inside the

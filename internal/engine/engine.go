@@ -6,7 +6,7 @@
 //
 // One goroutine owns the device. Each of its rounds runs one graph: all slots that have equally many tokens to compute,
 // with the same adapter. A reply depends on its request alone, not on its slot, its neighbours or
-// what was cached, as far as the device computes a row of a product independently of the others (docs/log.md).
+// what was cached, as far as the device computes a row of a product independently of the others (docs/design.md).
 package engine
 
 import (

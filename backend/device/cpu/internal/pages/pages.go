@@ -1,5 +1,5 @@
 // Package pages allocates memory that lies in large pages where the system has them. What is read or written in many places at once misses
-// the processor's cache of addresses less often there: packing operands that lay idle took 368 us, and takes 152 (docs/log.md, 2026-11-23,
+// the processor's cache of addresses less often there: packing operands that lay idle took 368 us, and takes 152 (docs/log, 2026-11-23,
 // 512 cubed).
 package pages
 
