@@ -11,7 +11,7 @@ import (
 // torchGolden is testdata/golden.json, which testdata/golden.py writes.
 type torchGolden struct {
 	Losses []struct {
-		Loss        Loss
+		Loss        PolicyKind
 		Epsilon     *float64
 		EpsilonHigh *float64 `json:"epsilon_high"`
 		tokens

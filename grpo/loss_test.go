@@ -24,11 +24,12 @@ type tokens struct{ New, Old, Advantage, Weight, Mask []float64 }
 type lossResult struct {
 	loss    float64
 	grad    []float64 // of the loss with respect to New
-	metrics LossSums
+	metrics map[string]float64
+	totals  *Totals
 }
 
 // deviceLoss computes the loss in T.
-func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, cfg LossConfig, in tokens, denominator float64) lossResult {
+func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, l Loss, in tokens, denominator float64) lossResult {
 	t.Helper()
 	args := []*tensors.Tensor{scalar(T(denominator))}
 	for _, x := range [][]float64{in.New, in.Old, in.Advantage, in.Weight, in.Mask} {
@@ -39,10 +40,10 @@ func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, cfg L
 		args = append(args, vector(column))
 	}
 	out := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-		loss, m := PolicyLoss(cfg, LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
-		return []*graph.Node{loss, graph.Gradient(loss, n[1])[0], m.Vector()}
+		loss, m := BuildLoss(l, LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
+		return []*graph.Node{loss, graph.Gradient(loss, n[1])[0], m}
 	}, args...)
-	r := lossResult{loss: float64(graphtest.Values[T](t, out[0])[0])}
+	r := lossResult{totals: NewTotals(l.Spec().Metrics), loss: float64(graphtest.Values[T](t, out[0])[0])}
 	for _, g := range graphtest.Values[T](t, out[1]) {
 		r.grad = append(r.grad, float64(g))
 	}
@@ -50,15 +51,18 @@ func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, cfg L
 	for _, v := range graphtest.Values[T](t, out[2]) {
 		vec = append(vec, float32(v))
 	}
-	var err error
-	r.metrics, err = ReadLossSums(vec)
-	require.NoError(t, err)
+	numReal := 0
+	for _, m := range in.Mask {
+		numReal += int(m)
+	}
+	require.NoError(t, r.totals.AddMicroBatch(vec, numReal))
+	r.metrics = r.totals.Metrics()
 	return r
 }
 
 // plainLoss is the loss in plain Go, token by token and from the papers. frozen, if not nil, are the log-ratios that
 // CISPO's weight is computed from: that loss is only differentiated through new itself.
-func plainLoss(loss Loss, lo, hi float64, in tokens, frozen []float64, denominator float64) float64 {
+func plainLoss(kind PolicyKind, lo, hi float64, in tokens, frozen []float64, denominator float64) float64 {
 	sum := 0.0
 	for i := range in.New {
 		if in.Mask[i] == 0 {
@@ -66,10 +70,10 @@ func plainLoss(loss Loss, lo, hi float64, in tokens, frozen []float64, denominat
 		}
 		ratio, a := math.Exp(in.New[i]-in.Old[i]), in.Advantage[i]
 		var l float64
-		switch loss {
-		case LossPPO:
+		switch kind {
+		case PPO:
 			l = math.Max(-ratio*a, -math.Max(lo, math.Min(ratio, hi))*a)
-		case LossCISPO:
+		case CISPO:
 			if frozen != nil {
 				ratio = math.Exp(frozen[i])
 			}
@@ -97,10 +101,10 @@ func randomTokens(src *rand.Rand, n int) tokens {
 
 func ptr(x float64) *float64 { return &x }
 
-var lossCases = map[string]LossConfig{
-	"ppo":          {Loss: LossPPO},
-	"ppo narrow":   {Loss: LossPPO, Epsilon: ptr(0.03), EpsilonHigh: ptr(0.4)},
-	"cispo":        {Loss: LossCISPO},
+var lossCases = map[string]PolicyLoss{
+	"ppo":          {Kind: PPO},
+	"ppo narrow":   {Kind: PPO, Epsilon: ptr(0.03), EpsilonHigh: ptr(0.4)},
+	"cispo":        {Kind: CISPO},
 	"cispo narrow": {Epsilon: ptr(0.5), EpsilonHigh: ptr(0.25)},
 }
 
@@ -110,7 +114,7 @@ func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := randomTokens(rand.New(rand.NewPCG(10, 1)), 60)
 			lo, hi := cfg.Bounds()
-			want := plainLoss(cfg.loss(), lo, hi, in, nil, 50)
+			want := plainLoss(cfg.kind(), lo, hi, in, nil, 50)
 			require.InEpsilon(t, want, deviceLoss[float64](t, device, cfg, in, 50).loss, 1e-12)
 			require.InEpsilon(t, want, deviceLoss[float32](t, device, cfg, in, 50).loss, 1e-4)
 		})
@@ -131,14 +135,14 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 			plain := func(x []float64) float64 {
 				at := in
 				at.New = x
-				return plainLoss(cfg.loss(), lo, hi, at, frozen, 50)
+				return plainLoss(cfg.kind(), lo, hi, at, frozen, 50)
 			}
 			want := fd.Gradient(nil, plain, in.New, &fd.Settings{Formula: fd.Central, Step: 1e-5})
 			require.InDeltaSlice(t, want, got.grad, 1e-9)
 			single := deviceLoss[float32](t, device, cfg, in, 50)
 			require.InDeltaSlice(t, want, single.grad, 1e-6)
 
-			if cfg.loss() == LossPPO { // the device's own loss, differentiated numerically
+			if cfg.kind() == PPO { // the device's own loss, differentiated numerically
 				own := func(x []float64) float64 {
 					at := in
 					at.New = x
@@ -157,29 +161,29 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 func TestPolicyLoss_ClipSides(t *testing.T) {
 	device := graphtest.Device(t)
 	for _, c := range []struct {
-		loss        Loss
+		kind        PolicyKind
 		ratio, a    float64
 		value, grad float64 // grad with respect to new
 		clipped     float64
 	}{
-		{LossPPO, 1, 2, -2, -2, 0},
-		{LossPPO, 1, -2, 2, 2, 0},
-		{LossPPO, 1.1, 2, -2.2, -2.2, 0},
-		{LossPPO, 1.5, 2, -2.4, 0, 1},  // already likelier: no more of it
-		{LossPPO, 1.5, -2, 3, 3, 1},    // likelier though bad: still pushed down
-		{LossPPO, 0.5, 2, -1, -1, 1},   // less likely though good: still pushed up
-		{LossPPO, 0.5, -2, 1.6, 0, 1},  // already less likely
-		{LossCISPO, 1, 2, 6, -2, 0},    // new = -3
-		{LossCISPO, 4, 2, 24, -8, 0},   // every token has a gradient
-		{LossCISPO, 9, 2, 30, -10, 1},  // of bounded weight
-		{LossCISPO, 9, -2, -30, 10, 1}, //
-		{LossCISPO, 0.01, -2, -0.06, 0.02, 0},
+		{PPO, 1, 2, -2, -2, 0},
+		{PPO, 1, -2, 2, 2, 0},
+		{PPO, 1.1, 2, -2.2, -2.2, 0},
+		{PPO, 1.5, 2, -2.4, 0, 1},  // already likelier: no more of it
+		{PPO, 1.5, -2, 3, 3, 1},    // likelier though bad: still pushed down
+		{PPO, 0.5, 2, -1, -1, 1},   // less likely though good: still pushed up
+		{PPO, 0.5, -2, 1.6, 0, 1},  // already less likely
+		{CISPO, 1, 2, 6, -2, 0},    // new = -3
+		{CISPO, 4, 2, 24, -8, 0},   // every token has a gradient
+		{CISPO, 9, 2, 30, -10, 1},  // of bounded weight
+		{CISPO, 9, -2, -30, 10, 1}, //
+		{CISPO, 0.01, -2, -0.06, 0.02, 0},
 	} {
 		in := tokens{New: []float64{-3}, Old: []float64{-3 - math.Log(c.ratio)}, Advantage: []float64{c.a}, Weight: []float64{1}, Mask: []float64{1}}
-		got := deviceLoss[float64](t, device, LossConfig{Loss: c.loss}, in, 1)
+		got := deviceLoss[float64](t, device, PolicyLoss{Kind: c.kind}, in, 1)
 		require.InDelta(t, c.value, got.loss, 1e-12, "%+v", c)
 		require.InDelta(t, c.grad, got.grad[0], 1e-12, "%+v", c)
-		require.Equal(t, c.clipped, got.metrics.Clipped, "%+v", c)
+		require.Equal(t, c.clipped, got.metrics["ratio/clipped_frac"], "%+v", c)
 	}
 }
 
@@ -187,7 +191,7 @@ func TestPolicyLoss_MatchesTorch(t *testing.T) {
 	device := graphtest.Device(t)
 	for i, c := range readTorchGolden(t).Losses {
 		t.Run(fmt.Sprintf("%d/%s", i, c.Loss), func(t *testing.T) {
-			cfg := LossConfig{Loss: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}
+			cfg := PolicyLoss{Kind: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}
 			got := deviceLoss[float64](t, device, cfg, c.tokens, c.Denominator)
 			require.InEpsilon(t, c.Value, got.loss, 1e-12)
 			require.InDeltaSlice(t, c.Grad, got.grad, 1e-14)
@@ -207,7 +211,6 @@ func TestPolicyLoss_PaddingIsInert(t *testing.T) {
 			}
 			want := deviceLoss[float32](t, device, cfg, clean, 20)
 			require.NotZero(t, want.loss)
-			require.Equal(t, 20.0, want.metrics.Tokens)
 			for _, bad := range garbage {
 				dirty := clean
 				for _, x := range []*[]float64{&dirty.New, &dirty.Old, &dirty.Advantage, &dirty.Weight} {
@@ -231,22 +234,21 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 			whole := deviceLoss[float64](t, device, cfg, in, 58)
 			var sum float64
 			var grad []float64
-			var metrics LossSums
+			totals := NewTotals(cfg.Spec().Metrics)
 			for lo := 0; lo < 60; lo += 20 {
 				part := tokens{in.New[lo : lo+20], in.Old[lo : lo+20], in.Advantage[lo : lo+20], in.Weight[lo : lo+20], in.Mask[lo : lo+20]}
 				r := deviceLoss[float64](t, device, cfg, part, 58)
 				sum += r.loss
 				grad = append(grad, r.grad...)
-				metrics.Add(r.metrics)
+				totals.AddUpdate(r.totals)
 			}
 			require.InEpsilon(t, whole.loss, sum, 1e-12)
 			require.InDeltaSlice(t, whole.grad, grad, 1e-15)
-			require.InDelta(t, whole.metrics.GapSum, metrics.GapSum, 1e-5)
-			require.InDelta(t, whole.metrics.KL, metrics.KL, 1e-5)
-			require.InDelta(t, whole.metrics.Loss, metrics.Loss, 1e-6)
-			require.Equal(t, whole.metrics.GapMax, metrics.GapMax)
-			require.Equal(t, whole.metrics.Clipped, metrics.Clipped)
-			require.Equal(t, 58.0, metrics.Tokens)
+			want, got := whole.metrics, totals.Metrics()
+			want["loss/policy"] /= 3 // the mean over three that are taken for updates
+			require.InDeltaMapValues(t, want, got, 1e-7)
+			require.Equal(t, want["ratio/logprob_diff_max"], got["ratio/logprob_diff_max"])
+			require.Equal(t, want["ratio/clipped_frac"], got["ratio/clipped_frac"])
 		})
 	}
 }
@@ -265,9 +267,9 @@ func TestPolicyLoss_FarOffPolicy(t *testing.T) {
 			require.True(t, finite(g), "%s: %v", name, r.grad)
 		}
 	}
-	ppo := deviceLoss[float32](t, device, LossConfig{Loss: LossPPO}, in, 4)
+	ppo := deviceLoss[float32](t, device, PolicyLoss{Kind: PPO}, in, 4)
 	require.Equal(t, []float64{0, 0, 0, 0}, ppo.grad, "beyond exp(20) PPO has no gradient")
-	cispo := deviceLoss[float32](t, device, LossConfig{}, in, 4)
+	cispo := deviceLoss[float32](t, device, PolicyLoss{}, in, 4)
 	require.InDeltaSlice(t, []float64{-5. / 4, 5. / 4, 0, 0}, cispo.grad, 1e-6)
 }
 
@@ -285,41 +287,23 @@ func TestPolicyLoss_Metrics(t *testing.T) {
 	device := graphtest.Device(t)
 	in := randomTokens(rand.New(rand.NewPCG(16, 1)), 60)
 	in.Mask[59] = 0
-	cfg := LossConfig{Loss: LossPPO}
+	cfg := PolicyLoss{Kind: PPO}
 	got := deviceLoss[float32](t, device, cfg, in, 59)
-	var want LossSums
+	want := map[string]float64{"loss/policy": got.loss}
 	for i := range 59 {
 		d := in.New[i] - in.Old[i]
-		want.GapSum += math.Abs(d)
-		want.GapMax = max(want.GapMax, math.Abs(d))
-		want.KL += math.Expm1(d) - d
-		want.Entropy -= in.New[i]
-		want.Tokens++
+		want["ratio/logprob_diff_mean"] += math.Abs(d) / 59
+		want["ratio/logprob_diff_max"] = max(want["ratio/logprob_diff_max"], math.Abs(d))
+		want["loss/kl_old_new"] += (math.Expm1(d) - d) / 59
+		want["loss/entropy"] -= in.New[i] / 59
 		if r := math.Exp(d); r < 0.8 || r > 1.2 {
-			want.Clipped++
+			want["ratio/clipped_frac"] += 1. / 59
 		}
 	}
-	require.Equal(t, want.Tokens, got.metrics.Tokens)
-	require.Equal(t, want.Clipped, got.metrics.Clipped)
-	require.Equal(t, got.loss, got.metrics.Loss)
-	require.InEpsilon(t, want.GapSum, got.metrics.GapSum, 1e-5)
-	require.InEpsilon(t, want.GapMax, got.metrics.GapMax, 1e-5)
-	require.InEpsilon(t, want.KL, got.metrics.KL, 1e-5)
-	require.InEpsilon(t, want.Entropy, got.metrics.Entropy, 1e-5)
-
-	logged := got.metrics.Metrics()
-	require.InEpsilon(t, want.Clipped/59, logged["ratio/clipped_frac"], 1e-6)
-	require.InEpsilon(t, want.KL/59, logged["loss/kl_old_new"], 1e-5)
-	require.InEpsilon(t, want.Entropy/59, logged["loss/entropy"], 1e-5)
-	require.InEpsilon(t, want.GapSum/59, logged["ratio/logprob_diff_mean"], 1e-5)
-	require.Equal(t, got.metrics.GapMax, logged["ratio/logprob_diff_max"])
-	require.Equal(t, got.loss, logged["loss/policy"])
-	require.Len(t, logged, NumLossSums)
-	for key, v := range (LossSums{}).Metrics() {
-		require.Zero(t, v, "%s of no tokens", key)
+	require.Len(t, got.metrics, len(want))
+	for name, v := range want {
+		require.InEpsilon(t, v, got.metrics[name], 1e-5, name)
 	}
-	_, err := ReadLossSums(make([]float32, 6))
-	require.Error(t, err)
 }
 
 // TestK3_SmallDifferences: computed as written, exp(d)-1-d is off by a hundred percent below 3e-4, and may be negative.
@@ -346,53 +330,78 @@ func TestK3_SmallDifferences(t *testing.T) {
 	}
 }
 
-// TestPolicyLoss_SupervisedIsNegativeLogLikelihood pins the recipe in the doc comment.
-func TestPolicyLoss_SupervisedIsNegativeLogLikelihood(t *testing.T) {
-	logprobs := []float64{-1, -2, -0.5}
-	ones := vector([]float64{1, 1, 1})
-	out := graphtest.Run(t, graphtest.Device(t), func(n []*graph.Node) []*graph.Node {
-		loss, _ := PolicyLoss(LossConfig{}, LossInputs{
-			New: n[0], Old: graph.StopGradient(n[0]), Advantage: n[1], Weight: n[1], Mask: n[1], Denominator: n[2]})
-		return []*graph.Node{loss, graph.Gradient(loss, n[0])[0]}
-	}, vector(logprobs), ones, scalar(4.0))
-	require.InDeltaSlice(t, []float64{3.5 / 4}, graphtest.Values[float64](t, out[0]), 1e-15)
-	require.InDeltaSlice(t, []float64{-0.25, -0.25, -0.25}, graphtest.Values[float64](t, out[1]), 1e-15)
+// TestSupervisedLoss is the weighted negative log-likelihood, whatever was sampled and rewarded; its metric has no
+// weights.
+func TestSupervisedLoss(t *testing.T) {
+	in := tokens{
+		New: []float64{-1, -2, -0.5, 7}, Old: []float64{-9, -9, -9, -9}, Advantage: []float64{3, -3, 0, 3},
+		Weight: []float64{1, 0.5, 1, 1}, Mask: []float64{1, 1, 1, 0},
+	}
+	got := deviceLoss[float64](t, graphtest.Device(t), SupervisedLoss{}, in, 4)
+	require.InDelta(t, 2.5/4, got.loss, 1e-15)
+	require.InDeltaSlice(t, []float64{-0.25, -0.125, -0.25, 0}, got.grad, 1e-15)
+	require.InDeltaMapValues(t, map[string]float64{"loss/sft": 3.5 / 3}, got.metrics, 1e-6)
+	require.False(t, SupervisedLoss{}.Spec().Sampled)
+	require.NoError(t, SupervisedLoss{}.Validate())
 }
 
-func TestPolicyLoss_Misuse(t *testing.T) {
+// misnamed is a loss whose metrics are not those that it declares.
+type misnamed struct {
+	SupervisedLoss
+	declared []Metric
+}
+
+func (l misnamed) Spec() LossSpec { return LossSpec{Key: "misnamed", Metrics: l.declared} }
+
+func TestBuildLoss_Misuse(t *testing.T) {
 	device := graphtest.Device(t)
-	build := func(cfg LossConfig, spoil func(in *LossInputs)) error {
+	build := func(l Loss, spoil func(in *LossInputs)) error {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")
 			x := func(n int) *graph.Node { return graph.Const(g, make([]float32, n)) }
-			in := LossInputs{x(3), x(3), x(3), x(3), x(3), graph.Const(g, float32(1))}
+			in := LossInputs{New: x(3), Old: x(3), Advantage: x(3), Weight: x(3), Mask: x(3), Denominator: graph.Const(g, float32(1))}
 			spoil(&in)
-			PolicyLoss(cfg, in)
+			BuildLoss(l, in)
 		})
 	}
-	require.NoError(t, build(LossConfig{}, func(*LossInputs) {}))
-	require.Error(t, build(LossConfig{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
-	require.Error(t, build(LossConfig{}, func(in *LossInputs) { in.Denominator = in.New }))
-	require.ErrorContains(t, build(LossConfig{Loss: "reinforce"}, func(*LossInputs) {}), "reinforce")
+	fine := func(*LossInputs) {}
+	require.NoError(t, build(PolicyLoss{}, fine))
+	require.Error(t, build(PolicyLoss{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
+	require.Error(t, build(PolicyLoss{}, func(in *LossInputs) { in.Denominator = in.New }))
+	require.ErrorContains(t, build(PolicyLoss{Kind: "reinforce"}, fine), "reinforce")
+	require.NoError(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}}}, fine))
+	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/nll"}}}, fine), `declares the metric "loss/nll" and does not build it`)
+	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}, {Name: "b"}}}, fine), "builds 1 metrics and declares 2")
 }
 
-func TestLossConfig(t *testing.T) {
+// TestSpec_Keys: losses share a graph exactly when they compute the same.
+func TestSpec_Keys(t *testing.T) {
+	require.Equal(t, PolicyLoss{}.Spec(), PolicyLoss{Kind: CISPO, Epsilon: ptr(1), EpsilonHigh: ptr(4)}.Spec())
+	require.Equal(t, PolicyLoss{Kind: PPO}.Spec(), PolicyLoss{Kind: PPO, Epsilon: ptr(0.2)}.Spec())
+	seen := map[string]bool{SupervisedLoss{}.Spec().Key: true}
+	for name, l := range lossCases {
+		require.False(t, seen[l.Spec().Key], name)
+		seen[l.Spec().Key] = true
+	}
+}
+
+func TestPolicyLoss_Config(t *testing.T) {
 	for _, c := range []struct {
-		cfg    LossConfig
+		cfg    PolicyLoss
 		lo, hi float64
 	}{
-		{LossConfig{}, 0, 5},
-		{LossConfig{Loss: LossPPO}, 0.8, 1.2},
-		{LossConfig{Loss: LossPPO, Epsilon: ptr(0.1)}, 0.9, 1.1},
-		{LossConfig{Loss: LossPPO, EpsilonHigh: ptr(0.28)}, 0.8, 1.28},
-		{LossConfig{Loss: LossCISPO, Epsilon: ptr(0)}, 1, 5},
+		{PolicyLoss{}, 0, 5},
+		{PolicyLoss{Kind: PPO}, 0.8, 1.2},
+		{PolicyLoss{Kind: PPO, Epsilon: ptr(0.1)}, 0.9, 1.1},
+		{PolicyLoss{Kind: PPO, EpsilonHigh: ptr(0.28)}, 0.8, 1.28},
+		{PolicyLoss{Kind: CISPO, Epsilon: ptr(0)}, 1, 5},
 	} {
 		require.NoError(t, c.cfg.Validate())
 		lo, hi := c.cfg.Bounds()
 		require.InDelta(t, c.lo, lo, 1e-15)
 		require.InDelta(t, c.hi, hi, 1e-15)
 	}
-	err := LossConfig{Loss: "x", Epsilon: ptr(-1), EpsilonHigh: ptr(math.NaN())}.Validate()
+	err := PolicyLoss{Kind: "x", Epsilon: ptr(-1), EpsilonHigh: ptr(math.NaN())}.Validate()
 	for _, want := range []string{`"x"`, "epsilon is -1", "epsilon high is NaN"} {
 		require.ErrorContains(t, err, want)
 	}

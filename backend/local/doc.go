@@ -32,7 +32,7 @@
 //	data/tokens_trained                    tokens in the loss, sampled ones or targets, one epoch
 //	data/tokens_computed                   tokens that the trainer computed gradients of, padding and epochs included
 //	loss/policy, loss/entropy, loss/kl_old_new, ratio/clipped_frac, ratio/logprob_diff_mean
-//	                                       means over the updates of the step: see grpo.LossSums.Metrics
+//	                                       means over the updates of the step: see grpo.PolicyLoss
 //	ratio/logprob_diff_max                 the largest over the updates
 //	train/logprob_gap_max, train/logprob_gap_mean
 //	                                       disagreement of the two engines: |trainer - sampler| of a token's logprob,

@@ -10,11 +10,9 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 )
 
-// metrics counts what a training call was given.
-func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
+// metrics counts what is trained on, and what is left out.
+func (b *batch) metrics() map[string]float64 {
 	out := map[string]float64{
-		"data/groups":               float64(len(groups)),
-		"data/groups_trainable":     float64(b.groups),
 		"data/trajectories_trained": float64(b.trained),
 		"data/tokens_trained":       float64(grpo.NumTrained(b.sequences)),
 	}
@@ -38,15 +36,12 @@ func rowMetrics(groups []*art.TrajectoryGroup, metrics map[string]float64) map[s
 	return row
 }
 
-// policyMetrics are what the trainer did. Loss metrics are means over updates.
-func policyMetrics(r trainer.Report) map[string]float64 {
-	sums := r.Sums
-	sums.Loss /= float64(max(1, r.Updates))
-	metrics := sums.Metrics()
+// reportMetrics are those of the loss, and what the trainer did.
+func reportMetrics(r trainer.Report) map[string]float64 {
+	metrics := maps.Clone(r.Metrics)
 	addDifference(metrics, "train/logprob_gap", r.Gap)
 	addDifference(metrics, "offpolicy/logprob_diff", r.OffPolicy)
 	addDifference(metrics, "train/logprob_change", r.Change)
-	delete(metrics, "train/tokens") // counts a token once for each epoch; data/tokens_trained does not
 	metrics["train/grad_norm"] = r.Norm
 	metrics["train/updates"] = float64(r.Updates)
 	metrics["train/updates_skipped"] = float64(r.Skipped)
@@ -76,16 +71,4 @@ func policyAge(sequences []grpo.Sequence) map[string]float64 {
 		"offpolicy/token_weighted_policy_age_steps": float64(sum) / float64(grpo.NumTrained(sequences)),
 		"offpolicy/policy_age_max_steps":            float64(oldest),
 	}
-}
-
-// sftMetrics are what the trainer did by supervised training, where there is no policy that sampled.
-func sftMetrics(r trainer.Report) map[string]float64 {
-	metrics := policyMetrics(r)
-	metrics["loss/sft"] = metrics["loss/entropy"] // the mean of -logprob is both
-	for _, key := range []string{
-		"loss/policy", "loss/entropy", "loss/kl_old_new", "ratio/clipped_frac", "ratio/logprob_diff_mean", "ratio/logprob_diff_max",
-	} {
-		delete(metrics, key)
-	}
-	return metrics
 }

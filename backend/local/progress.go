@@ -38,13 +38,13 @@ func (b *Backend) draw(title string, total int, unit progressbar.Option) *bar {
 }
 
 // update returns a callback of the trainer that moves the bar and tells the user the metrics so far.
-func (p *bar) update(tell func(art.TrainProgress), metrics func(trainer.Report) map[string]float64) func(total int, soFar trainer.Report) {
+func (p *bar) update(tell func(art.TrainProgress)) func(total int, soFar trainer.Report) {
 	return func(total int, soFar trainer.Report) {
 		done := soFar.Updates + soFar.Skipped
 		p.ChangeMax(total)
 		_ = p.Set(done) // a bar that cannot be drawn is no reason to stop
 		if tell != nil {
-			tell(art.TrainProgress{Done: done, Total: total, Metrics: metrics(soFar)})
+			tell(art.TrainProgress{Done: done, Total: total, Metrics: reportMetrics(soFar)})
 		}
 	}
 }

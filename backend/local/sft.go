@@ -35,18 +35,16 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 	run := sftRun(cfg, len(batch.sequences))
 	bar := b.progress(fmt.Sprintf("sft %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 	defer bar.finish()
-	run.Progress = bar.update(cfg.Progress, sftMetrics)
+	run.Progress = bar.update(cfg.Progress)
 	start := time.Now()
 	state, report, err := e.learner(b).Train(ctx, e.state, batch.sequences, run)
 	if err != nil {
 		return nil, trainError(ctx, "train sft", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 	}
 	b.warnUnmoved(m, step, cfg.LearningRate, report)
-	metrics := batch.metrics(nil)
-	maps.Copy(metrics, sftMetrics(*report))
+	metrics := batch.metrics()
+	maps.Copy(metrics, reportMetrics(*report))
 	metrics["train/learning_rate"] = cfg.LearningRate
-	delete(metrics, "data/groups")
-	delete(metrics, "data/groups_trainable")
 	metrics["time/train_s"] = time.Since(start).Seconds()
 	groups := present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
 	if err := b.publish(m, e, state, step, runs.Update{Groups: groups, Metrics: metrics}); err != nil {
@@ -96,10 +94,10 @@ func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
 	batches := (n-1)/cfg.BatchSize + 1 // rounded up; n + BatchSize could overflow
 	total := batches * cfg.Epochs
 	return trainer.Run{
-		Supervised: true,
-		Optimizer:  grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
-		Rate:       func(update int) float64 { return cfg.LearningRate * sftSchedule(cfg, update, total) },
-		Epochs:     cfg.Epochs, MiniBatches: batches, Seed: cfg.Seed,
+		Loss:      grpo.SupervisedLoss{},
+		Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
+		Rate:      func(update int) float64 { return cfg.LearningRate * sftSchedule(cfg, update, total) },
+		Epochs:    cfg.Epochs, MiniBatches: batches, Seed: cfg.Seed,
 	}
 }
 

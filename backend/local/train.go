@@ -31,7 +31,8 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 	config := e.base.config
 	current := e.serving.Load().step
 	batch := collect(groups, cfg, current, e.base.engine.Context(), config.VocabSize)
-	metrics := batch.metrics(groups)
+	metrics := batch.metrics()
+	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
 	step := current + 1
 	start := time.Now()
 	state := e.state
@@ -39,7 +40,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		run := policyRun(cfg, trainSeed(m, step))
 		bar := b.progress(fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
-		run.Progress = bar.update(cfg.Progress, policyMetrics)
+		run.Progress = bar.update(cfg.Progress)
 		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{KeepBatchScale: cfg.KeepBatchScale})
 		if err != nil {
 			return nil, &art.Error{Op: "train", Err: err}
@@ -50,7 +51,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		}
 		state = next
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
-		maps.Copy(metrics, policyMetrics(*report))
+		maps.Copy(metrics, reportMetrics(*report))
 		maps.Copy(metrics, policyAge(batch.sequences))
 		metrics["train/learning_rate"] = cfg.LearningRate
 	}
@@ -108,7 +109,7 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 // policyRun translates a configuration whose defaults are filled in.
 func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
 	return trainer.Run{
-		Loss:      grpo.LossConfig{Loss: grpo.Loss(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
+		Loss:      grpo.PolicyLoss{Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
 		Optimizer: grpo.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
 		Rate:      func(int) float64 { return cfg.LearningRate },
 		Epochs:    cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,

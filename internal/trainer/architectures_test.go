@@ -39,10 +39,10 @@ func TestArchitectures_FirstGapIsZero(t *testing.T) {
 					batch[i].Advantage, batch[i].Weight = 1, 1
 				}
 				run := plainRun()
-				run.Supervised, run.Loss.Loss, run.Rate = false, grpo.LossCISPO, constant(1e-4)
+				run.Loss, run.Rate = grpo.PolicyLoss{}, constant(1e-4)
 				state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 				require.NoError(t, err)
-				require.Zero(t, report.First.GapMax)
+				require.Zero(t, report.First["ratio/logprob_diff_max"])
 				before, after := s.scoreAll(t, s.state.Params, batch), s.scoreAll(t, state.Params, batch)
 				change := float32(0)
 				for i := range batch {

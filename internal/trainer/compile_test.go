@@ -17,21 +17,20 @@ func TestTrain_BoundedCompilations(t *testing.T) {
 	s := full(t, testConfig())
 	device, compiled := graphtest.Counting(t)
 	tr := New(s.target, Options{Device: device, FewShapes: true, MicroTokens: 512})
-	type shape struct{ rows, length, trained int }
-	seen, probes := map[shape]bool{}, map[shape]bool{}
-	run := Run{Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 1, MiniBatches: 1}
+	seen, probes := map[grpo.Layout]bool{}, map[grpo.Layout]bool{}
+	run := Run{Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 1, MiniBatches: 1}
 	for step := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, step))
 		batch := randomBatch(rng, 1+rng.IntN(12), 64, 3+rng.IntN(100))
-		micro, err := tr.pack(batch, 0)
+		micro, err := tr.microBatches(batch, 0)
 		require.NoError(t, err)
 		for _, m := range micro {
-			seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}] = true
+			seen[m.Layout] = true
 		}
-		micro, err = tr.pack(probed(batch), 0)
+		micro, err = tr.microBatches(probed(batch), 0)
 		require.NoError(t, err)
 		for _, m := range micro {
-			probes[shape{m.Rows, m.Length, len(m.Tokens.Target)}] = true
+			probes[m.Layout] = true
 		}
 		_, _, err = tr.Train(context.Background(), s.state, batch, run)
 		require.NoError(t, err)

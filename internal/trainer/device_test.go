@@ -195,7 +195,10 @@ func constant(rate float64) func(int) float64 { return func(int) float64 { retur
 
 // plainRun is one supervised update over the whole batch.
 func plainRun() Run {
-	return Run{Supervised: true, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}, Rate: constant(1e-2), Epochs: 1, MiniBatches: 1}
+	return Run{
+		Loss: grpo.SupervisedLoss{}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
+		Rate: constant(1e-2), Epochs: 1, MiniBatches: 1,
+	}
 }
 
 // distance is the Euclidean length of a - b, and of a.

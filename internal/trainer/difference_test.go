@@ -31,7 +31,7 @@ func TestTrain_Gap(t *testing.T) {
 			}
 			require.Positive(t, old)
 			run := plainRun()
-			run.Supervised, run.MiniBatches, run.Epochs = false, miniBatches, 2
+			run.Loss, run.MiniBatches, run.Epochs = grpo.PolicyLoss{}, miniBatches, 2
 			_, report, err := s.trainer(t, Options{Workers: 1}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
 			require.Equal(t, Difference{Tokens: grpo.NumTrained(batch) - old}, report.Gap, "%s, %d mini-batches", s.name, miniBatches)
@@ -53,7 +53,7 @@ func TestTrain_GapIsSeen(t *testing.T) {
 		}
 		batch[i].Logprobs[last] -= 2
 		run := plainRun()
-		run.Supervised, run.MiniBatches = false, 4
+		run.Loss, run.MiniBatches = grpo.PolicyLoss{}, 4
 		_, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 		require.NoError(t, err)
 		require.InDelta(t, 2, report.Gap.Max, 1e-5)

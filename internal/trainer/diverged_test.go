@@ -16,7 +16,7 @@ import (
 func TestTrain_Diverged(t *testing.T) {
 	for _, s := range both(t) {
 		for name, change := range map[string]func(run *Run){
-			"policy":     func(run *Run) { run.Supervised, run.Rate = false, constant(1e19) },
+			"policy":     func(run *Run) { run.Loss, run.Rate = grpo.PolicyLoss{}, constant(1e19) },
 			"supervised": func(run *Run) { run.Rate = constant(1e19) },
 			"at the end": func(run *Run) {
 				run.Epochs, run.Rate = 2, func(update int) float64 { return math.Pow(10, 21*float64(update)-2) }

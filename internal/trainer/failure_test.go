@@ -24,7 +24,7 @@ func TestTrain_NotFinite(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 30)), 2, 64, 30), func() float32 { return 0 })
 			run := plainRun()
-			run.Supervised, run.MiniBatches = false, 2
+			run.Loss, run.MiniBatches = grpo.PolicyLoss{}, 2
 			bad := []grpo.Sequence{batch[0], batch[1]}
 			bad[1].Advantage = 1e30 // its square is beyond float32
 			for i := range s.state.M {
@@ -43,7 +43,7 @@ func TestTrain_NotFinite(t *testing.T) {
 				require.Equal(t, 1, report.Updates)
 				require.False(t, math.IsInf(report.Norm, 0) || math.IsNaN(report.Norm))
 				sameState(t, want, got)
-				require.Equal(t, wantReport.Sums, report.Sums)
+				require.Equal(t, wantReport.Metrics, report.Metrics)
 				require.Equal(t, wantReport.Norm, report.Norm)
 			}
 			require.Len(t, first, 2, "both orders")
@@ -62,7 +62,7 @@ func TestTrain_NothingFinite(t *testing.T) {
 			for _, s := range both(t) {
 				batch := randomBatch(rand.New(rand.NewPCG(seed, 31)), 2, 64, 30)
 				run := plainRun()
-				run.Supervised, run.MiniBatches, run.Epochs = false, 2, 2
+				run.Loss, run.MiniBatches, run.Epochs = grpo.PolicyLoss{}, 2, 2
 				skipped := 0
 				run.Progress = func(_ int, soFar Report) { skipped = soFar.Skipped }
 				spoil(s.state, batch)
@@ -92,7 +92,8 @@ func TestTrain_Refuses(t *testing.T) {
 		return err
 	}
 	require.ErrorContains(t, train(nil, func(*Run) {}), "the batch has no sequences")
-	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss.Loss = "dpo" }), `unknown loss "dpo"`)
+	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = nil }), "the run has no loss")
+	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = grpo.PolicyLoss{Kind: "dpo"} }), `unknown loss "dpo"`)
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Optimizer.Eps = 0 }), "eps is 0")
 	require.ErrorContains(t, train([]grpo.Sequence{{IDs: []int32{1, 2}, Trained: []bool{false, false}, Logprobs: []float32{0, 0}}}, func(*Run) {}), "no trained token")
 	require.ErrorContains(t, train(append(batch, randomSequenceOf(130)), func(*Run) {}), "sequence 2 needs 129 tokens, the model knows 128 positions")

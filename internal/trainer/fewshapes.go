@@ -6,27 +6,24 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// packFew cuts sorted sequences into micro-batches of few shapes: lengths are powers of two, and numbers of rows powers of
-// four that are at least half full.
-func (t *Trainer) packFew(part []grpo.Sequence, most int) ([]grpo.MicroBatch, error) {
-	var out []grpo.MicroBatch
+// fewShapes packs sorted sequences into micro-batches of few layouts: lengths are powers of two, numbers of rows are
+// powers of four that are at least half full, and a quarter or all of the tokens can be trained.
+func (t *Trainer) fewShapes(part []grpo.Sequence, limit int) ([]*grpo.MicroBatch, error) {
+	var out []*grpo.MicroBatch
 	for len(part) > 0 {
 		length := powerLength(part[0].NumInputs())
 		alike := sort.Search(len(part), func(i int) bool { return part[i].NumInputs() > length })
-		limit := max(1, t.opts.MicroTokens/length)
-		if most > 0 {
-			limit = min(limit, most)
+		rows := powerRows(alike, t.rows(length, limit))
+		taken := part[:min(rows, alike)]
+		layout := grpo.Layout{Rows: rows, Length: length, Trained: rows * length / 4}
+		if grpo.NumTrained(taken) > layout.Trained {
+			layout.Trained = layout.Tokens()
 		}
-		rows := powerRows(alike, limit)
-		taken := min(rows, alike)
-		packed, err := grpo.Pack(part[:taken], grpo.PackOptions{
-			Buckets: []grpo.Bucket{{Length: length, Rows: rows}},
-			Trained: []int{rows * length / 4}, // or all
-		})
+		packed, err := grpo.Pack(taken, layout)
 		if err != nil {
 			return nil, err
 		}
-		out, part = append(out, packed...), part[taken:]
+		out, part = append(out, packed), part[len(taken):]
 	}
 	return out, nil
 }

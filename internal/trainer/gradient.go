@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -15,55 +16,54 @@ import (
 
 // Shape legend: B sequences, T tokens, D hidden, N trained tokens, V vocabulary.
 
-// objective is what gradients are taken of. It is comparable: equal objectives share graphs.
-type objective struct {
-	supervised bool
-	loss       grpo.Loss
-	lo, hi     float64 // bounds of the importance ratio
-}
-
-func (r *Run) objective() objective {
-	if r.Supervised {
-		return objective{supervised: true}
-	}
-	lo, hi := r.Loss.Bounds()
-	return objective{loss: r.Loss.Loss, lo: lo, hi: hi}
-}
-
-// gradient returns the gradient of a mini-batch, added up over its micro-batches in order.
-func (t *Trainer) gradient(ctx context.Context, trained []*tensors.Tensor, part []grpo.Sequence, run *Run, report *Report) ([][]float32, grpo.LossSums, error) {
-	micro, err := t.pack(part, run.MicroBatch)
+// gradient returns the gradient of a mini-batch, added up over its micro-batches in order, and its metrics.
+func (t *training) gradient(ctx context.Context, part []grpo.Sequence) ([][]float32, *grpo.Totals, error) {
+	micro, err := t.microBatches(part, t.run.MicroBatch)
 	if err != nil {
-		return nil, grpo.LossSums{}, err
+		return nil, nil, err
 	}
-	exec, err := t.gradientGraph(run.objective())
+	exec, err := t.gradientGraph(t.run.Loss)
 	if err != nil {
-		return nil, grpo.LossSums{}, err
+		return nil, nil, err
 	}
-	shared := t.shared(trained)
+	shared := t.shared(t.on.params)
 	denominator := float32(grpo.NumTrained(part))
 	results := make([][]*tensors.Tensor, len(micro))
 	err = t.each(ctx, len(micro), func(i int) (err error) {
-		results[i], err = exec.Call(append(shared[:len(shared):len(shared)], microInputs(&micro[i], denominator)...)...)
+		results[i], err = exec.Call(slices.Concat(shared, micro[i].Tensors(denominator))...)
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
 		}
 		return nil
 	})
-	first := report.Updates+report.Skipped == 0
-	var grads [][]float32
-	var sums grpo.LossSums
+	grads, totals := make([][]float32, len(t.on.params)), grpo.NewTotals(t.spec.Metrics)
 	for i, out := range results {
 		if err == nil {
-			report.Computed += micro[i].Rows * micro[i].Length
-			err = addUp(&grads, &sums, out[:len(out)-1])
-		}
-		if err == nil && first && !run.Supervised {
-			err = report.compare(&micro[i].Tokens, out[len(out)-1])
+			err = t.collect(grads, totals, micro[i], out)
 		}
 		finalize(out)
 	}
-	return grads, sums, err
+	return grads, totals, err
+}
+
+// collect adds the outputs of the gradient graph for a micro-batch.
+func (t *training) collect(grads [][]float32, totals *grpo.Totals, micro *grpo.MicroBatch, out []*tensors.Tensor) error {
+	n := len(grads)
+	if err := addGradients(grads, out[:n]); err != nil {
+		return err
+	}
+	metrics, err := tensors.CopyFlatData[float32](out[n])
+	if err != nil {
+		return err
+	}
+	if err := totals.AddMicroBatch(metrics, micro.Tokens.NumReal); err != nil {
+		return err
+	}
+	t.report.Computed += micro.Layout.Tokens()
+	if t.spec.Sampled && t.report.Updates+t.report.Skipped == 0 {
+		return t.report.compare(&micro.Tokens, out[n+1])
+	}
+	return nil
 }
 
 // each calls f for 0 to n-1, on as many goroutines as there are workers, until one fails or ctx is done.
@@ -92,89 +92,51 @@ func (t *Trainer) each(ctx context.Context, n int, f func(i int) error) error {
 	return context.Cause(ctx)
 }
 
-// addUp adds the gradients and metrics of one micro-batch.
-func addUp(grads *[][]float32, sums *grpo.LossSums, out []*tensors.Tensor) error {
-	n := len(out) - 1
-	if *grads == nil {
-		*grads = make([][]float32, n)
-	}
-	for i := range n {
-		err := tensors.ConstFlatData(out[i], func(g []float32) {
-			if (*grads)[i] == nil {
-				(*grads)[i] = make([]float32, len(g))
+// addGradients adds the gradients of one micro-batch.
+func addGradients(grads [][]float32, out []*tensors.Tensor) error {
+	for i, x := range out {
+		err := tensors.ConstFlatData(x, func(g []float32) {
+			if grads[i] == nil {
+				grads[i] = make([]float32, len(g))
 			}
 			for j, v := range g {
-				(*grads)[i][j] += v
+				grads[i][j] += v
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	values, err := tensors.CopyFlatData[float32](out[n])
-	if err != nil {
-		return err
-	}
-	more, err := grpo.ReadLossSums(values)
-	sums.Add(more)
-	return err
+	return nil
 }
 
-func microInputs(m *grpo.MicroBatch, denominator float32) []any {
-	b := &m.Tokens
-	n := len(b.Target)
-	return []any{
-		tensors.FromFlatDataAndDimensions(m.IDs, m.Rows, m.Length),
-		tensors.FromFlatDataAndDimensions(b.Position, n, 1),
-		tensors.FromFlatDataAndDimensions(b.Target, n, 1),
-		tensors.FromFlatDataAndDimensions(b.Old, n),
-		tensors.FromFlatDataAndDimensions(b.Advantage, n),
-		tensors.FromFlatDataAndDimensions(b.Weight, n),
-		tensors.FromFlatDataAndDimensions(b.Mask, n),
-		tensors.FromScalar(denominator),
-	}
-}
-
-// gradientGraph returns the graphs of an objective: gradients of the trained tensors, then the metrics as one vector,
-// then the logprobs.
-func (t *Trainer) gradientGraph(o objective) (*Exec, error) {
-	if e := t.gradients[o]; e != nil {
+// gradientGraph returns the graphs of a loss: gradients of the trained tensors, then the metrics as one vector, then
+// the logprobs.
+func (t *Trainer) gradientGraph(l grpo.Loss) (*Exec, error) {
+	key := l.Spec().Key
+	if e := t.gradients[key]; e != nil {
 		return e, nil
 	}
 	frozen := len(t.target.frozen)
 	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
-		trained, micro := in[frozen:len(in)-8], in[len(in)-8:]
-		f := t.target.forward(in[:frozen], trained)
-		logprobs := tokenLogprobs(f, micro[0], micro[1], micro[2])
-		loss, metrics := o.build(grpo.LossInputs{
-			New: logprobs, Old: micro[3], Advantage: micro[4], Weight: micro[5], Mask: micro[6], Denominator: micro[7],
-		})
-		return append(Gradient(loss, trained...), metrics.Vector(), logprobs)
+		trained, micro := in[frozen:len(in)-grpo.NumTensors], in[len(in)-grpo.NumTensors:]
+		logprobs := tokenLogprobs(t.target.forward(in[:frozen], trained), grpo.LogprobInputsOf(micro))
+		loss, metrics := grpo.BuildLoss(l, grpo.LossInputsOf(micro, logprobs))
+		return append(Gradient(loss, trained...), metrics, logprobs)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}
-	e.SetMaxCache(-1) // bounded by the shapes that pack makes
-	t.gradients[o] = e
+	e.SetMaxCache(-1) // bounded by the layouts of microBatches
+	t.gradients[key] = e
 	return e, nil
 }
 
-func (o objective) build(in grpo.LossInputs) (*Node, grpo.LossMetrics) {
-	if o.supervised {
-		in.Old = StopGradient(in.New)
-		in.Advantage = OnesLike(in.New)
-		return grpo.PolicyLoss(grpo.LossConfig{Loss: grpo.LossCISPO}, in)
-	}
-	epsilon, high := 1-o.lo, o.hi-1
-	return grpo.PolicyLoss(grpo.LossConfig{Loss: o.loss, Epsilon: &epsilon, EpsilonHigh: &high}, in)
-}
-
-// tokenLogprobs builds the logprobs [N] of target [N, 1] after position [N, 1], a flat index into ids [B, T]. Only
-// hidden states at those positions meet the vocabulary.
-func tokenLogprobs(f *model.Forward, ids, position, target *Node) *Node {
-	hidden, _ := f.Hidden(model.Input{Tokens: ids})
-	hidden = Gather(Reshape(hidden, -1, f.Config.HiddenSize), position) // [N, D]
-	return f.TokenLogProbs(hidden, target)
+// tokenLogprobs builds the logprobs [N] of trained tokens. Only hidden states at their positions meet the vocabulary.
+func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
+	hidden, _ := f.Hidden(model.Input{Tokens: in.IDs})
+	hidden = Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position) // [N, D]
+	return f.TokenLogProbs(hidden, in.Target)
 }
 
 // updateGraph returns the graph of an update of n tensors: parameters, first and second moments, norm.
@@ -196,7 +158,7 @@ func (t *Trainer) updateGraph(cfg grpo.AdamW, n int) (*Exec, error) {
 
 func finalize(list []*tensors.Tensor) {
 	for _, x := range list {
-		_ = x.FinalizeAll() // on a device that fails, the error of a run or a read is the one to tell
+		_ = x.FinalizeAll() // where the device fails, the error of the call or of a read is the one to report
 	}
 }
 

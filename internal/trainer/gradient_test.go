@@ -15,16 +15,16 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// gradientOf computes the gradient of a batch, and the rows and columns that it took.
-func gradientOf(t testing.TB, s *subject, opts Options, batch []grpo.Sequence, run Run) ([][]float32, grpo.LossSums) {
+// gradientOf computes the gradient of a batch, and the metrics.
+func gradientOf(t testing.TB, s *subject, opts Options, batch []grpo.Sequence, run Run) ([][]float32, map[string]float64) {
 	t.Helper()
 	tr := s.trainer(t, opts)
 	on, err := tr.reside(s.state)
 	require.NoError(t, err)
 	defer on.free()
-	grads, sums, err := tr.gradient(context.Background(), on.params, batch, &run, &Report{})
+	grads, totals, err := tr.newTraining(run, s.state, on).gradient(context.Background(), batch)
 	require.NoError(t, err)
-	return grads, sums
+	return grads, totals.Metrics()
 }
 
 // TestGradient_MicroBatchesAddUp: the gradient and the sums of a batch are those of one large micro-batch, however it is
@@ -34,18 +34,20 @@ func TestGradient_MicroBatchesAddUp(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 10))
 			batch := s.scored(t, randomBatch(rng, 9, 64, 60), func() float32 { return float32(rng.NormFloat64()) * 0.3 })
-			want, sums := gradientOf(t, &s, Options{Workers: 1, MicroTokens: 1 << 20}, batch, Run{})
+			run := Run{Loss: grpo.PolicyLoss{}}
+			want, metrics := gradientOf(t, &s, Options{Workers: 1, MicroTokens: 1 << 20}, batch, run)
 			for _, c := range []struct{ workers, tokens, most int }{{1, 4096, 1}, {2, 4096, 0}, {3, 200, 4}} {
-				got, gotSums := gradientOf(t, &s, Options{Workers: c.workers, MicroTokens: c.tokens}, batch, Run{MicroBatch: c.most})
+				run.MicroBatch = c.most
+				got, gotMetrics := gradientOf(t, &s, Options{Workers: c.workers, MicroTokens: c.tokens}, batch, run)
 				difference, length := distance(want, got)
 				require.Greater(t, length, 1e-3)
 				require.Less(t, difference, 1e-5*length, "%+v, seed %d", c, seed)
-				require.Equal(t, sums.GapMax, gotSums.GapMax, "%+v", c)
-				require.Equal(t, sums.Tokens, gotSums.Tokens)
-				require.Equal(t, sums.Clipped, gotSums.Clipped)
-				require.InEpsilon(t, sums.Loss, gotSums.Loss, 1e-4)
-				require.InEpsilon(t, sums.Entropy, gotSums.Entropy, 1e-5)
-				require.InEpsilon(t, sums.KL, gotSums.KL, 1e-5)
+				for name, v := range metrics {
+					require.InDelta(t, v, gotMetrics[name], 1e-4*math.Abs(v), name)
+				}
+				for _, exact := range []string{"ratio/logprob_diff_max", "ratio/clipped_frac"} {
+					require.Equal(t, metrics[exact], gotMetrics[exact], "%s, %+v", exact, c)
+				}
 			}
 		})
 	}
@@ -59,47 +61,21 @@ func TestGradient_SameBitsForAnyWorkers(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 11))
 			batch := s.scored(t, randomBatch(rng, 10, 64, 45), func() float32 { return float32(rng.NormFloat64()) * 0.3 })
 			var first [][]float32
-			var sums grpo.LossSums
+			var metrics map[string]float64
 			for _, workers := range []int{1, 2, 3} {
 				opts := Options{Workers: workers}
-				micro, err := s.trainer(t, opts).pack(batch, rowStep)
+				micro, err := s.trainer(t, opts).microBatches(batch, rowStep)
 				require.NoError(t, err)
 				require.Len(t, micro, 3, "the test wants equal micro-batches")
-				grads, got := gradientOf(t, &s, opts, batch, Run{MicroBatch: rowStep})
+				grads, got := gradientOf(t, &s, opts, batch, Run{Loss: grpo.PolicyLoss{}, MicroBatch: rowStep})
 				if first == nil {
-					first, sums = grads, got
+					first, metrics = grads, got
 				}
 				sameBits(t, first, grads, "workers")
-				require.Equal(t, sums, got)
+				require.Equal(t, metrics, got)
 			}
 		})
 	}
-}
-
-// plainLoss is the loss of a batch in float64, from logprobs of package model. frozen are those that CISPO makes its
-// weights of: it is not differentiated through them.
-func plainLoss(run Run, batch []grpo.Sequence, logprobs, frozen [][]float32) float64 {
-	lo, hi := run.Loss.Bounds()
-	sum := 0.0
-	for i, s := range batch {
-		for j, trained := range s.Trained {
-			if !trained {
-				continue
-			}
-			lp := float64(logprobs[i][j])
-			ratio := math.Exp(lp - float64(s.Logprobs[j]))
-			switch {
-			case run.Supervised:
-				sum -= s.Weight * lp
-			case run.Loss.Loss == grpo.LossPPO:
-				sum -= s.Weight * min(ratio*s.Advantage, max(lo, min(hi, ratio))*s.Advantage)
-			default:
-				ratio = math.Exp(float64(frozen[i][j]) - float64(s.Logprobs[j]))
-				sum -= s.Weight * max(lo, min(hi, ratio)) * s.Advantage * lp
-			}
-		}
-	}
-	return sum / float64(grpo.NumTrained(batch))
 }
 
 // scoreAll scores every sequence with the given parameters.
@@ -125,28 +101,19 @@ func awayFromKinks(rng *rand.Rand, batch []grpo.Sequence, logprobs [][]float32) 
 	}
 }
 
-// objectives are the losses of a run.
-var objectives = map[string]Run{
-	"supervised": {Supervised: true},
-	"ppo":        {Loss: grpo.LossConfig{Loss: grpo.LossPPO}},
-	"cispo":      {Loss: grpo.LossConfig{Loss: grpo.LossCISPO, EpsilonHigh: ptr(0.4)}},
-}
-
-func ptr(x float64) *float64 { return &x }
-
 // TestGradient_MatchesFiniteDifferences along random directions, of a loss that is computed apart from the trainer: each
 // sequence alone, in float64 from its logprobs on. That is wrong by 1e-7,
 // which a step of 0.01 makes 1e-5.
 func TestGradient_MatchesFiniteDifferences(t *testing.T) {
 	for _, s := range both(t) {
-		for name, run := range objectives {
+		for name, loss := range losses {
 			t.Run(s.name+" "+name, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 12))
 				batch := randomBatch(rng, 4, 64, 40)
 				start := s.scoreAll(t, s.state.Params, batch)
 				awayFromKinks(rng, batch, start)
-				grads, sums := gradientOf(t, &s, Options{Workers: 2}, batch, run)
-				require.InEpsilon(t, plainLoss(run, batch, start, start), sums.Loss, 1e-5)
+				grads, metrics := gradientOf(t, &s, Options{Workers: 2}, batch, Run{Loss: loss})
+				require.InEpsilon(t, loss.plain(batch, start, start), metrics["test/loss"], 1e-5)
 
 				along, want := direction(rng, grads)
 				near := func(h float64) float64 {
@@ -156,7 +123,7 @@ func TestGradient_MatchesFiniteDifferences(t *testing.T) {
 							params[i][j] += float32(h * along[i][j])
 						}
 					}
-					return plainLoss(run, batch, s.scoreAll(t, params, batch), start)
+					return loss.plain(batch, s.scoreAll(t, params, batch), start)
 				}
 				got := fd.Derivative(near, 0, &fd.Settings{Formula: fourPoints})
 				require.Greater(t, math.Abs(want), 0.01)

@@ -27,23 +27,24 @@ func TestTrain_Overfits(t *testing.T) {
 			var losses []float64
 			last := 0.0
 			run.Progress = func(_ int, soFar Report) {
-				losses = append(losses, soFar.Sums.Loss-last)
-				last = soFar.Sums.Loss
+				sum := soFar.Metrics["loss/sft"] * float64(soFar.Updates)
+				losses = append(losses, sum-last)
+				last = sum
 			}
 			state, _, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
 			t.Logf("loss from %.3f to %.4f", losses[0], losses[len(losses)-1])
 			require.Greater(t, losses[0], 2.0)
 			require.Less(t, losses[len(losses)-1], 0.2*losses[0])
-			require.InDelta(t, losses[0], plainLoss(run, batch, s.scoreAll(t, s.state.Params, batch), nil), 1e-4)
-			require.Less(t, plainLoss(run, batch, s.scoreAll(t, state.Params, batch), nil), losses[len(losses)-2], "what was learned is in the state")
+			require.InDelta(t, losses[0], plainSupervised(batch, s.scoreAll(t, s.state.Params, batch), nil), 1e-4)
+			require.Less(t, plainSupervised(batch, s.scoreAll(t, state.Params, batch), nil), losses[len(losses)-2], "what was learned is in the state")
 		})
 	}
 }
 
 // TestTrain_Reinforces: tokens of a positive advantage become likelier, those of a negative one less likely.
 func TestTrain_Reinforces(t *testing.T) {
-	for _, loss := range []grpo.Loss{grpo.LossCISPO, grpo.LossPPO} {
+	for _, kind := range []grpo.PolicyKind{grpo.CISPO, grpo.PPO} {
 		for _, s := range both(t) {
 			batch := randomBatch(rand.New(rand.NewPCG(seed, 41)), 4, 64, 20)
 			for i := range batch {
@@ -51,10 +52,10 @@ func TestTrain_Reinforces(t *testing.T) {
 			}
 			batch = s.scored(t, batch, func() float32 { return 0 })
 			run := plainRun()
-			run.Supervised, run.Loss.Loss, run.Rate = false, loss, constant(1e-3)
+			run.Loss, run.Rate = grpo.PolicyLoss{Kind: kind}, constant(1e-3)
 			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			require.Zero(t, report.First.GapMax)
+			require.Zero(t, report.First["ratio/logprob_diff_max"])
 			after := s.scoreAll(t, state.Params, batch)
 			for i := range batch {
 				change := 0.0
@@ -63,7 +64,7 @@ func TestTrain_Reinforces(t *testing.T) {
 						change += float64(after[i][j] - batch[i].Logprobs[j])
 					}
 				}
-				require.Positive(t, change*batch[i].Advantage, "%s %s: sequence %d of advantage %v changed by %v", loss, s.name, i, batch[i].Advantage, change)
+				require.Positive(t, change*batch[i].Advantage, "%s %s: sequence %d of advantage %v changed by %v", kind, s.name, i, batch[i].Advantage, change)
 			}
 		}
 	}
@@ -80,13 +81,13 @@ func TestTrain_FirstGapIsZero(t *testing.T) {
 			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 42)), 6, 64, 60), func() float32 { return 0 })
 			for _, opts := range []Options{{Workers: 2}, {Workers: 1, MicroTokens: 1}} {
 				run := plainRun()
-				run.Supervised, run.MiniBatches = false, 2
+				run.Loss, run.MiniBatches = grpo.PolicyLoss{}, 2
 				_, report, err := s.trainer(t, opts).Train(context.Background(), s.state, batch, run)
 				require.NoError(t, err)
-				require.Zero(t, report.First.GapMax, "tied %v, %s, %+v, seed %d", tied, s.name, opts, seed)
-				require.Zero(t, report.First.GapSum)
-				require.Zero(t, report.First.KL)
-				require.Positive(t, report.Sums.GapMax, "the second update is off policy")
+				require.Zero(t, report.First["ratio/logprob_diff_max"], "tied %v, %s, %+v, seed %d", tied, s.name, opts, seed)
+				require.Zero(t, report.First["ratio/logprob_diff_mean"])
+				require.Zero(t, report.First["loss/kl_old_new"])
+				require.Positive(t, report.Metrics["ratio/logprob_diff_max"], "the second update is off policy")
 			}
 		}
 	}
@@ -99,9 +100,9 @@ func TestTrain_PaddingBeyondTheContext(t *testing.T) {
 	s := full(t, c)
 	batch := s.scored(t, []grpo.Sequence{randomSequenceOf(101)}, func() float32 { return 0 })
 	run := plainRun()
-	run.Supervised, batch[0].Advantage = false, 1
+	run.Loss, batch[0].Advantage = grpo.PolicyLoss{}, 1
 	_, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 	require.NoError(t, err)
-	require.Zero(t, report.First.GapMax)
+	require.Zero(t, report.First["ratio/logprob_diff_max"])
 	require.Zero(t, report.Computed%112, "100 tokens padded to 112")
 }

@@ -14,7 +14,7 @@ import (
 // probe is a few sequences of a batch. Their logprobs before and after a run tell whether the new parameters compute
 // numbers at all, and how far the policy has moved. It costs two forward passes over one sequence in 32, four at most.
 type probe struct {
-	micro  []grpo.MicroBatch
+	micro  []*grpo.MicroBatch
 	before [][]float32 // logprobs by micro-batch
 }
 
@@ -24,8 +24,8 @@ const (
 )
 
 // newProbe scores the probe of a batch before a run.
-func (t *Trainer) newProbe(ctx context.Context, trained []*tensors.Tensor, batch []grpo.Sequence, most int) (*probe, error) {
-	micro, err := t.pack(probed(batch), most)
+func (t *Trainer) newProbe(ctx context.Context, trained []*tensors.Tensor, batch []grpo.Sequence, limit int) (*probe, error) {
+	micro, err := t.microBatches(probed(batch), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // score computes the logprobs of the trained tokens of micro-batches, and hands them to f in order. It costs a forward
 // pass.
 func (t *Trainer) score(
-	ctx context.Context, trained []*tensors.Tensor, micro []grpo.MicroBatch, f func(i int, out *tensors.Tensor) error,
+	ctx context.Context, trained []*tensors.Tensor, micro []*grpo.MicroBatch, f func(i int, out *tensors.Tensor) error,
 ) error {
 	exec, err := t.scoreGraph()
 	if err != nil {
@@ -23,8 +23,8 @@ func (t *Trainer) score(
 	shared := t.shared(trained)
 	results := make([]*tensors.Tensor, len(micro))
 	err = t.each(ctx, len(micro), func(i int) (err error) {
-		inputs := microInputs(&micro[i], 1)[:scoreInputs]
-		if results[i], err = exec.Call1(append(shared[:len(shared):len(shared)], inputs...)...); err != nil {
+		inputs := micro[i].Tensors(1)[:grpo.NumLogprobTensors]
+		if results[i], err = exec.Call1(slices.Concat(shared, inputs)...); err != nil {
 			return fmt.Errorf("logprobs: %w", err)
 		}
 		return nil
@@ -40,9 +40,6 @@ func (t *Trainer) score(
 	return err
 }
 
-// scoreInputs is the number of microInputs that logprobs depend on, the first ones: ids, position, target.
-const scoreInputs = 3
-
 // scoreGraph returns the graphs of the logprobs of a micro-batch.
 func (t *Trainer) scoreGraph() (*Exec, error) {
 	if t.scores != nil {
@@ -50,13 +47,13 @@ func (t *Trainer) scoreGraph() (*Exec, error) {
 	}
 	frozen := len(t.target.frozen)
 	e, err := NewExec(t.opts.Device, func(in []*Node) *Node {
-		trained, micro := in[frozen:len(in)-scoreInputs], in[len(in)-scoreInputs:]
-		return tokenLogprobs(t.target.forward(in[:frozen], trained), micro[0], micro[1], micro[2])
+		trained, micro := in[frozen:len(in)-grpo.NumLogprobTensors], in[len(in)-grpo.NumLogprobTensors:]
+		return tokenLogprobs(t.target.forward(in[:frozen], trained), grpo.LogprobInputsOf(micro))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}
-	e.SetMaxCache(-1) // bounded by the shapes that pack makes
+	e.SetMaxCache(-1) // bounded by the layouts of microBatches
 	t.scores = e
 	return e, nil
 }
@@ -69,19 +66,17 @@ func (t *Trainer) shared(trained []*tensors.Tensor) (in []any) {
 	return in
 }
 
-// compareLater adds mini-batches to what a report says of the policy that is being trained. The gradient of the first
-// one does that at no cost. Those of the later ones come after updates: only a forward pass before shows the policy
-// that sampled. They are packed as their gradients will be, so that few shapes occur.
-func (t *Trainer) compareLater(
-	ctx context.Context, trained []*tensors.Tensor, parts [][]grpo.Sequence, most int, report *Report,
-) error {
+// compareLater adds mini-batches to what the report says of the policy being trained. The gradient of the first one
+// does that at no cost. Those of the later ones come after updates: only a forward pass before the first update shows
+// the policy that sampled. They are packed as their gradients will be, so that few layouts occur.
+func (t *training) compareLater(ctx context.Context, parts [][]grpo.Sequence) error {
 	for _, part := range parts {
-		micro, err := t.pack(part, most)
+		micro, err := t.microBatches(part, t.run.MicroBatch)
 		if err != nil {
 			return err
 		}
-		err = t.score(ctx, trained, micro, func(i int, out *tensors.Tensor) error {
-			return report.compare(&micro[i].Tokens, out)
+		err = t.score(ctx, t.on.params, micro, func(i int, out *tensors.Tensor) error {
+			return t.report.compare(&micro[i].Tokens, out)
 		})
 		if err != nil {
 			return err

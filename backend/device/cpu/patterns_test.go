@@ -239,10 +239,10 @@ func TestPatterns_Training(t *testing.T) {
 	c := s.build(t, extra, func(f *model.Forward, trained, in []*graph.Node) []*graph.Node {
 		h, _ := f.Hidden(model.Input{Tokens: in[0]})
 		logprobs := f.TokenLogProbs(graph.Reshape(h, -1, f.Config.HiddenSize), in[1])
-		loss, metrics := grpo.PolicyLoss(grpo.LossConfig{}, grpo.LossInputs{
+		loss, metrics := grpo.BuildLoss(grpo.PolicyLoss{}, grpo.LossInputs{
 			New: logprobs, Old: in[2], Advantage: in[3], Weight: in[4], Mask: in[5], Denominator: in[6],
 		})
-		return append(graph.Gradient(loss, trained...), metrics.Vector())
+		return append(graph.Gradient(loss, trained...), metrics)
 	})
 	layers := patternConfig().NumLayers
 	check(t, c.count(), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})

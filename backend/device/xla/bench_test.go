@@ -141,7 +141,7 @@ func BenchmarkTrain(b *testing.B) {
 		}
 		measure(b, rows*(length-1), func() {
 			_, _, err := teacher.Train(context.Background(), state, all, trainer.Run{
-				Loss: grpo.LossConfig{Loss: grpo.LossPPO}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-4 }, Epochs: 1, MiniBatches: 1,
+				Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-4 }, Epochs: 1, MiniBatches: 1,
 			})
 			require.NoError(b, err)
 		})

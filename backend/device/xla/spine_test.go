@@ -173,9 +173,9 @@ func TestEngine_LikeCPU(t *testing.T) {
 
 // objectives are the losses that a run can have.
 var objectives = map[string]trainer.Run{
-	"supervised": {Supervised: true},
-	"ppo":        {Loss: grpo.LossConfig{Loss: grpo.LossPPO}},
-	"cispo":      {Loss: grpo.LossConfig{Loss: grpo.LossCISPO}},
+	"supervised": {Loss: grpo.SupervisedLoss{}},
+	"ppo":        {Loss: grpo.PolicyLoss{Kind: grpo.PPO}},
+	"cispo":      {Loss: grpo.PolicyLoss{Kind: grpo.CISPO}},
 }
 
 // batch is what a policy near a uniform one might have sampled.

@@ -217,7 +217,7 @@ func (s *subject) train() error {
 	}
 	return s.report("train", s.batch*s.tokens, 2, 2, 0, 0, func() error {
 		_, _, err := teacher.Train(context.Background(), state, batch, trainer.Run{
-			Supervised: true, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
+			Loss: grpo.SupervisedLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
 		})
 		return err
 	})

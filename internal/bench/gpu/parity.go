@@ -153,12 +153,12 @@ func compare(host, device compute.Backend, w *model.Weights, weights string) (r 
 	return r, nil
 }
 
-// gapOf is the largest gap. The maximum that a device takes may pass over a NaN, the sum does not.
-func gapOf(sums grpo.LossSums) figure {
-	if math.IsNaN(sums.GapSum) {
+// gapOf is the largest gap. The maximum that a device takes may pass over a NaN, the mean does not.
+func gapOf(metrics map[string]float64) figure {
+	if math.IsNaN(metrics["ratio/logprob_diff_mean"]) {
 		return figure(math.NaN())
 	}
-	return figure(sums.GapMax)
+	return figure(metrics["ratio/logprob_diff_max"])
 }
 
 // apart is how far b is from a, of the length of a. It is infinite or NaN where only a is zero, or one of them is not finite.
@@ -208,7 +208,7 @@ func replies(on compute.Backend, c *model.Config, params *model.Params, a *lora.
 func gradient(on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, batch []grpo.Sequence) (*trainer.State, *trainer.Report, error) {
 	return trainer.New(trainer.AdapterTarget(c, params, a), trainer.Options{Device: on, FewShapes: true}).Train(
 		context.Background(), trainer.AdapterState(a), batch, trainer.Run{
-			Loss: grpo.LossConfig{Loss: grpo.LossPPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
+			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 		})
 }
 

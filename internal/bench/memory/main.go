@@ -140,7 +140,7 @@ func measure(dir string) error {
 	}
 	t := trainer.New(trainer.AdapterTarget(c.Config, params, adapter), trainerOptions(device))
 	_, _, err = t.Train(context.Background(), trainer.AdapterState(adapter), batch(c.Config.VocabSize), trainer.Run{
-		Loss: grpo.LossConfig{Loss: grpo.LossCISPO}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
+		Loss: grpo.PolicyLoss{}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
 		Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
 	})
 	return errors.Join(err, report("training"))

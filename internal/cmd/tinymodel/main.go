@@ -125,7 +125,7 @@ func train(ctx context.Context, w *model.Weights, template *tokenizer.Template, 
 			return err
 		}
 		run := trainer.Run{
-			Supervised: true, Optimizer: optimizer, Epochs: 1, MiniBatches: 1,
+			Loss: grpo.SupervisedLoss{}, Optimizer: optimizer, Epochs: 1, MiniBatches: 1,
 			Rate: func(int) float64 { return schedule(step, steps) * rate },
 		}
 		next, report, err := t.Train(ctx, state, seqs, run)
@@ -133,7 +133,7 @@ func train(ctx context.Context, w *model.Weights, template *tokenizer.Template, 
 			return err
 		}
 		state = next
-		nll := report.Sums.Entropy / report.Sums.Tokens
+		nll := report.Metrics["loss/sft"]
 		mean += (nll - mean) / float64(min(step+1, 20))
 		if step%20 == 0 || step == steps-1 {
 			fmt.Printf("step %4d  nll %.4f  %v\n", step, mean, time.Since(start).Round(time.Second))

@@ -43,7 +43,7 @@ func tokensOf(batch []grpo.Sequence) []string {
 }
 
 // unpack lists the same of micro-batches.
-func unpack(micro []grpo.MicroBatch) []string {
+func unpack(micro []*grpo.MicroBatch) []string {
 	var out []string
 	for _, m := range micro {
 		for n := range m.Tokens.NumReal {
@@ -56,18 +56,18 @@ func unpack(micro []grpo.MicroBatch) []string {
 	return out
 }
 
-// TestPack_EveryTrainedTokenOnce over batches, bounds and numbers of workers of all sizes.
-func TestPack_EveryTrainedTokenOnce(t *testing.T) {
+// TestMicroBatches_EveryTrainedTokenOnce over batches, bounds and numbers of workers of all sizes.
+func TestMicroBatches_EveryTrainedTokenOnce(t *testing.T) {
 	for i := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 1000, 3+rng.IntN(90))
 		before := tokensOf(batch)
 		tr := New(smallTarget, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
 		most := rng.IntN(10)
-		micro, err := tr.pack(batch, most)
+		micro, err := tr.microBatches(batch, most)
 		require.NoError(t, err)
 		require.Equal(t, before, unpack(micro), "seed %d %d", seed, i)
-		require.Equal(t, before, tokensOf(batch), "pack changes what it is given")
+		require.Equal(t, before, tokensOf(batch), "microBatches changes what it is given")
 		for _, m := range micro {
 			require.LessOrEqual(t, m.Rows*m.Length, max(tr.opts.MicroTokens, m.Length), "one sequence may exceed the bound, two may not")
 			if most > 0 {
@@ -79,22 +79,22 @@ func TestPack_EveryTrainedTokenOnce(t *testing.T) {
 	}
 }
 
-// TestPack_DependsOnTheBatchAlone: what a trainer did before changes nothing.
-func TestPack_DependsOnTheBatchAlone(t *testing.T) {
+// TestMicroBatches_DependsOnTheBatchAlone: what a trainer did before changes nothing.
+func TestMicroBatches_DependsOnTheBatchAlone(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 2)), 30, 100, 100)
 	tr := New(smallTarget, Options{Workers: 2})
-	first, err := tr.pack(batch, 0)
+	first, err := tr.microBatches(batch, 0)
 	require.NoError(t, err)
-	again, err := tr.pack(batch, 0)
+	again, err := tr.microBatches(batch, 0)
 	require.NoError(t, err)
 	require.Equal(t, first, again)
 }
 
-// TestPack_KeepsWorkersBusy: a batch that suffices is cut for two workers.
-func TestPack_KeepsWorkersBusy(t *testing.T) {
+// TestMicroBatches_KeepsWorkersBusy: a batch that suffices is cut for two workers.
+func TestMicroBatches_KeepsWorkersBusy(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		batch := randomBatch(rand.New(rand.NewPCG(seed, uint64(n))), n, 100, 40)
-		micro, err := New(smallTarget, Options{Workers: 2}).pack(batch, 0)
+		micro, err := New(smallTarget, Options{Workers: 2}).microBatches(batch, 0)
 		require.NoError(t, err)
 		if n >= 2*rowStep {
 			require.GreaterOrEqual(t, len(micro), 2, "%d sequences", n)
@@ -102,17 +102,15 @@ func TestPack_KeepsWorkersBusy(t *testing.T) {
 	}
 }
 
-// TestPack_FewShapes counts the graphs that a long training would compile: each micro-batch of another shape is one.
-// Batches are of 8 to 64 sequences of up to 1,000 tokens.
-// TestPack_FewShapes counts the graphs that a long run compiles, and what their padding costs.
-func TestPack_FewShapes(t *testing.T) {
+// TestMicroBatches_FewShapes counts the graphs that a long run compiles, one for each layout, and what their padding
+// costs. Batches are of 8 to 64 sequences of up to 1,000 tokens.
+func TestMicroBatches_FewShapes(t *testing.T) {
 	for _, c := range []struct {
 		few     bool
 		shapes  int
 		padding float64
 	}{{false, 500, 1.6}, {true, 40, 2}} {
-		type shape struct{ rows, length, trained int }
-		seen := map[shape]int{}
+		seen := map[grpo.Layout]int{}
 		rng := rand.New(rand.NewPCG(seed, 3))
 		tr := New(smallTarget, Options{Workers: 2, FewShapes: c.few})
 		var middle, needed, computed int
@@ -121,11 +119,11 @@ func TestPack_FewShapes(t *testing.T) {
 			for i := range batch {
 				needed += batch[i].NumInputs()
 			}
-			micro, err := tr.pack(batch, 0)
+			micro, err := tr.microBatches(batch, 0)
 			require.NoError(t, err)
 			for _, m := range micro {
 				computed += m.Rows * m.Length
-				seen[shape{m.Rows, m.Length, len(m.Tokens.Target)}]++
+				seen[m.Layout]++
 			}
 			if step == 199 {
 				middle = len(seen)
@@ -133,7 +131,7 @@ func TestPack_FewShapes(t *testing.T) {
 		}
 		lengths, rows := map[int]bool{}, map[int]bool{}
 		for s := range seen {
-			lengths[s.length], rows[s.rows] = true, true
+			lengths[s.Length], rows[s.Rows] = true, true
 		}
 		t.Logf("few %v: %d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", c.few, middle, len(seen), len(lengths), len(rows))
 		t.Logf("%.2f tokens computed for each that is needed", float64(computed)/float64(needed))

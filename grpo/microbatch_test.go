@@ -1,0 +1,136 @@
+package grpo
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+)
+
+// trainedToken is a trained token with everything that predicts it.
+type trainedToken struct {
+	row, index             int
+	target                 int32
+	old, advantage, weight float32
+	context                []int32
+}
+
+// tokensOf lists the trained tokens of sequences.
+func tokensOf(seqs []Sequence) []trainedToken {
+	var out []trainedToken
+	for i, s := range seqs {
+		for j, trained := range s.Trained {
+			if trained {
+				out = append(out, trainedToken{i, j, s.IDs[j], s.Logprobs[j], float32(s.Advantage), float32(s.Weight), s.IDs[:j]})
+			}
+		}
+	}
+	return out
+}
+
+// unpack lists the trained tokens of a micro-batch.
+func unpack(b *MicroBatch) []trainedToken {
+	var out []trainedToken
+	tok := &b.Tokens
+	for n := range tok.NumReal {
+		row, column := int(tok.Position[n])/b.Length, int(tok.Position[n])%b.Length
+		context := b.IDs[row*b.Length : row*b.Length+column+1]
+		out = append(out, trainedToken{row, column + 1, tok.Target[n], tok.Old[n], tok.Advantage[n], tok.Weight[n], context})
+	}
+	return out
+}
+
+// layoutOf returns a layout that sequences fit into, with some padding.
+func layoutOf(src *rand.Rand, seqs []Sequence) Layout {
+	l := Layout{Rows: len(seqs) + src.IntN(3), Trained: NumTrained(seqs) + src.IntN(20), Length: 1}
+	for i := range seqs {
+		l.Length = max(l.Length, seqs[i].NumInputs()+src.IntN(2))
+	}
+	return l
+}
+
+func TestPack_UnpackGivesInputBack(t *testing.T) {
+	for seed := range uint64(200) {
+		src := rand.New(rand.NewPCG(seed, 6))
+		seqs := randomBatch(src, 1+src.IntN(12), 32)
+		batch, err := Pack(seqs, layoutOf(src, seqs))
+		require.NoError(t, err)
+		require.Equal(t, tokensOf(seqs), unpack(batch), "seed %d", seed)
+	}
+}
+
+// TestPack_Padding: everything that is not of a sequence is 0, and the tensors have the shapes of the layout.
+func TestPack_Padding(t *testing.T) {
+	for seed := range uint64(50) {
+		src := rand.New(rand.NewPCG(seed, 7))
+		seqs := randomBatch(src, 1+src.IntN(12), 32)
+		layout := layoutOf(src, seqs)
+		b, err := Pack(seqs, layout)
+		require.NoError(t, err)
+		require.Len(t, b.IDs, layout.Tokens())
+		for row := range layout.Rows {
+			n := 0
+			if row < len(seqs) {
+				n = seqs[row].NumInputs()
+			}
+			padding := b.IDs[row*b.Length+n : (row+1)*b.Length]
+			require.Equal(t, make([]int32, len(padding)), padding)
+		}
+		tok := b.Tokens
+		require.Equal(t, NumTrained(seqs), tok.NumReal)
+		for i, m := range tok.Mask {
+			require.Equal(t, i < tok.NumReal, m == 1)
+		}
+		free := layout.Trained - tok.NumReal
+		for _, x := range [][]float32{tok.Old, tok.Advantage, tok.Weight, tok.Mask} {
+			require.Equal(t, make([]float32, free), x[tok.NumReal:])
+		}
+		for _, x := range [][]int32{tok.Position, tok.Target} {
+			require.Equal(t, make([]int32, free), x[tok.NumReal:])
+		}
+		inputs, shapes := b.Tensors(3), layout.Shapes()
+		require.Len(t, inputs, NumTensors)
+		require.Len(t, shapes, NumTensors)
+		for i, x := range inputs {
+			require.Equal(t, shapes[i], x.(*tensors.Tensor).Shape(), "tensor %d", i)
+		}
+	}
+}
+
+func TestPack_Errors(t *testing.T) {
+	sequence := func(n int) Sequence { // of which the model reads n tokens
+		s := Sequence{IDs: make([]int32, n+3), Trained: make([]bool, n+3), Logprobs: make([]float32, n+3)}
+		s.Trained[n] = true
+		return s
+	}
+	two := []Sequence{sequence(3), sequence(8)}
+	_, err := Pack(two, Layout{Rows: 2, Length: 8, Trained: 2})
+	require.NoError(t, err, "the last trained token is not read")
+	for want, layout := range map[string]Layout{
+		"sequence 1 needs 8 tokens, rows have 7":    {Rows: 2, Length: 7, Trained: 2},
+		"2 sequences for 1 rows":                    {Rows: 1, Length: 8, Trained: 2},
+		"2 trained tokens for a list of 1":          {Rows: 2, Length: 8, Trained: 1},
+		"0 rows of 8 tokens, 2 of them trained":     {Rows: 0, Length: 8, Trained: 2},
+		"a layout of 2 rows of 0 tokens, 2 of them": {Rows: 2, Length: 0, Trained: 2},
+	} {
+		_, err := Pack(two, layout)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = Pack([]Sequence{{IDs: []int32{1}, Trained: []bool{true}, Logprobs: []float32{0}}}, Layout{1, 1, 1})
+	require.ErrorContains(t, err, "sequence 0: ")
+}
+
+func TestPack_LeavesInputAlone(t *testing.T) {
+	src := rand.New(rand.NewPCG(8, 8))
+	seqs := randomBatch(src, 6, 32)
+	before, layout := tokensOf(seqs), layoutOf(src, seqs)
+	b, err := Pack(seqs, layout)
+	require.NoError(t, err)
+	clear(b.IDs)
+	clear(b.Tokens.Target)
+	require.Equal(t, before, tokensOf(seqs))
+	again, err := Pack(seqs, layout)
+	require.NoError(t, err)
+	require.Equal(t, before, unpack(again))
+}
