@@ -18,6 +18,7 @@ func (c *TrainConfig) WithDefaults() *TrainConfig {
 	d.Loss = cmp.Or(d.Loss, LossCISPO)
 	d.Baseline = cmp.Or(d.Baseline, BaselineMean)
 	d.Scale = cmp.Or(d.Scale, ScaleStd)
+	d.NormalizeAdvantages = valueOr(d.NormalizeAdvantages, true)
 	d.Epochs = cmp.Or(d.Epochs, 1)
 	d.MiniBatches = cmp.Or(d.MiniBatches, 1)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 0.1)

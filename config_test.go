@@ -10,7 +10,7 @@ import (
 func TestTrainConfig_WithDefaults(t *testing.T) {
 	want := &art.TrainConfig{
 		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Baseline: art.BaselineMean,
-		Scale: art.ScaleStd, Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
+		Scale: art.ScaleStd, NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
 	}
 	wantEqual(t, "of nil", (*art.TrainConfig)(nil).WithDefaults(), want)
 	wantEqual(t, "of the zero value", new(art.TrainConfig).WithDefaults(), want)
@@ -18,8 +18,8 @@ func TestTrainConfig_WithDefaults(t *testing.T) {
 
 	given := &art.TrainConfig{
 		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Baseline: art.BaselineLeaveOne,
-		Scale: art.ScaleNone, KeepBatchScale: true, Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1, Beta1: 0.5, Beta2: 0.6,
-		Eps: 1e-3, WeightDecay: ptr(0.0),
+		Scale: art.ScaleNone, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
+		Beta1: 0.5, Beta2: 0.6, Eps: 1e-3, WeightDecay: ptr(0.0),
 	}
 	filled := given.WithDefaults()
 	wantEqual(t, "of what is given", filled, given)

@@ -17,7 +17,7 @@ const (
 	// ScaleStd is the population standard deviation of the group (GRPO). The default.
 	ScaleStd AdvantageScale = "std"
 	// ScaleNone is nothing, as in Dr. GRPO. What else Dr. GRPO changes is not part of it: the tokens of a trajectory
-	// still weigh 1/length, and advantages are still divided by their batch's scale, unless KeepBatchScale is set.
+	// still weigh 1/length, and advantages are still normalised over the batch, unless NormalizeAdvantages is false.
 	ScaleNone AdvantageScale = "none"
 )
 
@@ -51,9 +51,9 @@ type TrainConfig struct {
 	Baseline Baseline
 	// Scale defaults to [ScaleStd].
 	Scale AdvantageScale
-	// KeepBatchScale leaves advantages as they are. By default they are divided by their mean absolute value over the
-	// trained tokens of the batch, so that the size of a step does not depend on the size of rewards.
-	KeepBatchScale bool
+	// NormalizeAdvantages divides advantages by their mean absolute value over the trained tokens of the batch, so that
+	// the size of a step does not depend on the size of rewards. nil is true. It is apart from Scale, which is by group.
+	NormalizeAdvantages *bool
 	// Epochs is how often the batch is passed over. Default 1.
 	Epochs int
 	// MiniBatches is the number of optimizer steps that one epoch is split into: as many as there are sequences, at the most.

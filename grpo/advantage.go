@@ -26,7 +26,7 @@ const (
 	ScaleStd Scale = "std"
 	// ScaleNone is nothing. It is one half of Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), which
 	// leaves out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's
-	// tokens. It also divides by the mean |advantage| of the batch, unless KeepBatchScale, which Dr. GRPO does not.
+	// tokens. By default it also divides by the mean |advantage| of the batch, which Dr. GRPO does not.
 	ScaleNone Scale = "none"
 )
 

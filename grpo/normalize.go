@@ -8,9 +8,9 @@ import (
 
 // NormalizeConfig says how a batch is normalised. The zero value is the default.
 type NormalizeConfig struct {
-	// KeepBatchScale leaves advantages as they are. By default they are divided by their mean absolute value, so that
-	// the size of a step does not depend on the size of rewards.
-	KeepBatchScale bool
+	// Advantages divides advantages by their mean absolute value, so that the size of a step does not depend on the
+	// size of rewards. nil is true.
+	Advantages *bool
 }
 
 // Normalize returns the sequences of one batch with weights and advantages set; the ones given stay as they are. With
@@ -19,7 +19,7 @@ type NormalizeConfig struct {
 //
 //	w  = 1 / T(t)               (each trajectory counts once, however long it is)
 //	w /= mean(w)
-//	A /= mean(|A|·w)            (unless KeepBatchScale, or all A are 0)
+//	A /= mean(|A|·w)            (unless Advantages is false, or all A are 0)
 //
 // so that Σ w over trained tokens is their number, and Σ |A|·w is it too. A weight that is already set is overwritten.
 // An advantage that is left beyond float32, which losses are computed in, is an error.
@@ -34,7 +34,7 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 		return nil, err
 	}
 	weigh(out)
-	if !cfg.KeepBatchScale {
+	if cfg.Advantages == nil || *cfg.Advantages {
 		rescale(out)
 	}
 	return out, checkRange(out)

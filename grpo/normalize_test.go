@@ -48,7 +48,7 @@ func TestNormalize_Values(t *testing.T) {
 		{IDs: []int32{1, 2, 3, 4, 5}, Trained: []bool{false, false, false, true, true}, Logprobs: logprobs, Advantage: -4, Trajectory: 9},
 	}
 	// Trajectory 7 has 6 trained tokens, 9 has 2; w = 1/6 and 1/2, their mean over 8 tokens is 2/8.
-	kept, err := Normalize(seqs, NormalizeConfig{KeepBatchScale: true})
+	kept, err := Normalize(seqs, NormalizeConfig{Advantages: new(false)})
 	require.NoError(t, err)
 	for i, want := range []float64{4.0 / 6, 4.0 / 6, 4.0 / 2} {
 		require.InDelta(t, want, kept[i].Weight, 1e-15)
@@ -140,7 +140,7 @@ func TestNormalize_AnySize(t *testing.T) {
 func TestNormalize_BeyondFloat32(t *testing.T) {
 	seqs := randomBatch(rand.New(rand.NewPCG(7, 7)), 3, 10)
 	seqs[2].Advantage = -1e39
-	_, err := Normalize(seqs, NormalizeConfig{KeepBatchScale: true})
+	_, err := Normalize(seqs, NormalizeConfig{Advantages: new(false)})
 	require.ErrorContains(t, err, "sequence 2 has advantage -1e+39, beyond float32: make rewards smaller")
 	_, err = Normalize(seqs, NormalizeConfig{})
 	require.NoError(t, err)

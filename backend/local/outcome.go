@@ -27,8 +27,8 @@ func trainError(ctx context.Context, op string, err error, opts learningOptions)
 		}
 		hint += "; the model stays at the step before"
 	case errors.Is(err, trainer.ErrNotFinite):
-		hint = "make rewards smaller, leave KeepBatchScale unset, or begin again with a lower LearningRate when the steps before " +
-			"made the adapter too large; the model stays at the step before"
+		hint = "make rewards smaller, leave NormalizeAdvantages unset, or begin again with a lower LearningRate when the steps " +
+			"before made the adapter too large; the model stays at the step before"
 	}
 	return &art.Error{Op: op, Err: err, Hint: hint}
 }

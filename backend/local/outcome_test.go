@@ -83,10 +83,10 @@ func TestTrain_NothingFinite(t *testing.T) {
 	for i, trajectory := range groups[0].Trajectories {
 		trajectory.Reward = 1e35 * float64(i)
 	}
-	cfg := &art.TrainConfig{Scale: art.ScaleNone, KeepBatchScale: true}
+	cfg := &art.TrainConfig{Scale: art.ScaleNone, NormalizeAdvantages: new(false)}
 	_, err = m.Train(t.Context(), groups, cfg)
 	require.ErrorContains(t, err, "no update had a finite gradient")
-	require.ErrorContains(t, err, "leave KeepBatchScale unset")
+	require.ErrorContains(t, err, "leave NormalizeAdvantages unset")
 	require.Zero(t, m.Step())
 }
 

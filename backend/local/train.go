@@ -41,7 +41,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 		bar := b.progress(fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
 		run.Progress = bar.update(cfg.Progress)
-		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{KeepBatchScale: cfg.KeepBatchScale})
+		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{Advantages: cfg.NormalizeAdvantages})
 		if err != nil {
 			return nil, &art.Error{Op: "train", Err: err}
 		}
