@@ -127,7 +127,8 @@ func plainAdamW(c AdamW, p, m, v, g []float64, t int, lr float64) {
 	}
 }
 
-// TestAdamW_MatchesPlainGo runs long enough for the bias corrections to fade, with a beta2 that float32 powers would spoil.
+// TestAdamW_MatchesPlainGo runs long enough for the bias corrections to fade, with a beta2 that float32 powers would
+// spoil.
 func TestAdamW_MatchesPlainGo(t *testing.T) {
 	device := graphtest.Device(t)
 	for name, cfg := range map[string]AdamW{

@@ -13,7 +13,8 @@ type Baseline string
 const (
 	// BaselineMean is the mean of the group. The default.
 	BaselineMean Baseline = "mean"
-	// BaselineLeaveOne is the mean of the other n-1 rewards (RLOO; Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740).
+	// BaselineLeaveOne is the mean of the other n-1 rewards (RLOO; Ahmadian et al. 2024,
+	// https://arxiv.org/abs/2402.14740).
 	BaselineLeaveOne Baseline = "leave-one-out"
 )
 

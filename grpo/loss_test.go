@@ -157,7 +157,8 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 	}
 }
 
-// TestPolicyLoss_ClipSides pins what clipping is for, one token at a time: bounds 0.8 and 1.2 for PPO, 0 and 5 for CISPO.
+// TestPolicyLoss_ClipSides pins what clipping is for, one token at a time: bounds 0.8 and 1.2 for PPO, 0 and 5 for
+// CISPO.
 func TestPolicyLoss_ClipSides(t *testing.T) {
 	device := graphtest.Device(t)
 	for _, c := range []struct {

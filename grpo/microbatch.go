@@ -43,7 +43,8 @@ func Pack(seqs []Sequence, layout Layout) (*MicroBatch, error) {
 }
 
 // Tensors returns the inputs of a graph: ids, position, target, old, advantage, weight, mask and denominator, the
-// number of trained tokens that one optimizer step sees. [Layout.Shapes] has their shapes, [LossInputsOf] names them in a graph.
+// number of trained tokens that one optimizer step sees. [Layout.Shapes] has their shapes, [LossInputsOf] names them in
+// a graph.
 func (m *MicroBatch) Tensors(denominator float32) []any {
 	b, n := &m.Tokens, m.Trained
 	return []any{

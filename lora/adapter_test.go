@@ -110,8 +110,8 @@ func TestNew_Errors(t *testing.T) {
 	}
 }
 
-// TestNew_Rank: a rank that no product of A and B can have is refused before anything is allocated. 100 million ended the process,
-// out of memory.
+// TestNew_Rank: a rank that no product of A and B can have is refused before anything is allocated. 100 million ended
+// the process, out of memory.
 func TestNew_Rank(t *testing.T) {
 	wide := []LayerShape{{"a.q_proj", 100, 3000}, {"a.k_proj", 300, 200}, {"a.v_proj", 5000, 5000}}
 	cfg := Config{Rank: 200, Targets: []string{"q_proj", "k_proj"}}

@@ -73,8 +73,8 @@ func parseSelection(fields map[string]json.RawMessage) (*selection, error) {
 	return s, nil
 }
 
-// isSetTo reports whether a field has an effect: PEFT takes an empty list or text for none, but layer 0 for a layer, and no
-// targets for an error.
+// isSetTo reports whether a field has an effect: PEFT takes an empty list or text for none, but layer 0 for a layer,
+// and no targets for an error.
 func isSetTo(key string, raw json.RawMessage) bool {
 	switch text := compact(raw); key {
 	case keyTargets:

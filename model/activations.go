@@ -6,8 +6,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// The gradients of the functions below are written down, not derived from what they are made of: that takes fewer passes
-// over the data, and none through an exponential.
+// The gradients of the functions below are written down, not derived from what they are made of: that takes fewer
+// passes over the data, and none through an exponential.
 
 // softmax is over the last axis. With p its result and v the gradient that comes back, the gradient is
 //
@@ -29,11 +29,11 @@ func softmaxGradient(p, v *Node) *Node {
 	return Mul(p, Sub(v, ReduceAndKeep(Mul(p, v), ReduceSum, -1)))
 }
 
-// maskedSoftmax is softmax of the numbers for which seen, of the shape of x, is true. The others have no weight and no gradient;
-// where a row has no other ones, all have the same weight.
+// maskedSoftmax is softmax of the numbers for which seen, of the shape of x, is true. The others have no weight and no
+// gradient; where a row has no other ones, all have the same weight.
 //
-// The gradient that comes back is masked rather than the one that goes on. The two have the same numbers, since p is 0 there, and
-// the device need not compute what is masked: v is a product.
+// The gradient that comes back is masked rather than the one that goes on. The two have the same numbers, since p is 0
+// there, and the device need not compute what is masked: v is a product.
 func maskedSoftmax(x, seen *Node) *Node {
 	var p *Node
 	return withGradient(x, func(x *Node) *Node {
@@ -73,8 +73,8 @@ func silu(x *Node) *Node {
 	})
 }
 
-// geluTanh is x (1 + t) / 2 with t = tanh(u), u = k (x + c x³), k = sqrt(2/pi) and c = 0.044715, an approximation of x Φ(x)
-// (Hendrycks and Gimpel 2016). Its gradient is
+// geluTanh is x (1 + t) / 2 with t = tanh(u), u = k (x + c x³), k = sqrt(2/pi) and c = 0.044715, an approximation of x
+// Φ(x) (Hendrycks and Gimpel 2016). Its gradient is
 //
 //	v ((1 + t) + x (1 - t²) k (1 + 3c x²)) / 2
 func geluTanh(x *Node) *Node {
@@ -90,9 +90,9 @@ func geluTanh(x *Node) *Node {
 	})
 }
 
-// withGradient returns f(x) with the given gradient, which is that of x where v is that of f(x). It makes f(x) the fused
-// form of a node whose gradient is the one that counts, as GoMLX does for operations that a device has fused. With its
-// fusion switched off, the gradient is derived from f.
+// withGradient returns f(x) with the given gradient, which is that of x where v is that of f(x). It makes f(x) the
+// fused form of a node whose gradient is the one that counts, as GoMLX does for operations that a device has fused.
+// With its fusion switched off, the gradient is derived from f.
 func withGradient(x *Node, f, gradient func(*Node) *Node) *Node {
 	y, fused := InternalFusedOpCaller(
 		func() *Node { return f(x) },

@@ -162,8 +162,8 @@ func TestSilu_Extremes(t *testing.T) {
 	}
 }
 
-// TestWithGradient: the value is that of the function, and the gradient is the one given, of whatever shape the value is. With
-// GoMLX's fusion switched off the gradient is that of the function.
+// TestWithGradient: the value is that of the function, and the gradient is the one given, of whatever shape the value
+// is. With GoMLX's fusion switched off the gradient is that of the function.
 func TestWithGradient(t *testing.T) {
 	for fusion, want := range map[string][]float32{"1": {5, 5}, "0": {6, 8}} {
 		t.Setenv(graph.FusionEnv, fusion)

@@ -16,8 +16,8 @@ import (
 type architecture struct {
 	modelType string
 	class     string // its entry in "architectures"
-	// defaults sets what transformers takes keys for that are absent from a file; keys are those that are there. nil: nothing
-	// but what all have in common.
+	// defaults sets what transformers takes keys for that are absent from a file; keys are those that are there. nil:
+	// nothing but what all have in common.
 	defaults func(c *Config, keys map[string]json.RawMessage) error
 	// describe returns the blocks of a model, and checks what only this architecture has.
 	describe func(c *Config, check checker) *design
@@ -46,8 +46,8 @@ func (c *Config) architecture() (*architecture, error) {
 	return nil, fmt.Errorf("model_type %q is not supported: this version builds %s", c.ModelType, strings.Join(types, ", "))
 }
 
-// design is what distinguishes the models that this package builds from one another: [Forward] and the list of tensors follow
-// it, and look at no name of an architecture.
+// design is what distinguishes the models that this package builds from one another: [Forward] and the list of tensors
+// follow it, and look at no name of an architecture.
 type design struct {
 	qkvBias, outBias, mlpBias bool
 	// headNorm normalises queries and keys, head by head.

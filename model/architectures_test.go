@@ -22,8 +22,8 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// The tests of this file run over all fixtures of internal/testdata/architectures. Those were made with transformers 4.57.1 and
-// torch 2.15.0 on a CPU: python3 internal/testdata/architectures/make.py.
+// The tests of this file run over all fixtures of internal/testdata/architectures. Those were made with transformers
+// 4.57.1 and torch 2.15.0 on a CPU: python3 internal/testdata/architectures/make.py.
 
 // eachFixture calls test with each fixture and its weights.
 func eachFixture(t *testing.T, test func(t *testing.T, m *fixtures.Model, w *Weights)) {
@@ -88,8 +88,8 @@ func agree(t *testing.T, want, got []float32) {
 	require.LessOrEqual(t, worst, 1e-4)
 }
 
-// TestArchitectures_AdapterMatchesPEFT: an adapter that PEFT 0.17.1 wrote computes the same here, and so do the weights that it
-// is merged into.
+// TestArchitectures_AdapterMatchesPEFT: an adapter that PEFT 0.17.1 wrote computes the same here, and so do the weights
+// that it is merged into.
 func TestArchitectures_AdapterMatchesPEFT(t *testing.T) {
 	adapted := 0
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
@@ -202,8 +202,8 @@ func TestArchitectures_RoundTrip(t *testing.T) {
 	})
 }
 
-// TestTokenLogProbs_FrozenGradient: the gradient that is written down for a frozen head is the one that is derived, with scaled
-// and capped logits too.
+// TestTokenLogProbs_FrozenGradient: the gradient that is written down for a frozen head is the one that is derived,
+// with scaled and capped logits too.
 func TestTokenLogProbs_FrozenGradient(t *testing.T) {
 	eachFixture(t, func(t *testing.T, _ *fixtures.Model, w *Weights) {
 		c := w.Config
@@ -227,9 +227,10 @@ func TestTokenLogProbs_FrozenGradient(t *testing.T) {
 	})
 }
 
-// TestArchitectures_GradientMatchesFiniteDifferences differentiates the loss along a random direction through all weights, and
-// through each tensor of the first layer, and of the first experts, alone; see TestForward_GradientMatchesFiniteDifferences. The weights are larger here
-// and the loss is less smooth, so the steps are smaller, and rounding shows more.
+// TestArchitectures_GradientMatchesFiniteDifferences differentiates the loss along a random direction through all
+// weights, and through each tensor of the first layer, and of the first experts, alone; see
+// TestForward_GradientMatchesFiniteDifferences. The weights are larger here and the loss is less smooth, so the steps
+// are smaller, and rounding shows more.
 func TestArchitectures_GradientMatchesFiniteDifferences(t *testing.T) {
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
 		l := newLossOf(t, w.Config, m.Flat(), len(m.IDs))
@@ -259,8 +260,8 @@ func TestArchitectures_GradientMatchesFiniteDifferences(t *testing.T) {
 
 var export = flag.String("export", "", "folder that TestArchitectures_Export writes")
 
-// TestArchitectures_Export writes, for check.py beside make.py, each model as it is saved here, an adapter of ours, the model that
-// it is merged into, and the logits of all that:
+// TestArchitectures_Export writes, for check.py beside make.py, each model as it is saved here, an adapter of ours, the
+// model that it is merged into, and the logits of all that:
 //
 //	go test ./model -run Export -export DIR && python3 internal/testdata/architectures/check.py DIR
 func TestArchitectures_Export(t *testing.T) {

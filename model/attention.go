@@ -97,15 +97,16 @@ func (a *attention) mask(window int) *Node {
 	return a.masks[window]
 }
 
-// keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and adds zeros for
-// padding: with floating-point numbers both are exact.
+// keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and
+// adds zeros for padding: with floating-point numbers both are exact.
 func (a *attention) keep(cached, fresh *Node) *Node {
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
 	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), fresh.Shape().Dimensions...)
 	return ScatterSum(cached, a.place, Where(real, fresh, ZerosLike(fresh)), false, false)
 }
 
-// build is grouped-query attention (Ainslie et al. 2023) with rotated queries and keys, which some models normalise before:
+// build is grouped-query attention (Ainslie et al. 2023) with rotated queries and keys, which some models normalise
+// before:
 //
 //	softmax(scale q kᵀ) v
 //

@@ -17,8 +17,8 @@ import (
 // ConfigFile is the name of the configuration in a model folder.
 const ConfigFile = "config.json"
 
-// Config is the shape of a model, in Hugging Face's words and JSON. What an architecture does not have is left zero, and is
-// ignored.
+// Config is the shape of a model, in Hugging Face's words and JSON. What an architecture does not have is left zero,
+// and is ignored.
 type Config struct {
 	Architectures    []string `json:"architectures"`
 	ModelType        string   `json:"model_type"` // one of the ModelType constants
@@ -82,8 +82,8 @@ const (
 	LayerSliding = "sliding_attention"
 )
 
-// unsupported are keys of config.json that change the computation and that this package does not build, and the values that
-// change nothing; null does not either.
+// unsupported are keys of config.json that change the computation and that this package does not build, and the values
+// that change nothing; null does not either.
 var unsupported = map[string][]string{
 	"quantization_config":         {"false", "{}"},
 	"compression_config":          {"false", "{}"},
@@ -104,8 +104,8 @@ func LoadConfig(dir string) (*Config, error) {
 	return c, nil
 }
 
-// ParseConfig reads a config.json, as transformers 4 or 5 writes it. What is absent is what transformers takes it for. A key
-// that changes the computation in a way that is not built is an error.
+// ParseConfig reads a config.json, as transformers 4 or 5 writes it. What is absent is what transformers takes it for.
+// A key that changes the computation in a way that is not built is an error.
 func ParseConfig(data []byte) (*Config, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
@@ -177,8 +177,8 @@ func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
 	return c.architecture()
 }
 
-// readKnown decodes the keys that Config has, save those of rotary positions. Names are compared as they are: encoding/json
-// alone would take "Vocab_Size" too.
+// readKnown decodes the keys that Config has, save those of rotary positions. Names are compared as they are:
+// encoding/json alone would take "Vocab_Size" too.
 func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 	known := map[string]json.RawMessage{}
 	for _, key := range configKeys {

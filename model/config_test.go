@@ -319,7 +319,8 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 	}
 }
 
-// TestParseConfig_KindsOfLayers: an architecture whose layers are alike does not ignore that a file wants them to differ.
+// TestParseConfig_KindsOfLayers: an architecture whose layers are alike does not ignore that a file wants them to
+// differ.
 func TestParseConfig_KindsOfLayers(t *testing.T) {
 	for _, name := range []string{"mistral", "llama", "granite"} {
 		changes := map[string]any{"model_type": name, "architectures": "-", "sliding_window": 64, "layer_types": kinds(2, 28)}
@@ -360,8 +361,8 @@ func TestConfig_WritesDecimals(t *testing.T) {
 	}
 }
 
-// FuzzParseConfig: any input is an error or a valid configuration, whose tensors can be listed and which survives a round trip. It
-// is never a panic.
+// FuzzParseConfig: any input is an error or a valid configuration, whose tensors can be listed and which survives a
+// round trip. It is never a panic.
 func FuzzParseConfig(f *testing.F) {
 	real, err := json.Marshal(realConfig())
 	require.NoError(f, err)

@@ -4,10 +4,11 @@
 // The same graph-building functions ([Forward]) serve prefill, decode, scoring and training. What differs is the cache
 // that is handed in, so a token's logprob is the same number in the sampler and in the trainer.
 //
-// All architectures are blocks of RMSNorm, rotary positions, grouped-query attention and gated MLPs, with an output head that
-// may be tied to the embedding: Llama, Qwen2, Qwen3 and its mixtures of experts, Mistral, Granite, Gemma 3. A file for each
-// turns config.json into one description of the blocks, and all else follows that; docs/models.md says how to add one.
-// Folders hold config.json and safetensors under Hugging Face's names; GGUF files are read as if they were such a folder.
+// All architectures are blocks of RMSNorm, rotary positions, grouped-query attention and gated MLPs, with an output
+// head that may be tied to the embedding: Llama, Qwen2, Qwen3 and its mixtures of experts, Mistral, Granite, Gemma 3. A
+// file for each turns config.json into one description of the blocks, and all else follows that; docs/models.md
+// says how to add one. Folders hold config.json and safetensors under Hugging Face's names; GGUF files are read as if
+// they were such a folder.
 //
 // Adapters and quantized weights come in through a hook ([Linear]) that is called for every linear layer inside the
 // blocks (of a model with experts: those of attention), so this package knows nothing of LoRA.

@@ -8,13 +8,14 @@ import (
 
 // Shape legend: see forward.go; X experts.
 
-// experts is a mixture of experts (Shazeer et al. 2017): with p the softmax over a router's logits, and C the k experts with the
-// largest p,
+// experts is a mixture of experts (Shazeer et al. 2017): with p the softmax over a router's logits, and C the k experts
+// with the largest p,
 //
 //	sum over e in C of w[e] mlp_e(x)      w = p, or p / sum over C of p
 //
-// All experts are computed for all tokens, one after another, and those that were not chosen have the weight 0. So the shapes do
-// not depend on the choice, and the value of a token not on its company; it costs X/k times the products that are needed.
+// All experts are computed for all tokens, one after another, and those that were not chosen have the weight 0. So the
+// shapes do not depend on the choice, and the value of a token not on its company; it costs X/k times the products that
+// are needed.
 func (f *Forward) experts(d *design, x *Node, p string) *Node {
 	weights := f.route(x, p) // [B, T, X]
 	var sum *Node
@@ -39,7 +40,8 @@ func (f *Forward) route(x *Node, p string) *Node {
 	return weights
 }
 
-// largest builds which are the n largest along the last axis of x, whose values are not negative. Of equal ones the first counts.
+// largest builds which are the n largest along the last axis of x, whose values are not negative. Of equal ones the
+// first counts.
 func largest(x *Node, n int) *Node {
 	dims := x.Shape().Dimensions
 	index := Iota(x.Graph(), shapeI32(dims...), -1)

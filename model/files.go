@@ -67,9 +67,9 @@ func (s folderSet) Tensor(name string) (storedTensor, bool) {
 	return storedTensor{Shape: t.Shape, Type: string(t.DType), Data: t.Data, Check: t.Check, Read: t.Read}, ok
 }
 
-// Open opens a model: a folder with config.json and model.safetensors, or its shards, or a GGUF file, whose quantized tensors
-// are converted to float32 when they are read. Tensors that the architecture does not have are an error, and so are tensors
-// that are missing. A tied model may hold its embedding again, as an output head.
+// Open opens a model: a folder with config.json and model.safetensors, or its shards, or a GGUF file, whose quantized
+// tensors are converted to float32 when they are read. Tensors that the architecture does not have are an error, and so
+// are tensors that are missing. A tied model may hold its embedding again, as an output head.
 func Open(path string) (*Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -109,8 +109,8 @@ func (c *Checkpoint) Weights() *Weights {
 	return w
 }
 
-// Params brings the tensors to the device one after another, as [Weights.Params] does. The host holds no copy: what was read
-// of the files leaves the memory again.
+// Params brings the tensors to the device one after another, as [Weights.Params] does. The host holds no copy: what was
+// read of the files leaves the memory again.
 func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
 	return c.ParamsAs(device, dtypes.Float32)
 }
@@ -198,8 +198,8 @@ func abbreviated(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// checkCopy reports an output head that is not the embedding that it is tied to. Some checkpoints hold the copy, such as
-// Qwen/Qwen3-0.6B.
+// checkCopy reports an output head that is not the embedding that it is tied to. Some checkpoints hold the copy, such
+// as Qwen/Qwen3-0.6B.
 func checkCopy(set tensorSet) error {
 	head, _ := set.Tensor(headName)
 	embed, ok := set.Tensor(embedName)

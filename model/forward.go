@@ -9,8 +9,9 @@ import (
 // Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head
 // dimension, V vocabulary, N selected tokens.
 
-// Linear is called for every linear layer inside the blocks that [Config.Linears] lists: x is [..., in], base computes the layer as the base model
-// has it, and the result takes base's place. name is "model.layers.0.self_attn.q_proj". nil is base alone.
+// Linear is called for every linear layer inside the blocks that [Config.Linears] lists: x is [..., in], base computes
+// the layer as the base model has it, and the result takes base's place. name is "model.layers.0.self_attn.q_proj". nil
+// is base alone.
 type Linear func(x *Node, name string, base func(*Node) *Node) *Node
 
 // Forward builds the graph of a model.
@@ -37,19 +38,19 @@ type Cache struct {
 	Start *Node
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
-	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name any;
-	// no other two may name the same. nil is each row its own: B is W, and the cache is read where it lies.
+	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name
+	// any; no other two may name the same. nil is each row its own: B is W, and the cache is read where it lies.
 	Slots *Node
 	// Layers are the keys and values of each layer. Behind the cached tokens they are zero.
 	Layers []KV
 }
 
-// KV is the cache of one layer: keys, already rotated, and values, both [W, K, S, E], of the tokens of W sequences at their
-// positions.
+// KV is the cache of one layer: keys, already rotated, and values, both [W, K, S, E], of the tokens of W sequences at
+// their positions.
 type KV struct{ K, V *Node }
 
-// Hidden builds the blocks and the final norm. It returns [B, T, D], and the cache with the new tokens, if there is one. The
-// caller may donate the old one: a device then writes the new tokens into it.
+// Hidden builds the blocks and the final norm. It returns [B, T, D], and the cache with the new tokens, if there is
+// one. The caller may donate the old one: a device then writes the new tokens into it.
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
@@ -69,8 +70,8 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	return f.norm(d, x, normName), cached
 }
 
-// block builds a layer: attention, then an MLP, each of what is normalised, and added to x [B, T, D]. It returns keys and values
-// of the layer too.
+// block builds a layer: attention, then an MLP, each of what is normalised, and added to x [B, T, D]. It returns keys
+// and values of the layer too.
 func (f *Forward) block(d *design, a *attention, l int, x *Node, past *KV) (*Node, KV) {
 	p := layerName(l)
 	h, kv := a.build(f, d, d.layers[l], f.norm(d, x, p+"input_layernorm.weight"), p+"self_attn.", past)
@@ -102,16 +103,16 @@ func (f *Forward) LogProbs(hidden *Node) *Node {
 	return logSoftmax(f.Logits(hidden))
 }
 
-// TokenLogProbs builds the logprobs [N] of the tokens target [N, 1], int32, after hidden states [N, D]: what LogProbs holds
-// of them, bit for bit.
+// TokenLogProbs builds the logprobs [N] of the tokens target [N, 1], int32, after hidden states [N, D]: what LogProbs
+// holds of them, bit for bit.
 //
-// With a frozen head no [N, V] need ever be there. With z the logits, p their softmax and W the head, the gradient to the
-// hidden state is
+// With a frozen head no [N, V] need ever be there. With z the logits, p their softmax and W the head, the gradient to
+// the hidden state is
 //
 //	d logprob / dh = W[target] - p W
 //
-// which is computed with the logprob, while the logits are at hand. Where logits are scaled by s and capped, this becomes
-// s (c[target] W[target] - (c p) W) with c = 1 - (z / cap)².
+// which is computed with the logprob, while the logits are at hand. Where logits are scaled by s and capped, this
+// becomes s (c[target] W[target] - (c p) W) with c = 1 - (z / cap)².
 func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 	n := hidden.Shape().Dim(0)
 	target.AssertDims(n, 1)
@@ -187,7 +188,8 @@ func (f *Forward) mlp(d *design, x *Node, p string) *Node {
 	return f.linear(Mul(d.activation(gate), up), p+"down_proj", d.mlpBias)
 }
 
-// linear applies the layer to x [B, T, in]. Rows are flattened first: a product of two matrices is what devices do best.
+// linear applies the layer to x [B, T, in]. Rows are flattened first: a product of two matrices is what devices do
+// best.
 func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	base := func(x *Node) *Node {

@@ -10,9 +10,9 @@ import (
 // ModelTypeGemma3 is that of Gemma 3's text models.
 const ModelTypeGemma3 = "gemma3_text"
 
-// gemma3 normalises before and behind attention and MLP, with weights that begin at zero, and queries and keys head by head. Its
-// MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a window and positions of their own, the others see
-// all and may stretch their positions (Gemma Team 2025).
+// gemma3 normalises before and behind attention and MLP, with weights that begin at zero, and queries and keys head by
+// head. Its MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a window and positions of their
+// own, the others see all and may stretch their positions (Gemma Team 2025).
 var gemma3 = architecture{modelType: ModelTypeGemma3, class: "Gemma3ForCausalLM", defaults: gemma3Defaults, describe: describeGemma3}
 
 func describeGemma3(c *Config, check checker) *design {

@@ -114,8 +114,8 @@ func TestOpen_GGUF(t *testing.T) {
 	}
 }
 
-// TestOpen_GGUFArchitectures: each model of internal/testdata/architectures that llama.cpp can express says the same as a GGUF
-// file, in which its tensors are changed as llama.cpp changes them.
+// TestOpen_GGUFArchitectures: each model of internal/testdata/architectures that llama.cpp can express says the same as
+// a GGUF file, in which its tensors are changed as llama.cpp changes them.
 func TestOpen_GGUFArchitectures(t *testing.T) {
 	seen := map[string]bool{}
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
@@ -173,8 +173,8 @@ func fixtureValues(arch string, c *Config) []gguftest.Value {
 	return v
 }
 
-// fixtureTensors are weights as llama.cpp writes them: rows of queries and keys in pairs, norms with their 1, experts merged,
-// Llama 3's scaling as factors.
+// fixtureTensors are weights as llama.cpp writes them: rows of queries and keys in pairs, norms with their 1, experts
+// merged, Llama 3's scaling as factors.
 func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 	m, c := ggufModels[arch], w.Config
 	var list []gguftest.Tensor
@@ -275,8 +275,8 @@ func TestOpen_GGUFErrors(t *testing.T) {
 	require.ErrorContains(t, err, "ggufnames.py")
 }
 
-// TestGGUF_Undo: what llama.cpp does to weights is undone, in whatever parts they are read. The rows 0 to 3 of a head were
-// written as 0 2 1 3: each of the first half with its partner of the second.
+// TestGGUF_Undo: what llama.cpp does to weights is undone, in whatever parts they are read. The rows 0 to 3 of a head
+// were written as 0 2 1 3: each of the first half with its partner of the second.
 func TestGGUF_Undo(t *testing.T) {
 	const heads, size, columns = 3, 4, 2
 	original := make([]float32, heads*size*columns)

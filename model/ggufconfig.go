@@ -9,8 +9,8 @@ import (
 	"github.com/goart-dev/art/internal/gguf"
 )
 
-// ggufConfig returns the config.json that a model in a GGUF file would have, in Hugging Face's words, and how its tensors
-// were changed.
+// ggufConfig returns the config.json that a model in a GGUF file would have, in Hugging Face's words, and how its
+// tensors were changed.
 func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
 	value, _ := f.Value("general.architecture")
 	arch, _ := value.(string)
@@ -111,8 +111,9 @@ func (h *ggufHeader) ropeScaling(c map[string]any) {
 // ropeFactorsName is the tensor that llama.cpp divides the frequencies of the rotation by.
 const ropeFactorsName = "rope_freqs.weight"
 
-// llama3Scaling returns the parameters of Llama 3's scaling for the factors that llama.cpp computed from them. Only those of
-// the released models are known: what lies between low_freq_factor and high_freq_factor does not tell them apart.
+// llama3Scaling returns the parameters of Llama 3's scaling for the factors that llama.cpp computed from them. Only
+// those of the released models are known: what lies between low_freq_factor and high_freq_factor does not tell them
+// apart.
 //
 //	wavelength = 2 pi theta^(2i/E),  n = original / wavelength,  s = (n - low) / (high - low)
 //	factor = 1 for n > high,  factor for n < low,  otherwise 1 / ((1 - s) / factor + s)

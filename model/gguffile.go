@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/internal/gguf"
 )
 
-// openGGUF opens a GGUF file. What llama.cpp changed in the tensors is undone as they are read: their names and shapes are
-// those of a Hugging Face checkpoint, and the configuration is what its config.json would say.
+// openGGUF opens a GGUF file. What llama.cpp changed in the tensors is undone as they are read: their names and shapes
+// are those of a Hugging Face checkpoint, and the configuration is what its config.json would say.
 func openGGUF(path string) (*Checkpoint, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -126,8 +126,8 @@ func (t ggufTensor) Read(dst []float32, first int) {
 	}
 }
 
-// readRows reads rows in the order of a checkpoint: row h of the first half of a head and row h of its second half, which
-// are rotated together, were written one behind the other.
+// readRows reads rows in the order of a checkpoint: row h of the first half of a head and row h of its second half,
+// which are rotated together, were written one behind the other.
 func (t ggufTensor) readRows(dst []float32, first int) {
 	columns := Spec{Shape: t.shape[1:]}.size()
 	half := t.shape[0] / t.heads / 2

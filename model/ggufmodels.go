@@ -72,8 +72,8 @@ func graniteConfig(h *ggufHeader, c map[string]any) {
 	}
 }
 
-// gemma3Config has what llama.cpp knows of Gemma 3 without a file: that each sixth layer sees all tokens, the base of the
-// rotation in the others, and that the largest model, of 62 layers, scales queries by hidden size and heads.
+// gemma3Config has what llama.cpp knows of Gemma 3 without a file: that each sixth layer sees all tokens, the base of
+// the rotation in the others, and that the largest model, of 62 layers, scales queries by hidden size and heads.
 func gemma3Config(h *ggufHeader, c map[string]any) {
 	const pattern, layersOf27B = 6, 62
 	h.need(c, "sliding_window", "attention.sliding_window")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The names of llama.cpp for the tensors of a model, and those of a Hugging Face checkpoint. Behind both stands ".weight"
-// or ".bias". Source: gguf-py's tensor_mapping.py, https://github.com/ggml-org/llama.cpp
+// The names of llama.cpp for the tensors of a model, and those of a Hugging Face checkpoint. Behind both stands
+// ".weight" or ".bias". Source: gguf-py's tensor_mapping.py, https://github.com/ggml-org/llama.cpp
 
 // ggufTop are the tensors outside of the blocks.
 var ggufTop = map[string]string{
@@ -85,7 +85,8 @@ func cutKind(name string) (stem, kind string) {
 	return name[:at], name[at:]
 }
 
-// cutBlock returns the beginning of a checkpoint's names for the block that a name of llama.cpp is in, and the rest of it.
+// cutBlock returns the beginning of a checkpoint's names for the block that a name of llama.cpp is in, and the rest of
+// it.
 func cutBlock(stem string) (layer, part string, ok bool) {
 	number, part, ok := strings.Cut(strings.TrimPrefix(stem, "blk."), ".")
 	n, err := strconv.Atoi(number)

@@ -37,8 +37,8 @@ func (g *qwenGolden) flat() (ids []int32) {
 	return ids
 }
 
-// TestForward_MatchesTransformers: 4 query heads share 2 of keys and values, and heads of 16 do not add up to the hidden
-// 32. Made with transformers 4.57.1 and torch 2.5.1 on a CPU: python3 testdata/qwen3/golden.py.
+// TestForward_MatchesTransformers: 4 query heads share 2 of keys and values, and heads of 16 do not add up to the
+// hidden 32. Made with transformers 4.57.1 and torch 2.5.1 on a CPU: python3 testdata/qwen3/golden.py.
 func TestForward_MatchesTransformers(t *testing.T) {
 	for name, g := range readGolden(t) {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestForward_MatchesTransformers(t *testing.T) {
 	}
 }
 
-// TestForward_GradientMatchesTransformers compares the norm of the gradient of every weight, the embedding's from both of
-// its uses included.
+// TestForward_GradientMatchesTransformers compares the norm of the gradient of every weight, the embedding's from both
+// of its uses included.
 func TestForward_GradientMatchesTransformers(t *testing.T) {
 	for name, g := range readGolden(t) {
 		t.Run(name, func(t *testing.T) {

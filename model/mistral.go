@@ -5,7 +5,8 @@ import "encoding/json"
 // ModelTypeMistral is that of Mistral 7B, and of some of Hermes.
 const ModelTypeMistral = "mistral"
 
-// mistral is Llama's block without biases, and with a window in all layers if the configuration has one (Jiang et al. 2023).
+// mistral is Llama's block without biases, and with a window in all layers if the configuration has one (Jiang et al.
+// 2023).
 var mistral = architecture{modelType: ModelTypeMistral, class: "MistralForCausalLM", defaults: mistralDefaults, describe: describeMistral}
 
 func describeMistral(c *Config, check checker) *design {

@@ -8,10 +8,10 @@ import (
 	. "github.com/goart-dev/art/internal/graphx"
 )
 
-// Matrices may be bfloat16 on the device, where norms, sums and what lies between products stay float32. A device that packs
-// matrices widens their numbers while it reads them, and all else is float32: what is halved is what it reads. On others a
-// product rounds its other side to bfloat16 as well and sums up in float32, which is what matrix units of GPUs do. The matrix is
-// frozen: it has no gradient.
+// Matrices may be bfloat16 on the device, where norms, sums and what lies between products stay float32. A device that
+// packs matrices widens their numbers while it reads them, and all else is float32: what is halved is what it reads. On
+// others a product rounds its other side to bfloat16 as well and sums up in float32, which is what matrix units of GPUs
+// do. The matrix is frozen: it has no gradient.
 
 // times builds x [M, K] times w [K, N]: [M, N].
 func times(x, w *Node) *Node {
@@ -29,7 +29,8 @@ func timesT(x, w *Node) *Node {
 	return mixed(x, w, 1)
 }
 
-// mixed contracts x [M, K] with one axis of a bfloat16 matrix. The gradient to x is such a product too, over the other axis.
+// mixed contracts x [M, K] with one axis of a bfloat16 matrix. The gradient to x is such a product too, over the other
+// axis.
 func mixed(x, w *Node, axis int) *Node {
 	return withGradient(x,
 		func(x *Node) *Node { return rounded(x, w, axis) },

@@ -64,8 +64,8 @@ func TestParamsAs_Errors(t *testing.T) {
 	require.ErrorContains(t, err, "want Float32 or BFloat16")
 }
 
-// TestParamsAs_BFloat16: on a device that packs matrices, logprobs and gradients have the bits of float32 matrices of the rounded
-// numbers.
+// TestParamsAs_BFloat16: on a device that packs matrices, logprobs and gradients have the bits of float32 matrices of
+// the rounded numbers.
 func TestParamsAs_BFloat16(t *testing.T) {
 	for _, c := range []*Config{testConfig(), oddConfig()} {
 		for _, c.TieEmbeddings = range []bool{true, false} {
@@ -91,8 +91,8 @@ func TestParamsAs_BFloat16(t *testing.T) {
 	}
 }
 
-// lossAndGradient returns the logprobs of ids[1:], the gradient of their sum to a number that is added to what each linear layer
-// returns, and all logprobs.
+// lossAndGradient returns the logprobs of ids[1:], the gradient of their sum to a number that is added to what each
+// linear layer returns, and all logprobs.
 func lossAndGradient(t *testing.T, c *Config, params *Params, ids []int32) [][]float32 {
 	n := len(ids) - 1
 	in := append(slices.Clone(params.Tensors), graphtest.Tensor(ids[:n], 1, n), graphtest.Tensor(ids[1:], n, 1), graphtest.Tensor([]float32{0}, 1, 1))

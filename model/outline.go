@@ -6,7 +6,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Outline returns the weights of a model without values, and their shapes: enough to compile a graph. The tensors are nil.
+// Outline returns the weights of a model without values, and their shapes: enough to compile a graph. The tensors are
+// nil.
 func (c *Config) Outline() (*Params, []shapes.Shape) {
 	p := &Params{}
 	var list []shapes.Shape

@@ -135,8 +135,8 @@ func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) 
 	return graphtest.Values[float32](t, out[0])
 }
 
-// TestForward_CacheDoesNotMatter feeds three sequences in pieces of random length, padded to few widths, each row at its
-// own position: every token has the logprobs of one pass over the whole.
+// TestForward_CacheDoesNotMatter feeds three sequences in pieces of random length, padded to few widths, each row at
+// its own position: every token has the logprobs of one pass over the whole.
 func TestForward_CacheDoesNotMatter(t *testing.T) {
 	f := newForward(t, testWeights(t, oddConfig()), nil, nil)
 	v := f.config.VocabSize

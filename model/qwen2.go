@@ -8,8 +8,8 @@ import (
 // ModelTypeQwen2 is that of Qwen2 and Qwen2.5, and of the DeepSeek-R1 distills that begin with them.
 const ModelTypeQwen2 = "qwen2"
 
-// qwen2 is Llama's block with biases at queries, keys and values (Yang et al. 2024). Its layers from max_window_layers on have
-// a window when use_sliding_window is set, which no published model does.
+// qwen2 is Llama's block with biases at queries, keys and values (Yang et al. 2024). Its layers from max_window_layers
+// on have a window when use_sliding_window is set, which no published model does.
 var qwen2 = architecture{modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM", defaults: qwenDefaults, describe: describeQwen2}
 
 func describeQwen2(c *Config, check checker) *design {

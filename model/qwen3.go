@@ -5,8 +5,8 @@ import "encoding/json"
 // ModelTypeQwen3 is that of Qwen3's dense models.
 const ModelTypeQwen3 = "qwen3"
 
-// qwen3 is Llama's block with queries and keys that are normalised head by head (Yang et al. 2025), and with biases at all of
-// attention or at none.
+// qwen3 is Llama's block with queries and keys that are normalised head by head (Yang et al. 2025), and with biases at
+// all of attention or at none.
 var qwen3 = architecture{modelType: ModelTypeQwen3, class: "Qwen3ForCausalLM", defaults: qwen3Defaults, describe: describeQwen3}
 
 // qwen3Defaults: a file without the key has heads of 128.

@@ -8,8 +8,8 @@ import (
 // ModelTypeQwen3MoE is that of Qwen3's mixtures of experts.
 const ModelTypeQwen3MoE = "qwen3_moe"
 
-// qwen3MoE is qwen3 with many small MLPs in place of one, of which a router chooses some for each token (Yang et al. 2025).
-// Adapters attach to its attention only.
+// qwen3MoE is qwen3 with many small MLPs in place of one, of which a router chooses some for each token (Yang et al.
+// 2025). Adapters attach to its attention only.
 var qwen3MoE = architecture{modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM", defaults: qwen3MoEDefaults, describe: describeQwen3MoE}
 
 // mostExperts bounds the experts of all layers together.

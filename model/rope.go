@@ -28,8 +28,8 @@ func (c *Config) rope() rope {
 //	f = theta^(-2i/size)
 //
 // Linear scaling divides it by a factor (Chen et al. 2023). Llama 3's does so for the waves that are longer than
-// OriginalPositions / LowFactor; with s from 0 to 1 as waves get shorter, up to OriginalPositions / HighFactor, those between
-// have (1-s) f/Factor + s f (Grattafiori et al. 2024).
+// OriginalPositions / LowFactor; with s from 0 to 1 as waves get shorter, up to OriginalPositions / HighFactor, those
+// between have (1-s) f/Factor + s f (Grattafiori et al. 2024).
 func (r rope) frequency(i, size int) float64 {
 	f := math.Pow(r.theta, -2*float64(i)/float64(size))
 	s := r.scaling
@@ -44,8 +44,8 @@ func (r rope) frequency(i, size int) float64 {
 	return f
 }
 
-// tables returns, with angle = position * frequency, the rows [cos, cos] and [-sin, sin] of the first n positions, each [n, size].
-// They are computed in float64 on the host, so that every graph and every device uses the same numbers.
+// tables returns, with angle = position * frequency, the rows [cos, cos] and [-sin, sin] of the first n positions, each
+// [n, size]. They are computed in float64 on the host, so that every graph and every device uses the same numbers.
 func (r rope) tables(n, size int) (cos, sin *tensors.Tensor) {
 	half := size / 2
 	cosines := make([]float32, n*size)

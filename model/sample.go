@@ -72,8 +72,8 @@ func pick(weights []float64, u float64) int32 {
 	return int32(last)
 }
 
-// truncate sets to zero what top-k and top-p leave out. Tokens stand in order of their logprobs, which differ where weights of
-// a high temperature are equal.
+// truncate sets to zero what top-k and top-p leave out. Tokens stand in order of their logprobs, which differ where
+// weights of a high temperature are equal.
 func truncate(weights []float64, logprobs []float32, s Sampling) {
 	order := make([]int, len(weights))
 	for i := range order {

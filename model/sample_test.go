@@ -12,9 +12,9 @@ import (
 
 var inf = float32(math.Inf(-1))
 
-// reshaped is the distribution that the comment of Sample describes, by brute force: a token is beaten by those that are
-// likelier, or as likely and of a smaller id. margin is how close a decision of top-k or top-p is: between two tokens
-// that temperature has made almost equal, or about a token that is just kept or just left out.
+// reshaped is the distribution that the comment of Sample describes, by brute force: a token is beaten by those that
+// are likelier, or as likely and of a smaller id. margin is how close a decision of top-k or top-p is: between two
+// tokens that temperature has made almost equal, or about a token that is just kept or just left out.
 func reshaped(logprobs []float32, s Sampling) (p []float64, margin float64) {
 	scaled := make([]float64, len(logprobs))
 	for i, lp := range logprobs {

@@ -10,8 +10,8 @@ import (
 
 // Shape legend: W rows, V vocabulary, R blocks of C tokens each that the vocabulary is cut into.
 
-// Sampler draws on the device what [Sample] draws on the host: the same tokens, save where rounding decides. It computes in
-// float64, and needs no sort: a threshold is found bit by bit.
+// Sampler draws on the device what [Sample] draws on the host: the same tokens, save where rounding decides. It
+// computes in float64, and needs no sort: a threshold is found bit by bit.
 type Sampler struct {
 	Uniform     *Node // [W] float64: what [Uniform] returns for the token
 	Temperature *Node // [W] float64: 0 is greedy
@@ -24,8 +24,8 @@ type Sampler struct {
 // MinTemperature is the least temperature above 0 that a [Sampler] may be given: below, float64 has fewer digits.
 const MinTemperature = 1e-300
 
-// Draw builds the draws from logprobs [W, V]: the tokens [W], int32, and their logprobs [W], float32, under the reshaped
-// distribution.
+// Draw builds the draws from logprobs [W, V]: the tokens [W], int32, and their logprobs [W], float32, under the
+// reshaped distribution.
 func (s Sampler) Draw(logprobs *Node) (ids, sampled *Node) {
 	w, v := logprobs.Shape().Dim(0), logprobs.Shape().Dim(1)
 	column := func(x *Node) *Node {
@@ -69,8 +69,8 @@ func keep(weights, all, kept *Node) *Node {
 	return Where(LogicalOr(BroadcastToDims(all, dims...), kept), weights, ZerosLike(weights))
 }
 
-// shortest selects in each row the fewest tokens whose x [W, V], in order of rank [W, V] and then of id, adds up to target
-// [W, 1], or more. Where all do not, it selects all.
+// shortest selects in each row the fewest tokens whose x [W, V], in order of rank [W, V] and then of id, adds up to
+// target [W, 1], or more. Where all do not, it selects all.
 func shortest(rank, x, target *Node) *Node {
 	dims := x.Shape().Dimensions
 	sum := func(which *Node) *Node { return ReduceAndKeep(Where(which, x, ZerosLike(x)), ReduceSum, -1) }
@@ -87,7 +87,8 @@ func shortest(rank, x, target *Node) *Node {
 	return LogicalOr(before, LogicalAnd(tied, inTime))
 }
 
-// blockSize is the number of tokens of a block. With two levels of sums, 512 and what 152,000 tokens make of it, 297, are alike.
+// blockSize is the number of tokens of a block. With two levels of sums, 512 and what 152,000 tokens make of it, 297,
+// are alike.
 const blockSize = 512
 
 // firstAt returns the first index [W, 1] of a positive x [W, V] at which the running sum meets target [W, 1], the last
@@ -144,8 +145,8 @@ func filled(like *Node, n int) *Node { return FillScalar(like.Graph(), like.Shap
 
 func wide(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
 
-// SamplerInputs are the settings of rows in the order of a [Sampler]'s fields, for its shapes. A row that draws nothing has the
-// zero Sampling.
+// SamplerInputs are the settings of rows in the order of a [Sampler]'s fields, for its shapes. A row that draws nothing
+// has the zero Sampling.
 func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, truncates bool) {
 	for _, s := range rows {
 		if s.Temperature > 0 {

@@ -29,8 +29,8 @@ func draw(t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, inde
 	return tensors.MustCopyFlatData[int32](out[0]), graphtest.Values[float32](t, out[1])
 }
 
-// TestSampler_LikeSample: tokens and logprobs of random distributions, with ties and impossible tokens, in vocabularies of
-// one block and of several. Where brute force says that rounding decides, both may differ.
+// TestSampler_LikeSample: tokens and logprobs of random distributions, with ties and impossible tokens, in vocabularies
+// of one block and of several. Where brute force says that rounding decides, both may differ.
 func TestSampler_LikeSample(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 60))
 	compared := 0

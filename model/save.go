@@ -26,17 +26,19 @@ const indexFile = "model.safetensors.index.json"
 
 // SaveOptions say how a model is written. Zero values are the defaults.
 type SaveOptions struct {
-	// DType of all tensors: [Float32], the default, or [BFloat16], to whose nearest number each is rounded, a tie to the even one.
+	// DType of all tensors: [Float32], the default, or [BFloat16], to whose nearest number each is rounded, a tie to the
+	// even one.
 	DType string
-	// ShardBytes bounds the tensors of a file. A tensor is not cut: one that is larger has a file of its own. Default: all are in
-	// one file.
+	// ShardBytes bounds the tensors of a file. A tensor is not cut: one that is larger has a file of its own. Default: all
+	// are in one file.
 	ShardBytes int64
-	// Edit changes the values of a tensor in place before they are written, such as by adding an adapter. nil changes nothing.
+	// Edit changes the values of a tensor in place before they are written, such as by adding an adapter. nil changes
+	// nothing.
 	Edit func(name string, values []float32) error
 }
 
-// Save writes config.json and the tensors as safetensors, with an index where there are shards, into a folder that is there.
-// One tensor at a time is in memory. config.json comes last: without it a folder is no model. opts may be nil.
+// Save writes config.json and the tensors as safetensors, with an index where there are shards, into a folder that is
+// there. One tensor at a time is in memory. config.json comes last: without it a folder is no model. opts may be nil.
 func (c *Checkpoint) Save(dir string, opts *SaveOptions) error {
 	if opts == nil {
 		opts = &SaveOptions{}

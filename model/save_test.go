@@ -13,7 +13,8 @@ import (
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
-// TestBFloat16: the nearest number, of two the even one. The values are those of the IEEE 754 rules, worked out by hand.
+// TestBFloat16: the nearest number, of two the even one. The values are those of the IEEE 754 rules, worked out by
+// hand.
 func TestBFloat16(t *testing.T) {
 	for in, want := range map[uint32]uint16{
 		0x3f800000: 0x3f80,                                         // 1
@@ -28,7 +29,8 @@ func TestBFloat16(t *testing.T) {
 	}
 }
 
-// TestCheckpoint_Save: shards hold no more than they may, and together what one file holds, edited and in the type asked for.
+// TestCheckpoint_Save: shards hold no more than they may, and together what one file holds, edited and in the type
+// asked for.
 func TestCheckpoint_Save(t *testing.T) {
 	w := testWeights(t, smallConfig(false))
 	from := t.TempDir()

@@ -87,8 +87,8 @@ type LinearShape struct {
 	In, Out int
 }
 
-// Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. Of a model with experts
-// these are those of attention.
+// Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. Of a model
+// with experts these are those of attention.
 func (c *Config) Linears() []LinearShape {
 	sparse := c.design().sparse
 	var out []LinearShape

@@ -30,8 +30,8 @@ type Weights struct {
 }
 
 // Random draws weights for c: linear layers and the embedding from a normal distribution of standard deviation
-// 1/sqrt(in) (LeCun), the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's); norms multiply by
-// one, and biases are zero. A tensor depends on the seed, its name, its shape and the number of layers alone.
+// 1/sqrt(in) (LeCun), the two that write into the residual stream divided by sqrt(2 x layers) (GPT-2's); norms multiply
+// by one, and biases are zero. A tensor depends on the seed, its name, its shape and the number of layers alone.
 func Random(c *Config, seed uint64) (*Weights, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -90,14 +90,14 @@ type Params struct {
 	matrices dtypes.DType // of the matrices that add brings
 }
 
-// Params copies the weights to the device. Graphs may multiply by them and gather rows of the embedding, and train none of
-// them: matrices are packed, where the device can do that.
+// Params copies the weights to the device. Graphs may multiply by them and gather rows of the embedding, and train none
+// of them: matrices are packed, where the device can do that.
 func (w *Weights) Params(device compute.Backend) (*Params, error) {
 	return w.ParamsAs(device, dtypes.Float32)
 }
 
-// ParamsAs is Params with matrices of another type: Float32, or BFloat16, to which they are rounded. It is an error for a device
-// that does not multiply them.
+// ParamsAs is Params with matrices of another type: Float32, or BFloat16, to which they are rounded. It is an error for
+// a device that does not multiply them.
 func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func (p *Params) add(device compute.Backend, name string, shape []int, read func
 	return nil
 }
 
-// SetParam replaces the values of a tensor by a copy of data, which is in its shape. A name that is not there, or another number
-// of values, is an error, and changes nothing.
+// SetParam replaces the values of a tensor by a copy of data, which is in its shape. A name that is not there, or
+// another number of values, is an error, and changes nothing.
 func (w *Weights) SetParam(name string, data []float32) error {
 	i := slices.IndexFunc(w.Tensors, func(t Tensor) bool { return t.Name == name })
 	if i < 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/tokenizer"
 )
 
-// Complete answers with the newest step of m. It waits for a free slot. It returns [art.ErrContextLength] when the prompt leaves no
-// room for a reply, [art.ErrInvalid] when the template refuses the messages, and the error of ctx.
+// Complete answers with the newest step of m. It waits for a free slot. It returns [art.ErrContextLength] when the
+// prompt leaves no room for a reply, [art.ErrInvalid] when the template refuses the messages, and the error of ctx.
 func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	e, err := b.entry("complete", m)
 	if err != nil {
@@ -52,7 +52,8 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}, nil
 }
 
-// message reads a reply, and tells of tool calls that cannot be read. A stop text and what follows it are not part of it.
+// message reads a reply, and tells of tool calls that cannot be read. A stop text and what follows it are not part of
+// it.
 func (s *base) message(
 	template *tokenizer.Template, prompt []int32, r *engine.Result, req *art.ChatRequest,
 ) (art.Message, error) {

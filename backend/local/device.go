@@ -55,8 +55,8 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 	return 0, &art.Error{Op: "open", Err: fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights), Hint: `use "float32" or "bfloat16"`}
 }
 
-// decodeSteps is the number of tokens that a call of the device makes for each sequence: each call costs a copy of the cache
-// and a wait.
+// decodeSteps is the number of tokens that a call of the device makes for each sequence: each call costs a copy of the
+// cache and a wait.
 const decodeSteps = 32
 
 // stepsOf returns the number of tokens of a call: more than one where that is done in a loop on the device.

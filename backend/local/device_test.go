@@ -74,7 +74,8 @@ func TestOpen_Weights(t *testing.T) {
 	}
 }
 
-// TestRegister_OtherWeights: a run records the type of weights that it was begun with, and goes on with another one, with a warning.
+// TestRegister_OtherWeights: a run records the type of weights that it was begun with, and goes on with another one,
+// with a warning.
 func TestRegister_OtherWeights(t *testing.T) {
 	dir := t.TempDir()
 	var log strings.Builder

@@ -7,10 +7,10 @@
 // # Base models
 //
 // "tiny" is the built-in model (package model/tiny). Any other name is a folder with config.json, model.safetensors (or
-// shards), tokenizer.json and tokenizer_config.json, as Hugging Face has them; or, when there is no such folder, ORG/NAME
-// or ORG/NAME@revision of a model on the hub. That is fetched once, into the cache shared with Python (package
-// model/hub). Afterwards the cache decides: a branch that moves on the hub changes nothing before `art pull` fetches it.
-// A run remembers the commit that it was made with.
+// shards), tokenizer.json and tokenizer_config.json, as Hugging Face has them; or, when there is no such folder,
+// ORG/NAME or ORG/NAME@revision of a model on the hub. That is fetched once, into the cache shared with Python (package
+// model/hub). Afterwards the cache decides: a branch that moves on the hub changes nothing before `art pull` fetches
+// it. A run remembers the commit that it was made with.
 //
 // # Run directory
 //

@@ -12,8 +12,8 @@ import (
 )
 
 // Export writes m as a model of its own, the adapter of its newest step merged into the weights, into a new folder that
-// transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be nil; its Edit sees the merged values. A folder
-// that is not empty is an error.
+// transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be nil; its Edit sees the merged
+// values. A folder that is not empty is an error.
 func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *model.SaveOptions) error {
 	e, err := b.entry("export", m)
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/internal/gguftest"
 )
 
-// TestRegister_GGUF: the built-in model as a GGUF file says what the built-in model says, and a run on it is resumed with the
-// same file, wherever it is then.
+// TestRegister_GGUF: the built-in model as a GGUF file says what the built-in model says, and a run on it is resumed
+// with the same file, wherever it is then.
 func TestRegister_GGUF(t *testing.T) {
 	b, path := open(t, t.TempDir()), gguftest.Folder(t, "../../model/tiny")
 	want := reply(t, b, "builtin", "tiny")

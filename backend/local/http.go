@@ -16,8 +16,8 @@ import (
 //	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 //
 // The request must be of type application/json, and is of [art.HandlerOptions].MaxBody bytes at most. What is refused
-// gets an error of OpenAI's form that says what to do: status 401 for a key, 403 for a host or an origin, 408 for a body
-// that does not arrive, 413 for one that is too large, 415 for another type, 503 for too much at a time.
+// gets an error of OpenAI's form that says what to do: status 401 for a key, 403 for a host or an origin, 408 for a
+// body that does not arrive, 413 for one that is too large, 415 for another type, 503 for too much at a time.
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	return openai.Guarded(b.registered, &openai.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}, opts)
 }

@@ -26,11 +26,11 @@ type Options struct {
 	// Device computes: "cpu", the default, in Go (package backend/device/cpu), or any other that is registered with GoMLX.
 	// A program that imports backend/device/xla has "xla:cpu", "xla:cuda" and "xla:/path/plugin.so".
 	Device string
-	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they are
-	// rounded: half the memory, half the bytes to read for a token, and products at the speed of a GPU's matrix units, which round
-	// their other side as well and sum up in float32. On the CPU device all else is float32. Norms, attention, softmax, logprobs and
-	// adapters are in any case. It is an error for a device that cannot do it. A run records what it was begun with; one that goes on
-	// with another Weights, or another device, is told to Logger.
+	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they
+	// are rounded: half the memory, half the bytes to read for a token, and products at the speed of a GPU's matrix units,
+	// which round their other side as well and sum up in float32. On the CPU device all else is float32. Norms, attention,
+	// softmax, logprobs and adapters are in any case. It is an error for a device that cannot do it. A run records what it
+	// was begun with; one that goes on with another Weights, or another device, is told to Logger.
 	Weights string
 	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
 	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
@@ -83,7 +83,8 @@ var (
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
-// [art.ErrInvalid] for options that make no sense, and [art.ErrDevice] for a device that is not there or cannot do what they ask.
+// [art.ErrInvalid] for options that make no sense, and [art.ErrDevice] for a device that is not there or cannot do what
+// they ask.
 func Open(_ context.Context, opts *Options) (*Backend, error) {
 	b := &Backend{bases: map[string]*loading{}, pending: map[*art.Model]bool{}, models: map[*art.Model]*entry{}}
 	b.life, b.quit = context.WithCancelCause(context.Background())

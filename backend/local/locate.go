@@ -23,8 +23,8 @@ type place struct {
 	digest string // SHA-256 of a file; empty for what is none
 }
 
-// locate finds a base model. A folder or a file goes before a model of the hub that is called the same. A model of the hub is
-// fetched when it is not in the cache.
+// locate finds a base model. A folder or a file goes before a model of the hub that is called the same. A model of the
+// hub is fetched when it is not in the cache.
 func (b *Backend) locate(ctx context.Context, name string) (place, error) {
 	switch {
 	case name == tiny.Name, basemodel.IsFolder(name):
@@ -50,8 +50,8 @@ func (b *Backend) locate(ctx context.Context, name string) (place, error) {
 	return place{path: snapshot.Dir, commit: snapshot.Commit}, nil
 }
 
-// fileDigest returns the SHA-256 of a file: a run continues with the weights that it began with, whatever their file is called
-// by then. It stops when ctx ends.
+// fileDigest returns the SHA-256 of a file: a run continues with the weights that it began with, whatever their file is
+// called by then. It stops when ctx ends.
 func fileDigest(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

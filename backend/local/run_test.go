@@ -35,8 +35,8 @@ func twoTurns(m *art.Model) func(ctx context.Context, question string) (*art.Tra
 	}
 }
 
-// TestTrain_GapIsZero: the trainer computes the logprobs of the sampler, bit for bit, whatever the rank, the temperature
-// and the step.
+// TestTrain_GapIsZero: the trainer computes the logprobs of the sampler, bit for bit, whatever the rank, the
+// temperature and the step.
 func TestTrain_GapIsZero(t *testing.T) {
 	b := open(t, t.TempDir())
 	for _, rank := range []int{1, 8, 32, 40} {

@@ -26,8 +26,8 @@ func withSource(t *testing.T, source string) string {
 	return dir
 }
 
-// TestComplete_ToolFormat: tools that the chat template leaves out were lost in silence. They are an error that names the
-// option, in Go and over HTTP, and with the option they are in the prompt.
+// TestComplete_ToolFormat: tools that the chat template leaves out were lost in silence. They are an error that names
+// the option, in Go and over HTTP, and with the option they are in the prompt.
 func TestComplete_ToolFormat(t *testing.T) {
 	dir := withSource(t, "{% for m in messages %}{{ m.content }}{% endfor %}")
 	b, err := Open(t.Context(), &Options{Dir: t.TempDir()})

@@ -10,9 +10,9 @@
 // A string is its length, uint64, and its bytes. A list is the type of its elements, uint32, their number, uint64, and
 // they. The alignment is the value of general.alignment, 32 when there is none.
 //
-// Files come from strangers, so reading is strict: counts, lengths and offsets that do not fit the file, repeated keys and
-// names, and tensors that overlap or leave holes are errors that wrap [ErrFormat]. Reading allocates in proportion to
-// the file, never to what it claims.
+// Files come from strangers, so reading is strict: counts, lengths and offsets that do not fit the file, repeated keys
+// and names, and tensors that overlap or leave holes are errors that wrap [ErrFormat]. Reading allocates in proportion
+// to the file, never to what it claims.
 //
 // Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 package gguf
@@ -78,8 +78,8 @@ func (f *File) Version() int { return int(f.version) }
 // Keys returns the keys of the metadata in the order of the file.
 func (f *File) Keys() []string { return slices.Clone(f.keys) }
 
-// Value returns a value of the metadata: a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64, bool
-// or string, or a slice of one of them. Slices are the file's own: they must not be written to.
+// Value returns a value of the metadata: a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
+// bool or string, or a slice of one of them. Slices are the file's own: they must not be written to.
 func (f *File) Value(key string) (any, bool) {
 	v, ok := f.metadata[key]
 	return v, ok
@@ -107,7 +107,8 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return f.tensors[i], true
 }
 
-// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is read.
+// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is
+// read.
 func (f *File) Release(name string) {
 	if t, ok := f.Tensor(name); ok && f.unmap != nil {
 		mapped.Release(t.Data)

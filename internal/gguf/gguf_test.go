@@ -178,8 +178,8 @@ func TestOpen(t *testing.T) {
 	require.Equal(t, "żółw", text)
 }
 
-// FuzzParse: any content is refused with ErrFormat, or is a file whose tensors lie in it, one after the other, and can be
-// converted. It is never a panic.
+// FuzzParse: any content is refused with ErrFormat, or is a file whose tensors lie in it, one after the other, and can
+// be converted. It is never a panic.
 func FuzzParse(f *testing.F) {
 	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(Q4_0), u0, "b", 0, 0, uint64(64)), 68))
 	f.Add(content(3, u1, u1, alignmentKey, 4, 1, "s", 0, int(BF16), u0, []byte{1, 2}))

@@ -68,8 +68,8 @@ func q5K(y []float32, b []byte) {
 	}
 }
 
-// scale4 returns a scale and a minimum of Q4_K and Q5_K. The first four of each are the low six bits of the bytes 0 to 3
-// and 4 to 7. The others have four bits in the bytes 8 to 11, and two in the upper bits of the others.
+// scale4 returns a scale and a minimum of Q4_K and Q5_K. The first four of each are the low six bits of the bytes 0 to
+// 3 and 4 to 7. The others have four bits in the bytes 8 to 11, and two in the upper bits of the others.
 func scale4(scales []byte, i int) (s, m byte) {
 	if i < 4 {
 		return scales[i] & 63, scales[i+4] & 63
@@ -77,9 +77,9 @@ func scale4(scales []byte, i int) (s, m byte) {
 	return scales[i+4]&15 | scales[i-4]>>6<<4, scales[i+4]>>4 | scales[i]>>6<<4
 }
 
-// q6K: each half of the block has 64 bytes of low and 32 of upper bits. Its four parts of 32 elements have their low bits
-// in the low halves of the bytes 0 to 31 and 32 to 63, then in the high halves; their upper bits in bits 0 and 1 of the
-// bytes, in bits 2 and 3, ...
+// q6K: each half of the block has 64 bytes of low and 32 of upper bits. Its four parts of 32 elements have their low
+// bits in the low halves of the bytes 0 to 31 and 32 to 63, then in the high halves; their upper bits in bits 0 and 1
+// of the bytes, in bits 2 and 3, ...
 func q6K(y []float32, b []byte) {
 	low, upper, scales, d := b[:128], b[128:192], b[192:208], half(b[208:])
 	for part := range 8 {

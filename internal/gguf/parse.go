@@ -130,5 +130,6 @@ func (f *File) place(content []byte, header int, offsets []uint64, alignment uin
 	return nil
 }
 
-// alignUp returns the next multiple. Sizes are those of parts of a file, and alignments below 2^32: it does not overflow.
+// alignUp returns the next multiple. Sizes are those of parts of a file, and alignments below 2^32: it does not
+// overflow.
 func alignUp(n, alignment uint64) uint64 { return (n + alignment - 1) / alignment * alignment }

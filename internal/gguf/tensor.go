@@ -42,8 +42,8 @@ func (t Tensor) Check() error {
 	return nil
 }
 
-// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and have
-// them.
+// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and
+// have them.
 func (t Tensor) Read(dst []float32, first int) {
 	l, decode := layouts[t.Type], decoders[t.Type]
 	data := t.Data[first/l.block*l.bytes:]

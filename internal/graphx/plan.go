@@ -12,8 +12,8 @@ type worker interface {
 	WorkBytes() int // besides inputs and outputs
 }
 
-// WorkBytes compiles a graph for inputs of these shapes, without running it, and returns how many bytes a run takes besides
-// inputs and outputs.
+// WorkBytes compiles a graph for inputs of these shapes, without running it, and returns how many bytes a run takes
+// besides inputs and outputs.
 func WorkBytes(exec *graph.Exec, inputs []shapes.Shape) (int64, error) {
 	g, err := exec.Compile(inputs...)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWorkBytes: what lies between two products is what a run takes. Inputs and outputs are not counted, and nothing is run.
+// TestWorkBytes: what lies between two products is what a run takes. Inputs and outputs are not counted, and nothing is
+// run.
 func TestWorkBytes(t *testing.T) {
 	const n = 1 << 20 // rows: the matrix between has 128 MB
 	device := newDevice(t)

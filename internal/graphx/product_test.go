@@ -42,8 +42,8 @@ func productExec(t testing.TB) *graph.Exec {
 	return newExec(t, newDevice(t), func(in []*graph.Node) *graph.Node { return Product(in[0], in[1]) })
 }
 
-// TestProduct_MatchesFloat64 bounds the error by that of any order of summation: K u Σ|x w|, with u = 2^-24 the rounding
-// of a float32.
+// TestProduct_MatchesFloat64 bounds the error by that of any order of summation: K u Σ|x w|, with u = 2^-24 the
+// rounding of a float32.
 func TestProduct_MatchesFloat64(t *testing.T) {
 	exec := productExec(t)
 	src := rand.New(rand.NewPCG(seed, 1))
@@ -66,8 +66,8 @@ func TestProduct_MatchesFloat64(t *testing.T) {
 	}
 }
 
-// TestProduct_GradientMatchesFiniteDifferences differentiates Σ tanh(x w) target in float64, on both sides of the length
-// of a panel.
+// TestProduct_GradientMatchesFiniteDifferences differentiates Σ tanh(x w) target in float64, on both sides of the
+// length of a panel.
 func TestProduct_GradientMatchesFiniteDifferences(t *testing.T) {
 	for _, k := range []int{1, 64, 128, 129, 300} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {

@@ -22,17 +22,17 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
 
-// Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as they
-// take any other of its shape; what they may do with it, the device says.
+// Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as
+// they take any other of its shape; what they may do with it, the device says.
 type Packer interface {
-	// Pack makes the buffer of a matrix of float32 or bfloat16. read gives rows from the first one on, as many as dst holds; it may be called by
-	// several goroutines at once.
+	// Pack makes the buffer of a matrix of float32 or bfloat16. read gives rows from the first one on, as many as dst
+	// holds; it may be called by several goroutines at once.
 	Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error)
 }
 
-// UploadMatrix brings a matrix [rows, columns] to the device: packed, where the device can do that. kind is float32, or bfloat16, to
-// which its elements are rounded to the nearest. Graphs convert such a matrix to float32 first thing; the CPU device then streams it
-// as it is, with the bits of converting it first.
+// UploadMatrix brings a matrix [rows, columns] to the device: packed, where the device can do that. kind is float32, or
+// bfloat16, to which its elements are rounded to the nearest. Graphs convert such a matrix to float32 first thing; the
+// CPU device then streams it as it is, with the bits of converting it first.
 func UploadMatrix(device compute.Backend, kind dtypes.DType, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
 	if kind != dtypes.Float32 && kind != dtypes.BFloat16 {
 		return nil, fmt.Errorf("graphx: a matrix of %s: want %s or %s", kind, dtypes.Float32, dtypes.BFloat16)

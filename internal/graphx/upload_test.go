@@ -27,8 +27,8 @@ func TestUpload_RoundTrip(t *testing.T) {
 	}
 }
 
-// TestUploadMatrix_BFloat16: numbers that bfloat16 has arrive as they are, on a device that packs and on one that does not, and
-// a product with them is that of the numbers in float32.
+// TestUploadMatrix_BFloat16: numbers that bfloat16 has arrive as they are, on a device that packs and on one that does
+// not, and a product with them is that of the numbers in float32.
 func TestUploadMatrix_BFloat16(t *testing.T) {
 	plain, err := gobackend.New("parallelism=-1")
 	require.NoError(t, err)

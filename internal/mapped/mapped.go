@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// Open returns the content of a regular file: mapped read-only, so that its pages are loaded when they are used and shared between
-// processes, or read into memory where there is no memory map. unmap ends it, and nothing may read content afterwards.
+// Open returns the content of a regular file: mapped read-only, so that its pages are loaded when they are used and
+// shared between processes, or read into memory where there is no memory map. unmap ends it, and nothing may read
+// content afterwards.
 func Open(path string) (content []byte, unmap func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Release tells the system that a part of a mapped file is not needed for now. Its pages leave the memory of the process, and
-// are loaded again when they are used.
+// Release tells the system that a part of a mapped file is not needed for now. Its pages leave the memory of the
+// process, and are loaded again when they are used.
 func Release(content []byte) {
 	page := os.Getpagesize()
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(content)))

@@ -24,7 +24,8 @@ func encodeMetrics(metrics map[string]float64) (*string, error) {
 	return encodeFields("metric", fields)
 }
 
-// decodeMetrics is the inverse of encodeMetrics, but for a nil map, which is read as an empty one: it can be written to.
+// decodeMetrics is the inverse of encodeMetrics, but for a nil map, which is read as an empty one: it can be written
+// to.
 func decodeMetrics(text *string) (map[string]float64, error) {
 	if text == nil {
 		return map[string]float64{}, nil

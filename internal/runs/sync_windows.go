@@ -16,12 +16,12 @@ func syncContent(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncNames does nothing. Windows refuses to flush a folder. NTFS keeps the order of its changes in a journal, and rename
-// waits until that of the name is on disk.
+// syncNames does nothing. Windows refuses to flush a folder. NTFS keeps the order of its changes in a journal, and
+// rename waits until that of the name is on disk.
 func syncNames(string) error { return nil }
 
-// rename moves a file or folder, durably. A file takes the place of another one. It fails while another process has the file,
-// or one in the folder, open: scanners of viruses do for moments.
+// rename moves a file or folder, durably. A file takes the place of another one. It fails while another process has the
+// file, or one in the folder, open: scanners of viruses do for moments.
 func rename(from, to string) error {
 	err := move(from, to)
 	if err != nil {

@@ -68,8 +68,8 @@ func readIfThere(path string) ([]byte, error) {
 	return content, err
 }
 
-// ReadTrajectories returns what was written for (split, step). Nothing written is an error that wraps [fs.ErrNotExist], a
-// damaged file one that wraps [art.ErrCorrupt].
+// ReadTrajectories returns what was written for (split, step). Nothing written is an error that wraps [fs.ErrNotExist],
+// a damaged file one that wraps [art.ErrCorrupt].
 func (r *Run) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, error) {
 	const op = "read trajectories"
 	if err := checkName("split", split); err != nil {

@@ -83,7 +83,8 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 // Metadata returns a copy of the free-form strings of the header; nil when it has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is read.
+// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is
+// read.
 func (f *File) Release(name string) {
 	if t, ok := f.Tensor(name); ok && f.unmap != nil {
 		mapped.Release(t.Data)

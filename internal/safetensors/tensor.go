@@ -36,8 +36,8 @@ func (t Tensor) Float32s() ([]float32, error) {
 	return out, nil
 }
 
-// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and have
-// them.
+// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and
+// have them.
 func (t Tensor) Read(dst []float32, first int) {
 	data := t.Data[first*t.DType.Bits()/8:]
 	switch t.DType {
@@ -56,7 +56,8 @@ func (t Tensor) Read(dst []float32, first int) {
 	}
 }
 
-// Check tells whether the tensor converts to float32: its type does, and Data has the size that DType and Shape ask for.
+// Check tells whether the tensor converts to float32: its type does, and Data has the size that DType and Shape ask
+// for.
 func (t Tensor) Check() error {
 	if err := t.check(); err != nil {
 		return err

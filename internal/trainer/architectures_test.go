@@ -28,8 +28,8 @@ func fixtureSubjects(t *testing.T, dir string) []subject {
 	}
 }
 
-// TestArchitectures_FirstGapIsZero: of every architecture, the trainer computes the logprobs that were sampled, bit for bit, and an
-// update makes rewarded sequences likelier.
+// TestArchitectures_FirstGapIsZero: of every architecture, the trainer computes the logprobs that were sampled, bit for
+// bit, and an update makes rewarded sequences likelier.
 func TestArchitectures_FirstGapIsZero(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
 		for _, s := range fixtureSubjects(t, m.Dir) {

@@ -147,8 +147,8 @@ func TestTrain_Cancelled(t *testing.T) {
 	}
 }
 
-// TestTrain_DeviceFails: whichever call of the device fails, and whether those after it do too, the run ends with that error and
-// the state is as it was, or ends as it would have without. The next run does.
+// TestTrain_DeviceFails: whichever call of the device fails, and whether those after it do too, the run ends with that
+// error and the state is as it was, or ends as it would have without. The next run does.
 func TestTrain_DeviceFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, hook := range map[string]func(f func() error) graphtest.Hooks{

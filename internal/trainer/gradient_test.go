@@ -27,8 +27,8 @@ func gradientOf(t testing.TB, s *subject, opts Options, batch []grpo.Sequence, r
 	return grads, totals.Metrics()
 }
 
-// TestGradient_MicroBatchesAddUp: the gradient and the sums of a batch are those of one large micro-batch, however it is
-// cut and whoever computes it, but for the rounding of float32 sums. What is compared token by token is equal.
+// TestGradient_MicroBatchesAddUp: the gradient and the sums of a batch are those of one large micro-batch, however it
+// is cut and whoever computes it, but for the rounding of float32 sums. What is compared token by token is equal.
 func TestGradient_MicroBatchesAddUp(t *testing.T) {
 	for _, s := range both(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -101,9 +101,8 @@ func awayFromKinks(rng *rand.Rand, batch []grpo.Sequence, logprobs [][]float32) 
 	}
 }
 
-// TestGradient_MatchesFiniteDifferences along random directions, of a loss that is computed apart from the trainer: each
-// sequence alone, in float64 from its logprobs on. That is wrong by 1e-7,
-// which a step of 0.01 makes 1e-5.
+// TestGradient_MatchesFiniteDifferences along random directions, of a loss that is computed apart from the trainer:
+// each sequence alone, in float64 from its logprobs on. That is wrong by 1e-7, which a step of 0.01 makes 1e-5.
 func TestGradient_MatchesFiniteDifferences(t *testing.T) {
 	for _, s := range both(t) {
 		for name, loss := range losses {

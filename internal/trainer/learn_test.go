@@ -93,7 +93,8 @@ func TestTrain_FirstGapIsZero(t *testing.T) {
 	}
 }
 
-// TestTrain_PaddingBeyondTheContext: a sequence may fill a context whose length is no multiple of what rows are padded to.
+// TestTrain_PaddingBeyondTheContext: a sequence may fill a context whose length is no multiple of what rows are padded
+// to.
 func TestTrain_PaddingBeyondTheContext(t *testing.T) {
 	c := testConfig()
 	c.MaxPositions = 100

@@ -70,8 +70,9 @@ func (r *resident) state(s *State) (*State, error) {
 	return out, nil
 }
 
-// apply makes one update of r, whose tensors it gives to the graph: they are written in place. It reports the gradient's norm, and
-// false when that is not finite: the values are then what they were. After an error r is only good to be freed.
+// apply makes one update of r, whose tensors it gives to the graph: they are written in place. It reports the
+// gradient's norm, and false when that is not finite: the values are then what they were. After an error r is only good
+// to be freed.
 func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW, rate float64) (norm float64, ok bool, err error) {
 	n := len(r.params)
 	exec, err := t.updateGraph(cfg, n)

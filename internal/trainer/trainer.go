@@ -29,8 +29,8 @@ type Options struct {
 	Device compute.Backend
 	// Workers is the number of micro-batches that are computed at once. Default: the number of CPUs in use.
 	Workers int
-	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default: what a gigabyte
-	// holds the intermediate values of, from 256 to 4096.
+	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default: what a
+	// gigabyte holds the intermediate values of, from 256 to 4096.
 	MicroTokens int
 	// FewShapes pads more, so that fewer graphs are compiled: for a device that takes seconds for each.
 	FewShapes bool

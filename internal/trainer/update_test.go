@@ -21,7 +21,8 @@ var fourPoints = fd.Formula{
 	Derivative: 1, Step: 0.01,
 }
 
-// handAdamW is one update by the formulas of the paper (Loshchilov and Hutter 2019) in float64: p, m and v after step t.
+// handAdamW is one update by the formulas of the paper (Loshchilov and Hutter 2019) in float64: p, m and v after step
+// t.
 func handAdamW(c grpo.AdamW, p, m, v, g []float64, t int, rate float64) {
 	norm := 0.0
 	for _, x := range g {
@@ -39,11 +40,11 @@ func handAdamW(c grpo.AdamW, p, m, v, g []float64, t int, rate float64) {
 	}
 }
 
-// TestTrain_UpdateByHand follows a whole update of a model with 64 trained numbers: the loss apart from the trainer, its
-// gradient by finite differences, AdamW by hand, from moments that are not zero.
+// TestTrain_UpdateByHand follows a whole update of a model with 64 trained numbers: the loss apart from the trainer,
+// its gradient by finite differences, AdamW by hand, from moments that are not zero.
 //
-// The loss is wrong by 1e-7, so differences over a step of 0.01 are by 1e-5; a large Eps keeps AdamW from blowing that up
-// where a gradient is small.
+// The loss is wrong by 1e-7, so differences over a step of 0.01 are by 1e-5; a large Eps keeps AdamW from blowing that
+// up where a gradient is small.
 func TestTrain_UpdateByHand(t *testing.T) {
 	for name, loss := range losses {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +203,8 @@ func TestFullState_LeavesWeightsAlone(t *testing.T) {
 	require.Equal(t, before, s.weights.Tensors[0].Data[0])
 }
 
-// TestApply_InPlace: the CPU device writes new parameters and moments over the old ones, whether the gradient is finite or not.
+// TestApply_InPlace: the CPU device writes new parameters and moments over the old ones, whether the gradient is finite
+// or not.
 func TestApply_InPlace(t *testing.T) {
 	for _, s := range both(t) {
 		tr := s.trainer(t, Options{})

@@ -4,15 +4,15 @@
 //	w, err := model.Load(s.Dir)
 //
 // [Pull] asks the hub which commit a revision is and fetches the files that are not in the cache; [Cached] does without
-// the network. Only what a model needs is fetched: its configuration, its tokenizer and chat template, and its weights as
-// safetensors. Pickled weights (.bin, .pth) can run code, and are left alone.
+// the network. Only what a model needs is fetched: its configuration, its tokenizer and chat template, and its weights
+// as safetensors. Pickled weights (.bin, .pth) can run code, and are left alone.
 //
 // # What is checked
 //
 // The hub names each file by a digest: the SHA-256 of a large file, the SHA-1 of a git blob of a small one. A file
 // enters the cache when its bytes have that digest. A download that was cut continues where it stopped, in the same
-// process or in a later one. Names that leave the repository, and links that leave the cache, are errors. The token goes
-// to the hub, never to the servers that the hub sends a download to.
+// process or in a later one. Names that leave the repository, and links that leave the cache, are errors. The token
+// goes to the hub, never to the servers that the hub sends a download to.
 //
 // # Cache
 //

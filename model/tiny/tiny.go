@@ -1,5 +1,5 @@
-// Package tiny embeds a small model, so that examples and tests need no download: a decoder of Qwen3's shape with a real
-// tokenizer, trained from random weights on synthetic chats by internal/cmd/tinymodel.
+// Package tiny embeds a small model, so that examples and tests need no download: a decoder of Qwen3's shape with a
+// real tokenizer, trained from random weights on synthetic chats by internal/cmd/tinymodel.
 //
 // It knows the form of a chat, to answer with one digit, a number, yes or no, or a simple tool call. It has no skill: a
 // move in a game is legal and otherwise random.
