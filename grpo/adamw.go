@@ -19,8 +19,8 @@ func (s AdamWState) Nodes() []*Node { return slices.Concat(s.Params, s.M, s.V) }
 
 // Step builds one update. grads belong to state.Params, one each; scalars is [NumScalars], from [AdamW.Scalars].
 //
-// norm is the global norm of grads before clipping. When it is not finite the state stays as it is, bit for bit, and
-// the caller must not count the step.
+// norm is the global norm of grads before clipping. When it is not finite the state stays bit for bit the same, and the
+// caller must not count the step.
 func (c AdamW) Step(state AdamWState, grads []*Node, scalars *Node) (next AdamWState, norm *Node) {
 	if err := c.Validate(); err != nil {
 		panic(err)

@@ -23,7 +23,9 @@ type optimizer[T float32 | float64] struct {
 	step   int
 }
 
-func newOptimizer[T float32 | float64](t *testing.T, device compute.Backend, cfg AdamW, shapes [][]int, start [][]T) *optimizer[T] {
+func newOptimizer[T float32 | float64](
+	t *testing.T, device compute.Backend, cfg AdamW, shapes [][]int, start [][]T,
+) *optimizer[T] {
 	t.Helper()
 	n := len(shapes)
 	exec, err := graph.NewExec(device, func(in []*graph.Node) []*graph.Node {
@@ -92,7 +94,8 @@ func TestAdamW_MatchesTorch(t *testing.T) {
 				require.InEpsilon(t, c.Norms[step], single.update(t, cast[float32](c.Grads[step]), c.LR), 1e-6)
 				for p := range shapes {
 					require.InDeltaSlice(t, c.After[step][p], double.state[p], 1e-9, "step %d: scalars are float32", step)
-					require.InDeltaSlice(t, c.After[step][p], cast[float64]([][]float64{toFloat64(single.state[p])})[0], 1e-6, "step %d", step)
+					require.InDeltaSlice(t, c.After[step][p], cast[float64]([][]float64{toFloat64(single.state[p])})[0], 1e-6,
+						"step %d", step)
 				}
 			}
 			require.Equal(t, len(c.Grads), single.step)
@@ -229,9 +232,11 @@ func TestAdamW_Misuse(t *testing.T) {
 	}
 	require.NoError(t, step(DefaultAdamW(), func(*AdamWState) {}))
 	require.ErrorContains(t, step(DefaultAdamW(), func(s *AdamWState) { s.M = nil }), "moments")
-	require.Error(t, step(DefaultAdamW(), func(s *AdamWState) { s.V[0] = graph.Const(s.V[0].Graph(), make([]float32, 3)) }))
+	require.Error(t,
+		step(DefaultAdamW(), func(s *AdamWState) { s.V[0] = graph.Const(s.V[0].Graph(), make([]float32, 3)) }))
 	err := step(AdamW{Beta1: 1, Beta2: -0.5, WeightDecay: math.NaN(), MaxGradNorm: math.Inf(1)}, func(*AdamWState) {})
-	for _, want := range []string{"beta1 is 1", "beta2 is -0.5", "eps is 0", "weight decay is NaN", "max grad norm is +Inf"} {
+	for _, want := range []string{"beta1 is 1", "beta2 is -0.5", "eps is 0", "weight decay is NaN",
+		"max grad norm is +Inf"} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -9,9 +9,9 @@ import (
 // AdamW is the configuration of the optimizer. Zero is a legal value of every field but Eps, so start from
 // [DefaultAdamW].
 type AdamW struct {
-	Beta1, Beta2 float64 // decay of the first and the second moment a step, in [0, 1)
-	Eps          float64 // added to the root of the second moment, above 0
-	WeightDecay  float64 // decoupled: share of a parameter that is taken away a step, times the learning rate
+	Beta1, Beta2 float64 // decay of the first and second moment per step, in [0, 1)
+	Eps          float64 // added to the square root of the second moment, above 0
+	WeightDecay  float64 // decoupled: fraction of a parameter that a step subtracts, times the learning rate
 	MaxGradNorm  float64 // bound of the global norm of the gradient; 0 or negative is off
 }
 
@@ -44,7 +44,7 @@ const NumScalars = 3
 //	lr, 1 - Beta1^step, 1 - Beta2^step
 //
 // step counts from 1 and is the number of updates made, this one included; a skipped update does not count. The powers
-// are taken here because float32 would lose four digits of 1 - Beta2^step.
+// are computed here because float32 would lose four digits of 1 - Beta2^step.
 func (c AdamW) Scalars(step int, lr float64) []float32 {
 	t := float64(step)
 	return []float32{float32(lr), float32(1 - math.Pow(c.Beta1, t)), float32(1 - math.Pow(c.Beta2, t))}

@@ -45,8 +45,8 @@ const (
 
 const (
 	// VarianceTolerance is the spread of rewards, relative to the largest absolute reward, up to which they count as
-	// equal. It is far above the rounding of float64 (1e-16) and far below any difference that is meant: 0.1 three
-	// times has mean 0.10000000000000002, and without a tolerance the residue would be scaled up to a full gradient.
+	// equal. It is far above the rounding of float64 (1e-16) and far below any intended difference: three times 0.1
+	// has mean 0.10000000000000002, and without a tolerance the residue would be scaled up to a full gradient.
 	VarianceTolerance = 1e-12
 	// StdEpsilon is added to the standard deviation that advantages are divided by.
 	StdEpsilon = 1e-6
@@ -81,10 +81,10 @@ func (c AdvantageConfig) Validate() error {
 //	A    = (r - mean)·n/(n-1)         (BaselineLeaveOne: r minus the mean of the others)
 //	A   /= std + StdEpsilon           (ScaleStd)
 //
-// Rewards above 1 are scaled by a power of two first, so that no square overflows; it does not change a bit otherwise.
+// Rewards above 1 are scaled by a power of two first, so that no square overflows; that changes no bit otherwise.
 // An advantage whose reward lies within VarianceTolerance of the mean is exactly 0. The result does not depend on the
-// order of the rewards, not even in its last bit. When the group cannot be trained on the advantages are nil and the
-// reason says why. A config that [AdvantageConfig.Validate] refuses panics.
+// order of the rewards, not even in its last bit. When the group cannot be trained on, the advantages are nil and the
+// reason says why. An invalid config panics.
 //
 // Source: GRPO (Shao et al. 2024, https://arxiv.org/abs/2402.03300), with the constants of OpenPipe's ART.
 func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {
@@ -151,8 +151,8 @@ func untrainable(rewards []float64) Reason {
 }
 
 // centre returns the rewards minus their mean, in the order given, and their population standard deviation. Sums run
-// over the sorted rewards, from the lowest one: the first makes them independent of the order, the second exact for
-// small differences of large rewards.
+// over the sorted rewards, which makes them independent of the order, and are relative to the lowest one, which makes
+// them exact for small differences of large rewards.
 func centre(rewards []float64) (centred []float64, std float64) {
 	sorted := slices.Sorted(slices.Values(rewards))
 	low, n := sorted[0], float64(len(sorted))
@@ -160,7 +160,7 @@ func centre(rewards []float64) (centred []float64, std float64) {
 	for _, r := range sorted {
 		sum += r - low
 	}
-	mean := sum / n // above low
+	mean := sum / n // relative to low
 	for _, r := range sorted {
 		squares += (r - low - mean) * (r - low - mean)
 	}

@@ -178,7 +178,8 @@ func TestAdvantages_LargeRewards(t *testing.T) {
 		require.InDeltaSlice(t, []float64{1, -1}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{}), 1e-15)
 		leaveOne := AdvantageConfig{Baseline: BaselineLeaveOne}
 		require.InDeltaSlice(t, []float64{2, -2}, mustAdvantages(t, []float64{large, -large}, leaveOne), 1e-15)
-		require.Equal(t, []float64{large, -large}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{Scale: ScaleNone}))
+		require.Equal(t, []float64{large, -large},
+			mustAdvantages(t, []float64{large, -large}, AdvantageConfig{Scale: ScaleNone}))
 	}
 	none := AdvantageConfig{Baseline: BaselineLeaveOne, Scale: ScaleNone}
 	_, reason := Advantages([]float64{math.MaxFloat64, -math.MaxFloat64}, none) // twice the largest number

@@ -19,6 +19,7 @@ func LossInputsOf(tensors []*Node, logprobs *Node) LossInputs {
 	return LossInputs{
 		New: logprobs, Old: tensors[3], Advantage: tensors[4], Weight: tensors[5], Mask: tensors[6], Denominator: tensors[7],
 		Position: tensors[1],
-		Layout:   Layout{Rows: tensors[0].Shape().Dim(0), Length: tensors[0].Shape().Dim(1), Trained: logprobs.Shape().Dim(0)},
+		Layout: Layout{Rows: tensors[0].Shape().Dim(0), Length: tensors[0].Shape().Dim(1),
+			Trained: logprobs.Shape().Dim(0)},
 	}
 }

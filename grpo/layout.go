@@ -30,14 +30,16 @@ func (l Layout) Shapes() []shapes.Shape {
 	index := shapes.Make(dtypes.Int32, l.Trained, 1)
 	number := shapes.Make(dtypes.Float32, l.Trained)
 	return []shapes.Shape{
-		shapes.Make(dtypes.Int32, l.Rows, l.Length), index, index, number, number, number, number, shapes.Make(dtypes.Float32),
+		shapes.Make(dtypes.Int32, l.Rows, l.Length), index, index, number, number, number, number,
+		shapes.Make(dtypes.Float32),
 	}
 }
 
 // check reports sequences that do not fit.
 func (l Layout) check(seqs []Sequence) error {
 	if l.Rows <= 0 || l.Length <= 0 || l.Trained <= 0 {
-		return fmt.Errorf("grpo: a layout of %d rows of %d tokens, %d of them trained: want at least one of each", l.Rows, l.Length, l.Trained)
+		return fmt.Errorf("grpo: a layout of %d rows of %d tokens, %d of them trained: want at least one of each", l.Rows,
+			l.Length, l.Trained)
 	}
 	if len(seqs) > l.Rows {
 		return fmt.Errorf("grpo: %d sequences for %d rows", len(seqs), l.Rows)

@@ -29,7 +29,9 @@ type lossResult struct {
 }
 
 // deviceLoss computes the loss in T.
-func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, l Loss, in tokens, denominator float64) lossResult {
+func deviceLoss[T float32 | float64](
+	t *testing.T, device compute.Backend, l Loss, in tokens, denominator float64,
+) lossResult {
 	t.Helper()
 	args := []*tensors.Tensor{scalar(T(denominator))}
 	for _, x := range [][]float64{in.New, in.Old, in.Advantage, in.Weight, in.Mask} {
@@ -40,7 +42,8 @@ func deviceLoss[T float32 | float64](t *testing.T, device compute.Backend, l Los
 		args = append(args, vector(column))
 	}
 	out := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-		loss, m := BuildLoss(l, LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
+		loss, m := BuildLoss(l,
+			LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
 		return []*graph.Node{loss, graph.Gradient(loss, n[1])[0], m}
 	}, args...)
 	r := lossResult{totals: NewTotals(l.Spec().Metrics), loss: float64(graphtest.Values[T](t, out[0])[0])}
@@ -180,7 +183,8 @@ func TestPolicyLoss_ClipSides(t *testing.T) {
 		{CISPO, 9, -2, -30, 10, 1}, //
 		{CISPO, 0.01, -2, -0.06, 0.02, 0},
 	} {
-		in := tokens{New: []float64{-3}, Old: []float64{-3 - math.Log(c.ratio)}, Advantage: []float64{c.a}, Weight: []float64{1}, Mask: []float64{1}}
+		in := tokens{New: []float64{-3}, Old: []float64{-3 - math.Log(c.ratio)}, Advantage: []float64{c.a},
+			Weight: []float64{1}, Mask: []float64{1}}
 		got := deviceLoss[float64](t, device, PolicyLoss{Kind: c.kind}, in, 1)
 		require.InDelta(t, c.value, got.loss, 1e-12, "%+v", c)
 		require.InDelta(t, c.grad, got.grad[0], 1e-12, "%+v", c)
@@ -237,7 +241,8 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 			var grad []float64
 			totals := NewTotals(cfg.Spec().Metrics)
 			for lo := 0; lo < 60; lo += 20 {
-				part := tokens{in.New[lo : lo+20], in.Old[lo : lo+20], in.Advantage[lo : lo+20], in.Weight[lo : lo+20], in.Mask[lo : lo+20]}
+				part := tokens{in.New[lo : lo+20], in.Old[lo : lo+20], in.Advantage[lo : lo+20], in.Weight[lo : lo+20],
+					in.Mask[lo : lo+20]}
 				r := deviceLoss[float64](t, device, cfg, part, 58)
 				sum += r.loss
 				grad = append(grad, r.grad...)
@@ -360,19 +365,23 @@ func TestBuildLoss_Misuse(t *testing.T) {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")
 			x := func(n int) *graph.Node { return graph.Const(g, make([]float32, n)) }
-			in := LossInputs{New: x(3), Old: x(3), Advantage: x(3), Weight: x(3), Mask: x(3), Denominator: graph.Const(g, float32(1))}
+			in := LossInputs{New: x(3), Old: x(3), Advantage: x(3), Weight: x(3), Mask: x(3),
+				Denominator: graph.Const(g, float32(1))}
 			spoil(&in)
 			BuildLoss(l, in)
 		})
 	}
 	fine := func(*LossInputs) {}
 	require.NoError(t, build(PolicyLoss{}, fine))
-	require.Error(t, build(PolicyLoss{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
+	require.Error(t,
+		build(PolicyLoss{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
 	require.Error(t, build(PolicyLoss{}, func(in *LossInputs) { in.Denominator = in.New }))
 	require.ErrorContains(t, build(PolicyLoss{Kind: "reinforce"}, fine), "reinforce")
 	require.NoError(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}}}, fine))
-	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/nll"}}}, fine), `declares the metric "loss/nll" and does not build it`)
-	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}, {Name: "b"}}}, fine), "builds 1 metrics and declares 2")
+	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/nll"}}}, fine),
+		`declares the metric "loss/nll" and does not build it`)
+	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}, {Name: "b"}}}, fine),
+		"builds 1 metrics and declares 2")
 }
 
 // TestSpec_Keys: losses share a graph exactly when they compute the same.

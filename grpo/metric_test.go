@@ -23,9 +23,11 @@ func TestTotals_Reductions(t *testing.T) {
 	all.AddUpdate(first)
 	all.AddUpdate(second)
 	require.Equal(t, map[string]float64{"mean": 12. / 8, "loss": 1, "max": -2}, all.Metrics())
-	require.Equal(t, map[string]float64{"mean": 2, "loss": 0.75, "max": -2}, first.Metrics(), "what is added stays as it is")
+	require.Equal(t, map[string]float64{"mean": 2, "loss": 0.75, "max": -2}, first.Metrics(),
+		"what is added stays as it is")
 }
 
 func TestTotals_WrongLength(t *testing.T) {
-	require.ErrorContains(t, NewTotals([]Metric{{Name: "a"}}).AddMicroBatch(make([]float32, 2), 1), "2 values of 1 metrics")
+	require.ErrorContains(t, NewTotals([]Metric{{Name: "a"}}).AddMicroBatch(make([]float32, 2), 1),
+		"2 values of 1 metrics")
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // MicroBatch is what one graph computes: sequences in a layout. Rows are left-aligned; with causal attention nothing
-// depends on the padding behind them, which is of id 0.
+// depends on the padding after them, which is of id 0.
 type MicroBatch struct {
 	Layout
 	IDs    []int32    // [B*T] row-major
@@ -22,7 +22,7 @@ type TokenBatch struct {
 	Advantage []float32 // [N]
 	Weight    []float32 // [N]
 	Mask      []float32 // [N] 1 for a token, 0 for padding
-	Behind    []int     // [N] steps from the policy that sampled it to the one being trained; no loss depends on it
+	Staleness []int     // [N] see Sequence; no loss depends on it
 	NumReal   int       // tokens that are not padding; they come first
 }
 
@@ -71,11 +71,11 @@ func (t *TokenBatch) add(seq *Sequence, start int) {
 		t.Advantage = append(t.Advantage, float32(seq.Advantage))
 		t.Weight = append(t.Weight, float32(seq.Weight))
 		t.Mask = append(t.Mask, 1)
-		behind := 0
-		if seq.Behind != nil {
-			behind = seq.Behind[i]
+		staleness := 0
+		if seq.Staleness != nil {
+			staleness = seq.Staleness[i]
 		}
-		t.Behind = append(t.Behind, behind)
+		t.Staleness = append(t.Staleness, staleness)
 		t.NumReal++
 	}
 }
@@ -86,5 +86,5 @@ func (t *TokenBatch) pad(n int) {
 	t.Position, t.Target = append(t.Position, ints...), append(t.Target, ints...)
 	t.Old, t.Advantage = append(t.Old, floats...), append(t.Advantage, floats...)
 	t.Weight, t.Mask = append(t.Weight, floats...), append(t.Mask, floats...)
-	t.Behind = append(t.Behind, make([]int, n-t.NumReal)...)
+	t.Staleness = append(t.Staleness, make([]int, n-t.NumReal)...)
 }

@@ -21,8 +21,8 @@ type NormalizeConfig struct {
 //	w /= mean(w)
 //	A /= mean(|A|·w)            (unless Advantages is false, or all A are 0)
 //
-// so that Σ w over trained tokens is their number, and Σ |A|·w is it too. A weight that is already set is overwritten.
-// An advantage that is left beyond float32, which losses are computed in, is an error.
+// so that Σ w and Σ |A|·w over trained tokens both equal their number. A weight that is already set is overwritten.
+// An advantage beyond float32, in which losses are computed, is an error.
 //
 // Source: OpenPipe's ART (without its 1e-6 in the denominators).
 func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {

@@ -155,7 +155,7 @@ func TestSequence_Validate(t *testing.T) {
 	for want, spoil := range map[string]func(s *Sequence){
 		"3 ids, 2 trained marks":  func(s *Sequence) { s.Trained = s.Trained[:2] },
 		"4 logprobs":              func(s *Sequence) { s.Logprobs = make([]float32, 4) },
-		"3 ids and 2 ages":        func(s *Sequence) { s.Behind = make([]int, 2) },
+		"3 ids and 2 staleness values":        func(s *Sequence) { s.Staleness = make([]int, 2) },
 		"no trained token":        func(s *Sequence) { s.Trained[1] = false },
 		"trains its first token":  func(s *Sequence) { s.Trained[0] = true },
 		"advantage NaN":           func(s *Sequence) { s.Advantage = math.NaN() },

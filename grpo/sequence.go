@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// maxLogprob is the largest logprob that is taken for one: a log-softmax may exceed 0 by rounding, a probability that
-// was passed by mistake exceeds it by far more.
+// maxLogprob is the largest logprob that is accepted: a log-softmax may exceed 0 by rounding, but a probability passed
+// by mistake exceeds it by far more.
 const maxLogprob = 1e-3
 
 // Sequence is one history of one trajectory, tokenised. IDs[i] is predicted from IDs[:i].
 type Sequence struct {
 	IDs        []int32   // [S] tokens of the whole history
-	Trained    []bool    // [S] whether the policy sampled the token and is trained on it; never the first
-	Logprobs   []float32 // [S] natural log of its probability under the policy that sampled it; read where Trained only
-	Behind     []int     // [S] steps from that policy to the one being trained; nil is 0 for all
+	Trained    []bool    // [S] whether the token is in the loss; never the first
+	Logprobs   []float32 // [S] logprob under the policy that sampled it, in nats; read where Trained only
+	Staleness  []int     // [S] steps from that policy to the one being trained; nil is 0 for all
 	Advantage  float64   // of its trajectory
 	Weight     float64   // of each trained token; set by Normalize
 	Trajectory int       // index of the trajectory in the batch; histories of one trajectory share it
@@ -60,8 +60,9 @@ func (s *Sequence) Validate() error {
 		return fmt.Errorf("grpo: sequence has %d ids, %d trained marks and %d logprobs; all three must be per token",
 			len(s.IDs), len(s.Trained), len(s.Logprobs))
 	}
-	if s.Behind != nil && len(s.Behind) != len(s.IDs) {
-		return fmt.Errorf("grpo: sequence has %d ids and %d ages; both must be per token", len(s.IDs), len(s.Behind))
+	if s.Staleness != nil && len(s.Staleness) != len(s.IDs) {
+		return fmt.Errorf("grpo: sequence has %d ids and %d staleness values; both must be per token", len(s.IDs),
+			len(s.Staleness))
 	}
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: sequence "+format, args...)) }
@@ -83,7 +84,7 @@ func (s *Sequence) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateTokens reports the first negative id and the first logprob that is none.
+// validateTokens reports the first negative id and the first invalid logprob.
 func (s *Sequence) validateTokens(fail func(format string, args ...any)) {
 	for i, id := range s.IDs {
 		if id < 0 {

@@ -63,7 +63,7 @@ func policyAge(sequences []grpo.Sequence) map[string]float64 {
 	for i := range sequences {
 		for j, trained := range sequences[i].Trained {
 			if trained {
-				sum, oldest = sum+sequences[i].Behind[j], max(oldest, sequences[i].Behind[j])
+				sum, oldest = sum+sequences[i].Staleness[j], max(oldest, sequences[i].Staleness[j])
 			}
 		}
 	}

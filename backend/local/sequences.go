@@ -128,12 +128,12 @@ func hasPrefix(ids, prefix []int32) bool {
 func extend(to *grpo.Sequence, s *art.Sample, step int) {
 	for _, id := range s.PromptIDs[len(to.IDs):] {
 		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, false), append(to.Logprobs, 0)
-		to.Behind = append(to.Behind, 0)
+		to.Staleness = append(to.Staleness, 0)
 	}
 	for i, id := range s.IDs {
 		trained := s.Forced == nil || !s.Forced[i]
 		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, s.Logprobs[i])
-		to.Behind = append(to.Behind, step-s.Step)
+		to.Staleness = append(to.Staleness, step-s.Step)
 	}
 }
 

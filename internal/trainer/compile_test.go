@@ -18,7 +18,8 @@ func TestTrain_BoundedCompilations(t *testing.T) {
 	device, compiled := graphtest.Counting(t)
 	tr := New(s.target, Options{Device: device, FewShapes: true, MicroTokens: 512})
 	seen, probes := map[grpo.Layout]bool{}, map[grpo.Layout]bool{}
-	run := Run{Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 1, MiniBatches: 1}
+	run := Run{Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 1,
+		MiniBatches: 1}
 	for step := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, step))
 		batch := randomBatch(rng, 1+rng.IntN(12), 64, 3+rng.IntN(100))
@@ -38,5 +39,6 @@ func TestTrain_BoundedCompilations(t *testing.T) {
 	t.Logf("%d graphs for %d shapes, and %d of the probe", compiled.Load(), len(seen), len(probes))
 	require.Equal(t, int64(len(seen)+len(probes)+1), compiled.Load())
 	require.LessOrEqual(t, len(probes), 6, "lengths 32, 64 and 128, of one row, two numbers of trained tokens")
-	require.LessOrEqual(t, len(seen), 14, "lengths 32, 64 and 128, of 1, 4 and 16 rows while they fit, two numbers of trained tokens")
+	require.LessOrEqual(t, len(seen), 14,
+		"lengths 32, 64 and 128, of 1, 4 and 16 rows while they fit, two numbers of trained tokens")
 }

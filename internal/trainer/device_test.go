@@ -22,7 +22,8 @@ const seed = 7
 func testConfig() *model.Config {
 	return &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 64, HiddenSize: 32, IntermediateSize: 48,
-		NumLayers: 1, NumHeads: 2, NumKVHeads: 1, HeadDim: 32, MaxPositions: 128, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true,
+		NumLayers: 1, NumHeads: 2, NumKVHeads: 1, HeadDim: 32, MaxPositions: 128, RMSNormEps: 1e-6, RopeTheta: 10000,
+		TieEmbeddings: true,
 	}
 }
 
@@ -112,7 +113,8 @@ func (s *subject) newScorer(t testing.TB) *scorer {
 		require.NoError(t, err)
 		sc.frozen = base.Tensors
 		forward = func(params, frozen []*graph.Node) *model.Forward {
-			return &model.Forward{Config: s.weights.Config, Param: base.Lookup(frozen), Linear: s.adapter.Config().Hook(s.adapter.Lookup(params))}
+			return &model.Forward{Config: s.weights.Config, Param: base.Lookup(frozen),
+				Linear: s.adapter.Config().Hook(s.adapter.Lookup(params))}
 		}
 	}
 	var err error

@@ -8,13 +8,13 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// Difference sums up how far two logprobs of the same tokens lie apart, in nats. The zero value is of no tokens.
+// Difference summarises how much two logprobs of the same tokens differ, in nats. The zero value is of no tokens.
 type Difference struct {
 	Tokens   int
 	Sum, Max float64 // of |a - b|
 }
 
-// Mean returns the mean |a - b|, 0 of no tokens.
+// Mean returns the mean |a - b|, or 0 when there are no tokens.
 func (d *Difference) Mean() float64 { return d.Sum / float64(max(d.Tokens, 1)) }
 
 func (d *Difference) add(a, b float32) {
@@ -28,7 +28,7 @@ func (r *Report) compare(tokens *grpo.TokenBatch, out *tensors.Tensor) error {
 	return tensors.ConstFlatData(out, func(now []float32) {
 		for i := range tokens.NumReal {
 			to := &r.Gap
-			if tokens.Behind[i] != 0 {
+			if tokens.Staleness[i] != 0 {
 				to = &r.OffPolicy
 			}
 			to.add(now[i], tokens.Old[i])

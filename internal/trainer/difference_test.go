@@ -18,10 +18,10 @@ func TestTrain_Gap(t *testing.T) {
 			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 90)), 7, 64, 30), func() float32 { return 0 })
 			old := 0
 			for i := range batch {
-				batch[i].Behind = make([]int, len(batch[i].IDs))
-				for j := range batch[i].Behind {
+				batch[i].Staleness = make([]int, len(batch[i].IDs))
+				for j := range batch[i].Staleness {
 					if i%2 == 1 && j%3 == 0 {
-						batch[i].Behind[j] = 2
+						batch[i].Staleness[j] = 2
 						batch[i].Logprobs[j] -= 0.5
 						if batch[i].Trained[j] {
 							old++
@@ -34,7 +34,8 @@ func TestTrain_Gap(t *testing.T) {
 			run.Loss, run.MiniBatches, run.Epochs = grpo.PolicyLoss{}, miniBatches, 2
 			_, report, err := s.trainer(t, Options{Workers: 1}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			require.Equal(t, Difference{Tokens: grpo.NumTrained(batch) - old}, report.Gap, "%s, %d mini-batches", s.name, miniBatches)
+			require.Equal(t, Difference{Tokens: grpo.NumTrained(batch) - old}, report.Gap, "%s, %d mini-batches", s.name,
+				miniBatches)
 			require.Equal(t, old, report.OffPolicy.Tokens)
 			require.InDelta(t, 0.5, report.OffPolicy.Max, 1e-5)
 			require.InDelta(t, 0.5, report.OffPolicy.Mean(), 1e-5)

@@ -95,15 +95,19 @@ func TestTrain_Refuses(t *testing.T) {
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = nil }), "the run has no loss")
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = grpo.PolicyLoss{Kind: "dpo"} }), `unknown loss "dpo"`)
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Optimizer.Eps = 0 }), "eps is 0")
-	require.ErrorContains(t, train([]grpo.Sequence{{IDs: []int32{1, 2}, Trained: []bool{false, false}, Logprobs: []float32{0, 0}}}, func(*Run) {}), "no trained token")
-	require.ErrorContains(t, train(append(batch, randomSequenceOf(130)), func(*Run) {}), "sequence 2 needs 129 tokens, the model knows 128 positions")
+	untrained := grpo.Sequence{IDs: []int32{1, 2}, Trained: []bool{false, false}, Logprobs: []float32{0, 0}}
+	require.ErrorContains(t, train([]grpo.Sequence{untrained}, func(*Run) {}), "no trained token")
+	require.ErrorContains(t, train(append(batch, randomSequenceOf(130)), func(*Run) {}),
+		"sequence 2 needs 129 tokens, the model knows 128 positions")
 	for _, id := range []int32{-1, 64, 1 << 30} { // the device ends the process at such a token
 		strange := randomSequenceOf(20)
 		strange.IDs[7] = id
-		require.ErrorContains(t, train([]grpo.Sequence{strange}, func(*Run) {}), fmt.Sprintf("sequence 0 has id %d at 7, the vocabulary has 64", id))
+		require.ErrorContains(t, train([]grpo.Sequence{strange}, func(*Run) {}),
+			fmt.Sprintf("sequence 0 has id %d at 7, the vocabulary has 64", id))
 	}
 	for _, change := range []func(*Run){
-		func(r *Run) { r.Epochs = 0 }, func(r *Run) { r.MiniBatches = 0 }, func(r *Run) { r.MiniBatches = -1 }, func(r *Run) { r.Rate = nil },
+		func(r *Run) { r.Epochs = 0 }, func(r *Run) { r.MiniBatches = 0 }, func(r *Run) { r.MiniBatches = -1 },
+		func(r *Run) { r.Rate = nil },
 	} {
 		require.ErrorContains(t, train(batch, change), "want at least one of each, and a learning rate")
 	}

@@ -47,7 +47,9 @@ func (t *training) gradient(ctx context.Context, part []grpo.Sequence) ([][]floa
 }
 
 // collect adds the outputs of the gradient graph for a micro-batch.
-func (t *training) collect(grads [][]float32, totals *grpo.Totals, micro *grpo.MicroBatch, out []*tensors.Tensor) error {
+func (t *training) collect(
+	grads [][]float32, totals *grpo.Totals, micro *grpo.MicroBatch, out []*tensors.Tensor,
+) error {
 	n := len(grads)
 	if err := addGradients(grads, out[:n]); err != nil {
 		return err
@@ -132,7 +134,7 @@ func (t *Trainer) gradientGraph(l grpo.Loss) (*Exec, error) {
 	return e, nil
 }
 
-// tokenLogprobs builds the logprobs [N] of trained tokens. Only hidden states at their positions meet the vocabulary.
+// tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
 func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
 	hidden, _ := f.Hidden(model.Input{Tokens: in.IDs})
 	hidden = Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position) // [N, D]

@@ -16,10 +16,12 @@ import (
 )
 
 // gradientOf computes the gradient of a batch, and the metrics.
-func gradientOf(t testing.TB, s *subject, opts Options, batch []grpo.Sequence, run Run) ([][]float32, map[string]float64) {
+func gradientOf(
+	t testing.TB, s *subject, opts Options, batch []grpo.Sequence, run Run,
+) ([][]float32, map[string]float64) {
 	t.Helper()
 	tr := s.trainer(t, opts)
-	on, err := tr.reside(s.state)
+	on, err := tr.toDevice(s.state)
 	require.NoError(t, err)
 	defer on.free()
 	grads, totals, err := tr.newTraining(run, s.state, on).gradient(context.Background(), batch)

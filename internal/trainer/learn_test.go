@@ -15,7 +15,8 @@ import (
 // adapter that starts at B = 0.
 func TestTrain_Overfits(t *testing.T) {
 	c := testConfig()
-	for _, s := range []subject{full(t, c), adapted(t, c, testAdapter(t, lora.Config{Rank: 16, Targets: []string{"v_proj", "o_proj", "up_proj", "down_proj"}}, c, true))} {
+	a := testAdapter(t, lora.Config{Rank: 16, Targets: []string{"v_proj", "o_proj", "up_proj", "down_proj"}}, c, true)
+	for _, s := range []subject{full(t, c), adapted(t, c, a)} {
 		t.Run(s.name, func(t *testing.T) {
 			batch := randomBatch(rand.New(rand.NewPCG(seed, 40)), 4, 64, 14)
 			for i := range batch {
@@ -37,7 +38,8 @@ func TestTrain_Overfits(t *testing.T) {
 			require.Greater(t, losses[0], 2.0)
 			require.Less(t, losses[len(losses)-1], 0.2*losses[0])
 			require.InDelta(t, losses[0], plainSupervised(batch, s.scoreAll(t, s.state.Params, batch), nil), 1e-4)
-			require.Less(t, plainSupervised(batch, s.scoreAll(t, state.Params, batch), nil), losses[len(losses)-2], "what was learned is in the state")
+			require.Less(t, plainSupervised(batch, s.scoreAll(t, state.Params, batch), nil), losses[len(losses)-2],
+				"what was learned is in the state")
 		})
 	}
 }
@@ -64,7 +66,8 @@ func TestTrain_Reinforces(t *testing.T) {
 						change += float64(after[i][j] - batch[i].Logprobs[j])
 					}
 				}
-				require.Positive(t, change*batch[i].Advantage, "%s %s: sequence %d of advantage %v changed by %v", kind, s.name, i, batch[i].Advantage, change)
+				require.Positive(t, change*batch[i].Advantage, "%s %s: sequence %d of advantage %v changed by %v", kind, s.name, i,
+					batch[i].Advantage, change)
 			}
 		}
 	}

@@ -84,13 +84,15 @@ type sequenceLoss struct{}
 func (sequenceLoss) Validate() error { return nil }
 
 func (sequenceLoss) Spec() grpo.LossSpec {
-	return grpo.LossSpec{Key: "test sequence", Sampled: true, Metrics: []grpo.Metric{{Name: "test/ratio_max", Reduction: grpo.Maximum}}}
+	ratio := grpo.Metric{Name: "test/ratio_max", Reduction: grpo.Maximum}
+	return grpo.LossSpec{Key: "test sequence", Sampled: true, Metrics: []grpo.Metric{ratio}}
 }
 
 func (sequenceLoss) Build(in grpo.LossInputs) (*Node, map[string]*Node) {
 	g, l := in.New.Graph(), in.Layout
-	row := BroadcastToDims(DivScalar(in.Position, l.Length), l.Trained, l.Rows)                       // [N, B]
-	own := Equal(row, Iota(g, shapes.Make(dtypes.Int32, l.Trained, l.Rows), 1))                       // [N, B] whether the token is of the sequence
+	row := BroadcastToDims(DivScalar(in.Position, l.Length), l.Trained, l.Rows) // [N, B]
+	// [N, B] whether the token is of the sequence
+	own := Equal(row, Iota(g, shapes.Make(dtypes.Int32, l.Trained, l.Rows), 1))
 	member := Mul(ConvertDType(own, in.New.DType()), ExpandAxes(in.Mask, -1))                         // [N, B]
 	sums := ReduceSum(Mul(member, ExpandAxes(Sub(in.New, in.Old), -1)), 0)                            // [B]
 	means := Div(sums, MaxScalar(ReduceSum(member, 0), 1))                                            // [B]

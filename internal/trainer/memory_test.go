@@ -15,7 +15,8 @@ import (
 func TestEstimate_BoundsPlan(t *testing.T) {
 	configs := map[string]*model.Config{"small Qwen": {
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
-		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
+		TieEmbeddings: true,
 	}}
 	for _, m := range fixtures.Models(t) {
 		c, err := model.LoadConfig(m.Dir)
@@ -36,7 +37,8 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 			adapter, work := EstimateMemory(c, float64(layout.NumParams()), 2, length)
 			require.Equal(t, float64(planned.Adapter), adapter)
 			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
-			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work), float64(planned.Work)/1e6)
+			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work),
+				float64(planned.Work)/1e6)
 		}
 	}
 }

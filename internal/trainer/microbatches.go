@@ -23,7 +23,9 @@ func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]*grpo.MicroBa
 	even := min(rows, roundUp((len(part)+pieces-1)/pieces, rowStep))
 	var out []*grpo.MicroBatch
 	for chunk := range slices.Chunk(part, even) {
-		layout := grpo.Layout{Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(chunk[len(chunk)-1].NumInputs())}
+		layout := grpo.Layout{
+			Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(chunk[len(chunk)-1].NumInputs()),
+		}
 		layout.Trained = padTrained(grpo.NumTrained(chunk), layout.Tokens())
 		packed, err := grpo.Pack(chunk, layout)
 		if err != nil {

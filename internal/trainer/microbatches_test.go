@@ -13,7 +13,9 @@ import (
 )
 
 // smallTarget is a model so small that its micro-batches have the most tokens.
-var smallTarget = Target{config: &model.Config{NumLayers: 1, HiddenSize: 1, NumHeads: 1, HeadDim: 1, IntermediateSize: 1}}
+var smallTarget = Target{config: &model.Config{
+	NumLayers: 1, HiddenSize: 1, NumHeads: 1, HeadDim: 1, IntermediateSize: 1,
+}}
 
 func TestMicroTokens(t *testing.T) {
 	for _, c := range []struct {
@@ -69,7 +71,8 @@ func TestMicroBatches_EveryTrainedTokenOnce(t *testing.T) {
 		require.Equal(t, before, unpack(micro), "seed %d %d", seed, i)
 		require.Equal(t, before, tokensOf(batch), "microBatches changes what it is given")
 		for _, m := range micro {
-			require.LessOrEqual(t, m.Rows*m.Length, max(tr.opts.MicroTokens, m.Length), "one sequence may exceed the bound, two may not")
+			require.LessOrEqual(t, m.Rows*m.Length, max(tr.opts.MicroTokens, m.Length),
+				"one sequence may exceed the bound, two may not")
 			if most > 0 {
 				require.LessOrEqual(t, m.Rows, most)
 			}
@@ -133,7 +136,8 @@ func TestMicroBatches_FewShapes(t *testing.T) {
 		for s := range seen {
 			lengths[s.Length], rows[s.Rows] = true, true
 		}
-		t.Logf("few %v: %d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", c.few, middle, len(seen), len(lengths), len(rows))
+		t.Logf("few %v: %d shapes after 200 batches, %d after 400; %d lengths, %d numbers of rows", c.few, middle, len(seen),
+			len(lengths), len(rows))
 		t.Logf("%.2f tokens computed for each that is needed", float64(computed)/float64(needed))
 		require.Less(t, float64(computed), c.padding*float64(needed))
 		require.LessOrEqual(t, len(lengths), 16+8+8)

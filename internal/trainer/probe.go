@@ -11,20 +11,23 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// probe is a few sequences of a batch. Their logprobs before and after a run tell whether the new parameters compute
-// numbers at all, and how far the policy has moved. It costs two forward passes over one sequence in 32, four at most.
+// probe is a few sequences of a batch. Their logprobs before and after a run show whether the new parameters still
+// compute finite numbers, and how far the policy has moved. It costs two forward passes over one sequence in 32, at
+// most four.
 type probe struct {
 	micro  []*grpo.MicroBatch
 	before [][]float32 // logprobs by micro-batch
 }
 
 const (
-	probeShare = 32 // sequences of a batch for each one of the probe
-	probeMost  = 4
+	probeEvery = 32 // one sequence of the probe for so many of the batch
+	probeMax   = 4
 )
 
 // newProbe scores the probe of a batch before a run.
-func (t *Trainer) newProbe(ctx context.Context, trained []*tensors.Tensor, batch []grpo.Sequence, limit int) (*probe, error) {
+func (t *Trainer) newProbe(
+	ctx context.Context, trained []*tensors.Tensor, batch []grpo.Sequence, limit int,
+) (*probe, error) {
 	micro, err := t.microBatches(probed(batch), limit)
 	if err != nil {
 		return nil, err
@@ -34,11 +37,11 @@ func (t *Trainer) newProbe(ctx context.Context, trained []*tensors.Tensor, batch
 	return p, err
 }
 
-// probed picks sequences of the middle of equal shares of a batch, by length.
+// probed sorts a batch by length, cuts it into equal parts and picks the middle sequence of each.
 func probed(batch []grpo.Sequence) []grpo.Sequence {
 	sorted := slices.Clone(batch)
 	slices.SortStableFunc(sorted, func(a, b grpo.Sequence) int { return a.NumInputs() - b.NumInputs() })
-	n := min(max(len(batch)/probeShare, 1), probeMost)
+	n := min(max(len(batch)/probeEvery, 1), probeMax)
 	var out []grpo.Sequence
 	for i := range n {
 		out = append(out, sorted[(2*i+1)*len(sorted)/(2*n)])
@@ -59,8 +62,9 @@ func (p *probe) logprobs(ctx context.Context, t *Trainer, trained []*tensors.Ten
 	return list, err
 }
 
-// check reports a model that computes no numbers after a run, or the same logit for every token of the vocabulary, and
-// measures how far logprobs have moved. Equal logits are what overflow in a norm makes: it divides by infinity.
+// check reports a model that computes numbers that are not finite after a run, or the same logit for every token of the
+// vocabulary, and measures how far logprobs have moved. Equal logits come of an overflow in a norm, which then divides
+// by infinity.
 func (p *probe) check(ctx context.Context, t *Trainer, trained []*tensors.Tensor, report *Report) error {
 	after, err := p.logprobs(ctx, t, trained)
 	if err != nil {
@@ -80,7 +84,7 @@ func (p *probe) check(ctx context.Context, t *Trainer, trained []*tensors.Tensor
 	return nil
 }
 
-// uniform tells whether all logprobs are those of equal logits, -ln(vocabulary), but for rounding.
+// uniform reports whether all logprobs are those of equal logits, -ln(vocabulary), up to rounding.
 func uniform(logprobs [][]float32, vocabulary int) bool {
 	for _, list := range logprobs {
 		for _, x := range list {

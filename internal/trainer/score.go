@@ -66,9 +66,9 @@ func (t *Trainer) shared(trained []*tensors.Tensor) (in []any) {
 	return in
 }
 
-// compareLater adds mini-batches to what the report says of the policy being trained. The gradient of the first one
-// does that at no cost. Those of the later ones come after updates: only a forward pass before the first update shows
-// the policy that sampled. They are packed as their gradients will be, so that few layouts occur.
+// compareLater compares the logprobs of the mini-batches after the first with those of the sampler. The gradient of the
+// first one yields its logprobs at no cost. The others need a forward pass before the first update: after it their
+// logprobs are those of another policy. They are packed as for their gradients, so that few layouts occur.
 func (t *training) compareLater(ctx context.Context, parts [][]grpo.Sequence) error {
 	for _, part := range parts {
 		micro, err := t.microBatches(part, t.run.MicroBatch)

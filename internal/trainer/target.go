@@ -36,11 +36,12 @@ func (t *Target) check(s *grpo.Sequence) error {
 func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) Target {
 	layout = layout.Clone()
 	return Target{config: c, frozen: params.Tensors, forward: func(frozen, trained []*Node) *model.Forward {
-		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)), Frozen: true}
+		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)),
+			Frozen: true}
 	}}
 }
 
-// AdapterState is the start of training an adapter.
+// AdapterState is the state from which an adapter is trained.
 func AdapterState(a *lora.Adapter) *State {
 	s := &State{}
 	for _, p := range a.Params() {
@@ -60,7 +61,7 @@ func FullTarget(c *model.Config) Target {
 	}}
 }
 
-// FullState is the start of training all weights.
+// FullState is the state from which all weights are trained.
 func FullState(w *model.Weights) *State {
 	s := &State{}
 	for _, t := range w.Tensors {

@@ -29,10 +29,10 @@ type Options struct {
 	Device compute.Backend
 	// Workers is the number of micro-batches that are computed at once. Default: the number of CPUs in use.
 	Workers int
-	// MicroTokens bounds the tokens of a micro-batch, padding included; one sequence may exceed it. Default: what a
-	// gigabyte holds the intermediate values of, from 256 to 4096.
+	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
+	// 4096, as many as have their intermediate values in a gigabyte.
 	MicroTokens int
-	// FewShapes pads more, so that fewer graphs are compiled: for a device that takes seconds for each.
+	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one.
 	FewShapes bool
 }
 
@@ -75,12 +75,12 @@ type Report struct {
 	First    map[string]float64 // the same of the first update
 	Norm     float64            // mean gradient norm before clipping, over updates with a finite one
 	Updates  int
-	Skipped  int // updates left out because their gradient was not finite
+	Skipped  int // updates skipped because their gradient was not finite
 	Computed int // tokens that gradients were computed of, padding included
 
-	// Gap is the disagreement of sampler and trainer: the differences of their logprobs of all trained tokens that the
-	// policy being trained sampled, before any update. OffPolicy is the same of tokens that the policy of another step
-	// sampled. Both are of no tokens when the loss is not of sampled ones.
+	// Gap is the disagreement of sampler and trainer: the difference between their logprobs, before any update, of all
+	// trained tokens that the policy being trained sampled. OffPolicy is the same for tokens that the policy of another
+	// step sampled. Both have no tokens when the loss is not of sampled ones.
 	Gap, OffPolicy Difference
 	// Change is how far the run moved the logprobs of a few sequences, see probe. Progress does not have it.
 	Change Difference
@@ -92,7 +92,7 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 	if err := t.check(batch, &run); err != nil {
 		return nil, nil, err
 	}
-	on, err := t.reside(state)
+	on, err := t.toDevice(state)
 	if err != nil {
 		return nil, nil, err
 	}

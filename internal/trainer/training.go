@@ -12,13 +12,13 @@ type training struct {
 	*Trainer
 	run    Run
 	spec   grpo.LossSpec
-	state  *State    // at the beginning
-	on     *resident // as it is now
+	state  *State       // at the beginning
+	on     *deviceState // as it is now
 	totals *grpo.Totals
 	report *Report
 }
 
-func (t *Trainer) newTraining(run Run, state *State, on *resident) *training {
+func (t *Trainer) newTraining(run Run, state *State, on *deviceState) *training {
 	spec := run.Loss.Spec()
 	return &training{
 		Trainer: t, run: run, spec: spec, state: state, on: on, totals: grpo.NewTotals(spec.Metrics), report: &Report{},

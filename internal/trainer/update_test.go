@@ -17,7 +17,8 @@ import (
 
 // fourPoints is the difference formula with an error of h⁴: float32 losses allow no small steps.
 var fourPoints = fd.Formula{
-	Stencil:    []fd.Point{{Loc: -2, Coeff: 1.0 / 12}, {Loc: -1, Coeff: -8.0 / 12}, {Loc: 1, Coeff: 8.0 / 12}, {Loc: 2, Coeff: -1.0 / 12}},
+	Stencil: []fd.Point{{Loc: -2, Coeff: 1.0 / 12}, {Loc: -1, Coeff: -8.0 / 12}, {Loc: 1, Coeff: 8.0 / 12},
+		{Loc: 2, Coeff: -1.0 / 12}},
 	Derivative: 1, Step: 0.01,
 }
 
@@ -208,7 +209,7 @@ func TestFullState_LeavesWeightsAlone(t *testing.T) {
 func TestApply_InPlace(t *testing.T) {
 	for _, s := range both(t) {
 		tr := s.trainer(t, Options{})
-		on, err := tr.reside(s.state)
+		on, err := tr.toDevice(s.state)
 		require.NoError(t, err)
 		defer on.free()
 		memory := func() (list []*float32) {

@@ -11,15 +11,15 @@ import (
 	"github.com/goart-dev/art/internal/graphx"
 )
 
-// resident is a state on the device, where it stays for a run. All lists are in the order of the state's names.
-type resident struct {
+// deviceState is a state on the device, where it stays for a run. All lists are in the order of the state's names.
+type deviceState struct {
 	params, m, v []*tensors.Tensor
 	updates      int
 }
 
-// reside copies a state to the device.
-func (t *Trainer) reside(s *State) (*resident, error) {
-	r := &resident{updates: s.Updates}
+// toDevice copies a state to the device.
+func (t *Trainer) toDevice(s *State) (*deviceState, error) {
+	r := &deviceState{updates: s.Updates}
 	for _, x := range []struct {
 		to   *[]*tensors.Tensor
 		from [][]float32
@@ -47,13 +47,13 @@ func (t *Trainer) upload(s *State, values [][]float32) ([]*tensors.Tensor, error
 	return list, nil
 }
 
-// all lists the tensors as the graph of an update takes and returns them.
-func (r *resident) all() []*tensors.Tensor { return slices.Concat(r.params, r.m, r.v) }
+// all lists the tensors in the order in which the graph of an update takes and returns them.
+func (r *deviceState) all() []*tensors.Tensor { return slices.Concat(r.params, r.m, r.v) }
 
-func (r *resident) free() { finalize(r.all()) }
+func (r *deviceState) free() { finalize(r.all()) }
 
 // state copies r back to the host, with the names and shapes of s.
-func (r *resident) state(s *State) (*State, error) {
+func (r *deviceState) state(s *State) (*State, error) {
 	out := &State{Names: slices.Clone(s.Names), Shapes: slices.Clone(s.Shapes), Updates: r.updates}
 	for _, x := range []struct {
 		to   *[][]float32
@@ -70,10 +70,12 @@ func (r *resident) state(s *State) (*State, error) {
 	return out, nil
 }
 
-// apply makes one update of r, whose tensors it gives to the graph: they are written in place. It reports the
-// gradient's norm, and false when that is not finite: the values are then what they were. After an error r is only good
-// to be freed.
-func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW, rate float64) (norm float64, ok bool, err error) {
+// apply makes one update of r, whose tensors it donates to the graph, so that they are written in place. It returns the
+// gradient's norm, and false when that is not finite: the values are then unchanged. After an error r can only be
+// freed.
+func (t *Trainer) apply(
+	s *State, r *deviceState, grads [][]float32, cfg grpo.AdamW, rate float64,
+) (norm float64, ok bool, err error) {
 	n := len(r.params)
 	exec, err := t.updateGraph(cfg, n)
 	if err != nil {
@@ -109,8 +111,8 @@ func (t *Trainer) apply(s *State, r *resident, grads [][]float32, cfg grpo.AdamW
 	return norm, ok, nil
 }
 
-// donate empties r and returns its tensors as inputs that a graph may write to.
-func (t *Trainer) donate(r *resident) (in []any, err error) {
+// donate empties r and returns its tensors as inputs that a graph may overwrite.
+func (t *Trainer) donate(r *deviceState) (in []any, err error) {
 	all := r.all()
 	r.params, r.m, r.v = nil, nil, nil
 	for i, x := range all {
