@@ -71,18 +71,18 @@ func TestNormalize_Properties(t *testing.T) {
 		got, err := Normalize(seqs, NormalizeConfig{})
 		require.NoError(t, err)
 		tokens := float64(NumTrained(seqs))
-		share := map[int]float64{}
+		sums := map[int]float64{}
 		var weights, sizes float64
 		for _, s := range got {
 			n := float64(s.NumTrained())
 			weights += s.Weight * n
 			sizes += math.Abs(s.Advantage) * s.Weight * n
-			share[s.Trajectory] += s.Weight * n
+			sums[s.Trajectory] += s.Weight * n
 		}
 		require.InEpsilon(t, tokens, weights, 1e-12)
 		require.InEpsilon(t, tokens, sizes, 1e-12)
-		for trajectory, sum := range share {
-			require.InEpsilon(t, tokens/float64(len(share)), sum, 1e-12, "trajectory %d does not count once", trajectory)
+		for trajectory, sum := range sums {
+			require.InEpsilon(t, tokens/float64(len(sums)), sum, 1e-12, "trajectory %d does not count once", trajectory)
 		}
 
 		bigger := slices.Clone(seqs)

@@ -27,16 +27,16 @@ type Layer struct {
 type Adapter struct {
 	config Config
 	layers []Layer
-	chosen *selection // of a PEFT file, where Targets do not say which layers; nil otherwise. It does not change
+	chosen *selection // of a PEFT file, if Targets alone do not determine the layers; otherwise nil. It is immutable
 }
 
 // New returns an adapter for those of the given layers whose last name part is one of the targets, with
 //
 //	A ~ uniform(-1/sqrt(In), 1/sqrt(In)),  B = 0
 //
-// which is PEFT's start (kaiming_uniform_ with a = sqrt(5)). The numbers of a layer depend on seed, its name and the
-// sizes alone, not on the order of the layers nor on what else is adapted. A target that matches no layer is an error;
-// of the default ones, those that the model has are taken. A rank above all that B·A can have is an error too.
+// which is PEFT's initialisation (kaiming_uniform_ with a = sqrt(5)). The values of a layer depend on seed, its name
+// and its sizes alone, not on the other layers. A target that matches no layer is an error; without targets, the
+// default ones that the model has are used. A rank above that of any possible B·A is an error too.
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	if len(cfg.Targets) == 0 {
 		cfg.Targets = TargetsOf(layers)
@@ -64,7 +64,7 @@ func TargetsOf(layers []LayerShape) []string {
 	return slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(there, target) })
 }
 
-// newLayer returns a layer that changes nothing yet.
+// newLayer returns a zero-initialised layer.
 func newLayer(shape LayerShape, rank int, seed uint64) Layer {
 	hash := fnv.New64a()
 	hash.Write([]byte(shape.Name))
@@ -80,7 +80,7 @@ func newLayer(shape LayerShape, rank int, seed uint64) Layer {
 // Config returns the configuration, defaults filled in.
 func (a *Adapter) Config() Config { return a.config.withDefaults() }
 
-// Layers returns the adapted layers, sorted by name. The slices A and B are the adapter's own.
+// Layers returns the adapted layers, sorted by name. The slices A and B are not copied.
 func (a *Adapter) Layers() []Layer { return slices.Clone(a.layers) }
 
 // Layer returns the adapter of a layer. ok is false when the layer has none.
@@ -92,7 +92,7 @@ func (a *Adapter) Layer(name string) (layer Layer, ok bool) {
 	return a.layers[i], true
 }
 
-// shapes returns the layers without their numbers.
+// shapes returns the layers without their matrices.
 func (a *Adapter) shapes() []LayerShape {
 	list := make([]LayerShape, len(a.layers))
 	for i, l := range a.layers {
@@ -101,7 +101,7 @@ func (a *Adapter) shapes() []LayerShape {
 	return list
 }
 
-// NumParams returns the number of trained numbers.
+// NumParams returns the number of parameters.
 func (a *Adapter) NumParams() int {
 	n := 0
 	for _, l := range a.layers {
@@ -110,7 +110,7 @@ func (a *Adapter) NumParams() int {
 	return n
 }
 
-// Clone returns a copy that shares nothing.
+// Clone returns a deep copy.
 func (a *Adapter) Clone() *Adapter {
 	c := &Adapter{config: a.Config(), layers: a.Layers(), chosen: a.chosen}
 	for i := range c.layers {
@@ -119,7 +119,7 @@ func (a *Adapter) Clone() *Adapter {
 	return c
 }
 
-// Check says which layers of the adapter a model with the given layers does not have, or has in another size.
+// Check reports the layers of the adapter that a model with the given layers lacks, or has in another size.
 func (a *Adapter) Check(layers []LayerShape) error {
 	byName := map[string]LayerShape{}
 	for _, shape := range layers {
@@ -129,7 +129,8 @@ func (a *Adapter) Check(layers []LayerShape) error {
 	for _, l := range a.layers {
 		switch shape, ok := byName[l.Name]; {
 		case !ok:
-			errs = append(errs, fmt.Errorf("lora: the model has no layer %q that an adapter may attach to; it has %s", l.Name, strings.Join(lastNames(layers), ", ")))
+			errs = append(errs, fmt.Errorf("lora: the model has no layer %q that an adapter may attach to; it has %s", l.Name,
+				strings.Join(lastNames(layers), ", ")))
 		case shape != l.LayerShape:
 			errs = append(errs, fmt.Errorf("lora: layer %q is %d to %d in the adapter and %d to %d in the model",
 				l.Name, l.In, l.Out, shape.In, shape.Out))
@@ -164,7 +165,7 @@ func validateShapes(layers []LayerShape) error {
 	return errors.Join(errs...)
 }
 
-// checkTargets reports targets that match no layer, and what there is to match.
+// checkTargets reports targets that match no layer, and lists the names that would.
 func checkTargets(targets []string, layers []LayerShape) error {
 	parts := lastNames(layers)
 	var errs []error
@@ -176,10 +177,10 @@ func checkTargets(targets []string, layers []LayerShape) error {
 	return errors.Join(errs...)
 }
 
-// smallRank is allowed whatever the sizes of the layers are.
+// smallRank is allowed for layers of any size.
 const smallRank = 64
 
-// checkRank bounds the rank, and with it the memory: that of B·A is at most the smaller of In and Out.
+// checkRank bounds the rank, and with it memory. The rank of B·A is at most min(In, Out).
 func checkRank(cfg Config, layers []LayerShape) error {
 	most := smallRank
 	for _, shape := range layers {
@@ -188,7 +189,8 @@ func checkRank(cfg Config, layers []LayerShape) error {
 		}
 	}
 	if cfg.Rank > most {
-		return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", cfg.Rank, most, most)
+		return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", cfg.Rank, most,
+			most)
 	}
 	return nil
 }

@@ -94,7 +94,8 @@ func TestNew_Start(t *testing.T) {
 
 // TestNew_Stable pins the numbers of a seed: a run must be reproducible by later versions.
 func TestNew_Stable(t *testing.T) {
-	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}}, []LayerShape{{"model.layers.0.self_attn.q_proj", 4, 2}}, 42)
+	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}}, []LayerShape{{"model.layers.0.self_attn.q_proj", 4, 2}},
+		42)
 	require.NoError(t, err)
 	require.Equal(t, []float32{-0.46322644, 0.344286, 0.4775044, -0.32489333}, a.layers[0].A)
 }
@@ -104,7 +105,8 @@ func TestNew_Errors(t *testing.T) {
 	require.ErrorContains(t, err, `no layer is called "wq"; the model has down_proj, gate_proj, k_proj, lm_head,`)
 	_, err = New(Config{}, nil, 1)
 	require.Error(t, err)
-	_, err = New(Config{Targets: []string{"q_proj"}}, []LayerShape{{"q_proj", 1, 1}, {"q_proj", 1, 1}, {"", 1, 1}, {"x", 0, 1}}, 1)
+	_, err = New(Config{Targets: []string{"q_proj"}},
+		[]LayerShape{{"q_proj", 1, 1}, {"q_proj", 1, 1}, {"", 1, 1}, {"x", 0, 1}}, 1)
 	for _, want := range []string{`"q_proj" is listed twice`, `layer "" is 1 to 1`, `layer "x" is 0 to 1`} {
 		require.ErrorContains(t, err, want)
 	}
@@ -144,7 +146,8 @@ func TestAdapter_CheckAndClone(t *testing.T) {
 	layers := testLayers()[:21] // without the last down_proj
 	layers[1].In++
 	err := a.Check(layers)
-	require.ErrorContains(t, err, `no layer "model.layers.10.mlp.down_proj" that an adapter may attach to; it has down_proj, gate_proj, k_proj`)
+	require.ErrorContains(t, err,
+		`no layer "model.layers.10.mlp.down_proj" that an adapter may attach to; it has down_proj, gate_proj, k_proj`)
 	require.ErrorContains(t, err, `"model.layers.0.self_attn.q_proj" is 6 to 8 in the adapter and 7 to 8 in the model`)
 
 	c := a.Clone()
@@ -178,7 +181,8 @@ func TestParams_RoundTrip(t *testing.T) {
 
 	before := blank.Clone()
 	data[41] = data[41][:3]
-	require.ErrorContains(t, blank.SetParams(data), `layer "model.layers.10.self_attn.v_proj" has 12 and 8 numbers, not 12 and 3`)
+	require.ErrorContains(t, blank.SetParams(data),
+		`layer "model.layers.10.self_attn.v_proj" has 12 and 8 numbers, not 12 and 3`)
 	require.ErrorContains(t, blank.SetParams(data[:41]), "41 tensors")
 	require.Equal(t, before, blank, "a refused call changed something")
 	params[0].Data[0]++

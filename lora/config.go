@@ -19,14 +19,14 @@ func DefaultTargets() []string {
 	return []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 }
 
-// Config says what an adapter is made of. Zero fields are the defaults.
+// Config describes an adapter. Zero fields are the defaults.
 type Config struct {
 	// Rank is the inner dimension. Default 8.
 	Rank int
 	// Alpha scales the adapter, see Scale. Default 16.
 	Alpha float64
-	// Targets are the last parts of the names of the layers that get an adapter. Default those of DefaultTargets that the
-	// model has.
+	// Targets are the last name parts of the layers that get an adapter. Default: those of DefaultTargets that the model
+	// has.
 	Targets []string
 }
 

@@ -1,7 +1,6 @@
 package lora
 
-// Shapes: M rows of x, In and Out sizes of the layer, R rank, P adapters side by side (one for each of P equal blocks
-// of rows).
+// Shapes: M rows of x, In and Out sizes of the layer, R rank, P adapters (one for each of P equal blocks of rows).
 
 import (
 	"fmt"
@@ -12,19 +11,21 @@ import (
 	. "github.com/goart-dev/art/internal/graphx"
 )
 
-// Hook returns what a model calls at each of its linear layers: x is [..., In], base builds the frozen layer, name is
-// its full name. params returns the matrices of a layer as nodes, in the layout of [Adapter.Params], and ok = false for
-// a layer without adapter, which the hook leaves as it is. Otherwise the hook builds
+// Hook returns the function that a model calls for each of its linear layers: x is [..., In], base builds the frozen
+// layer, name is its full name. params returns the matrices of a layer as nodes, in the layout of [Adapter.Params], and
+// ok = false for a layer without an adapter, for which the hook builds base(x). Otherwise it builds
 //
 //	y = base(x) + (Scale·(x·a))·b        a [In, Rank], b [Rank, Out]
 //
-// With b = 0 this is base(x) bit for bit, save that -0 becomes 0.
+// With b = 0 this is base(x) bit for bit, except that -0 becomes 0.
 //
 // For several adapters at once a may be [P, In, Rank] and b [P, Rank, Out]: the rows of x, flattened, are P blocks of
 // equal size, and block p gets adapter p. With x [B, T, In] and P = B that is an adapter for each sequence.
 //
-// The product is computed in the dtype of a and b, and converted to that of base(x).
-func (c Config) Hook(params func(name string) (a, b *Node, ok bool)) func(x *Node, name string, base func(*Node) *Node) *Node {
+// The adapter is computed in the dtype of a and b, and converted to that of base(x).
+func (c Config) Hook(
+	params func(name string) (a, b *Node, ok bool),
+) func(x *Node, name string, base func(*Node) *Node) *Node {
 	return func(x *Node, name string, base func(*Node) *Node) *Node {
 		a, b, ok := params(name)
 		if !ok {
@@ -45,16 +46,16 @@ func (c Config) delta(x *Node, name string, a, b *Node) *Node {
 	case 2:
 		a.AssertDims(in, rank)
 		b.AssertDims(rank, out)
-		x = Reshape(x, -1, in)            // [M, In]
-		down := Product(x, a)             // [M, R]
-		return Product(c.scaled(down), b) // [M, Out]
+		x = Reshape(x, -1, in)                // [M, In]
+		down := BatchMatMul(x, a)             // [M, R]
+		return BatchMatMul(c.scaled(down), b) // [M, Out]
 	case 3:
 		p := a.Shape().Dim(0)
 		a.AssertDims(p, in, rank)
 		b.AssertDims(p, rank, out)
-		x = Reshape(x, p, -1, in)         // [P, M/P, In]
-		down := Product(x, a)             // [P, M/P, R]
-		return Product(c.scaled(down), b) // [P, M/P, Out]
+		x = Reshape(x, p, -1, in)             // [P, M/P, In]
+		down := BatchMatMul(x, a)             // [P, M/P, R]
+		return BatchMatMul(c.scaled(down), b) // [P, M/P, Out]
 	}
 	panic(fmt.Errorf("lora: the adapter of %q has shape %s, want [In, Rank] or [P, In, Rank]", name, a.Shape()))
 }

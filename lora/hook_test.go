@@ -34,7 +34,8 @@ func TestHook_ZeroBIsBase(t *testing.T) {
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 			hook := Config{}.Hook(params(n[2], n[3]))
 			return []*graph.Node{linear(n[1])(n[0]), hook(n[0], hooked, linear(n[1]))}
-		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, in, rank), graphtest.Tensor(make([]float32, rank*out), rank, out))
+		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, in, rank),
+			graphtest.Tensor(make([]float32, rank*out), rank, out))
 		want, got := graphtest.Values[float32](t, outs[0]), graphtest.Values[float32](t, outs[1])
 		require.Equal(t, outs[0].Shape(), outs[1].Shape())
 		require.Len(t, got, 30*out)
@@ -103,7 +104,8 @@ func TestHook_GradientMatchesFiniteDifferences(t *testing.T) {
 		y := cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))
 		loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(y), n[4]))
 		return append([]*graph.Node{loss}, graph.Gradient(loss, n[2], n[3])...)
-	}, graphtest.Tensor(x, 2, 2, in), graphtest.Tensor(w, out, in), transposed(a, rank, in), transposed(b, out, rank), graphtest.Tensor(target, 2, 2, out))
+	}, graphtest.Tensor(x, 2, 2, in), graphtest.Tensor(w, out, in), transposed(a, rank, in), transposed(b, out, rank),
+		graphtest.Tensor(target, 2, 2, out))
 
 	ab := slices.Concat(a, b)
 	require.InEpsilon(t, plain(ab), graphtest.Values[float64](t, outs[0])[0], 1e-12)
@@ -138,14 +140,16 @@ func TestHook_AdapterPerSequence(t *testing.T) {
 	for _, dims := range [][]int{{p, rows, in}, {p * rows, in}} { // models may flatten rows
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 			return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
-		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, p, in, rank), graphtest.Tensor(b, p, rank, out))
+		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, p, in, rank),
+			graphtest.Tensor(b, p, rank, out))
 		got := graphtest.Values[float32](t, outs[0])
 		for i := range p {
 			alone := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 				return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
 			}, graphtest.Tensor(x[i*rows*in:(i+1)*rows*in], rows, in), graphtest.Tensor(w, out, in),
 				graphtest.Tensor(a[i*in*rank:(i+1)*in*rank], in, rank), graphtest.Tensor(b[i*rank*out:(i+1)*rank*out], rank, out))
-			require.InDeltaSlice(t, graphtest.Values[float32](t, alone[0]), got[i*rows*out:(i+1)*rows*out], 1e-5, "adapter %d", i)
+			require.InDeltaSlice(t, graphtest.Values[float32](t, alone[0]), got[i*rows*out:(i+1)*rows*out], 1e-5, "adapter %d",
+				i)
 		}
 	}
 }
@@ -157,7 +161,8 @@ func TestHook_MixedDTypes(t *testing.T) {
 		y := Config{Rank: 1, Alpha: 1}.Hook(params(n[1], n[2]))(x, hooked, func(x *graph.Node) *graph.Node { return x })
 		require.Equal(t, dtypes.BFloat16, y.DType())
 		return []*graph.Node{graph.ConvertDType(y, dtypes.Float32)}
-	}, graphtest.Tensor([]float32{1, 2}, 1, 2), graphtest.Tensor([]float32{1, 0.5}, 2, 1), graphtest.Tensor([]float32{3, -0.25}, 1, 2))
+	}, graphtest.Tensor([]float32{1, 2}, 1, 2), graphtest.Tensor([]float32{1, 0.5}, 2, 1),
+		graphtest.Tensor([]float32{3, -0.25}, 1, 2))
 	require.Equal(t, []float32{1 + 2*3, 2 - 2*0.25}, graphtest.Values[float32](t, out[0]))
 }
 
@@ -222,7 +227,8 @@ func TestMerge_EqualsHook(t *testing.T) {
 		merged := slices.Clone(w)
 		require.NoError(t, a.Merge(merged, l.Name))
 		require.NotEqual(t, w, merged)
-		args := []*tensors.Tensor{graphtest.Tensor(x, 7, l.In), graphtest.Tensor(w, l.Out, l.In), graphtest.Tensor(merged, l.Out, l.In)}
+		args := []*tensors.Tensor{graphtest.Tensor(x, 7, l.In), graphtest.Tensor(w, l.Out, l.In),
+			graphtest.Tensor(merged, l.Out, l.In)}
 		for _, p := range a.Params() {
 			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}
@@ -269,7 +275,8 @@ func TestPEFT_ComputesTheSame(t *testing.T) {
 		l, ok := a.Layer(name)
 		require.True(t, ok, name)
 		w := slices.Concat(want.W...)
-		args := []*tensors.Tensor{graphtest.Tensor(slices.Concat(want.X...), len(want.X), l.In), graphtest.Tensor(w, l.Out, l.In)}
+		args := []*tensors.Tensor{graphtest.Tensor(slices.Concat(want.X...), len(want.X), l.In),
+			graphtest.Tensor(w, l.Out, l.In)}
 		for _, p := range a.Params() {
 			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}

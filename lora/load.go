@@ -13,9 +13,9 @@ import (
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
 // adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
-// layers_pattern, which [Adapter.Save] writes as they were. What plain LoRA does not have (DoRA, rsLoRA, patterns of
-// rank or alpha, modules_to_save, biases, adapted embeddings) is an error that names it. Whether the layers are those
-// of a model is for [Adapter.Check] to say.
+// layers_pattern, which [Adapter.Save] writes as they were. Anything beyond plain LoRA (DoRA, rsLoRA, patterns of
+// rank or alpha, modules_to_save, biases, adapted embeddings) is an error that names it. [Adapter.Check] compares the
+// layers with those of a model.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func load(dir string) (*Adapter, error) {
 	return a, errors.Join(err, file.Close())
 }
 
-// parse reads an adapter of both its files.
+// parse reads an adapter from its two files.
 func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 	cfg, chosen, err := decodePEFT(config)
 	if err != nil {
@@ -90,7 +90,7 @@ func layerNames(keys []string) ([]string, error) {
 	return slices.Compact(names), errors.Join(errs...)
 }
 
-// loadLayer reads A and B of one layer; its sizes are those of the matrices.
+// loadLayer reads A and B of one layer, whose sizes follow from the matrices.
 func loadLayer(file *safetensors.File, name string, rank int) (Layer, error) {
 	a, shapeA, errA := loadMatrix(file, keyPrefix+name+suffixA)
 	b, shapeB, errB := loadMatrix(file, keyPrefix+name+suffixB)
@@ -98,7 +98,8 @@ func loadLayer(file *safetensors.File, name string, rank int) (Layer, error) {
 		return Layer{}, err
 	}
 	if shapeA[0] != rank || shapeB[1] != rank {
-		return Layer{}, fmt.Errorf("layer %q has A %v and B %v, which is not [r, in] and [out, r] with r = %d", name, shapeA, shapeB, rank)
+		return Layer{}, fmt.Errorf("layer %q has A %v and B %v, which is not [r, in] and [out, r] with r = %d", name, shapeA,
+			shapeB, rank)
 	}
 	return Layer{LayerShape: LayerShape{Name: name, In: shapeA[1], Out: shapeB[0]}, A: a, B: b}, nil
 }
@@ -116,8 +117,8 @@ func loadMatrix(file *safetensors.File, key string) (values []float32, shape []i
 	return values, t.Shape, err
 }
 
-// choose checks that layers and selection fit together, and keeps the selection where Targets do not say it all.
-// Without targets it is the layers that there are.
+// choose checks the layers against the selection, and keeps the selection if Targets alone do not determine it. Without
+// targets it selects the layers of the file.
 func (a *Adapter) choose(chosen *selection) error {
 	layers := a.shapes()
 	if !chosen.targets.isSet() {

@@ -6,7 +6,7 @@ import "fmt"
 //
 //	w += Scale·B·A
 //
-// The product is summed in float64 and rounded once. A layer without adapter is an error; see [Adapter.Layer].
+// It accumulates in float64 and rounds once. A layer without an adapter is an error; see [Adapter.Layer].
 func (a *Adapter) Merge(w []float32, layer string) error {
 	l, ok := a.Layer(layer)
 	if !ok {

@@ -14,8 +14,8 @@ type Param struct {
 	Data  []float32
 }
 
-// Params returns copies of all tensors: A and B of each layer in turn, layers sorted by name. The order and the shapes
-// depend on configuration and layers alone, so that optimizer state can be kept by position.
+// Params returns copies of all tensors: A and B of each layer in turn, layers sorted by name. Order and shapes depend
+// on configuration and layers alone, so that optimizer state can be matched by index.
 func (a *Adapter) Params() []Param {
 	params := make([]Param, 0, 2*len(a.layers))
 	for _, l := range a.layers {
@@ -26,7 +26,7 @@ func (a *Adapter) Params() []Param {
 	return params
 }
 
-// SetParams replaces all tensors by data in the order and layout of [Adapter.Params]. On an error nothing has changed.
+// SetParams replaces all tensors by data in the order and layout of [Adapter.Params]. On an error nothing changes.
 func (a *Adapter) SetParams(data [][]float32) error {
 	if len(data) != 2*len(a.layers) {
 		return fmt.Errorf("lora: %d tensors for %d layers, want two each", len(data), len(a.layers))

@@ -248,18 +248,18 @@ func TestLoad_HalfPrecision(t *testing.T) {
 	require.NoError(t, err)
 	file, err := safetensors.Open(filepath.Join(dir, weightsFile))
 	require.NoError(t, err)
-	var halves []safetensors.Tensor
+	var narrow []safetensors.Tensor
 	for _, name := range file.Names() {
 		x, _ := file.Tensor(name)
 		h := safetensors.Tensor{Name: x.Name, DType: "BF16", Shape: x.Shape}
 		for i := 0; i < len(x.Data); i += 4 {
 			h.Data = append(h.Data, x.Data[i+2:i+4]...) // truncates
 		}
-		halves = append(halves, h)
+		narrow = append(narrow, h)
 	}
 	require.NoError(t, file.Close())
 	var buf bytes.Buffer
-	require.NoError(t, safetensors.Write(&buf, halves, nil))
+	require.NoError(t, safetensors.Write(&buf, narrow, nil))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, weightsFile), buf.Bytes(), 0o600))
 	got, err := Load(dir)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ type peftConfig struct {
 	InferenceMode bool    `json:"inference_mode"`
 	R             int     `json:"r"`
 	LoraAlpha     float64 `json:"lora_alpha"`
-	// Which modules have an adapter: see selection. The last three are left out when they are not set.
+	// Which modules have an adapter: see selection. The last three are omitted when not set.
 	TargetModules     json.RawMessage `json:"target_modules"`
 	ExcludeModules    json.RawMessage `json:"exclude_modules,omitempty"`
 	LayersToTransform json.RawMessage `json:"layers_to_transform,omitempty"`
@@ -63,18 +63,18 @@ func encodePEFT(cfg Config, chosen *selection, baseModelName string) ([]byte, er
 	return append(content, '\n'), err
 }
 
-// unsupported are the settings of PEFT that change what an adapter computes, and that this package does not have. Each
-// is off when absent or null, false, 0 or empty.
+// unsupported are settings of PEFT that change what an adapter computes and that this package does not support. Each is
+// off when absent, null, false, 0 or empty.
 var unsupported = []string{
 	"alora_invocation_tokens", "alpha_pattern", "arrow_config", "fan_in_fan_out", "kasa_config", "layer_replication",
 	"lora_bias", "modules_to_save", "monteclora_config", "rank_pattern", "target_parameters", "trainable_token_indices",
 	"use_bdlora", "use_dora", "use_qalora", "use_rslora", "velora_config",
 }
 
-// baseChanging are the values of init_lora_weights that also change the base model, by their beginnings.
+// baseChanging are prefixes of the values of init_lora_weights that also change the base model.
 var baseChanging = []string{"pissa", "olora", "loftq", "corda", "lora_ga"}
 
-// decodePEFT reads adapter_config.json. Targets are left empty: which layers are chosen has to be seen first.
+// decodePEFT reads adapter_config.json. Targets are left empty: they depend on the layers of the file.
 //
 // lora_dropout is ignored: it has no effect on an adapter once trained.
 func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
@@ -100,7 +100,7 @@ func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 	return cfg, chosen, err
 }
 
-// checkSupported lists everything in the file that this package cannot do.
+// checkSupported lists everything in the file that is not supported.
 func checkSupported(fields map[string]json.RawMessage) error {
 	var errs []error
 	var kind, bias, initial string
@@ -111,7 +111,8 @@ func checkSupported(fields map[string]json.RawMessage) error {
 		errs = append(errs, fmt.Errorf("bias is %s, only \"none\" is supported", fields["bias"]))
 	}
 	if decodeField(fields, "init_lora_weights", &initial) == nil && changesBase(initial) {
-		errs = append(errs, fmt.Errorf("init_lora_weights is %q, which changes the base model: not supported; convert the adapter to plain LoRA with PEFT", initial))
+		errs = append(errs, fmt.Errorf("init_lora_weights is %q, which changes the base model: " +
+			"not supported; convert the adapter to plain LoRA with PEFT", initial))
 	}
 	for _, key := range unsupported {
 		if raw, ok := fields[key]; ok && !isOff(raw) {
@@ -144,7 +145,7 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// decodeField reads one field, and leaves value as it is when there is none.
+// decodeField reads one field, and leaves value unchanged when it is absent.
 func decodeField(fields map[string]json.RawMessage, key string, value any) error {
 	raw, ok := fields[key]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
-// Files of an adapter, and what PEFT puts around the name of a layer.
+// Files of an adapter, and the prefix and suffixes that PEFT adds to the name of a layer.
 const (
 	weightsFile = "adapter_model.safetensors"
 	configFile  = "adapter_config.json"
@@ -20,7 +20,7 @@ const (
 	suffixB     = ".lora_B.weight"
 )
 
-// Save writes adapter_model.safetensors and adapter_config.json into dir, which is made if it is missing. PEFT, vLLM
+// Save writes adapter_model.safetensors and adapter_config.json into dir, which it creates if missing. PEFT, vLLM
 // and [Load] read them. baseModelName is recorded as the model that the adapter belongs to: a hub name or a path.
 //
 // Each file is synced under a temporary name and renamed. An adapter with a number that is not finite is not written.

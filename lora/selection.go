@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlclark/regexp2/v2" // patterns are Python's: with lookahead, which package regexp lacks
+	"github.com/dlclark/regexp2/v2" // Python's patterns, with lookahead, which package regexp lacks
 )
 
 // Keys of adapter_config.json that choose the modules that have an adapter.
@@ -23,7 +23,7 @@ const (
 // allLinear is the value of target_modules that stands for all linear layers but the head.
 const allLinear = "all-linear"
 
-// patternTime bounds the search for a pattern in a name.
+// patternTime bounds the matching of a pattern.
 const patternTime = time.Second
 
 // selection is how PEFT chooses modules by their full names. A module has an adapter when it is a target and not
@@ -37,10 +37,10 @@ type selection struct {
 	targets, exclude modules
 	layers           []int // layers_to_transform; empty is all
 	index            []*regexp2.Regexp
-	fields           map[string]json.RawMessage // as they stand in the file, those that are set
+	fields           map[string]json.RawMessage // those that are set, as they are in the file
 }
 
-// modules is a list of names, full ones or ends of full ones; or a pattern of the full name.
+// modules is a list of full names or suffixes of them, or a pattern for full names.
 type modules struct {
 	names   []string
 	pattern *regexp2.Regexp // nil when there are names
@@ -73,8 +73,8 @@ func parseSelection(fields map[string]json.RawMessage) (*selection, error) {
 	return s, nil
 }
 
-// isSetTo reports whether a field has an effect: PEFT takes an empty list or text for none, but layer 0 for a layer,
-// and no targets for an error.
+// isSetTo reports whether a field has an effect. To PEFT an empty list or string is none, but layer 0 is a layer, and
+// no targets are an error.
 func isSetTo(key string, raw json.RawMessage) bool {
 	switch text := compact(raw); key {
 	case keyTargets:
@@ -134,7 +134,7 @@ func oneOrMany[T any](raw json.RawMessage) (list []T, err error) {
 	return []T{one}, err
 }
 
-// compile compiles a pattern of Python's.
+// compile compiles a Python pattern.
 func compile(pattern string) (*regexp2.Regexp, error) {
 	re, err := regexp2.Compile(strings.ReplaceAll(pattern, "(?P<", "(?<"))
 	if err != nil {
@@ -178,13 +178,13 @@ func (s *selection) selects(name string) (bool, error) {
 		}
 		if m != nil {
 			layer, err := strconv.Atoi(m.GroupByNumber(1).String())
-			return err == nil && slices.Contains(s.layers, layer), nil //nolint:nilerr // a number above all is in no list
+			return err == nil && slices.Contains(s.layers, layer), nil //nolint:nilerr // a number beyond int is in no list
 		}
 	}
 	return false, nil
 }
 
-// check reports layers that are not selected, and listed targets that have none. Where modules are excluded, those may
+// check reports layers that are not selected, and listed targets without layers, unless modules are excluded: those may
 // be all of a target.
 func (s *selection) check(layers []LayerShape) error {
 	var errs []error
@@ -206,7 +206,7 @@ func (s *selection) check(layers []LayerShape) error {
 	return errors.Join(errs...)
 }
 
-// String returns the fields for an error.
+// String returns the fields for messages.
 func (s *selection) String() string {
 	text, err := json.Marshal(s.fields)
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *selection) String() string {
 	return string(text)
 }
 
-// isPlain reports whether all layers with one of these last name parts are selected, and no more: [Config] says it all.
+// isPlain reports whether the selection is all layers with these last name parts, which [Config] expresses.
 func (s *selection) isPlain(targets []string) bool {
 	return len(s.fields) == 1 && slices.Equal(s.targets.names, targets)
 }

@@ -37,14 +37,17 @@ var selections = map[string]struct {
 	"one layer":      {map[string]any{keyTargets: []string{"k_proj"}, keyLayers: 0}, []string{"0.self_attn.k_proj"}},
 	"layers pattern": {map[string]any{keyTargets: []string{"k_proj"}, keyLayers: []int{1}, keyPatterns: "layers"}, []string{"1.self_attn.k_proj"}},
 	"layers patterns": {
-		map[string]any{keyTargets: []string{"k_proj"}, keyLayers: []int{1}, keyPatterns: []string{"blocks", "lay[a-z]+"}}, []string{"1.self_attn.k_proj"},
+		map[string]any{keyTargets: []string{"k_proj"}, keyLayers: []int{1}, keyPatterns: []string{"blocks", "lay[a-z]+"}},
+		[]string{"1.self_attn.k_proj"},
 	},
 	"full name beside layers": {
-		map[string]any{keyTargets: []string{"k_proj", "model.layers.1.mlp.up_proj"}, keyLayers: []int{0}}, []string{"0.self_attn.k_proj", "1.mlp.up_proj"},
+		map[string]any{keyTargets: []string{"k_proj", "model.layers.1.mlp.up_proj"}, keyLayers: []int{0}},
+		[]string{"0.self_attn.k_proj", "1.mlp.up_proj"},
 	},
 	"excluded": {map[string]any{keyTargets: []string{"q_proj", "k_proj"}, keyExclude: []string{"k_proj", "model.layers.0.self_attn.q_proj"}}, []string{"1.self_attn.q_proj", "10.self_attn.q_proj"}},
 	"excluded by regex": {
-		map[string]any{keyTargets: []string{"q_proj"}, keyExclude: `model\.layers\.1\..*`}, []string{"0.self_attn.q_proj", "10.self_attn.q_proj"},
+		map[string]any{keyTargets: []string{"q_proj"}, keyExclude: `model\.layers\.1\..*`},
+		[]string{"0.self_attn.q_proj", "10.self_attn.q_proj"},
 	},
 }
 
@@ -124,13 +127,15 @@ func TestSelection_Refuses(t *testing.T) {
 	q := []string{"0.self_attn.q_proj"}
 	for want, fields := range map[string]map[string]any{
 		`layer "model.layers.0.self_attn.q_proj" is not in target_modules`: {keyTargets: `.*layers\.1\..*`},
-		`as PEFT reads {"layers_to_transform":[1]`:                         {keyLayers: []int{1}, keyTargets: []string{"q_proj"}},
-		`"exclude_modules":["q_proj"]`:                                     {keyExclude: []string{"q_proj"}, keyTargets: []string{"q_proj"}},
-		"go with a list of target_modules":                                 {keyLayers: []int{0}, keyTargets: ".*q_proj"},
-		"target_modules: ":                                                 {keyTargets: "(q_proj"},
-		"layers_to_transform: ":                                            {keyLayers: "first", keyTargets: []string{"q_proj"}},
-		"layers_pattern: ":                                                 {keyLayers: 0, keyPatterns: "(", keyTargets: []string{"q_proj"}},
-		"exclude_modules: ":                                                {keyExclude: 7, keyTargets: []string{"q_proj"}},
+		`as PEFT reads {"layers_to_transform":[1]`: {keyLayers: []int{1},
+			keyTargets: []string{"q_proj"}},
+		`"exclude_modules":["q_proj"]`: {keyExclude: []string{"q_proj"},
+			keyTargets: []string{"q_proj"}},
+		"go with a list of target_modules": {keyLayers: []int{0}, keyTargets: ".*q_proj"},
+		"target_modules: ":                 {keyTargets: "(q_proj"},
+		"layers_to_transform: ":            {keyLayers: "first", keyTargets: []string{"q_proj"}},
+		"layers_pattern: ":                 {keyLayers: 0, keyPatterns: "(", keyTargets: []string{"q_proj"}},
+		"exclude_modules: ":                {keyExclude: 7, keyTargets: []string{"q_proj"}},
 	} {
 		_, err := Load(selectedAdapter(t, fields, q))
 		require.ErrorContains(t, err, want)

@@ -6,10 +6,10 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// The gradients of the functions below are written down, not derived from what they are made of: that takes fewer
-// passes over the data, and none through an exponential.
+// The gradients of the functions below are closed forms rather than derived by autodiff: they take fewer passes over
+// the data, and none through an exponential.
 
-// softmax is over the last axis. With p its result and v the gradient that comes back, the gradient is
+// softmax is over the last axis. With p its result and v the incoming gradient, the gradient is
 //
 //	p (v - sum(p v))
 func softmax(x *Node) *Node {
@@ -29,11 +29,11 @@ func softmaxGradient(p, v *Node) *Node {
 	return Mul(p, Sub(v, ReduceAndKeep(Mul(p, v), ReduceSum, -1)))
 }
 
-// maskedSoftmax is softmax of the numbers for which seen, of the shape of x, is true. The others have no weight and no
-// gradient; where a row has no other ones, all have the same weight.
+// maskedSoftmax is the softmax over the elements for which seen, of the shape of x, is true. The others have no weight
+// and no gradient; where a row has none, all elements have the same weight.
 //
-// The gradient that comes back is masked rather than the one that goes on. The two have the same numbers, since p is 0
-// there, and the device need not compute what is masked: v is a product.
+// The incoming gradient is masked rather than the outgoing one. Both give the same numbers, since p is 0 there, and v
+// is a matmul, of which the device then need not compute the masked elements.
 func maskedSoftmax(x, seen *Node) *Node {
 	var p *Node
 	return withGradient(x, func(x *Node) *Node {
@@ -42,10 +42,10 @@ func maskedSoftmax(x, seen *Node) *Node {
 	}, func(v *Node) *Node { return softmaxGradient(p, Where(seen, v, ScalarZero(v.Graph(), v.DType()))) })
 }
 
-// masked stands for minus infinity: its exponential is exactly zero, and it has no NaN in its gradient.
+// masked replaces minus infinity: its exponential is exactly zero, and its gradient is not NaN.
 const masked = -1e30
 
-// logSoftmax is over the last axis. With p the probabilities and v the gradient that comes back, the gradient is
+// logSoftmax is over the last axis. With p the probabilities and v the incoming gradient, the gradient is
 //
 //	v - p sum(v)
 func logSoftmax(x *Node) *Node {
@@ -90,9 +90,9 @@ func geluTanh(x *Node) *Node {
 	})
 }
 
-// withGradient returns f(x) with the given gradient, which is that of x where v is that of f(x). It makes f(x) the
-// fused form of a node whose gradient is the one that counts, as GoMLX does for operations that a device has fused.
-// With its fusion switched off, the gradient is derived from f.
+// withGradient returns f(x) with a custom gradient: gradient maps that of f(x) to that of x. It makes f(x) the fused
+// form of a node that has this gradient, as GoMLX does for operations that a device has fused. With GoMLX's fusion
+// switched off, the gradient is derived from f.
 func withGradient(x *Node, f, gradient func(*Node) *Node) *Node {
 	y, fused := InternalFusedOpCaller(
 		func() *Node { return f(x) },

@@ -15,7 +15,9 @@ import (
 )
 
 // apply computes f of one row, and the gradient of Σ f(x)·target.
-func apply[T float32 | float64](t *testing.T, f func(*graph.Node) *graph.Node, x, target []float64) (y, grad []float64) {
+func apply[T float32 | float64](
+	t *testing.T, f func(*graph.Node) *graph.Node, x, target []float64,
+) (y, grad []float64) {
 	t.Helper()
 	narrow := func(x []float64) *tensors.Tensor {
 		row := make([]T, len(x))
@@ -89,7 +91,8 @@ func TestActivations_MatchPlainGo(t *testing.T) {
 			double, _ := apply[float64](t, a.graph, x, x)
 			for i := range want {
 				// Each step rounds to 2^-24 of its result, the largest of which is the one returned or a sum of 1 or more.
-				require.InDelta(t, want[i], single[i], 5*0x1p-24*max(1, math.Abs(want[i])), "%s(%v), scale %v, seed %d", a.name, x[i], scale, seed)
+				require.InDelta(t, want[i], single[i], 5*0x1p-24*max(1, math.Abs(want[i])), "%s(%v), scale %v, seed %d", a.name,
+					x[i], scale, seed)
 				require.InDelta(t, want[i], double[i], 1e-14*max(1, math.Abs(want[i])), "%s(%v)", a.name, x[i])
 			}
 		}

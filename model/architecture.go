@@ -16,10 +16,10 @@ import (
 type architecture struct {
 	modelType string
 	class     string // its entry in "architectures"
-	// defaults sets what transformers takes keys for that are absent from a file; keys are those that are there. nil:
-	// nothing but what all have in common.
+	// defaults sets the defaults that transformers has for keys that are absent from a file; keys are those present. nil:
+	// only the defaults that all architectures share.
 	defaults func(c *Config, keys map[string]json.RawMessage) error
-	// describe returns the blocks of a model, and checks what only this architecture has.
+	// describe returns the blocks of a model, and checks what is specific to this architecture.
 	describe func(c *Config, check checker) *design
 }
 
@@ -38,48 +38,52 @@ func (c *Config) architecture() (*architecture, error) {
 		types, classes = append(types, a.modelType), append(classes, a.class)
 	}
 	if slices.Contains(types, c.ModelType) {
-		return nil, fmt.Errorf("architectures %q is not supported with model_type %q: this version builds %s", c.Architectures, c.ModelType, strings.Join(classes, ", "))
+		return nil, fmt.Errorf("architectures %q is not supported with model_type %q: this version builds %s",
+			c.Architectures, c.ModelType, strings.Join(classes, ", "))
 	}
 	if c.ModelType == "gemma3" {
-		return nil, errors.New("model_type \"gemma3\" reads images too, and only text models are built: use a checkpoint of model_type \"gemma3_text\"")
+		return nil, errors.New("model_type \"gemma3\" reads images too, and only text models are supported: " +
+			"use a checkpoint of model_type \"gemma3_text\"")
 	}
-	return nil, fmt.Errorf("model_type %q is not supported: this version builds %s", c.ModelType, strings.Join(types, ", "))
+	return nil, fmt.Errorf("model_type %q is not supported: this version builds %s", c.ModelType,
+		strings.Join(types, ", "))
 }
 
-// design is what distinguishes the models that this package builds from one another: [Forward] and the list of tensors
-// follow it, and look at no name of an architecture.
+// design holds everything in which the models that this package builds differ: [Forward] and the list of tensors depend
+// on it alone, never on the name of an architecture.
 type design struct {
 	qkvBias, outBias, mlpBias bool
 	// headNorm normalises queries and keys, head by head.
 	headNorm bool
 	// normOffset is added to the weights of norms.
 	normOffset float64
-	// postNorm normalises what attention and MLP return too.
+	// postNorm normalises the outputs of attention and MLP too.
 	postNorm bool
 	// sparse says that some layers have experts.
 	sparse     bool
 	activation func(x *Node) *Node
 
-	embedScale    float64 // the embedding is multiplied by it
-	queryScale    float64 // queries are
-	residualScale float64 // what a layer adds is
-	logitScale    float64 // logits are
-	scoreCap      float64 // attention scores s become cap tanh(s / cap); 0 leaves them
-	logitCap      float64 // logits do
+	embedScale    float64 // multiplies the embedding
+	queryScale    float64 // multiplies queries
+	residualScale float64 // multiplies what a layer adds to the residual stream
+	logitScale    float64 // multiplies logits
+	scoreCap      float64 // attention scores s become cap tanh(s / cap); 0 is no cap
+	logitCap      float64 // the same for logits
 
 	layers []layer
 }
 
-// layer is what may differ from layer to layer.
+// layer holds what may differ from layer to layer.
 type layer struct {
-	window  int // tokens that a token sees, itself included; 0 is all before it
+	window  int // tokens that a token attends to, itself included; 0 is no window
 	rope    rope
 	experts bool // the MLP is a mixture of experts
 }
 
 // plain is a design with nothing special: a Llama without biases.
 func plain(c *Config, check checker) *design {
-	d := &design{activation: activation(c.HiddenAct, "hidden_act", check), queryScale: 1 / math.Sqrt(float64(c.HeadDim)), embedScale: 1, residualScale: 1, logitScale: 1}
+	d := &design{activation: activation(c.HiddenAct, "hidden_act", check), queryScale: 1 / math.Sqrt(float64(c.HeadDim)),
+		embedScale: 1, residualScale: 1, logitScale: 1}
 	for range c.NumLayers {
 		d.layers = append(d.layers, layer{rope: c.rope()})
 	}
@@ -100,18 +104,21 @@ var activationFuncs = map[string]func(x *Node) *Node{"silu": silu, "gelu_pytorch
 
 func activation(name, key string, check checker) func(x *Node) *Node {
 	f := activationFuncs[name]
-	check(f != nil, "%s %q is not supported: this version has %s", key, name, strings.Join(slices.Sorted(maps.Keys(activationFuncs)), ", "))
+	check(f != nil, "%s %q is not supported: this version has %s", key, name,
+		strings.Join(slices.Sorted(maps.Keys(activationFuncs)), ", "))
 	return f
 }
 
-// slide gives the layers that LayerTypes names a window.
+// slide sets the window of the layers that LayerTypes marks as sliding.
 func (d *design) slide(c *Config, check checker) {
 	if c.LayerTypes == nil {
 		return
 	}
-	check(len(c.LayerTypes) == len(d.layers), "layer_types has %d entries, num_hidden_layers is %d", len(c.LayerTypes), len(d.layers))
+	check(len(c.LayerTypes) == len(d.layers), "layer_types has %d entries, num_hidden_layers is %d", len(c.LayerTypes),
+		len(d.layers))
 	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
-		check(kind == LayerFull || kind == LayerSliding, "layer_types: %q is not supported: this version has %s and %s", kind, LayerFull, LayerSliding)
+		check(kind == LayerFull || kind == LayerSliding, "layer_types: %q is not supported: this version has %s and %s", kind,
+			LayerFull, LayerSliding)
 		if kind == LayerSliding {
 			check(c.SlidingWindow > 0, "layer_types: layer %d is %s, and there is no sliding_window", i, LayerSliding)
 			d.layers[i].window = c.SlidingWindow
@@ -119,9 +126,10 @@ func (d *design) slide(c *Config, check checker) {
 	}
 }
 
-// checkKinds holds what was built against LayerTypes, which some architectures have no use for.
+// checkKinds compares the windows with LayerTypes, which some architectures ignore.
 func (d *design) checkKinds(c *Config, check checker) {
 	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
-		check((kind == LayerSliding) == (d.layers[i].window > 0), "layer_types: layer %d is %s, which %s does not build", i, kind, c.ModelType)
+		check((kind == LayerSliding) == (d.layers[i].window > 0), "layer_types: layer %d is %s, which %s does not build", i,
+			kind, c.ModelType)
 	}
 }

@@ -147,10 +147,12 @@ func TestArchitectures_ExpertsHaveNoAdapters(t *testing.T) {
 		if w.Config.NumExperts == 0 {
 			return
 		}
-		expert := lora.LayerShape{Name: "model.layers.1.mlp.experts.0.up_proj", In: w.Config.HiddenSize, Out: w.Config.MoEIntermediateSize}
+		expert := lora.LayerShape{Name: "model.layers.1.mlp.experts.0.up_proj", In: w.Config.HiddenSize,
+			Out: w.Config.MoEIntermediateSize}
 		a, err := lora.New(lora.Config{Targets: []string{"up_proj"}}, []lora.LayerShape{expert}, seed)
 		require.NoError(t, err)
-		require.ErrorContains(t, a.Check(layersOf(w.Config)), `no layer "model.layers.1.mlp.experts.0.up_proj" that an adapter may attach to; it has k_proj, o_proj, q_proj, v_proj`)
+		require.ErrorContains(t, a.Check(layersOf(w.Config)), `no layer "model.layers.1.mlp.experts.0.up_proj" that an `+
+			`adapter may attach to; it has k_proj, o_proj, q_proj, v_proj`)
 	})
 }
 
@@ -177,14 +179,16 @@ func TestArchitectures_Parity(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 50))
 
 		padded := append(ids[:length:length], testTokens(rng, w.Config, 9)...)
-		got := f.logprobs(t, slices.Concat(testTokens(rng, w.Config, 3*len(padded)), padded, testTokens(rng, w.Config, len(padded))), 5)
+		got := f.logprobs(t,
+			slices.Concat(testTokens(rng, w.Config, 3*len(padded)), padded, testTokens(rng, w.Config, len(padded))), 5)
 		sameBits(t, want, got[3*len(padded)*v:3*len(padded)*v+len(want)], "the fourth of five, padded, seed %d", seed)
 
 		c, start := newCached(t, f, 2, 40), []int32{0, 0}
 		for _, width := range []int{9, 1, 4, 1, 9} {
 			piece := slices.Concat(ids[start[0]:int(start[0])+width], testTokens(rng, w.Config, width))
 			got := c.logprobs(t, piece, start, []int{width, width})
-			sameBits(t, want[int(start[0])*v:(int(start[0])+width)*v], got[:width*v], "%d tokens after %d, seed %d", width, start[0], seed)
+			sameBits(t, want[int(start[0])*v:(int(start[0])+width)*v], got[:width*v], "%d tokens after %d, seed %d", width,
+				start[0], seed)
 			start[0], start[1] = start[0]+int32(width), start[1]+int32(width)
 		}
 	})
@@ -216,7 +220,8 @@ func TestTokenLogProbs_FrozenGradient(t *testing.T) {
 		}
 		gradient := func(frozen bool) []float32 {
 			in := append(params.Tensors[:len(params.Tensors):len(params.Tensors)],
-				graphtest.Tensor(hidden, 5, c.HiddenSize), graphtest.Tensor(testTokens(rand.New(rand.NewPCG(seed, 52)), c, 5), 5, 1))
+				graphtest.Tensor(hidden, 5, c.HiddenSize), graphtest.Tensor(testTokens(rand.New(rand.NewPCG(seed, 52)), c, 5), 5,
+					1))
 			out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 				f, n := &Forward{Config: c, Param: params.Lookup(in), Frozen: frozen}, len(params.Names)
 				return graph.Gradient(graph.ReduceAllSum(f.TokenLogProbs(in[n], in[n+1])), in[n])
@@ -239,7 +244,8 @@ func TestArchitectures_GradientMatchesFiniteDifferences(t *testing.T) {
 		formula, moves := fourPoints, [][]int{nil}
 		formula.Step = 0.001
 		for i, x := range w.Tensors {
-			if strings.HasPrefix(x.Name, "model.layers.0.") || w.Config.NumExperts > 0 && strings.HasPrefix(x.Name, "model.layers.1.mlp.") {
+			if strings.HasPrefix(x.Name, "model.layers.0.") || w.Config.NumExperts > 0 &&
+				strings.HasPrefix(x.Name, "model.layers.1.mlp.") {
 				moves = append(moves, []int{i})
 			}
 		}
@@ -251,7 +257,7 @@ func TestArchitectures_GradientMatchesFiniteDifferences(t *testing.T) {
 					want += d[j] * float64(grads[i][j])
 				}
 			}
-			require.Greater(t, math.Abs(want), 1e-3, "the direction %v tells nothing", moving)
+			require.Greater(t, math.Abs(want), 1e-3, "the direction %v shows nothing", moving)
 			got := fd.Derivative(func(h float64) float64 { return l.near(t, w, along, h) }, 0, &fd.Settings{Formula: formula})
 			require.InDelta(t, want, got, 3e-4+1e-3*math.Abs(want), "tensors %v, seed %d", moving, seed)
 		}

@@ -11,13 +11,13 @@ import (
 
 // Shape legend: see forward.go.
 
-// attention is what the layers of a pass share: rotations, masks, and where new tokens go.
+// attention is what the layers of a pass share: rotations, masks, and the positions of new tokens.
 //
-// Keys stand at their positions, in the cache and without one: sums over keys then have the same order in every pass.
+// Keys are stored at their positions, with or without a cache, so sums over keys have the same order in every pass.
 type attention struct {
 	key, query *Node // [B or 1, T, S] int32: positions of key and query
 	position   *Node // [B, T] int32: of each new token; nil without a cache, where it is the index
-	place      *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
+	scatterAt  *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
 	real       *Node // [B, T] bool: the token is not padding; nil without a cache
 	slots      *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
 
@@ -25,7 +25,7 @@ type attention struct {
 	masks     map[int]*Node // by window, [B or 1, 1, 1, T, S] bool
 }
 
-// rotation is a table of rotary positions, [B or 1, T, 1, E].
+// rotation is a table of rotary embeddings, [B or 1, T, 1, E].
 type rotation struct{ cos, sin *Node }
 
 func (f *Forward) attention(in Input) *attention {
@@ -40,7 +40,7 @@ func (f *Forward) attention(in Input) *attention {
 	return a
 }
 
-// locate finds where the tokens of a pass with a cache stand.
+// locate computes the positions of the tokens of a pass with a cache.
 func (a *attention) locate(c *Config, in Input) {
 	g := in.Tokens.Graph()
 	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
@@ -55,10 +55,11 @@ func (a *attention) locate(c *Config, in Input) {
 	slots.AssertDims(b)
 	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
-	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may lie beyond
+	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may exceed it
 	a.key, a.query = Iota(g, shapeI32(b, t, s), 2), BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s)
-	a.place = Concatenate([]*Node{
-		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1), BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
+	a.scatterAt = Concatenate([]*Node{
+		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1),
+		BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
 	}, -1)
 	a.real = LessThan(step, each(in.Cache.Count))
 	if !own {
@@ -66,7 +67,7 @@ func (a *attention) locate(c *Config, in Input) {
 	}
 }
 
-// rotation builds the rows of the new tokens in the tables of r.
+// rotation builds the rows of the tables of r for the new tokens.
 func (a *attention) rotation(r rope, size int) rotation {
 	if found, ok := a.rotations[r]; ok {
 		return found
@@ -83,7 +84,8 @@ func (a *attention) rotation(r rope, size int) rotation {
 	return a.rotations[r]
 }
 
-// mask builds which keys a query sees: those that are not behind it, and no more than window of them if that is not 0.
+// mask builds the causal mask: a query attends to keys up to its own position, the last window of them unless window is
+// 0.
 func (a *attention) mask(window int) *Node {
 	if found, ok := a.masks[window]; ok {
 		return found
@@ -97,16 +99,16 @@ func (a *attention) mask(window int) *Node {
 	return a.masks[window]
 }
 
-// keep returns the cache [W, K, S, E] with what is new, [B, K, T, E], at its positions. It adds to zeros there, and
-// adds zeros for padding: with floating-point numbers both are exact.
-func (a *attention) keep(cached, fresh *Node) *Node {
+// store returns the cache [W, K, S, E] with the new keys or values [B, K, T, E] at their positions. It adds them to
+// zeros there, and adds zeros for padding: both are exact.
+func (a *attention) store(cached, fresh *Node) *Node {
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
 	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), fresh.Shape().Dimensions...)
-	return ScatterSum(cached, a.place, Where(real, fresh, ZerosLike(fresh)), false, false)
+	return ScatterSum(cached, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
 }
 
-// build is grouped-query attention (Ainslie et al. 2023) with rotated queries and keys, which some models normalise
-// before:
+// build is grouped-query attention (Ainslie et al. 2023) with rotary embeddings; some models normalise queries and keys
+// before the rotation:
 //
 //	softmax(scale q kᵀ) v
 //
@@ -119,18 +121,18 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	split := func(name string, heads int) *Node {
 		return Reshape(f.linear(x, p+name, d.qkvBias), b, t, heads, e)
 	}
-	turned := func(name string, heads int) *Node {
+	rotated := func(name string, heads int) *Node {
 		y := split(name+"_proj", heads)
 		if d.headNorm {
 			y = f.norm(d, y, p+name+"_norm.weight")
 		}
 		return a.rotation(l.rope, e).rotate(y)
 	}
-	q, key := turned("q", k*g), turned("k", k)
+	q, key := rotated("q", k*g), rotated("k", k)
 	all := KV{K: TransposeAllAxes(key, 0, 2, 1, 3), V: TransposeAllAxes(split("v_proj", k), 0, 2, 1, 3)} // [B, K, T, E]
 	next := all
 	if cached != nil {
-		next = KV{K: a.keep(cached.K, all.K), V: a.keep(cached.V, all.V)}
+		next = KV{K: a.store(cached.K, all.K), V: a.store(cached.V, all.V)}
 		if all = next; a.slots != nil {
 			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
 		}
@@ -141,12 +143,12 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
 	scores = softCap(Reshape(scores, b, k, g, t, s), d.scoreCap)
 	weights := maskedSoftmax(scores, BroadcastToDims(a.mask(l.window), b, k, g, t, s))
-	y := Product(Reshape(weights, b, k, g*t, s), all.V)            // [B, K, G*T, E]
+	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V)        // [B, K, G*T, E]
 	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
 	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj", d.outBias), next
 }
 
-// softCap builds cap tanh(x / cap). A cap of 0 leaves x.
+// softCap builds cap tanh(x / cap), and x for a cap of 0.
 func softCap(x *Node, limit float64) *Node {
 	if limit == 0 {
 		return x

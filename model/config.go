@@ -17,8 +17,8 @@ import (
 // ConfigFile is the name of the configuration in a model folder.
 const ConfigFile = "config.json"
 
-// Config is the shape of a model, in Hugging Face's words and JSON. What an architecture does not have is left zero,
-// and is ignored.
+// Config is a model's config.json, under Hugging Face's names. Fields that an architecture does not have are zero, and
+// ignored.
 type Config struct {
 	Architectures    []string `json:"architectures"`
 	ModelType        string   `json:"model_type"` // one of the ModelType constants
@@ -32,24 +32,25 @@ type Config struct {
 	MaxPositions     int      `json:"max_position_embeddings"` // context, tokens
 	RMSNormEps       float64  `json:"rms_norm_eps"`
 	RopeTheta        float64  `json:"rope_theta"`
-	// RopeScaling stretches the positions; nil does not.
+	// RopeScaling extends the context; nil is none.
 	RopeScaling   *RopeScaling `json:"rope_scaling,omitempty"`
 	TieEmbeddings bool         `json:"tie_word_embeddings"`
 	HiddenAct     string       `json:"hidden_act,omitempty"` // "silu" or "gelu_pytorch_tanh"
 	AttentionBias bool         `json:"attention_bias"`
 	MLPBias       bool         `json:"mlp_bias,omitempty"`
 
-	// SlidingWindow is the number of tokens that a layer with a window sees, the one itself included. 0 is no window.
+	// SlidingWindow is the number of tokens that a layer with a window attends to, each token itself included. 0 is no
+	// window.
 	SlidingWindow int `json:"sliding_window,omitempty"`
-	// UseSlidingWindow has to be set before Qwen's models use a window.
+	// UseSlidingWindow enables the window of Qwen's models.
 	UseSlidingWindow bool `json:"use_sliding_window,omitempty"`
-	// LayerTypes says of each layer whether it has the window, for architectures in which not all have: [LayerSliding] or
-	// [LayerFull]. nil is the latter for all.
+	// LayerTypes is [LayerSliding] or [LayerFull] for each layer, for architectures in which only some have the window.
+	// nil is LayerFull for all.
 	LayerTypes []string `json:"layer_types,omitempty"`
 
 	// Gemma 3's.
 	RopeLocalTheta   float64 `json:"rope_local_base_freq,omitempty"` // of layers with a window
-	HiddenActivation string  `json:"hidden_activation,omitempty"`    // in place of HiddenAct
+	HiddenActivation string  `json:"hidden_activation,omitempty"`    // instead of HiddenAct
 	QueryScalar      float64 `json:"query_pre_attn_scalar,omitempty"`
 	AttentionSoftCap float64 `json:"attn_logit_softcapping,omitempty"`  // 0 is none
 	FinalSoftCap     float64 `json:"final_logit_softcapping,omitempty"` // 0 is none
@@ -65,14 +66,14 @@ type Config struct {
 	ExpertsPerToken     int   `json:"num_experts_per_tok,omitempty"`
 	MoEIntermediateSize int   `json:"moe_intermediate_size,omitempty"` // of each expert
 	NormTopKProb        bool  `json:"norm_topk_prob,omitempty"`        // the weights of a token's experts add up to 1
-	DecoderSparseStep   int   `json:"decoder_sparse_step,omitempty"`   // each so many-th layer has experts. 0 is 1
+	DecoderSparseStep   int   `json:"decoder_sparse_step,omitempty"`   // every n-th layer has experts; 0 is 1
 	MLPOnlyLayers       []int `json:"mlp_only_layers,omitempty"`       // layers without experts, from 0
 
 	TorchDType string `json:"torch_dtype,omitempty"`
-	// EOSTokenID is a number or a list of numbers; it is carried along, the tokenizer's files decide what ends a reply.
+	// EOSTokenID is a number or a list of numbers. It is only kept: the tokenizer's files decide what ends a reply.
 	EOSTokenID json.RawMessage `json:"eos_token_id,omitempty"`
 
-	// extra are the keys of a file that are not read here. They are written back.
+	// extra are the keys of a file that are not read, and are written back.
 	extra map[string]json.RawMessage
 }
 
@@ -82,8 +83,8 @@ const (
 	LayerSliding = "sliding_attention"
 )
 
-// unsupported are keys of config.json that change the computation and that this package does not build, and the values
-// that change nothing; null does not either.
+// unsupported are keys of config.json that change the computation in a way that is not supported, with the values that
+// change nothing; nor does null.
 var unsupported = map[string][]string{
 	"quantization_config":         {"false", "{}"},
 	"compression_config":          {"false", "{}"},
@@ -104,8 +105,8 @@ func LoadConfig(dir string) (*Config, error) {
 	return c, nil
 }
 
-// ParseConfig reads a config.json, as transformers 4 or 5 writes it. What is absent is what transformers takes it for.
-// A key that changes the computation in a way that is not built is an error.
+// ParseConfig reads a config.json, as transformers 4 or 5 writes it, with transformers' defaults for absent keys. A key
+// that changes the computation in a way that is not supported is an error.
 func ParseConfig(data []byte) (*Config, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
@@ -121,7 +122,7 @@ func ParseConfig(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// read takes the keys of a file.
+// read sets c from the keys of a file.
 func (c *Config) read(keys map[string]json.RawMessage) error {
 	a, err := readArchitecture(keys) // first: another architecture's keys may have other types
 	if err != nil {
@@ -177,8 +178,8 @@ func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
 	return c.architecture()
 }
 
-// readKnown decodes the keys that Config has, save those of rotary positions. Names are compared as they are:
-// encoding/json alone would take "Vocab_Size" too.
+// readKnown decodes the keys that Config has, except those of rotary embeddings. Names are case-sensitive:
+// encoding/json alone would accept "Vocab_Size" too.
 func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 	known := map[string]json.RawMessage{}
 	for _, key := range configKeys {
@@ -202,16 +203,16 @@ func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 	return json.Unmarshal(data, c)
 }
 
-// absent tells whether a key is missing or null.
+// absent reports whether a key is missing or null.
 func absent(v json.RawMessage) bool { return v == nil || string(v) == "null" }
 
-// keepOthers remembers the keys that are not read here.
+// keepOthers keeps the keys that are not read.
 func (c *Config) keepOthers(keys map[string]json.RawMessage) error {
 	for key, v := range keys {
 		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) {
 			continue
 		}
-		data, err := json.Marshal(v) // compact: what is written is what is read again
+		data, err := json.Marshal(v) // compact, so that it is written as it was read
 		if err != nil {
 			return err
 		}
@@ -234,10 +235,10 @@ var configKeys = func() (keys []string) {
 	return keys
 }()
 
-// otherSpellings are the keys of transformers 5 that have other names in 4, which are written.
+// otherSpellings maps keys of transformers 5 to their names in 4, which are the ones written.
 var otherSpellings = map[string]string{"dtype": "torch_dtype", "num_local_experts": "num_experts"}
 
-// MarshalJSON writes c as transformers 4 spells it, which 5 reads too, and behind that the keys that were not read.
+// MarshalJSON writes c with the names of transformers 4, which 5 reads too, and after that the keys that were not read.
 func (c Config) MarshalJSON() ([]byte, error) {
 	type plain Config
 	data, err := json.Marshal(struct {
@@ -250,7 +251,8 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		LogitsScaling       decimal `json:"logits_scaling,omitempty"`
 	}{
 		plain(c), decimal(c.AttentionSoftCap), decimal(c.FinalSoftCap),
-		decimal(c.EmbeddingMultiplier), decimal(c.AttentionMultiplier), decimal(c.ResidualMultiplier), decimal(c.LogitsScaling),
+		decimal(c.EmbeddingMultiplier), decimal(c.AttentionMultiplier), decimal(c.ResidualMultiplier),
+		decimal(c.LogitsScaling),
 	})
 	others := c.others()
 	if err != nil || len(others) == 0 {
@@ -263,18 +265,18 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return slices.Concat(data[:len(data)-1], []byte{','}, more[1:]), nil
 }
 
-// others are the keys that Config has no field for, or whose zero value has to be said.
+// others are the keys that Config has no field for, or whose zero value must be written.
 func (c *Config) others() map[string]json.RawMessage {
 	windowed := c.ModelType == ModelTypeMistral || c.ModelType == ModelTypeGemma3 || c.UseSlidingWindow
 	if c.SlidingWindow != 0 || !windowed {
 		return c.extra
 	}
-	others := map[string]json.RawMessage{"sliding_window": json.RawMessage("null")} // without the key they have one
+	others := map[string]json.RawMessage{"sliding_window": json.RawMessage("null")} // without the key there is one
 	maps.Copy(others, c.extra)
 	return others
 }
 
-// decimal is a number that transformers 5 takes with a decimal point only.
+// decimal is a number that transformers 5 accepts with a decimal point only.
 type decimal float64
 
 // MarshalJSON writes 6 as 6.0.
@@ -286,7 +288,7 @@ func (d decimal) MarshalJSON() ([]byte, error) {
 	return data, err
 }
 
-// Validate reports all that is wrong with c.
+// Validate lists every problem.
 func (c *Config) Validate() error {
 	a, err := c.architecture()
 	if err != nil {
@@ -299,7 +301,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.checkSizes(check)
-	check(c.HeadDim%2 == 0, "head_dim %d is odd: rotary positions need pairs", c.HeadDim)
+	check(c.HeadDim%2 == 0, "head_dim %d is odd: rotary embeddings need pairs", c.HeadDim)
 	check(positive(c.RMSNormEps), "rms_norm_eps is %v, want a positive number", c.RMSNormEps)
 	check(positive(c.RopeTheta), "rope_theta is %v, want a positive number", c.RopeTheta)
 	if c.RopeScaling != nil {
@@ -311,7 +313,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checker takes a condition, and what is wrong when it does not hold.
+// checker reports a problem unless ok.
 type checker func(ok bool, format string, args ...any)
 
 const (
@@ -325,15 +327,20 @@ func (c *Config) checkSizes(check checker) {
 		name        string
 		value, most int
 	}{
-		{"vocab_size", c.VocabSize, mostSize}, {"hidden_size", c.HiddenSize, mostSize}, {"intermediate_size", c.IntermediateSize, mostSize},
+		{"vocab_size", c.VocabSize, mostSize}, {"hidden_size", c.HiddenSize, mostSize},
+		{"intermediate_size", c.IntermediateSize, mostSize},
 		{"num_hidden_layers", c.NumLayers, mostLayers}, {"num_attention_heads", c.NumHeads, mostSize},
-		{"num_key_value_heads", c.NumKVHeads, mostSize}, {"head_dim", c.HeadDim, mostSize}, {"max_position_embeddings", c.MaxPositions, mostSize},
+		{"num_key_value_heads", c.NumKVHeads, mostSize}, {"head_dim", c.HeadDim, mostSize},
+		{"max_position_embeddings", c.MaxPositions, mostSize},
 	} {
 		check(f.value > 0 && f.value <= f.most, "%s is %d, want 1 to %d", f.name, f.value, f.most)
 	}
-	check(c.NumKVHeads > 0 && c.NumHeads%c.NumKVHeads == 0, "num_attention_heads %d is not a multiple of num_key_value_heads %d", c.NumHeads, c.NumKVHeads)
-	check(c.HeadDim <= 0 || c.NumHeads <= mostSize/c.HeadDim, "%d heads of %d are more than %d", c.NumHeads, c.HeadDim, mostSize)
-	check(c.SlidingWindow >= 0 && c.SlidingWindow <= mostSize, "sliding_window is %d, want 0 to %d", c.SlidingWindow, mostSize)
+	check(c.NumKVHeads > 0 && c.NumHeads%c.NumKVHeads == 0,
+		"num_attention_heads %d is not a multiple of num_key_value_heads %d", c.NumHeads, c.NumKVHeads)
+	check(c.HeadDim <= 0 || c.NumHeads <= mostSize/c.HeadDim, "%d heads of %d are more than %d", c.NumHeads, c.HeadDim,
+		mostSize)
+	check(c.SlidingWindow >= 0 && c.SlidingWindow <= mostSize, "sliding_window is %d, want 0 to %d", c.SlidingWindow,
+		mostSize)
 }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }

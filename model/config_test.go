@@ -48,8 +48,10 @@ func TestParseConfig_Real(t *testing.T) {
 	require.Equal(t, `{"x":[1]}`, string(c.extra["some_later_key"]))
 	c.extra = nil
 	require.Equal(t, &Config{
-		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: "qwen3", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
-		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
+		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: "qwen3", VocabSize: 151936, HiddenSize: 1024,
+		IntermediateSize: 3072,
+		NumLayers:        28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6,
+		RopeTheta:     1e6,
 		TieEmbeddings: true, HiddenAct: "silu", TorchDType: "bfloat16", EOSTokenID: json.RawMessage("151645"),
 	}, c)
 }
@@ -57,8 +59,9 @@ func TestParseConfig_Real(t *testing.T) {
 func TestParseConfig_Defaults(t *testing.T) {
 	c, err := ParseConfig(withKeys(t, map[string]any{
 		"head_dim": "-", "num_key_value_heads": "-", "tie_word_embeddings": "-", "bos_token_id": nil, "eos_token_id": "-",
-		"rope_scaling": "-", "rope_theta": "-", "use_sliding_window": "-", "quantization_config": nil, "hidden_act": "-", "rms_norm_eps": "-",
-		"model_type": "llama", "architectures": "-",
+		"rope_scaling": "-", "rope_theta": "-", "use_sliding_window": "-", "quantization_config": nil, "hidden_act": "-",
+		"rms_norm_eps": "-",
+		"model_type":   "llama", "architectures": "-",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, "silu", c.HiddenAct)
@@ -79,7 +82,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 	}{
 		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3, qwen3_moe`},
 		{"model_type", "llama", `architectures ["Qwen3ForCausalLM"] is not supported with model_type "llama"`},
-		{"model_type", "gemma3", "only text models are built"},
+		{"model_type", "gemma3", "only text models are supported"},
 		{"architectures", []string{"Qwen3ForSequenceClassification"}, `architectures ["Qwen3ForSequenceClassification"] is not supported`},
 		{"model_type", "-", `model_type "" is not supported`},
 		{"hidden_act", "gelu", `hidden_act "gelu" is not supported`},
@@ -134,8 +137,10 @@ func TestParseConfig_Refuses(t *testing.T) {
 func TestParseConfig_RefusesConflictingRope(t *testing.T) {
 	type object = map[string]any
 	linear, plain := object{"rope_type": "linear", "factor": 8.0}, object{"rope_type": "default"}
-	llama3 := object{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
-	gemma := object{"model_type": "gemma3_text", "architectures": "-", "tie_word_embeddings": "-", "sliding_window": 512, "rope_theta": "-"}
+	llama3 := object{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+		"original_max_position_embeddings": 8192}
+	gemma := object{"model_type": "gemma3_text", "architectures": "-", "tie_word_embeddings": "-", "sliding_window": 512,
+		"rope_theta": "-"}
 	for name, c := range map[string]struct {
 		base, changes object
 		want          string
@@ -177,7 +182,8 @@ func TestParseConfig_RefusesConflictingRope(t *testing.T) {
 // knows. Gemma 3n has a list of sizes.
 func TestParseConfig_OtherArchitectures(t *testing.T) {
 	for _, name := range []string{"gemma3n_text", "gpt_oss", "phi3"} {
-		_, err := ParseConfig(withKeys(t, map[string]any{"model_type": name, "architectures": "-", "intermediate_size": []int{8, 8}, "rope_theta": "x"}))
+		_, err := ParseConfig(withKeys(t,
+			map[string]any{"model_type": name, "architectures": "-", "intermediate_size": []int{8, 8}, "rope_theta": "x"}))
 		require.ErrorContains(t, err, fmt.Sprintf("model_type %q is not supported: this version builds gemma3_text", name))
 	}
 	_, err := ParseConfig(withKeys(t, map[string]any{"model_type": 3}))
@@ -187,7 +193,8 @@ func TestParseConfig_OtherArchitectures(t *testing.T) {
 }
 
 func TestParseConfig_ListsEveryProblem(t *testing.T) {
-	_, err := ParseConfig(withKeys(t, map[string]any{"vocab_size": 0, "rope_theta": -1, "head_dim": 7, "hidden_act": "relu"}))
+	_, err := ParseConfig(withKeys(t,
+		map[string]any{"vocab_size": 0, "rope_theta": -1, "head_dim": 7, "hidden_act": "relu"}))
 	for _, want := range []string{"vocab_size is 0", "rope_theta is -1", "head_dim 7 is odd", `hidden_act "relu"`} {
 		require.ErrorContains(t, err, want)
 	}
@@ -225,11 +232,14 @@ func TestConfig_SaveLoad(t *testing.T) {
 
 // TestParseConfig_Version5: the spelling of transformers 5 is that of 4.
 func TestParseConfig_Version5(t *testing.T) {
-	llama3 := map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+	llama3 := map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+		"original_max_position_embeddings": 8192}
 	llama := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}}
-	gemma := map[string]any{"model_type": "gemma3_text", "architectures": []string{"Gemma3ForCausalLM"}, "tie_word_embeddings": "-", "sliding_window": 512}
+	gemma := map[string]any{"model_type": "gemma3_text", "architectures": []string{"Gemma3ForCausalLM"},
+		"tie_word_embeddings": "-", "sliding_window": 512}
 	moe := map[string]any{
-		"model_type": "qwen3_moe", "architectures": []string{"Qwen3MoeForCausalLM"}, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "mlp_only_layers": []int{},
+		"model_type": "qwen3_moe", "architectures": []string{"Qwen3MoeForCausalLM"}, "num_experts_per_tok": 2,
+		"moe_intermediate_size": 8, "mlp_only_layers": []int{},
 	}
 	with := func(base map[string]any, key string, value any) map[string]any {
 		base = maps.Clone(base)
@@ -246,7 +256,8 @@ func TestParseConfig_Version5(t *testing.T) {
 			with(with(llama, "rope_theta", "-"), "rope_parameters", with(llama3, "rope_theta", 5e5)),
 		},
 		"gemma": {
-			with(with(with(gemma, "rope_local_base_freq", 9e3), "rope_scaling", map[string]any{"rope_type": "linear", "factor": 8}), "layer_types", kinds(5, 28)),
+			with(with(with(gemma, "rope_local_base_freq", 9e3), "rope_scaling",
+				map[string]any{"rope_type": "linear", "factor": 8}), "layer_types", kinds(5, 28)),
 			with(with(with(gemma, "rope_theta", "-"), "sliding_window_pattern", 5), "rope_parameters", map[string]any{
 				"full_attention":    map[string]any{"rope_type": "linear", "factor": 8, "rope_theta": 1e6},
 				"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": 9e3},
@@ -280,7 +291,8 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 		return c
 	}
 	gemma := parse(map[string]any{
-		"model_type": "gemma3_text", "architectures": "-", "rope_theta": "-", "tie_word_embeddings": "-", "sliding_window": "-", "hidden_act": "-", "head_dim": "-",
+		"model_type": "gemma3_text", "architectures": "-", "rope_theta": "-", "tie_word_embeddings": "-",
+		"sliding_window": "-", "hidden_act": "-", "head_dim": "-",
 	})
 	require.Empty(t, gemma.HiddenAct)
 	require.Equal(t, 256, gemma.HeadDim)
@@ -295,7 +307,8 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 	mistral["sliding_window"] = nil
 	require.Zero(t, parse(mistral).SlidingWindow, "null is none")
 
-	qwen := map[string]any{"model_type": "qwen2", "architectures": "-", "use_sliding_window": true, "sliding_window": 64, "max_window_layers": 26}
+	qwen := map[string]any{"model_type": "qwen2", "architectures": "-", "use_sliding_window": true, "sliding_window": 64,
+		"max_window_layers": 26}
 	require.Equal(t, append(slices.Repeat([]string{LayerFull}, 26), LayerSliding, LayerSliding), parse(qwen).LayerTypes)
 	qwen["sliding_window"] = "-"
 	require.Equal(t, 4096, parse(qwen).design().layers[27].window)
@@ -340,7 +353,8 @@ func TestConfig_KeepsOtherKeys(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(data, &got))
-	for key, want := range map[string]any{"some_later_key": map[string]any{"x": []any{1.0}}, "transformers_version": "4.51.0", "sliding_window": nil, "pad_token_id": nil} {
+	for key, want := range map[string]any{"some_later_key": map[string]any{"x": []any{1.0}},
+		"transformers_version": "4.51.0", "sliding_window": nil, "pad_token_id": nil} {
 		require.Contains(t, got, key)
 		require.Equal(t, want, got[key])
 	}
@@ -354,7 +368,8 @@ func TestConfig_WritesDecimals(t *testing.T) {
 	data, err := json.Marshal(c)
 	require.NoError(t, err)
 	for _, want := range []string{
-		`"final_logit_softcapping":30.0`, `"logits_scaling":8.0`, `"residual_multiplier":0.22`, `"factor":8.0`, `"low_freq_factor":1.0`,
+		`"final_logit_softcapping":30.0`, `"logits_scaling":8.0`, `"residual_multiplier":0.22`, `"factor":8.0`,
+		`"low_freq_factor":1.0`,
 		`"original_max_position_embeddings":32,`,
 	} {
 		require.Contains(t, string(data), want)

@@ -38,7 +38,8 @@ func sameBits(t testing.TB, want, got []float32, format string, args ...any) {
 func testConfig() *Config {
 	return &Config{
 		ModelType: ModelTypeQwen3, HiddenAct: "silu", VocabSize: 176, HiddenSize: 64, IntermediateSize: 144,
-		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true,
+		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000,
+		TieEmbeddings: true,
 	}
 }
 
@@ -46,7 +47,8 @@ func testConfig() *Config {
 func oddConfig() *Config {
 	return &Config{
 		ModelType: ModelTypeQwen3, HiddenAct: "silu", VocabSize: 171, HiddenSize: 53, IntermediateSize: 147,
-		NumLayers: 2, NumHeads: 6, NumKVHeads: 3, HeadDim: 22, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true,
+		NumLayers: 2, NumHeads: 6, NumKVHeads: 3, HeadDim: 22, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000,
+		TieEmbeddings: true,
 	}
 }
 
@@ -108,7 +110,8 @@ func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(e
 // logprobs returns the log-softmax after each of ids [rows, T]: [rows, T, V].
 func (f *forward) logprobs(t testing.TB, ids []int32, rows int) []float32 {
 	t.Helper()
-	in := append(f.params.Tensors[:len(f.params.Tensors):len(f.params.Tensors)], graphtest.Tensor(ids, rows, len(ids)/rows))
+	in := append(f.params.Tensors[:len(f.params.Tensors):len(f.params.Tensors)],
+		graphtest.Tensor(ids, rows, len(ids)/rows))
 	out := graphtest.Call(t, f.exec, in...)
 	defer out[0].MustFinalizeAll()
 	return graphtest.Values[float32](t, out[0])

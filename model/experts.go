@@ -13,9 +13,9 @@ import (
 //
 //	sum over e in C of w[e] mlp_e(x)      w = p, or p / sum over C of p
 //
-// All experts are computed for all tokens, one after another, and those that were not chosen have the weight 0. So the
-// shapes do not depend on the choice, and the value of a token not on its company; it costs X/k times the products that
-// are needed.
+// All experts are computed for all tokens, one after another, and those not chosen have weight 0. So shapes do not
+// depend on the choice, nor does the result of a token on the others in the batch; it costs X/k times the matmuls
+// needed.
 func (f *Forward) experts(d *design, x *Node, p string) *Node {
 	weights := f.route(x, p) // [B, T, X]
 	var sum *Node
@@ -40,8 +40,8 @@ func (f *Forward) route(x *Node, p string) *Node {
 	return weights
 }
 
-// largest builds which are the n largest along the last axis of x, whose values are not negative. Of equal ones the
-// first counts.
+// largest builds a mask of the n largest elements along the last axis of x, which are not negative. Of equal ones the
+// first is chosen.
 func largest(x *Node, n int) *Node {
 	dims := x.Shape().Dimensions
 	index := Iota(x.Graph(), shapeI32(dims...), -1)

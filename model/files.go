@@ -18,7 +18,7 @@ import (
 // WeightsFile is the name of the weights in a model folder.
 const WeightsFile = "model.safetensors"
 
-// Checkpoint is a checkpoint in files, which are mapped: its tensors are read when they are asked for.
+// Checkpoint is a checkpoint in mapped files. Its tensors are read on demand.
 type Checkpoint struct {
 	Config *Config
 	set    tensorSet
@@ -32,13 +32,13 @@ type tensorSet interface {
 	Close() error
 }
 
-// storedTensor is a tensor as a file has it.
+// storedTensor is a tensor in a file.
 type storedTensor struct {
 	Shape []int
 	Type  string // of the elements
 	Data  []byte
-	Check func() error                   // whether it converts to float32
-	Read  func(dst []float32, first int) // converts elements, from the given one on
+	Check func() error                   // why it cannot be converted to float32
+	Read  func(dst []float32, first int) // converts len(dst) elements from element first on
 }
 
 // float32s converts all elements.
@@ -68,8 +68,8 @@ func (s folderSet) Tensor(name string) (storedTensor, bool) {
 }
 
 // Open opens a model: a folder with config.json and model.safetensors, or its shards, or a GGUF file, whose quantized
-// tensors are converted to float32 when they are read. Tensors that the architecture does not have are an error, and so
-// are tensors that are missing. A tied model may hold its embedding again, as an output head.
+// tensors are converted to float32 when they are read. Unknown and missing tensors are errors. A tied model may
+// hold its embedding again, as an output head.
 func Open(path string) (*Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func openFolder(dir string) (*Checkpoint, error) {
 	return &Checkpoint{c, folderSet{set}}, nil
 }
 
-// Close closes the files. Nothing may be read of the checkpoint afterwards; what was read, and Config, stay.
+// Close closes the files. The checkpoint may not be read afterwards; Config, and what was read before, stay valid.
 func (c *Checkpoint) Close() error { return c.set.Close() }
 
 // Weights reads all tensors.
@@ -109,19 +109,21 @@ func (c *Checkpoint) Weights() *Weights {
 	return w
 }
 
-// Params brings the tensors to the device one after another, as [Weights.Params] does. The host holds no copy: what was
-// read of the files leaves the memory again.
+// Params copies the tensors to the device one after another, as [Weights.Params] does. The host keeps no copy: pages of
+// the files that were read are released.
 func (c *Checkpoint) Params(device compute.Backend) (*Params, error) {
 	return c.ParamsAs(device, dtypes.Float32)
 }
 
-// ParamsAs is Params with matrices of another type, as [Weights.ParamsAs] has it.
+// ParamsAs is Params with matrices of another type, see [Weights.ParamsAs].
 func (c *Checkpoint) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	return c.ParamsContext(context.Background(), device, matrices)
 }
 
-// ParamsContext is ParamsAs that stops between two tensors when ctx ends, and returns its error.
-func (c *Checkpoint) ParamsContext(ctx context.Context, device compute.Backend, matrices dtypes.DType) (*Params, error) {
+// ParamsContext is ParamsAs with a context, which it checks before each tensor.
+func (c *Checkpoint) ParamsContext(
+	ctx context.Context, device compute.Backend, matrices dtypes.DType,
+) (*Params, error) {
 	p, err := newParams(device, matrices)
 	if err != nil {
 		return nil, err
@@ -149,7 +151,7 @@ func Load(path string) (*Weights, error) {
 	return w, c.Close()
 }
 
-// Parse opens a checkpoint that is in memory: an embedded one.
+// Parse opens a checkpoint in memory, such as an embedded one.
 func Parse(config, weights []byte) (*Checkpoint, error) {
 	c, err := ParseConfig(config)
 	if err != nil {
@@ -178,18 +180,19 @@ func check(c *Config, set tensorSet) error {
 		case known[name]:
 		case name == headName: // of a tied model
 			errs = append(errs, checkCopy(set))
-		case strings.HasSuffix(name, ".rotary_emb.inv_freq"): // a table that old files hold, and nobody reads
+		case strings.HasSuffix(name, ".rotary_emb.inv_freq"): // a table in old files that nobody reads
 		default:
-			errs = append(errs, fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
+			errs = append(errs,
+				fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}
 	}
 	return abbreviated(errs)
 }
 
-// mostReported bounds what is said of tensors: with a wrong configuration, all of a large model's may be wrong.
+// mostReported bounds the errors about tensors: with a wrong configuration, every tensor of a large model may be wrong.
 const mostReported = 20
 
-// abbreviated joins errors, up to a number that can be read. Some may be nil.
+// abbreviated joins the first errors. Some may be nil.
 func abbreviated(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if more := len(errs) - mostReported; more > 0 {
@@ -198,13 +201,14 @@ func abbreviated(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// checkCopy reports an output head that is not the embedding that it is tied to. Some checkpoints hold the copy, such
-// as Qwen/Qwen3-0.6B.
+// checkCopy reports an output head that differs from the embedding that it is tied to. Some checkpoints, such as that
+// of Qwen/Qwen3-0.6B, hold a copy.
 func checkCopy(set tensorSet) error {
 	head, _ := set.Tensor(headName)
 	embed, ok := set.Tensor(embedName)
 	if ok && (head.Type != embed.Type || !slices.Equal(head.Shape, embed.Shape) || !bytes.Equal(head.Data, embed.Data)) {
-		return fmt.Errorf("model: the checkpoint has a %s that differs from %s: set tie_word_embeddings to false in %s", headName, embedName, ConfigFile)
+		return fmt.Errorf("model: the checkpoint has a %s that differs from %s: set tie_word_embeddings to false in %s",
+			headName, embedName, ConfigFile)
 	}
 	return nil
 }
@@ -215,7 +219,7 @@ func checkTensor(s Spec, set tensorSet) error {
 		return fmt.Errorf("model: the checkpoint has no %s", s.Name)
 	}
 	if !slices.Equal(stored.Shape, s.Shape) {
-		return fmt.Errorf("model: %s is %v, the configuration asks for %v", s.Name, stored.Shape, s.Shape)
+		return fmt.Errorf("model: %s is %v, the configuration requires %v", s.Name, stored.Shape, s.Shape)
 	}
 	if err := stored.Check(); err != nil {
 		return fmt.Errorf("model: %s: %w", s.Name, err)

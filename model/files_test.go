@@ -65,7 +65,8 @@ func sameWeights(t *testing.T, want, got *Weights) {
 func TestWeights_SaveLoad(t *testing.T) {
 	for _, tied := range []bool{true, false} {
 		w := testWeights(t, smallConfig(tied))
-		copy(w.Tensors[1].Data, []float32{float32(math.Copysign(0, -1)), float32(math.Inf(-1)), math.Float32frombits(0x7fc12345), 1e-45})
+		copy(w.Tensors[1].Data,
+			[]float32{float32(math.Copysign(0, -1)), float32(math.Inf(-1)), math.Float32frombits(0x7fc12345), 1e-45})
 		dir := t.TempDir()
 		require.NoError(t, w.Save(dir))
 		got, err := Load(dir)
@@ -92,20 +93,21 @@ func TestLoad_HalfPrecision(t *testing.T) {
 		b := math.Float32bits(v)
 		return uint16(b>>31<<15 | (b>>23&0xff-127+15)<<10 | b>>13&0x3ff)
 	}
-	for dtype, convert := range map[safetensors.DType]func(float32) uint16{safetensors.BF16: bfloat16, safetensors.F16: float16} {
+	for dtype, convert := range map[safetensors.DType]func(float32) uint16{safetensors.BF16: bfloat16,
+		safetensors.F16: float16} {
 		w := testWeights(t, smallConfig(false))
 		var list []safetensors.Tensor
 		for i := range w.Tensors {
 			x := &w.Tensors[i]
-			half := safetensors.Tensor{Name: x.Name, DType: dtype, Shape: x.Shape}
+			narrow := safetensors.Tensor{Name: x.Name, DType: dtype, Shape: x.Shape}
 			for j := range x.Data {
 				x.Data[j] = float32(j%15-7) / 8 // three bits of mantissa
 				if x.Data[j] == 0 {
 					x.Data[j] = 1024
 				}
-				half.Data = binary.LittleEndian.AppendUint16(half.Data, convert(x.Data[j]))
+				narrow.Data = binary.LittleEndian.AppendUint16(narrow.Data, convert(x.Data[j]))
 			}
-			list = append(list, half)
+			list = append(list, narrow)
 		}
 		got, err := Load(writeFolder(t, w.Config, list))
 		require.NoError(t, err)
@@ -120,7 +122,8 @@ func TestLoad_Sharded(t *testing.T) {
 	require.NoError(t, w.Config.Save(dir))
 	shards, places := map[string][]safetensors.Tensor{}, map[string]string{}
 	for i, x := range slices.Backward(stored(w)) {
-		shard := []string{"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors"}[i%3]
+		shard := []string{"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+			"model-00003-of-00003.safetensors"}[i%3]
 		shards[shard] = append(shards[shard], x)
 		places[x.Name] = shard
 	}
@@ -157,11 +160,12 @@ func TestLoad_NamesWhatIsWrong(t *testing.T) {
 		}, []string{"the checkpoint has no " + q, "the checkpoint has no " + down}},
 		{"extra", func(list []safetensors.Tensor) []safetensors.Tensor {
 			return append(list, vector("model.layers.2.self_attn.q_proj.weight"), vector("model.layers.0.self_attn.q_proj.bias"))
-		}, []string{"the checkpoint has model.layers.2.self_attn.q_proj.weight", "the checkpoint has model.layers.0.self_attn.q_proj.bias"}},
+		}, []string{"the checkpoint has model.layers.2.self_attn.q_proj.weight",
+			"the checkpoint has model.layers.0.self_attn.q_proj.bias"}},
 		{"transposed", func(list []safetensors.Tensor) []safetensors.Tensor {
 			slices.Reverse(list[find(list, q)].Shape)
 			return list
-		}, []string{q + " is [4 8], the configuration asks for [8 4]"}},
+		}, []string{q + " is [4 8], the configuration requires [8 4]"}},
 		{"another rank", func(list []safetensors.Tensor) []safetensors.Tensor {
 			list[find(list, q)].Shape = []int{32}
 			return list
@@ -204,7 +208,8 @@ func TestLoad_NamesNotAll(t *testing.T) {
 func TestLoad_TiedHead(t *testing.T) {
 	w := testWeights(t, smallConfig(true))
 	embed := w.Tensors[0]
-	got, err := Load(writeFolder(t, w.Config, append(stored(w), safetensors.NewFloat32(headName, embed.Shape, embed.Data))))
+	got, err := Load(writeFolder(t, w.Config,
+		append(stored(w), safetensors.NewFloat32(headName, embed.Shape, embed.Data))))
 	require.NoError(t, err)
 	sameWeights(t, w, got)
 
@@ -246,9 +251,9 @@ func TestSave_Refuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, w := t.TempDir(), testWeights(t, smallConfig(true))
 			spoil(w)
-			require.ErrorContains(t, w.Save(dir), "the configuration asks for")
+			require.ErrorContains(t, w.Save(dir), "the configuration requires")
 			_, err := w.Params(graphtest.Device(t))
-			require.ErrorContains(t, err, "the configuration asks for")
+			require.ErrorContains(t, err, "the configuration requires")
 			files, err := os.ReadDir(dir)
 			require.NoError(t, err)
 			require.Empty(t, files)

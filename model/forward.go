@@ -9,9 +9,8 @@ import (
 // Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head
 // dimension, V vocabulary, N selected tokens.
 
-// Linear is called for every linear layer inside the blocks that [Config.Linears] lists: x is [..., in], base computes
-// the layer as the base model has it, and the result takes base's place. name is "model.layers.0.self_attn.q_proj". nil
-// is base alone.
+// Linear is called for every linear layer that [Config.Linears] lists: x is [..., in], base computes the layer of the
+// base model, and the result replaces base(x). name is such as "model.layers.0.self_attn.q_proj". nil is base alone.
 type Linear func(x *Node, name string, base func(*Node) *Node) *Node
 
 // Forward builds the graph of a model.
@@ -28,20 +27,20 @@ type Forward struct {
 type Input struct {
 	// Tokens is [B, T] int32. Rows are padded on the right with any token: later tokens are invisible to earlier ones.
 	Tokens *Node
-	// Cache is nil for a pass that begins with the first token and keeps nothing.
+	// Cache is nil for a pass that begins with the first token and stores nothing.
 	Cache *Cache
 }
 
-// Cache is what a pass knows of earlier tokens.
+// Cache is the KV cache of earlier tokens.
 type Cache struct {
 	// Start is [B] int32: the number of cached tokens of each row, which is the position of its first new token.
 	Start *Node
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
 	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name
-	// any; no other two may name the same. nil is each row its own: B is W, and the cache is read where it lies.
+	// any; no other two may name the same. nil means row i continues sequence i: B is W, and nothing is gathered.
 	Slots *Node
-	// Layers are the keys and values of each layer. Behind the cached tokens they are zero.
+	// Layers are the keys and values of each layer, zero after the cached tokens.
 	Layers []KV
 }
 
@@ -54,7 +53,7 @@ type KV struct{ K, V *Node }
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
-	x := scaled(gathered(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
+	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {
@@ -70,8 +69,8 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	return f.norm(d, x, normName), cached
 }
 
-// block builds a layer: attention, then an MLP, each of what is normalised, and added to x [B, T, D]. It returns keys
-// and values of the layer too.
+// block builds a layer: attention, then an MLP, each applied to the normalised x [B, T, D] and added to it. It also
+// returns the layer's keys and values.
 func (f *Forward) block(d *design, a *attention, l int, x *Node, past *KV) (*Node, KV) {
 	p := layerName(l)
 	h, kv := a.build(f, d, d.layers[l], f.norm(d, x, p+"input_layernorm.weight"), p+"self_attn.", past)
@@ -80,14 +79,14 @@ func (f *Forward) block(d *design, a *attention, l int, x *Node, past *KV) (*Nod
 		h, second = f.norm(d, h, p+second), "pre_feedforward_layernorm.weight"
 	}
 	x = Add(x, scaled(h, d.residualScale))
-	h = f.second(d, d.layers[l], f.norm(d, x, p+second), p+"mlp.")
+	h = f.feedForward(d, d.layers[l], f.norm(d, x, p+second), p+"mlp.")
 	if d.postNorm {
 		h = f.norm(d, h, p+"post_feedforward_layernorm.weight")
 	}
 	return Add(x, scaled(h, d.residualScale)), kv
 }
 
-// scaled builds x times a number. One leaves it.
+// scaled builds x times a number.
 func scaled(x *Node, by float64) *Node {
 	if by == 1 {
 		return x
@@ -103,15 +102,15 @@ func (f *Forward) LogProbs(hidden *Node) *Node {
 	return logSoftmax(f.Logits(hidden))
 }
 
-// TokenLogProbs builds the logprobs [N] of the tokens target [N, 1], int32, after hidden states [N, D]: what LogProbs
-// holds of them, bit for bit.
+// TokenLogProbs builds the logprobs [N] of the tokens target [N, 1], int32, after hidden states [N, D]: bit for bit the
+// elements of LogProbs.
 //
-// With a frozen head no [N, V] need ever be there. With z the logits, p their softmax and W the head, the gradient to
+// With a frozen head, [N, V] is never materialised. With z the logits, p their softmax and W the head, the gradient of
 // the hidden state is
 //
 //	d logprob / dh = W[target] - p W
 //
-// which is computed with the logprob, while the logits are at hand. Where logits are scaled by s and capped, this
+// which is computed together with the logprob, from the same logits. Where logits are scaled by s and capped, this
 // becomes s (c[target] W[target] - (c p) W) with c = 1 - (z / cap)².
 func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 	n := hidden.Shape().Dim(0)
@@ -132,13 +131,13 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 		z := Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
 		e := Exp(z)
 		sum := ReduceAndKeep(e, ReduceSum, -1)
-		p, w := Div(e, sum), gathered(f.head(), target)
+		p, w := Div(e, sum), gatherRows(f.head(), target)
 		if d.logitCap != 0 {
 			y := DivScalar(logits, d.logitCap)
 			slope := OneMinus(Mul(y, y))
 			p, w = Mul(slope, p), Mul(ExpandAxes(pick(slope), -1), w)
 		}
-		direction = scaled(Sub(w, times(p, f.head())), d.logitScale)
+		direction = scaled(Sub(w, matMul(p, f.head())), d.logitScale)
 		return pick(Sub(z, Log(sum)))
 	}, func(v *Node) *Node {
 		return Mul(direction, ExpandAxes(v, -1))
@@ -148,7 +147,7 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 // Logits builds the output head over hidden states [N, D]: [N, V].
 func (f *Forward) Logits(hidden *Node) *Node {
 	d := f.Config.design()
-	return softCap(scaled(timesT(hidden, f.head()), d.logitScale), d.logitCap)
+	return softCap(scaled(matMulTransposed(hidden, f.head()), d.logitScale), d.logitCap)
 }
 
 // head is [V, D].
@@ -170,8 +169,8 @@ func (f *Forward) norm(d *design, x *Node, name string) *Node {
 	return Mul(Div(x, scale), ExpandLeftToRank(w, x.Rank()))
 }
 
-// second builds the second half of a layer: its MLP, or its experts. Of a model with experts, neither has adapters.
-func (f *Forward) second(d *design, l layer, x *Node, p string) *Node {
+// feedForward builds the MLP of a layer, or its experts. In a model with experts, neither has adapters.
+func (f *Forward) feedForward(d *design, l layer, x *Node, p string) *Node {
 	if d.sparse {
 		f = &Forward{Config: f.Config, Param: f.Param}
 	}
@@ -188,12 +187,11 @@ func (f *Forward) mlp(d *design, x *Node, p string) *Node {
 	return f.linear(Mul(d.activation(gate), up), p+"down_proj", d.mlpBias)
 }
 
-// linear applies the layer to x [B, T, in]. Rows are flattened first: a product of two matrices is what devices do
-// best.
+// linear applies the layer to x [B, T, in]. Rows are flattened first: devices are fastest at a matmul of two matrices.
 func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	base := func(x *Node) *Node {
-		y := timesT(x, f.Param(name+".weight"))
+		y := matMulTransposed(x, f.Param(name+".weight"))
 		if bias {
 			y = Add(y, ExpandLeftToRank(f.Param(name+".bias"), 2))
 		}

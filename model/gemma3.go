@@ -10,21 +10,26 @@ import (
 // ModelTypeGemma3 is that of Gemma 3's text models.
 const ModelTypeGemma3 = "gemma3_text"
 
-// gemma3 normalises before and behind attention and MLP, with weights that begin at zero, and queries and keys head by
-// head. Its MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a window and positions of their
-// own, the others see all and may stretch their positions (Gemma Team 2025).
-var gemma3 = architecture{modelType: ModelTypeGemma3, class: "Gemma3ForCausalLM", defaults: gemma3Defaults, describe: describeGemma3}
+// gemma3 has norms before and after attention and MLP, whose weights are offsets from 1, and normalises queries and
+// keys per head. Its MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a sliding window and
+// their own RoPE base; the others have full attention and may scale RoPE (Gemma Team 2025).
+var gemma3 = architecture{
+	modelType: ModelTypeGemma3, class: "Gemma3ForCausalLM",
+	defaults: gemma3Defaults, describe: describeGemma3,
+}
 
 func describeGemma3(c *Config, check checker) *design {
-	d := plain(c, func(bool, string, ...any) {}) // its activation has another key
+	d := plain(c, func(bool, string, ...any) {}) // its activation is under another key
 	d.activation = activation(c.HiddenActivation, "hidden_activation", check)
 	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
 	d.headNorm, d.postNorm, d.normOffset = true, true, 1
 	d.embedScale = math.Sqrt(float64(c.HiddenSize))
 	check(positive(c.QueryScalar), "query_pre_attn_scalar is %v, want a positive number", c.QueryScalar)
 	d.queryScale = 1 / math.Sqrt(c.QueryScalar)
-	check(c.AttentionSoftCap == 0 || positive(c.AttentionSoftCap), "attn_logit_softcapping is %v, want a positive number", c.AttentionSoftCap)
-	check(c.FinalSoftCap == 0 || positive(c.FinalSoftCap), "final_logit_softcapping is %v, want a positive number", c.FinalSoftCap)
+	check(c.AttentionSoftCap == 0 || positive(c.AttentionSoftCap), "attn_logit_softcapping is %v, want a positive number",
+		c.AttentionSoftCap)
+	check(c.FinalSoftCap == 0 || positive(c.FinalSoftCap), "final_logit_softcapping is %v, want a positive number",
+		c.FinalSoftCap)
 	d.scoreCap, d.logitCap = c.AttentionSoftCap, c.FinalSoftCap
 	d.slide(c, check)
 	for i, l := range d.layers {

@@ -37,7 +37,8 @@ func TestGGUF_Names(t *testing.T) {
 			require.Equal(t, want, got, "%s: %s", arch, name)
 		}
 	}
-	for _, name := range []string{"", "weight", "blk.weight", "blk.-1.attn_q.weight", "blk.01.attn_q.weight", "blk.1.attn_z.weight", "attn_q.weight"} {
+	for _, name := range []string{"", "weight", "blk.weight", "blk.-1.attn_q.weight", "blk.01.attn_q.weight",
+		"blk.1.attn_z.weight", "attn_q.weight"} {
 		_, ok := ggufModels["qwen3"].checkpointName(name)
 		require.False(t, ok, name)
 	}
@@ -47,8 +48,10 @@ func TestGGUF_Names(t *testing.T) {
 func ggufValues(arch string, c *Config) []gguftest.Value {
 	v := []gguftest.Value{{Key: "general.architecture", Value: arch}}
 	for key, n := range map[string]int{
-		"block_count": c.NumLayers, "context_length": c.MaxPositions, "embedding_length": c.HiddenSize, "feed_forward_length": c.IntermediateSize,
-		"attention.head_count": c.NumHeads, "attention.head_count_kv": c.NumKVHeads, "attention.key_length": c.HeadDim, "attention.value_length": c.HeadDim,
+		"block_count": c.NumLayers, "context_length": c.MaxPositions, "embedding_length": c.HiddenSize,
+		"feed_forward_length":  c.IntermediateSize,
+		"attention.head_count": c.NumHeads, "attention.head_count_kv": c.NumKVHeads, "attention.key_length": c.HeadDim,
+		"attention.value_length": c.HeadDim,
 	} {
 		v = append(v, gguftest.Value{Key: arch + "." + key, Value: uint32(n)})
 	}
@@ -120,7 +123,7 @@ func TestOpen_GGUFArchitectures(t *testing.T) {
 	seen := map[string]bool{}
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
 		if m.Name == "gemma3-caps" || m.Name == "qwen2-window" {
-			t.Skip("caps and windows that GGUF files do not tell")
+			t.Skip("GGUF files do not hold these caps and windows")
 		}
 		c := w.Config
 		if c.RopeScaling != nil && c.RopeScaling.Type == RopeLlama3 {
@@ -129,7 +132,8 @@ func TestOpen_GGUFArchitectures(t *testing.T) {
 		if c.ModelType == ModelTypeGemma3 { // what llama.cpp takes for granted
 			c.QueryScalar, c.LayerTypes = float64(c.HeadDim), []string{LayerSliding, LayerSliding, LayerSliding}
 		}
-		arch := map[string]string{ModelTypeQwen3MoE: "qwen3moe", ModelTypeGemma3: "gemma3", ModelTypeMistral: "llama"}[c.ModelType]
+		arch := map[string]string{ModelTypeQwen3MoE: "qwen3moe", ModelTypeGemma3: "gemma3",
+			ModelTypeMistral: "llama"}[c.ModelType]
 		arch = cmp.Or(arch, c.ModelType)
 		seen[arch] = true
 		file, err := Open(gguftest.Write(t, fixtureValues(arch, c), fixtureTensors(t, arch, w)))
@@ -199,9 +203,9 @@ func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 			for i := range y.Data {
 				y.Data[i]++
 			}
-		case m.paired && strings.Contains(name, "q_proj"):
+		case m.interleaved && strings.Contains(name, "q_proj"):
 			y.Data = pairRows(x.Data, c.NumHeads, c.HeadDim)
-		case m.paired && strings.Contains(name, "k_proj"):
+		case m.interleaved && strings.Contains(name, "k_proj"):
 			y.Data = pairRows(x.Data, c.NumKVHeads, c.HeadDim)
 		}
 		y.Name = ggufName(t, m, x.Name)
@@ -262,7 +266,7 @@ func TestOpen_GGUFErrors(t *testing.T) {
 		"qwen3.attention.value_length is 3":                                    gguftest.Encode(with("qwen3.attention.value_length", uint32(3)), tensors),
 		"the checkpoint has no model.layers.0.self_attn.":                      gguftest.Encode(values, renamed),
 		"the checkpoint has blk.0.attn_z.weight":                               gguftest.Encode(values, renamed),
-		"model.embed_tokens.weight is [4 5], the configuration asks for [4 4]": gguftest.Encode(values, append([]gguftest.Tensor{{Name: "token_embd.weight", Shape: []int{4, 5}, Data: tensors[0].Data}}, tensors[1:]...)),
+		"model.embed_tokens.weight is [4 5], the configuration requires [4 4]": gguftest.Encode(values, append([]gguftest.Tensor{{Name: "token_embd.weight", Shape: []int{4, 5}, Data: tensors[0].Data}}, tensors[1:]...)),
 		"num_hidden_layers is 4000000000":                                      gguftest.Encode(with("qwen3.block_count", uint32(4e9)), tensors),
 	} {
 		f, err := gguf.Parse(file)
@@ -312,12 +316,15 @@ func TestGGUF_Undo(t *testing.T) {
 // FuzzGGUF: any file is refused, or is a model whose weights it has, whatever its metadata claims.
 func FuzzGGUF(f *testing.F) {
 	for _, arch := range []string{"qwen3", "llama", "gemma3", "qwen3moe"} {
-		c := &Config{HiddenSize: 2, IntermediateSize: 2, NumLayers: 1, NumHeads: 1, NumKVHeads: 1, HeadDim: 2, MaxPositions: 2, RMSNormEps: 1, RopeTheta: 1}
+		c := &Config{HiddenSize: 2, IntermediateSize: 2, NumLayers: 1, NumHeads: 1, NumKVHeads: 1, HeadDim: 2,
+			MaxPositions: 2, RMSNormEps: 1, RopeTheta: 1}
 		values := append(ggufValues(arch, c), gguftest.Value{Key: arch + ".attention.sliding_window", Value: uint32(1)},
-			gguftest.Value{Key: arch + ".expert_count", Value: uint32(2)}, gguftest.Value{Key: arch + ".expert_used_count", Value: uint32(1)},
+			gguftest.Value{Key: arch + ".expert_count", Value: uint32(2)},
+			gguftest.Value{Key: arch + ".expert_used_count", Value: uint32(1)},
 			gguftest.Value{Key: arch + ".expert_feed_forward_length", Value: uint32(2)})
 		c.ModelType, c.VocabSize, c.TieEmbeddings = ggufModels[arch].modelType, 2, true
-		c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize, c.HiddenAct, c.HiddenActivation, c.RopeLocalTheta, c.QueryScalar = 2, 1, 2, "silu", "gelu_pytorch_tanh", 1, 1
+		c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = 2, 1, 2
+		c.HiddenAct, c.HiddenActivation, c.RopeLocalTheta, c.QueryScalar = "silu", "gelu_pytorch_tanh", 1, 1
 		w, err := Random(c, 1)
 		require.NoError(f, err)
 		file := gguftest.Encode(values, fixtureTensors(f, arch, w))

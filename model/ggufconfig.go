@@ -9,8 +9,7 @@ import (
 	"github.com/goart-dev/art/internal/gguf"
 )
 
-// ggufConfig returns the config.json that a model in a GGUF file would have, in Hugging Face's words, and how its
-// tensors were changed.
+// ggufConfig returns the config.json that a model in a GGUF file has on Hugging Face, and how its tensors were changed.
 func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
 	value, _ := f.Value("general.architecture")
 	arch, _ := value.(string)
@@ -30,7 +29,7 @@ func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
 	return config, m, err
 }
 
-// config returns what all architectures have, and what this one has besides.
+// config returns the keys that all architectures share, and those of this one.
 func (h *ggufHeader) config(m ggufModel) map[string]any {
 	c := map[string]any{
 		"architectures": []string{m.architecture}, "model_type": m.modelType, "hidden_act": "silu", "rope_theta": 10000.0,
@@ -54,7 +53,7 @@ func (h *ggufHeader) config(m ggufModel) map[string]any {
 	return c
 }
 
-// headSize is the size of a head, which all of queries, keys, values and rotation must have.
+// headSize sets the size of a head, which queries, keys, values and RoPE must share.
 func (h *ggufHeader) headSize(c map[string]any) {
 	size := 0
 	if heads := h.int("attention.head_count"); heads > 0 {
@@ -74,7 +73,7 @@ func (h *ggufHeader) headSize(c map[string]any) {
 	c["head_dim"] = size
 }
 
-// vocabulary is that of the embedding, and the end of a reply is the tokenizer's.
+// vocabulary sets the size of the vocabulary from the embedding, and the special tokens from the tokenizer.
 func (h *ggufHeader) vocabulary(c map[string]any) {
 	if t, ok := h.file.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
 		c["vocab_size"] = t.Shape[0]
@@ -86,7 +85,7 @@ func (h *ggufHeader) vocabulary(c map[string]any) {
 	}
 }
 
-// ropeScaling is told in metadata, or for Llama 3 as the tensor rope_freqs.
+// ropeScaling sets the scaling of RoPE from the metadata, or for Llama 3 from the tensor rope_freqs.
 func (h *ggufHeader) ropeScaling(c map[string]any) {
 	if kind := h.text("rope.scaling.type"); kind != "" && kind != "none" {
 		s := map[string]any{"rope_type": kind}
@@ -108,12 +107,11 @@ func (h *ggufHeader) ropeScaling(c map[string]any) {
 	}
 }
 
-// ropeFactorsName is the tensor that llama.cpp divides the frequencies of the rotation by.
+// ropeFactorsName is the tensor by which llama.cpp divides the frequencies of RoPE.
 const ropeFactorsName = "rope_freqs.weight"
 
 // llama3Scaling returns the parameters of Llama 3's scaling for the factors that llama.cpp computed from them. Only
-// those of the released models are known: what lies between low_freq_factor and high_freq_factor does not tell them
-// apart.
+// those of the released models are known: factors between low_freq_factor and high_freq_factor would be ambiguous.
 //
 //	wavelength = 2 pi theta^(2i/E),  n = original / wavelength,  s = (n - low) / (high - low)
 //	factor = 1 for n > high,  factor for n < low,  otherwise 1 / ((1 - s) / factor + s)
@@ -138,6 +136,7 @@ func llama3Scaling(factors []float32, theta float64) (map[string]any, error) {
 		}
 	}
 	return map[string]any{
-		"rope_type": "llama3", "factor": most, "low_freq_factor": low, "high_freq_factor": high, "original_max_position_embeddings": int(original),
+		"rope_type": "llama3", "factor": most, "low_freq_factor": low, "high_freq_factor": high,
+		"original_max_position_embeddings": int(original),
 	}, nil
 }

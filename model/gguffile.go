@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/internal/gguf"
 )
 
-// openGGUF opens a GGUF file. What llama.cpp changed in the tensors is undone as they are read: their names and shapes
-// are those of a Hugging Face checkpoint, and the configuration is what its config.json would say.
+// openGGUF opens a GGUF file. The changes that llama.cpp made to tensors are undone as they are read: names and shapes
+// are those of a Hugging Face checkpoint, and the configuration is that of its config.json.
 func openGGUF(path string) (*Checkpoint, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -53,24 +53,24 @@ type ggufSet struct {
 	tensors map[string]ggufTensor // by name in a checkpoint
 }
 
-// ggufTensor is a tensor of a file, or the part of one that belongs to an expert.
+// ggufTensor is a tensor of a file, or the part of one for an expert.
 type ggufTensor struct {
 	gguf.Tensor
 	shape []int
-	first int // element that it begins with
-	heads int // of queries or keys whose rows are to be ordered anew; 0: none
-	shift float32
+	first int     // its first element in the tensor of the file
+	heads int     // of queries or keys with interleaved rows, which are reordered; 0: none
+	shift float32 // added to each element
 }
 
-// fill names all tensors. One that has no name in a checkpoint keeps its own.
+// fill names all tensors. One without a counterpart in a checkpoint keeps its name.
 func (s *ggufSet) fill() error {
 	for _, name := range s.file.Names() {
 		t, _ := s.file.Tensor(name)
 		if name == ropeFactorsName {
-			continue // it became part of the configuration
+			continue // it is part of the configuration
 		}
-		if before, behind, ok := expertNames(name); ok && len(t.Shape) == 3 && len(t.Data) > 0 {
-			s.addExperts(t, before, behind)
+		if before, after, ok := expertNames(name); ok && len(t.Shape) == 3 && len(t.Data) > 0 {
+			s.addExperts(t, before, after)
 			continue
 		}
 		full, ok := s.model.checkpointName(name)
@@ -80,7 +80,7 @@ func (s *ggufSet) fill() error {
 		s.add(full, s.changed(full, t))
 	}
 	if len(s.names) != len(s.tensors) {
-		return errors.New("model: GGUF: the file has two tensors that are the same one of a checkpoint")
+		return errors.New("model: GGUF: two tensors of the file are the same one of a checkpoint")
 	}
 	return nil
 }
@@ -90,29 +90,29 @@ func (s *ggufSet) add(name string, t ggufTensor) {
 	s.tensors[name] = t
 }
 
-// addExperts cuts a tensor [experts, out, in] into those of the experts.
-func (s *ggufSet) addExperts(t gguf.Tensor, before, behind string) {
+// addExperts splits a tensor [experts, out, in] by expert.
+func (s *ggufSet) addExperts(t gguf.Tensor, before, after string) {
 	shape := t.Shape[1:]
 	for e := range t.Shape[0] {
-		s.add(before+strconv.Itoa(e)+behind, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
+		s.add(before+strconv.Itoa(e)+after, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
 	}
 }
 
-// changed says what was changed in a tensor.
+// changed describes how llama.cpp changed a tensor.
 func (s *ggufSet) changed(name string, t gguf.Tensor) ggufTensor {
 	out := ggufTensor{Tensor: t, shape: t.Shape}
 	switch {
 	case s.model.offsetNorms && strings.HasSuffix(name, "norm.weight"):
 		out.shift = -1
-	case s.model.paired && strings.Contains(name, ".q_proj."):
+	case s.model.interleaved && strings.Contains(name, ".q_proj."):
 		out.heads = s.config.NumHeads
-	case s.model.paired && strings.Contains(name, ".k_proj."):
+	case s.model.interleaved && strings.Contains(name, ".k_proj."):
 		out.heads = s.config.NumKVHeads
 	}
 	return out
 }
 
-// Read converts elements from the given one on, in the order and with the values of a checkpoint.
+// Read converts len(dst) elements from element first on, in the order and with the values of a checkpoint.
 func (t ggufTensor) Read(dst []float32, first int) {
 	if t.heads == 0 {
 		t.Tensor.Read(dst, t.first+first)
@@ -126,8 +126,8 @@ func (t ggufTensor) Read(dst []float32, first int) {
 	}
 }
 
-// readRows reads rows in the order of a checkpoint: row h of the first half of a head and row h of its second half,
-// which are rotated together, were written one behind the other.
+// readRows reads rows in the order of a checkpoint. llama.cpp interleaves them: row i of the first half of a head is
+// followed by row i of the second half, with which RoPE pairs it.
 func (t ggufTensor) readRows(dst []float32, first int) {
 	columns := Spec{Shape: t.shape[1:]}.size()
 	half := t.shape[0] / t.heads / 2
@@ -150,7 +150,7 @@ func (s *ggufSet) Tensor(name string) (storedTensor, bool) {
 	return storedTensor{Shape: t.shape, Type: t.Type.String(), Data: t.Data, Check: t.Check, Read: t.Read}, ok
 }
 
-// Release lets the pages of a tensor leave the memory.
+// Release lets the system evict the pages of a tensor.
 func (s *ggufSet) Release(name string) { s.file.Release(s.tensors[name].Name) }
 
 // Close closes the file.

@@ -11,15 +11,15 @@ import (
 	"github.com/goart-dev/art/internal/gguf"
 )
 
-// ggufModel is what an architecture of llama.cpp is in a checkpoint of Hugging Face, and how its tensors were changed.
+// ggufModel maps an architecture of llama.cpp to one of Hugging Face, and says how its tensors were changed.
 // Source: convert_hf_to_gguf.py and src/llama-model.cpp, https://github.com/ggml-org/llama.cpp
 type ggufModel struct {
 	modelType    string // of config.json
 	architecture string // of config.json
-	paired       bool   // rows of queries and keys were ordered for a rotation of neighbours
+	interleaved  bool   // rows of queries and keys were interleaved, for a RoPE that rotates adjacent pairs
 	offsetNorms  bool   // 1 was added to the weights of norms
-	sandwich     bool   // norms on both sides of each part of a block
-	// config adds what other architectures do not have to config.json.
+	sandwich     bool   // norms before and after attention and MLP
+	// config adds the keys of config.json that are specific to the architecture.
 	config func(h *ggufHeader, c map[string]any)
 }
 
@@ -28,12 +28,13 @@ var ggufModels = map[string]ggufModel{
 	"qwen2":    {modelType: ModelTypeQwen2, architecture: qwen2.class},
 	"qwen3":    {modelType: ModelTypeQwen3, architecture: qwen3.class},
 	"qwen3moe": {modelType: ModelTypeQwen3MoE, architecture: qwen3MoE.class, config: qwen3MoEConfig},
-	"llama":    {modelType: ModelTypeLlama, architecture: llama.class, paired: true, config: llamaConfig},
-	"granite":  {modelType: ModelTypeGranite, architecture: granite.class, paired: true, config: graniteConfig},
-	"gemma3":   {modelType: ModelTypeGemma3, architecture: gemma3.class, offsetNorms: true, sandwich: true, config: gemma3Config},
+	"llama":    {modelType: ModelTypeLlama, architecture: llama.class, interleaved: true, config: llamaConfig},
+	"granite":  {modelType: ModelTypeGranite, architecture: granite.class, interleaved: true, config: graniteConfig},
+	"gemma3": {modelType: ModelTypeGemma3, architecture: gemma3.class, offsetNorms: true, sandwich: true,
+		config: gemma3Config},
 }
 
-// ggufArchitectures lists what a file may have.
+// ggufArchitectures lists the supported architectures.
 func ggufArchitectures() string {
 	return strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", ")
 }
@@ -52,7 +53,7 @@ func qwen3MoEConfig(h *ggufHeader, c map[string]any) {
 	c["norm_topk_prob"], c["mlp_only_layers"] = true, dense
 }
 
-// llamaConfig is of Llama and all that llama.cpp writes as it: Mistral, SmolLM2, Hermes, ...
+// llamaConfig is for Llama and all that llama.cpp writes as Llama: Mistral, SmolLM2, Hermes, ...
 func llamaConfig(h *ggufHeader, c map[string]any) {
 	c["attention_bias"] = h.has("blk.0.attn_q.bias")
 	c["mlp_bias"] = h.has("blk.0.ffn_gate.bias")
@@ -72,8 +73,8 @@ func graniteConfig(h *ggufHeader, c map[string]any) {
 	}
 }
 
-// gemma3Config has what llama.cpp knows of Gemma 3 without a file: that each sixth layer sees all tokens, the base of
-// the rotation in the others, and that the largest model, of 62 layers, scales queries by hidden size and heads.
+// gemma3Config adds what llama.cpp hard-codes for Gemma 3: every sixth layer has full attention, the RoPE base of the
+// others, and the largest model, of 62 layers, scales queries by hidden size and heads.
 func gemma3Config(h *ggufHeader, c map[string]any) {
 	const pattern, layersOf27B = 6, 62
 	h.need(c, "sliding_window", "attention.sliding_window")
@@ -95,7 +96,7 @@ func gemma3Config(h *ggufHeader, c map[string]any) {
 	h.copy(c, "final_logit_softcapping", "final_logit_softcapping")
 }
 
-// ggufHeader reads the metadata of an architecture. The first thing that is missing or of another type is kept.
+// ggufHeader reads the metadata of an architecture. It keeps the first error.
 type ggufHeader struct {
 	file *gguf.File
 	arch string
@@ -108,21 +109,21 @@ func (h *ggufHeader) fail(format string, args ...any) {
 	}
 }
 
-// has tells whether there is a tensor.
+// has reports whether there is a tensor.
 func (h *ggufHeader) has(tensor string) bool {
 	_, ok := h.file.Tensor(tensor)
 	return ok
 }
 
-// text returns a text; "" when there is none.
+// text returns a string; "" when there is none.
 func (h *ggufHeader) text(key string) string {
 	v, _ := h.file.Value(h.arch + "." + key)
 	s, _ := v.(string)
 	return s
 }
 
-// number returns an int or a float64, nil when there is none. A float32 becomes the shortest decimal number that it is
-// nearest to, which is what config.json had.
+// number returns an int or a float64, nil when there is none. A float32 becomes the shortest decimal that rounds to it,
+// as it was in config.json.
 func (h *ggufHeader) number(key string) any {
 	key = h.arch + "." + key
 	value, ok := h.file.Value(key)
@@ -148,11 +149,11 @@ func (h *ggufHeader) number(key string) any {
 	case float64:
 		return n
 	}
-	h.fail("%s is a %T, and a number is wanted: models whose layers differ are not supported", key, value)
+	h.fail("%s is a %T, want a number: models whose layers differ are not supported", key, value)
 	return nil
 }
 
-// int returns a whole number, 0 when there is none.
+// int returns an integer, 0 when there is none.
 func (h *ggufHeader) int(key string) int {
 	n, _ := h.number(key).(int)
 	return n
@@ -167,7 +168,7 @@ func (h *ggufHeader) copy(c map[string]any, key, from string) bool {
 	return n != nil
 }
 
-// need is copy for what the file must have.
+// need is copy for what a file must have.
 func (h *ggufHeader) need(c map[string]any, key, from string) {
 	if !h.copy(c, key, from) {
 		h.fail("the metadata has no %s.%s", h.arch, from)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The names of llama.cpp for the tensors of a model, and those of a Hugging Face checkpoint. Behind both stands
-// ".weight" or ".bias". Source: gguf-py's tensor_mapping.py, https://github.com/ggml-org/llama.cpp
+// llama.cpp's names of the tensors of a model, and those of a Hugging Face checkpoint. Both are followed by ".weight"
+// or ".bias". Source: gguf-py's tensor_mapping.py, https://github.com/ggml-org/llama.cpp
 
 // ggufTop are the tensors outside of the blocks.
 var ggufTop = map[string]string{
@@ -31,7 +31,7 @@ var ggufBlock = map[string]string{
 	"ffn_gate_inp": "mlp.gate",
 }
 
-// ggufSandwich are the norms of a block that has them on both sides of each part, as Gemma's has.
+// ggufSandwich are the norms of a block that has them before and after attention and MLP, like Gemma's.
 var ggufSandwich = map[string]string{
 	"post_attention_norm": "post_attention_layernorm",
 	"ffn_norm":            "pre_feedforward_layernorm",
@@ -45,7 +45,7 @@ var ggufExperts = map[string]string{
 	"ffn_down_exps": "down_proj",
 }
 
-// checkpointName returns the name of a checkpoint for one of llama.cpp. ok is false when there is none.
+// checkpointName returns the checkpoint name for one of llama.cpp. ok is false when there is none.
 func (m ggufModel) checkpointName(name string) (full string, ok bool) {
 	stem, kind := cutKind(name)
 	if top, ok := ggufTop[stem]; ok {
@@ -64,9 +64,9 @@ func (m ggufModel) checkpointName(name string) (full string, ok bool) {
 	return layer + part + kind, ok
 }
 
-// expertNames returns, for a tensor that holds the experts of a block, what stands before and behind the number of an
+// expertNames returns, for a tensor that holds the experts of a block, what precedes and follows the number of an
 // expert in its name.
-func expertNames(name string) (before, behind string, ok bool) {
+func expertNames(name string) (before, after string, ok bool) {
 	stem, kind := cutKind(name)
 	layer, part, ok := cutBlock(stem)
 	if !ok {
@@ -85,8 +85,8 @@ func cutKind(name string) (stem, kind string) {
 	return name[:at], name[at:]
 }
 
-// cutBlock returns the beginning of a checkpoint's names for the block that a name of llama.cpp is in, and the rest of
-// it.
+// cutBlock returns the prefix of the checkpoint names of the block that a name of llama.cpp is in, and the rest of the
+// name.
 func cutBlock(stem string) (layer, part string, ok bool) {
 	number, part, ok := strings.Cut(strings.TrimPrefix(stem, "blk."), ".")
 	n, err := strconv.Atoi(number)

@@ -12,7 +12,8 @@ import (
 
 // fourPoints is the difference formula with an error of h⁴: float32 losses allow no small steps.
 var fourPoints = fd.Formula{
-	Stencil:    []fd.Point{{Loc: -2, Coeff: 1.0 / 12}, {Loc: -1, Coeff: -8.0 / 12}, {Loc: 1, Coeff: 8.0 / 12}, {Loc: 2, Coeff: -1.0 / 12}},
+	Stencil: []fd.Point{{Loc: -2, Coeff: 1.0 / 12}, {Loc: -1, Coeff: -8.0 / 12}, {Loc: 1, Coeff: 8.0 / 12},
+		{Loc: 2, Coeff: -1.0 / 12}},
 	Derivative: 1, Step: 0.01,
 }
 
@@ -44,7 +45,7 @@ func TestForward_GradientMatchesFiniteDifferences(t *testing.T) {
 				}
 			}
 			got := fd.Derivative(func(h float64) float64 { return l.near(t, w, along, h) }, 0, &fd.Settings{Formula: fourPoints})
-			require.Greater(t, math.Abs(want), 1e-3, "the direction %v tells nothing", moving)
+			require.Greater(t, math.Abs(want), 1e-3, "the direction %v shows nothing", moving)
 			require.InDelta(t, want, got, 3e-5+1e-3*math.Abs(want), "tied %v, tensors %v, seed %d", tied, moving, seed)
 		}
 	}

@@ -2,11 +2,11 @@ package model
 
 import "cmp"
 
-// ModelTypeGranite is that of Granite's dense models, 3 and later.
+// ModelTypeGranite is the model_type of Granite's dense models, 3 and later.
 const ModelTypeGranite = "granite"
 
-// granite is Llama's block with four multipliers: of the embedding, of attention scores in place of 1/sqrt(E), of what
-// a layer adds, and of logits, which are divided by it (Granite Team 2024).
+// granite is Llama's block with four multipliers: of the embedding, of attention scores instead of 1/sqrt(E), of what a
+// layer adds to the residual stream, and of logits, which are divided by it (Granite Team 2024).
 var granite = architecture{modelType: ModelTypeGranite, class: "GraniteForCausalLM", describe: describeGranite}
 
 func describeGranite(c *Config, check checker) *design {

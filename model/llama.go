@@ -1,11 +1,11 @@
 package model
 
-// ModelTypeLlama is that of Llama 2 and 3, and of what has its form: SmolLM2, some of Hermes and of the DeepSeek-R1
-// distills.
+// ModelTypeLlama is the model_type of Llama 2 and 3 and of models with the same architecture: SmolLM2, some of Hermes
+// and of the DeepSeek-R1 distills.
 const ModelTypeLlama = "llama"
 
-// llama is a block of RMSNorm, rotary positions, grouped-query attention and SwiGLU (Touvron et al. 2023), with biases
-// if the configuration says so. Llama 3.1 and later stretch their positions.
+// llama is a block of RMSNorm, rotary embeddings, grouped-query attention and SwiGLU (Touvron et al. 2023), with biases
+// if configured. Llama 3.1 and later scale RoPE.
 var llama = architecture{modelType: ModelTypeLlama, class: "LlamaForCausalLM", describe: describeLlama}
 
 func describeLlama(c *Config, check checker) *design {

@@ -37,7 +37,9 @@ func newLossOf(t testing.TB, c *Config, ids []int32, rows int) *lossOf {
 	return l
 }
 
-func (l *lossOf) compile(t testing.TB, outputs func(weights []*graph.Node, logprobs *graph.Node) []*graph.Node) *graph.Exec {
+func (l *lossOf) compile(
+	t testing.TB, outputs func(weights []*graph.Node, logprobs *graph.Node) []*graph.Node,
+) *graph.Exec {
 	t.Helper()
 	params := &Params{Names: l.names}
 	exec, err := graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {

@@ -27,7 +27,7 @@ func TestForward_BatchDoesNotMatter(t *testing.T) {
 		sequences[i] = testTokens(rng, f.config, length)
 		alone[i] = f.logprobs(t, sequences[i], 1)
 	}
-	for _, rows := range []int{2, 3, 5, 16, 33, 64} { // from 33 rows on the kernels for large products are taken
+	for _, rows := range []int{2, 3, 5, 16, 33, 64} { // from 33 rows on the kernels for large matmuls are used
 		var ids []int32
 		for i := range rows {
 			ids = append(ids, sequences[i*3%distinct]...)
@@ -129,7 +129,8 @@ func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) 
 		count[i], slots[i] = int32(n), int32((i+1)%c.rows) // rows of tokens and of the cache are in different orders
 	}
 	in := slices.Concat(c.params.Tensors, c.layers,
-		[]*tensors.Tensor{graphtest.Tensor(ids, c.rows, len(ids)/c.rows), graphtest.Tensor(start, c.rows), graphtest.Tensor(count, c.rows), graphtest.Tensor(slots, c.rows)})
+		[]*tensors.Tensor{graphtest.Tensor(ids, c.rows, len(ids)/c.rows), graphtest.Tensor(start, c.rows),
+			graphtest.Tensor(count, c.rows), graphtest.Tensor(slots, c.rows)})
 	out := graphtest.Call(t, c.exec, in...)
 	c.layers = out[1:]
 	return graphtest.Values[float32](t, out[0])

@@ -5,12 +5,15 @@ import (
 	"fmt"
 )
 
-// ModelTypeQwen2 is that of Qwen2 and Qwen2.5, and of the DeepSeek-R1 distills that begin with them.
+// ModelTypeQwen2 is the model_type of Qwen2 and Qwen2.5, and of the DeepSeek-R1 distills based on them.
 const ModelTypeQwen2 = "qwen2"
 
-// qwen2 is Llama's block with biases at queries, keys and values (Yang et al. 2024). Its layers from max_window_layers
+// qwen2 is Llama's block with biases of queries, keys and values (Yang et al. 2024). Its layers from max_window_layers
 // on have a window when use_sliding_window is set, which no published model does.
-var qwen2 = architecture{modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM", defaults: qwenDefaults, describe: describeQwen2}
+var qwen2 = architecture{
+	modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM",
+	defaults: qwenDefaults, describe: describeQwen2,
+}
 
 func describeQwen2(c *Config, check checker) *design {
 	d := plain(c, check)
@@ -19,7 +22,7 @@ func describeQwen2(c *Config, check checker) *design {
 	return d
 }
 
-// qwenWindows gives the layers their windows, where they are switched on.
+// qwenWindows sets the windows of the layers, if enabled.
 func (d *design) qwenWindows(c *Config, check checker) {
 	if c.UseSlidingWindow {
 		d.slide(c, check)
@@ -30,14 +33,14 @@ func (d *design) qwenWindows(c *Config, check checker) {
 	d.slide(&off, check)
 }
 
-// qwenWindow: a file without the key, and with windows switched on, has those of 4096.
+// qwenWindow sets a window of 4096 where windows are enabled and the key is absent.
 func qwenWindow(c *Config, keys map[string]json.RawMessage) {
 	if _, ok := keys["sliding_window"]; !ok && c.UseSlidingWindow {
 		c.SlidingWindow = 4096
 	}
 }
 
-// qwenDefaults sets the window, and the types of layers, where there are none and windows are switched on.
+// qwenDefaults sets the window, and the types of layers where they are absent and windows are enabled.
 func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
 	qwenWindow(c, keys)
 	if !c.UseSlidingWindow || c.LayerTypes != nil || c.NumLayers < 1 || c.NumLayers > mostLayers {

@@ -2,14 +2,17 @@ package model
 
 import "encoding/json"
 
-// ModelTypeQwen3 is that of Qwen3's dense models.
+// ModelTypeQwen3 is the model_type of Qwen3's dense models.
 const ModelTypeQwen3 = "qwen3"
 
-// qwen3 is Llama's block with queries and keys that are normalised head by head (Yang et al. 2025), and with biases at
-// all of attention or at none.
-var qwen3 = architecture{modelType: ModelTypeQwen3, class: "Qwen3ForCausalLM", defaults: qwen3Defaults, describe: describeQwen3}
+// qwen3 is Llama's block with queries and keys normalised per head (Yang et al. 2025), and with biases in all of
+// attention or in none.
+var qwen3 = architecture{
+	modelType: ModelTypeQwen3, class: "Qwen3ForCausalLM",
+	defaults: qwen3Defaults, describe: describeQwen3,
+}
 
-// qwen3Defaults: a file without the key has heads of 128.
+// qwen3Defaults sets heads of 128 where the key is absent.
 func qwen3Defaults(c *Config, keys map[string]json.RawMessage) error {
 	if _, ok := keys["head_dim"]; !ok {
 		c.HeadDim = 128

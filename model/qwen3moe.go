@@ -5,12 +5,15 @@ import (
 	"slices"
 )
 
-// ModelTypeQwen3MoE is that of Qwen3's mixtures of experts.
+// ModelTypeQwen3MoE is the model_type of Qwen3's mixtures of experts.
 const ModelTypeQwen3MoE = "qwen3_moe"
 
-// qwen3MoE is qwen3 with many small MLPs in place of one, of which a router chooses some for each token (Yang et al.
-// 2025). Adapters attach to its attention only.
-var qwen3MoE = architecture{modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM", defaults: qwen3MoEDefaults, describe: describeQwen3MoE}
+// qwen3MoE is qwen3 with many small MLPs, of which a router chooses some for each token (Yang et al. 2025). Adapters
+// attach to its attention only.
+var qwen3MoE = architecture{
+	modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM",
+	defaults: qwen3MoEDefaults, describe: describeQwen3MoE,
+}
 
 // mostExperts bounds the experts of all layers together.
 const mostExperts = 1 << 15
@@ -24,9 +27,12 @@ func describeQwen3MoE(c *Config, check checker) *design {
 	d := plain(c, check)
 	d.headNorm, d.sparse = true, true
 	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
-	check(c.NumExperts > 0 && c.NumExperts <= mostExperts/max(c.NumLayers, 1), "num_experts is %d, want 1 to %d", c.NumExperts, mostExperts/max(c.NumLayers, 1))
-	check(c.ExpertsPerToken > 0 && c.ExpertsPerToken <= c.NumExperts, "num_experts_per_tok is %d, want 1 to %d", c.ExpertsPerToken, c.NumExperts)
-	check(c.MoEIntermediateSize > 0 && c.MoEIntermediateSize <= mostSize, "moe_intermediate_size is %d, want 1 to %d", c.MoEIntermediateSize, mostSize)
+	check(c.NumExperts > 0 && c.NumExperts <= mostExperts/max(c.NumLayers, 1), "num_experts is %d, want 1 to %d",
+		c.NumExperts, mostExperts/max(c.NumLayers, 1))
+	check(c.ExpertsPerToken > 0 && c.ExpertsPerToken <= c.NumExperts, "num_experts_per_tok is %d, want 1 to %d",
+		c.ExpertsPerToken, c.NumExperts)
+	check(c.MoEIntermediateSize > 0 && c.MoEIntermediateSize <= mostSize, "moe_intermediate_size is %d, want 1 to %d",
+		c.MoEIntermediateSize, mostSize)
 	check(c.DecoderSparseStep >= 0, "decoder_sparse_step is %d, want a number above 0", c.DecoderSparseStep)
 	for i := range d.layers {
 		l := &d.layers[i]

@@ -8,13 +8,13 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// rope is how a layer rotates queries and keys. It is comparable: layers with equal ones share their tables.
+// rope configures the rotation of queries and keys of a layer. It is comparable: layers with equal ones share tables.
 type rope struct {
 	theta   float64
-	scaling RopeScaling // its zero value scales nothing
+	scaling RopeScaling // the zero value is none
 }
 
-// rope is that of all layers, or of those without a window.
+// rope returns the configuration of all layers, or of those without a window.
 func (c *Config) rope() rope {
 	r := rope{theta: c.RopeTheta}
 	if c.RopeScaling != nil {
@@ -23,13 +23,13 @@ func (c *Config) rope() rope {
 	return r
 }
 
-// frequency returns, in radians for each position, that of the i-th of size/2 pairs:
+// frequency returns the angular frequency, in radians per position, of the i-th of size/2 pairs:
 //
 //	f = theta^(-2i/size)
 //
-// Linear scaling divides it by a factor (Chen et al. 2023). Llama 3's does so for the waves that are longer than
-// OriginalPositions / LowFactor; with s from 0 to 1 as waves get shorter, up to OriginalPositions / HighFactor, those
-// between have (1-s) f/Factor + s f (Grattafiori et al. 2024).
+// Linear scaling divides it by a factor (Chen et al. 2023). Llama 3's does so for wavelengths above OriginalPositions /
+// LowFactor, and leaves those below OriginalPositions / HighFactor; in between it is (1-s) f/Factor + s f, with s going
+// from 0 to 1 as wavelengths get shorter (Grattafiori et al. 2024).
 func (r rope) frequency(i, size int) float64 {
 	f := math.Pow(r.theta, -2*float64(i)/float64(size))
 	s := r.scaling

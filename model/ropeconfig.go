@@ -9,20 +9,20 @@ import (
 	"strconv"
 )
 
-// The kinds of RopeScaling.
+// Types of RopeScaling.
 const (
 	RopeLinear = "linear"
 	RopeLlama3 = "llama3"
 )
 
-// RopeScaling stretches rotary positions over a context that is longer than the one a model began with.
+// RopeScaling extends rotary embeddings to a longer context than a model was first trained with.
 type RopeScaling struct {
 	// Type is [RopeLinear], which divides all frequencies by Factor, or [RopeLlama3], which divides the low ones.
 	Type   string  `json:"rope_type"`
 	Factor float64 `json:"factor"`
 
-	// Llama 3's: waves that are longer than OriginalPositions / LowFactor are stretched, those that are shorter than
-	// OriginalPositions / HighFactor are not, and between the two it changes smoothly.
+	// Llama 3's: wavelengths above OriginalPositions / LowFactor are scaled, those below OriginalPositions / HighFactor
+	// are not, and those in between are interpolated.
 	LowFactor         float64 `json:"low_freq_factor,omitempty"`
 	HighFactor        float64 `json:"high_freq_factor,omitempty"`
 	OriginalPositions int     `json:"original_max_position_embeddings,omitempty"`
@@ -39,18 +39,18 @@ func (s RopeScaling) MarshalJSON() ([]byte, error) {
 	}{plain(s), decimal(s.Factor), decimal(s.LowFactor), decimal(s.HighFactor)})
 }
 
-// ropeKeys are what a RoPE object may hold, by its type.
+// ropeKeys are the keys of a RoPE object, by its type.
 var ropeKeys = map[string][]string{
 	"default":  {"rope_theta"},
 	RopeLinear: {"rope_theta", "factor"},
 	RopeLlama3: {"rope_theta", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
 }
 
-// readRope reads the keys of rotary positions: rope_scaling, beside rope_theta, of transformers 4, and rope_parameters
-// of 5, which holds both. Gemma 3's has them for each kind of layer.
+// readRope reads the keys of rotary embeddings: rope_scaling and rope_theta of transformers 4, and rope_parameters of
+// 5, which holds both. Gemma 3 has one for each kind of layer.
 //
 // A file with keys of both must mean the same under either: 4 reads rope_scaling only, and 5 lets it replace
-// rope_parameters, the theta in there included.
+// rope_parameters, its theta included.
 func (c *Config) readRope(keys map[string]json.RawMessage) error {
 	scaled, err := c.readRopeScaling(keys["rope_scaling"])
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Config) readRope(keys map[string]json.RawMessage) error {
 	return c.checkOriginalPositions(keys["original_max_position_embeddings"])
 }
 
-// readRopeScaling takes rope_scaling, and tells whether it says anything.
+// readRopeScaling reads rope_scaling, and reports whether it is there and not empty.
 func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
 	if absent(raw) {
 		return false, nil
@@ -74,14 +74,15 @@ func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
 		return false, fmt.Errorf("rope_scaling: %w", err)
 	}
 	if theta != 0 && theta != c.RopeTheta {
-		return false, fmt.Errorf("rope_scaling: rope_theta is %v, which transformers 4 does not read: set it outside, where it is %v",
-			theta, c.RopeTheta)
+		return false,
+			fmt.Errorf("rope_scaling: rope_theta is %v, which transformers 4 does not read: set it outside, where it is %v",
+				theta, c.RopeTheta)
 	}
 	c.RopeScaling = scaling
 	return !emptyObject(raw), nil
 }
 
-// readRopeParameters takes rope_parameters. scaled says that there is a rope_scaling too.
+// readRopeParameters reads rope_parameters. scaled says that there is a rope_scaling too.
 func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
 	if c.ModelType == ModelTypeGemma3 {
 		return c.readRopeKinds(raw, scaled)
@@ -91,14 +92,14 @@ func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
 		return err
 	}
 	if scaled && outside == 0 && c.RopeTheta != 0 {
-		return fmt.Errorf("rope_parameters: transformers does not read its rope_theta %v beside rope_scaling: remove rope_scaling",
-			c.RopeTheta)
+		return fmt.Errorf("rope_parameters: transformers does not read its rope_theta %v "+
+			"beside rope_scaling: remove rope_scaling", c.RopeTheta)
 	}
 	return nil
 }
 
-// readRopeKinds takes Gemma 3's rope_parameters, an object for each kind of layer. transformers 5 ignores what stands
-// beside those.
+// readRopeKinds reads Gemma 3's rope_parameters, an object for each kind of layer. transformers 5 ignores other keys
+// in it.
 func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 	var kinds map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &kinds); err != nil {
@@ -119,8 +120,8 @@ func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 	return c.takeLocalRope(kinds[LayerSliding])
 }
 
-// takeRope sets RopeTheta and RopeScaling from an object of transformers 5. A file that has the keys of 4 too must say
-// the same.
+// takeRope sets RopeTheta and RopeScaling from an object of transformers 5. If the file has the keys of 4 too, they
+// must agree.
 func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	if absent(raw) {
 		return nil
@@ -155,7 +156,7 @@ func (c *Config) checkOriginalPositions(raw json.RawMessage) error {
 	return nil
 }
 
-// String describes s as messages have it. nil is the type "default".
+// String describes s for messages. nil is the type "default".
 func (s *RopeScaling) String() string {
 	if s == nil {
 		return `rope_type "default"`
@@ -190,7 +191,7 @@ func (c *Config) takeLocalRope(raw json.RawMessage) error {
 	return nil
 }
 
-// parseRope reads an object with a rope_type, or type, and what goes with it. A key that it does not know is an error.
+// parseRope reads an object with a rope_type, or type, and its settings. An unknown key is an error.
 // scaling is nil for the type "default".
 func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err error) {
 	var keys map[string]json.RawMessage
@@ -203,7 +204,8 @@ func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err er
 	}
 	known, ok := ropeKeys[kind]
 	if !ok {
-		return 0, nil, fmt.Errorf("rope_type %q is not supported: this version has default, %s and %s", kind, RopeLinear, RopeLlama3)
+		return 0, nil, fmt.Errorf("rope_type %q is not supported: this version has default, %s and %s", kind, RopeLinear,
+			RopeLlama3)
 	}
 	scaling = &RopeScaling{Type: kind}
 	fields := map[string]any{
@@ -250,11 +252,13 @@ func ropeKind(keys map[string]json.RawMessage) (string, error) {
 }
 
 func (s *RopeScaling) check(check checker) {
-	check(s.Type == RopeLinear || s.Type == RopeLlama3, "rope_scaling: rope_type %q is not supported: this version has %s and %s", s.Type, RopeLinear, RopeLlama3)
+	check(s.Type == RopeLinear || s.Type == RopeLlama3,
+		"rope_scaling: rope_type %q is not supported: this version has %s and %s", s.Type, RopeLinear, RopeLlama3)
 	check(positive(s.Factor), "rope_scaling: factor is %v, want a positive number", s.Factor)
 	if s.Type == RopeLlama3 {
 		check(positive(s.LowFactor) && positive(s.HighFactor) && s.LowFactor < s.HighFactor,
-			"rope_scaling: low_freq_factor is %v and high_freq_factor %v, want positive numbers, the second greater", s.LowFactor, s.HighFactor)
+			"rope_scaling: low_freq_factor is %v and high_freq_factor %v, want positive numbers, the second greater",
+			s.LowFactor, s.HighFactor)
 		check(s.OriginalPositions > 0 && s.OriginalPositions <= mostSize,
 			"rope_scaling: original_max_position_embeddings is %d, want 1 to %d", s.OriginalPositions, mostSize)
 	}

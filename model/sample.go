@@ -6,21 +6,19 @@ import (
 	"slices"
 )
 
-// Sampling shapes the distribution that a token is drawn from.
+// Sampling reshapes the distribution that tokens are drawn from.
 type Sampling struct {
 	Temperature float64 // 0 is greedy
-	TopP        float64 // 1 is off
+	TopP        float64 // nucleus sampling; 1 is off
 	TopK        int     // 0 is off
 }
 
-// Reshapes says whether the distribution differs from the model's own.
+// Reshapes reports whether the distribution differs from the model's own.
 func (s Sampling) Reshapes() bool { return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 }
 
 // Sample draws the token at position index of the completion that has the given seed. logprobs is a log-softmax over
 // the vocabulary. sampled is the logprob of the token under the reshaped distribution: temperature first, then top-k,
-// then top-p, each renormalised, as vLLM has it. A draw depends on its arguments alone.
-//
-// Ties are in favour of the smaller id.
+// then top-p, each renormalised, as in vLLM. A draw depends on its arguments alone. Ties go to the smaller id.
 func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, sampled float32) {
 	if s.Temperature == 0 {
 		return argmax(logprobs), 0
@@ -28,7 +26,7 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 	best := float64(logprobs[argmax(logprobs)])
 	weights := make([]float64, len(logprobs))
 	for i, lp := range logprobs {
-		// Not math.Exp: see exp.go.
+		// Not math.Exp: its assembly mixes SSE and AVX, which is slow while AVX-512 has left the registers dirty.
 		weights[i] = math.Exp2((float64(lp) - best) / s.Temperature * math.Log2E)
 	}
 	if s.TopK > 0 || s.TopP < 1 {
@@ -57,7 +55,8 @@ func argmax(x []float32) int32 {
 	return int32(best)
 }
 
-// pick returns the first index at which the running sum exceeds u; the last one with weight when rounding hides it.
+// pick returns the first index at which the cumulative sum exceeds u, or the last one with weight when rounding leaves
+// none.
 func pick(weights []float64, u float64) int32 {
 	last := 0
 	for i, w := range weights {
@@ -72,8 +71,8 @@ func pick(weights []float64, u float64) int32 {
 	return int32(last)
 }
 
-// truncate sets to zero what top-k and top-p leave out. Tokens stand in order of their logprobs, which differ where
-// weights of a high temperature are equal.
+// truncate sets weights outside of top-k and top-p to zero. Tokens are sorted by logprobs, which differ even where a
+// high temperature makes weights equal.
 func truncate(weights []float64, logprobs []float32, s Sampling) {
 	order := make([]int, len(weights))
 	for i := range order {

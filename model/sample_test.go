@@ -136,7 +136,8 @@ func TestSample_Greedy(t *testing.T) {
 func TestSample_TiesAtTheEdge(t *testing.T) {
 	quarter := float32(math.Log(0.25))
 	logprobs := []float32{quarter, quarter, quarter, quarter}
-	for _, s := range []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 0.4}, {Temperature: 1, TopP: 0.9, TopK: 2}} {
+	for _, s := range []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5},
+		{Temperature: 1, TopP: 0.4}, {Temperature: 1, TopP: 0.9, TopK: 2}} {
 		seen := map[int32]bool{}
 		for i := range 200 {
 			id, sampled := Sample(logprobs, s, seed, i)
@@ -194,7 +195,8 @@ func chiSquare(count []int, p []float64) float64 {
 // TestSample_Frequencies counts draws: along a completion, and over seeds.
 func TestSample_Frequencies(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 51))
-	for _, s := range []Sampling{{Temperature: 1, TopP: 1}, {Temperature: 0.6, TopP: 0.95, TopK: 7}, {Temperature: 2, TopP: 0.8}} {
+	for _, s := range []Sampling{{Temperature: 1, TopP: 1}, {Temperature: 0.6, TopP: 0.95, TopK: 7},
+		{Temperature: 2, TopP: 0.8}} {
 		logprobs := randomLogprobs(rng, 12)
 		p, _ := reshaped(logprobs, s)
 		along, over := make([]int, 12), make([]int, 12)
@@ -258,7 +260,8 @@ func TestSample_DependsOnItsArgumentsAlone(t *testing.T) {
 
 func TestSampling_Reshapes(t *testing.T) {
 	require.False(t, Sampling{Temperature: 1, TopP: 1}.Reshapes())
-	for _, s := range []Sampling{{Temperature: 0, TopP: 1}, {Temperature: 0.9, TopP: 1}, {Temperature: 1, TopP: 0.99}, {Temperature: 1, TopP: 1, TopK: 1}} {
+	for _, s := range []Sampling{{Temperature: 0, TopP: 1}, {Temperature: 0.9, TopP: 1}, {Temperature: 1, TopP: 0.99},
+		{Temperature: 1, TopP: 1, TopK: 1}} {
 		require.True(t, s.Reshapes(), "%+v", s)
 	}
 	logprobs := randomLogprobs(rand.New(rand.NewPCG(seed, 53)), 30)

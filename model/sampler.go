@@ -10,18 +10,18 @@ import (
 
 // Shape legend: W rows, V vocabulary, R blocks of C tokens each that the vocabulary is cut into.
 
-// Sampler draws on the device what [Sample] draws on the host: the same tokens, save where rounding decides. It
-// computes in float64, and needs no sort: a threshold is found bit by bit.
+// Sampler draws on the device what [Sample] draws on the host: the same tokens, up to rounding. It computes in float64
+// and does not sort: it finds the threshold by bisection over the bits.
 type Sampler struct {
 	Uniform     *Node // [W] float64: what [Uniform] returns for the token
 	Temperature *Node // [W] float64: 0 is greedy
 	TopP        *Node // [W] float64: 1 is off
 	TopK        *Node // [W] int32: 0 is off
-	// Truncates says that TopP and TopK are to be heeded: it takes some 60 passes over [W, V].
+	// Truncates enables TopP and TopK, which take some 60 passes over [W, V].
 	Truncates bool
 }
 
-// MinTemperature is the least temperature above 0 that a [Sampler] may be given: below, float64 has fewer digits.
+// MinTemperature is the lowest temperature above 0 of a [Sampler]: below, float64 loses precision.
 const MinTemperature = 1e-300
 
 // Draw builds the draws from logprobs [W, V]: the tokens [W], int32, and their logprobs [W], float32, under the
@@ -37,7 +37,7 @@ func (s Sampler) Draw(logprobs *Node) (ids, sampled *Node) {
 	likeliest := firstWhere(Equal(logprobs, BroadcastToDims(best, w, v)))
 
 	temperature := Where(greedy, OnesLike(column(s.Temperature)), column(s.Temperature))
-	weights := Exp(Div(Sub(wide(logprobs), wide(best)), temperature))
+	weights := Exp(Div(Sub(float64s(logprobs), float64s(best)), temperature))
 	if s.Truncates {
 		weights = s.truncate(logprobs, weights, column)
 	}
@@ -49,36 +49,37 @@ func (s Sampler) Draw(logprobs *Node) (ids, sampled *Node) {
 	return Reshape(ids, w), Reshape(ConvertDType(sampled, dtypes.Float32), w)
 }
 
-// truncate sets to zero what top-k and top-p leave out.
+// truncate sets weights outside of top-k and top-p to zero.
 func (s Sampler) truncate(logprobs, weights *Node, column func(*Node) *Node) *Node {
-	rank := Bitcast(Abs(logprobs), dtypes.Int32) // logprobs are not positive: the likelier, the less
+	rank := Bitcast(Abs(logprobs), dtypes.Int32) // logprobs are not positive, so likelier tokens have a smaller rank
 	k := column(s.TopK)
-	kept := shortest(rank, OnesLike(weights), wide(k))
+	kept := shortest(rank, OnesLike(weights), float64s(k))
 	off := LessOrEqual(k, ZerosLike(k))
 	weights = keep(weights, off, kept)
 
 	p := column(s.TopP)
 	mass := Mul(p, ReduceAndKeep(weights, ReduceSum, -1))
-	kept = shortest(rank, weights, MaxScalar(mass, MinTemperature)) // at least the likeliest
+	kept = shortest(rank, weights, MaxScalar(mass, MinTemperature)) // keeps at least the likeliest token
 	return keep(weights, GreaterOrEqual(p, OnesLike(p)), kept)
 }
 
-// keep sets weights [W, V] to zero that are not kept [W, V], except in rows where all are, [W, 1].
+// keep sets weights [W, V] to zero where kept [W, V] is false, except in rows where all [W, 1] is true.
 func keep(weights, all, kept *Node) *Node {
 	dims := weights.Shape().Dimensions
 	return Where(LogicalOr(BroadcastToDims(all, dims...), kept), weights, ZerosLike(weights))
 }
 
-// shortest selects in each row the fewest tokens whose x [W, V], in order of rank [W, V] and then of id, adds up to
-// target [W, 1], or more. Where all do not, it selects all.
+// shortest selects in each row the shortest prefix of tokens, in order of rank [W, V] and then of id, whose x [W, V]
+// sum to at least target [W, 1]; all tokens where there is none.
 func shortest(rank, x, target *Node) *Node {
 	dims := x.Shape().Dimensions
 	sum := func(which *Node) *Node { return ReduceAndKeep(Where(which, x, ZerosLike(x)), ReduceSum, -1) }
-	limit := BroadcastToDims(ScalarZero(x.Graph(), dtypes.Int32), dims[0], 1) // the least rank up to which x adds up to target
+	// the lowest rank at which the cumulative x reaches target
+	limit := BroadcastToDims(ScalarZero(x.Graph(), dtypes.Int32), dims[0], 1)
 	for bit := 30; bit >= 0; bit-- {
-		half := AddScalar(limit, int32(1)<<bit-1)
-		short := LessThan(sum(LessOrEqual(rank, BroadcastToDims(half, dims...))), target)
-		limit = Where(short, AddScalar(half, 1), limit)
+		middle := AddScalar(limit, int32(1)<<bit-1)
+		short := LessThan(sum(LessOrEqual(rank, BroadcastToDims(middle, dims...))), target)
+		limit = Where(short, AddScalar(middle, 1), limit)
 	}
 	limit = BroadcastToDims(limit, dims...)
 	before, tied := LessThan(rank, limit), Equal(rank, limit)
@@ -87,12 +88,12 @@ func shortest(rank, x, target *Node) *Node {
 	return LogicalOr(before, LogicalAnd(tied, inTime))
 }
 
-// blockSize is the number of tokens of a block. With two levels of sums, 512 and what 152,000 tokens make of it, 297,
-// are alike.
+// blockSize is the number of tokens of a block. The sums have two levels, which are balanced for large vocabularies:
+// one of 152,000 tokens has 297 blocks of 512.
 const blockSize = 512
 
-// firstAt returns the first index [W, 1] of a positive x [W, V] at which the running sum meets target [W, 1], the last
-// positive one when none does.
+// firstAt returns the first index [W, 1] of a positive x [W, V] at which the cumulative sum meets target [W, 1], or the
+// last positive one when none does.
 func firstAt(x, target *Node, meets func(sum, target *Node) *Node) *Node {
 	w, v := x.Shape().Dim(0), x.Shape().Dim(1)
 	c := min(blockSize, v)
@@ -100,17 +101,18 @@ func firstAt(x, target *Node, meets func(sum, target *Node) *Node) *Node {
 	x = Pad(x, ScalarZero(x.Graph(), x.DType()), compute.PadAxis{}, compute.PadAxis{End: r*c - v})
 	blocks := Reshape(x, w, r, c)
 	sums := ReduceSum(blocks, -1)
-	block := firstOf(sums, meets(runningSum(sums), target)) // [W, 1]
+	block := firstOf(sums, meets(cumulativeSum(sums), target)) // [W, 1]
 
 	number := iota32(sums)
 	here := BroadcastToDims(block, w, r)
 	before := ReduceAndKeep(Where(LessThan(number, here), sums, ZerosLike(sums)), ReduceSum, -1)
 	chosen := BroadcastToDims(Reshape(Equal(number, here), w, r, 1), w, r, c)
 	inside := ReduceSum(Where(chosen, blocks, ZerosLike(blocks)), 1) // [W, C]
-	return Add(MulScalar(block, c), firstOf(inside, meets(Add(before, runningSum(inside)), target)))
+	return Add(MulScalar(block, c), firstOf(inside, meets(Add(before, cumulativeSum(inside)), target)))
 }
 
-// firstOf returns the first index [W, 1] of a positive x [W, N] where met, the last positive one when there is none.
+// firstOf returns the first index [W, 1] of a positive x [W, N] where met is true, or the last positive one when there
+// is none.
 func firstOf(x, met *Node) *Node {
 	positive := GreaterThan(x, ZerosLike(x))
 	first := firstWhere(LogicalAnd(positive, met))
@@ -119,14 +121,14 @@ func firstOf(x, met *Node) *Node {
 	return Where(Equal(first, filled(first, x.Shape().Dim(1))), last, first)
 }
 
-// firstWhere returns the first index [W, 1] at which mask [W, N] is true, N when it is not.
+// firstWhere returns the first index [W, 1] at which mask [W, N] is true, or N when there is none.
 func firstWhere(mask *Node) *Node {
 	number := iota32(mask)
 	return ReduceAndKeep(Where(mask, number, filled(number, mask.Shape().Dim(1))), ReduceMin, -1)
 }
 
-// runningSum builds sums of x [W, N] up to and with each element.
-func runningSum(x *Node) *Node {
+// cumulativeSum builds the inclusive cumulative sums of x [W, N].
+func cumulativeSum(x *Node) *Node {
 	n := x.Shape().Dim(1)
 	upTo := LessOrEqual(Iota(x.Graph(), shapeI32(n, n), 0), Iota(x.Graph(), shapeI32(n, n), 1))
 	return Dot(x, ConvertDType(upTo, x.DType())).Product()
@@ -143,10 +145,10 @@ func iota32(like *Node) *Node { return Iota(like.Graph(), shapeI32(like.Shape().
 
 func filled(like *Node, n int) *Node { return FillScalar(like.Graph(), like.Shape(), float64(n)) }
 
-func wide(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
+func float64s(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
 
-// SamplerInputs are the settings of rows in the order of a [Sampler]'s fields, for its shapes. A row that draws nothing
-// has the zero Sampling.
+// SamplerInputs returns the settings of rows as the inputs of a [Sampler]. A row that draws nothing has the zero
+// Sampling.
 func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, truncates bool) {
 	for _, s := range rows {
 		if s.Temperature > 0 {

@@ -12,7 +12,9 @@ import (
 )
 
 // draw lets the device draw one token for each row of logprobs.
-func draw(t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, index int) (ids []int32, sampled []float32) {
+func draw(
+	t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, index int,
+) (ids []int32, sampled []float32) {
 	t.Helper()
 	w, v := len(rows), len(logprobs[0])
 	var flat []float32
@@ -25,7 +27,8 @@ func draw(t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, inde
 		s := Sampler{Uniform: in[1], Temperature: in[2], TopP: in[3], TopK: in[4], Truncates: truncates}
 		ids, sampled := s.Draw(in[0])
 		return []*graph.Node{ids, sampled}
-	}, graphtest.Tensor(flat, w, v), graphtest.Tensor(uniform, w), graphtest.Tensor(temperature, w), graphtest.Tensor(topP, w), graphtest.Tensor(topK, w))
+	}, graphtest.Tensor(flat, w, v), graphtest.Tensor(uniform, w), graphtest.Tensor(temperature, w),
+		graphtest.Tensor(topP, w), graphtest.Tensor(topK, w))
 	return tensors.MustCopyFlatData[int32](out[0]), graphtest.Values[float32](t, out[1])
 }
 
@@ -70,7 +73,8 @@ func TestSampler_TiesAtTheEdge(t *testing.T) {
 	for i := range even {
 		even[i] = -6.931472
 	}
-	settings := []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 0.4, TopK: 4}, {Temperature: 1, TopP: 0.9, TopK: 700}}
+	settings := []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5},
+		{Temperature: 1, TopP: 0.4, TopK: 4}, {Temperature: 1, TopP: 0.9, TopK: 700}}
 	for index := range 30 {
 		ids, _ := draw(t, [][]float32{even, even, even, even}, settings, 3, index)
 		for i, most := range []int32{2, 512, 2, 630} {

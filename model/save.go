@@ -15,7 +15,7 @@ import (
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
-// The types that a model is written in.
+// Types of saved tensors.
 const (
 	Float32  = "float32"
 	BFloat16 = "bfloat16"
@@ -26,19 +26,17 @@ const indexFile = "model.safetensors.index.json"
 
 // SaveOptions say how a model is written. Zero values are the defaults.
 type SaveOptions struct {
-	// DType of all tensors: [Float32], the default, or [BFloat16], to whose nearest number each is rounded, a tie to the
-	// even one.
+	// DType of all tensors: [Float32], the default, or [BFloat16], to which values are rounded, ties to even.
 	DType string
-	// ShardBytes bounds the tensors of a file. A tensor is not cut: one that is larger has a file of its own. Default: all
-	// are in one file.
+	// ShardBytes bounds the tensors of a file. A larger tensor has a file of its own. Default: one file.
 	ShardBytes int64
 	// Edit changes the values of a tensor in place before they are written, such as by adding an adapter. nil changes
 	// nothing.
 	Edit func(name string, values []float32) error
 }
 
-// Save writes config.json and the tensors as safetensors, with an index where there are shards, into a folder that is
-// there. One tensor at a time is in memory. config.json comes last: without it a folder is no model. opts may be nil.
+// Save writes config.json and the tensors as safetensors, with an index if there are shards, into an existing folder.
+// One tensor at a time is in memory. config.json is written last: without it a folder is not a model. opts may be nil.
 func (c *Checkpoint) Save(dir string, opts *SaveOptions) error {
 	if opts == nil {
 		opts = &SaveOptions{}
@@ -65,23 +63,26 @@ func (w *Weights) Save(dir string) error {
 	})
 }
 
-// save writes a model whose tensors values gives, in the order of Specs.
+// save writes a model. values returns its tensors, in the order of Specs.
 func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) error {
-	dtype, ok := map[string]safetensors.DType{"": safetensors.F32, Float32: safetensors.F32, BFloat16: safetensors.BF16}[o.DType]
+	dtype, ok := map[string]safetensors.DType{"": safetensors.F32, Float32: safetensors.F32,
+		BFloat16: safetensors.BF16}[o.DType]
 	if !ok || o.ShardBytes < 0 {
-		return fmt.Errorf("model: save: DType is %q and ShardBytes %d: want %s or %s, and a number that is not negative", o.DType, o.ShardBytes, Float32, BFloat16)
+		return fmt.Errorf("model: save: DType is %q and ShardBytes %d: want %s or %s, and a number that is not negative",
+			o.DType, o.ShardBytes, Float32, BFloat16)
 	}
 	var sources []safetensors.Source
 	for _, s := range c.Specs() {
-		sources = append(sources, safetensors.Source{Name: s.Name, DType: dtype, Shape: s.Shape, Write: func(w io.Writer) error {
-			v := values(s)
-			if o.Edit != nil {
-				if err := o.Edit(s.Name, v); err != nil {
-					return err
+		sources = append(sources,
+			safetensors.Source{Name: s.Name, DType: dtype, Shape: s.Shape, Write: func(w io.Writer) error {
+				v := values(s)
+				if o.Edit != nil {
+					if err := o.Edit(s.Name, v); err != nil {
+						return err
+					}
 				}
-			}
-			return writeValues(w, dtype, v)
-		}})
+				return writeValues(w, dtype, v)
+			}})
 	}
 	if err := saveShards(dir, shards(sources, o.ShardBytes)); err != nil {
 		return fmt.Errorf("model: save: %w", err)
@@ -89,9 +90,9 @@ func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) err
 	return c.Save(dir)
 }
 
-// writeValues writes numbers in a type.
+// writeValues converts numbers to a type and writes them.
 func writeValues(w io.Writer, dtype safetensors.DType, values []float32) error {
-	const most = 1 << 16 // numbers that are converted at once
+	const most = 1 << 16 // numbers converted at once
 	buffer := make([]byte, 0, 4*min(most, len(values)))
 	for len(values) > 0 {
 		n := min(most, len(values))
@@ -111,7 +112,7 @@ func writeValues(w io.Writer, dtype safetensors.DType, values []float32) error {
 	return nil
 }
 
-// toBFloat16 rounds to the nearest number of 8 bits of mantissa, a tie to the even one. A NaN stays one.
+// toBFloat16 rounds to the nearest bfloat16, ties to even. A NaN stays one.
 func toBFloat16(v float32) uint16 {
 	b := math.Float32bits(v)
 	if v != v {
@@ -120,7 +121,7 @@ func toBFloat16(v float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// shards cuts tensors into files of at most that many bytes. There is one file without a bound.
+// shards distributes tensors over files of at most bound bytes; 0 is no bound.
 func shards(sources []safetensors.Source, bound int64) [][]safetensors.Source {
 	var out [][]safetensors.Source
 	var sum uint64

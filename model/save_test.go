@@ -29,8 +29,7 @@ func TestBFloat16(t *testing.T) {
 	}
 }
 
-// TestCheckpoint_Save: shards hold no more than they may, and together what one file holds, edited and in the type
-// asked for.
+// TestCheckpoint_Save: shards obey their bound, and together hold what one file holds, edited and in the given type.
 func TestCheckpoint_Save(t *testing.T) {
 	w := testWeights(t, smallConfig(false))
 	from := t.TempDir()

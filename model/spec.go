@@ -81,13 +81,13 @@ func (l *specList) norm(name string, size int) {
 	*l = append(*l, Spec{Name: name, Shape: []int{size}})
 }
 
-// LinearShape is a linear layer inside the blocks: what an adapter may attach to.
+// LinearShape is a linear layer inside the blocks, to which an adapter may attach.
 type LinearShape struct {
 	Name    string // "model.layers.0.self_attn.q_proj"
 	In, Out int
 }
 
-// Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. Of a model
+// Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. In a model
 // with experts these are those of attention.
 func (c *Config) Linears() []LinearShape {
 	sparse := c.design().sparse

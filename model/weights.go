@@ -16,7 +16,7 @@ import (
 	"github.com/goart-dev/art/internal/graphx"
 )
 
-// Tensor is a named array of a checkpoint, row-major, in the shape that it is stored in.
+// Tensor is a named array of a checkpoint, row-major, in the shape in which it is stored.
 type Tensor struct {
 	Name  string
 	Shape []int
@@ -67,16 +67,17 @@ func fill(data []float32, s Spec, layers int, norm float64, seed uint64) {
 	}
 }
 
-// check reports tensors that are missing, unknown or of another shape than the configuration asks for.
+// check reports tensors that are missing, unknown or of another shape than the configuration requires.
 func (w *Weights) check() error {
 	specs := w.Config.Specs()
 	if len(specs) != len(w.Tensors) {
-		return fmt.Errorf("model: %d tensors, the configuration asks for %d", len(w.Tensors), len(specs))
+		return fmt.Errorf("model: %d tensors, the configuration requires %d", len(w.Tensors), len(specs))
 	}
 	for i, s := range specs {
 		t := w.Tensors[i]
 		if t.Name != s.Name || !slices.Equal(t.Shape, s.Shape) || len(t.Data) != s.size() {
-			return fmt.Errorf("model: tensor %d is %s %v with %d values, the configuration asks for %s %v", i, t.Name, t.Shape, len(t.Data), s.Name, s.Shape)
+			return fmt.Errorf("model: tensor %d is %s %v with %d values, the configuration requires %s %v", i, t.Name, t.Shape,
+				len(t.Data), s.Name, s.Shape)
 		}
 	}
 	return nil
@@ -87,17 +88,17 @@ type Params struct {
 	Names   []string
 	Tensors []*tensors.Tensor
 
-	matrices dtypes.DType // of the matrices that add brings
+	matrices dtypes.DType // type of the matrices that add uploads
 }
 
-// Params copies the weights to the device. Graphs may multiply by them and gather rows of the embedding, and train none
-// of them: matrices are packed, where the device can do that.
+// Params copies the weights to the device, packed if the device can do that. Graphs may use them in matmuls and gather
+// rows of the embedding, but cannot train them.
 func (w *Weights) Params(device compute.Backend) (*Params, error) {
 	return w.ParamsAs(device, dtypes.Float32)
 }
 
-// ParamsAs is Params with matrices of another type: Float32, or BFloat16, to which they are rounded. It is an error for
-// a device that does not multiply them.
+// ParamsAs is Params with matrices of another type: Float32, or BFloat16, to which they are rounded. A device that
+// cannot multiply them is an error.
 func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -116,7 +117,8 @@ func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Para
 
 func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if matrices == dtypes.BFloat16 && !MultipliesBFloat16(device) {
-		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; use float32, the CPU device or one of XLA", device.Name())
+		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; "+
+			"use float32, the CPU device or one of XLA", device.Name())
 	}
 	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 {
 		return nil, fmt.Errorf("model: matrices of %s: want %s or %s", matrices, dtypes.Float32, dtypes.BFloat16)
@@ -124,13 +126,14 @@ func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	return &Params{matrices: matrices}, nil
 }
 
-// add brings a tensor to the device. read gives its elements from the first one on.
+// add copies a tensor to the device. read fills dst with elements from element first on.
 func (p *Params) add(device compute.Backend, name string, shape []int, read func(dst []float32, first int)) error {
 	var x *tensors.Tensor
 	var err error
 	switch {
 	case len(shape) == 2:
-		x, err = graphx.UploadMatrix(device, p.matrices, shape[0], shape[1], func(dst []float32, row int) { read(dst, row*shape[1]) })
+		x, err = graphx.UploadMatrix(device, p.matrices, shape[0], shape[1],
+			func(dst []float32, row int) { read(dst, row*shape[1]) })
 	default:
 		data := make([]float32, Spec{Shape: shape}.size())
 		read(data, 0)
@@ -143,7 +146,7 @@ func (p *Params) add(device compute.Backend, name string, shape []int, read func
 	return nil
 }
 
-// SetParam replaces the values of a tensor by a copy of data, which is in its shape. A name that is not there, or
+// SetParam replaces the values of a tensor by a copy of data, which is in its shape. An unknown name, or
 // another number of values, is an error, and changes nothing.
 func (w *Weights) SetParam(name string, data []float32) error {
 	i := slices.IndexFunc(w.Tensors, func(t Tensor) bool { return t.Name == name })

@@ -39,7 +39,8 @@ func TestRandom_DependsOnSeedAndName(t *testing.T) {
 	embed := find(t, a, embedName).Data
 	sameBits(t, embed, find(t, b, embedName).Data[:len(embed)], "the rows that both have")
 	for i, v := range find(t, a, "model.layers.1.mlp.down_proj.weight").Data {
-		require.InEpsilon(t, float64(v)*math.Sqrt(2.0/3), find(t, b, "model.layers.1.mlp.down_proj.weight").Data[i], 1e-6, "its scale knows the number of layers")
+		require.InEpsilon(t, float64(v)*math.Sqrt(2.0/3), find(t, b, "model.layers.1.mlp.down_proj.weight").Data[i], 1e-6,
+			"its scale knows the number of layers")
 	}
 
 	other, err := Random(testConfig(), 2)
@@ -85,7 +86,8 @@ func TestRandom_Stable(t *testing.T) {
 	w, err := Random(testConfig(), 42)
 	require.NoError(t, err)
 	require.Equal(t, []float32{-0.12782258, 0.14494762, 0.058892112}, find(t, w, embedName).Data[:3])
-	require.Equal(t, []float32{-0.027875068, -0.008962211, 0.0023914552}, find(t, w, "model.layers.1.self_attn.o_proj.weight").Data[:3])
+	require.Equal(t, []float32{-0.027875068, -0.008962211, 0.0023914552},
+		find(t, w, "model.layers.1.self_attn.o_proj.weight").Data[:3])
 }
 
 func TestRandom_InvalidConfig(t *testing.T) {
@@ -157,7 +159,8 @@ func TestLinears_AreTheMatricesOfTheBlocks(t *testing.T) {
 	var want []string
 	for l := range 2 {
 		p := fmt.Sprintf("model.layers.%d.", l)
-		want = append(want, p+"self_attn.q_proj 64 128", p+"self_attn.k_proj 64 64", p+"self_attn.v_proj 64 64", p+"self_attn.o_proj 128 64",
+		want = append(want, p+"self_attn.q_proj 64 128", p+"self_attn.k_proj 64 64", p+"self_attn.v_proj 64 64",
+			p+"self_attn.o_proj 128 64",
 			p+"mlp.gate_proj 64 144", p+"mlp.up_proj 64 144", p+"mlp.down_proj 144 64")
 	}
 	require.Equal(t, want, got)

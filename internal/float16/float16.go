@@ -1,4 +1,4 @@
-// Package float16 widens IEEE 754 binary16 numbers.
+// Package float16 converts IEEE 754 binary16 numbers to float32.
 package float16
 
 import "math"
@@ -7,7 +7,7 @@ import "math"
 //
 //	sign 1 | exponent 5, bias 15 | mantissa 10
 //
-// or the NaN of the same payload, in binary32 (8, bias 127; 23), which holds each exactly.
+// as a binary32 (exponent 8, bias 127; mantissa 23), which represents each exactly. NaNs keep their payload.
 func Float32(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exponent := uint32(h>>10) & 0x1f
@@ -17,7 +17,7 @@ func Float32(h uint16) float32 {
 		return math.Float32frombits(sign | 0xff<<23 | mantissa<<13)
 	case exponent != 0:
 		return math.Float32frombits(sign | (exponent+127-15)<<23 | mantissa<<13)
-	default: // zero and denormals
+	default: // zero and subnormals
 		return math.Float32frombits(sign | math.Float32bits(float32(mantissa)*0x1p-24))
 	}
 }

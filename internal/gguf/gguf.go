@@ -1,4 +1,4 @@
-// Package gguf reads the GGUF format, in which quantized models are passed around.
+// Package gguf reads GGUF, the file format of llama.cpp for quantized models.
 //
 // A file, version 2 or 3, little-endian, is
 //
@@ -8,11 +8,11 @@
 //	the data   from the next multiple of the alignment on; each tensor begins at the next multiple after the one before
 //
 // A string is its length, uint64, and its bytes. A list is the type of its elements, uint32, their number, uint64, and
-// they. The alignment is the value of general.alignment, 32 when there is none.
+// the elements. The alignment is the value of general.alignment, 32 by default.
 //
-// Files come from strangers, so reading is strict: counts, lengths and offsets that do not fit the file, repeated keys
+// Files are untrusted, so reading is strict: counts, lengths and offsets that do not fit the file, repeated keys
 // and names, and tensors that overlap or leave holes are errors that wrap [ErrFormat]. Reading allocates in proportion
-// to the file, never to what it claims.
+// to the size of the file, never to sizes that it claims.
 //
 // Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 package gguf
@@ -32,7 +32,7 @@ var ErrFormat = errors.New("not a valid GGUF file")
 // MaxRank is the number of dimensions that a tensor may have: ggml's limit.
 const MaxRank = 4
 
-// alignmentKey is the metadata that says on which multiples tensors begin.
+// alignmentKey is the metadata with the alignment of tensors in bytes.
 const (
 	alignmentKey     = "general.alignment"
 	defaultAlignment = 32
@@ -56,7 +56,7 @@ func Open(path string) (*File, error) {
 	}
 	f, err := Parse(content)
 	if err != nil {
-		_ = unmap() // the error of Parse is the one to tell
+		_ = unmap() // the error of Parse is the one to return
 		return nil, fmt.Errorf("gguf: %s: %w", path, err)
 	}
 	f.unmap = unmap
@@ -79,7 +79,7 @@ func (f *File) Version() int { return int(f.version) }
 func (f *File) Keys() []string { return slices.Clone(f.keys) }
 
 // Value returns a value of the metadata: a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
-// bool or string, or a slice of one of them. Slices are the file's own: they must not be written to.
+// bool or string, or a slice of one of them. Slices are not copied: they must not be written to.
 func (f *File) Value(key string) (any, bool) {
 	v, ok := f.metadata[key]
 	return v, ok
@@ -97,8 +97,8 @@ func (f *File) Names() []string {
 	return names
 }
 
-// Tensor returns the tensor of that name. Its Data is the file itself: it must not be written to, nor be used after
-// Close.
+// Tensor returns the tensor of that name. Its Data is part of the mapped file: it must not be written to, nor used
+// after Close.
 func (f *File) Tensor(name string) (Tensor, bool) {
 	i, ok := f.index[name]
 	if !ok {
@@ -107,8 +107,7 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return f.tensors[i], true
 }
 
-// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is
-// read.
+// Release lets the system evict the pages of a tensor of a mapped file. Reading it loads them again.
 func (f *File) Release(name string) {
 	if t, ok := f.Tensor(name); ok && f.unmap != nil {
 		mapped.Release(t.Data)

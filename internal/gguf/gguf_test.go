@@ -65,7 +65,7 @@ func TestParse_Malformed(t *testing.T) {
 		`claims 9 elements and the file has 8`:             content(3, u0, u1, "k", 9, 0, uint64(9), u0),
 		`claims 2 elements and the file has 15`:            content(3, u0, u1, "k", 9, 8, u2, make([]byte, 15)),
 		`claims 18446744073709551615 elements`:             content(3, u0, u1, "k", 9, 12, ^u0, u0),
-		"2 stands where true or false":                     content(3, u0, u1, "k", 7, uint8(2)),
+		"2 where true or false":                            content(3, u0, u1, "k", 7, uint8(2)),
 		"general.alignment is 24":                          content(3, u0, u1, alignmentKey, 4, 24),
 		"general.alignment is 0":                           content(3, u0, u1, alignmentKey, 4, 0),
 		"general.alignment is 64, which is not a u":        content(3, u0, u1, alignmentKey, 10, uint64(64)),
@@ -79,9 +79,9 @@ func TestParse_Malformed(t *testing.T) {
 		`unknown type 4`:                                   content(3, u1, u0, "a", 1, u1, 4, u0),
 		`rows of 33 are not whole blocks of 32`:            content(3, u1, u0, "a", 2, uint64(33), uint64(32), int(Q4_0), u0),
 		`rows of 1 are not whole blocks of 256`:            content(3, u1, u0, "a", 0, int(Q6_K), u0),
-		`"a" begins at 32, and by the one before it at 0`:  padded(content(3, u1, u0, "a", 0, 0, uint64(32)), 64),
-		`"b" begins at 0, and by the one before it at 32`:  padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, u0), 64),
-		`"b" begins at 64, and by`:                         padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, uint64(64)), 128),
+		`"a" begins at 32, want 0`:                         padded(content(3, u1, u0, "a", 0, 0, uint64(32)), 64),
+		`"b" begins at 0, want 32`:                         padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, u0), 64),
+		`"b" begins at 64, want`:                           padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, uint64(64)), 128),
 		`"a" needs 4 bytes from 0 on, and the data has 3`:  padded(content(3, u1, u0, "a", 0, 0, u0), 3),
 		`"a" needs 4 bytes from 0 on, and the data has 0`:  content(3, u1, u0, "a", 0, 0, u0),
 		`"b" needs 4 bytes from 32 on, and the data has 4`: padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, uint64(32)), 4),
@@ -99,7 +99,8 @@ func TestParse_Valid(t *testing.T) {
 	require.Empty(t, f.Names())
 	require.Equal(t, 2, f.Version())
 
-	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(Q4_0), u0, "b", 1, u2, int(F16), u0), 9))
+	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(Q4_0), u0, "b", 1, u2, int(F16),
+		u0), 9))
 	require.NoError(t, err)
 	require.Equal(t, []string{"none", "b"}, f.Names())
 	v, _ := f.Value("k")
@@ -181,7 +182,8 @@ func TestOpen(t *testing.T) {
 // FuzzParse: any content is refused with ErrFormat, or is a file whose tensors lie in it, one after the other, and can
 // be converted. It is never a panic.
 func FuzzParse(f *testing.F) {
-	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(Q4_0), u0, "b", 0, 0, uint64(64)), 68))
+	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(Q4_0), u0, "b", 0, 0,
+		uint64(64)), 68))
 	f.Add(content(3, u1, u1, alignmentKey, 4, 1, "s", 0, int(BF16), u0, []byte{1, 2}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		file, err := Parse(content)

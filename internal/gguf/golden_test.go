@@ -60,7 +60,8 @@ func TestFloat32s_Python(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, have, len(want))
 		for i := range want {
-			require.Equal(t, math.Float32bits(want[i]), math.Float32bits(have[i]), "%s[%d]: %g, the reference has %g", name, i, have[i], want[i])
+			require.Equal(t, math.Float32bits(want[i]), math.Float32bits(have[i]), "%s[%d]: %g, the reference has %g", name, i,
+				have[i], want[i])
 		}
 	}
 	require.Equal(t, len(decoders)-2, compared, "all but F32 and F16, which follow")
@@ -69,7 +70,8 @@ func TestFloat32s_Python(t *testing.T) {
 	require.Equal(t, []int{2, 3}, f32.Shape)
 	values, err := f32.Float32s()
 	require.NoError(t, err)
-	require.Equal(t, []float32{1, float32(math.Copysign(0, -1)), 0x1p-149, float32(math.Inf(1)), math.MaxFloat32, 1.0 / 3}, values)
+	require.Equal(t, []float32{1, float32(math.Copysign(0, -1)), 0x1p-149, float32(math.Inf(1)), math.MaxFloat32, 1.0 / 3},
+		values)
 	require.True(t, math.Signbit(float64(values[1])))
 	f16, _ := f.Tensor("f16")
 	values, err = f16.Float32s()

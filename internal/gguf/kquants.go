@@ -1,7 +1,7 @@
 package gguf
 
-// Blocks of 256, in parts of 16 or 32 that have scales of their own. d and dmin are float16, s and m are small whole
-// numbers, q are unsigned.
+// Super-blocks of 256, in parts of 16 or 32 with a scale each. d and dmin are float16, s and m are small integers, q
+// are unsigned.
 //
 //	Q2_K   16 bytes (m<<4 | s), q[256] of 2 bits, d, dmin                     y = d s q - dmin m
 //	Q3_K   third bits [256], q[256] of 2 bits, s[16] of 6 bits, d             y = d (s - 32) (q - 4)
@@ -13,7 +13,7 @@ package gguf
 
 // q2K: each half of the block has 32 bytes. Their bits 0 and 1 are its first 32 elements, bits 2 and 3 the next, ...
 func q2K(y []float32, b []byte) {
-	scales, qs, d, dmin := b[:16], b[16:80], half(b[80:]), half(b[82:])
+	scales, qs, d, dmin := b[:16], b[16:80], readF16(b[80:]), readF16(b[82:])
 	for part := range 16 {
 		s, m := d*float32(scales[part]&15), dmin*float32(scales[part]>>4)
 		at, shift := twoBits(part)
@@ -23,11 +23,11 @@ func q2K(y []float32, b []byte) {
 	}
 }
 
-// twoBits returns where the two low bits of a part of 16 elements are: the first of 16 bytes, and the shift in them.
+// twoBits returns the position of the two low bits of a part of 16 elements: the first of 16 bytes, and the shift.
 func twoBits(part int) (at, shift int) { return part/8*32 + part%2*16, part % 8 / 2 * 2 }
 
 func q3K(y []float32, b []byte) {
-	thirds, qs, scales, d := b[:32], b[32:96], b[96:108], half(b[108:])
+	thirds, qs, scales, d := b[:32], b[32:96], b[96:108], readF16(b[108:])
 	for part := range 16 {
 		s := d * float32(scale3(scales, part)-32)
 		at, shift := twoBits(part)
@@ -38,7 +38,7 @@ func q3K(y []float32, b []byte) {
 	}
 }
 
-// scale3 returns a scale of Q3_K: four bits of the first 8 bytes, low halves first, and two bits of the last 4.
+// scale3 returns a scale of Q3_K: four bits of the first 8 bytes, low nibbles first, and two bits of the last 4.
 func scale3(scales []byte, i int) int {
 	low := scales[i%8] >> (i / 8 * 4) & 15
 	high := scales[8+i%4] >> (i / 4 * 2) & 3
@@ -46,18 +46,18 @@ func scale3(scales []byte, i int) int {
 }
 
 func q4K(y []float32, b []byte) {
-	d, dmin, scales, qs := half(b), half(b[2:]), b[4:16], b[16:]
+	d, dmin, scales, qs := readF16(b), readF16(b[2:]), b[4:16], b[16:]
 	for part := range 8 {
 		s, m := scale4(scales, part)
 		ds, dm := d*float32(s), dmin*float32(m)
-		for l, q := range qs[part/2*32 : part/2*32+32] { // low halves, then high halves
+		for l, q := range qs[part/2*32 : part/2*32+32] { // low nibbles, then high nibbles
 			y[32*part+l] = float32(ds*float32(q>>(part%2*4)&15)) - dm
 		}
 	}
 }
 
 func q5K(y []float32, b []byte) {
-	d, dmin, scales, fifths, qs := half(b), half(b[2:]), b[4:16], b[16:48], b[48:]
+	d, dmin, scales, fifths, qs := readF16(b), readF16(b[2:]), b[4:16], b[16:48], b[48:]
 	for part := range 8 {
 		s, m := scale4(scales, part)
 		ds, dm := d*float32(s), dmin*float32(m)
@@ -78,10 +78,10 @@ func scale4(scales []byte, i int) (s, m byte) {
 }
 
 // q6K: each half of the block has 64 bytes of low and 32 of upper bits. Its four parts of 32 elements have their low
-// bits in the low halves of the bytes 0 to 31 and 32 to 63, then in the high halves; their upper bits in bits 0 and 1
+// bits in the low nibbles of bytes 0 to 31 and 32 to 63, then in the high nibbles; their upper bits in bits 0 and 1
 // of the bytes, in bits 2 and 3, ...
 func q6K(y []float32, b []byte) {
-	low, upper, scales, d := b[:128], b[128:192], b[192:208], half(b[208:])
+	low, upper, scales, d := b[:128], b[128:192], b[192:208], readF16(b[208:])
 	for part := range 8 {
 		part4, at := part%4, part/4
 		lows, uppers := low[at*64+part4%2*32:], upper[at*32:]

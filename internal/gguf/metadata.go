@@ -17,7 +17,7 @@ const (
 	kindFloat64
 )
 
-// value reads the value of a key: one, or a list of one type.
+// value reads the value of a key: a single one, or a list of elements of one type.
 func (r *reader) value(key string) any {
 	kind := r.uint32()
 	if kind == kindList {
@@ -53,7 +53,7 @@ func (r *reader) value(key string) any {
 	return nil
 }
 
-// list reads a list. Lists of lists are in no file that is known, and are refused, as ggml does.
+// list reads a list. No known file has lists of lists; they are refused, as by ggml.
 func (r *reader) list(key string) any {
 	kind, n := r.uint32(), r.uint64()
 	switch kind {
@@ -86,7 +86,7 @@ func (r *reader) list(key string) any {
 	return nil
 }
 
-// repeat reads n elements, each of which has at least so many bytes. It allocates for those that the file can hold.
+// repeat reads n elements of at least that many bytes each. It refuses more than the rest of the file can hold.
 func repeat[T any](r *reader, n uint64, bytes int, one func() T) []T {
 	if n > uint64(len(r.rest)/bytes) {
 		r.fail("a list claims %d elements and the file has %d more bytes; it is truncated", n, len(r.rest))

@@ -34,7 +34,7 @@ func (f *File) parse(r *reader, content []byte) error {
 	if err != nil {
 		return err
 	}
-	return f.place(content, len(content)-len(r.rest), offsets, alignment)
+	return f.assignData(content, len(content)-len(r.rest), offsets, alignment)
 }
 
 // readValue reads one value of the metadata.
@@ -50,7 +50,7 @@ func (f *File) readValue(r *reader) {
 	}
 }
 
-// readTensor reads what a file says of a tensor, and returns its offset.
+// readTensor reads the header of a tensor, and returns the offset of its data.
 func (f *File) readTensor(r *reader) (offset uint64) {
 	name := r.name("the name of a tensor")
 	if _, ok := f.index[name]; ok {
@@ -92,7 +92,7 @@ func (r *reader) shape(name string) []int {
 	return shape
 }
 
-// alignment returns the number on whose multiples tensors begin.
+// alignment returns the alignment of tensors in bytes.
 func (f *File) alignment() (uint64, error) {
 	value, ok := f.metadata[alignmentKey]
 	if !ok {
@@ -105,8 +105,8 @@ func (f *File) alignment() (uint64, error) {
 	return uint64(n), nil
 }
 
-// place gives each tensor its part of the data, which begins after the header. They lie one after the other.
-func (f *File) place(content []byte, header int, offsets []uint64, alignment uint64) error {
+// assignData sets the data of each tensor. It begins after the header, and tensors follow one another.
+func (f *File) assignData(content []byte, header int, offsets []uint64, alignment uint64) error {
 	begin := alignUp(uint64(header), alignment) //nolint:gosec // a position in the file
 	var data []byte
 	if begin < uint64(len(content)) {
@@ -120,9 +120,10 @@ func (f *File) place(content []byte, header int, offsets []uint64, alignment uin
 		case err != nil:
 			return formatErrorf("tensor %q: %v", t.Name, err)
 		case offsets[i] != at:
-			return formatErrorf("tensor %q begins at %d, and by the one before it at %d", t.Name, offsets[i], at)
+			return formatErrorf("tensor %q begins at %d, want %d after the one before it", t.Name, offsets[i], at)
 		case at > uint64(len(data)) || size > uint64(len(data))-at:
-			return formatErrorf("tensor %q needs %d bytes from %d on, and the data has %d; the file is truncated", t.Name, size, at, len(data))
+			return formatErrorf("tensor %q needs %d bytes from %d on, and the data has %d; the file is truncated", t.Name, size,
+				at, len(data))
 		}
 		t.Data = data[at : at+size : at+size]
 		at = alignUp(at+size, alignment)
@@ -130,6 +131,6 @@ func (f *File) place(content []byte, header int, offsets []uint64, alignment uin
 	return nil
 }
 
-// alignUp returns the next multiple. Sizes are those of parts of a file, and alignments below 2^32: it does not
-// overflow.
+// alignUp rounds up to a multiple of alignment. It does not overflow: n is within a file, and alignments are below
+// 2^32.
 func alignUp(n, alignment uint64) uint64 { return (n + alignment - 1) / alignment * alignment }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Elements that stand alone.
+// Unquantized types.
 
 func f32(y []float32, data []byte) {
 	for i := range y {
@@ -15,7 +15,7 @@ func f32(y []float32, data []byte) {
 
 func f16(y []float32, data []byte) {
 	for i := range y {
-		y[i] = half(data[2*i:])
+		y[i] = readF16(data[2*i:])
 	}
 }
 
@@ -26,8 +26,8 @@ func bf16(y []float32, data []byte) {
 	}
 }
 
-// Blocks of 32. d and m are float16, q are unsigned whole numbers; element j has its four low bits in the low half of
-// byte j, element 16+j in the high half.
+// Blocks of 32. d and m are float16, q are unsigned whole numbers; element j has its four low bits in the low nibble of
+// byte j, element 16+j in the high nibble.
 //
 //	Q4_0   d, q[32] of 4 bits                           y = d (q - 8)
 //	Q4_1   d, m, q[32] of 4 bits                        y = d q + m
@@ -38,7 +38,7 @@ func bf16(y []float32, data []byte) {
 // Source: block_q4_0 and following, https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
 
 func q4_0(y []float32, b []byte) {
-	d := half(b)
+	d := readF16(b)
 	for j, q := range b[2:] {
 		y[j] = d * float32(int(q&15)-8)
 		y[j+16] = d * float32(int(q>>4)-8)
@@ -46,7 +46,7 @@ func q4_0(y []float32, b []byte) {
 }
 
 func q4_1(y []float32, b []byte) {
-	d, m := half(b), half(b[2:])
+	d, m := readF16(b), readF16(b[2:])
 	for j, q := range b[4:] {
 		y[j] = float32(d*float32(q&15)) + m
 		y[j+16] = float32(d*float32(q>>4)) + m
@@ -54,7 +54,7 @@ func q4_1(y []float32, b []byte) {
 }
 
 func q5_0(y []float32, b []byte) {
-	d, fifth := half(b), binary.LittleEndian.Uint32(b[2:])
+	d, fifth := readF16(b), binary.LittleEndian.Uint32(b[2:])
 	for j, q := range b[6:] {
 		y[j] = d * float32(int(uint32(q&15)|bit(fifth, j)<<4)-16)
 		y[j+16] = d * float32(int(uint32(q>>4)|bit(fifth, j+16)<<4)-16)
@@ -62,7 +62,7 @@ func q5_0(y []float32, b []byte) {
 }
 
 func q5_1(y []float32, b []byte) {
-	d, m, fifth := half(b), half(b[2:]), binary.LittleEndian.Uint32(b[4:])
+	d, m, fifth := readF16(b), readF16(b[2:]), binary.LittleEndian.Uint32(b[4:])
 	for j, q := range b[8:] {
 		y[j] = float32(d*float32(uint32(q&15)|bit(fifth, j)<<4)) + m
 		y[j+16] = float32(d*float32(uint32(q>>4)|bit(fifth, j+16)<<4)) + m
@@ -72,7 +72,7 @@ func q5_1(y []float32, b []byte) {
 func bit(bits uint32, i int) uint32 { return bits >> i & 1 }
 
 func q8_0(y []float32, b []byte) {
-	d := half(b)
+	d := readF16(b)
 	for j, q := range b[2:] {
 		y[j] = d * float32(int8(q)) //nolint:gosec // the bits of a signed number
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// reader takes fields off the front of a file. After the first error, which it keeps, it returns zeros.
+// reader reads a file field by field. After the first error, which it keeps, it returns zeros.
 type reader struct {
 	rest []byte
 	err  error
@@ -70,7 +70,7 @@ func (r *reader) string() string   { return string(r.take(r.uint64())) }
 func (r *reader) bool() bool {
 	b := r.uint8()
 	if b > 1 {
-		r.fail("%d stands where true or false belongs", b)
+		r.fail("%d where true or false is expected", b)
 	}
 	return b == 1
 }

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Type is the form in which the elements of a tensor are stored, with ggml's number.
+// Type is the encoding of the elements of a tensor, with ggml's number.
 type Type uint32
 
-// The types that [Tensor.Float32s] converts. Those with a Q hold blocks of whole numbers that share scales.
+// The types that [Tensor.Float32s] converts. Those with a Q hold blocks of integers with shared scales.
 const (
 	F32  Type = 0
 	F16  Type = 1
@@ -32,13 +32,15 @@ type layout struct {
 	bytes int // of a block
 }
 
-// layouts are the types that a file may have. Those that this package cannot convert are known by their size.
+// layouts are the types that a file may have. Of those that this package cannot convert only the size is used.
 var layouts = map[Type]layout{
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2},
 	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24}, Q8_0: {"Q8_0", 32, 34},
-	Q2_K: {"Q2_K", 256, 84}, Q3_K: {"Q3_K", 256, 110}, Q4_K: {"Q4_K", 256, 144}, Q5_K: {"Q5_K", 256, 176}, Q6_K: {"Q6_K", 256, 210},
-	9: {"Q8_1", 32, 40}, 15: {"Q8_K", 256, 292},
-	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50}, 20: {"IQ4_NL", 32, 18},
+	Q2_K: {"Q2_K", 256, 84}, Q3_K: {"Q3_K", 256, 110}, Q4_K: {"Q4_K", 256, 144}, Q5_K: {"Q5_K", 256, 176},
+	Q6_K: {"Q6_K", 256, 210},
+	9:    {"Q8_1", 32, 40}, 15: {"Q8_K", 256, 292},
+	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50},
+	20: {"IQ4_NL", 32, 18},
 	21: {"IQ3_S", 256, 110}, 22: {"IQ2_S", 256, 82}, 23: {"IQ4_XS", 256, 136}, 29: {"IQ1_M", 256, 56},
 	24: {"I8", 1, 1}, 25: {"I16", 1, 2}, 26: {"I32", 1, 4}, 27: {"I64", 1, 8}, 28: {"F64", 1, 8},
 	34: {"TQ1_0", 256, 54}, 35: {"TQ2_0", 256, 66}, 39: {"MXFP4", 32, 17}, 40: {"NVFP4", 64, 36}, 41: {"Q1_0", 128, 18},
@@ -52,7 +54,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
-// byteSize returns how many bytes a tensor occupies. Rows, the innermost dimension, are made of whole blocks.
+// byteSize returns how many bytes a tensor occupies. Rows, along the innermost dimension, consist of whole blocks.
 func (t Type) byteSize(shape []int) (uint64, error) {
 	l, ok := layouts[t]
 	if !ok {
@@ -65,7 +67,7 @@ func (t Type) byteSize(shape []int) (uint64, error) {
 	if row%l.block != 0 {
 		return 0, fmt.Errorf("rows of %d are not whole blocks of %d, which %v has", row, l.block, t)
 	}
-	elements, err := product(shape)
+	elements, err := numElements(shape)
 	if err != nil {
 		return 0, err
 	}
@@ -76,8 +78,8 @@ func (t Type) byteSize(shape []int) (uint64, error) {
 	return size, nil
 }
 
-// product returns the number of elements of a shape. As float32 they can be counted in bytes.
-func product(shape []int) (uint64, error) {
+// numElements returns the number of elements of a shape. Their size as float32 does not overflow.
+func numElements(shape []int) (uint64, error) {
 	elements := uint64(4)
 	for _, dim := range shape {
 		high, low := bits.Mul64(elements, uint64(dim)) //nolint:gosec // it is not negative

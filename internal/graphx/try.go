@@ -5,11 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// PanicError is a panic that [Try] turned into an error. Its message is that of the panic, on one line and without a
+// PanicError is a panic that [Try] recovered. Its message is that of the panic, on one line and without a
 // stack; %+v prints the stack too.
 type PanicError struct {
 	Value any    // what was given to panic
-	Stack []byte // where it was given, as [debug.Stack] prints it
+	Stack []byte // of the panic, as [debug.Stack] prints it
 }
 
 // Error returns the message of the panic.

@@ -11,8 +11,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Upload copies float32 values to the device. A tensor that is there already can be an input of several executions at
-// once; one that each of them would have to move cannot.
+// Upload copies float32 values to the device. A tensor on the device can be an input of several concurrent executions;
+// one that each of them would have to upload cannot.
 func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tensor, error) {
 	shape := shapes.Make(dtypes.Float32, dims...)
 	if shape.Size() != len(data) {
@@ -22,18 +22,20 @@ func Upload(device compute.Backend, data []float32, dims ...int) (*tensors.Tenso
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
 
-// Packer is a device that can keep a matrix in the order in which its products read memory. Graphs take the buffer as
-// they take any other of its shape; what they may do with it, the device says.
+// Packer is a device that can store a matrix in the order in which its matmuls read memory. Graphs take the buffer like
+// any other of its shape; the device documents which operations accept it.
 type Packer interface {
-	// Pack makes the buffer of a matrix of float32 or bfloat16. read gives rows from the first one on, as many as dst
-	// holds; it may be called by several goroutines at once.
+	// Pack makes the buffer of a matrix of float32 or bfloat16. read fills dst with rows from row first on; it
+	// may be called by several goroutines at once.
 	Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error)
 }
 
-// UploadMatrix brings a matrix [rows, columns] to the device: packed, where the device can do that. kind is float32, or
-// bfloat16, to which its elements are rounded to the nearest. Graphs convert such a matrix to float32 first thing; the
-// CPU device then streams it as it is, with the bits of converting it first.
-func UploadMatrix(device compute.Backend, kind dtypes.DType, rows, columns int, read func(dst []float32, first int)) (*tensors.Tensor, error) {
+// UploadMatrix copies a matrix [rows, columns] to the device, packed if the device is a [Packer]. kind is float32, or
+// bfloat16, to which its elements are rounded. Graphs convert a bfloat16 matrix to float32 first; the CPU device fuses
+// that into the matmul, with the same bits.
+func UploadMatrix(
+	device compute.Backend, kind dtypes.DType, rows, columns int, read func(dst []float32, first int),
+) (*tensors.Tensor, error) {
 	if kind != dtypes.Float32 && kind != dtypes.BFloat16 {
 		return nil, fmt.Errorf("graphx: a matrix of %s: want %s or %s", kind, dtypes.Float32, dtypes.BFloat16)
 	}
@@ -46,8 +48,8 @@ func UploadMatrix(device compute.Backend, kind dtypes.DType, rows, columns int, 
 	if kind == dtypes.Float32 {
 		return Upload(device, data, rows, columns)
 	}
-	half := bfloat16.FromFloat32s(data...)
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(half))), 2*len(half))
+	rounded := bfloat16.FromFloat32s(data...)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rounded))), 2*len(rounded))
 	return tensors.FromRaw(device, 0, shape, bytes)
 }
 

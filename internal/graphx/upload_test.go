@@ -15,7 +15,8 @@ import (
 
 func TestUpload_RoundTrip(t *testing.T) {
 	device := newDevice(t)
-	values := []float32{1, float32(math.Copysign(0, -1)), float32(math.Inf(1)), 1e-45, math.Float32frombits(0x7fc00123), -3}
+	values := []float32{1, float32(math.Copysign(0, -1)), float32(math.Inf(1)), 1e-45, math.Float32frombits(0x7fc00123),
+		-3}
 	x, err := Upload(device, values, 2, 3)
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 3}, x.Shape().Dimensions)
@@ -28,7 +29,7 @@ func TestUpload_RoundTrip(t *testing.T) {
 }
 
 // TestUploadMatrix_BFloat16: numbers that bfloat16 has arrive as they are, on a device that packs and on one that does
-// not, and a product with them is that of the numbers in float32.
+// not, and a matmul with them gives that of the numbers in float32.
 func TestUploadMatrix_BFloat16(t *testing.T) {
 	plain, err := gobackend.New("parallelism=-1")
 	require.NoError(t, err)
@@ -39,11 +40,12 @@ func TestUploadMatrix_BFloat16(t *testing.T) {
 		values[i] = float32(i-7) / 4
 	}
 	for _, device := range []compute.Backend{newDevice(t), plain} {
-		w, err := UploadMatrix(device, dtypes.BFloat16, rows, columns, func(dst []float32, first int) { copy(dst, values[first*columns:]) })
+		w, err := UploadMatrix(device, dtypes.BFloat16, rows, columns,
+			func(dst []float32, first int) { copy(dst, values[first*columns:]) })
 		require.NoError(t, err)
 		require.Equal(t, dtypes.BFloat16, w.DType())
 		exec := newExec(t, device, func(in []*graph.Node) *graph.Node {
-			return ProductT(in[1], graph.ConvertDType(in[0], dtypes.Float32))
+			return MatMulTransposed(in[1], graph.ConvertDType(in[0], dtypes.Float32))
 		})
 		x := []float32{1, 0.5, -2, 0, 4, 1}
 		got := call[float32](t, exec, w, tensor(x, 2, columns))

@@ -1,6 +1,7 @@
-// Package mapped gives the content of a file as memory, without reading it where the system can map files.
+// Package mapped maps files into memory; where the system cannot, it reads them.
 //
-// The file must not change while it is open: where files are mapped, reading what was cut off crashes the process.
+// A file must not change while it is open: reading beyond the end of a mapped file that was truncated crashes the
+// process.
 package mapped
 
 import (

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// Release tells the system that a part of a mapped file is not needed for now. Its pages leave the memory of the
-// process, and are loaded again when they are used.
+// Release lets the system evict the pages of a part of a mapped file. They are loaded again when they are used.
 func Release(content []byte) {
 	page := os.Getpagesize()
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(content)))

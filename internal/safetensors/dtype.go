@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// DType names the type of the elements of a tensor, in the words of the format.
+// DType names the type of the elements of a tensor, as the format does.
 type DType string
 
 // The types of the format. A type of less than a byte is packed; its tensors fill whole bytes.

@@ -95,7 +95,7 @@ func (p *headerParser) open(delim json.Delim, what string) error {
 		return err
 	}
 	if t != delim {
-		return formatErrorf("%s has %v where %q belongs", what, t, delim.String())
+		return formatErrorf("%s has %v where %q is expected", what, t, delim.String())
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (p *headerParser) str(what string) (string, error) {
 	}
 	s, ok := t.(string)
 	if !ok {
-		return "", formatErrorf("%s has %v where a string belongs", what, t)
+		return "", formatErrorf("%s has %v where a string is expected", what, t)
 	}
 	return s, nil
 }
@@ -199,9 +199,9 @@ func (p *headerParser) numbers(what, field string, limit int) ([]uint64, error) 
 	return out, err
 }
 
-// place checks that the tensors cover the data exactly, and gives each its part. It returns them by offset; empty
-// tensors at the same offset keep the order of the header.
-func place(entries []entry, data []byte) ([]Tensor, error) {
+// assignData checks that the tensors cover the data exactly, and sets the data of each. It returns them by offset;
+// empty tensors at the same offset keep the order of the header.
+func assignData(entries []entry, data []byte) ([]Tensor, error) {
 	slices.SortStableFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
 	})
@@ -215,7 +215,8 @@ func place(entries []entry, data []byte) ([]Tensor, error) {
 		case e.begin != at:
 			return nil, formatErrorf("tensor %q begins at %d and the data before it ends at %d", e.Name, e.begin, at)
 		case e.end < e.begin || e.end-e.begin != size:
-			return nil, formatErrorf("tensor %q has data_offsets [%d, %d] and its shape needs %d bytes", e.Name, e.begin, e.end, size)
+			return nil, formatErrorf("tensor %q has data_offsets [%d, %d] and its shape needs %d bytes", e.Name, e.begin, e.end,
+				size)
 		case e.end > uint64(len(data)):
 			return nil, formatErrorf("tensor %q ends at %d of %d bytes of data; the file is truncated", e.Name, e.end, len(data))
 		}

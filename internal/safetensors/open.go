@@ -14,7 +14,7 @@ func Open(path string) (*File, error) {
 	}
 	f, err := Parse(content)
 	if err != nil {
-		_ = unmap() // the error of Parse is the one to tell
+		_ = unmap() // the error of Parse is the one to return
 		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
 	}
 	f.unmap = unmap

@@ -17,7 +17,8 @@ func TestRelease(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, singleName))
 	require.NoError(t, err)
-	require.NoError(t, Write(f, []Tensor{NewFloat32("a", []int{3}, values[:3]), NewFloat32("b", []int{50, 100}, values), NewFloat32("c", []int{2}, values[:2])}, nil))
+	require.NoError(t, Write(f, []Tensor{NewFloat32("a", []int{3}, values[:3]), NewFloat32("b", []int{50, 100}, values),
+		NewFloat32("c", []int{2}, values[:2])}, nil))
 	require.NoError(t, f.Close())
 	s, err := OpenIndex(dir)
 	require.NoError(t, err)

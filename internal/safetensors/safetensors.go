@@ -5,9 +5,9 @@
 //	8 bytes    n, the size of the header, unsigned little-endian
 //	n bytes    the header: a JSON object {name: {"dtype", "shape", "data_offsets": [begin, end]}}, UTF-8, padded with
 //	           spaces; "__metadata__" maps to an object of strings
-//	the rest   the data: each tensor row-major and little-endian in [begin, end), without holes and without overlap
+//	the rest   the data: each tensor row-major and little-endian in [begin, end), without gaps and without overlap
 //
-// Files come from strangers, so reading is strict: a header that is too large, repeats a key, describes more or less
+// Files are untrusted, so reading is strict: a header that is too large, repeats a key, describes more or less
 // than the data there is, or does not follow the format in any other way is an error that wraps [ErrFormat]. Reading
 // allocates in proportion to the header, never to the sizes that the header claims.
 //
@@ -52,7 +52,7 @@ func Parse(content []byte) (*File, error) {
 		return nil, err
 	}
 	f := &File{index: make(map[string]int, len(tensors)), metadata: metadata}
-	if f.tensors, err = place(tensors, data); err != nil {
+	if f.tensors, err = assignData(tensors, data); err != nil {
 		return nil, err
 	}
 	for i, t := range f.tensors {
@@ -70,8 +70,8 @@ func (f *File) Names() []string {
 	return names
 }
 
-// Tensor returns the tensor of that name. Its Data is the file itself: it must not be written to, nor be used after
-// Close.
+// Tensor returns the tensor of that name. Its Data is part of the mapped file: it must not be written to, nor used
+// after Close.
 func (f *File) Tensor(name string) (Tensor, bool) {
 	i, ok := f.index[name]
 	if !ok {
@@ -83,8 +83,7 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 // Metadata returns a copy of the free-form strings of the header; nil when it has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Release lets the pages of a tensor of a mapped file leave the memory of the process. They are loaded again when it is
-// read.
+// Release lets the system evict the pages of a tensor of a mapped file. Reading it loads them again.
 func (f *File) Release(name string) {
 	if t, ok := f.Tensor(name); ok && f.unmap != nil {
 		mapped.Release(t.Data)

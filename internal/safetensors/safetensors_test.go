@@ -41,13 +41,13 @@ func TestParse_Malformed(t *testing.T) {
 		`key "__metadata__" twice`:                         file(`{"__metadata__":{},"__metadata__":{}}`, 0),
 		`the header has the key "é" twice`:                 file(`{"é":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\u00e9":{}}`, 0),
 		`__metadata__ has the key "k" twice`:               file(`{"__metadata__":{"k":"1","k":"2"}}`, 0),
-		`__metadata__ has 1 where a string belongs`:        file(`{"__metadata__":{"k":1}}`, 0),
-		`__metadata__ has <nil> where "{" belongs`:         file(`{"__metadata__":null}`, 0),
-		`tensor "a" has [ where "{" belongs`:               file(`{"a":[]}`, 0),
+		`__metadata__ has 1 where a string is expected`:        file(`{"__metadata__":{"k":1}}`, 0),
+		`__metadata__ has <nil> where "{" is expected`:         file(`{"__metadata__":null}`, 0),
+		`tensor "a" has [ where "{" is expected`:               file(`{"a":[]}`, 0),
 		`tensor "a" has the key "shape" twice`:             file(`{"a":{"shape":[],"shape":[]}}`, 0),
 		`tensor "a" has the unknown key "stride"`:          file(`{"a":{"stride":1}}`, 0),
 		`tensor "a" lacks one of`:                          file(`{"a":{"dtype":"U8","shape":[0]}}`, 0),
-		`tensor "a" has 8 where a string belongs`:          file(`{"a":{"dtype":8}}`, 0),
+		`tensor "a" has 8 where a string is expected`:          file(`{"a":{"dtype":8}}`, 0),
 		`tensor "a" has [ in its shape`:                    file(`{"a":{"shape":[[1]]}}`, 0),
 		`tensor "a" has 1.0 in its shape`:                  file(`{"a":{"shape":[1.0]}}`, 0),
 		`tensor "a" has 1e3 in its shape`:                  file(`{"a":{"shape":[1e3]}}`, 0),
@@ -203,11 +203,13 @@ func TestWrite_Errors(t *testing.T) {
 // Any content is refused with ErrFormat, or is a set that is written and read back equal.
 func FuzzParse(f *testing.F) {
 	var b bytes.Buffer
-	require.NoError(f, Write(&b, []Tensor{NewFloat32("a", []int{1, 2}, []float32{1, float32(math.NaN())}), {"b", F4, []int{2}, []byte{1}}},
-		map[string]string{"k": "v"}))
+	require.NoError(f,
+		Write(&b, []Tensor{NewFloat32("a", []int{1, 2}, []float32{1, float32(math.NaN())}), {"b", F4, []int{2}, []byte{1}}},
+			map[string]string{"k": "v"}))
 	f.Add(b.Bytes())
 	f.Add(file(`{"a":{"dtype":"U8","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}}`, 0))
-	f.Add(file(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"F16","shape":[],"data_offsets":[2,4]}}`, 4))
+	f.Add(file(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"F16","shape":[],"data_offsets":[2,4]}}`,
+		4))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		first, err := Parse(content)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/goart-dev/art/internal/mapped"
 )
 
-// The names under which Hugging Face folders hold their weights.
+// Names of the weights in Hugging Face folders.
 const (
 	singleName = "model.safetensors"
 	indexName  = "model.safetensors.index.json"
@@ -28,8 +28,8 @@ type Set struct {
 }
 
 // OpenIndex opens the weights of a Hugging Face folder: model.safetensors, or the shards that
-// model.safetensors.index.json lists. The index decides: a tensor belongs to the shard that it names, must be there,
-// and what it does not list is not part of the set. Shards lie in the folder itself.
+// model.safetensors.index.json lists. The index decides: each tensor that it lists must be in the shard that it names,
+// and tensors that it does not list are not part of the set. Shards lie in the folder itself.
 func OpenIndex(dir string) (*Set, error) {
 	content, unmap, err := mapped.Open(filepath.Join(dir, indexName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,7 @@ func (s *Set) add(f *File, names []string) {
 // data.
 func (s *Set) Names() []string { return slices.Clone(s.names) }
 
-// Tensor returns the tensor of that name. As for [File.Tensor], its Data is the file itself.
+// Tensor returns the tensor of that name. As for [File.Tensor], its Data is part of the mapped file.
 func (s *Set) Tensor(name string) (Tensor, bool) {
 	f, ok := s.files[name]
 	if !ok {
@@ -147,7 +147,7 @@ func (s *Set) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
-// Release lets the pages of a tensor leave the memory of the process. They are loaded again when it is read.
+// Release lets the system evict the pages of a tensor. Reading it loads them again.
 func (s *Set) Release(name string) {
 	if f := s.files[name]; f != nil {
 		f.Release(name)

@@ -65,7 +65,7 @@ func TestOpenIndex_Refused(t *testing.T) {
 		"has neither model.safetensors nor": {},
 		"it has no weight_map":              {indexName: `{}`},
 		"it may be truncated":               {indexName: `{`},
-		`the index has [ where "{" belongs`: {indexName: `[]`},
+		`the index has [ where "{" is expected`: {indexName: `[]`},
 		`the key "weight_map" twice`:        {indexName: `{"weight_map":{"a":"1"},"weight_map":{"a":"2"}}`},
 		`weight_map has the key "a" twice`:  {indexName: `{"weight_map":{"a":"1","a":"2"}}`},
 		`weight_map has 1 where a string`:   {indexName: `{"metadata":{"x":[{}]},"weight_map":{"a":1}}`},

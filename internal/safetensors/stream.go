@@ -6,19 +6,19 @@ import (
 	"io"
 )
 
-// Source is a tensor that is written before all of it is in memory.
+// Source is a tensor whose data is produced while it is written.
 type Source struct {
 	Name  string
 	DType DType
 	Shape []int
-	// Write writes the data, as many bytes as DType and Shape ask for.
+	// Write writes the data, as many bytes as DType and Shape require.
 	Write func(w io.Writer) error
 }
 
-// Size returns the bytes of the data. A shape or type that no file can have is an error.
+// Size returns the size of the data in bytes. A shape or type that no file can have is an error.
 func (s Source) Size() (uint64, error) { return byteSize(s.DType, s.Shape) }
 
-// WriteSources is [Write] for tensors that need not be in memory at once.
+// WriteSources is [Write] for tensors that need not all be in memory at once.
 func WriteSources(w io.Writer, sources []Source, metadata map[string]string) error {
 	header, err := encodeHeader(sources, metadata)
 	if err != nil {
@@ -38,7 +38,8 @@ func WriteSources(w io.Writer, sources []Source, metadata map[string]string) err
 			return err
 		}
 		if counted.n != size {
-			return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", s.Name, s.Shape, s.DType, size, counted.n)
+			return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", s.Name, s.Shape, s.DType,
+				size, counted.n)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func NewFloat32(name string, shape []int, values []float32) Tensor {
 }
 
 // Float32s converts an F32, F16 or BF16 tensor into a new slice. Each value of these types is a float32, so nothing
-// is rounded: denormals, infinities, signed zeros and the bits of NaNs are kept.
+// is rounded: subnormals, infinities, signed zeros and the bits of NaNs are kept.
 func (t Tensor) Float32s() ([]float32, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (t Tensor) Float32s() ([]float32, error) {
 	return out, nil
 }
 
-// Read converts elements from the given one on, as many as dst holds, as Float32s does. The tensor must pass Check, and
+// Read converts len(dst) elements from element first on, as Float32s does. The tensor must pass Check, and
 // have them.
 func (t Tensor) Read(dst []float32, first int) {
 	data := t.Data[first*t.DType.Bits()/8:]
@@ -56,8 +56,8 @@ func (t Tensor) Read(dst []float32, first int) {
 	}
 }
 
-// Check tells whether the tensor converts to float32: its type does, and Data has the size that DType and Shape ask
-// for.
+// Check returns why the tensor cannot be converted to float32: its type, or Data of another size than DType and Shape
+// require.
 func (t Tensor) Check() error {
 	if err := t.check(); err != nil {
 		return err
@@ -68,14 +68,15 @@ func (t Tensor) Check() error {
 	return nil
 }
 
-// check tells whether Data has the size that DType and Shape ask for.
+// check reports Data of another size than DType and Shape require.
 func (t Tensor) check() error {
 	size, err := byteSize(t.DType, t.Shape)
 	if err != nil {
 		return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
 	}
 	if size != uint64(len(t.Data)) {
-		return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", t.Name, t.Shape, t.DType, size, len(t.Data))
+		return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", t.Name, t.Shape, t.DType,
+			size, len(t.Data))
 	}
 	return nil
 }

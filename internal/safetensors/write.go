@@ -12,7 +12,7 @@ import (
 
 // Write writes a file with the tensors in the given order; metadata may be nil. The bytes are a function of the
 // arguments. The header is padded so that the data starts at a multiple of 8 bytes; tensors are not padded, because
-// the format has no holes: a caller who wants each one aligned orders them by falling element size.
+// the format has no gaps: order them by descending element size to have each one aligned.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	sources := make([]Source, len(tensors))
 	for i, t := range tensors {

@@ -75,8 +75,8 @@ func TestProbed_Spread(t *testing.T) {
 		got := probed(batch)
 		require.Len(t, got, want)
 		for i := range got {
-			share := (got[i].NumInputs() - 1) * want / n
-			require.Equal(t, i, share, "%d of %d sequences", i, n)
+			part := (got[i].NumInputs() - 1) * want / n
+			require.Equal(t, i, part, "%d of %d sequences", i, n)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestGradient_MatchesFiniteDifferences(t *testing.T) {
 	}
 }
 
-// direction returns a direction of length 1, half random and half that of the gradient, and the gradient's share in it.
+// direction returns a direction of length 1, half random and half that of the gradient, and the slope along it.
 func direction(rng *rand.Rand, grads [][]float32) (along [][]float64, slope float64) {
 	var random, steep, length float64
 	each := func(f func(i, j int)) {

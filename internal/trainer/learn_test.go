@@ -20,7 +20,7 @@ func TestTrain_Overfits(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			batch := randomBatch(rand.New(rand.NewPCG(seed, 40)), 4, 64, 14)
 			for i := range batch {
-				batch[i].IDs[0] = int32(i) // told apart by their first token
+				batch[i].IDs[0] = int32(i) // which distinguishes them
 				batch[i].Weight = 1
 			}
 			run := plainRun()

@@ -69,7 +69,7 @@ type Run struct {
 	Progress func(total int, soFar Report)
 }
 
-// Report tells what a run did.
+// Report says what a run did.
 type Report struct {
 	Metrics  map[string]float64 // those of the loss, over all updates
 	First    map[string]float64 // the same of the first update

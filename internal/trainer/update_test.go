@@ -106,19 +106,19 @@ func TestTrain_UpdateByHand(t *testing.T) {
 				}
 			}
 			t.Logf("moves of up to %.3f, wrong by %.1g", furthest, worst)
-			require.Greater(t, furthest, 0.01, "the update is too small to tell")
+			require.Greater(t, furthest, 0.01, "the update is too small to show")
 		})
 	}
 }
 
-// TestTrain_RatesAndProgress: the rate is asked for the number of each update, and progress is told after it.
+// TestTrain_RatesAndProgress: Rate is called with the number of each update, and Progress after it.
 func TestTrain_RatesAndProgress(t *testing.T) {
 	s := both(t)[1]
-	var asked, done []int
+	var rates, done []int
 	run := plainRun()
 	run.Epochs, run.MiniBatches = 2, 3
 	run.Rate = func(update int) float64 {
-		asked = append(asked, update)
+		rates = append(rates, update)
 		return 1e-3
 	}
 	run.Progress = func(total int, soFar Report) {
@@ -130,7 +130,7 @@ func TestTrain_RatesAndProgress(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 21)), 7, 64, 30)
 	state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, asked)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, rates)
 	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, done)
 	require.Equal(t, 6, state.Updates)
 	require.Equal(t, 6, report.Updates)

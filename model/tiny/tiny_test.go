@@ -28,7 +28,8 @@ func TestWeights_Recorded(t *testing.T) {
 		log.Write(text)
 	}
 	sum := fmt.Sprintf("%x", sha256.Sum256(data))
-	require.True(t, strings.Contains(log.String(), sum), "docs/log does not record %s: say there how the weights were made", sum)
+	require.True(t, strings.Contains(log.String(), sum),
+		"docs/log does not record %s: say there how the weights were made", sum)
 }
 
 func TestLoad(t *testing.T) {

@@ -43,7 +43,9 @@ func Reference(t testing.TB) compute.Backend {
 }
 
 // Run builds a graph and runs it once.
-func Run(t testing.TB, device compute.Backend, build func(in []*graph.Node) []*graph.Node, inputs ...*tensors.Tensor) []*tensors.Tensor {
+func Run(
+	t testing.TB, device compute.Backend, build func(in []*graph.Node) []*graph.Node, inputs ...*tensors.Tensor,
+) []*tensors.Tensor {
 	t.Helper()
 	exec, err := graph.NewExec(device, build)
 	if err != nil {

@@ -98,7 +98,9 @@ type watchedExecutable struct {
 	device *watchedDevice
 }
 
-func (e *watchedExecutable) Execute(in []compute.Buffer, donate []bool, at compute.DeviceNum) ([]compute.Buffer, error) {
+func (e *watchedExecutable) Execute(
+	in []compute.Buffer, donate []bool, at compute.DeviceNum,
+) ([]compute.Buffer, error) {
 	if err := call(e.device.hooks.Run); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// worker is what the executables of a device implement that knows how much memory a run takes.
+// worker is implemented by executables that know how much memory a run takes.
 type worker interface {
 	WorkBytes() int // besides inputs and outputs
 }
@@ -21,7 +21,7 @@ func WorkBytes(exec *graph.Exec, inputs []shapes.Shape) (int64, error) {
 	}
 	w, ok := g.Executable().(worker)
 	if !ok {
-		return 0, errors.New("graphx: the device does not tell how much memory a graph takes; the CPU device does")
+		return 0, errors.New("graphx: the device does not report how much memory a graph takes; use the CPU device")
 	}
 	return int64(w.WorkBytes()), nil
 }

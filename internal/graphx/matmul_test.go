@@ -22,8 +22,8 @@ func normal[T float32 | float64](src *rand.Rand, n int) []T {
 	return out
 }
 
-// plainProduct is x [B, M, K] times w [B, K, N] in float64, and the same with absolute values.
-func plainProduct[T float32 | float64](x, w []T, b, m, k, n int) (y, size []float64) {
+// plainMatMul is x [B, M, K] times w [B, K, N] in float64, and the same with absolute values.
+func plainMatMul[T float32 | float64](x, w []T, b, m, k, n int) (y, size []float64) {
 	y, size = make([]float64, b*m*n), make([]float64, b*m*n)
 	for row := range b * m {
 		for i := range k {
@@ -37,15 +37,15 @@ func plainProduct[T float32 | float64](x, w []T, b, m, k, n int) (y, size []floa
 	return y, size
 }
 
-// productExec compiles Product.
-func productExec(t testing.TB) *graph.Exec {
-	return newExec(t, newDevice(t), func(in []*graph.Node) *graph.Node { return Product(in[0], in[1]) })
+// matMulExec compiles BatchMatMul.
+func matMulExec(t testing.TB) *graph.Exec {
+	return newExec(t, newDevice(t), func(in []*graph.Node) *graph.Node { return BatchMatMul(in[0], in[1]) })
 }
 
-// TestProduct_MatchesFloat64 bounds the error by that of any order of summation: K u Σ|x w|, with u = 2^-24 the
+// TestBatchMatMul_MatchesFloat64 bounds the error by that of any order of summation: K u Σ|x w|, with u = 2^-24 the
 // rounding of a float32.
-func TestProduct_MatchesFloat64(t *testing.T) {
-	exec := productExec(t)
+func TestBatchMatMul_MatchesFloat64(t *testing.T) {
+	exec := matMulExec(t)
 	src := rand.New(rand.NewPCG(seed, 1))
 	for _, k := range []int{1, 64, 127, 128, 129, 256, 300} {
 		for _, s := range []struct{ batch, dims []int }{
@@ -56,19 +56,21 @@ func TestProduct_MatchesFloat64(t *testing.T) {
 				b *= d
 			}
 			x, w := normal[float32](src, b*m*k), normal[float32](src, b*k*n)
-			got := call[float32](t, exec, tensor(x, append(s.batch[:len(s.batch):len(s.batch)], m, k)...), tensor(w, append(s.batch[:len(s.batch):len(s.batch)], k, n)...))
-			want, size := plainProduct(x, w, b, m, k, n)
+			got := call[float32](t, exec, tensor(x, append(s.batch[:len(s.batch):len(s.batch)], m, k)...),
+				tensor(w, append(s.batch[:len(s.batch):len(s.batch)], k, n)...))
+			want, size := plainMatMul(x, w, b, m, k, n)
 			require.Len(t, got, len(want))
 			for i := range want {
-				require.InDelta(t, want[i], got[i], float64(k)*0x1p-24*size[i], "seed %d, K %d, shape %+v, element %d", seed, k, s, i)
+				require.InDelta(t, want[i], got[i], float64(k)*0x1p-24*size[i], "seed %d, K %d, shape %+v, element %d", seed, k, s,
+					i)
 			}
 		}
 	}
 }
 
-// TestProduct_GradientMatchesFiniteDifferences differentiates Σ tanh(x w) target in float64, on both sides of the
+// TestBatchMatMul_GradientMatchesFiniteDifferences differentiates Σ tanh(x w) target in float64, on both sides of the
 // length of a panel.
-func TestProduct_GradientMatchesFiniteDifferences(t *testing.T) {
+func TestBatchMatMul_GradientMatchesFiniteDifferences(t *testing.T) {
 	for _, k := range []int{1, 64, 128, 129, 300} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
 			const b, m, n = 2, 2, 3
@@ -79,20 +81,21 @@ func TestProduct_GradientMatchesFiniteDifferences(t *testing.T) {
 				w[i] /= math.Sqrt(float64(k)) // tanh must not saturate
 			}
 			exec := newExec(t, newDevice(t), func(in []*graph.Node) *graph.Node {
-				loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(Product(in[0], in[1])), in[2]))
+				loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(BatchMatMul(in[0], in[1])), in[2]))
 				g := graph.Gradient(loss, in[0], in[1])
 				return graph.Concatenate([]*graph.Node{graph.Reshape(g[0], -1), graph.Reshape(g[1], -1)}, 0)
 			})
 			got := call[float64](t, exec, tensor(x, b, m, k), tensor(w, b, k, n), tensor(target, b, m, n))
 			plain := func(xw []float64) float64 {
-				y, _ := plainProduct(xw[:len(x)], xw[len(x):], b, m, k, n)
+				y, _ := plainMatMul(xw[:len(x)], xw[len(x):], b, m, k, n)
 				sum := 0.0
 				for i := range y {
 					sum += math.Tanh(y[i]) * target[i]
 				}
 				return sum
 			}
-			want := fd.Gradient(nil, plain, append(append([]float64{}, x...), w...), &fd.Settings{Formula: fd.Central, Step: 1e-5})
+			want := fd.Gradient(nil, plain, append(append([]float64{}, x...), w...),
+				&fd.Settings{Formula: fd.Central, Step: 1e-5})
 			require.InDeltaSlice(t, want, got, 1e-8, "seed %d", seed)
 		})
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// TestTimes_BFloat16: both products, and their gradients, are those of the rounded sides, summed up in float32.
-func TestTimes_BFloat16(t *testing.T) {
+// TestMatMul_BFloat16: both matmuls, and their gradients, are those of the rounded operands, accumulated in float32.
+func TestMatMul_BFloat16(t *testing.T) {
 	const m, k, n = 3, 700, 5
 	rng := rand.New(rand.NewPCG(seed, 70))
-	draw := func(n int) (exact, halves []float32) {
+	draw := func(n int) (exact, rounded []float32) {
 		for range n {
 			x := float32(rng.NormFloat64())
-			exact, halves = append(exact, x), append(halves, bfloat16.FromFloat32(x).Float32())
+			exact, rounded = append(exact, x), append(rounded, bfloat16.FromFloat32(x).Float32())
 		}
-		return exact, halves
+		return exact, rounded
 	}
 	x, xr := draw(m * k)
 	w, wr := draw(n * k)
@@ -30,8 +30,8 @@ func TestTimes_BFloat16(t *testing.T) {
 	out := graphtest.Run(t, graphtest.Reference(t), func(in []*Node) []*Node {
 		x, v := in[0], in[2]
 		w := ConvertDType(in[1], dtypes.BFloat16)
-		y := timesT(x, w)
-		z := times(x, TransposeAllAxes(w, 1, 0))
+		y := matMulTransposed(x, w)
+		z := matMul(x, TransposeAllAxes(w, 1, 0))
 		require.Equal(t, dtypes.Float32, y.DType())
 		return []*Node{y, z, Gradient(ReduceAllSum(Mul(y, v)), x)[0], Gradient(ReduceAllSum(Mul(z, v)), x)[0]}
 	}, graphtest.Tensor(x, m, k), graphtest.Tensor(w, n, k), graphtest.Tensor(v, m, n))
@@ -80,10 +80,10 @@ func TestParamsAs_BFloat16(t *testing.T) {
 			}
 			exact, err := halved.Params(graphtest.Device(t))
 			require.NoError(t, err)
-			half, err := w.ParamsAs(graphtest.Device(t), dtypes.BFloat16)
+			rounded, err := w.ParamsAs(graphtest.Device(t), dtypes.BFloat16)
 			require.NoError(t, err)
 			ids := testTokens(rand.New(rand.NewPCG(seed, 71)), c, 39)
-			want, got := lossAndGradient(t, c, exact, ids), lossAndGradient(t, c, half, ids)
+			want, got := lossAndGradient(t, c, exact, ids), lossAndGradient(t, c, rounded, ids)
 			for i := range want {
 				sameBits(t, want[i], got[i], "output %d, tied %v, seed %d", i, c.TieEmbeddings, seed)
 			}
@@ -95,12 +95,14 @@ func TestParamsAs_BFloat16(t *testing.T) {
 // linear layer returns, and all logprobs.
 func lossAndGradient(t *testing.T, c *Config, params *Params, ids []int32) [][]float32 {
 	n := len(ids) - 1
-	in := append(slices.Clone(params.Tensors), graphtest.Tensor(ids[:n], 1, n), graphtest.Tensor(ids[1:], n, 1), graphtest.Tensor([]float32{0}, 1, 1))
+	in := append(slices.Clone(params.Tensors), graphtest.Tensor(ids[:n], 1, n), graphtest.Tensor(ids[1:], n, 1),
+		graphtest.Tensor([]float32{0}, 1, 1))
 	out := graphtest.Run(t, graphtest.Device(t), func(in []*Node) []*Node {
 		rest := in[len(params.Names):]
-		f := &Forward{Config: c, Param: params.Lookup(in), Frozen: true, Linear: func(x *Node, _ string, base func(*Node) *Node) *Node {
-			return Add(base(x), rest[2])
-		}}
+		f := &Forward{Config: c, Param: params.Lookup(in), Frozen: true,
+			Linear: func(x *Node, _ string, base func(*Node) *Node) *Node {
+				return Add(base(x), rest[2])
+			}}
 		hidden, _ := f.Hidden(Input{Tokens: rest[0]})
 		hidden = Reshape(hidden, n, c.HiddenSize)
 		lp := f.TokenLogProbs(hidden, rest[1])

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWorkBytes: what lies between two products is what a run takes. Inputs and outputs are not counted, and nothing is
+// TestWorkBytes: the result between two matmuls is what a run takes. Inputs and outputs are not counted, and nothing is
 // run.
 func TestWorkBytes(t *testing.T) {
 	const n = 1 << 20 // rows: the matrix between has 128 MB
 	device := newDevice(t)
-	two, err := graph.NewExec(device, func(x, a, b *graph.Node) *graph.Node { return graph.Dot(graph.Dot(x, a).Product(), b).Product() })
+	two, err := graph.NewExec(device,
+		func(x, a, b *graph.Node) *graph.Node { return graph.Dot(graph.Dot(x, a).Product(), b).Product() })
 	require.NoError(t, err)
 	s := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
 	work, err := WorkBytes(two, []shapes.Shape{s(n, 2), s(2, 32), s(32, 2)})
