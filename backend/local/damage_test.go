@@ -108,7 +108,7 @@ func TestRegister_TellsDamage(t *testing.T) {
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	for _, text := range []string{
-		"history.jsonl is not what was written", "no train row of some steps", "an older checkpoint is damaged",
+		"history.jsonl differs from what was written", "no train row of some steps", "an older checkpoint is damaged",
 	} {
 		require.Contains(t, told.String(), text)
 	}

@@ -83,7 +83,7 @@ func (d description) differences(now description) []string {
 	return list
 }
 
-// sameBase tells whether two names are of one base: a branch and its commit, or two paths of a file, may be.
+// sameBase reports whether two names are of one base: a branch and its commit, or two paths of a file, may be.
 func (d description) sameBase(now description) bool {
 	if d.Commit != now.Commit || d.SHA256 != now.SHA256 {
 		return false

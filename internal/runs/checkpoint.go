@@ -46,8 +46,8 @@ func (r *Run) Next() int {
 
 // Commit stores the checkpoint of step, which must be [Run.Next], alone; [Run.CommitUpdate] is for a step that was
 // trained. write puts files and folders into dir, an empty folder; it must not call methods that change the run. When
-// Commit returns nil, the step is on disk for good. After an error, which wraps [art.ErrStorage], and after a panic of
-// write, which is returned as one, the run is at the step before.
+// Commit returns nil, the step is durable. After an error, which wraps [art.ErrStorage], and after a panic of
+// write, which is returned as one, the run is at the previous step.
 func (r *Run) Commit(step int, write func(dir string) error) error {
 	const op = "commit checkpoint"
 	return r.record(op, func() error {
@@ -63,18 +63,18 @@ func (r *Run) Commit(step int, write func(dir string) error) error {
 	})
 }
 
-// committed notes a step that is on disk.
+// committed adds a step that is on disk.
 func (r *Run) committed(step int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps = append(r.steps, step)
 }
 
-// commit writes, seals and renames a checkpoint. It leaves nothing behind when it fails.
+// commit writes, seals and renames a checkpoint. It removes everything when it fails.
 func (r *Run) commit(step int, write func(dir string) error) error {
 	final := r.checkpointDir(step)
 	temp := r.temp(final)
-	// There may be something under either name when an earlier commit failed, and undoing it failed too.
+	// Either may exist if an earlier commit failed, and its rollback too.
 	if err := r.discard(final); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (r *Run) stage(dir string, write func(dir string) error) error {
 	return r.sealCheckpoint(dir)
 }
 
-// guard calls write and turns its panic into an error.
+// guard calls write and returns its panic as an error.
 func guard(dir string, write func(dir string) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -118,7 +118,7 @@ func guard(dir string, write func(dir string) error) (err error) {
 }
 
 // DeleteCheckpoints deletes the checkpoints of all steps but those to keep and the newest one, which is never deleted.
-// History and trajectories stay. When one that is to be kept is damaged, nothing is deleted, and the error wraps
+// History and trajectories stay. If one of those to keep is damaged, nothing is deleted, and the error wraps
 // [art.ErrCorrupt].
 func (r *Run) DeleteCheckpoints(keep []int) error {
 	const op = "delete checkpoints"

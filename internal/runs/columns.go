@@ -27,7 +27,7 @@ type trajectoryRow struct {
 	Exact *exactRow `parquet:"exact,optional"`
 }
 
-// groupRow is what a group has beside its trajectories.
+// groupRow holds the fields of a group other than its trajectories.
 type groupRow struct {
 	Trajectories *int64       `parquet:"trajectories,optional"` // their number; null for nil
 	Failures     []failureRow `parquet:"failures,list"`
@@ -59,7 +59,7 @@ type messageRow struct {
 	Name       string        `parquet:"name"`
 	Trainable  bool          `parquet:"trainable"` // it has a sample
 	Sample     *sampleRow    `parquet:"sample,optional"`
-	Wire       *string       `parquet:"wire,optional"` // OpenAI's JSON, when it holds more than the columns do
+	Wire       *string       `parquet:"wire,optional"` // OpenAI's JSON, if it holds more than the columns
 }
 
 type toolCallRow struct {

@@ -25,7 +25,7 @@ func convert[A, B any](list []A, f func(*A) (B, error)) ([]B, error) {
 	return out, nil
 }
 
-// toTrajectoryRow returns the columns of a trajectory, without its place in a group and without Exact.
+// toTrajectoryRow returns the columns of a trajectory, without its indices and without Exact.
 func toTrajectoryRow(t *art.Trajectory) (row trajectoryRow, err error) {
 	row.Reward, row.Logs, row.Duration = &t.Reward, slices.Clone(t.Logs), int64(t.Duration)
 	if row.Metrics, err = encodeMetrics(t.Metrics); err != nil {
@@ -96,7 +96,7 @@ func fromHistoryRows(messages []messageRow, tools []toolRow) (h art.History, err
 	return h, nil
 }
 
-// toMessageRow keeps the JSON of a message too when the message was read from JSON that says more than the columns.
+// toMessageRow also keeps the JSON of a message that was read from JSON with more than the columns hold.
 func toMessageRow(m *art.Message) (messageRow, error) {
 	row := messageRow{
 		Role: string(m.Role), Content: m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID, Name: m.Name,
@@ -118,7 +118,7 @@ func toMessageRow(m *art.Message) (messageRow, error) {
 	return row, err
 }
 
-// plainMessage returns what the columns say, without wire and sample.
+// plainMessage returns the message in the columns, without wire and sample.
 func plainMessage(row *messageRow) (art.Message, error) {
 	calls, err := convert(row.ToolCalls, func(c *toolCallRow) (art.ToolCall, error) {
 		return art.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}, nil
@@ -129,7 +129,7 @@ func plainMessage(row *messageRow) (art.Message, error) {
 	}, err
 }
 
-// fromMessageRow takes the fields from the columns and what they do not hold from the JSON.
+// fromMessageRow reads the fields from the columns, and everything else from the JSON.
 func fromMessageRow(row *messageRow) (art.Message, error) {
 	plain, err := plainMessage(row)
 	if err != nil || row.Wire == nil {

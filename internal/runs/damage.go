@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Damage is what [Open] found missing or changed that the run can go on without.
+// Damage is what [Open] found missing or changed, without preventing the run from continuing.
 type Damage struct {
-	// History is set when history.jsonl is not what was written: emptied, cut, deleted or edited.
+	// History is set when history.jsonl differs from what was written: it was emptied, truncated, deleted or edited.
 	History bool
 	// Rows are the steps whose update has no row of split "train".
 	Rows []int
-	// Trajectories are files that are missing, or not whole, by their path within the folder of trajectories. Their
-	// content is verified when they are read.
+	// Trajectories are files that are missing or truncated, by their path within the folder of trajectories. Their content
+	// is verified when they are read.
 	Trajectories []string
 	// Checkpoints are steps before the newest whose checkpoint is damaged.
 	Checkpoints []int
@@ -27,8 +27,8 @@ type Damage struct {
 // Damage returns what Open found.
 func (r *Run) Damage() Damage { return r.damage }
 
-// checkOlder looks at the checkpoints before the newest, which nothing reads on the way. It costs a look at each file,
-// not its content: see inspect.
+// checkOlder checks the checkpoints before the newest, which nothing else reads. It does not read their files: see
+// inspect.
 func (r *Run) checkOlder() {
 	steps := r.Steps()
 	for _, step := range steps[:max(0, len(steps)-1)] {
@@ -40,9 +40,9 @@ func (r *Run) checkOlder() {
 	}
 }
 
-// inspect compares the sizes of a checkpoint's files with its manifest. A file that was changed after the manifest was
-// written is compared by content, and so is the rest of the checkpoint then; when it is whole, as after a copy that did
-// not keep the times, the manifest gets a time that spares this the next time.
+// inspect compares the sizes of a checkpoint's files with its manifest. If a file was changed after the manifest was
+// written, all files are compared by content. If they are intact, as after a copy that did not preserve times, the time
+// of the manifest is updated, so that the next inspection is cheap again.
 func inspect(dir string) error {
 	path := filepath.Join(dir, manifestName)
 	m, err := readManifest(path)
@@ -72,18 +72,18 @@ func inspect(dir string) error {
 	if err := verify(dir); err != nil {
 		return err
 	}
-	_ = os.Chtimes(path, time.Time{}, newest) // what may fail only costs time
+	_ = os.Chtimes(path, time.Time{}, newest) // a failure only costs time
 	return nil
 }
 
-// checkFile notes a trajectory file that is not whole.
+// checkFile records a trajectory file that is truncated.
 func (r *Run) checkFile(split string, step int) {
 	if err := checkTail(r.trajectoryPath(split, step)); err != nil {
 		r.missTrajectories(split, step, err)
 	}
 }
 
-// checkTail looks at the end of a Parquet file.
+// checkTail checks the end of a Parquet file.
 func checkTail(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Run) missTrajectories(split string, step int, err error) {
 		"restore the file from a backup", "split", split, "step", step, "err", err)
 }
 
-// checkUpdates makes sure that each committed update has its row, and the trajectories that its row tells of.
+// checkUpdates checks that each committed update has its row, and its trajectories if the row counts groups.
 func (r *Run) checkUpdates() {
 	rows := map[int]historyRow{}
 	for _, row := range r.history.rows {
@@ -132,7 +132,7 @@ func (r *Run) checkUpdates() {
 	}
 }
 
-// ranges writes ascending numbers in short: 0-3, 5.
+// ranges abbreviates ascending numbers: 0-3, 5.
 func ranges(steps []int) string {
 	var parts []string
 	for len(steps) > 0 {

@@ -25,8 +25,8 @@ func threeSteps(t *testing.T) *Run {
 	return r
 }
 
-// openTold opens a closed run again, and returns what the logger is told.
-func openTold(t *testing.T, r *Run) (*Run, string) {
+// openLogged opens a closed run again, and returns what is logged.
+func openLogged(t *testing.T, r *Run) (*Run, string) {
 	t.Helper()
 	var log bytes.Buffer
 	root := filepath.Join(r.Dir(), "..", "..", "..")
@@ -37,7 +37,7 @@ func openTold(t *testing.T, r *Run) (*Run, string) {
 }
 
 func TestDamage_None(t *testing.T) {
-	r, log := openTold(t, threeSteps(t))
+	r, log := openLogged(t, threeSteps(t))
 	require.Zero(t, r.Damage())
 	require.NotContains(t, log, "WARN")
 }
@@ -65,16 +65,16 @@ func TestDamage_History(t *testing.T) {
 			if content = c.damage(content); content != nil {
 				require.NoError(t, os.WriteFile(r.historyPath(), content, 0o644))
 			}
-			again, log := openTold(t, r)
+			again, log := openLogged(t, r)
 			require.Equal(t, Damage{History: true, Rows: c.rows}, again.Damage())
-			require.Contains(t, log, "history.jsonl is not what was written")
+			require.Contains(t, log, "history.jsonl differs from what was written")
 			if c.rows != nil {
 				require.Contains(t, log, "steps="+quoted(ranges(c.rows)))
 			}
 			require.NoError(t, makeStep(again, 4), "it goes on")
 			require.NoError(t, again.Close())
-			third, log := openTold(t, again)
-			require.Equal(t, Damage{Rows: c.rows}, third.Damage(), "rows that are missing are told each time")
+			third, log := openLogged(t, again)
+			require.Equal(t, Damage{Rows: c.rows}, third.Damage(), "missing rows are logged each time")
 			require.Equal(t, c.rows != nil, bytes.Contains([]byte(log), []byte("level=WARN")))
 		})
 	}
@@ -96,7 +96,7 @@ func TestDamage_HistoryChecksum(t *testing.T) {
 		if content != "" {
 			require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 		}
-		again, _ := openTold(t, r)
+		again, _ := openLogged(t, r)
 		require.Equal(t, Damage{History: true}, again.Damage())
 	}
 }
@@ -125,7 +125,7 @@ func TestDamage_OlderCheckpoint(t *testing.T) {
 			if name == "no content" {
 				require.NoError(t, os.Mkdir(r.checkpointDir(1), 0o755))
 			}
-			again, log := openTold(t, r)
+			again, log := openLogged(t, r)
 			require.Equal(t, Damage{Checkpoints: []int{1}}, again.Damage())
 			require.Contains(t, log, "an older checkpoint is damaged")
 			require.ErrorIs(t, again.DeleteCheckpoints([]int{1}), art.ErrCorrupt)
@@ -151,7 +151,7 @@ func TestDamage_CopiedRun(t *testing.T) {
 	adapter, manifest := filepath.Join(dir, "adapter.bin"), filepath.Join(dir, manifestName)
 	later := time.Now().Add(time.Hour).Truncate(time.Second)
 	require.NoError(t, os.Chtimes(adapter, later, later))
-	again, _ := openTold(t, r)
+	again, _ := openLogged(t, r)
 	require.Zero(t, again.Damage())
 	info, err := os.Stat(manifest)
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestDamage_Trajectories(t *testing.T) {
 	require.NoError(t, os.Remove(r.trajectoryPath("train", 1)))
 	require.NoError(t, os.Truncate(r.trajectoryPath("train", 2), 0))
 	require.NoError(t, os.Truncate(r.trajectoryPath("val", 0), size(r.trajectoryPath("val", 0))-1))
-	again, log := openTold(t, r)
+	again, log := openLogged(t, r)
 	want := []string{"train/0001.parquet", "train/0002.parquet", "val/0000.parquet"}
 	require.ElementsMatch(t, want, again.Damage().Trajectories)
 	require.Contains(t, log, "trajectories are missing or damaged")

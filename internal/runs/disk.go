@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// tempPrefix marks what is not yet, or no longer, part of the run. Open removes it.
+// tempPrefix marks files that are not yet, or no longer, part of the run. Open removes them.
 const tempPrefix = ".tmp-"
 
 // disk makes every change of the run directory.
 type disk struct {
-	// guard, when set, is asked before each change; after its error nothing is changed.
+	// guard, if set, is called before each change, and its error prevents the change.
 	guard func() error
-	// hook, when set, is called for each change in place of do; tests inject faults with it.
+	// hook, if set, is called for each change instead of do; tests inject faults with it.
 	hook func(op, path string, do func() error) error
 }
 
@@ -90,7 +90,7 @@ func (d disk) syncDir(path string) error {
 	return d.do("syncdir", path, func() error { return syncNames(path) })
 }
 
-// syncFile makes the content of a file that somebody else wrote durable.
+// syncFile makes the content of a file durable that the caller of Commit wrote.
 func (d disk) syncFile(path string) error {
 	return d.do("sync", path, func() error { return syncContent(path) })
 }
@@ -116,5 +116,5 @@ func (d disk) mkdirAll(path string) error {
 	if err := d.mkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return d.mkdir(path) // which somebody else may have made meanwhile
+	return d.mkdir(path) // which another process may have created meanwhile
 }

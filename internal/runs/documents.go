@@ -13,7 +13,7 @@ import (
 // ReadModel reads model.json into v, a pointer. It returns false when there is none.
 func (r *Run) ReadModel(v any) (bool, error) { return r.readDocument(modelName, v) }
 
-// WriteModel replaces model.json by the JSON of v, an object, with the version of the layout. It comes before anything
+// WriteModel replaces model.json by the JSON of v, an object, with the version of the layout. It must precede anything
 // else that is stored in a run.
 func (r *Run) WriteModel(v any) error {
 	const op = "write " + modelName
@@ -38,8 +38,8 @@ func (r *Run) WriteState(v any) error {
 	return r.change("write state.json", func() error { return r.writeDocument("state.json", v) })
 }
 
-// MergeState changes what the JSON of patch names and leaves the rest of state.json (RFC 7396): objects are merged key
-// by key, null deletes a key, and other values replace.
+// MergeState applies a JSON merge patch (RFC 7396) to state.json: objects are merged key by key, null deletes a key,
+// and other values replace.
 func (r *Run) MergeState(patch any) error {
 	return r.change("merge state.json", func() error {
 		change, err := toAny(patch)

@@ -45,7 +45,7 @@ func watch(t *testing.T, root string) *durable {
 	return d
 }
 
-// observe is told about every change that was made.
+// observe is called for every change that was made.
 func (d *durable) observe(op, path string) {
 	switch op {
 	case "sync":

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// exactRow keeps what columns of text and lists cannot: strings that are not UTF-8, which readers of Parquet refuse,
+// exactRow keeps what columns of strings and lists cannot: strings that are not UTF-8, which readers of Parquet refuse,
 // and lists that are empty but not nil. Both are named by their ordinal among the strings and lists of the row, counted
 // depth first in the order of the columns.
 type exactRow struct {
@@ -57,7 +57,7 @@ func applyExact(row *trajectoryRow) error {
 		}
 	})
 	if len(e.EmptyLists)+len(e.Texts) > 0 {
-		return fmt.Errorf("column exact describes %d cells that are not there", len(e.EmptyLists)+len(e.Texts))
+		return fmt.Errorf("column exact describes %d cells that do not exist", len(e.EmptyLists)+len(e.Texts))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type fault struct {
 	err  error
 	seen int
 
-	durable *durable // told about what is fsynced; may be nil
+	durable *durable // observes what is fsynced; may be nil
 }
 
 func (f *fault) disk() disk { return disk{hook: f.change} }
@@ -43,7 +43,7 @@ func (f *fault) change(op, path string, do func() error) error {
 	return err
 }
 
-// halfWrite does a write of which the disk takes the first half.
+// halfWrite writes only the first half.
 func halfWrite(path string, do func() error) error {
 	before := size(path)
 	if err := do(); err != nil {

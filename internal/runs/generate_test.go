@@ -53,11 +53,13 @@ func dict[T any](g generator, most int, element func() T) map[string]T {
 func pick[T any](g generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g generator) text() string {
-	return pick(g, "", "hello", "a\nb\x00c", "żółw 🐢", "NaN", "cut \xf0\x9f", "\xff", "\uFFFD", "<a href=\"&\">", fmt.Sprint(g.Uint64()))
+	return pick(g, "", "hello", "a\nb\x00c", "żółw 🐢", "NaN", "cut \xf0\x9f", "\xff", "\uFFFD", "<a href=\"&\">",
+		fmt.Sprint(g.Uint64()))
 }
 
 func (g generator) float() float64 {
-	return pick(g, 0, 1, -1, 0.1, math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e21, -123456789,
+	return pick(g, 0, 1, -1, 0.1, math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e21,
+		-123456789,
 		math.Copysign(0, -1), g.NormFloat64())
 }
 
@@ -81,7 +83,8 @@ func (g generator) sample() *art.Sample {
 		PromptIDs: g.ids(), IDs: g.ids(), Logprobs: g.logprobs(), Sampled: g.logprobs(),
 		Forced: list(g, 40, func() bool { return g.IntN(2) == 0 }),
 		Settings: art.Sampling{
-			Temperature: g.float(), TopP: g.float(), TopK: g.IntN(100), MaxTokens: g.Int(), Stop: list(g, 3, g.text), Seed: g.Uint64(),
+			Temperature: g.float(), TopP: g.float(), TopK: g.IntN(100), MaxTokens: g.Int(), Stop: list(g, 3, g.text),
+			Seed: g.Uint64(),
 		},
 		Step: g.IntN(1000), Finish: pick(g, art.FinishStop, art.FinishLength, ""),
 	}
@@ -106,7 +109,8 @@ func (g generator) message() art.Message {
 	}
 	return art.Message{
 		Role: pick(g, art.RoleUser, art.RoleAssistant, art.RoleTool, ""), Content: g.text(), Reasoning: g.text(),
-		ToolCalls:  list(g, 3, func() art.ToolCall { return art.ToolCall{ID: g.text(), Name: g.text(), Arguments: g.text()} }),
+		ToolCalls: list(g, 3,
+			func() art.ToolCall { return art.ToolCall{ID: g.text(), Name: g.text(), Arguments: g.text()} }),
 		ToolCallID: g.text(), Name: g.text(), Sample: g.sample(),
 	}
 }
@@ -134,12 +138,14 @@ func (g generator) trajectory() *art.Trajectory {
 	return &art.Trajectory{
 		History: g.history(), AdditionalHistories: list(g, 3, g.history),
 		Reward: g.float(), Metrics: dict(g, 4, g.float), Metadata: dict(g, 4, g.label), Logs: list(g, 3, g.text),
-		Start: pick(g, time.Time{}, time.Unix(1700000000, 123456789).UTC(), time.Unix(-1<<40, 1).UTC()), Duration: time.Duration(g.Int64()),
+		Start:    pick(g, time.Time{}, time.Unix(1700000000, 123456789).UTC(), time.Unix(-1<<40, 1).UTC()),
+		Duration: time.Duration(g.Int64()),
 	}
 }
 
 func (g generator) failure() art.Failure {
-	return art.Failure{Scenario: g.Int(), Attempt: g.IntN(9), Tries: -1, Type: g.text(), Message: g.text(), Stack: g.text()}
+	return art.Failure{Scenario: g.Int(), Attempt: g.IntN(9), Tries: -1, Type: g.text(), Message: g.text(),
+		Stack: g.text()}
 }
 
 func (g generator) group() *art.TrajectoryGroup {

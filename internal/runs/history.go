@@ -19,9 +19,9 @@ import (
 // history is history.jsonl in memory.
 type history struct {
 	rows  []historyRow
-	start time.Time // of the run: what time/wall_clock_sec counts from
+	start time.Time // of the run: the origin of time/wall_clock_sec
 	size  int64     // bytes of the file
-	torn  bool      // the file may hold more than rows; the next change rewrites it
+	torn  bool      // the file may end with a partial row; the next change rewrites it
 }
 
 // historyRow is one line of the file.
@@ -46,7 +46,7 @@ func (r *Run) History() ([]art.HistoryRow, error) {
 	return rows, nil
 }
 
-// Log merges metrics into the row of (split, step), on disk when it returns: keys that the row has get the new values,
+// Log merges metrics into the row of (split, step), on disk when it returns: existing keys get the new values,
 // the others stay. Keys without a slash get the split as prefix. step is at most that of the newest checkpoint, 0
 // without one.
 //
@@ -77,8 +77,8 @@ func (r *Run) checkStep(step int) error {
 	return nil
 }
 
-// mergeRow adds metrics to a row, or makes it. What changes nothing is not written. groups is the number of groups that
-// are committed with the row; 0 leaves it as it is.
+// mergeRow merges metrics into a row, which it creates if needed. It writes nothing if nothing changes. groups is the
+// number of groups that are committed with the row; 0 keeps it.
 func (r *Run) mergeRow(split string, step int, metrics map[string]float64, groups int) error {
 	now, old := r.now(), historyRow{}
 	at := r.findRow(split, step)
@@ -159,7 +159,7 @@ func (r *Run) rewriteHistory(rows []historyRow) error {
 	return nil
 }
 
-// recoverHistory reads the file. It drops what an interrupted step left and moves aside what is damaged.
+// recoverHistory reads the file. It drops the rows of an interrupted update and moves damaged ones aside.
 func (r *Run) recoverHistory() error {
 	content, err := os.ReadFile(r.historyPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -181,15 +181,15 @@ func (r *Run) recoverHistory() error {
 	switch {
 	case bytes.Equal(kept, content):
 		return nil
-	case bytes.HasPrefix(content, kept): // on a full disk too
+	case bytes.HasPrefix(content, kept): // truncation works on a full disk too
 		return r.cutHistory(content, kept)
 	}
 	return r.rewriteHistory(read.rows)
 }
 
-// cutHistory drops the end of the file.
+// cutHistory truncates the file.
 func (r *Run) cutHistory(content, kept []byte) error {
-	if !r.announced.allows(kept) { // which is so when more than the last change is dropped
+	if !r.announced.allows(kept) { // when more than the last change is dropped
 		if err := r.announceHistory(content, kept); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (r *Run) cutHistory(content, kept []byte) error {
 	return r.disk.syncFile(r.historyPath())
 }
 
-// joinRows is the content of a file with these rows.
+// joinRows returns the content of a file with these rows.
 func joinRows(rows []historyRow) []byte {
 	var content []byte
 	for _, row := range rows {
@@ -211,7 +211,7 @@ func joinRows(rows []historyRow) []byte {
 	return content
 }
 
-// historyRead is what a history file holds.
+// historyRead is a parsed history file.
 type historyRead struct {
 	rows    []historyRow
 	aside   [][]byte // lines that cannot be rows of this run
@@ -219,7 +219,7 @@ type historyRead struct {
 	start   time.Time
 }
 
-// readHistory sorts the lines of a history file.
+// readHistory parses the lines of a history file and sorts out those that are not kept.
 func (r *Run) readHistory(content []byte) historyRead {
 	var read historyRead
 	lines := bytes.Split(content, []byte("\n"))
@@ -254,7 +254,7 @@ func (r *Run) readHistory(content []byte) historyRead {
 	return read
 }
 
-// startOf returns when the run began, as a row tells it; the zero time when it does not.
+// startOf returns the start of the run according to a row, or the zero time.
 func startOf(row art.HistoryRow, recorded time.Time) time.Time {
 	seconds := row.Metrics[keyWallClock]
 	if recorded.IsZero() || !(seconds >= 0 && seconds < 1e9) {

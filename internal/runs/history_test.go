@@ -21,8 +21,9 @@ func TestLog_Form(t *testing.T) {
 	}))
 	content, err := os.ReadFile(r.historyPath())
 	require.NoError(t, err)
-	require.Equal(t, `{"loss/policy":-2,"recorded_at":"2026-01-02T03:04:06.5Z","split":"train","step":1,"time/wall_clock_sec":1.5,`+
-		`"train/down":"-Infinity","train/nan":"NaN","train/reward":0.1,"train/up":"Infinity","training_step":1}`+"\n", string(content))
+	require.Equal(t,
+		`{"loss/policy":-2,"recorded_at":"2026-01-02T03:04:06.5Z","split":"train","step":1,"time/wall_clock_sec":1.5,`+
+			`"train/down":"-Infinity","train/nan":"NaN","train/reward":0.1,"train/up":"Infinity","training_step":1}`+"\n", string(content))
 }
 
 func TestLog_ReadWhatWasWritten(t *testing.T) {
@@ -33,7 +34,8 @@ func TestLog_ReadWhatWasWritten(t *testing.T) {
 		split, step := pick(g, "train", "val", "test-2"), g.IntN(4)
 		metrics := map[string]float64{"x": g.float(), "a/b": g.float(), "time/wall_clock_sec": 1}
 		require.NoError(t, r.Log(split, step, metrics))
-		want[[2]any{split, step}] = map[string]float64{split + "/x": metrics["x"], "a/b": metrics["a/b"], "time/wall_clock_sec": 1}
+		want[[2]any{split, step}] = map[string]float64{split + "/x": metrics["x"], "a/b": metrics["a/b"],
+			"time/wall_clock_sec": 1}
 	}
 	require.NoError(t, r.Commit(4, func(string) error { return nil })) // with it, the train row of step 3
 	check := func() {
@@ -113,7 +115,7 @@ func TestLog_WallClockContinues(t *testing.T) {
 	require.Equal(t, 3600.0, rows[1].Metrics["time/wall_clock_sec"])
 }
 
-// A row that was half written does not damage the next one, whether or not the half could be taken back.
+// A partially written row does not damage the next one, whether or not it could be truncated.
 func TestLog_HalfWritten(t *testing.T) {
 	for _, once := range []bool{true, false} {
 		f := &fault{at: -1, err: syscall.ENOSPC, once: once}
@@ -139,7 +141,8 @@ func TestLog_HalfWritten(t *testing.T) {
 // A last row that lacks only its newline was edited by hand: it is kept.
 func TestHistory_NoLastNewline(t *testing.T) {
 	r := openTemp(t, 0)
-	require.NoError(t, os.WriteFile(r.historyPath(), []byte("\n"+`{"split":"a","step":0}`+"\n\n"+`{"split":"b","step":0,"note":"kept"}`), 0o644))
+	require.NoError(t, os.WriteFile(r.historyPath(),
+		[]byte("\n"+`{"split":"a","step":0}`+"\n\n"+`{"split":"b","step":0,"note":"kept"}`), 0o644))
 	r, err := reopen(t, r)
 	require.NoError(t, err)
 	require.NoError(t, r.Log("c", 0, nil))

@@ -14,7 +14,7 @@ import (
 const (
 	keySplit        = "split"
 	keyStep         = "step"
-	keyTrainingStep = "training_step" // equal to step; ART's name of it
+	keyTrainingStep = "training_step" // equal to step; ART's name for it
 	keyRecordedAt   = "recorded_at"   // RFC 3339
 	keyGroups       = "groups"        // of trajectories, committed with the row; absent for none
 )
@@ -24,7 +24,7 @@ const keyWallClock = "time/wall_clock_sec"
 
 // encodeRow returns a row as JSON with sorted keys, without a newline.
 //
-// JSON has no number for what is not finite: such a metric is the string "NaN", "Infinity" or "-Infinity".
+// JSON has no numbers that are not finite: such a metric is the string "NaN", "Infinity" or "-Infinity".
 func encodeRow(row historyRow, recorded time.Time) ([]byte, error) {
 	fields := map[string]any{
 		keySplit:        row.Split,
@@ -45,7 +45,7 @@ func encodeRow(row historyRow, recorded time.Time) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// decodeRow is the inverse of encodeRow. Fields that are neither numbers nor names of numbers are left out.
+// decodeRow is the inverse of encodeRow. Fields that are neither numbers nor such strings are ignored.
 func decodeRow(line []byte) (row historyRow, recorded time.Time, err error) {
 	var fields map[string]any
 	if err := json.Unmarshal(line, &fields); err != nil {
@@ -55,13 +55,13 @@ func decodeRow(line []byte) (row historyRow, recorded time.Time, err error) {
 	if row.Step, ok = parseCount(fields[keyStep]); !ok {
 		return row, recorded, fmt.Errorf("%q is not a step", fields[keyStep])
 	}
-	row.groups, _ = parseCount(fields[keyGroups]) // a row without is a row
+	row.groups, _ = parseCount(fields[keyGroups]) // optional
 	row.Split, _ = fields[keySplit].(string)
 	if err := checkName("split", row.Split); err != nil {
 		return row, recorded, err
 	}
 	text, _ := fields[keyRecordedAt].(string)
-	recorded, _ = time.Parse(time.RFC3339, text) // a row without a time is a row
+	recorded, _ = time.Parse(time.RFC3339, text) // optional
 	for _, key := range []string{keySplit, keyStep, keyTrainingStep, keyRecordedAt, keyGroups} {
 		delete(fields, key)
 	}
@@ -74,7 +74,7 @@ func decodeRow(line []byte) (row historyRow, recorded time.Time, err error) {
 	return row, recorded, nil
 }
 
-// parseCount returns a whole number of JSON that is not negative.
+// parseCount returns a JSON number that is a non-negative integer.
 func parseCount(v any) (n int, ok bool) {
 	f, ok := v.(float64)
 	if !ok || f < 0 || f > math.MaxInt32 || f != math.Trunc(f) {
@@ -83,7 +83,7 @@ func parseCount(v any) (n int, ok bool) {
 	return int(f), true
 }
 
-// jsonFloat returns a float64, or the name of one that JSON cannot write.
+// jsonFloat returns a float64, or a string for one that is not finite.
 func jsonFloat(f float64) any {
 	switch {
 	case math.IsNaN(f):
@@ -110,8 +110,7 @@ func parseFloat(v any) (f float64, ok bool) {
 	return f, ok
 }
 
-// rowMetrics puts the split before every key that does not name an area: "reward" becomes "train/reward", "loss/policy"
-// stays.
+// rowMetrics prefixes keys without a slash with the split: "reward" becomes "train/reward", "loss/policy" stays.
 func rowMetrics(split string, metrics map[string]float64) (map[string]float64, error) {
 	out := make(map[string]float64, len(metrics)+1)
 	for key, value := range metrics {

@@ -2,5 +2,5 @@
 
 package runs
 
-// holderFile returns the file that has the id of the process that holds a lock: the lock itself.
+// holderFile returns the file with the id of the process that holds a lock: the lock itself.
 func holderFile(lock string) string { return lock }

@@ -1,5 +1,5 @@
 package runs
 
-// holderFile returns the file that has the id of the process that holds a lock. On Windows a locked file cannot be
-// read: it lies beside.
+// holderFile returns the file with the id of the process that holds a lock. On Windows a locked file cannot be read, so
+// it is a separate one.
 func holderFile(lock string) string { return lock + ".pid" }

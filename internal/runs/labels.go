@@ -24,8 +24,7 @@ func encodeMetrics(metrics map[string]float64) (*string, error) {
 	return encodeFields("metric", fields)
 }
 
-// decodeMetrics is the inverse of encodeMetrics, but for a nil map, which is read as an empty one: it can be written
-// to.
+// decodeMetrics is the inverse of encodeMetrics, except that a nil map becomes an empty one, which can be written to.
 func decodeMetrics(text *string) (map[string]float64, error) {
 	if text == nil {
 		return map[string]float64{}, nil
@@ -46,7 +45,7 @@ func decodeMetrics(text *string) (map[string]float64, error) {
 }
 
 // encodeLabels writes metadata as a JSON object with sorted keys; nil for a nil map. An int is a number without a point
-// and a float64 one with a point or an exponent. What JSON cannot write is an object: {"float": "NaN"} for a float64
+// and a float64 one with a point or an exponent. Other values are objects: {"float": "NaN"} for a float64
 // that is not finite, {"bytes": base64} for a string that is not UTF-8.
 func encodeLabels(labels map[string]any) (*string, error) {
 	if labels == nil {
@@ -85,7 +84,7 @@ func encodeLabel(value any) (any, error) {
 	return nil, fmt.Errorf("%T cannot be stored: use a string, bool, int, float64 or nil", value)
 }
 
-// decodeLabels is the inverse of encodeLabels, but for a nil map, as decodeMetrics.
+// decodeLabels is the inverse of encodeLabels, except for a nil map, as in decodeMetrics.
 func decodeLabels(text *string) (map[string]any, error) {
 	if text == nil {
 		return map[string]any{}, nil

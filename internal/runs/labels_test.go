@@ -8,7 +8,8 @@ import (
 )
 
 func TestLabels_Form(t *testing.T) {
-	text, err := encodeLabels(map[string]any{"int": 1, "float": 1.0, "big": 1e21, "bytes": "\xff", "none": nil, "yes": true, "s": "1"})
+	text, err := encodeLabels(map[string]any{"int": 1, "float": 1.0, "big": 1e21, "bytes": "\xff", "none": nil,
+		"yes": true, "s": "1"})
 	require.NoError(t, err)
 	require.Equal(t, `{"big":1e+21,"bytes":{"bytes":"/w=="},"float":1.0,"int":1,"none":null,"s":"1","yes":true}`, *text)
 }

@@ -15,9 +15,9 @@ import (
 const (
 	// modelName is the file that describes the model. Each checkpoint has a copy.
 	modelName = "model.json"
-	// layoutVersion is the layout of run directories that this package reads and writes, as model.json has it.
+	// layoutVersion is the layout of run directories that this package reads and writes, as stored in model.json.
 	//
-	//	1  (not written down) the rows and trajectories of the update from k to k+1 were those of step k+1
+	//	1  (not stored) the rows and trajectories of the update from k to k+1 were those of step k+1
 	//	2  they are those of step k; history.checksum.json
 	layoutVersion = 2
 	keyLayout     = "layout"
@@ -26,7 +26,7 @@ const (
 // trainSplit is the split whose rows and trajectories belong to updates.
 const trainSplit = "train"
 
-// readLayout reads model.json and refuses a directory that would be misread, before anything of it is changed.
+// readLayout reads model.json and refuses a directory of another layout, before anything in it is changed.
 func (r *Run) readLayout() error {
 	const op = "open run"
 	content, err := os.ReadFile(filepath.Join(r.dir, modelName))
@@ -50,7 +50,7 @@ func (r *Run) readLayout() error {
 	return nil
 }
 
-// refuseUndescribed returns the error of a directory that holds a run and not what the run is of.
+// refuseUndescribed returns the error for a directory that holds a run without model.json.
 func (r *Run) refuseUndescribed(op string) error {
 	used, err := r.used()
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Run) refuseUndescribed(op string) error {
 		return nil
 	}
 	return corrupt(op, fmt.Errorf("%s has checkpoints, trajectories or history but no %s: "+
-		"it is not known of which model they are", r.dir, modelName), "nothing was changed; "+r.restoreModel())
+		"which model they belong to is not known", r.dir, modelName), "nothing was changed; "+r.restoreModel())
 }
 
 // restoreModel says how to get model.json back.
@@ -85,7 +85,7 @@ func (r *Run) refuseLayout(op string, have int) error {
 	return &art.Error{Op: op, Err: err, Hint: hint}
 }
 
-// used tells whether anything is stored that belongs to a model.
+// used reports whether anything that belongs to a model is stored.
 func (r *Run) used() (bool, error) {
 	if info, err := os.Stat(r.historyPath()); err == nil && info.Size() > 0 {
 		return true, nil

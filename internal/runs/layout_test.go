@@ -29,7 +29,7 @@ func TestLayout_Other(t *testing.T) {
 	}
 }
 
-// Without model.json a run went on as one of whatever model was asked for.
+// Without model.json a run went on as one of whatever model was given.
 func TestLayout_ModelMissing(t *testing.T) {
 	for _, damage := range []func(path string) error{
 		os.Remove,
@@ -51,7 +51,7 @@ func TestLayout_ModelMissing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(content), string(stored))
 		require.NoError(t, os.WriteFile(path, stored, 0o644))
-		again, _ := openTold(t, r)
+		again, _ := openLogged(t, r)
 		require.Zero(t, again.Damage())
 	}
 }

@@ -75,7 +75,7 @@ func (r *Run) syncFiles(dir string) (files map[string]checksum, folders []string
 	return files, folders, err
 }
 
-// sum reads a file.
+// sum computes the checksum of a file.
 func sum(path string) (checksum, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -114,7 +114,8 @@ func verify(dir string) error {
 			return err
 		}
 		if got != m.Files[name] {
-			return fmt.Errorf("%s is not what was written: it has %d bytes of %d, or other content", path, got.Size, m.Files[name].Size)
+			return fmt.Errorf("%s differs from what was written: it has %d bytes of %d, or other content", path, got.Size,
+				m.Files[name].Size)
 		}
 	}
 	return nil

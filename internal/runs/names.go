@@ -10,8 +10,8 @@ import (
 
 const maxName = 128 // bytes
 
-// checkName makes sure that a name is one path element: no separators, no dot names, nothing that would read as a
-// temporary file, and no '@', which separates the name of a model from its step.
+// checkName checks that a name is a single path element: no separators, no leading dot, which temporary files have, and
+// no '@', which separates the name of a model from its step.
 func checkName(what, name string) error {
 	switch {
 	case name == "" || len(name) > maxName:

@@ -99,7 +99,7 @@ func joinGroups(rows []trajectoryRow) (groups []*art.TrajectoryGroup, err error)
 	return groups, nil
 }
 
-// readRowsBatch is how many rows are read at a time. The number of rows that a file claims is not trusted with memory.
+// readRowsBatch is the number of rows read at a time: no memory is allocated for the number of rows that a file claims.
 const readRowsBatch = 64
 
 // readRows is the inverse of writeRows.
@@ -153,7 +153,7 @@ func addRow(groups []*art.TrajectoryGroup, row *trajectoryRow) ([]*art.Trajector
 	return groups, nil
 }
 
-// catch turns a panic of the Parquet library, which is how it reports some damage, into an error.
+// catch returns a panic of the Parquet library, which is how it reports some damage, as an error.
 func catch(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("parquet: %v", p)

@@ -16,22 +16,22 @@ func (r *Run) recover() error {
 		return err
 	}
 	r.checkOlder()
-	// What frees space comes first.
+	// Those that free space come first.
 	for _, clean := range []func() error{r.removeTemporary, r.recoverTrajectories, r.recoverHistory} {
 		if err := clean(); err != nil {
-			return storage("open run", err, "nothing that was committed is lost: open the run again when this is repaired")
+			return storage("open run", err, "nothing that was committed is lost: fix this and open the run again")
 		}
 	}
 	r.checkUpdates()
 	return nil
 }
 
-// temp is the name of path before it is renamed into place, and of what is about to be deleted.
+// temp is the name of path before it is renamed into place, and while it is being deleted.
 func (r *Run) temp(path string) string {
 	return filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
 }
 
-// discard deletes a file or folder in one step: it is renamed before it is taken apart.
+// discard deletes a file or folder atomically: it is renamed first.
 func (r *Run) discard(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -77,7 +77,7 @@ func (r *Run) listSteps() (steps []int, err error) {
 	return steps, err
 }
 
-// advice says what to do about a damaged newest checkpoint.
+// advice returns the hint for a damaged newest checkpoint.
 func (r *Run) advice() string {
 	latest := r.steps[len(r.steps)-1]
 	damaged := r.checkpointDir(latest)
@@ -97,9 +97,9 @@ func (r *Run) newest() int {
 	return latest
 }
 
-// uncommitted tells whether the row and the trajectories of (split, step) belong to an update that no checkpoint has
-// committed: the update from the newest step to the next. A run without checkpoints is never updated, and keeps what it
-// logs.
+// uncommitted reports whether the row and the trajectories of (split, step) belong to an update that no checkpoint has
+// committed: the update from the newest step to the next. A run without checkpoints is never updated, and keeps all
+// rows.
 func (r *Run) uncommitted(split string, step int) bool {
 	latest, ok := r.Latest()
 	return ok && split == trainSplit && step >= latest

@@ -1,5 +1,5 @@
-// Package runs stores what a training run leaves behind, so that a kill, a full disk or a second process never costs
-// more than the step that was being made.
+// Package runs stores training runs, such that a kill, a full disk or a second process never costs more than the step
+// in progress.
 //
 // # Layout
 //
@@ -8,8 +8,8 @@
 //	    model.json                        what the model is, written by the backend, and the version of this layout
 //	    state.json                        the user's own state
 //	    history.jsonl                     one row of metrics per (split, step)
-//	    history.checksum.json             what history.jsonl is before and after its last change
-//	    history.jsonl.damaged             rows that could not be kept in place
+//	    history.checksum.json             checksums of history.jsonl before and after its last change
+//	    history.jsonl.damaged             rows that were removed from history.jsonl as damaged
 //	    checkpoints/0001/                 the files of a step, checksums.json, and a copy of model.json
 //	    trajectories/{split}/0001.parquet every trajectory of a (split, step), without loss
 //
@@ -31,9 +31,9 @@
 // # Damage
 //
 // [Open] returns an error that wraps [art.ErrCorrupt], and changes nothing, where going on would lose or mix something:
-// the newest checkpoint is damaged, or model.json is missing from a run that has been used. What is lost already is
-// told to the logger as a warning, and by [Run.Damage]: older checkpoints that are damaged, a history that is not what
-// was written, updates without a row or without their trajectories.
+// the newest checkpoint is damaged, or model.json is missing from a run that has been used. What is already lost
+// is logged as a warning, and returned by [Run.Damage]: damaged older checkpoints, a history that differs from what was
+// written, updates without their row or trajectories.
 package runs
 
 import (
@@ -49,7 +49,7 @@ import (
 
 // Options of [Open]. Zero values are the defaults.
 type Options struct {
-	// Logger is told what recovery dropped. nil discards.
+	// Logger receives what recovery dropped, and damage. nil discards.
 	Logger *slog.Logger
 	// Now is the clock of the history. Default [time.Now].
 	Now func() time.Time
@@ -67,7 +67,7 @@ type Run struct {
 	closed    bool
 	model     []byte       // content of model.json, nil before it is written
 	announced historySum   // of the history
-	pending   *updateState // what was before an update that failed and could not be taken back, nil for none
+	pending   *updateState // the state before a failed update that could not be rolled back, nil for none
 
 	mu        sync.Mutex // guards the fields below, and is never held during input or output
 	steps     []int      // with a checkpoint, ascending
@@ -84,8 +84,8 @@ type Recovery struct {
 	Aside     int // rows and files that could not be kept and that no interruption explains: moved aside
 }
 
-// Open opens a run directory, and makes it when there is none. It locks it: a second Open, of this or another process,
-// is an error that wraps [art.ErrLocked] until Close. A damaged newest checkpoint is an error that wraps
+// Open opens a run directory, which it creates if there is none, and locks it: a second Open, of this or another
+// process, is an error that wraps [art.ErrLocked] until Close. A damaged newest checkpoint is an error that wraps
 // [art.ErrCorrupt]; nothing is deleted then. opts may be nil.
 func Open(root, project, name string, opts *Options) (*Run, error) {
 	return open(root, project, name, opts, disk{})
@@ -131,7 +131,7 @@ func newRun(dir string, opts *Options, d disk) *Run {
 // Dir returns the folder of the run.
 func (r *Run) Dir() string { return r.dir }
 
-// Recovered returns what Open had to clean up.
+// Recovered returns what Open cleaned up.
 func (r *Run) Recovered() Recovery { return r.recovered }
 
 // Close waits for the change in progress and releases the lock. Changes after Close are errors that wrap
@@ -164,15 +164,14 @@ func (r *Run) change(op string, do func() error) error {
 	return do()
 }
 
-// record is change for what belongs to a model: it comes after model.json, and after what could not be taken back
-// before.
+// record is change for what belongs to a model: it requires model.json, and first completes a failed rollback.
 func (r *Run) record(op string, do func() error) error {
 	return r.change(op, func() error {
 		if r.model == nil {
-			return invalid(op, errors.New("model.json comes first: without it the run could not be opened again"))
+			return invalid(op, errors.New("write model.json first: without it the run could not be opened again"))
 		}
 		if err := r.settle(); err != nil {
-			return storage(op, err, "an update that failed before is still to be taken back, and nothing is stored until it is")
+			return storage(op, err, "an earlier update that failed is not rolled back yet, and nothing is stored until it is")
 		}
 		return do()
 	})

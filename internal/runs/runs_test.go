@@ -34,7 +34,8 @@ func TestOpen_Layout(t *testing.T) {
 
 func TestOpen_Names(t *testing.T) {
 	root := tempDir(t)
-	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, "%2e%2e/x", ".hidden", "a\x00", "a\n", "a@1", " a", "a ", "\xff", strings.Repeat("x", 129)} {
+	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, "%2e%2e/x", ".hidden", "a\x00", "a\n", "a@1", " a",
+		"a ", "\xff", strings.Repeat("x", 129)} {
 		for _, names := range [][2]string{{name, "model"}, {"project", name}} {
 			_, err := Open(root, names[0], names[1], nil)
 			require.ErrorIs(t, err, art.ErrInvalid, "%q", names)
@@ -135,7 +136,7 @@ func TestRecover_MissingCheckpoints(t *testing.T) {
 
 func TestRecover_DamagedCheckpoint(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
-		"adapter.bin is not what was written": func(dir string) error {
+		"adapter.bin differs from what was written": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "adapter.bin"), []byte("other"), 0o644)
 		},
 		"no such file": func(dir string) error { return os.Remove(filepath.Join(dir, "deep/er/opt.bin")) },

@@ -10,9 +10,9 @@ import (
 //
 //	"PAR1" | columns | footer | 4 bytes: length of the footer, little-endian | "PAR1"
 //
-// Offsets count from the beginning, so what lies between columns and footer is not read. The seal lies there: the
-// SHA-256 of everything else. It makes sure that a file is what was written, before anything of it is interpreted, and
-// other readers of Parquet do not see it.
+// Offsets count from the beginning, so bytes between columns and footer are not read. That is where the seal is: the
+// SHA-256 of everything else. It is verified before anything in a file is interpreted, and other readers of Parquet do
+// not see it.
 const tailBytes = 8
 
 // seal inserts the checksum.
@@ -28,7 +28,7 @@ func seal(content []byte) ([]byte, error) {
 	return append(sealed, content[footer:]...), nil
 }
 
-// unseal checks the checksum and takes it out.
+// unseal verifies the checksum and removes it.
 func unseal(sealed []byte) ([]byte, error) {
 	footer, err := footerStart(sealed)
 	if err != nil {
@@ -53,7 +53,7 @@ func footerStart(content []byte) (int, error) {
 // footerSize reads the length of the footer from the last bytes of a file of that size.
 func footerSize(tail []byte, size int64) (int, error) {
 	if len(tail) < tailBytes || string(tail[len(tail)-4:]) != "PAR1" {
-		return 0, errors.New("it is not a whole Parquet file")
+		return 0, errors.New("it is not a complete Parquet file")
 	}
 	footer := binary.LittleEndian.Uint32(tail)
 	if int64(footer) > size-tailBytes {

@@ -135,7 +135,7 @@ func makeStep(r *Run, step int) error {
 	return r.CommitUpdate(step, stepUpdate(policy), write)
 }
 
-// stepUpdate is what training tells of the update from a policy to the next.
+// stepUpdate is the update from a policy to the next.
 func stepUpdate(policy int) Update {
 	return Update{Groups: stepGroups(policy), Metrics: map[string]float64{"reward": float64(policy) + 0.5}}
 }

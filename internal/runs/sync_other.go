@@ -19,5 +19,5 @@ func fsync(path string) error {
 	return f.Sync()
 }
 
-// rename moves a file or folder. A file takes the place of another one.
+// rename moves a file or folder. A file replaces another one.
 func rename(from, to string) error { return os.Rename(from, to) }

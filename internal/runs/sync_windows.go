@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// syncContent makes the content of a file durable: FlushFileBuffers wants a file that may be written.
+// syncContent makes the content of a file durable: FlushFileBuffers requires a file opened for writing.
 func syncContent(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -20,8 +20,8 @@ func syncContent(path string) error {
 // rename waits until that of the name is on disk.
 func syncNames(string) error { return nil }
 
-// rename moves a file or folder, durably. A file takes the place of another one. It fails while another process has the
-// file, or one in the folder, open: scanners of viruses do for moments.
+// rename moves a file or folder, durably. A file replaces another one. It fails while another process has the file, or
+// one in the folder, open, as virus scanners do for a moment.
 func rename(from, to string) error {
 	err := move(from, to)
 	if err != nil {

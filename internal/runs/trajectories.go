@@ -15,11 +15,11 @@ import (
 const parquetSuffix = ".parquet"
 
 // WriteTrajectories stores groups as the trajectories of (split, step), on disk when it returns. A second call for the
-// same pair replaces them. But what an update was committed with stays: groups of split "train" that are not stored yet
-// are added to it. step is at most that of the newest checkpoint, 0 without one.
+// same pair replaces them, except for a committed update: groups of split "train" that are not stored yet are added to
+// its own. step is at most that of the newest checkpoint, 0 without one.
 //
-// What [Run.ReadTrajectories] returns is deeply equal to groups, with two exceptions: of a time with a monotonic clock
-// reading or a location other than UTC, the instant and the offset are kept; and no groups at all are read as nil.
+// What [Run.ReadTrajectories] returns is deeply equal to groups, with two exceptions: a time with a monotonic clock
+// reading or a location other than UTC keeps only the instant and the offset; and no groups are read as nil.
 // Metadata values other than string, bool, int, float64 and nil are an error that wraps [art.ErrInvalid].
 func (r *Run) WriteTrajectories(split string, step int, groups []*art.TrajectoryGroup) error {
 	const op = "write trajectories"
@@ -59,7 +59,7 @@ func (r *Run) writeTrajectories(split string, step int, content []byte) error {
 	return r.disk.replace(r.trajectoryPath(split, step), content)
 }
 
-// readIfThere reads a file; nil is none.
+// readIfThere reads a file, and returns nil if there is none.
 func readIfThere(path string) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +108,8 @@ func (r *Run) splits() ([]string, error) {
 	return splits, nil
 }
 
-// recoverTrajectories removes the files of the step that was not committed. Files of later steps, which no interruption
-// explains, get another name.
+// recoverTrajectories removes the files of an update that was not committed. Files of later steps, which no
+// interruption explains, are renamed.
 func (r *Run) recoverTrajectories() error {
 	splits, err := r.splits()
 	if err != nil {

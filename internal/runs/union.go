@@ -8,10 +8,10 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// errStored is about trajectories that are stored, not those that are given.
+// errStored is an error about stored trajectories, not the given ones.
 type errStored struct{ error }
 
-// Unwrap returns what is wrong with them.
+// Unwrap returns the cause.
 func (e errStored) Unwrap() error { return e.error }
 
 // groupsError is the error of putFirst or addGroups, for a file.
@@ -38,11 +38,11 @@ func addGroups(file []byte, groups []*art.TrajectoryGroup) ([]byte, error) {
 	})
 }
 
-// combiner makes one list of groups that are given and groups that are stored.
+// combiner combines given and stored groups to one list.
 type combiner func(given, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
 
-// merge encodes what combine makes of groups and a file, which may be nil. The usual case, that both are the same,
-// costs no more than to find that out.
+// merge encodes groups and those of a file, which may be nil, as combine has combined them. In the usual case both are
+// equal, and are only compared.
 func merge(groups []*art.TrajectoryGroup, file []byte, combine combiner) ([]byte, error) {
 	content, err := encodeGroups(groups)
 	if err != nil || file == nil || bytes.Equal(content, file) {
@@ -58,7 +58,7 @@ func merge(groups []*art.TrajectoryGroup, file []byte, combine combiner) ([]byte
 	return encodeGroups(groups)
 }
 
-// union returns a, and those groups of b that are not stored the same as one of a.
+// union returns a, and those groups of b whose encoding differs from all of a.
 func union(a, b []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
 	known := map[string]bool{}
 	for _, g := range a {

@@ -10,20 +10,20 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// Update is what is known of the update from one step to the next.
+// Update describes the update from one step to the next.
 type Update struct {
-	// Groups were trained on. None leaves the update without a file of trajectories.
+	// Groups were trained on. Without any, the update has no file of trajectories.
 	Groups []*art.TrajectoryGroup
 	// Metrics of the update, and of the groups. Keys without a slash get "train" as prefix.
 	Metrics map[string]float64
 }
 
 // CommitUpdate stores the checkpoint of step, as [Run.Commit] does, and with it the row and the trajectories of split
-// "train" of the step before, from which the update came. What was logged there already stays: metrics are merged, and
+// "train" of the previous step, from which the update came. What was logged there before stays: metrics are merged, and
 // groups that are not in the update come after its own.
 //
-// The order is trajectories, row, checkpoint. A process that is killed between them leaves the step before: [Open]
-// drops the others. So does an error, after which they are as they were.
+// The order is trajectories, row, checkpoint. If the process is killed in between, the run is at the previous step, and
+// [Open] drops the others. After an error the run is at the previous step too, and they are rolled back.
 func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error) error {
 	const op = "commit update"
 	return r.record(op, func() error {
@@ -68,7 +68,7 @@ func (r *Run) storeTrained(step int, trajectories []byte, metrics map[string]flo
 	return r.mergeRow(trainSplit, step, metrics, groups)
 }
 
-// updateState is what is stored of an update that is not committed.
+// updateState is the state to which a failed update is rolled back.
 type updateState struct {
 	step         int
 	trajectories []byte // nil when there is no file
@@ -80,7 +80,7 @@ func (r *Run) updateState(step int) (*updateState, error) {
 	return &updateState{step, content, slices.Clone(r.history.rows)}, err
 }
 
-// settle takes back an update that could not be committed. While it fails, the run takes no further rows.
+// settle rolls back an update that could not be committed. Until it succeeds, the run stores nothing else.
 func (r *Run) settle() error {
 	s := r.pending
 	if s == nil {

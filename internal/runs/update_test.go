@@ -108,7 +108,7 @@ func TestCommitUpdate_FailedAttempt(t *testing.T) {
 	}
 }
 
-// While a failed update cannot be taken back, nothing is stored on top of it; checkpoints can be deleted, which makes
+// While a failed update cannot be rolled back, nothing is stored on top of it; checkpoints can be deleted, which makes
 // room.
 func TestCommitUpdate_TakenBackLater(t *testing.T) {
 	f := &fault{at: -1, err: syscall.ENOSPC}

@@ -17,8 +17,8 @@ import (
 	hfhub "github.com/gomlx/go-huggingface/hub"
 )
 
-// cache is the part of the cache that holds one model. Paths are relative to the root of the cache, with slashes; what
-// leads out of the root is refused, links included.
+// cache is the part of the cache that holds one model. Paths are relative to the root of the cache, with slashes; paths
+// and links out of the root are refused.
 type cache struct {
 	root *os.Root
 	repo string // models--ORG--NAME
@@ -33,7 +33,7 @@ func openCache(dir string, name Name) (cache, error) {
 	return cache{root, repoFolder(name)}, nil
 }
 
-// makeCache is openCache that makes the folder.
+// makeCache creates the folder if needed, and opens it.
 func makeCache(dir string, name Name) (cache, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return cache{}, fmt.Errorf("cache: %w; HF_HUB_CACHE names another folder", err)
@@ -53,7 +53,7 @@ func (c cache) absentPath(commit, file string) string {
 	return path.Join(c.repo, ".no_exist", commit, file)
 }
 
-// commit returns the commit that a revision was when it was fetched.
+// commit returns the commit that a revision named when it was fetched.
 func (c cache) commit(revision string) (string, error) {
 	if isCommit(revision) {
 		return revision, nil
@@ -69,7 +69,7 @@ func (c cache) commit(revision string) (string, error) {
 	return commit, nil
 }
 
-// setCommit remembers the commit of a revision. It comes last, so that a revision of the cache is whole.
+// setCommit records the commit of a revision. It comes last, so that every revision in the cache is complete.
 func (c cache) setCommit(revision, commit string) error {
 	if isCommit(revision) {
 		return nil
@@ -79,13 +79,13 @@ func (c cache) setCommit(revision, commit string) error {
 	})
 }
 
-// has tells whether a file of a commit is in the cache.
+// has reports whether a file of a commit is in the cache.
 func (c cache) has(commit, file string) (bool, error) { return c.isFile(c.filePath(commit, file)) }
 
-// lacks tells whether it is known that a commit has no such file.
+// lacks reports whether it is known that a commit has no such file.
 func (c cache) lacks(commit, file string) (bool, error) { return c.isFile(c.absentPath(commit, file)) }
 
-// isFile tells whether a path leads to a regular file. A link out of the cache is an error.
+// isFile reports whether a path leads to a regular file. A link out of the cache is an error.
 func (c cache) isFile(name string) (bool, error) {
 	info, err := c.root.Stat(name)
 	switch {
@@ -99,7 +99,7 @@ func (c cache) isFile(name string) (bool, error) {
 	return true, nil
 }
 
-// setAbsent remembers that a commit has no such file.
+// setAbsent records that a commit has no such file.
 func (c cache) setAbsent(commit, file string) error {
 	name := c.absentPath(commit, file)
 	if err := c.root.MkdirAll(path.Dir(name), 0o777); err != nil {
@@ -108,7 +108,7 @@ func (c cache) setAbsent(commit, file string) error {
 	return c.root.WriteFile(name, nil, 0o666)
 }
 
-// link makes a blob a file of a commit.
+// link links a file of a commit to its blob.
 func (c cache) link(commit, file string, d digest) error {
 	name := c.filePath(commit, file)
 	target, err := filepath.Rel(path.Dir(name), c.blobPath(d))
@@ -118,7 +118,7 @@ func (c cache) link(commit, file string, d digest) error {
 	return c.replace(name, func(temporary string) error { return c.root.Symlink(target, temporary) })
 }
 
-// replace makes a file under a temporary name and gives it its own: nobody sees half of it.
+// replace creates a file under a temporary name and renames it, so that nobody sees a partial file.
 func (c cache) replace(name string, create func(temporary string) error) error {
 	if err := c.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (c cache) replace(name string, create func(temporary string) error) error {
 	return nil
 }
 
-// lock waits for the right to fetch a blob. Processes that use the same cache, Python's too, take turns.
+// lock waits for the lock of a blob, which keeps other processes with the same cache, Python's too, from fetching it.
 func (c cache) lock(ctx context.Context, d digest) (unlock func() error, err error) {
 	dir := path.Join(".locks", c.repo)
 	if err := c.root.MkdirAll(dir, 0o777); err != nil {

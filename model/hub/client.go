@@ -15,16 +15,16 @@ import (
 	hfhub "github.com/gomlx/go-huggingface/hub"
 )
 
-// maxListing is how many bytes of a repository's description are read.
+// maxListing bounds the bytes of a repository's description.
 const maxListing = 64 << 20
 
-// client speaks the hub's protocol about one model.
+// client speaks the hub's protocol for one model.
 type client struct {
 	Options
 	name Name
 }
 
-// listing is what the hub says of a revision.
+// listing is the hub's description of a revision.
 type listing struct {
 	Commit string           `json:"sha"`
 	Files  []hfhub.FileInfo `json:"siblings"`
@@ -37,7 +37,7 @@ type remoteFile struct {
 	digest digest
 }
 
-// defaultClient gives up on a server that does not begin to answer.
+// defaultClient has timeouts for connecting and for the response header.
 func defaultClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
@@ -45,10 +45,11 @@ func defaultClient() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// list asks for the commit of the revision and for its files.
+// list requests the commit of the revision and its files.
 func (c *client) list(ctx context.Context) (listing, error) {
 	var l listing
-	address := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", c.Endpoint, c.name.Repo, url.PathEscape(c.name.Revision))
+	address := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", c.Endpoint, c.name.Repo,
+		url.PathEscape(c.name.Revision))
 	err := c.retry(ctx, func() error {
 		resp, err := c.do(ctx, http.MethodGet, address, 0, followAll)
 		if err != nil {
@@ -64,12 +65,13 @@ func (c *client) list(ctx context.Context) (listing, error) {
 		}
 		l = listing{}
 		if err := json.Unmarshal(content, &l); err != nil {
-			return fmt.Errorf("%s is not a hub: its answer is not the description of a model: %w", c.Endpoint, err)
+			return fmt.Errorf("%s is not a hub: its response is not the description of a model: %w", c.Endpoint, err)
 		}
 		return nil
 	})
 	if err == nil && !isCommit(l.Commit) {
-		err = fmt.Errorf("%s gives %q as the commit of %s, which is not 40 hexadecimal digits", c.Endpoint, l.Commit, c.name.Revision)
+		err = fmt.Errorf("%s gives %q as the commit of %s, which is not 40 hexadecimal digits", c.Endpoint, l.Commit,
+			c.name.Revision)
 	}
 	return l, err
 }
@@ -88,7 +90,7 @@ func (c *client) address(commit, file string) string {
 	return fmt.Sprintf("%s/%s/resolve/%s/%s", c.Endpoint, c.name.Repo, commit, (&url.URL{Path: file}).EscapedPath())
 }
 
-// describe asks for the digest and the size of a file, and compares the digest to that of the listing, if it has one.
+// describe requests the digest and the size of a file, and compares the digest with that of the listing, if any.
 func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInfo) (remoteFile, error) {
 	out := remoteFile{name: file.Name}
 	err := c.retry(ctx, func() error {
@@ -107,18 +109,20 @@ func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInf
 		return out, fmt.Errorf("%s: %w", file.Name, err)
 	}
 	if listed := listedDigest(file); listed != "" && listed != string(out.digest) {
-		return out, fmt.Errorf("%s: the hub lists the checksum %s and sends %s: its answers contradict each other", file.Name, listed, out.digest)
+		return out, fmt.Errorf("%s: the hub lists the checksum %s and sends %s: its responses contradict each other",
+			file.Name, listed, out.digest)
 	}
 	return out, nil
 }
 
-// readHead returns what the header of a file tells. A file that lies elsewhere has its digest and size in own fields.
+// readHead returns the digest and size in the header of a file. A file on another server has them in separate fields.
 func readHead(resp *http.Response) (digest, int64, error) {
 	size := resp.ContentLength
 	if linked := resp.Header.Get(hfhub.HeaderXLinkedSize); linked != "" || isRedirect(resp.StatusCode) {
 		n, err := strconv.ParseInt(linked, 10, 64)
 		if err != nil {
-			return "", 0, fmt.Errorf("the server gives no size for it (%s %q): use another HF_ENDPOINT", hfhub.HeaderXLinkedSize, linked)
+			return "", 0, fmt.Errorf("the server gives no size for it (%s %q): use another HF_ENDPOINT", hfhub.HeaderXLinkedSize,
+				linked)
 		}
 		size = n
 	}
@@ -133,7 +137,7 @@ func readHead(resp *http.Response) (digest, int64, error) {
 	return d, size, err
 }
 
-// listedDigest returns the digest that a listing gives. It is empty for a hub that gives none.
+// listedDigest returns the digest in a listing, or "" if the hub gives none.
 func listedDigest(file hfhub.FileInfo) string {
 	if file.LFS != nil {
 		return file.LFS.SHA256
@@ -141,8 +145,10 @@ func listedDigest(file hfhub.FileInfo) string {
 	return file.BlobID
 }
 
-// do makes a request, from an offset of the file on.
-func (c *client) do(ctx context.Context, method, address string, offset int64, follow redirectPolicy) (*http.Response, error) {
+// do makes a request for a file, from an offset on.
+func (c *client) do(
+	ctx context.Context, method, address string, offset int64, follow redirectPolicy,
+) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
@@ -162,7 +168,7 @@ func (c *client) do(ctx context.Context, method, address string, offset int64, f
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, temporary(fmt.Errorf("cannot reach the hub: %w; HF_HUB_OFFLINE=1 uses what is in the cache", err))
+		return nil, temporary(fmt.Errorf("cannot reach the hub: %w; set HF_HUB_OFFLINE=1 to use the cache only", err))
 	}
 	return resp, nil
 }
@@ -170,22 +176,22 @@ func (c *client) do(ctx context.Context, method, address string, offset int64, f
 // redirectPolicy is an http.Client's CheckRedirect.
 type redirectPolicy = func(req *http.Request, via []*http.Request) error
 
-// followAll follows every redirect, and keeps the token from servers that are not the hub.
+// followAll follows every redirect, and drops the token for servers other than the hub.
 func followAll(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
 	case len(via) >= 10:
 		return fmt.Errorf("the server redirects 10 times")
 	case first.Scheme == "https" && req.URL.Scheme != "https":
-		return fmt.Errorf("the hub redirects from https to %s, which anybody on the way could change", req.URL.Scheme)
+		return fmt.Errorf("the hub redirects from https to %s, which is not protected in transit", req.URL.Scheme)
 	case req.URL.Host != first.Host:
 		req.Header.Del("Authorization")
 	}
 	return nil
 }
 
-// followRelative follows redirects inside the hub, as of a model that was renamed. The others point to where a large
-// file lies; the hub's own answer is the one that describes it.
+// followRelative follows redirects within the hub, such as those of renamed models. Others point to the storage of a
+// large file, which the hub's own response describes.
 func followRelative(req *http.Request, via []*http.Request) error {
 	location, err := url.Parse(req.Response.Header.Get("Location"))
 	if err != nil || location.Host != "" {
@@ -196,7 +202,7 @@ func followRelative(req *http.Request, via []*http.Request) error {
 
 func isRedirect(status int) bool { return status >= 300 && status < 400 }
 
-// refused returns what a status other than success means, and what to do.
+// refused explains a status other than success, and says what to do.
 func (c *client) refused(resp *http.Response) error {
 	code := resp.Header.Get("X-Error-Code")
 	err := fmt.Errorf("%s answers %s%s", resp.Request.URL.Host, resp.Status, quoted(resp.Header.Get("X-Error-Message")))
@@ -205,20 +211,23 @@ func (c *client) refused(resp *http.Response) error {
 	case status == http.StatusTooManyRequests || status >= 500 || status == http.StatusRequestTimeout:
 		return temporary(err)
 	case code == "GatedRepo":
-		return fmt.Errorf("%w: access must be granted: ask for it on %s, and set HF_TOKEN to a token of the same account", err, page)
+		return fmt.Errorf("%w: access must be granted: ask for it on %s, and set HF_TOKEN to a token of the same account",
+			err, page)
 	case code == "RevisionNotFound":
 		return fmt.Errorf("%w: there is no revision %q; %s/tree/main lists the branches and tags", err, c.name.Revision, page)
 	case code == "EntryNotFound":
-		return fmt.Errorf("%w: the file is not there any more; try again", err)
+		return fmt.Errorf("%w: the file is gone; try again", err)
 	case status == http.StatusUnauthorized && c.Token != "":
-		return fmt.Errorf("%w: the name is wrong, or the token (HF_TOKEN, or the token file) is not valid or may not read the model", err)
+		return fmt.Errorf("%w: the name is wrong, or the token (HF_TOKEN, or the token file) "+
+			"is not valid or may not read the model", err)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
-		return fmt.Errorf("%w: there is no such model, or it is private: check the name, and set HF_TOKEN to a token that may read it", err)
+		return fmt.Errorf("%w: there is no such model, or it is private: "+
+			"check the name, and set HF_TOKEN to a token that may read it", err)
 	}
 	return err
 }
 
-// quoted returns a message of a server for an error, short and without control characters.
+// quoted quotes a message of a server for an error, shortened and without control characters.
 func quoted(message string) string {
 	if message == "" {
 		return ""

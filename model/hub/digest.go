@@ -1,7 +1,7 @@
 package hub
 
 import (
-	"crypto/sha1" //nolint:gosec // it is the name that git gives to a file; large files have a SHA-256
+	"crypto/sha1" //nolint:gosec // git names files by it; large files have a SHA-256
 	"crypto/sha256"
 	"fmt"
 	"hash"
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// digest is the hexadecimal name of a content: the SHA-256 of a file that git stores outside (LFS), or the SHA-1 of a
-// git blob, which is that of "blob SIZE\0" and the content.
+// digest is a hexadecimal checksum: the SHA-256 of a file in Git LFS, or the SHA-1 of a git blob, which is that of
+// "blob SIZE\0" and the content.
 type digest string
 
 var digestForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// parseDigest reads an ETag. It may be in quotes, and marked as weak.
+// parseDigest reads an ETag, which may be quoted, and weak.
 func parseDigest(etag string) (digest, error) {
 	text := strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
 	if !digestForm.MatchString(text) {
@@ -24,7 +24,7 @@ func parseDigest(etag string) (digest, error) {
 	return digest(text), nil
 }
 
-// hash returns what computes the digest of a content of that many bytes.
+// hash returns the hash for content of that many bytes.
 func (d digest) hash(size int64) hash.Hash {
 	if len(d) == 2*sha256.Size {
 		return sha256.New()
@@ -34,5 +34,5 @@ func (d digest) hash(size int64) hash.Hash {
 	return h
 }
 
-// is tells whether a finished hash is the digest.
+// is reports whether a finished hash is the digest.
 func (d digest) is(h hash.Hash) bool { return fmt.Sprintf("%x", h.Sum(nil)) == string(d) }

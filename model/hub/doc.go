@@ -3,25 +3,25 @@
 //	s, err := hub.Pull(ctx, "Qwen/Qwen3-0.6B@main", nil)
 //	w, err := model.Load(s.Dir)
 //
-// [Pull] asks the hub which commit a revision is and fetches the files that are not in the cache; [Cached] does without
-// the network. Only what a model needs is fetched: its configuration, its tokenizer and chat template, and its weights
-// as safetensors. Pickled weights (.bin, .pth) can run code, and are left alone.
+// [Pull] asks the hub for the commit of a revision and fetches the files that are not in the cache; [Cached] does not
+// use the network. Only what a model needs is fetched: its configuration, its tokenizer and chat template, and its
+// weights as safetensors. Pickled weights (.bin, .pth) can run code, and are ignored.
 //
 // # What is checked
 //
 // The hub names each file by a digest: the SHA-256 of a large file, the SHA-1 of a git blob of a small one. A file
-// enters the cache when its bytes have that digest. A download that was cut continues where it stopped, in the same
-// process or in a later one. Names that leave the repository, and links that leave the cache, are errors. The token
-// goes to the hub, never to the servers that the hub sends a download to.
+// enters the cache only if its bytes have that digest. An interrupted download resumes where it stopped, in the same
+// process or in a later one. Names outside of the repository, and links out of the cache, are errors. The token is sent
+// to the hub, never to servers that the hub redirects to.
 //
 // # Cache
 //
-//	models--ORG--NAME/refs/REVISION            the commit that the revision was
+//	models--ORG--NAME/refs/REVISION            the commit that the revision named
 //	models--ORG--NAME/blobs/DIGEST             the content of a file
-//	models--ORG--NAME/blobs/DIGEST.incomplete  what is there of it
+//	models--ORG--NAME/blobs/DIGEST.incomplete  a partial download of it
 //	models--ORG--NAME/snapshots/COMMIT/FILE    a link to its blob
-//	models--ORG--NAME/.no_exist/COMMIT/FILE    an empty file: the commit does not have it
-//	.locks/models--ORG--NAME/DIGEST.lock       held by the process that fetches it
+//	models--ORG--NAME/.no_exist/COMMIT/FILE    an empty file: the commit lacks FILE
+//	.locks/models--ORG--NAME/DIGEST.lock       locked by the process that fetches it
 //
 // # Environment
 //

@@ -18,17 +18,17 @@ var (
 	optional = []string{"generation_config.json", "special_tokens_map.json", "chat_template.jinja"}
 )
 
-// checkNames refuses a repository with names that are not those of files inside it.
+// checkNames refuses names that are not paths within the repository.
 func checkNames(names []string) error {
 	for _, name := range names {
 		if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\:\x00") {
-			return fmt.Errorf("it lists a file %q, which is not a path inside the repository: do not use it", name)
+			return fmt.Errorf("it lists a file %q, which is not a path within the repository: do not use it", name)
 		}
 	}
 	return nil
 }
 
-// wanted returns the files to fetch first: all, where the weights are one file.
+// wanted returns the files to fetch first: all of them, unless the weights are sharded.
 func wanted(names []string) ([]string, error) {
 	var files, missing []string
 	for _, name := range required {
@@ -52,12 +52,13 @@ func wanted(names []string) ([]string, error) {
 		missing = append(missing, weightsFile)
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("it has no %s: it is not a model that can be used here. It has: %s", strings.Join(missing, ", "), abbreviate(names))
+		return nil, fmt.Errorf("it has no %s: it is not a model that can be used here. It has: %s",
+			strings.Join(missing, ", "), abbreviate(names))
 	}
 	return files, nil
 }
 
-// abbreviate lists names, up to a number that can be read.
+// abbreviate lists the first names.
 func abbreviate(names []string) string {
 	const most = 20
 	if len(names) <= most {

@@ -15,10 +15,11 @@ type Name struct {
 	Revision string // a branch, a tag, or a commit of 40 hexadecimal digits
 }
 
-// repoPart is one side of ORG/NAME: the hub's letters. Two dashes would be ambiguous in the cache.
+// repoPart is one side of ORG/NAME, in the characters that the hub allows. Double dashes would be ambiguous in the
+// cache.
 var repoPart = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?$`)
 
-// revisionPart is an element of a revision between slashes.
+// revisionPart is an element of a revision, between slashes.
 var revisionPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`)
 
 // ParseName reads "ORG/NAME" or "ORG/NAME@revision".
@@ -56,7 +57,7 @@ func validRevision(revision string) bool {
 // String returns ORG/NAME@revision.
 func (n Name) String() string { return n.Repo + "@" + n.Revision }
 
-// isCommit tells whether a revision is a whole commit, which never changes.
+// isCommit reports whether a revision is a full commit hash, which never changes.
 func isCommit(revision string) bool { return commitForm.MatchString(revision) }
 
 var commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)

@@ -13,7 +13,8 @@ import (
 	hfhub "github.com/gomlx/go-huggingface/hub"
 )
 
-// Options of [Pull] and [Cached]. Zero values are the defaults, which the environment sets: see the package's comment.
+// Options of [Pull] and [Cached]. Zero values are the defaults, which come from the environment: see the package
+// comment.
 type Options struct {
 	// Endpoint is the URL of the hub.
 	Endpoint string
@@ -23,28 +24,27 @@ type Options struct {
 	Cache string
 	// Offline forbids the network.
 	Offline bool
-	// Client makes the requests. Its CheckRedirect is not used. Default: one that gives up on servers that are silent.
+	// Client makes the requests. Its CheckRedirect is not used. Default: one with timeouts.
 	Client *http.Client
-	// Progress is told how far a download is, from one goroutine at a time. nil: nobody is.
+	// Progress is called as a download proceeds, from one goroutine at a time. May be nil.
 	Progress func(Progress)
-	// Retry is told of a request that failed for a reason that may pass, before the pause after which it is made again.
-	// nil: nobody is.
+	// Retry is called before the pause after a request that failed with a temporary error. May be nil.
 	Retry func(Retry)
 }
 
-// Retry is a request of a [Pull] that will be made again.
+// Retry is a failed request of a [Pull] that will be repeated.
 type Retry struct {
 	Err   error         // why it failed
-	Pause time.Duration // before the next try
-	Try   int           // that failed, from 1; it counts anew where there was progress
-	Tries int           // that are made at most
+	Pause time.Duration // before the next attempt
+	Try   int           // the one that failed, from 1; progress resets it
+	Tries int           // at most
 }
 
 // Progress of a [Pull].
 type Progress struct {
 	File  string // being fetched
-	Done  int64  // bytes of all files of the pull that are there, earlier partial downloads included
-	Total int64  // bytes of all files of the pull; it grows when an index names more
+	Done  int64  // bytes of all files of the pull that have arrived, earlier partial downloads included
+	Total int64  // bytes of all files of the pull; it grows when an index lists more
 }
 
 // resolve returns the options with their defaults.
@@ -59,7 +59,8 @@ func (o *Options) resolve() (Options, error) {
 	}
 	out.Endpoint = strings.TrimRight(cmp.Or(out.Endpoint, os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), "/")
 	out.Offline = out.Offline || enabled("HF_HUB_OFFLINE") || enabled("TRANSFORMERS_OFFLINE")
-	if out.Cache, err = folder(cmp.Or(out.Cache, os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"), filepath.Join(home, "hub"))); err != nil {
+	if out.Cache, err = folder(cmp.Or(out.Cache, os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"),
+		filepath.Join(home, "hub"))); err != nil {
 		return out, err
 	}
 	if out.Token == "" && !enabled("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
@@ -73,12 +74,12 @@ func (o *Options) resolve() (Options, error) {
 	return out, nil
 }
 
-// homeFolder returns where the token and the cache are.
+// homeFolder returns the folder of the token and the cache.
 func homeFolder() (string, error) {
 	return folder(cmp.Or(os.Getenv("HF_HOME"), filepath.Dir(hfhub.DefaultCacheDir())))
 }
 
-// folder returns an absolute path. It expands what Python expands: variables, and the ~ of the user.
+// folder returns an absolute path, with variables and ~ expanded as in Python.
 func folder(path string) (string, error) {
 	path = os.ExpandEnv(path)
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
@@ -95,7 +96,7 @@ func folder(path string) (string, error) {
 	return path, nil
 }
 
-// findToken returns the token of the environment, or of the token file. It is empty when there is none.
+// findToken returns the token of the environment or of the token file, "" if there is none.
 func findToken(home string) (string, error) {
 	if token := strings.TrimSpace(cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN"))); token != "" {
 		return token, nil
@@ -111,7 +112,7 @@ func findToken(home string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// enabled tells whether a variable of the environment says yes, in the words that Python accepts.
+// enabled reports whether an environment variable is true, in the spellings that Python accepts.
 func enabled(variable string) bool {
 	return slices.Contains([]string{"1", "ON", "YES", "TRUE"}, strings.ToUpper(os.Getenv(variable)))
 }

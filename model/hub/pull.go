@@ -21,11 +21,10 @@ type Snapshot struct {
 	Files  []string // their names
 }
 
-// Pull brings a model into the cache and returns it. name is ORG/NAME or ORG/NAME@revision. The hub is asked what the
-// revision is now; files that the cache has are not fetched again. opts may be nil.
+// Pull brings a model into the cache and returns it. name is ORG/NAME or ORG/NAME@revision. It asks the hub for
+// the current commit of the revision; files in the cache are not fetched again. opts may be nil.
 //
-// After an error, or a kill, what was fetched is kept, and the next call continues. When offline is asked for it is
-// [Cached].
+// After an error or a kill, the next call resumes. Offline, Pull is [Cached].
 func Pull(ctx context.Context, name string, opts *Options) (*Snapshot, error) {
 	n, o, err := prepare(name, opts)
 	if err != nil {
@@ -55,7 +54,7 @@ type pull struct {
 	client
 	store   cache
 	listing listing
-	files   []string // of the model, as far as they are known
+	files   []string // of the model, as far as known
 	done    int64    // bytes of files that are complete
 	total   int64    // bytes of files
 }
@@ -80,7 +79,7 @@ func (p *pull) run(ctx context.Context) (_ *Snapshot, err error) {
 	return newSnapshot(p.store, p.name, p.listing.Commit, p.files), nil
 }
 
-// getAll fetches the files of the model. Which shards there are is known when the index is there.
+// getAll fetches the files of the model. The shards are known once the index has been fetched.
 func (p *pull) getAll(ctx context.Context) error {
 	first, err := wanted(p.listing.names())
 	if err != nil {
@@ -119,7 +118,7 @@ func (p *pull) get(ctx context.Context, names []string) error {
 	return nil
 }
 
-// missing describes the files that are not in the cache. A commit does not change, so the others need no look.
+// missing describes the files that are not in the cache. A commit does not change, so the others need no request.
 func (p *pull) missing(ctx context.Context, names []string) ([]remoteFile, error) {
 	var out []remoteFile
 	for _, name := range names {
@@ -140,7 +139,7 @@ func (p *pull) missing(ctx context.Context, names []string) ([]remoteFile, error
 	return out, nil
 }
 
-// getShards fetches the files that the index names.
+// getShards fetches the files that the index lists.
 func (p *pull) getShards(ctx context.Context) error {
 	shards, err := readIndex(p.store, p.listing.Commit)
 	if err != nil {
@@ -148,7 +147,7 @@ func (p *pull) getShards(ctx context.Context) error {
 	}
 	for _, shard := range shards {
 		if !slices.Contains(p.listing.names(), shard) {
-			return fmt.Errorf("its %s names %s, which it does not have", indexFile, shard)
+			return fmt.Errorf("its %s lists %s, which it does not have", indexFile, shard)
 		}
 	}
 	return p.get(ctx, shards)
@@ -175,7 +174,7 @@ func readIndex(store cache, commit string) ([]string, error) {
 	return shards, nil
 }
 
-// finish remembers what the commit does not have, and that it is the revision.
+// finish records which optional files the commit lacks, and that it is the commit of the revision.
 func (p *pull) finish() error {
 	for _, name := range optional {
 		if !slices.Contains(p.files, name) {
@@ -193,8 +192,8 @@ func newSnapshot(store cache, name Name, commit string, files []string) *Snapsho
 	return &Snapshot{Name: name, Commit: commit, Dir: dir, Files: files}
 }
 
-// Cached returns a model that is in the cache, without using the network. A revision is the commit that it was when it
-// was fetched. The error wraps [fs.ErrNotExist] when the model, or a part of it, is not there. opts may be nil.
+// Cached returns a model from the cache, without using the network. A revision is the commit that it named when it was
+// fetched. The error wraps [fs.ErrNotExist] if the model, or a part of it, is missing. opts may be nil.
 func Cached(name string, opts *Options) (*Snapshot, error) {
 	n, o, err := prepare(name, opts)
 	if err != nil {
@@ -215,8 +214,8 @@ func cached(n Name, o Options) (*Snapshot, error) {
 	return nil, fmt.Errorf("hub: %s is not in the cache %s: %w; `art pull %[1]s` fetches it", n, o.Cache, err)
 }
 
-// find returns a snapshot that is whole. Python fetches the files of a model one by one, so that a snapshot of its may
-// lack some that the repository has; when the hub cannot be asked, those that are optional may be missing.
+// find returns a complete snapshot. Python fetches the files of a model one by one, so its snapshots may lack some that
+// the repository has; offline, optional files may be missing.
 func (c cache) find(n Name, offline bool) (*Snapshot, error) {
 	commit, err := c.commit(n.Revision)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 func TestMain(m *testing.M) {
 	firstPause = time.Millisecond
 	for _, name := range []string{
-		"HF_ENDPOINT", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
+		"HF_ENDPOINT", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE",
+		"HF_HOME",
 		"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "XDG_CACHE_HOME",
 	} {
 		os.Unsetenv(name)
@@ -60,7 +61,8 @@ func shardedFiles() map[string][]byte {
 	files := modelFiles()
 	delete(files, "model.safetensors")
 	files[indexFile] = []byte(`{"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}}`)
-	files["model-1.safetensors"], files["model-2.safetensors"], files["other.safetensors"] = content(1000), content(2000), content(3000)
+	files["model-1.safetensors"], files["model-2.safetensors"] = content(1000), content(2000)
+	files["other.safetensors"] = content(3000)
 	return files
 }
 
@@ -88,7 +90,8 @@ func checkFiles(t *testing.T, server *hubtest.Server, s *Snapshot, names ...stri
 	}
 }
 
-var plainNames = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "model.safetensors"}
+var plainNames = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+	"model.safetensors"}
 
 func TestPull_Layout(t *testing.T) {
 	server, opts := start(t, modelFiles())
@@ -105,7 +108,8 @@ func TestPull_Layout(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, server.Commit, string(ref))
 	for name, digest := range map[string]string{
-		"config.json": hubtest.SHA1(server.Files["config.json"]), "model.safetensors": hubtest.SHA256(server.Files["model.safetensors"]),
+		"config.json":       hubtest.SHA1(server.Files["config.json"]),
+		"model.safetensors": hubtest.SHA256(server.Files["model.safetensors"]),
 	} {
 		target, err := os.Readlink(filepath.Join(s.Dir, name))
 		require.NoError(t, err)
@@ -128,7 +132,8 @@ func TestPull_Again(t *testing.T) {
 	server, opts := start(t, shardedFiles())
 	first, err := Pull(t.Context(), repo, opts)
 	require.NoError(t, err)
-	names := []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", indexFile, "model-1.safetensors", "model-2.safetensors"}
+	names := []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", indexFile,
+		"model-1.safetensors", "model-2.safetensors"}
 	checkFiles(t, server, first, names...)
 	server.Requests()
 	second, err := Pull(t.Context(), repo+"@main", opts)
@@ -172,7 +177,8 @@ func TestPull_NewCommit(t *testing.T) {
 // downloads are the requests for content, without those that are redirected.
 func downloads(requests []hubtest.Request) []hubtest.Request {
 	return slices.DeleteFunc(requests, func(r hubtest.Request) bool {
-		return r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/") || !r.Store && strings.HasSuffix(r.Path, ".safetensors")
+		return r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/") || !r.Store &&
+			strings.HasSuffix(r.Path, ".safetensors")
 	})
 }
 
@@ -238,13 +244,15 @@ func TestPull_CutForGood(t *testing.T) {
 // TestPull_DamagedPart: what an earlier process left is checked with the rest, and fetched anew when it is wrong.
 func TestPull_DamagedPart(t *testing.T) {
 	for name, part := range map[string][]byte{
-		"wrong": bytes.Repeat([]byte{7}, 1000), "too long": content(4_000_000), "all wrong": bytes.Repeat([]byte{7}, 3_000_000), "all right": content(3_000_000),
+		"wrong": bytes.Repeat([]byte{7}, 1000), "too long": content(4_000_000),
+		"all wrong": bytes.Repeat([]byte{7}, 3_000_000), "all right": content(3_000_000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, opts := start(t, modelFiles())
 			blobs := filepath.Join(opts.Cache, repoFolder(Name{Repo: repo}), "blobs")
 			require.NoError(t, os.MkdirAll(blobs, 0o777))
-			require.NoError(t, os.WriteFile(filepath.Join(blobs, hubtest.SHA256(server.Files["model.safetensors"])+".incomplete"), part, 0o666))
+			require.NoError(t,
+				os.WriteFile(filepath.Join(blobs, hubtest.SHA256(server.Files["model.safetensors"])+".incomplete"), part, 0o666))
 			s, err := Pull(t.Context(), repo, opts)
 			require.NoError(t, err)
 			checkFiles(t, server, s, plainNames...)
@@ -326,12 +334,12 @@ func TestPull_Refused(t *testing.T) {
 		{"revision", nil, func(*hubtest.Server, *Options) string { return repo + "@v9" }, []string{"404", `no revision "v9"`, "tree/main"}},
 		{"no weights", without("model.safetensors"), nil, []string{"no model.safetensors", "pytorch_model.bin"}},
 		{"no tokenizer", without("tokenizer.json", "tokenizer_config.json"), nil, []string{"no tokenizer.json, tokenizer_config.json"}},
-		{"no shard", map[string][]byte{"config.json": nil, "tokenizer.json": nil, "tokenizer_config.json": nil, indexFile: []byte(`{"weight_map":{"a":"x.safetensors"}}`)}, nil, []string{"names x.safetensors, which it does not have"}},
+		{"no shard", map[string][]byte{"config.json": nil, "tokenizer.json": nil, "tokenizer_config.json": nil, indexFile: []byte(`{"weight_map":{"a":"x.safetensors"}}`)}, nil, []string{"lists x.safetensors, which it does not have"}},
 		{"shard outside", map[string][]byte{"config.json": nil, "tokenizer.json": nil, "tokenizer_config.json": nil, indexFile: []byte(`{"weight_map":{"a":"../x.safetensors"}}`)}, nil, []string{`"../x.safetensors"`}},
 		{"parent", nil, func(s *hubtest.Server, _ *Options) string {
 			s.Listing = siblings(map[string]any{"rfilename": "a/../../x"})
 			return repo
-		}, []string{`"a/../../x"`, "not a path inside"}},
+		}, []string{`"a/../../x"`, "not a path within"}},
 		{"absolute", nil, func(s *hubtest.Server, _ *Options) string {
 			s.Listing = siblings(map[string]any{"rfilename": "/etc/passwd"})
 			return repo
@@ -339,7 +347,7 @@ func TestPull_Refused(t *testing.T) {
 		{"windows", nil, func(s *hubtest.Server, _ *Options) string {
 			s.Listing = siblings(map[string]any{"rfilename": `..\x`})
 			return repo
-		}, []string{"not a path inside"}},
+		}, []string{"not a path within"}},
 		{"commit", nil, func(s *hubtest.Server, _ *Options) string {
 			s.Listing = func(l map[string]any) { l["sha"] = "../../../../tmp" }
 			return repo

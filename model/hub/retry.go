@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// tries is how often a request is made that brings nothing.
+// tries bounds the attempts of a request without progress.
 const tries = 5
 
-// firstPause is the time before the second try; it doubles each time. Tests shorten it.
+// firstPause is the time before the second attempt; it doubles each time. Tests shorten it.
 var firstPause = time.Second
 
-// temporaryError is a failure that may be gone the next time.
+// temporaryError is a failure that may go away.
 type temporaryError struct{ error }
 
 func (e temporaryError) Unwrap() error { return e.error }
 
 func temporary(err error) error { return temporaryError{err} }
 
-// retry repeats a request while it fails for reasons that pass.
+// retry repeats a request while it fails with a temporary error.
 func (c *client) retry(ctx context.Context, request func() error) error {
 	return c.retryWhile(ctx, request, func() bool { return false })
 }
 
-// retryWhile is retry that counts anew when there was progress since the last try.
+// retryWhile is retry with a count that progress resets.
 func (c *client) retryWhile(ctx context.Context, request func() error, progressed func() bool) error {
 	pause := firstPause
 	for try := 1; ; try++ {

@@ -17,23 +17,25 @@ import (
 // maxSilence is how long a server may send nothing in the middle of a file.
 const maxSilence = 60 * time.Second
 
-// errChecksum says that what came is not what the hub names.
-var errChecksum = errors.New("the content does not have the checksum that the hub names")
+// errChecksum reports content that differs from what the hub lists.
+var errChecksum = errors.New("the content does not have the checksum that the hub gives")
 
-// transfer is a blob on its way into the cache.
+// transfer is the download of a blob into the cache.
 type transfer struct {
 	client  *client
 	address string
 	want    remoteFile
-	report  func(have int64) // how many bytes of the file are there
+	report  func(have int64) // called with the bytes of the file so far
 
 	part *os.File
-	sum  hash.Hash // of what is there
-	have int64     // bytes
+	sum  hash.Hash // of the bytes so far
+	have int64     // bytes so far
 }
 
-// fetch brings a file into the cache, unless it is there.
-func (c *client) fetch(ctx context.Context, store cache, commit string, want remoteFile, report func(int64)) (err error) {
+// fetch downloads a file into the cache, unless it is there.
+func (c *client) fetch(
+	ctx context.Context, store cache, commit string, want remoteFile, report func(int64),
+) (err error) {
 	if err := store.root.MkdirAll(path.Dir(store.blobPath(want.digest)), 0o777); err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (c *client) fetch(ctx context.Context, store cache, commit string, want rem
 	return t.run(ctx, store, blob)
 }
 
-// run fetches the rest of a blob, checks the whole and gives it its name.
+// run fetches the rest of a blob, checks all of it and renames it.
 func (t *transfer) run(ctx context.Context, store cache, blob string) (err error) {
 	incomplete := blob + ".incomplete"
 	if t.part, err = store.root.OpenFile(incomplete, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
@@ -65,7 +67,7 @@ func (t *transfer) run(ctx context.Context, store cache, blob string) (err error
 		return err
 	}
 	err = t.complete(ctx)
-	if resumed && errors.Is(err, errChecksum) { // what was left by an earlier process may be damaged: once more, from the start
+	if resumed && errors.Is(err, errChecksum) { // the earlier part may be damaged: once more, from the start
 		if err = t.restart(); err == nil {
 			err = t.complete(ctx)
 		}
@@ -74,7 +76,7 @@ func (t *transfer) run(ctx context.Context, store cache, blob string) (err error
 		return errors.Join(err, t.part.Close(), store.root.Remove(incomplete))
 	}
 	if err != nil {
-		return err // what is there is kept
+		return err // the part is kept
 	}
 	if err := errors.Join(t.part.Sync(), t.part.Close()); err != nil {
 		return err
@@ -82,7 +84,7 @@ func (t *transfer) run(ctx context.Context, store cache, blob string) (err error
 	return store.root.Rename(incomplete, blob)
 }
 
-// resume takes up what an earlier download left.
+// resume continues an earlier partial download.
 func (t *transfer) resume() (resumed bool, err error) {
 	t.sum = t.want.digest.hash(t.want.size)
 	if t.have, err = io.Copy(t.sum, t.part); err != nil {
@@ -95,7 +97,7 @@ func (t *transfer) resume() (resumed bool, err error) {
 	return t.have > 0, nil
 }
 
-// restart forgets what is there.
+// restart discards the part.
 func (t *transfer) restart() error {
 	t.sum, t.have = t.want.digest.hash(t.want.size), 0
 	t.report(0)
@@ -106,7 +108,7 @@ func (t *transfer) restart() error {
 	return err
 }
 
-// complete fetches what is missing and checks the whole.
+// complete fetches the rest and checks the whole.
 func (t *transfer) complete(ctx context.Context) error {
 	before := t.have
 	progressed := func() bool {
@@ -119,12 +121,12 @@ func (t *transfer) complete(ctx context.Context) error {
 		return err
 	}
 	if !t.want.digest.is(t.sum) {
-		return fmt.Errorf("%w (%s): try again; when it stays, the hub or what is between is broken", errChecksum, t.want.digest)
+		return fmt.Errorf("%w (%s): try again; if it persists, the hub or a proxy is broken", errChecksum, t.want.digest)
 	}
 	return nil
 }
 
-// get makes one request for what is missing.
+// get makes one request for the rest.
 func (t *transfer) get(ctx context.Context) error {
 	if t.have == t.want.size {
 		return nil
@@ -138,7 +140,7 @@ func (t *transfer) get(ctx context.Context) error {
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && t.have > 0:
-		if err := t.restart(); err != nil { // the server knows no ranges
+		if err := t.restart(); err != nil { // the server does not support ranges
 			return err
 		}
 		if resp.StatusCode != http.StatusOK {
@@ -147,7 +149,8 @@ func (t *transfer) get(ctx context.Context) error {
 	case resp.StatusCode != http.StatusPartialContent:
 		return t.client.refused(resp)
 	case !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", t.have)):
-		return fmt.Errorf("%s was asked for the bytes from %d on and answers with %q", resp.Request.URL.Host, t.have, resp.Header.Get("Content-Range"))
+		return fmt.Errorf("%s answers a request for the bytes from %d on with %q", resp.Request.URL.Host, t.have,
+			resp.Header.Get("Content-Range"))
 	}
 	watch := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the server was silent for %v", maxSilence)) })
 	defer watch.Stop()
@@ -169,7 +172,8 @@ func (t *transfer) read(ctx context.Context, body io.Reader, watch *time.Timer) 
 			t.report(t.have)
 		}
 		if err != nil && t.have < t.want.size {
-			return temporary(fmt.Errorf("the connection was cut at %d of %d bytes: %w", t.have, t.want.size, errors.Join(err, context.Cause(ctx))))
+			return temporary(fmt.Errorf("the connection was cut at %d of %d bytes: %w", t.have, t.want.size,
+				errors.Join(err, context.Cause(ctx))))
 		}
 	}
 	return nil

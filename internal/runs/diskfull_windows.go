@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// isDiskFull tells whether there is no space left, or none that the user may fill.
+// isDiskFull reports whether no space is left on the disk or in the quota of the user.
 func isDiskFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 
-// isReadOnly tells whether nothing can be written to a disk.
+// isReadOnly reports whether the disk is write-protected.
 func isReadOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }

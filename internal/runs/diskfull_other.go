@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// isDiskFull tells whether there is no space left, or none that the user may fill.
+// isDiskFull reports whether no space is left on the disk or in the quota of the user.
 func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// isReadOnly tells whether nothing can be written to a file system.
+// isReadOnly reports whether the file system is read-only.
 func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }

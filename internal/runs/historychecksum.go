@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 )
 
-// historySumName is the file that tells whether history.jsonl is what was written.
+// historySumName is the file with the checksums of history.jsonl.
 const historySumName = "history.checksum.json"
 
-// historySum is its content. It is replaced before each change of the history, so that the history is Before, or After,
-// or, of an append that was interrupted, begins with Before.
+// historySum is its content. It is replaced before each change of the history, so that the history is Before or After,
+// or begins with Before, if an append was interrupted.
 type historySum struct {
 	Before checksum `json:"before"`
 	After  checksum `json:"after"`
@@ -27,7 +27,7 @@ func sumOf(content []byte) checksum {
 	return checksum{int64(len(content)), hex.EncodeToString(sum[:])}
 }
 
-// allows tells whether a history of this content is one that an interruption at any moment may leave.
+// allows reports whether an interruption may have left a history with this content.
 func (s historySum) allows(content []byte) bool {
 	if sumOf(content) == s.After {
 		return true
@@ -36,7 +36,7 @@ func (s historySum) allows(content []byte) bool {
 	return size >= 0 && size <= int64(len(content)) && sumOf(content[:size]) == s.Before
 }
 
-// announceHistory writes down that the history is about to change.
+// announceHistory stores the checksums of a history that is about to change.
 func (r *Run) announceHistory(before, after []byte) error {
 	s := historySum{sumOf(before), sumOf(after)}
 	content, err := json.Marshal(s)
@@ -50,8 +50,8 @@ func (r *Run) announceHistory(before, after []byte) error {
 	return nil
 }
 
-// checkHistory compares the history with its checksum. What was lost cannot be restored from anything else, and what
-// comes after it can be stored as well, so it is told and no error.
+// checkHistory compares the history with its checksum. A difference is logged and not an error: what was lost cannot be
+// restored, and does not prevent further changes.
 func (r *Run) checkHistory(content []byte) error {
 	stored, err := os.ReadFile(filepath.Join(r.dir, historySumName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,15 +66,15 @@ func (r *Run) checkHistory(content []byte) error {
 	}
 	if err != nil {
 		r.damage.History = true
-		r.log.Warn("history.jsonl is not what was written: metrics that were logged may be missing or changed. "+
-			"The checkpoints are not affected, and the run goes on; restore the file from a backup for whole curves",
+		r.log.Warn("history.jsonl differs from what was written: logged metrics may be missing or changed. "+
+			"The checkpoints are not affected, and the run goes on; restore the file from a backup for complete curves",
 			"path", r.historyPath(), "err", err)
 	}
 	return nil
 }
 
-// confirmHistory writes down that the last change of the history is done. It is not needed for going on, only for
-// noticing that just this change was undone, so a disk that cannot take it is no reason for Close to fail.
+// confirmHistory records that the last change of the history is done. That only serves to notice if just this change is
+// undone, so Close does not fail when the disk cannot store it.
 func (r *Run) confirmHistory() {
 	content := joinRows(r.history.rows)
 	if r.history.torn || r.announced.After != sumOf(content) || r.announced.Before == r.announced.After {
