@@ -11,15 +11,14 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// adapterStart is the adapter of a folder that a run begins with. Its zero value is that of a run that begins with
-// none.
+// adapterStart is the adapter of a folder from which a run starts. The zero value is none.
 type adapterStart struct {
 	adapter *lora.Adapter
 	digest  string // see adapterDigest
 }
 
-// openStart reads the adapter that opts name. have is the description of the run, whose zero value is that of a new
-// one: when its folder cannot be read any more, which it need not to continue, the digest is that of the run.
+// openStart reads the adapter in opts. have is the description of the run, or the zero value for a new one: a run can
+// continue when the folder of its adapter is gone, with the digest that it recorded.
 func openStart(opts art.ModelOptions, have description) (adapterStart, error) {
 	if opts.Adapter == "" {
 		return adapterStart{}, nil
@@ -34,7 +33,7 @@ func openStart(opts art.ModelOptions, have description) (adapterStart, error) {
 	return adapterStart{}, adapterError(err)
 }
 
-// adapterError says that a run cannot begin with an adapter.
+// adapterError is the error for an adapter from which a run cannot start.
 func adapterError(err error) error {
 	return &art.Error{
 		Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err),
@@ -42,8 +41,8 @@ func adapterError(err error) error {
 	}
 }
 
-// adapterDigest returns the SHA-256 of what an adapter computes: its rank, its alpha and the matrices of its layers. It
-// does not depend on where the files lie, nor on how they are written.
+// adapterDigest returns the SHA-256 of the values of an adapter: its rank, its alpha and the matrices of its layers. It
+// does not depend on the path or the format of its files.
 func adapterDigest(a *lora.Adapter) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "rank %d alpha %v\n", a.Config().Rank, a.Config().Alpha)
@@ -56,5 +55,5 @@ func adapterDigest(a *lora.Adapter) string {
 }
 
 func hashFloats(h hash.Hash, values []float32) {
-	_ = binary.Write(h, binary.LittleEndian, values) // a hash takes everything
+	_ = binary.Write(h, binary.LittleEndian, values) // a hash never fails
 }

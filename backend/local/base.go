@@ -22,18 +22,18 @@ type base struct {
 	plan      plan
 }
 
-// loading is a base model on its way into memory, or there. All that ask for it share it.
+// loading is a base model that is loaded, or being loaded. All models on it share it.
 type loading struct {
 	done   chan struct{} // closed when base and err are set
 	base   *base
 	err    error
-	wait   int // callers that wait; guarded by Backend.mu
+	wait   int // callers waiting; guarded by Backend.mu
 	cancel context.CancelCauseFunc
 }
 
-// base returns the base model that [Backend.locate] found. The first to ask has it loaded, the others wait for that,
-// until their ctx ends. When nobody waits any more the load is cancelled.
-func (b *Backend) base(ctx context.Context, name string, at place) (*base, error) {
+// base returns the base model that [Backend.locate] found. The first caller starts the load, the others wait for it
+// until their ctx ends. When nobody waits any more, the load is cancelled.
+func (b *Backend) base(ctx context.Context, name string, at location) (*base, error) {
 	b.mu.Lock()
 	l := b.bases[at.path]
 	if l == nil {
@@ -56,7 +56,7 @@ func (b *Backend) base(ctx context.Context, name string, at place) (*base, error
 }
 
 // leave ends the wait for a base model.
-func (b *Backend) leave(l *loading, at place) {
+func (b *Backend) leave(l *loading, at location) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.wait--
@@ -65,19 +65,19 @@ func (b *Backend) leave(l *loading, at place) {
 	default:
 		if l.wait == 0 {
 			l.cancel(context.Canceled)
-			delete(b.bases, at.path) // the next one begins anew
+			delete(b.bases, at.path) // the next caller starts over
 		}
 	}
 }
 
-// load loads a base model for all that wait.
-func (b *Backend) load(ctx context.Context, l *loading, name string, at place) {
+// load loads a base model for all waiting callers.
+func (b *Backend) load(ctx context.Context, l *loading, name string, at location) {
 	defer b.busy.Done()
 	defer l.cancel(nil)
 	s, err := b.newBase(ctx, name, at)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err == nil && b.bases[at.path] != l { // nobody waits any more
+	if err == nil && b.bases[at.path] != l { // cancelled
 		s.close(b.memory)
 		s, err = nil, context.Cause(ctx)
 	}
@@ -89,7 +89,7 @@ func (b *Backend) load(ctx context.Context, l *loading, name string, at place) {
 }
 
 // newBase plans the memory of a base model, loads it and starts its engine.
-func (b *Backend) newBase(ctx context.Context, name string, at place) (s *base, err error) {
+func (b *Backend) newBase(ctx context.Context, name string, at location) (s *base, err error) {
 	if b.onLoad != nil {
 		b.onLoad(ctx, at.path)
 	}
@@ -115,11 +115,11 @@ func (b *Backend) newBase(ctx context.Context, name string, at place) (s *base, 
 		}
 		return nil, err
 	}
-	s.tell(name, b.opts)
+	s.logLoaded(name, b.opts)
 	return s, nil
 }
 
-// load brings the weights to the device, and starts the engine. The host keeps no weights.
+// load uploads the weights to the device, and starts the engine. The host keeps no weights.
 func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err error) {
 	if s.template, err = s.tokenizer.Template(""); err != nil {
 		return err
@@ -138,18 +138,19 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	return nil
 }
 
-// tell logs what a base model was given, and warns of defaults that memory did not allow.
-func (s *base) tell(name string, opts Options) {
+// logLoaded logs the resources of a base model, and warns when memory did not allow the defaults.
+func (s *base) logLoaded(name string, opts Options) {
 	p := s.plan
 	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context,
 		"weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache), "work", gigabytes(p.demand.work),
 		"training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
 	if opts.Context == 0 && p.context < s.config.MaxPositions || opts.Slots == 0 && p.slots < engine.DefaultSlots {
-		opts.Logger.Warn("slots and context are lowered to what memory holds; local.Options can choose otherwise", "base", name, "slots", p.slots, "context", p.context, "limit", s.config.MaxPositions)
+		opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",
+			"base", name, "slots", p.slots, "context", p.context, "limit", s.config.MaxPositions)
 	}
 }
 
-// close ends the engine and gives the memory back.
+// close stops the engine and releases its memory.
 func (s *base) close(m *memory) {
 	s.engine.Close()
 	m.giveBack(s.plan)

@@ -25,7 +25,7 @@ type trainerState struct {
 	Updates int `json:"updates"` // of the optimizer, over all steps
 }
 
-// writeCheckpoint returns what writes adapter and optimizer into the folder of a checkpoint.
+// writeCheckpoint returns a function that writes adapter and optimizer into the folder of a checkpoint.
 func (e *entry) writeCheckpoint(baseName string) func(dir string) error {
 	return func(dir string) error {
 		if err := e.adapter.Save(dir, baseName); err != nil {
@@ -58,7 +58,7 @@ func writeOptimizer(path string, s *trainer.State) error {
 	return errors.Join(err, out.Flush(), f.Close())
 }
 
-// load takes up the checkpoint of a step.
+// load loads the checkpoint of a step.
 func (e *entry) load(step int) error {
 	dir, ok := e.run.Checkpoint(step)
 	if !ok {
@@ -75,7 +75,7 @@ func (e *entry) load(step int) error {
 	if err != nil {
 		return &art.Error{
 			Op: "register", Err: fmt.Errorf("%w: %s: %w", art.ErrCorrupt, dir, err),
-			Hint: "restore the folder from a copy, or move it away to continue from the step before",
+			Hint: "restore the folder from a copy, or move it away to continue from the previous step",
 		}
 	}
 	return nil

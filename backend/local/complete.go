@@ -42,7 +42,8 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	finish := finishOf(result.Reason, message)
 	if now.adapter != nil {
 		message.Sample = &art.Sample{
-			PromptIDs: prompt, IDs: result.IDs, Logprobs: result.Logprobs, Sampled: result.Sampled, Settings: s, Step: now.step, Finish: finish,
+			PromptIDs: prompt, IDs: result.IDs, Logprobs: result.Logprobs, Sampled: result.Sampled, Settings: s, Step: now.step,
+			Finish: finish,
 		}
 	}
 	return &art.ChatResponse{
@@ -52,8 +53,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}, nil
 }
 
-// message reads a reply, and tells of tool calls that cannot be read. A stop text and what follows it are not part of
-// it.
+// message parses a reply, without a stop text and what follows it. The error is about tool calls that cannot be parsed.
 func (s *base) message(
 	template *tokenizer.Template, prompt []int32, r *engine.Result, req *art.ChatRequest,
 ) (art.Message, error) {
@@ -78,7 +78,7 @@ func finishOf(r engine.Reason, m art.Message) string {
 	return art.FinishStop
 }
 
-// completionError says in art's words what the engine said.
+// completionError translates an error of the engine into one of art.
 func (s *base) completionError(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrTooLong):
@@ -91,11 +91,12 @@ func (s *base) completionError(err error) error {
 	return &art.Error{Op: "complete", Err: err}
 }
 
-// contextHint says what to do about a prompt that is too long. More than what the model was made for there cannot be.
+// contextHint says what to do about a prompt that is too long. The context cannot exceed that of the model.
 func (s *base) contextHint() string {
 	limit := s.config.MaxPositions
 	if s.engine.Context() >= limit {
 		return fmt.Sprintf("send fewer or shorter messages: %d tokens are the limit of the model", limit)
 	}
-	return fmt.Sprintf("send fewer or shorter messages, or raise Context of local.Options, up to the model's limit of %d", limit)
+	return fmt.Sprintf("send fewer or shorter messages, or raise Context of local.Options, up to the model's limit of %d",
+		limit)
 }

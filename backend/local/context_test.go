@@ -13,7 +13,8 @@ import (
 // limit, where raising it is an error, it names the limit.
 func TestComplete_ContextHint(t *testing.T) {
 	for context, want := range map[int]string{
-		128: "raise Context of local.Options, up to the model's limit of 256", 0: "fewer or shorter messages: 256 tokens are the limit of the model",
+		128: "raise Context of local.Options, up to the model's limit of 256",
+		0:   "fewer or shorter messages: 256 tokens are the limit of the model",
 	} {
 		_, m, err := register(t, 8<<30, Options{Slots: 1, Context: context}, nil)
 		require.NoError(t, err)

@@ -101,8 +101,8 @@ func TestRegister_TellsDamage(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(run, "history.jsonl"), 0))
 	require.NoError(t, os.Truncate(filepath.Join(run, "checkpoints", "0000", "optimizer.safetensors"), 10))
 
-	var told bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&told, nil))
+	var logged bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&logged, nil))
 	b, err := Open(t.Context(), &Options{Dir: dir, Progress: io.Discard, Logger: logger})
 	require.NoError(t, err)
 	m := art.NewModel("m", nil)
@@ -110,7 +110,7 @@ func TestRegister_TellsDamage(t *testing.T) {
 	for _, text := range []string{
 		"history.jsonl differs from what was written", "no train row of some steps", "an older checkpoint is damaged",
 	} {
-		require.Contains(t, told.String(), text)
+		require.Contains(t, logged.String(), text)
 	}
 	require.NoError(t, b.Close())
 

@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art/model/hub"
 )
 
-// description is model.json: what a run cannot change on the way.
+// description is model.json: what identifies a run, and cannot change.
 type description struct {
 	Name    string   `json:"name"`
 	Project string   `json:"project"`
@@ -19,28 +19,28 @@ type description struct {
 	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
-	// Adapter is the folder that the run began with, in place of LoRA, and AdapterSHA256 what was in it; see
+	// Adapter is the folder of the adapter from which the run started, instead of LoRA, and AdapterSHA256 its digest; see
 	// adapterDigest.
 	Adapter       string `json:"adapter,omitempty"`
 	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
 	Seed          uint64 `json:"seed"`
-	// Device tells where the run was begun. Results repeat bit for bit on the same kind only.
+	// Device is where the run was started. Results are bit-identical on the same kind of device only.
 	Device string `json:"device"`
-	// Weights is the type of the base's matrices, as Options.Weights has it, where the run was begun.
+	// Weights is the Options.Weights with which the run was started.
 	Weights string `json:"weights,omitempty"`
 }
 
-// tellChanges warns of what a run may change on the way, and its results with it.
-func (d description) tellChanges(now description, log *slog.Logger) {
+// warnChanges warns of changes that a run allows, but that affect its results.
+func (d description) warnChanges(now description, log *slog.Logger) {
 	if d.Device != now.Device {
-		log.Warn("the run goes on with another device", "model", d.Name, "begun", d.Device, "now", now.Device)
+		log.Warn("the run continues on another device", "model", d.Name, "started", d.Device, "now", now.Device)
 	}
 	if d.Weights != "" && d.Weights != now.Weights { // "" in runs that did not record it
-		log.Warn("the run goes on with another type of weights", "model", d.Name, "begun", d.Weights, "now", now.Weights)
+		log.Warn("the run continues with another type of weights", "model", d.Name, "started", d.Weights, "now", now.Weights)
 	}
 }
 
-// check reports a model that is not the one that the run in dir was made with.
+// check reports options that differ from those of the run in dir.
 func (d description) check(want description, dir string) error {
 	differences := d.differences(want)
 	if len(differences) == 0 {
@@ -57,7 +57,7 @@ func (d description) check(want description, dir string) error {
 	}
 }
 
-// differences lists the options that a run was made with and that are others now.
+// differences lists the options that differ from those of the run.
 func (d description) differences(now description) []string {
 	var list []string
 	compare := func(what string, was, is any) {
@@ -83,7 +83,8 @@ func (d description) differences(now description) []string {
 	return list
 }
 
-// sameBase reports whether two names are of one base: a branch and its commit, or two paths of a file, may be.
+// sameBase reports whether two names are of the same base model, such as a branch and its commit, or two paths of a
+// file.
 func (d description) sameBase(now description) bool {
 	if d.Commit != now.Commit || d.SHA256 != now.SHA256 {
 		return false

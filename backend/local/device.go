@@ -15,7 +15,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// openDevice opens a device of GoMLX's registry. A name is that of the device, and after a colon what it makes of it.
+// openDevice opens a device of GoMLX's registry. A name is that of the device, optionally followed by a colon and its
+// configuration.
 func openDevice(name string) (compute.Backend, error) {
 	name = cmp.Or(name, cpu.Name)
 	known := compute.List()
@@ -23,7 +24,8 @@ func openDevice(name string) (compute.Backend, error) {
 	if !slices.Contains(known, kind) {
 		slices.Sort(known)
 		return nil, &art.Error{
-			Op: "open", Err: fmt.Errorf("%w: no device is called %q; there are %s", art.ErrDevice, kind, strings.Join(known, ", ")),
+			Op:   "open",
+			Err:  fmt.Errorf("%w: no device is called %q; known are %s", art.ErrDevice, kind, strings.Join(known, ", ")),
 			Hint: `import the package of the device: for those of XLA, import _ "github.com/goart-dev/art/backend/device/xla"`,
 		}
 	}
@@ -38,7 +40,7 @@ func openDevice(name string) (compute.Backend, error) {
 	return device, nil
 }
 
-// matricesOf reads the option Weights.
+// matricesOf returns the type for the option Weights.
 func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 	switch weights {
 	case "", "float32":
@@ -52,14 +54,15 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 			Hint: `leave Weights of local.Options empty, or use the CPU device or one of XLA`,
 		}
 	}
-	return 0, &art.Error{Op: "open", Err: fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights), Hint: `use "float32" or "bfloat16"`}
+	err := fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights)
+	return 0, &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
 }
 
-// decodeSteps is the number of tokens that a call of the device makes for each sequence: each call costs a copy of the
-// cache and a wait.
+// decodeSteps is the number of tokens of each sequence per call of the device. A call costs a copy of the cache and a
+// synchronisation.
 const decodeSteps = 32
 
-// stepsOf returns the number of tokens of a call: more than one where that is done in a loop on the device.
+// stepsOf returns the number of tokens per call: more than one where the device runs the loop.
 func stepsOf(device compute.Backend) int {
 	if device.Name() == "xla" {
 		return decodeSteps

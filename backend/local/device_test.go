@@ -24,7 +24,8 @@ func answer(t *testing.T, device string) ([]int32, []float32) {
 	defer func() { require.NoError(t, b.Close()) }()
 	m := art.NewModel("m", &art.ModelOptions{Base: "tiny"})
 	require.NoError(t, m.Register(t.Context(), b))
-	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("yes or no")), &art.ChatOptions{Temperature: new(0.0), MaxTokens: new(4)})
+	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("yes or no")),
+		&art.ChatOptions{Temperature: new(0.0), MaxTokens: new(4)})
 	require.NoError(t, err)
 	return reply.Sample.IDs, reply.Sample.Logprobs
 }
@@ -49,7 +50,7 @@ func TestOpen_Device(t *testing.T) {
 // TestOpen_UnknownDevice: the error is typed and says what to import; one that a device gives keeps its text.
 func TestOpen_UnknownDevice(t *testing.T) {
 	for name, want := range map[string]string{
-		"tpu":      `no device is called "tpu"; there are cpu, go`,
+		"tpu":      `no device is called "tpu"; known are cpu, go`,
 		"xla:cpu":  `import _ "github.com/goart-dev/art/backend/device/xla"`,
 		"cpu:fast": `the configuration "fast" is not known`,
 		"go:fast":  "fast",
@@ -74,8 +75,8 @@ func TestOpen_Weights(t *testing.T) {
 	}
 }
 
-// TestRegister_OtherWeights: a run records the type of weights that it was begun with, and goes on with another one,
-// with a warning.
+// TestRegister_OtherWeights: a run records the type of weights that it was started with, and continues with another
+// one, with a warning.
 func TestRegister_OtherWeights(t *testing.T) {
 	dir := t.TempDir()
 	var log strings.Builder
@@ -102,7 +103,8 @@ func TestRegister_OtherWeights(t *testing.T) {
 	train("bfloat16")
 	require.NotContains(t, log.String(), "another")
 	train("")
-	require.Contains(t, log.String(), `msg="the run goes on with another type of weights" model=m begun=bfloat16 now=float32`)
+	require.Contains(t, log.String(),
+		`msg="the run continues with another type of weights" model=m started=bfloat16 now=float32`)
 	require.NotContains(t, log.String(), "another device")
 	require.Equal(t, "bfloat16", recorded())
 }

@@ -39,7 +39,7 @@ func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *mo
 	return nil
 }
 
-// export reads the base model again, tensor by tensor: on the device its weights may be in another order.
+// export reads the base model again, tensor by tensor: on the device its weights may be packed.
 func (s *base) export(dir string, a *lora.Adapter, opts *model.SaveOptions) (err error) {
 	open, err := basemodel.Open(s.path)
 	if err != nil {

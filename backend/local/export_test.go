@@ -29,7 +29,8 @@ func trained(t *testing.T, b *Backend, name string, opts *art.ModelOptions) *art
 // says is what a model answers greedily.
 func says(t *testing.T, m *art.Model) string {
 	t.Helper()
-	answer, err := m.Complete(t.Context(), ask("Write a number."), &art.ChatOptions{Temperature: new(0.0), MaxTokens: new(12)})
+	answer, err := m.Complete(t.Context(), ask("Write a number."),
+		&art.ChatOptions{Temperature: new(0.0), MaxTokens: new(12)})
 	require.NoError(t, err)
 	return answer.Message.Content
 }
@@ -60,7 +61,8 @@ func TestExport(t *testing.T) {
 // TestExport_Edit: values are edited with the adapter in them, and without one.
 func TestExport_Edit(t *testing.T) {
 	b := open(t, t.TempDir())
-	for name, m := range map[string]*art.Model{"m": trained(t, b, "m", nil), "frozen": art.NewModel("f", &art.ModelOptions{Frozen: true})} {
+	for name, m := range map[string]*art.Model{"m": trained(t, b, "m", nil),
+		"frozen": art.NewModel("f", &art.ModelOptions{Frozen: true})} {
 		if m.Backend() == nil {
 			require.NoError(t, m.Register(t.Context(), b))
 		}
@@ -85,7 +87,7 @@ func TestExport_Edit(t *testing.T) {
 	}
 }
 
-// TestRegister_AdapterElsewhere: a run that began with an adapter goes on wherever that adapter lies by now, or when it
+// TestRegister_AdapterElsewhere: a run that started from an adapter continues wherever that adapter is now, or when it
 // is gone, and not with another one. Paths were compared, as text, and two structs printed.
 func TestRegister_AdapterElsewhere(t *testing.T) {
 	b := open(t, t.TempDir())
@@ -118,7 +120,7 @@ func TestRegister_AdapterElsewhere(t *testing.T) {
 	require.ErrorContains(t, register(filepath.Join(folder, "nowhere")), "nowhere")
 }
 
-// TestRegister_Adapter: a run begins with the adapter of another, of whatever rank, and goes on from there.
+// TestRegister_Adapter: a run starts from the adapter of another, of any rank.
 func TestRegister_Adapter(t *testing.T) {
 	b := open(t, t.TempDir())
 	first := trained(t, b, "first", &art.ModelOptions{LoRA: art.LoRA{Rank: 3, Targets: []string{"q_proj", "down_proj"}}})
@@ -137,7 +139,8 @@ func TestRegister_Adapter(t *testing.T) {
 	require.NotEqual(t, adapterBytes(t, b, third, 0), adapterBytes(t, b, third, 1))
 
 	other := t.TempDir()
-	a, err := lora.New(lora.Config{Targets: []string{"q_proj"}}, []lora.LayerShape{{Name: "model.layers.7.self_attn.q_proj", In: 4, Out: 4}}, 1)
+	a, err := lora.New(lora.Config{Targets: []string{"q_proj"}},
+		[]lora.LayerShape{{Name: "model.layers.7.self_attn.q_proj", In: 4, Out: 4}}, 1)
 	require.NoError(t, err)
 	require.NoError(t, a.Save(other, "x"))
 	err = art.NewModel("fourth", &art.ModelOptions{Adapter: other}).Register(t.Context(), b)

@@ -9,15 +9,15 @@ import (
 )
 
 // Handler serves all registered models under their names. opts may be nil, which serves programs that reach it as
-// localhost, or at the address that it listens on, and refuses the pages of web sites. It asks for no key unless
-// opts.Keys has one: to whom the server can be reached is then up to the address that it listens on.
+// localhost, or at the address that it listens on, and refuses requests from web pages. It requires no key unless
+// opts.Keys has one: the address that the server listens on then decides who can reach it.
 //
 //	handler, err := backend.Handler(&art.HandlerOptions{Keys: []string{key}, Hosts: []string{"gpu-box"}})
 //	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 //
-// The request must be of type application/json, and is of [art.HandlerOptions].MaxBody bytes at most. What is refused
-// gets an error of OpenAI's form that says what to do: status 401 for a key, 403 for a host or an origin, 408 for a
-// body that does not arrive, 413 for one that is too large, 415 for another type, 503 for too much at a time.
+// The request must be of type application/json, and is of [art.HandlerOptions].MaxBody bytes at most. A refused request
+// gets an error in OpenAI's format that says what to do: status 401 for a key, 403 for a host or an origin, 408 for a
+// body that does not arrive, 413 for one that is too large, 415 for another type, 503 for too many at once.
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	return openai.Guarded(b.registered, &openai.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}, opts)
 }

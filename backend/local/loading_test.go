@@ -19,13 +19,14 @@ import (
 type held struct {
 	*Backend
 	base  string
-	began chan struct{} // a value for each load that has begun
+	began chan struct{} // a value for each load that has started
 	gate  chan struct{} // closed to let go
 	loads atomic.Int32
 }
 
 func hold(t *testing.T) *held {
-	h := &held{Backend: open(t, t.TempDir()), base: tinyFolder(t, func(map[string]any) {}), began: make(chan struct{}, 10), gate: make(chan struct{})}
+	h := &held{Backend: open(t, t.TempDir()), base: tinyFolder(t, func(map[string]any) {}), began: make(chan struct{}, 10),
+		gate: make(chan struct{})}
 	h.onLoad = func(ctx context.Context, path string) {
 		if path != h.base {
 			return
@@ -94,7 +95,7 @@ func TestRegister_OthersGoOn(t *testing.T) {
 	require.Same(t, h.models[first].base, h.models[second].base)
 }
 
-// TestRegister_Cancelled: a caller that is cancelled does not wait, the load goes on for the others, and ends when
+// TestRegister_Cancelled: a caller that is cancelled does not wait, the load continues for the others, and ends when
 // nobody waits.
 func TestRegister_Cancelled(t *testing.T) {
 	h := hold(t)
@@ -140,7 +141,7 @@ func TestClose_DuringLoad(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrClosed)
 }
 
-// TestRegister_FailedLoad: all that wait are told, and the next one tries again.
+// TestRegister_FailedLoad: all waiting callers get the error, and the next one tries again.
 func TestRegister_FailedLoad(t *testing.T) {
 	h := hold(t)
 	weights := filepath.Join(h.base, "model.safetensors")
@@ -181,7 +182,7 @@ func TestRegister_Many(t *testing.T) {
 }
 
 // TestRegister_Experts: a mixture of experts is registered with default options, which are those of its layers that
-// adapters attach to, and a run goes on. "no layer is called gate_proj" was the answer.
+// adapters attach to, and a run continues. It failed with "no layer is called gate_proj".
 func TestRegister_Experts(t *testing.T) {
 	base, dir := expertsFolder(t), t.TempDir()
 	for range 2 {
@@ -192,7 +193,8 @@ func TestRegister_Experts(t *testing.T) {
 		require.NoError(t, b.Close())
 	}
 	b := open(t, dir)
-	same := art.NewModel("m", &art.ModelOptions{Base: base, LoRA: art.LoRA{Targets: []string{"q_proj", "k_proj", "v_proj", "o_proj"}}})
+	same := art.NewModel("m",
+		&art.ModelOptions{Base: base, LoRA: art.LoRA{Targets: []string{"q_proj", "k_proj", "v_proj", "o_proj"}}})
 	require.NoError(t, same.Register(t.Context(), b), "the same targets, named")
 }
 

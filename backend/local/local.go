@@ -27,27 +27,27 @@ type Options struct {
 	// A program that imports backend/device/xla has "xla:cpu", "xla:cuda" and "xla:/path/plugin.so".
 	Device string
 	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they
-	// are rounded: half the memory, half the bytes to read for a token, and products at the speed of a GPU's matrix units,
-	// which round their other side as well and sum up in float32. On the CPU device all else is float32. Norms, attention,
-	// softmax, logprobs and adapters are in any case. It is an error for a device that cannot do it. A run records what it
-	// was begun with; one that goes on with another Weights, or another device, is told to Logger.
+	// are rounded. That halves memory and memory traffic. A GPU then uses its matrix units, which round the other operand
+	// as well and accumulate in float32; the CPU device computes in float32. Norms, attention, softmax, logprobs and
+	// adapters are always float32. A device that does not support it is an error. A run records the Weights and the device
+	// it was started with, and a change is logged as a warning.
 	Weights string
-	// Slots is the number of conversations that are computed at once, and whose caches are kept. Default 32. A little
-	// more than the concurrency of the rollouts lets every conversation keep its cache between turns.
+	// Slots is the number of conversations that are decoded at once, and whose KV caches are kept. Default 32. With a
+	// little more than the concurrency of the rollouts, every conversation keeps its cache between turns.
 	//
-	// The cache of all slots is allocated at once. Where 32 slots of the base model's context do not fit into the memory
-	// that is free (of the machine, its cgroups and GOMEMLIMIT), the defaults of Slots and Context are lowered: Context is
-	// halved, down to 2048, then Slots, then Context again, down to 256. Weights, and training on sequences of up to 1024
-	// tokens, have their memory. Logger is told. What is set here is kept, or is an error of Register when it does not
-	// fit. How much memory is free is not known of a GPU, nor on other systems than Linux and macOS: the defaults then fit
-	// into 8 GiB beside the weights.
+	// The cache of all slots is allocated up front. If 32 slots of the base model's context do not fit into free memory
+	// (of the machine, its cgroups and GOMEMLIMIT), the defaults of Slots and Context are lowered: Context is halved, down
+	// to 2048, then Slots, then Context again, down to 256. Memory for the weights, and for training on sequences of up to
+	// 1024 tokens, is reserved. That is logged. Values set here are kept; if they do not fit, Register returns an error.
+	// The free memory of a GPU, and of systems other than Linux and macOS, is not known: the defaults then fit into 8 GiB
+	// beside the weights.
 	Slots int
-	// Context bounds prompt and reply together, in tokens. Default: what the base model was made for, where it fits: see
-	// Slots. Less is faster.
+	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits: see Slots.
+	// Less is faster.
 	Context int
-	// Logger is told what happens. nil discards.
+	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
-	// Progress is where progress bars are drawn. Default: standard error, when that is a terminal. io.Discard is silent.
+	// Progress is where progress bars are drawn. Default: standard error, if that is a terminal. io.Discard disables them.
 	Progress io.Writer
 }
 
@@ -71,7 +71,7 @@ type Backend struct {
 
 	quit context.CancelCauseFunc // of life
 	life context.Context         // ends with Close
-	busy sync.WaitGroup          // registrations and loads under way; counted up under mu, unless closed
+	busy sync.WaitGroup          // registrations and loads in progress; incremented under mu, unless closed
 }
 
 var (
@@ -83,8 +83,7 @@ var (
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
-// [art.ErrInvalid] for options that make no sense, and [art.ErrDevice] for a device that is not there or cannot do what
-// they ask.
+// [art.ErrInvalid] for invalid options, and [art.ErrDevice] for a device that does not exist or does not support them.
 func Open(_ context.Context, opts *Options) (*Backend, error) {
 	b := &Backend{bases: map[string]*loading{}, pending: map[*art.Model]bool{}, models: map[*art.Model]*entry{}}
 	b.life, b.quit = context.WithCancelCause(context.Background())
@@ -96,7 +95,8 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		b.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if b.opts.Slots < 0 || b.opts.Context < 0 {
-		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context), Hint: "use 0 for the defaults"}
+		err := fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context)
+		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
 	}
 	device, err := openDevice(b.opts.Device)
 	if err != nil {
@@ -111,11 +111,11 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	return b, nil
 }
 
-// Device says what computes.
+// Device describes the device.
 func (b *Backend) Device() string { return b.device.Description() }
 
-// Close ends all requests and releases the run directories. It waits for a training call that is under way. A model
-// that is being registered is given up, which takes as long as a tensor or a file is read.
+// Close ends all requests and releases the run directories. It waits for a training call in progress. A registration in
+// progress is cancelled, which takes at most as long as reading a tensor or a file.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	if b.closed {

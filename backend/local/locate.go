@@ -16,42 +16,42 @@ import (
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// place is where a base model is.
-type place struct {
-	path   string // of a folder or a file; tiny.Name for the built-in one
-	commit string // of the hub's repository, which a branch may leave; empty for what is not of the hub
-	digest string // SHA-256 of a file; empty for what is none
+// location is where a base model is.
+type location struct {
+	path   string // of a folder or a file; tiny.Name for the built-in model
+	commit string // of the hub's repository; empty for models that are not from the hub
+	digest string // SHA-256 of a file; empty for a folder
 }
 
-// locate finds a base model. A folder or a file goes before a model of the hub that is called the same. A model of the
-// hub is fetched when it is not in the cache.
-func (b *Backend) locate(ctx context.Context, name string) (place, error) {
+// locate finds a base model. A folder or a file takes precedence over a model of the same name on the hub. A model of
+// the hub is fetched if it is not in the cache.
+func (b *Backend) locate(ctx context.Context, name string) (location, error) {
 	switch {
 	case name == tiny.Name, basemodel.IsFolder(name):
-		return place{path: name}, nil
+		return location{path: name}, nil
 	case basemodel.IsFile(name):
 		digest, err := fileDigest(ctx, name)
 		if err != nil {
-			return place{}, baseError(name, err)
+			return location{}, baseError(name, err)
 		}
-		return place{path: name, digest: digest}, nil
+		return location{path: name, digest: digest}, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return place{}, baseError(name, errors.New("it is neither a folder, nor a GGUF file, nor ORG/NAME"))
+		return location{}, baseError(name, errors.New("it is neither a folder, nor a GGUF file, nor ORG/NAME"))
 	}
 	snapshot, err := hub.Cached(name, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		snapshot, err = b.pull(ctx, name)
 	}
 	if err != nil {
-		return place{}, baseError(name, err)
+		return location{}, baseError(name, err)
 	}
 	b.opts.Logger.Info("base model found", "base", name, "commit", snapshot.Commit, "dir", snapshot.Dir)
-	return place{path: snapshot.Dir, commit: snapshot.Commit}, nil
+	return location{path: snapshot.Dir, commit: snapshot.Commit}, nil
 }
 
-// fileDigest returns the SHA-256 of a file: a run continues with the weights that it began with, whatever their file is
-// called by then. It stops when ctx ends.
+// fileDigest returns the SHA-256 of a file, by which a run recognises its weights, whatever the file is called. It
+// stops when ctx ends.
 func fileDigest(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func fileDigest(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// untilDone reads until ctx ends.
+// untilDone is a reader that fails once ctx ends.
 type untilDone struct {
 	ctx context.Context
 	io.Reader
@@ -78,7 +78,7 @@ func (r untilDone) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// pull fetches a model of the hub, behind a progress bar.
+// pull fetches a model from the hub, with a progress bar.
 func (b *Backend) pull(ctx context.Context, name string) (*hub.Snapshot, error) {
 	b.opts.Logger.Info("fetching base model", "base", name)
 	bar := b.bytesProgress(name)
@@ -86,15 +86,17 @@ func (b *Backend) pull(ctx context.Context, name string) (*hub.Snapshot, error) 
 	return hub.Pull(ctx, name, &hub.Options{
 		Progress: func(p hub.Progress) { bar.set(p.Done, p.Total) },
 		Retry: func(r hub.Retry) {
-			b.opts.Logger.Warn("the hub does not answer", "base", name, "error", r.Err, "try", r.Try, "of", r.Tries, "pause", r.Pause)
+			b.opts.Logger.Warn("request to the hub failed",
+				"base", name, "error", r.Err, "try", r.Try, "of", r.Tries, "pause", r.Pause)
 		},
 	})
 }
 
-// baseError says that a base model cannot be used, and what can.
+// baseError is the error for a base model that cannot be used.
 func baseError(name string, err error) error {
 	return &art.Error{
 		Op: "register", Err: fmt.Errorf("%w: %q: %w", art.ErrBaseModel, name, err),
-		Hint: fmt.Sprintf("use %q, the path of a folder with config.json, model.safetensors and tokenizer.json, that of a GGUF file, or ORG/NAME of a model on the hub", tiny.Name),
+		Hint: fmt.Sprintf("use %q, the path of a folder with config.json, model.safetensors and tokenizer.json, "+
+			"that of a GGUF file, or ORG/NAME of a model on the hub", tiny.Name),
 	}
 }

@@ -87,7 +87,7 @@ func TestRegister_FolderFirst(t *testing.T) {
 	require.Empty(t, server.Requests())
 }
 
-// TestRegister_HubMoved: a run goes on with the commit that it was made with, or not at all.
+// TestRegister_HubMoved: a run continues with the commit of its base model, or not at all.
 func TestRegister_HubMoved(t *testing.T) {
 	server := tinyHub(t)
 	dir, old := t.TempDir(), server.Commit

@@ -22,30 +22,29 @@ import (
 )
 
 const (
-	// usable is the part of the free memory that is planned with. The rest is for garbage, and for other programs that
-	// grow.
+	// usable is the fraction of the free memory that may be planned. The rest is for garbage, and for other programs.
 	usable = 0.9
-	// processBytes is what a process takes besides tensors: see art inspect.
+	// processBytes is the memory of a process besides tensors: see art inspect.
 	processBytes = 128 << 20
-	// unknownFree is what is taken to be free beside the weights where the system or the device does not tell.
+	// unknownFree is assumed to be free beside the weights where the system or the device does not report it.
 	unknownFree = 8 << 30
-	// mostBytes is more than any machine has: more is an error where the free memory is not known, too.
+	// mostBytes is more than any machine has. More is an error even where the free memory is not known.
 	mostBytes = 1 << 46
-	// reservedLength is the number of tokens of the sequences that training has memory reserved for.
+	// reservedLength is the length of sequences for which training has memory reserved.
 	reservedLength = 1024
 
-	fewTokens    = 2048 // of a context, below which slots are given up first
-	leastContext = 256  // that a default is lowered to
+	fewTokens    = 2048 // the context at which slots are lowered first
+	leastContext = 256  // the lowest default
 )
 
-// demand is what a base model takes on the device, in bytes.
+// demand is the memory of a base model on the device, in bytes.
 //
-//	least = weights + cache + work + process         what sampling takes; it must fit
-//	all   = least + training                         what the defaults leave room for
+//	least = weights + cache + work + process         for sampling; it must fit
+//	all   = least + training                         for which the defaults leave room
 //
 // with cache and work of [engine.EstimateMemory]; training is that of [trainer.EstimateMemory] for an adapter of the
 // default rank on all layers and sequences of min(context, 1024) tokens, but at most half of what weights and process
-// leave: where memory is scarce, training has to do with shorter sequences.
+// leave: where memory is scarce, training is limited to shorter sequences.
 type demand struct {
 	weights, cache, work, training float64
 }
@@ -54,7 +53,7 @@ func (d demand) least() float64 { return d.weights + d.cache + d.work + processB
 
 func (d demand) all() float64 { return d.least() + d.training }
 
-// memory hands out the memory of a backend's device to its base models. It is safe for concurrent use.
+// memory books the memory of a backend's device for its base models. It is safe for concurrent use.
 type memory struct {
 	free  func() (bytes int64, known bool) // tests replace it
 	fused bool                             // see engine.EstimateMemory
@@ -63,11 +62,11 @@ type memory struct {
 	workers int // trainer.Options.Workers
 
 	mu    sync.Mutex
-	first float64 // what was free before the first base model; 0 when none was planned
-	taken float64 // by plans, of which not all is in use yet
+	first float64 // free before the first base model; 0 when none was planned
+	taken float64 // booked by plans, not all of it in use yet
 }
 
-// newMemory returns that of a device, by the name that Options has for it. Of a GPU's memory go-xla tells nothing.
+// newMemory returns the memory of a device, by its name in Options. go-xla does not report the memory of a GPU.
 func newMemory(device string, few bool) *memory {
 	kind, of, _ := strings.Cut(cmp.Or(device, cpu.Name), ":")
 	m := &memory{fused: kind == cpu.Name, few: few, workers: runtime.GOMAXPROCS(0)}
@@ -78,15 +77,15 @@ func newMemory(device string, few bool) *memory {
 	return m
 }
 
-// room is what is there for a base model, and whether that is known.
+// room is the memory available to a base model, and whether it is known.
 type room struct {
 	bytes  float64
 	known  bool
-	others float64 // that is booked for base models before
+	others float64 // booked for other base models
 }
 
-// room returns what can be planned with. What an earlier plan took may not be in use yet, so that the system counts it
-// as free.
+// room returns the memory available for planning. What earlier plans booked may not be in use yet, so that the system
+// counts it as free.
 func (m *memory) room(weights float64) room {
 	free, known := m.free()
 	if !known {
@@ -101,7 +100,7 @@ func (m *memory) room(weights float64) room {
 	return room{max(0, bytes), true, m.taken}
 }
 
-// plan is how many slots of how many tokens a base model gets.
+// plan is the number of slots of a base model, and their tokens.
 type plan struct {
 	slots, context int
 	demand         demand
@@ -109,9 +108,9 @@ type plan struct {
 	room           room
 }
 
-// plan chooses slots and context. Zeros in want are defaults: 32 slots of all that the model was made for, or what fits
-// of that. First the context is halved down to 2048 tokens, then the slots down to 1, then the context down to 256. The
-// plan is booked until it is given back. It returns [art.ErrInvalid] for what cannot be, or does not fit.
+// plan chooses slots and context. Zeros in want are defaults: 32 slots of the model's context, or less if that does not
+// fit. First the context is halved down to 2048 tokens, then the slots down to 1, then the context down to 256. The
+// plan stays booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
 func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (plan, error) {
 	if want.Context > c.MaxPositions || want.Context == 1 {
 		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
@@ -124,7 +123,7 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
 	}
 	p, ok := s.choose(m.room(s.weights))
-	if !ok { // garbage of what was there before may be in the way
+	if !ok { // garbage may still be counted as used
 		debug.FreeOSMemory()
 		p, ok = s.choose(m.room(s.weights))
 	}
@@ -150,8 +149,8 @@ type sizing struct {
 	weights, params float64 // bytes, and parameters of an adapter of the default rank
 }
 
-// choose returns the largest plan that fits, or the smallest when none does. Where slots and context are both given,
-// room for training is not asked for: who gives them knows how much there will be.
+// choose returns the largest plan that fits, or the smallest when none does. If slots and context are both given, no
+// room for training is required.
 func (s *sizing) choose(r room) (p plan, ok bool) {
 	given := s.slots != 0 && s.context != 0
 	for slots, context := range s.sizes() {
@@ -164,13 +163,12 @@ func (s *sizing) choose(r room) (p plan, ok bool) {
 			return p, true
 		}
 	}
-	// What is left is a single slot or what was asked for. It may do without training, and where nothing is known it is
-	// tried.
+	// p is the smallest size or the given one. It need not have room for training, and is tried where nothing is known.
 	p.booked = p.demand.least()
 	return p, p.booked <= r.bytes || !r.known && p.booked <= mostBytes
 }
 
-// demand returns what a plan takes.
+// demand returns the demand of a plan.
 func (s *sizing) demand(slots, context int, r room) demand {
 	opts := engine.Options{Config: s.config, Slots: slots, Context: context, FewShapes: s.few}
 	sampling := engine.EstimateMemory(opts, s.fused)
@@ -201,11 +199,11 @@ func (s *sizing) sizes() iter.Seq2[int, int] {
 	}
 }
 
-// refuse is the error of a plan that does not fit.
+// refuse returns the error of a plan that does not fit.
 func (p plan) refuse() error {
 	have := fmt.Sprintf("%s are free", gigabytes(p.room.bytes))
 	if !p.room.known {
-		have = "more than there can be"
+		have = "that is more than any machine has"
 	}
 	if p.room.others > 0 {
 		have += fmt.Sprintf(", and %s are planned for other base models", gigabytes(p.room.others))
@@ -213,17 +211,18 @@ func (p plan) refuse() error {
 	d := p.demand
 	err := fmt.Errorf("%d slots of %d tokens take %s of memory, with %s for the weights and %s for keys and values; %s",
 		p.slots, p.context, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache), have)
-	return memoryError(err, "lower Slots and Context of local.Options, use Weights \"bfloat16\", or a machine with more memory")
+	return memoryError(err,
+		"lower Slots and Context of local.Options, use Weights \"bfloat16\", or a machine with more memory")
 }
 
 func memoryError(err error, hint string) error {
 	return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
 }
 
-// gigabytes is a size for people.
+// gigabytes formats a size.
 func gigabytes(bytes float64) string { return fmt.Sprintf("%.2f GiB", bytes/(1<<30)) }
 
-// weightBytes returns what the weights take, when matrices have that type.
+// weightBytes returns the size of the weights with matrices of a type.
 func weightBytes(c *model.Config, matrices dtypes.DType) (bytes float64) {
 	for _, s := range c.Specs() {
 		size := 4.0
@@ -246,7 +245,7 @@ func adapterParams(layers []model.LinearShape, rank int) (n float64) {
 	return n
 }
 
-// checkAdapter refuses an adapter with so many parameters that its copies in training do not fit into what is free.
+// checkAdapter refuses an adapter whose copies in training do not fit into free memory.
 func (m *memory) checkAdapter(c *model.Config, params float64) error {
 	free, known := m.free()
 	most := float64(mostBytes)

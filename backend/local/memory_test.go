@@ -20,11 +20,13 @@ import (
 var (
 	qwen = &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
-		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
+		TieEmbeddings: true,
 	}
 	smol = &model.Config{
 		ModelType: model.ModelTypeLlama, HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
-		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5, TieEmbeddings: true,
+		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5,
+		TieEmbeddings: true,
 	}
 )
 
@@ -79,7 +81,8 @@ func TestPlan(t *testing.T) {
 		}
 		p, err := m.plan(c.config, c.matrices, c.want)
 		require.NoError(t, err, c.name)
-		t.Logf("%-34s %2d x %5d: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context, gigabytes(p.demand.weights),
+		t.Logf("%-34s %2d x %5d: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context,
+			gigabytes(p.demand.weights),
 			gigabytes(p.demand.cache), gigabytes(p.demand.work), gigabytes(p.demand.training))
 		assert.Equal(t, fmt.Sprintf("%d x %d", c.slots, c.context), fmt.Sprintf("%d x %d", p.slots, p.context), c.name)
 		if c.free > 0 {
@@ -92,7 +95,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlan_Refuses: what was asked for and cannot fit names both options. It ended the process, out of memory.
+// TestPlan_Refuses: the error for a size that cannot fit names both options. It ended the process, out of memory.
 func TestPlan_Refuses(t *testing.T) {
 	const gib = 1 << 30
 	for name, c := range map[string]struct {
@@ -103,7 +106,7 @@ func TestPlan_Refuses(t *testing.T) {
 		"both":            {24 * gib, Options{Slots: 32, Context: 40960}, "32 slots of 40960 tokens take"},
 		"slots":           {24 * gib, Options{Slots: 4096}, "4096 slots of 320 tokens"},
 		"absurd slots":    {24 * gib, Options{Slots: math.MaxInt}, "take"},
-		"absurd, unknown": {0, Options{Slots: math.MaxInt, Context: 40960}, "more than there can be"},
+		"absurd, unknown": {0, Options{Slots: math.MaxInt, Context: 40960}, "that is more than any machine has"},
 		"weights":         {2 * gib, Options{}, "2.22 GiB for the weights"},
 		"context":         {24 * gib, Options{Context: 40961}, "a context of 40961 tokens, where the model has 2 to 40960"},
 		"one token":       {24 * gib, Options{Context: 1}, "a context of 1 tokens"},
@@ -206,7 +209,8 @@ func TestRegister_Rank(t *testing.T) {
 	for rank, says := range map[int]string{
 		100_000_000: "free: lower the rank", math.MaxInt: "free: lower the rank", 10_000: "want 1 to 128",
 	} {
-		_, _, err := register(t, 8<<30, Options{Slots: 2, Context: 64}, &art.ModelOptions{LoRA: art.LoRA{Rank: rank, Alpha: 1}})
+		_, _, err := register(t, 8<<30, Options{Slots: 2, Context: 64},
+			&art.ModelOptions{LoRA: art.LoRA{Rank: rank, Alpha: 1}})
 		require.ErrorIs(t, err, art.ErrInvalid)
 		require.ErrorContains(t, err, says)
 	}

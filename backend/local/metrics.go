@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 )
 
-// metrics counts what is trained on, and what is left out.
+// metrics counts what is trained on, and what is skipped.
 func (b *batch) metrics() map[string]float64 {
 	out := map[string]float64{
 		"data/trajectories_trained": float64(b.trained),
@@ -22,8 +22,8 @@ func (b *batch) metrics() map[string]float64 {
 	return out
 }
 
-// rowMetrics are those of the row of an update: what the groups earned, as Model.Log computes it, and what training
-// did.
+// rowMetrics are the metrics of the row of an update: those of the groups, as Model.Log computes them, and those of
+// training.
 func rowMetrics(groups []*art.TrajectoryGroup, metrics map[string]float64) map[string]float64 {
 	row := map[string]float64{}
 	for key, value := range art.Metrics(groups...) {
@@ -36,7 +36,7 @@ func rowMetrics(groups []*art.TrajectoryGroup, metrics map[string]float64) map[s
 	return row
 }
 
-// reportMetrics are those of the loss, and what the trainer did.
+// reportMetrics are the metrics of the loss and of the trainer.
 func reportMetrics(r trainer.Report) map[string]float64 {
 	metrics := maps.Clone(r.Metrics)
 	addDifference(metrics, "train/logprob_gap", r.Gap)
@@ -49,7 +49,7 @@ func reportMetrics(r trainer.Report) map[string]float64 {
 	return metrics
 }
 
-// addDifference adds the mean and the maximum of a difference, unless it is one of no tokens.
+// addDifference adds the mean and the maximum of a difference, unless it has no tokens.
 func addDifference(metrics map[string]float64, name string, d trainer.Difference) {
 	if d.Tokens > 0 {
 		metrics[name+"_mean"], metrics[name+"_max"] = d.Mean(), d.Max

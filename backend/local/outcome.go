@@ -9,11 +9,11 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 )
 
-// learningOptions are the options of a training call that decide how far it moves the adapter.
+// learningOptions are the options of a training call that determine how far it moves the adapter.
 type learningOptions struct{ rate, maxGradNorm float64 }
 
-// trainError tells what to do about a run of the trainer that failed. Nothing has been changed then: the model stays at
-// its step, and its optimizer too.
+// trainError adds a hint to an error of the trainer. Nothing has changed then: the model stays at its step, and its
+// optimizer too.
 func trainError(ctx context.Context, op string, err error, opts learningOptions) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -25,24 +25,24 @@ func trainError(ctx context.Context, op string, err error, opts learningOptions)
 		if opts.maxGradNorm <= 0 {
 			hint += ", or bound the gradient by MaxGradNorm, which is off"
 		}
-		hint += "; the model stays at the step before"
+		hint += "; the model stays at the previous step"
 	case errors.Is(err, trainer.ErrNotFinite):
-		hint = "make rewards smaller, leave NormalizeAdvantages unset, or begin again with a lower LearningRate when the steps " +
-			"before made the adapter too large; the model stays at the step before"
+		hint = "make rewards smaller, leave NormalizeAdvantages unset, or start over with a lower LearningRate if earlier steps " +
+			"made the adapter too large; the model stays at the previous step"
 	}
 	return &art.Error{Op: op, Err: err, Hint: hint}
 }
 
-// unmoved is the change of a logprob, in nats, up to which a step counts as having moved nothing: 0.2 % of a
+// unmoved is the change of a logprob, in nats, up to which a step counts as having changed nothing: 0.2 % of a
 // probability. At that pace it takes 500 steps to make a token e times as likely.
 const unmoved = 2e-3
 
-// warnUnmoved warns of a step that moved nothing: no token of the trainer's probe, a few sequences of the batch,
-// changed its logprob by more than unmoved.
+// warnUnmoved warns of a step that changed no logprob of the trainer's probe, a few sequences of the batch, by more
+// than unmoved.
 func (b *Backend) warnUnmoved(m *art.Model, step int, rate float64, report *trainer.Report) {
 	if report.Change.Max > unmoved {
 		return
 	}
-	b.opts.Logger.Warn("the step moved next to nothing: raise LearningRate, and MaxGradNorm if the gradient is clipped",
+	b.opts.Logger.Warn("the step changed almost nothing: raise LearningRate, and MaxGradNorm if the gradient is clipped",
 		"model", m.Name(), "step", step, "LearningRate", rate, "train/logprob_change_max", report.Change.Max)
 }

@@ -25,13 +25,15 @@ func TestTrain_Diverged(t *testing.T) {
 		b := open(t, dir)
 		m := art.NewModel("m", nil)
 		require.NoError(t, m.Register(t.Context(), b))
-		groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m), &art.GatherOptions{GroupSize: 5})
+		groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m),
+			&art.GatherOptions{GroupSize: 5})
 		require.NoError(t, err)
 		sane := &art.TrainConfig{LearningRate: 1e-3}
 		_, err = m.Train(t.Context(), groups, sane)
 		require.NoError(t, err)
 		ask := func() string {
-			reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("7+5=")), &art.ChatOptions{Seed: new(uint64(5)), MaxTokens: new(8)})
+			reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("7+5=")),
+				&art.ChatOptions{Seed: new(uint64(5)), MaxTokens: new(8)})
 			require.NoError(t, err)
 			require.Equal(t, 1, reply.Sample.Step)
 			return reply.Content
@@ -59,7 +61,7 @@ func TestTrain_Diverged(t *testing.T) {
 		var e *art.Error
 		require.ErrorAs(t, err, &e)
 		require.Contains(t, e.Hint, hint)
-		require.Contains(t, e.Hint, "the model stays at the step before")
+		require.Contains(t, e.Hint, "the model stays at the previous step")
 	}
 	require.Equal(t, want, run(func(m *art.Model, groups []*art.TrajectoryGroup) {
 		for _, epochs := range []int{1, 3} {
@@ -94,7 +96,8 @@ func TestTrain_NothingFinite(t *testing.T) {
 func TestTrain_Unmoved(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := Open(context.Background(), &Options{Dir: t.TempDir(), Slots: 8, Context: 128, Progress: io.Discard, Logger: logger})
+	b, err := Open(context.Background(),
+		&Options{Dir: t.TempDir(), Slots: 8, Context: 128, Progress: io.Discard, Logger: logger})
 	require.NoError(t, err)
 	defer b.Close()
 	m := art.NewModel("m", nil)
@@ -135,7 +138,7 @@ func TestTrain_Unmoved(t *testing.T) {
 	}
 	_, err = m.Train(t.Context(), groups, nil)
 	require.NoError(t, err)
-	require.Empty(t, log.String(), "nothing to learn from: Skipped says so")
+	require.Empty(t, log.String(), "nothing to train on: Skipped says so")
 }
 
 // TestTrain_Staleness: the gap of sampler and trainer does not rise with the age of samples, which has metrics of its
@@ -145,7 +148,8 @@ func TestTrain_Staleness(t *testing.T) {
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	gather := func() []*art.TrajectoryGroup {
-		groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m), &art.GatherOptions{GroupSize: 5})
+		groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m),
+			&art.GatherOptions{GroupSize: 5})
 		require.NoError(t, err)
 		return groups
 	}

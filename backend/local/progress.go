@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 )
 
-// bar shows how far a training call is. It draws nothing when there is nobody to look.
+// bar is a progress bar. It draws nothing without a terminal.
 type bar struct{ *progressbar.ProgressBar }
 
 func (b *Backend) progress(title string, total int) *bar {
@@ -32,19 +32,20 @@ func (b *Backend) draw(title string, total int, unit progressbar.Option) *bar {
 		}
 	}
 	return &bar{progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title), progressbar.OptionSetVisibility(w != io.Discard),
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
+		progressbar.OptionSetVisibility(w != io.Discard),
 		unit, progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
 	)}
 }
 
-// update returns a callback of the trainer that moves the bar and tells the user the metrics so far.
-func (p *bar) update(tell func(art.TrainProgress)) func(total int, soFar trainer.Report) {
+// update returns a callback for the trainer that moves the bar and reports the metrics so far to the user.
+func (p *bar) update(notify func(art.TrainProgress)) func(total int, soFar trainer.Report) {
 	return func(total int, soFar trainer.Report) {
 		done := soFar.Updates + soFar.Skipped
 		p.ChangeMax(total)
-		_ = p.Set(done) // a bar that cannot be drawn is no reason to stop
-		if tell != nil {
-			tell(art.TrainProgress{Done: done, Total: total, Metrics: reportMetrics(soFar)})
+		_ = p.Set(done) // a failure to draw is ignored
+		if notify != nil {
+			notify(art.TrainProgress{Done: done, Total: total, Metrics: reportMetrics(soFar)})
 		}
 	}
 }

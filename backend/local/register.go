@@ -32,14 +32,14 @@ type entry struct {
 	trainer  *trainer.Trainer
 }
 
-// serving is what answers new requests. adapter is nil for a frozen model.
+// serving is the step that answers new requests. adapter is nil for a frozen model.
 type serving struct {
 	step    int
 	adapter *engine.Adapter
 }
 
 // Register loads the base model, opens the run directory and continues at its newest checkpoint. A new run commits step
-// 0, the adapter that changes nothing. Other models go on meanwhile, and models on one base share its load. When ctx
+// 0, a zero-initialised adapter. Other models stay usable meanwhile, and models on one base share its load. When ctx
 // ends it returns its error, and [art.ErrClosed] after Close.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err := b.begin(ctx, m); err != nil {
@@ -69,7 +69,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	e := &entry{base: s, template: template, run: run}
 	step, err := e.resume(b, m.Name(), opts, at)
 	if err != nil {
-		_ = run.Close() // the first error is the one to tell
+		_ = run.Close() // the first error is the one to return
 		return 0, err
 	}
 	if err := b.add(m, e); err != nil {
@@ -97,7 +97,7 @@ func (b *Backend) begin(ctx context.Context, m *art.Model) error {
 	return nil
 }
 
-// add makes a model known.
+// add registers a model.
 func (b *Backend) add(m *art.Model, e *entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *Backend) add(m *art.Model, e *entry) error {
 	return nil
 }
 
-// end is called when a registration is done, or has failed.
+// end ends a registration, successful or not.
 func (b *Backend) end(m *art.Model) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +117,7 @@ func (b *Backend) end(m *art.Model) {
 	b.busy.Done()
 }
 
-// registerError is the reason that ctx ended for, if it did, or err.
+// registerError returns the cause of ctx if it has ended, and err otherwise.
 func registerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -125,13 +125,14 @@ func registerError(ctx context.Context, err error) error {
 	return err
 }
 
-// resume checks that the run is the one described, and takes up its newest checkpoint.
-func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place) (int, error) {
+// resume checks that the options match the run, and loads its newest checkpoint.
+func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
 	if opts.Adapter == "" && len(opts.LoRA.Targets) == 0 {
 		opts.LoRA.Targets = lora.TargetsOf(e.layers())
 	}
 	want := description{
-		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen, LoRA: opts.LoRA, Adapter: opts.Adapter, Seed: opts.Seed,
+		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
+		LoRA: opts.LoRA, Adapter: opts.Adapter, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Weights: strings.ToLower(b.matrices.String()),
 	}
@@ -145,13 +146,12 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at place)
 		return 0, err
 	}
 	want.AdapterSHA256 = start.digest
-	// A run without a checkpoint whose model learns was never begun: its first Register failed after model.json was
-	// written.
-	if _, begun := e.run.Latest(); known && (begun || have.Frozen) {
+	// A trainable run without a checkpoint never started: its first Register failed after model.json was written.
+	if _, started := e.run.Latest(); known && (started || have.Frozen) {
 		if err := have.check(want, e.run.Dir()); err != nil {
 			return 0, err
 		}
-		have.tellChanges(want, b.opts.Logger)
+		have.warnChanges(want, b.opts.Logger)
 	} else if err := e.run.WriteModel(want); err != nil {
 		return 0, err
 	}
@@ -185,19 +185,20 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	return step, nil
 }
 
-// firstAdapter returns what a new run begins with: an adapter that changes nothing, or the one of a folder.
+// firstAdapter returns the adapter of step 0: a zero-initialised one, or the one of a folder.
 func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" {
 		if err := m.checkAdapter(e.base.config, e.numParams(opts.LoRA)); err != nil {
 			return nil, loraError(err)
 		}
-		a, err := lora.New(lora.Config{Rank: opts.LoRA.Rank, Alpha: opts.LoRA.Alpha, Targets: opts.LoRA.Targets}, e.layers(), opts.Seed)
+		l := opts.LoRA
+		a, err := lora.New(lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, e.layers(), opts.Seed)
 		if err != nil {
 			return nil, loraError(err)
 		}
 		return a, nil
 	}
-	if from.adapter == nil { // a run that was stopped before its first checkpoint, and whose folder has gone since
+	if from.adapter == nil { // the run stopped before its first checkpoint, and the folder is gone
 		_, err := lora.Load(opts.Adapter)
 		return nil, adapterError(err)
 	}
@@ -207,7 +208,7 @@ func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart
 	return from.adapter, nil
 }
 
-// loraError is that of an adapter that cannot be made.
+// loraError is the error for invalid LoRA options.
 func loraError(err error) error {
 	return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
 }

@@ -48,14 +48,15 @@ func trainIn(ctx context.Context, dir string, steps int) error {
 		return err
 	}
 	for m.Step() < steps {
-		groups, err := art.GatherGroups(ctx, []string{"7+5=", "yes or no"}, func(ctx context.Context, question string) (*art.Trajectory, error) {
-			t := art.NewTrajectory(art.User(question))
-			reply, err := m.Chat(ctx, t, nil)
-			if err == nil {
-				t.Reward = float64(sha256.Sum256([]byte(reply.Content))[0])
-			}
-			return t, err
-		}, &art.GatherOptions{GroupSize: 4, Concurrency: 8})
+		groups, err := art.GatherGroups(ctx, []string{"7+5=", "yes or no"},
+			func(ctx context.Context, question string) (*art.Trajectory, error) {
+				t := art.NewTrajectory(art.User(question))
+				reply, err := m.Chat(ctx, t, nil)
+				if err == nil {
+					t.Reward = float64(sha256.Sum256([]byte(reply.Content))[0])
+				}
+				return t, err
+			}, &art.GatherOptions{GroupSize: 4, Concurrency: 8})
 		if err != nil {
 			return err
 		}

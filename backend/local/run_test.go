@@ -45,7 +45,8 @@ func TestTrain_GapIsZero(t *testing.T) {
 		})
 		require.NoError(t, m.Register(t.Context(), b))
 		for range 3 {
-			groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m), &art.GatherOptions{GroupSize: 5, Concurrency: 4})
+			groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m),
+				&art.GatherOptions{GroupSize: 5, Concurrency: 4})
 			require.NoError(t, err)
 			result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 3e-3})
 			require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestTrain_GapIsZero(t *testing.T) {
 	}
 }
 
-// TestTrain_Progress: the metrics that are told after the last optimizer step are those of the result.
+// TestTrain_Progress: the metrics reported after the last optimizer step are those of the result.
 func TestTrain_Progress(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
@@ -73,10 +74,12 @@ func TestTrain_Progress(t *testing.T) {
 			require.Equal(t, result.Metrics[name], value, name)
 		}
 	}
-	tell := func(p art.TrainProgress) { last = p }
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3, MiniBatches: 3, Epochs: 2, Progress: tell})
+	notify := func(p art.TrainProgress) { last = p }
+	result, err := m.Train(t.Context(), groups,
+		&art.TrainConfig{LearningRate: 1e-3, MiniBatches: 3, Epochs: 2, Progress: notify})
 	check(result, err, "loss/policy")
-	result, err = m.TrainSFT(t.Context(), groups[0].Trajectories, &art.SFTConfig{BatchSize: 2, Epochs: 2, Progress: tell})
+	result, err = m.TrainSFT(t.Context(), groups[0].Trajectories,
+		&art.SFTConfig{BatchSize: 2, Epochs: 2, Progress: notify})
 	check(result, err, "loss/sft")
 }
 
@@ -87,9 +90,9 @@ func TestTrainSFT_Counts(t *testing.T) {
 	require.NoError(t, m.Register(t.Context(), b))
 	two := art.NewTrajectory(art.User("7+5="), art.Assistant("12"))
 	two.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("1+1="), art.Assistant("2")}}}
-	half := art.NewTrajectory(art.User("7+5="), art.Assistant("12"))
-	half.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("1+1=")}}}
-	result, err := m.TrainSFT(t.Context(), []*art.Trajectory{two, half, art.NewTrajectory(art.User("3+4="))}, nil)
+	partial := art.NewTrajectory(art.User("7+5="), art.Assistant("12"))
+	partial.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("1+1=")}}}
+	result, err := m.TrainSFT(t.Context(), []*art.Trajectory{two, partial, art.NewTrajectory(art.User("3+4="))}, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2.0, result.Metrics["data/trajectories_trained"])
 	require.Equal(t, 2.0, result.Metrics["data/skipped_no_samples"])
@@ -193,8 +196,9 @@ func TestRegister_Changed(t *testing.T) {
 	require.NoError(t, b.Close())
 	err := art.NewModel("m", &art.ModelOptions{Seed: 2, LoRA: art.LoRA{Rank: 4}}).Register(t.Context(), open(t, dir))
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, "made with other options: LoRA.Rank was 8 and is now 4; LoRA.Alpha was 16 and is now 8; "+
-		"Seed was 1 and is now 2")
+	require.ErrorContains(t, err,
+		"made with other options: LoRA.Rank was 8 and is now 4; LoRA.Alpha was 16 and is now 8; "+
+			"Seed was 1 and is now 2")
 	require.NoError(t, art.NewModel("m", &art.ModelOptions{Seed: 1}).Register(t.Context(), open(t, dir)))
 }
 
@@ -208,7 +212,8 @@ func TestRegister_Corrected(t *testing.T) {
 
 // TestRegister_Damaged: a checkpoint that was truncated or changed is an error that names it, and stays.
 func TestRegister_Damaged(t *testing.T) {
-	for _, file := range []string{"adapter_model.safetensors", "optimizer.safetensors", "trainer.json", "adapter_config.json"} {
+	for _, file := range []string{"adapter_model.safetensors", "optimizer.safetensors", "trainer.json",
+		"adapter_config.json"} {
 		t.Run(file, func(t *testing.T) {
 			dir := t.TempDir()
 			b := open(t, dir)
@@ -242,7 +247,8 @@ func TestComplete_Stop(t *testing.T) {
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	ask := func(stop ...string) *art.Message {
-		reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("7+5=")), &art.ChatOptions{Seed: new(uint64(5)), MaxTokens: new(30), Stop: stop})
+		reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("7+5=")),
+			&art.ChatOptions{Seed: new(uint64(5)), MaxTokens: new(30), Stop: stop})
 		require.NoError(t, err)
 		return reply
 	}
@@ -270,7 +276,8 @@ func TestComplete_TemplateArgs(t *testing.T) {
 	tok, err := tokenizer.Load(dir)
 	require.NoError(t, err)
 
-	question, args := &art.History{Messages: []art.Message{art.User("7+5=")}}, json.RawMessage(`{"enable_thinking": false}`)
+	question := &art.History{Messages: []art.Message{art.User("7+5=")}}
+	args := json.RawMessage(`{"enable_thinking": false}`)
 	direct, err := m.Complete(t.Context(), question, &art.ChatOptions{TemplateArgs: args})
 	require.NoError(t, err)
 	require.Equal(t, "7+5=/no_think", tok.Decode(direct.Message.Sample.PromptIDs, false))
@@ -281,8 +288,10 @@ func TestComplete_TemplateArgs(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrInvalid)
 
 	served, err := art.Record(t.Context(), func(ctx context.Context) error {
-		body := `{"model": "m", "messages": [{"role": "user", "content": "7+5="}], "chat_template_kwargs": {"enable_thinking": false}}`
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://m/v1/chat/completions", strings.NewReader(body))
+		body := `{"model": "m", "messages": [{"role": "user", "content": "7+5="}], ` +
+			`"chat_template_kwargs": {"enable_thinking": false}}`
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://m/v1/chat/completions",
+			strings.NewReader(body))
 		require.NoError(t, err)
 		response, err := m.HTTPClient().Do(request)
 		require.NoError(t, err)
@@ -308,7 +317,8 @@ func TestHandler(t *testing.T) {
 	foreign := httptest.NewRecorder()
 	handler.ServeHTTP(foreign, httptest.NewRequest(http.MethodGet, "http://evil.example/v1/models", nil))
 	require.Equal(t, http.StatusForbidden, foreign.Code)
-	body := `{"model":"m","messages":[{"role":"user","content":"7+5="}],"max_tokens":4,"logprobs":true,"return_token_ids":true,"seed":3}`
+	body := `{"model":"m","messages":[{"role":"user","content":"7+5="}],"max_tokens":4,"logprobs":true,` +
+		`"return_token_ids":true,"seed":3}`
 	response, err := http.Post(server.URL+"/v1/chat/completions", "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	defer response.Body.Close()
@@ -324,7 +334,8 @@ func TestHandler(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(data, &got))
 	require.Equal(t, "m@0", got.Model)
-	direct, err := m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("7+5=")}}, &art.ChatOptions{MaxTokens: new(4), Seed: new(uint64(3))})
+	direct, err := m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("7+5=")}},
+		&art.ChatOptions{MaxTokens: new(4), Seed: new(uint64(3))})
 	require.NoError(t, err)
 	require.Equal(t, direct.Message.Sample.IDs, got.Choices[0].TokenIDs)
 	require.Equal(t, direct.Message.Content, got.Choices[0].Message.Content)

@@ -9,17 +9,17 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// batch is what a training call learns from, and what it leaves out.
+// batch is what a training call trains on, and what it skips.
 type batch struct {
 	step      int // of the policy that is trained
 	sequences []grpo.Sequence
 	skipped   []art.Skip
-	groups    int // with something to learn from
+	groups    int // with trajectories that are trained on
 	trained   int // trajectories
 }
 
-// collect turns groups into sequences to train the policy of step on. limit is the longest that can be computed, vocab
-// the number of ids.
+// collect converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
+// number of ids.
 func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *batch {
 	b := &batch{step: step}
 	for g, group := range groups {
@@ -36,8 +36,8 @@ func (b *batch) skip(group, trajectory int, reason art.SkipReason, detail string
 	b.skipped = append(b.skipped, art.Skip{Group: group, Trajectory: trajectory, Reason: reason, Detail: detail})
 }
 
-// addGroup compares the rewards of a group. A trajectory whose reward is not a number is no part of the comparison; one
-// that cannot be trained on for another reason is.
+// addGroup adds a group with its advantages. A trajectory whose reward is not finite is excluded from the baseline; one
+// that cannot be trained on for another reason is not.
 func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig, limit, vocab int) {
 	if group == nil || len(group.Trajectories) == 0 {
 		b.skip(g, -1, art.SkipEmptyGroup, "")
@@ -55,7 +55,8 @@ func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig
 			rewards, usable = append(rewards, t.Reward), append(usable, i)
 		}
 	}
-	advantages, reason := grpo.Advantages(rewards, grpo.AdvantageConfig{Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale)})
+	advantages, reason := grpo.Advantages(rewards,
+		grpo.AdvantageConfig{Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale)})
 	if reason != grpo.ReasonNone {
 		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
 		return
@@ -100,8 +101,8 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 	b.trained++
 }
 
-// historySequences lays the samples of a conversation into as few sequences as possible: a sample whose prompt begins
-// with all of the sequence before it continues it. step is that of the policy to train.
+// historySequences converts the samples of a conversation to as few sequences as possible: a sample whose prompt begins
+// with the whole previous sequence extends it. step is that of the policy to train.
 func historySequences(h *art.History, step, vocab int) ([]grpo.Sequence, error) {
 	var out []grpo.Sequence
 	for i := range h.Messages {
@@ -137,10 +138,12 @@ func extend(to *grpo.Sequence, s *art.Sample, step int) {
 	}
 }
 
-// checkSample tells what makes a sample unfit: a file that was edited, another model's tokens.
+// checkSample reports an invalid sample, such as of an edited file or with tokens of another model.
 func checkSample(s *art.Sample, vocab int) error {
-	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.Logprobs) != len(s.IDs) || s.Forced != nil && len(s.Forced) != len(s.IDs) {
-		return fmt.Errorf("%d prompt ids, %d ids, %d logprobs, %d forced marks do not fit together", len(s.PromptIDs), len(s.IDs), len(s.Logprobs), len(s.Forced))
+	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.Logprobs) != len(s.IDs) || s.Forced != nil &&
+		len(s.Forced) != len(s.IDs) {
+		return fmt.Errorf("%d prompt ids, %d ids, %d logprobs, %d forced marks do not fit together", len(s.PromptIDs),
+			len(s.IDs), len(s.Logprobs), len(s.Forced))
 	}
 	for _, list := range [][]int32{s.PromptIDs, s.IDs} {
 		for _, id := range list {

@@ -13,8 +13,10 @@ import (
 )
 
 // TrainSFT makes the next step by supervised training of the adapter: the mean negative log-likelihood of all that the
-// assistant says, ends of turns included.
-func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig) (*art.TrainResult, error) {
+// assistant says, end-of-turn tokens included.
+func (b *Backend) TrainSFT(
+	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig,
+) (*art.TrainResult, error) {
 	e, err := b.trainable("train sft", m)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*ar
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
 }
 
-// targets tokenises conversations with their answers.
+// targets tokenises conversations with their targets.
 func (b *Backend) targets(e *entry, trajectories []*art.Trajectory) *batch {
 	out := &batch{}
 	for i, t := range trajectories {
@@ -78,7 +80,8 @@ func (b *batch) addTarget(i int, e *entry, h *art.History) {
 		b.skip(0, i, art.SkipBadSample, err.Error())
 		return
 	}
-	seq := grpo.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i}
+	seq := grpo.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1,
+		Trajectory: i}
 	switch limit := e.base.engine.Context(); {
 	case seq.NumTrained() == 0:
 		b.skip(0, i, art.SkipNoSamples, "no assistant message")
@@ -89,7 +92,7 @@ func (b *batch) addTarget(i int, e *entry, h *art.History) {
 	}
 }
 
-// sftRun translates a configuration whose defaults are filled in.
+// sftRun translates a configuration with defaults filled in.
 func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
 	batches := (n-1)/cfg.BatchSize + 1 // rounded up; n + BatchSize could overflow
 	total := batches * cfg.Epochs
@@ -101,7 +104,7 @@ func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
 	}
 }
 
-// sftSchedule rises from 0 over the warm-up, and then falls in a line to Decay.
+// sftSchedule rises linearly from 0 over the warm-up, and then falls linearly to Decay.
 func sftSchedule(cfg *art.SFTConfig, update, total int) float64 {
 	warmup := cfg.Warmup * float64(total)
 	if at := float64(update + 1); at < warmup {

@@ -7,9 +7,10 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// Log stores trajectories and metrics in the run directory. What Train stored for (train, step) already is not written
-// again.
-func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+// Log stores trajectories and metrics in the run directory, except what Train has already stored for (train, step).
+func (b *Backend) Log(
+	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) error {
 	e, err := b.entry("log", m)
 	if err == nil {
 		err = ctx.Err()
@@ -20,7 +21,9 @@ func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int,
 	return b.store(e, split, step, groups, metrics)
 }
 
-func (b *Backend) store(e *entry, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+func (b *Backend) store(
+	e *entry, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) error {
 	if groups = present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
@@ -29,7 +32,7 @@ func (b *Backend) store(e *entry, split string, step int, groups []*art.Trajecto
 	return e.run.Log(split, step, metrics)
 }
 
-// present leaves out groups and trajectories that are nil: there is nothing in them to store.
+// present leaves out groups and trajectories that are nil.
 func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
 	var out []*art.TrajectoryGroup
 	for _, g := range groups {
@@ -38,7 +41,8 @@ func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
 		}
 		if slices.Contains(g.Trajectories, nil) {
 			copied := *g
-			copied.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories), func(t *art.Trajectory) bool { return t == nil })
+			copied.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories),
+				func(t *art.Trajectory) bool { return t == nil })
 			g = &copied
 		}
 		out = append(out, g)
@@ -55,7 +59,7 @@ func (b *Backend) Checkpoints(_ context.Context, m *art.Model) ([]int, error) {
 	return e.run.Steps(), nil
 }
 
-// History returns what was logged.
+// History returns the logged rows.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
 	e, err := b.entry("history", m)
 	if err != nil {
@@ -73,8 +77,10 @@ func (b *Backend) DeleteCheckpoints(_ context.Context, m *art.Model, keep []int)
 	return e.run.DeleteCheckpoints(keep)
 }
 
-// Trajectories reads back what was stored for (split, step), without loss: ready to be trained on again.
-func (b *Backend) Trajectories(_ context.Context, m *art.Model, split string, step int) ([]*art.TrajectoryGroup, error) {
+// Trajectories reads what was stored for (split, step), without loss, so that it can be trained on again.
+func (b *Backend) Trajectories(
+	_ context.Context, m *art.Model, split string, step int,
+) ([]*art.TrajectoryGroup, error) {
 	e, err := b.entry("trajectories", m)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func share(messages []art.Message, pass func(i int, m art.Message) bool) float64
 	return float64(n) / float64(len(messages))
 }
 
-// TestTiny_Formats: the built-in model answers in the form that is asked for.
+// TestTiny_Formats: the built-in model answers in the requested form.
 func TestTiny_Formats(t *testing.T) {
 	m := tinyBaseline(t)
 	var sums, votes, calls []*art.History
@@ -68,8 +68,10 @@ func TestTiny_Formats(t *testing.T) {
 		votes = append(votes, ask([]string{"yes or no", "Answer with yes, no or maybe."}[i%2]))
 		calls = append(calls, ask(fmt.Sprintf("Add %d and %d.", a, b), add))
 	}
-	number := share(answers(t, m, 1, sums), func(_ int, m art.Message) bool { _, err := strconv.Atoi(m.Content); return err == nil })
-	vote := share(answers(t, m, 1, votes), func(_ int, m art.Message) bool { return slices.Contains([]string{"yes", "no", "maybe"}, m.Content) })
+	number := share(answers(t, m, 1, sums),
+		func(_ int, m art.Message) bool { _, err := strconv.Atoi(m.Content); return err == nil })
+	vote := share(answers(t, m, 1, votes),
+		func(_ int, m art.Message) bool { return slices.Contains([]string{"yes", "no", "maybe"}, m.Content) })
 	call := share(answers(t, m, 0, calls), func(_ int, m art.Message) bool {
 		return len(m.ToolCalls) == 1 && m.ToolCalls[0].Name == "add" && json.Valid([]byte(m.ToolCalls[0].Arguments))
 	})

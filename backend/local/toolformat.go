@@ -8,7 +8,7 @@ import (
 	"github.com/goart-dev/art/tokenizer"
 )
 
-// templateOf returns the chat template of a model. What its replies may say that is not understood is logged.
+// templateOf returns the chat template of a model. Parts of replies that cannot be parsed are logged.
 func (b *Backend) templateOf(s *base, m *art.Model) (*tokenizer.Template, error) {
 	t, err := s.template.With(tokenizer.TemplateOptions{ToolFormat: m.Options().ToolFormat})
 	if err != nil {
@@ -16,12 +16,12 @@ func (b *Backend) templateOf(s *base, m *art.Model) (*tokenizer.Template, error)
 		return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.ToolFormat"}
 	}
 	for _, warning := range t.Warnings() {
-		b.opts.Logger.Warn("replies to the chat template are not all understood", "model", m.Name(), "template", warning)
+		b.opts.Logger.Warn("not all replies to the chat template can be parsed", "model", m.Name(), "template", warning)
 	}
 	return t, nil
 }
 
-// promptError says in art's words why there is no prompt.
+// promptError translates an error of rendering a prompt.
 func promptError(err error) error {
 	e := &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	if errors.Is(err, tokenizer.ErrToolsLeftOut) {

@@ -41,8 +41,10 @@ func TestComplete_ToolFormat(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "ModelOptions.ToolFormat")
 
-	body := `{"model": "lost", "messages": [{"role": "user", "content": "7+5="}], "tools": [{"type": "function", "function": {"name": "add"}}]}`
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://m/v1/chat/completions", strings.NewReader(body))
+	body := `{"model": "lost", "messages": [{"role": "user", "content": "7+5="}], ` +
+		`"tools": [{"type": "function", "function": {"name": "add"}}]}`
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://m/v1/chat/completions",
+		strings.NewReader(body))
 	require.NoError(t, err)
 	response, err := lost.HTTPClient().Do(request)
 	require.NoError(t, err)
@@ -54,9 +56,9 @@ func TestComplete_ToolFormat(t *testing.T) {
 	require.Contains(t, text.String(), "ModelOptions.ToolFormat")
 
 	options.ToolFormat, options.Frozen = tokenizer.Llama3JSON, false
-	told := art.NewModel("told", &options)
-	require.NoError(t, told.Register(t.Context(), b))
-	reply, err := told.Complete(t.Context(), question, nil)
+	given := art.NewModel("given", &options)
+	require.NoError(t, given.Register(t.Context(), b))
+	reply, err := given.Complete(t.Context(), question, nil)
 	require.NoError(t, err)
 	tok, err := tokenizer.Load(dir)
 	require.NoError(t, err)

@@ -13,9 +13,11 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 )
 
-// Train makes the next step. When nothing can be learnt from the groups the step is made all the same, with the adapter
-// as it was, so that a loop over steps goes on; the result says what was skipped.
-func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+// Train makes the next step. If nothing in the groups can be trained on, it commits a step with the unchanged adapter,
+// so that a loop over steps continues; the result lists what was skipped.
+func (b *Backend) Train(
+	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+) (*art.TrainResult, error) {
 	e, err := b.trainable("train", m)
 	if err != nil {
 		return nil, err
@@ -28,9 +30,8 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 	if _, err := b.entry("train", m); err != nil { // closed meanwhile
 		return nil, err
 	}
-	config := e.base.config
 	current := e.serving.Load().step
-	batch := collect(groups, cfg, current, e.base.engine.Context(), config.VocabSize)
+	batch := collect(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
 	metrics := batch.metrics()
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
 	step := current + 1
@@ -63,7 +64,7 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
 }
 
-// trainable returns the entry of a model that may learn.
+// trainable returns the entry of a model that is not frozen.
 func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 	e, err := b.entry(op, m)
 	if err != nil {
@@ -84,8 +85,7 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 	return e.trainer
 }
 
-// publish stores a step with the update that led to it, and then serves it. When it fails the model stays at the step
-// before.
+// publish commits a step with its update, and then serves it. When it fails, the model stays at the previous step.
 func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int, update runs.Update) error {
 	oldAdapter, oldState := e.adapter, e.state
 	adapter := e.adapter.Clone()
@@ -106,17 +106,18 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 	return nil
 }
 
-// policyRun translates a configuration whose defaults are filled in.
+// policyRun translates a configuration with defaults filled in.
 func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
 	return trainer.Run{
-		Loss:      grpo.PolicyLoss{Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
-		Optimizer: grpo.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
-		Rate:      func(int) float64 { return cfg.LearningRate },
-		Epochs:    cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,
+		Loss: grpo.PolicyLoss{Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
+		Optimizer: grpo.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay,
+			MaxGradNorm: cfg.MaxGradNorm},
+		Rate:   func(int) float64 { return cfg.LearningRate },
+		Epochs: cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,
 	}
 }
 
-// trainSeed is the seed of the order in which step sees its sequences.
+// trainSeed is the seed of the order of sequences in a step.
 func trainSeed(m *art.Model, step int) uint64 {
 	return m.Options().Seed*0x9e3779b97f4a7c15 + uint64(step)
 }
