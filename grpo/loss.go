@@ -8,8 +8,11 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// Loss is what training minimises: a function of the logprobs of trained tokens. It is a value, and the trainer knows
-// nothing else of it, so a new loss is a new implementation. What it may use of a token is in [LossInputs].
+// Loss is what training minimises: a function of the logprobs of trained tokens. The trainer knows nothing else of it,
+// so a new loss is a new implementation. What it may use of a token is in [LossInputs].
+//
+// A loss over pairs of sequences or over a whole batch, which micro-batches would cut apart, can be linearised: with c
+// its derivative with respect to each logprob, Σ c·new has the same gradient, and c is passed as the advantage.
 type Loss interface {
 	// Validate lists every problem of its configuration.
 	Validate() error
@@ -24,7 +27,7 @@ type Loss interface {
 type LossSpec struct {
 	// Key identifies the graph: losses of equal keys build equal graphs, and share one that is compiled.
 	Key string
-	// Metrics are the quantities that Build measures.
+	// Metrics are the quantities that Build measures, at least one.
 	Metrics []Metric
 	// Sampled says that the tokens were sampled by a policy, whose logprobs are in Old. The trainer then reports by how
 	// much they differ from its own.
@@ -63,8 +66,9 @@ func BuildLoss(l Loss, in LossInputs) (loss, metrics *Node) {
 	spec := l.Spec()
 	loss, values := l.Build(unpad(in))
 	loss.AssertScalar()
-	if len(values) != len(spec.Metrics) {
-		panic(fmt.Errorf("grpo: loss %q builds %d metrics and declares %d", spec.Key, len(values), len(spec.Metrics)))
+	if len(values) != len(spec.Metrics) || len(values) == 0 {
+		panic(fmt.Errorf("grpo: loss %q builds %d metrics and declares %d: want as many, and at least one", spec.Key,
+			len(values), len(spec.Metrics)))
 	}
 	var list []*Node
 	for _, m := range spec.Metrics {

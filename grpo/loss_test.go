@@ -382,6 +382,7 @@ func TestBuildLoss_Misuse(t *testing.T) {
 		`declares the metric "loss/nll" and does not build it`)
 	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}, {Name: "b"}}}, fine),
 		"builds 1 metrics and declares 2")
+	require.ErrorContains(t, build(misnamed{}, fine), "declares 0: want as many, and at least one")
 }
 
 // TestSpec_Keys: losses share a graph exactly when they compute the same.

@@ -153,19 +153,19 @@ func TestSequence_Validate(t *testing.T) {
 	s := good()
 	require.NoError(t, s.Validate())
 	for want, spoil := range map[string]func(s *Sequence){
-		"3 ids, 2 trained marks":  func(s *Sequence) { s.Trained = s.Trained[:2] },
-		"4 logprobs":              func(s *Sequence) { s.Logprobs = make([]float32, 4) },
-		"3 ids and 2 staleness values":        func(s *Sequence) { s.Staleness = make([]int, 2) },
-		"no trained token":        func(s *Sequence) { s.Trained[1] = false },
-		"trains its first token":  func(s *Sequence) { s.Trained[0] = true },
-		"advantage NaN":           func(s *Sequence) { s.Advantage = math.NaN() },
-		"advantage +Inf":          func(s *Sequence) { s.Advantage = math.Inf(1) },
-		"weight -1":               func(s *Sequence) { s.Weight = -1 },
-		"trajectory index -1":     func(s *Sequence) { s.Trajectory = -1 },
-		"id -5 at 2":              func(s *Sequence) { s.IDs[2] = -5 },
-		"logprob NaN at trained":  func(s *Sequence) { s.Logprobs[1] = float32(math.NaN()) },
-		"logprob -Inf at trained": func(s *Sequence) { s.Logprobs[1] = float32(math.Inf(-1)) },
-		"logprob 0.5 at trained":  func(s *Sequence) { s.Logprobs[1] = 0.5 },
+		"3 ids, 2 trained marks":       func(s *Sequence) { s.Trained = s.Trained[:2] },
+		"4 logprobs":                   func(s *Sequence) { s.Logprobs = make([]float32, 4) },
+		"3 ids and 2 staleness values": func(s *Sequence) { s.Staleness = make([]int, 2) },
+		"no trained token":             func(s *Sequence) { s.Trained[1] = false },
+		"trains its first token":       func(s *Sequence) { s.Trained[0] = true },
+		"advantage NaN":                func(s *Sequence) { s.Advantage = math.NaN() },
+		"advantage +Inf":               func(s *Sequence) { s.Advantage = math.Inf(1) },
+		"weight -1":                    func(s *Sequence) { s.Weight = -1 },
+		"trajectory index -1":          func(s *Sequence) { s.Trajectory = -1 },
+		"id -5 at 2":                   func(s *Sequence) { s.IDs[2] = -5 },
+		"logprob NaN at trained":       func(s *Sequence) { s.Logprobs[1] = float32(math.NaN()) },
+		"logprob -Inf at trained":      func(s *Sequence) { s.Logprobs[1] = float32(math.Inf(-1)) },
+		"logprob 0.5 at trained":       func(s *Sequence) { s.Logprobs[1] = 0.5 },
 	} {
 		s := good()
 		spoil(&s)

@@ -111,7 +111,7 @@ func checkSupported(fields map[string]json.RawMessage) error {
 		errs = append(errs, fmt.Errorf("bias is %s, only \"none\" is supported", fields["bias"]))
 	}
 	if decodeField(fields, "init_lora_weights", &initial) == nil && changesBase(initial) {
-		errs = append(errs, fmt.Errorf("init_lora_weights is %q, which changes the base model: " +
+		errs = append(errs, fmt.Errorf("init_lora_weights is %q, which changes the base model: "+
 			"not supported; convert the adapter to plain LoRA with PEFT", initial))
 	}
 	for _, key := range unsupported {

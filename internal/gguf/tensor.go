@@ -31,7 +31,7 @@ func (t Tensor) Float32s() ([]float32, error) {
 // require.
 func (t Tensor) Check() error {
 	if decoders[t.Type] == nil {
-		return fmt.Errorf("gguf: tensor %q is %v, which cannot be converted: " +
+		return fmt.Errorf("gguf: tensor %q is %v, which cannot be converted: "+
 			"use a file of another quantization, such as Q8_0 or Q4_K_M", t.Name, t.Type)
 	}
 	size, err := t.Type.byteSize(t.Shape)

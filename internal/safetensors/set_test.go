@@ -62,22 +62,22 @@ func TestOpenIndex_Shards(t *testing.T) {
 func TestOpenIndex_Refused(t *testing.T) {
 	one := []Tensor{byteTensor("a", 1)}
 	for want, files := range map[string]map[string]any{
-		"has neither model.safetensors nor": {},
-		"it has no weight_map":              {indexName: `{}`},
-		"it may be truncated":               {indexName: `{`},
+		"has neither model.safetensors nor":     {},
+		"it has no weight_map":                  {indexName: `{}`},
+		"it may be truncated":                   {indexName: `{`},
 		`the index has [ where "{" is expected`: {indexName: `[]`},
-		`the key "weight_map" twice`:        {indexName: `{"weight_map":{"a":"1"},"weight_map":{"a":"2"}}`},
-		`weight_map has the key "a" twice`:  {indexName: `{"weight_map":{"a":"1","a":"2"}}`},
-		`weight_map has 1 where a string`:   {indexName: `{"metadata":{"x":[{}]},"weight_map":{"a":1}}`},
-		`"../x"; a shard is a file`:         {indexName: `{"weight_map":{"a":"../x"}}`},
-		`"/etc/x"; a shard is a file`:       {indexName: `{"weight_map":{"a":"/etc/x"}}`},
-		`"a/b"; a shard is a file`:          {indexName: `{"weight_map":{"a":"a/b"}}`},
-		`a shard is a file of the same`:     {indexName: `{"weight_map":{"a":"..\\b"}}`},
-		`""; a shard is a file`:             {indexName: `{"weight_map":{"a":""}}`},
-		"no such file":                      {indexName: `{"weight_map":{"a":"1","b":"2"}}`, "1": one},
-		"lists it: download the model":      {indexName: `{"weight_map":{"a":"1","b":"2"}}`, "1": one},
-		"it is truncated":                   {indexName: `{"weight_map":{"a":"1","b":"2"}}`, "1": one, "2": "{}"},
-		`lists tensor "b", which 1 does`:    {indexName: `{"weight_map":{"a":"1","c":"1","b":"1"}}`, "1": one},
+		`the key "weight_map" twice`:            {indexName: `{"weight_map":{"a":"1"},"weight_map":{"a":"2"}}`},
+		`weight_map has the key "a" twice`:      {indexName: `{"weight_map":{"a":"1","a":"2"}}`},
+		`weight_map has 1 where a string`:       {indexName: `{"metadata":{"x":[{}]},"weight_map":{"a":1}}`},
+		`"../x"; a shard is a file`:             {indexName: `{"weight_map":{"a":"../x"}}`},
+		`"/etc/x"; a shard is a file`:           {indexName: `{"weight_map":{"a":"/etc/x"}}`},
+		`"a/b"; a shard is a file`:              {indexName: `{"weight_map":{"a":"a/b"}}`},
+		`a shard is a file of the same`:         {indexName: `{"weight_map":{"a":"..\\b"}}`},
+		`""; a shard is a file`:                 {indexName: `{"weight_map":{"a":""}}`},
+		"no such file":                          {indexName: `{"weight_map":{"a":"1","b":"2"}}`, "1": one},
+		"lists it: download the model":          {indexName: `{"weight_map":{"a":"1","b":"2"}}`, "1": one},
+		"it is truncated":                       {indexName: `{"weight_map":{"a":"1","b":"2"}}`, "1": one, "2": "{}"},
+		`lists tensor "b", which 1 does`:        {indexName: `{"weight_map":{"a":"1","c":"1","b":"1"}}`, "1": one},
 	} {
 		dir := folder(t, files)
 		_, err := OpenIndex(dir)
