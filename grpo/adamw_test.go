@@ -111,8 +111,12 @@ func toFloat64(x []float32) []float64 {
 	return out
 }
 
+// plainState is parameters and both moments, which a step overwrites.
+type plainState struct{ p, m, v []float64 }
+
 // plainAdamW is one step in plain Go on float64, by the formulas of the paper.
-func plainAdamW(c AdamW, p, m, v, g []float64, t int, lr float64) {
+func plainAdamW(c AdamW, s plainState, g []float64, t int, lr float64) {
+	p, m, v := s.p, s.m, s.v
 	norm := 0.0
 	for _, x := range g {
 		norm = math.Hypot(norm, x)
@@ -150,7 +154,7 @@ func TestAdamW_MatchesPlainGo(t *testing.T) {
 				for i := range g {
 					g[i] = float64(float32(math.Sin(float64(7*step+3*i)) * math.Pow(10, float64(i-3))))
 				}
-				plainAdamW(cfg, p, m, v, g, step+1, 1e-3)
+				plainAdamW(cfg, plainState{p, m, v}, g, step+1, 1e-3)
 				o.update(t, cast[float32]([][]float64{g}), 1e-3)
 				require.InDeltaSlice(t, p, toFloat64(o.state[0]), 2e-5, "step %d", step)
 			}

@@ -56,16 +56,23 @@ func TestHook_LeavesOtherLayersAlone(t *testing.T) {
 	require.Same(t, y, got)
 }
 
-// plainLora is base(x) + scale·(x·Aᵀ)·Bᵀ in plain Go; w and b are [out, ...], a is [rank, in].
-func plainLora(x, w, a, b []float64, in, rank, out int, scale float64) []float64 {
+// plainLayer is a layer with its adapter: w and b are [out, ...], a is [rank, in].
+type plainLayer struct {
+	w, a, b       []float64
+	in, rank, out int
+	scale         float64
+}
+
+// apply is base(x) + scale·(x·Aᵀ)·Bᵀ in plain Go.
+func (l plainLayer) apply(x []float64) []float64 {
 	var y []float64
-	for ; len(x) > 0; x = x[in:] {
-		for o := range out {
+	for ; len(x) > 0; x = x[l.in:] {
+		for o := range l.out {
 			sum := 0.0
-			for i := range in {
-				weight := w[o*in+i]
-				for r := range rank {
-					weight += scale * b[o*rank+r] * a[r*in+i]
+			for i := range l.in {
+				weight := l.w[o*l.in+i]
+				for r := range l.rank {
+					weight += l.scale * l.b[o*l.rank+r] * l.a[r*l.in+i]
 				}
 				sum += weight * x[i]
 			}
@@ -95,7 +102,7 @@ func TestHook_GradientMatchesFiniteDifferences(t *testing.T) {
 	// The loss is Σ tanh(y)·target; its arguments are A, then B, in PEFT's layout.
 	plain := func(ab []float64) float64 {
 		sum := 0.0
-		for i, y := range plainLora(x, w, ab[:rank*in], ab[rank*in:], in, rank, out, 1.5) {
+		for i, y := range (plainLayer{w, ab[:rank*in], ab[rank*in:], in, rank, out, 1.5}).apply(x) {
 			sum += math.Tanh(y) * target[i]
 		}
 		return sum

@@ -27,8 +27,8 @@ func trainError(ctx context.Context, op string, err error, opts learningOptions)
 		}
 		hint += "; the model stays at the previous step"
 	case errors.Is(err, trainer.ErrNotFinite):
-		hint = "make rewards smaller, leave NormalizeAdvantages unset, or start over with a lower LearningRate if earlier steps " +
-			"made the adapter too large; the model stays at the previous step"
+		hint = "make rewards smaller, leave NormalizeAdvantages unset, or start over with a lower LearningRate if earlier " +
+			"steps made the adapter too large; the model stays at the previous step"
 	}
 	return &art.Error{Op: op, Err: err, Hint: hint}
 }

@@ -22,9 +22,13 @@ var fourPoints = fd.Formula{
 	Derivative: 1, Step: 0.01,
 }
 
+// plainState is parameters and both moments, which an update overwrites.
+type plainState struct{ p, m, v []float64 }
+
 // handAdamW is one update by the formulas of the paper (Loshchilov and Hutter 2019) in float64: p, m and v after step
 // t.
-func handAdamW(c grpo.AdamW, p, m, v, g []float64, t int, rate float64) {
+func handAdamW(c grpo.AdamW, s plainState, g []float64, t int, rate float64) {
+	p, m, v := s.p, s.m, s.v
 	norm := 0.0
 	for _, x := range g {
 		norm = math.Hypot(norm, x)
@@ -88,7 +92,7 @@ func TestTrain_UpdateByHand(t *testing.T) {
 			run.Optimizer = grpo.AdamW{Beta1: 0.8, Beta2: 0.95, Eps: 0.05, WeightDecay: 0.1, MaxGradNorm: norm / 2}
 			run.Rate, run.Epochs, run.MiniBatches = constant(0.1), 1, 1
 			before := append([]float64{}, p...)
-			handAdamW(run.Optimizer, p, m, v, g, 4, 0.1)
+			handAdamW(run.Optimizer, plainState{p, m, v}, g, 4, 0.1)
 
 			state, report, err := s.trainer(t, Options{Workers: 2}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
