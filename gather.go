@@ -30,20 +30,13 @@ type GatherOptions struct {
 	// What it returns takes the place of the group: nothing drops it. When it fails, or panics, all trajectories of the
 	// group become failures. [Gather] refuses it. May be nil.
 	After func(ctx context.Context, g *TrajectoryGroup) ([]*TrajectoryGroup, error)
-	// Progress is called after each rollout, one call at a time. When it panics, the gather ends. May be nil.
-	Progress func(GatherProgress)
+	// Events is told of rollouts and groups. May be nil.
+	Events *Events
 	// Seed of the gather. The seed of each completion derives from the run's seed, the step, this seed, and the group,
 	// attempt, retry and number of the call in its rollout, so that a run does not depend on timing; calls that one
 	// rollout makes concurrently are numbered as they come. [Rand] and [GroupRand] depend on this seed and not on the
 	// model: a training loop whose environment uses them sets it to the step. Default 0.
 	Seed uint64
-}
-
-// GatherProgress tells how far a gather is.
-type GatherProgress struct {
-	Done, Total int // rollouts; those that failed are done
-	Failed      int
-	Reward      float64 // mean of the trajectories so far, 0 before the first
 }
 
 // GatherGroups runs rollout GroupSize times for each scenario and returns one group for each, in the order of scenarios;
@@ -103,6 +96,9 @@ func (o *GatherOptions) withDefaults() GatherOptions {
 	}
 	if d.Concurrency == 0 {
 		d.Concurrency = 16
+	}
+	if d.Events == nil {
+		d.Events = &Events{}
 	}
 	if d.Backoff == 0 {
 		d.Backoff = 250 * time.Millisecond

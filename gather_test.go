@@ -536,14 +536,14 @@ func TestGatherGroups_Progress(t *testing.T) {
 				return nil, errors.New("boom")
 			}
 			return rewarded(float64(scenario)), nil
-		}, &art.GatherOptions{GroupSize: 2, MaxFailures: 2, Progress: func(p art.GatherProgress) {
+		}, &art.GatherOptions{GroupSize: 2, MaxFailures: 2, Events: &art.Events{RolloutEnd: func(e art.RolloutEnd) {
 			if running.Add(1) != 1 {
 				t.Error("two calls at once")
 			}
 			time.Sleep(time.Millisecond)
-			seen = append(seen, p)
+			seen = append(seen, e.Progress)
 			running.Add(-1)
-		}})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -559,11 +559,11 @@ func TestGatherGroups_ProgressPanics(t *testing.T) {
 		var calls atomic.Int64
 		_, err := art.GatherGroups(t.Context(), numbers(50), func(context.Context, int) (*art.Trajectory, error) {
 			return rewarded(1), nil
-		}, &art.GatherOptions{Progress: func(art.GatherProgress) {
+		}, &art.GatherOptions{Events: &art.Events{RolloutEnd: func(art.RolloutEnd) {
 			calls.Add(1)
 			panic(fs.ErrExist)
-		}})
-		wantErr(t, err, fs.ErrExist, "progress hook: panic")
+		}}})
+		wantErr(t, err, fs.ErrExist, "event function: panic")
 		if calls.Load() != 1 {
 			t.Errorf("%d calls, want 1: the gather goes on after the panic", calls.Load())
 		}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // gathering is the state of one gather.
@@ -23,10 +25,11 @@ type gathering struct {
 	complete  []bool               // of each scenario: results is final
 	failed    int                  // number of failures
 	rewards   mean                 // of trajectories
+	tokens    int                  // sampled in trajectories
 	done      int                  // number of rollouts that have ended
-	broken    error                // what a hook did that ends the gather
+	broken    error                // the panic of an event function, which ends the gather
 	stop      context.CancelFunc   // ends the rollouts
-	reporting chan struct{}        // of size 1, full while Progress runs: unlike a mutex, testing/synctest can see through it
+	notifying chan struct{}        // of size 1, full while an event function runs: testing/synctest sees through it, unlike a mutex
 }
 
 // cell is how one rollout ended: with a trajectory or with a failure and its error.
@@ -43,7 +46,7 @@ func newGathering(o GatherOptions, scenarios int, rollout func(context.Context, 
 		open:      make([]int, scenarios),
 		results:   make([][]*TrajectoryGroup, scenarios),
 		complete:  make([]bool, scenarios),
-		reporting: make(chan struct{}, 1),
+		notifying: make(chan struct{}, 1),
 	}
 	for i := range g.open {
 		g.open[i] = o.GroupSize
@@ -57,12 +60,21 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	g.stop = stop
+	start := time.Now()
+	notify(g, g.opts.Events.GatherStart, func() GatherStart {
+		return GatherStart{start, len(g.open), g.opts.GroupSize, g.opts.Seed}
+	})
 	var workers sync.WaitGroup
 	for range min(g.opts.Concurrency, len(g.cells)) {
 		workers.Go(func() { g.work(inner) })
 	}
 	workers.Wait()
-	return g.outcome(ctx)
+	groups, err := g.outcome(ctx)
+	notify(g, g.opts.Events.GatherEnd, func() GatherEnd { return GatherEnd{time.Since(start), g.progress(), err} })
+	if err == nil && g.broken != nil { // by the last event
+		return g.outcome(ctx)
+	}
+	return groups, err
 }
 
 // work runs rollouts, in order, until none is left.
@@ -72,14 +84,19 @@ func (g *gathering) work(ctx context.Context) {
 		if i >= len(g.cells) {
 			return
 		}
-		c, ok := g.attempt(ctx, i/g.opts.GroupSize, i%g.opts.GroupSize)
+		began := RolloutStart{time.Now(), i / g.opts.GroupSize, i % g.opts.GroupSize}
+		notify(g, g.opts.Events.RolloutStart, func() RolloutStart { return began })
+		c, ok := g.attempt(ctx, began.Scenario, began.Attempt)
 		if !ok {
 			return // cancelled: the rollout has no result
 		}
-		if group := g.put(i, c); group != nil {
-			g.finish(ctx, i/g.opts.GroupSize, group)
+		group := g.put(i, c)
+		notify(g, g.opts.Events.RolloutEnd, func() RolloutEnd {
+			return RolloutEnd{began, time.Since(began.Time), c.trajectory, c.failure, g.progress()}
+		})
+		if group != nil {
+			g.finish(ctx, began.Scenario, group)
 		}
-		g.report()
 	}
 }
 
@@ -93,6 +110,9 @@ func (g *gathering) put(i int, c cell) *TrajectoryGroup {
 		g.fail()
 	} else {
 		g.rewards.add(c.trajectory.Reward)
+		for _, s := range c.trajectory.Samples() {
+			g.tokens += len(s.IDs)
+		}
 	}
 	scenario := i / g.opts.GroupSize
 	if g.open[scenario]--; g.open[scenario] > 0 {
@@ -132,14 +152,12 @@ func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryG
 		}
 		groups = o.value
 	}
+	groups = slices.DeleteFunc(groups, func(g *TrajectoryGroup) bool { return g == nil })
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, group := range groups {
-		if group != nil {
-			g.results[scenario] = append(g.results[scenario], group)
-		}
-	}
+	g.results[scenario] = groups
 	g.complete[scenario] = true
+	g.mu.Unlock()
+	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{scenario, groups} })
 }
 
 // failGroup turns the trajectories of a group that After could not handle into failures.
@@ -171,27 +189,39 @@ func (g *gathering) allowed() int {
 	return max(g.opts.MaxFailures, int(fraction))
 }
 
-// report calls Progress. The lock is taken first, so that calls are in the order of what they say.
-func (g *gathering) report() {
-	if g.opts.Progress == nil {
+// notify calls an event function, if there is one. The event is made when its turn has come, so that calls are in the
+// order of what they say. A panic ends the gather.
+func notify[T any](g *gathering, f func(T), event func() T) {
+	if f == nil {
 		return
 	}
-	g.reporting <- struct{}{}
-	defer func() { <-g.reporting }()
-	g.mu.Lock()
-	p := GatherProgress{Done: g.done, Total: len(g.cells), Failed: g.failed, Reward: g.rewards.value()}
-	broken := g.broken != nil
-	g.mu.Unlock()
-	if broken {
+	g.notifying <- struct{}{}
+	defer func() { <-g.notifying }()
+	if g.isBroken() {
 		return
 	}
-	o := guard(context.Background(), func() (struct{}, error) { g.opts.Progress(p); return struct{}{}, nil })
+	e := event()
+	o := guard(context.Background(), func() (struct{}, error) { f(e); return struct{}{}, nil })
 	if o.err != nil {
 		g.mu.Lock()
 		g.broken = o.err
 		g.mu.Unlock()
 		g.stop()
 	}
+}
+
+// isBroken tells whether an event function has panicked.
+func (g *gathering) isBroken() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken != nil
+}
+
+// progress tells how far the gather is.
+func (g *gathering) progress() GatherProgress {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return GatherProgress{Done: g.done, Total: len(g.cells), Failed: g.failed, Reward: g.rewards.value(), Tokens: g.tokens}
 }
 
 // outcome returns the groups that are complete, in order, and why there are not more of them.
@@ -205,7 +235,7 @@ func (g *gathering) outcome(ctx context.Context) ([]*TrajectoryGroup, error) {
 	}
 	switch {
 	case g.broken != nil:
-		return groups, &Error{"gather", fmt.Errorf("progress hook: %w", g.broken), "fix GatherOptions.Progress"}
+		return groups, &Error{"gather", fmt.Errorf("event function: %w", g.broken), "fix GatherOptions.Events"}
 	case g.failed > g.allowed():
 		return groups, &Error{"gather", g.tooMany(), "fix the rollout, or allow failures with GatherOptions.MaxFailures"}
 	case !all:

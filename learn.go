@@ -3,6 +3,7 @@ package art
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Train makes the next step of the model out of groups. cfg may be nil: defaults. The replies to requests that start
@@ -25,7 +26,11 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	if len(groups) == 0 {
 		return nil, &Error{"train", ErrNoGroups, "gather at least one group of two trajectories"}
 	}
-	return m.learned(b.Train(ctx, m, groups, cfg.WithDefaults()))
+	cfg = cfg.WithDefaults()
+	l := m.startLearning(groups)
+	cfg.Progress = both(cfg.Progress, l.progress())
+	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil})
+	return l.end(b.Train(ctx, m, groups, cfg))
 }
 
 // TrainSFT makes the next step of the model by supervised training on the assistant messages of the trajectories. cfg
@@ -47,7 +52,11 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 	if len(trajectories) == 0 {
 		return nil, problems{"no trajectories"}.err("train sft", "give at least one with an assistant message")
 	}
-	return m.learned(trainer.TrainSFT(ctx, m, trajectories, cfg.WithDefaults()))
+	cfg = cfg.WithDefaults()
+	l := m.startLearning([]*TrajectoryGroup{{Trajectories: trajectories}})
+	cfg.Progress = both(cfg.Progress, l.progress())
+	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, 1, l.trajectories(), nil, cfg})
+	return l.end(trainer.TrainSFT(ctx, m, trajectories, cfg))
 }
 
 // trainable returns [ErrFrozen] for a frozen model.
@@ -58,11 +67,49 @@ func (m *Model) trainable(op string) error {
 	return &Error{op, fmt.Errorf("%w: %q", ErrFrozen, m.name), "train a model made without ModelOptions.Frozen"}
 }
 
-// learned notes the step of a training that succeeded.
-func (m *Model) learned(result *TrainResult, err error) (*TrainResult, error) {
+// learning is one call of Train or TrainSFT, as its events tell of it.
+type learning struct {
+	model  *Model
+	start  time.Time
+	step   int // that is to be made
+	groups []*TrajectoryGroup
+}
+
+func (m *Model) startLearning(groups []*TrajectoryGroup) *learning {
+	return &learning{m, time.Now(), m.Step() + 1, groups}
+}
+
+// trajectories counts those of the groups.
+func (l *learning) trajectories() int {
+	n := 0
+	for _, g := range l.groups {
+		if g != nil {
+			n += len(g.Trajectories)
+		}
+	}
+	return n
+}
+
+// progress returns what tells of optimizer steps, nil when nobody listens.
+func (l *learning) progress() func(TrainProgress) {
+	listener := l.model.events().OptimizerStep
+	if listener == nil {
+		return nil
+	}
+	return func(p TrainProgress) { listener(OptimizerStep{l.model, l.step, p}) }
+}
+
+// end notes the step of a training that succeeded, and tells how it ended.
+func (l *learning) end(result *TrainResult, err error) (*TrainResult, error) {
+	m, events := l.model, l.model.events()
 	if err != nil {
+		tell(events.TrainError, TrainError{m, l.step, err})
 		return nil, err
 	}
 	m.reached(result.Step)
+	for _, skip := range result.Skipped {
+		tell(events.Skip, SkipEvent{m, result.Step - 1, skip})
+	}
+	tell(events.Commit, Commit{m, result, l.groups, time.Since(l.start)})
 	return result, nil
 }

@@ -44,7 +44,13 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 	}
 	all := Metrics(groups...)
 	maps.Copy(all, metrics)
-	return logger.Log(ctx, m, split, policyStep(groups, m.Step()), groups, underSplit(split, all))
+	step := policyStep(groups, m.Step())
+	all = underSplit(split, all)
+	if err := logger.Log(ctx, m, split, step, groups, all); err != nil {
+		return err
+	}
+	tell(m.events().Log, LogEvent{m, split, step, groups, all})
+	return nil
 }
 
 // policyStep returns the newest step among the samples of groups, and current when there are none. A step beyond

@@ -40,6 +40,8 @@ type ModelOptions struct {
 	// (a JSON object between <tool_call> tags), "llama3_json" (a JSON object that is the reply), "pythonic" (a Python list
 	// of calls) or "qwen3_coder" (XML). Default: the format of the template. A run that goes on may change it.
 	ToolFormat string
+	// Events is told of trainings, steps and what is logged. May be nil.
+	Events *Events
 	// Seed of the run: of the adapter's first weights and of every sampled token. Default 0.
 	Seed uint64
 }

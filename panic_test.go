@@ -83,8 +83,8 @@ func TestGather_PanicKinds(t *testing.T) {
 		}
 	}
 	for name, opts := range map[string]*art.GatherOptions{
-		"after hook":    {GroupSize: 1, After: func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) { panic("oops") }},
-		"progress hook": {GroupSize: 1, Progress: func(art.GatherProgress) { panic("oops") }},
+		"after hook":     {GroupSize: 1, After: func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) { panic("oops") }},
+		"event function": {GroupSize: 1, Events: &art.Events{RolloutEnd: func(art.RolloutEnd) { panic("oops") }}},
 	} {
 		_, err := art.GatherGroups(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) {
 			return &art.Trajectory{}, nil

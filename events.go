@@ -1,0 +1,185 @@
+package art
+
+import "time"
+
+// Events are functions that are told what a program does: to draw progress, to export it, to stop early. Any may be
+// nil. Set them as [GatherOptions].Events and [ModelOptions].Events; [JoinEvents] combines several.
+//
+// The functions of one gather are called one at a time, and so are those of one call of [Model.Train]; calls of different
+// ones may overlap. Rollouts and training wait for them. They must not change what they are given, and may keep it.
+// A panic in a gather ends it with an error; a panic in a training is the caller's.
+type Events struct {
+	// GatherStart is called before the first rollout of a gather.
+	GatherStart func(GatherStart)
+	// RolloutStart is called before the first try of a rollout.
+	RolloutStart func(RolloutStart)
+	// RolloutEnd is called after the last try of a rollout. Rollouts that are cancelled have none.
+	RolloutEnd func(RolloutEnd)
+	// GroupEnd is called with each complete group, after [GatherOptions].After.
+	GroupEnd func(GroupEnd)
+	// GatherEnd is called after the last rollout of a gather.
+	GatherEnd func(GatherEnd)
+
+	// TrainStart is called before a step is made, by [Model.Train] or [Model.TrainSFT].
+	TrainStart func(TrainStart)
+	// OptimizerStep is called after each optimizer step.
+	OptimizerStep func(OptimizerStep)
+	// Skip is called for all that a training did not train on, once it is over.
+	Skip func(SkipEvent)
+	// Commit is called when a step is made and stored.
+	Commit func(Commit)
+	// TrainError is called when a training fails. The model is at the step before then.
+	TrainError func(TrainError)
+	// Log is called when [Model.Log] has stored something.
+	Log func(LogEvent)
+}
+
+// GatherStart tells what a gather will do.
+type GatherStart struct {
+	Time      time.Time
+	Scenarios int
+	GroupSize int
+	Seed      uint64 // of the options
+}
+
+// RolloutStart tells of a rollout that begins.
+type RolloutStart struct {
+	Time     time.Time
+	Scenario int // index in the call
+	Attempt  int // index in the group
+}
+
+// RolloutEnd tells of a rollout that is over. Either Trajectory or Failure is set.
+type RolloutEnd struct {
+	RolloutStart
+	Duration   time.Duration // with all tries, and pauses between them
+	Trajectory *Trajectory
+	Failure    *Failure
+	Progress   GatherProgress
+}
+
+// GroupEnd tells of a complete group.
+type GroupEnd struct {
+	Scenario int
+	// Groups are what is returned for the scenario: one, unless [GatherOptions].After made it another number.
+	Groups []*TrajectoryGroup
+}
+
+// GatherEnd tells of a gather that is over.
+type GatherEnd struct {
+	Duration time.Duration
+	Progress GatherProgress
+	Err      error // what the gather returns
+}
+
+// GatherProgress tells how far a gather is.
+type GatherProgress struct {
+	Done, Total int // rollouts; those that failed are done
+	Failed      int
+	Reward      float64 // mean of the trajectories so far, 0 before the first
+	Tokens      int     // sampled in the trajectories so far
+}
+
+// TrainStart tells of a training that begins.
+type TrainStart struct {
+	Model        *Model
+	Time         time.Time
+	Step         int // that is to be made
+	Groups       int
+	Trajectories int
+	// Config is that of [Model.Train] and SFT that of [Model.TrainSFT], with defaults; the other is nil.
+	Config *TrainConfig
+	SFT    *SFTConfig
+}
+
+// OptimizerStep tells how far a training is.
+type OptimizerStep struct {
+	Model *Model
+	Step  int // that is being made
+	TrainProgress
+}
+
+// SkipEvent tells of a group or trajectory that was not trained on.
+type SkipEvent struct {
+	Model *Model
+	Step  int // of the row that the training belongs to
+	Skip
+}
+
+// Commit tells of a new step.
+type Commit struct {
+	Model *Model
+	// Result is what the training returns. Its metrics belong to row Result.Step-1 of split "train".
+	Result *TrainResult
+	// Groups were trained on, those that were skipped included. For supervised training it is one group.
+	Groups   []*TrajectoryGroup
+	Duration time.Duration
+}
+
+// TrainError tells of a training that failed.
+type TrainError struct {
+	Model *Model
+	Step  int // that was not made
+	Err   error
+}
+
+// LogEvent tells what was logged.
+type LogEvent struct {
+	Model  *Model
+	Split  string
+	Step   int
+	Groups []*TrajectoryGroup
+	// Metrics are all that were stored, with the split or another section as prefix of their keys.
+	Metrics map[string]float64
+}
+
+// JoinEvents returns events that call the functions of each of list, in order. Entries may be nil.
+func JoinEvents(list ...*Events) *Events {
+	joined := &Events{}
+	for _, e := range list {
+		if e == nil {
+			continue
+		}
+		joined.GatherStart = both(joined.GatherStart, e.GatherStart)
+		joined.RolloutStart = both(joined.RolloutStart, e.RolloutStart)
+		joined.RolloutEnd = both(joined.RolloutEnd, e.RolloutEnd)
+		joined.GroupEnd = both(joined.GroupEnd, e.GroupEnd)
+		joined.GatherEnd = both(joined.GatherEnd, e.GatherEnd)
+		joined.TrainStart = both(joined.TrainStart, e.TrainStart)
+		joined.OptimizerStep = both(joined.OptimizerStep, e.OptimizerStep)
+		joined.Skip = both(joined.Skip, e.Skip)
+		joined.Commit = both(joined.Commit, e.Commit)
+		joined.TrainError = both(joined.TrainError, e.TrainError)
+		joined.Log = both(joined.Log, e.Log)
+	}
+	return joined
+}
+
+// noEvents tells nobody.
+var noEvents Events
+
+// events returns the functions that are told what m does.
+func (m *Model) events() *Events {
+	if m.opts.Events == nil {
+		return &noEvents
+	}
+	return m.opts.Events
+}
+
+// both returns a function that calls f and g, of which either may be nil.
+func both[T any](f, g func(T)) func(T) {
+	switch {
+	case f == nil:
+		return g
+	case g == nil:
+		return f
+	}
+	return func(event T) { f(event); g(event) }
+}
+
+// tell calls f, unless it is nil.
+func tell[T any](f func(T), event T) {
+	if f != nil {
+		f(event)
+	}
+}
