@@ -8,9 +8,89 @@ import (
 	"slices"
 )
 
+// Retention says which checkpoints a run keeps. It is applied whenever a step is committed. The newest is always kept.
+type Retention struct {
+	// Newest is how many of the newest are kept. Default 1.
+	Newest int
+	// Best is a metric with its split, "val/reward": the step for which its mean is highest is kept too, see
+	// [Model.DeleteCheckpoints]. Before the metric is logged for the first time, nothing is deleted.
+	Best string
+	// Every keeps the steps that are multiples of it. Default 0: none.
+	Every int
+}
+
+// Keep returns the steps to keep, of those stored, in ascending order. rows are the history of the run.
+func (r *Retention) Keep(steps []int, rows []HistoryRow) []int {
+	sorted := slices.Sorted(slices.Values(steps))
+	if r.Best != "" {
+		best, ok := bestStep(rows, sorted, r.Best)
+		if !ok {
+			return sorted
+		}
+		return r.keepWith(sorted, best)
+	}
+	return r.keepWith(sorted, -1)
+}
+
+// keepWith keeps one step more, unless it is negative.
+func (r *Retention) keepWith(sorted []int, best int) []int {
+	from := len(sorted) - max(1, r.Newest)
+	var keep []int
+	for i, step := range sorted {
+		if i >= from || step == best || r.Every > 0 && step%r.Every == 0 {
+			keep = append(keep, step)
+		}
+	}
+	return keep
+}
+
+// validate adds what is wrong with the retention.
+func (r *Retention) validate(p *problems) {
+	if r == nil {
+		return
+	}
+	p.check(r.Newest >= 0, "retention: Newest is %d, want >= 0", r.Newest)
+	p.check(r.Every >= 0, "retention: Every is %d, want >= 0", r.Every)
+}
+
+// BestStep returns the stored step of m for which the mean of the logged metric is highest, the later one of equals. A
+// metric of "" stands for "val/reward".
+//
+// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid] when the
+// metric was never logged for a stored step.
+func (m *Model) BestStep(ctx context.Context, metric string) (int, error) {
+	const op = "best step"
+	keeper, err := capability[CheckpointKeeper](m, op, "art.CheckpointKeeper, such as backend/local")
+	if err != nil {
+		return 0, err
+	}
+	steps, err := keeper.Checkpoints(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := keeper.History(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	return BestStep(rows, steps, metric)
+}
+
+// BestStep returns the step, among steps, for which the mean of the metric over rows is highest, the later one of equals.
+// A metric of "" stands for "val/reward". It is an [ErrInvalid] when no row of these steps has the metric.
+func BestStep(rows []HistoryRow, steps []int, metric string) (int, error) {
+	metric = cmp.Or(metric, "val/reward")
+	best, ok := bestStep(rows, steps, metric)
+	if !ok {
+		return 0, &Error{"best step", fmt.Errorf("%w: no stored step has the metric %q", ErrInvalid, metric),
+			`name a logged metric with its split, like "val/reward"`}
+	}
+	return best, nil
+}
+
 // DeleteCheckpoints deletes the model's checkpoints but the latest and the best: the policy for which the mean of the
 // logged metric is highest, the later one of equals. A row of any split is about the policy of its step, see
 // [Model.Log]. A metric of "" stands for "val/reward", and for the latest only when that was never logged.
+// [ModelOptions].Retention does the like at every step.
 //
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid], deleting
 // nothing, when a given metric was never logged for a stored step.
@@ -27,13 +107,12 @@ func (m *Model) DeleteCheckpoints(ctx context.Context, metric string) error {
 	if err != nil {
 		return err
 	}
-	keep := []int{slices.Max(steps)}
-	best, ok := bestStep(rows, steps, cmp.Or(metric, "val/reward"))
-	if !ok && metric != "" {
-		return &Error{"delete checkpoints", fmt.Errorf("%w: no stored step has the metric %q", ErrInvalid, metric),
-			`name a logged metric with its split, like "val/reward"`}
+	best, err := BestStep(rows, steps, metric)
+	if err != nil && metric != "" {
+		return err
 	}
-	if ok && best != keep[0] {
+	keep := []int{slices.Max(steps)}
+	if err == nil && best != keep[0] {
 		keep = []int{best, keep[0]}
 	}
 	return keeper.DeleteCheckpoints(ctx, m, keep)
@@ -59,4 +138,32 @@ func bestStep(rows []HistoryRow, steps []int, metric string) (best int, ok bool)
 		}
 	}
 	return best, ok
+}
+
+// CheckpointRestorer is a [Backend] that can go back to a stored step.
+type CheckpointRestorer interface {
+	// Restore makes the next step of m, k+1 after k, a copy of a stored one: weights and optimizer.
+	Restore(ctx context.Context, m *Model, step int) (next int, err error)
+}
+
+// Restore goes back to a stored step, such as that of [Model.BestStep]: it makes the next step a copy of it, weights and
+// optimizer, and returns its number. Nothing is deleted: the steps in between keep their checkpoints, rows and trajectories.
+// Row k of split "train", before the copy, has the metric "train/restored_step".
+//
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [CheckpointRestorer], and
+// [ErrInvalid] for a step without a checkpoint.
+func (m *Model) Restore(ctx context.Context, step int) (next int, err error) {
+	restorer, err := capability[CheckpointRestorer](m, "restore", "art.CheckpointRestorer, such as backend/local")
+	if err != nil {
+		return 0, err
+	}
+	if err := m.trainable("restore"); err != nil {
+		return 0, err
+	}
+	next, err = restorer.Restore(ctx, m, step)
+	if err != nil {
+		return 0, err
+	}
+	m.reached(next)
+	return next, nil
 }

@@ -12,6 +12,7 @@ var (
 	ErrUnsupported   = errors.New("not supported by this backend")
 	ErrClosed        = errors.New("backend is closed")
 	ErrDevice        = errors.New("device cannot be used")
+	ErrCollapsed     = errors.New("rewards have collapsed")
 )
 
 // Errors of input.

@@ -10,7 +10,7 @@ import (
 // after it returns are those of the new step.
 //
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrNoGroups] when groups is empty, and [ErrInvalid] listing every problem
-// of cfg; the backend is not asked then. Groups that cannot be trained on are no error: they are listed in
+// of cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so; the backend is not asked then. Groups that cannot be trained on are no error: they are listed in
 // [TrainResult].Skipped, and the step is made also when that is all of them.
 func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error) {
 	b, err := m.registered("train")
@@ -25,6 +25,9 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	}
 	if len(groups) == 0 {
 		return nil, &Error{"train", ErrNoGroups, "gather at least one group of two trajectories"}
+	}
+	if err := m.flat.check(m.opts.CollapseAfter, groups); err != nil {
+		return nil, err
 	}
 	cfg = cfg.WithDefaults()
 	l := m.startLearning(groups)

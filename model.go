@@ -30,6 +30,10 @@ type ModelOptions struct {
 	// Adapter is the folder of a LoRA adapter that a new run begins with, in the form of Hugging Face's PEFT: one that PEFT
 	// wrote, or a checkpoint of another run on the same base. It says what LoRA would, which must be left empty.
 	Adapter string
+	// Fork is a step of another run that a new run begins with, weights and optimizer: [PROJECT/]NAME[@STEP|@best], where
+	// "best" is the step with the highest val/reward, and the newest is the default. The new run begins at step 0. Like
+	// Adapter it says what LoRA would, which must be left empty; Base is that of the other run.
+	Fork string
 	// Frozen makes a prompted baseline: the base model as it is, for the same rollout code. Its replies carry no Sample
 	// and it cannot be trained.
 	Frozen bool
@@ -40,6 +44,12 @@ type ModelOptions struct {
 	// (a JSON object between <tool_call> tags), "llama3_json" (a JSON object that is the reply), "pythonic" (a Python list
 	// of calls) or "qwen3_coder" (XML). Default: the format of the template. A run that goes on may change it.
 	ToolFormat string
+	// Retention deletes old checkpoints whenever a step is committed. nil keeps all. A run that goes on may change it. A
+	// backend that is no [CheckpointKeeper] refuses it.
+	Retention *Retention
+	// CollapseAfter makes [Model.Train] return an [ErrCollapsed], and no step, when it is the n-th in a row, in this process,
+	// in which no group has differences among its rewards: nothing is learned any more. Default 0: never.
+	CollapseAfter int
 	// Events is told of trainings, steps and what is logged. May be nil.
 	Events *Events
 	// Seed of the run: of the adapter's first weights and of every sampled token. Default 0.
@@ -70,6 +80,7 @@ type Model struct {
 	backend Backend
 	step    atomic.Int64
 	calls   atomic.Uint64 // of calls outside of a gather
+	flat    collapse      // of rewards
 }
 
 // NewModel describes a model; opts may be nil. Nothing happens until [Model.Register], which also tells what is wrong

@@ -11,7 +11,7 @@ import (
 func (o *ModelOptions) setDefaults() {
 	o.Project = cmp.Or(o.Project, "default")
 	o.Base = cmp.Or(o.Base, "tiny")
-	if o.Adapter == "" {
+	if o.Adapter == "" && o.Fork == "" {
 		o.LoRA.setDefaults()
 	}
 }
@@ -26,6 +26,7 @@ func (l *LoRA) setDefaults() {
 func (o ModelOptions) clone() ModelOptions {
 	o.LoRA.Targets = slices.Clone(o.LoRA.Targets)
 	o.Chat = o.Chat.clone()
+	o.Retention = clonePtr(o.Retention)
 	return o
 }
 
@@ -39,6 +40,10 @@ func (m *Model) validate(b Backend) error {
 	format := m.opts.ToolFormat
 	p.check(format == "" || slices.Contains(toolFormats, format),
 		"tool format %q is not known; there are %s", format, strings.Join(toolFormats, ", "))
+	m.opts.Retention.validate(&p)
+	_, keeps := b.(CheckpointKeeper)
+	p.check(b == nil || keeps || m.opts.Retention == nil, "retention is set, and %T keeps no checkpoints", b)
+	p.check(m.opts.CollapseAfter >= 0, "CollapseAfter is %d, want >= 0", m.opts.CollapseAfter)
 	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
 		p.addf("chat options: %v", err)
 	}
@@ -53,12 +58,18 @@ var toolFormats = []string{"hermes", "llama3_json", "pythonic", "qwen3_coder"}
 
 // validateAdapter adds what is wrong with what is trained.
 func (o *ModelOptions) validateAdapter(p *problems) {
-	if o.Adapter == "" {
+	if o.Adapter == "" && o.Fork == "" {
 		o.LoRA.validate(p)
 		return
 	}
-	p.check(o.LoRA.Rank == 0 && o.LoRA.Alpha == 0 && len(o.LoRA.Targets) == 0, "LoRA is set, and Adapter too, which says what it is: leave LoRA empty")
-	p.check(!o.Frozen, "Frozen is set, and Adapter too: a frozen model has no adapter")
+	start := "Adapter"
+	if o.Fork != "" {
+		start = "Fork"
+	}
+	p.check(o.Adapter == "" || o.Fork == "", "Adapter and Fork are both set")
+	p.check(o.LoRA.Rank == 0 && o.LoRA.Alpha == 0 && len(o.LoRA.Targets) == 0,
+		"LoRA is set, and %s too, which says what it is: leave LoRA empty", start)
+	p.check(!o.Frozen, "Frozen is set, and %s too: a frozen model has no adapter", start)
 }
 
 // validate adds what is wrong with the adapter.

@@ -49,6 +49,9 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"Logger", testLogger},
 		{"TrainRow", testTrainRow},
 		{"CheckpointKeeper", testCheckpointKeeper},
+		{"CheckpointRestorer", testRestorer},
+		{"StateKeeper", testStateKeeper},
+		{"Sampler", testSampler},
 		{"SFTTrainer", testSFTTrainer},
 		{"HTTPServer", testHTTPServer},
 	}

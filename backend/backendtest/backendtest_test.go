@@ -32,6 +32,32 @@ type defective struct {
 	keep     func(keep []int) []int
 	sft      func(r *art.TrainResult)
 	send     func(m *art.Model) http.RoundTripper
+	patch    func(patch any) any
+	logprobs func(logprobs []float32) []float32
+	restored func(step int) int
+}
+
+func (d *defective) SaveState(ctx context.Context, m *art.Model, patch any) error {
+	if d.patch != nil {
+		patch = d.patch(patch)
+	}
+	return d.Backend.SaveState(ctx, m, patch)
+}
+
+func (d *defective) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]float32, int, error) {
+	logprobs, step, err := d.Backend.Logprobs(ctx, m, ids)
+	if err == nil && d.logprobs != nil {
+		logprobs = d.logprobs(logprobs)
+	}
+	return logprobs, step, err
+}
+
+func (d *defective) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
+	next, err := d.Backend.Restore(ctx, m, step)
+	if err == nil && d.restored != nil {
+		next = d.restored(next)
+	}
+	return next, err
 }
 
 func (d *defective) Register(ctx context.Context, m *art.Model) (int, error) {
@@ -237,7 +263,18 @@ var defects = map[string]struct {
 	}},
 	"deletes nothing": {"CheckpointKeeper", func(d *defective) { d.keep = func([]int) []int { return []int{1, 2, 3} } }},
 	"deletes all":     {"CheckpointKeeper", func(d *defective) { d.keep = func([]int) []int { return nil } }},
-	"sft has no step": {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
+	"state is not merged": {"StateKeeper", func(d *defective) {
+		d.patch = func(patch any) any {
+			if m, ok := patch.(map[string]any); ok && len(m["data"].(map[string]any)) == 1 {
+				return "gone"
+			}
+			return patch
+		}
+	}},
+	"logprobs are shifted":  {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return append(l[1:], l[0]) } }},
+	"a logprob is left out": {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return l[1:] } }},
+	"restoring has no step": {"CheckpointRestorer", func(d *defective) { d.restored = func(int) int { return 1 } }},
+	"sft has no step":       {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
 	"no transport": {"HTTPServer", func(d *defective) {
 		d.send = func(*art.Model) http.RoundTripper { return http.NewFileTransport(http.Dir(os.DevNull)) }
 	}},

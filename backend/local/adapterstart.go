@@ -8,29 +8,69 @@ import (
 	"hash"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/lora"
 )
 
-// adapterStart is the adapter of a folder from which a run starts. The zero value is none.
+// adapterStart is the adapter from which a run starts: of a folder, or of a step of another run. The zero value is none.
 type adapterStart struct {
-	adapter *lora.Adapter
-	digest  string // see adapterDigest
+	adapter    *lora.Adapter
+	digest     string // see adapterDigest
+	checkpoint string // of a fork: its folder, which has the optimizer too
 }
 
 // openStart reads the adapter in opts. have is the description of the run, or the zero value for a new one: a run can
-// continue when the folder of its adapter is gone, with the digest that it recorded.
-func openStart(opts art.ModelOptions, have description) (adapterStart, error) {
-	if opts.Adapter == "" {
+// continue when the folder of its adapter, or the run that it is a fork of, is gone, with the digest that it recorded.
+func (b *Backend) openStart(opts art.ModelOptions, have, want description) (adapterStart, error) {
+	switch {
+	case opts.Fork != "" && opts.Fork == have.Fork:
+		return adapterStart{digest: have.AdapterSHA256}, nil
+	case opts.Fork != "":
+		return b.openFork(opts, want)
+	case opts.Adapter == "":
 		return adapterStart{}, nil
 	}
 	a, err := lora.Load(opts.Adapter)
 	if err == nil {
-		return adapterStart{a, adapterDigest(a)}, nil
+		return adapterStart{adapter: a, digest: adapterDigest(a)}, nil
 	}
 	if opts.Adapter == have.Adapter {
 		return adapterStart{digest: have.AdapterSHA256}, nil
 	}
 	return adapterStart{}, adapterError(err)
+}
+
+// openFork reads the step of a run that a new one begins with.
+func (b *Backend) openFork(opts art.ModelOptions, want description) (adapterStart, error) {
+	ref, err := runs.ParseReference(opts.Fork, opts.Project)
+	if err != nil {
+		return adapterStart{}, err
+	}
+	source, err := runs.NewReader(ref.Dir(b.opts.Dir))
+	if err != nil {
+		return adapterStart{}, err
+	}
+	var have description
+	if err := source.Model(&have); err != nil {
+		return adapterStart{}, err
+	}
+	if !have.sameBase(want) {
+		err := fmt.Errorf("%w: %s has the base %s, and the fork %s", art.ErrInvalid, ref, have.baseText(), want.baseText())
+		return adapterStart{}, &art.Error{Op: "register", Err: err, Hint: "a fork keeps the base model: set Base to it"}
+	}
+	step, err := source.Resolve(ref.Step)
+	if err != nil {
+		return adapterStart{}, err
+	}
+	dir, err := source.Checkpoint(step)
+	if err != nil {
+		return adapterStart{}, err
+	}
+	a, err := lora.Load(dir)
+	if err != nil {
+		return adapterStart{}, checkpointError("register", dir, err)
+	}
+	return adapterStart{a, adapterDigest(a), dir}, nil
 }
 
 // adapterError is the error for an adapter from which a run cannot start.

@@ -12,7 +12,6 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/safetensors"
 	"github.com/goart-dev/art/internal/trainer"
-	"github.com/goart-dev/art/lora"
 )
 
 const (
@@ -64,20 +63,11 @@ func (e *entry) load(step int) error {
 	if !ok {
 		return &art.Error{Op: "register", Err: fmt.Errorf("%w: no checkpoint of step %d", art.ErrCorrupt, step)}
 	}
-	a, err := lora.Load(dir)
-	if err == nil {
-		err = a.Check(e.layers())
-	}
-	if err == nil {
-		e.adapter, e.state = a, trainer.AdapterState(a)
-		err = readOptimizer(dir, e.state)
-	}
+	a, state, err := readCheckpoint(dir, e.layers())
 	if err != nil {
-		return &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: %s: %w", art.ErrCorrupt, dir, err),
-			Hint: "restore the folder from a copy, or move it away to continue from the previous step",
-		}
+		return checkpointError("register", dir, err)
 	}
+	e.adapter, e.state = a, state
 	return nil
 }
 

@@ -23,7 +23,9 @@ type description struct {
 	// adapterDigest.
 	Adapter       string `json:"adapter,omitempty"`
 	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
-	Seed          uint64 `json:"seed"`
+	// Fork is the step of another run from which the run started, instead of LoRA: as it was given.
+	Fork string `json:"fork,omitempty"`
+	Seed uint64 `json:"seed"`
 	// Device is where the run was started. Results are bit-identical on the same kind of device only.
 	Device string `json:"device"`
 	// Weights is the Options.Weights with which the run was started.
@@ -103,6 +105,9 @@ func (d description) baseText() string {
 }
 
 func (d description) adapterText() string {
+	if d.Fork != "" {
+		return "that of " + d.Fork + " with SHA-256 " + d.AdapterSHA256 + " of its content"
+	}
 	if d.Adapter == "" {
 		return "none"
 	}

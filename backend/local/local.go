@@ -51,7 +51,7 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Backend implements [art.Backend], [art.Logger], [art.CheckpointKeeper], [art.SFTTrainer] and [art.HTTPServer].
+// Backend implements [art.Backend] and all its optional interfaces.
 type Backend struct {
 	opts   Options
 	device compute.Backend
@@ -75,11 +75,15 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend          = (*Backend)(nil)
-	_ art.Logger           = (*Backend)(nil)
-	_ art.CheckpointKeeper = (*Backend)(nil)
-	_ art.SFTTrainer       = (*Backend)(nil)
-	_ art.HTTPServer       = (*Backend)(nil)
+	_ art.Backend            = (*Backend)(nil)
+	_ art.Logger             = (*Backend)(nil)
+	_ art.CheckpointKeeper   = (*Backend)(nil)
+	_ art.CheckpointRestorer = (*Backend)(nil)
+	_ art.StateKeeper        = (*Backend)(nil)
+	_ art.SFTTrainer         = (*Backend)(nil)
+	_ art.HTTPServer         = (*Backend)(nil)
+	_ art.Tokenizer          = (*Backend)(nil)
+	_ art.Sampler            = (*Backend)(nil)
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns

@@ -127,12 +127,12 @@ func registerError(ctx context.Context, err error) error {
 
 // resume checks that the options match the run, and loads its newest checkpoint.
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
-	if opts.Adapter == "" && len(opts.LoRA.Targets) == 0 {
+	if opts.Adapter == "" && opts.Fork == "" && len(opts.LoRA.Targets) == 0 {
 		opts.LoRA.Targets = lora.TargetsOf(e.layers())
 	}
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
-		LoRA: opts.LoRA, Adapter: opts.Adapter, Seed: opts.Seed,
+		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Weights: strings.ToLower(b.matrices.String()),
 	}
@@ -141,7 +141,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 	if err != nil {
 		return 0, err
 	}
-	start, err := openStart(opts, have)
+	start, err := b.openStart(opts, have, want)
 	if err != nil {
 		return 0, err
 	}
@@ -171,7 +171,14 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 			return 0, err
 		}
 		e.adapter, e.state = a, trainer.AdapterState(a)
-		if err := e.run.Commit(0, e.writeCheckpoint(opts.Base)); err != nil {
+		write := e.writeCheckpoint(opts.Base)
+		if from.checkpoint != "" {
+			if err := readOptimizer(from.checkpoint, e.state); err != nil {
+				return 0, checkpointError("register", from.checkpoint, err)
+			}
+			write = runs.CopyCheckpoint(from.checkpoint)
+		}
+		if err := e.run.Commit(0, write); err != nil {
 			return 0, err
 		}
 	} else if err := e.load(step); err != nil {
@@ -187,7 +194,7 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 
 // firstAdapter returns the adapter of step 0: a zero-initialised one, or the one of a folder.
 func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
-	if opts.Adapter == "" {
+	if opts.Adapter == "" && opts.Fork == "" {
 		if err := m.checkAdapter(e.base.config, e.numParams(opts.LoRA)); err != nil {
 			return nil, loraError(err)
 		}
@@ -198,7 +205,11 @@ func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart
 		}
 		return a, nil
 	}
-	if from.adapter == nil { // the run stopped before its first checkpoint, and the folder is gone
+	if from.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
+		if opts.Fork != "" {
+			err := fmt.Errorf("%w: the run has no step yet, and is a fork of %s", art.ErrInvalid, opts.Fork)
+			return nil, &art.Error{Op: "register", Err: err, Hint: "use another model name for a new run"}
+		}
 		_, err := lora.Load(opts.Adapter)
 		return nil, adapterError(err)
 	}

@@ -96,3 +96,36 @@ func (b *Backend) Dir(m *art.Model) (string, error) {
 	}
 	return e.run.Dir(), nil
 }
+
+// SaveState merges patch into the state of the user.
+func (b *Backend) SaveState(_ context.Context, m *art.Model, patch any) error {
+	e, err := b.entry("save state", m)
+	if err != nil {
+		return err
+	}
+	return e.run.MergeState(patch)
+}
+
+// LoadState reads the state of the user.
+func (b *Backend) LoadState(_ context.Context, m *art.Model, v any) (found bool, err error) {
+	e, err := b.entry("load state", m)
+	if err != nil {
+		return false, err
+	}
+	return e.run.ReadState(v)
+}
+
+// retain applies the retention of m. What cannot be deleted is deleted at a later step.
+func (b *Backend) retain(m *art.Model, e *entry) {
+	retention := m.Options().Retention
+	if retention == nil {
+		return
+	}
+	rows, err := e.run.History()
+	if err == nil {
+		err = e.run.DeleteCheckpoints(retention.Keep(e.run.Steps(), rows))
+	}
+	if err != nil {
+		b.opts.Logger.Warn("old checkpoints were not deleted", "model", m.Name(), "err", err)
+	}
+}

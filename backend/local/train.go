@@ -96,13 +96,18 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 	if err != nil {
 		return &art.Error{Op: "train", Err: err}
 	}
+	write := e.writeCheckpoint(m.Options().Base)
+	if from, ok := e.run.Checkpoint(step - 1); ok && state == oldState {
+		write = runs.CopyCheckpoint(from)
+	}
 	e.adapter, e.state = adapter, state
-	if err := e.run.CommitUpdate(step, update, e.writeCheckpoint(m.Options().Base)); err != nil {
+	if err := e.run.CommitUpdate(step, update, write); err != nil {
 		e.adapter, e.state = oldAdapter, oldState
 		return err
 	}
 	e.serving.Store(&serving{step: step, adapter: onDevice})
 	b.opts.Logger.Info("step committed", "model", m.Name(), "step", step)
+	b.retain(m, e)
 	return nil
 }
 

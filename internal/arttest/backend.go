@@ -34,6 +34,7 @@ type run struct {
 	checkpoints []int
 	rows        []art.HistoryRow
 	logged      map[logKey][]*art.TrajectoryGroup
+	state       any // of the user
 }
 
 var (

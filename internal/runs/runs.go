@@ -67,6 +67,7 @@ type Run struct {
 	closed    bool
 	model     []byte       // content of model.json, nil before it is written
 	announced historySum   // of the history
+	verified  map[int]bool // steps whose files were verified, by DeleteCheckpoints
 	pending   *updateState // the state before a failed update that could not be rolled back, nil for none
 
 	mu        sync.Mutex // guards the fields below, and is never held during input or output

@@ -129,11 +129,19 @@ func (r *Run) recoverTrajectories() error {
 	return nil
 }
 
+// stepOfFile returns the step of a file of trajectories.
+func stepOfFile(file string) (step int, ok bool) {
+	name, ok := strings.CutSuffix(file, parquetSuffix)
+	if !ok {
+		return 0, false
+	}
+	return parseStep(name)
+}
+
 func (r *Run) recoverFile(split string, e fs.DirEntry) error {
-	name, isParquet := strings.CutSuffix(e.Name(), parquetSuffix)
-	step, isStep := parseStep(name)
+	step, ok := stepOfFile(e.Name())
 	newest := r.newest()
-	if !isParquet || !isStep {
+	if !ok {
 		return nil
 	}
 	if step <= newest && !r.uncommitted(split, step) {

@@ -1,0 +1,107 @@
+package backendtest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// testStateKeeper checks that state is merged key by key, and belongs to one model.
+func testStateKeeper(t *testing.T, b art.Backend) {
+	optional[art.StateKeeper](t, b)
+	m := register(t, b, nil)
+	var state struct {
+		Data struct{ File, Line string }
+	}
+	if found, err := m.LoadState(t.Context(), &state); err != nil || found {
+		t.Fatalf("LoadState of a new run: %v, %v", found, err)
+	}
+	for _, patch := range []map[string]any{{"data": map[string]any{"file": "a", "line": "1"}}, {"data": map[string]any{"line": "2"}}} {
+		if err := m.SaveState(t.Context(), patch); err != nil {
+			t.Fatalf("SaveState: %v", err)
+		}
+	}
+	found, err := m.LoadState(t.Context(), &state)
+	if err != nil || !found {
+		t.Fatalf("LoadState: %v, %v", found, err)
+	}
+	if state.Data.File != "a" || state.Data.Line != "2" {
+		t.Errorf("state is %+v, want file a and line 2: patches are merged", state.Data)
+	}
+	wantError(t, "SaveState of a function", m.SaveState(t.Context(), func() {}), art.ErrInvalid)
+	other := describe(t, "-other", nil)
+	if err := other.Register(t.Context(), b); err != nil {
+		t.Fatalf("Register: %v", err)
+	}
+	if found, err := other.LoadState(t.Context(), &state); err != nil || found {
+		t.Errorf("LoadState of another model: %v, %v", found, err)
+	}
+}
+
+// testRestorer checks that going back makes a new step, and deletes nothing.
+func testRestorer(t *testing.T, b art.Backend) {
+	keeper := optional[art.CheckpointKeeper](t, b)
+	optional[art.CheckpointRestorer](t, b)
+	m := register(t, b, nil)
+	for range 2 {
+		if _, err := m.Train(t.Context(), gather(t, m, 1), nil); err != nil {
+			t.Fatalf("Train: %v", err)
+		}
+	}
+	next, err := m.Restore(t.Context(), 1)
+	if err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	if next != 3 {
+		t.Errorf("Restore made step %d, want 3", next)
+	}
+	wantStep(t, m, 3)
+	wantCheckpoints(t, keeper, m, 1, 2, 3)
+	if got := complete(t, m, "Back again?", nil).Message.Sample.Step; got != 3 {
+		t.Errorf("the next reply is of step %d, want 3", got)
+	}
+	_, err = m.Restore(t.Context(), 99)
+	wantError(t, "Restore of a step that there is not", err, art.ErrInvalid)
+	wantStep(t, m, 3)
+}
+
+// testSampler checks that an answer that the model gave has the same sample when it is given to it.
+func testSampler(t *testing.T, b art.Backend) {
+	optional[art.Tokenizer](t, b)
+	optional[art.Sampler](t, b)
+	m := register(t, b, nil)
+	chat := ask("What is the colour of the sky?")
+	forced := art.NewTrajectory(chat.Messages...)
+	if _, err := m.Force(t.Context(), forced, art.Assistant("Blue"), nil); err != nil {
+		t.Fatalf("Force: %v", err)
+	}
+	s := forced.Messages[len(forced.Messages)-1].Sample
+	response := complete(t, m, "What is the colour of the sky?", nil)
+	if want := response.Message.Sample.PromptIDs; !slices.Equal(s.PromptIDs, want) {
+		t.Errorf("prompt ids are %v, want those of a completion, %v", s.PromptIDs, want)
+	}
+	if len(s.IDs) == 0 || len(s.Logprobs) != len(s.IDs) {
+		t.Fatalf("%d ids and %d logprobs", len(s.IDs), len(s.Logprobs))
+	}
+	for i, lp := range s.Logprobs {
+		if lp > 0 {
+			t.Errorf("logprob %d is %v", i, lp)
+		}
+	}
+	sampler := b.(art.Sampler)
+	all := append(slices.Clone(response.Message.Sample.PromptIDs), response.Message.Sample.IDs...)
+	logprobs, step, err := sampler.Logprobs(t.Context(), m, all)
+	if err != nil {
+		t.Fatalf("Logprobs: %v", err)
+	}
+	if step != 0 || len(logprobs) != len(all)-1 {
+		t.Fatalf("%d logprobs of step %d, want %d of step 0", len(logprobs), step, len(all)-1)
+	}
+	got := logprobs[len(response.Message.Sample.PromptIDs)-1:]
+	for i, want := range response.Message.Sample.Logprobs {
+		if diff := got[i] - want; diff > 0.05 || diff < -0.05 {
+			t.Errorf("logprob %d is %v, and was %v when it was sampled", i, got[i], want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package arttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/goart-dev/art"
+)
+
+var (
+	_ art.CheckpointRestorer = (*Backend)(nil)
+	_ art.StateKeeper        = (*Backend)(nil)
+	_ art.Tokenizer          = (*Backend)(nil)
+	_ art.Sampler            = (*Backend)(nil)
+)
+
+// Restore implements [art.CheckpointRestorer].
+func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "restore", m)
+	if err != nil {
+		return 0, err
+	}
+	if step != 0 && !slices.Contains(r.checkpoints, step) {
+		err := fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)
+		return 0, &art.Error{Op: "restore", Err: err, Hint: "take a stored step"}
+	}
+	r.log("train", r.step, nil, map[string]float64{"train/restored_step": float64(step)})
+	r.step++
+	r.checkpoints = append(r.checkpoints, r.step)
+	return r.step, nil
+}
+
+// SaveState implements [art.StateKeeper]: it merges objects key by key.
+func (b *Backend) SaveState(ctx context.Context, m *art.Model, patch any) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "save state", m)
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(patch)
+	if err != nil {
+		return &art.Error{Op: "save state", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "give what has a JSON form"}
+	}
+	var change any
+	if err := json.Unmarshal(content, &change); err != nil {
+		return err
+	}
+	r.state = merge(r.state, change)
+	return nil
+}
+
+// merge is the merge patch of RFC 7396.
+func merge(target, patch any) any {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	object, ok := target.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	for key, value := range changes {
+		if value == nil {
+			delete(object, key)
+		} else {
+			object[key] = merge(object[key], value)
+		}
+	}
+	return object
+}
+
+// LoadState implements [art.StateKeeper].
+func (b *Backend) LoadState(ctx context.Context, m *art.Model, v any) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "load state", m)
+	if err != nil || r.state == nil {
+		return false, err
+	}
+	content, err := json.Marshal(r.state)
+	if err == nil {
+		err = json.Unmarshal(content, v)
+	}
+	return true, err
+}
+
+// Tokenize implements [art.Tokenizer].
+func (b *Backend) Tokenize(ctx context.Context, m *art.Model, req *art.ChatRequest, reply *art.Message) (ids, replyIDs []int32, err error) {
+	if _, err := b.step(ctx, "tokenize", m); err != nil {
+		return nil, nil, err
+	}
+	if reply != nil {
+		replyIDs = tokens(reply.Content)
+	}
+	return tokens(prompt(req)), replyIDs, nil
+}
+
+// Logprobs implements [art.Sampler].
+func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]float32, int, error) {
+	step, err := b.step(ctx, "logprobs", m)
+	if err != nil {
+		return nil, 0, err
+	}
+	return logprobs(ids[1:]), step, nil
+}

@@ -1,0 +1,188 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/goart-dev/art"
+)
+
+// Reader reads a run directory without its lock, and changes nothing: the run may be open in another process meanwhile.
+// Each call reads what is stored then. What belongs to an update that is not committed is left out.
+type Reader struct{ run *Run }
+
+// NewReader returns a reader of a run directory. A folder that is none is an error that wraps [fs.ErrNotExist]; one in
+// another layout wraps [art.ErrUnsupported].
+func NewReader(dir string) (*Reader, error) {
+	const op = "read run"
+	r := newRun(dir, nil, disk{})
+	if _, err := os.Stat(filepath.Join(dir, modelName)); err != nil {
+		if _, other := os.Stat(dir); other == nil {
+			err = fmt.Errorf("%s is not a run directory: %w", dir, err)
+		}
+		return nil, &art.Error{Op: op, Err: err, Hint: "a run is stored in ROOT/PROJECT/models/NAME"}
+	}
+	if err := r.readLayout(); err != nil {
+		return nil, err
+	}
+	return &Reader{r}, nil
+}
+
+// Dir returns the folder of the run.
+func (r *Reader) Dir() string { return r.run.dir }
+
+// Model reads model.json into v, a pointer.
+func (r *Reader) Model(v any) error {
+	_, err := r.run.ReadModel(v)
+	return err
+}
+
+// State reads the user's state into v, a pointer. It returns false when there is none.
+func (r *Reader) State(v any) (bool, error) { return r.run.ReadState(v) }
+
+// Steps returns the steps that have a checkpoint, in ascending order.
+func (r *Reader) Steps() ([]int, error) {
+	steps, err := r.run.listSteps()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, storage("read run", err, "")
+	}
+	return steps, nil
+}
+
+// Checkpoint returns the folder of a step that has a checkpoint, whose files it verifies.
+func (r *Reader) Checkpoint(step int) (dir string, err error) {
+	const op = "read checkpoint"
+	steps, err := r.Steps()
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(steps, step) {
+		return "", &art.Error{Op: op, Err: fmt.Errorf("%w: %s has no checkpoint of step %d", art.ErrInvalid, r.run.dir, step),
+			Hint: fmt.Sprintf("it has %s", listOf(steps))}
+	}
+	dir = r.run.checkpointDir(step)
+	if err := verify(dir); err != nil {
+		return "", corrupt(op, err, "restore "+dir+" from a backup, or take another step")
+	}
+	return dir, nil
+}
+
+// listOf writes steps as ranges: 0-3, 7.
+func listOf(steps []int) string {
+	text := ""
+	for i := 0; i < len(steps); {
+		last := i
+		for last+1 < len(steps) && steps[last+1] == steps[last]+1 {
+			last++
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprint(steps[i])
+		if last > i {
+			text += fmt.Sprintf("-%d", steps[last])
+		}
+		i = last + 1
+	}
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// History returns the rows of the history, as [Run.History] does.
+func (r *Reader) History() ([]art.HistoryRow, error) {
+	if err := r.refresh(); err != nil {
+		return nil, err
+	}
+	content, err := readIfThere(r.run.historyPath())
+	if err != nil {
+		return nil, storage("read run", err, "")
+	}
+	read := r.run.readHistory(content)
+	rows := make([]art.HistoryRow, len(read.rows))
+	for i, row := range read.rows {
+		rows[i] = row.HistoryRow
+	}
+	return rows, nil
+}
+
+// refresh reads which steps there are.
+func (r *Reader) refresh() error {
+	steps, err := r.Steps()
+	r.run.mu.Lock()
+	defer r.run.mu.Unlock()
+	r.run.steps = steps
+	return err
+}
+
+// Trajectories returns the steps of each split that have stored trajectories, in ascending order.
+func (r *Reader) Trajectories() (map[string][]int, error) {
+	if err := r.refresh(); err != nil {
+		return nil, err
+	}
+	splits, err := r.run.splits()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, storage("read run", err, "")
+	}
+	out := map[string][]int{}
+	for _, split := range splits {
+		steps, err := r.trajectorySteps(split)
+		if err != nil {
+			return nil, storage("read run", err, "")
+		}
+		if len(steps) > 0 {
+			out[split] = steps
+		}
+	}
+	return out, nil
+}
+
+// trajectorySteps lists the files of a split.
+func (r *Reader) trajectorySteps(split string) (steps []int, err error) {
+	entries, err := os.ReadDir(r.run.splitDir(split))
+	for _, e := range entries {
+		step, ok := stepOfFile(e.Name())
+		if ok && step <= r.run.newest() && !r.run.uncommitted(split, step) {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, err
+}
+
+// ReadTrajectories returns what is stored for (split, step), see [Run.ReadTrajectories].
+func (r *Reader) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, error) {
+	return r.run.ReadTrajectories(split, step)
+}
+
+// List returns the folders of all runs below a root, in the order of project and name. A root that does not exist has none.
+func List(root string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(escapeGlob(root), "*", "models", "*", modelName))
+	if err != nil {
+		return nil, storage("list runs", err, "")
+	}
+	dirs := make([]string, len(found))
+	for i, path := range found {
+		dirs[i] = filepath.Dir(path)
+	}
+	return dirs, nil
+}
+
+// escapeGlob makes a path a pattern that matches only itself.
+func escapeGlob(path string) string {
+	var out []rune
+	for _, c := range path {
+		switch c {
+		case '*', '?', '[':
+			out = append(out, '[', c, ']')
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
