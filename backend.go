@@ -80,6 +80,16 @@ type HistoryRow struct {
 	Metrics map[string]float64
 }
 
+// Logged returns a metric of a step, from the first row that has it. ok is false when there is none.
+func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
+	for _, row := range rows {
+		if value, ok = row.Metrics[key]; ok && row.Step == step {
+			return value, true
+		}
+	}
+	return 0, false
+}
+
 // SFTTrainer is a [Backend] that can train on given answers.
 type SFTTrainer interface {
 	// TrainSFT makes the next step of m by supervised training on the assistant messages of the trajectories.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
-	"github.com/goart-dev/art/examples/internal/curves"
+	"github.com/goart-dev/art/backend/plot"
 )
 
 var (
@@ -53,7 +53,7 @@ func main() {
 	known, unseen := split()
 	rows, err := backend.History(ctx, model)
 	check(err)
-	if right, ok := curves.At(rows, "val/right", model.Step()); ok { // logged before the run was stopped
+	if right, ok := art.Logged(rows, "val/right", model.Step()); ok { // logged before the run was stopped
 		fmt.Printf("greedy at step %d: %.0f%% answered right, as measured before\n", model.Step(), 100*right)
 	} else {
 		evaluate(ctx, model, unseen)
@@ -86,13 +86,12 @@ func main() {
 	check(err)
 	rows, err = backend.History(ctx, model)
 	check(err)
-	plot := curves.Plot{
-		Title: "Sums of two digits", Y: "right answers",
-		Train: curves.Curve{Key: "train/right", Name: "training (thin: each step)"},
-		Val:   curves.Curve{Key: "val/right", Name: "greedy, on sums never trained on"},
-	}
-	check(plot.Save(folder, rows))
-	fmt.Println("curves:", filepath.Join(folder, "reward.svg"))
+	curves := filepath.Join(folder, "reward.svg")
+	check(plot.Save(curves, &plot.Chart{Title: "Sums of two digits", Y: "right answers", Percent: true, Series: []plot.Series{
+		{Name: "training", Points: plot.History(rows, "train/right"), Smooth: true},
+		{Name: "greedy, on sums never trained on", Points: plot.History(rows, "val/right")},
+	}}))
+	fmt.Println("curves:", curves)
 }
 
 // split returns the sums of two digits, each in four wordings: three quarters to train on, and those never trained on.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
-	"github.com/goart-dev/art/examples/internal/curves"
+	"github.com/goart-dev/art/backend/plot"
 )
 
 // Rewards. A draw is worth nearly a win: what counts is not to lose.
@@ -77,13 +77,12 @@ func main() {
 	check(err)
 	rows, err := backend.History(ctx, model)
 	check(err)
-	plot := curves.Plot{
-		Title: "Tic-tac-toe", Y: "games not lost",
-		Train: curves.Curve{Key: "train/not_lost", Name: "training, against a stronger opponent (thin: each step)"},
-		Val:   curves.Curve{Key: "val/not_lost", Name: "greedy, against a random opponent"},
-	}
-	check(plot.Save(dir, rows))
-	fmt.Println("curves:", filepath.Join(dir, "reward.svg"))
+	curves := filepath.Join(dir, "reward.svg")
+	check(plot.Save(curves, &plot.Chart{Title: "Tic-tac-toe", Y: "games not lost", Percent: true, Series: []plot.Series{
+		{Name: "training, against a stronger opponent", Points: plot.History(rows, "train/not_lost"), Smooth: true},
+		{Name: "greedy, against a random opponent", Points: plot.History(rows, "val/not_lost")},
+	}}))
+	fmt.Println("curves:", curves)
 	if *short && began < *steps && after <= before {
 		log.Fatalf("it did not learn: %.3f not lost, then %.3f", before, after)
 	}
@@ -168,7 +167,7 @@ func measured(ctx context.Context, backend *local.Backend, model *art.Model) (fl
 	if err != nil {
 		return 0, err
 	}
-	if share, ok := curves.At(rows, "val/not_lost", model.Step()); ok {
+	if share, ok := art.Logged(rows, "val/not_lost", model.Step()); ok {
 		fmt.Printf("greedy at step %d: %.1f%% of games not lost, as measured before\n", model.Step(), 100*share)
 		return share, nil
 	}

@@ -46,6 +46,7 @@ var layers = map[string]layer{
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
 	},
+	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
 	"backend/server":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/remote":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2"}},

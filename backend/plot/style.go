@@ -1,0 +1,78 @@
+package plot
+
+import (
+	"image/color"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+)
+
+const (
+	chartWidth, chartHeight = 640, 400 // points
+	margin                  = 16
+	titleSize               = 15
+	labelSize               = 11
+	legendLine              = 18
+)
+
+var (
+	white     = color.White
+	black     = color.Gray{40}
+	grey      = color.Gray{110}
+	lightGrey = color.Gray{226}
+)
+
+// palette is that of Okabe and Ito (2008), "Color universal design", without its yellow, which is too light for lines.
+var palette = []color.NRGBA{
+	{R: 0x00, G: 0x72, B: 0xb2, A: 255}, // blue
+	{R: 0xd5, G: 0x5e, B: 0x00, A: 255}, // vermilion
+	{R: 0x00, G: 0x9e, B: 0x73, A: 255}, // bluish green
+	{R: 0xcc, G: 0x79, B: 0xa7, A: 255}, // reddish purple
+	{R: 0xe6, G: 0x9f, B: 0x00, A: 255}, // orange
+	{R: 0x56, G: 0xb4, B: 0xe9, A: 255}, // sky blue
+	{R: 0x28, G: 0x28, B: 0x28, A: 255}, // black
+}
+
+// faint returns a colour with an opacity of alpha / 255.
+func faint(c color.NRGBA, alpha uint8) color.NRGBA {
+	c.A = alpha
+	return c
+}
+
+// style is that of a text.
+func style(size font.Length, c color.Color) text.Style {
+	return text.Style{
+		Color: c, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size), Handler: plot.DefaultTextHandler,
+	}
+}
+
+// newAxes returns axes without data.
+func newAxes() *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		label, tick := style(labelSize, black), style(labelSize-1, grey)
+		old := axis.Label.TextStyle
+		label.Rotation, label.XAlign, label.YAlign = old.Rotation, old.XAlign, old.YAlign
+		tick.XAlign, tick.YAlign = axis.Tick.Label.XAlign, axis.Tick.Label.YAlign
+		axis.Label.TextStyle, axis.Tick.Label = label, tick
+		axis.Label.Padding, axis.Padding = vg.Points(6), 0
+		axis.LineStyle.Color, axis.Tick.LineStyle.Color = grey, grey
+	}
+	p.Y.LineStyle.Width, p.Y.Tick.Length = 0, 0
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = nil, lightGrey
+	p.Add(grid)
+	return p
+}
+
+// labelValues says what the values of an axis are.
+func labelValues(axis *plot.Axis, what string, isPercent bool) {
+	axis.Label.Text = what
+	if isPercent {
+		axis.Label.Text, axis.Tick.Marker = what+" (%)", percent{}
+	}
+}
