@@ -7,30 +7,12 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/model/hub"
 )
 
-// description is model.json: what identifies a run, and cannot change.
-type description struct {
-	Name    string   `json:"name"`
-	Project string   `json:"project"`
-	Base    string   `json:"base"`
-	Commit  string   `json:"commit,omitempty"` // of a base from the hub
-	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
-	Frozen  bool     `json:"frozen"`
-	LoRA    art.LoRA `json:"lora"`
-	// Adapter is the folder of the adapter from which the run started, instead of LoRA, and AdapterSHA256 its digest; see
-	// adapterDigest.
-	Adapter       string `json:"adapter,omitempty"`
-	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
-	// Fork is the step of another run from which the run started, instead of LoRA: as it was given.
-	Fork string `json:"fork,omitempty"`
-	Seed uint64 `json:"seed"`
-	// Device is where the run was started. Results are bit-identical on the same kind of device only.
-	Device string `json:"device"`
-	// Weights is the Options.Weights with which the run was started.
-	Weights string `json:"weights,omitempty"`
-}
+// description is model.json: what identifies a run, and cannot change. AdapterSHA256 is that of adapterDigest.
+type description rundir.Description
 
 // warnChanges warns of changes that a run allows, but that affect its results.
 func (d description) warnChanges(now description, log *slog.Logger) {

@@ -39,7 +39,7 @@ var layers = map[string]layer{
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "backend/device/cpu",
+			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "backend/device/cpu", "backend/rundir",
 			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/openai",
 			"internal/runs",
 			"internal/safetensors", "internal/trainer",
@@ -47,6 +47,7 @@ var layers = map[string]layer{
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
 	},
 	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
+	"backend/rundir":            {own: []string{"", "internal/runs"}},
 	"backend/server":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/remote":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2"}},

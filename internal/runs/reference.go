@@ -28,7 +28,10 @@ func ParseReference(text, project string) (Reference, error) {
 		ref.Project, name = before, after
 	}
 	ref.Name, ref.Step = name, step
-	err := errors.Join(checkName("project", ref.Project), checkName("model", ref.Name))
+	err := checkName("model", ref.Name)
+	if ref.Project != "" || strings.Contains(text, "/") {
+		err = errors.Join(checkName("project", ref.Project), err)
+	}
 	if hasStep && step != Best {
 		if n, bad := strconv.Atoi(step); bad != nil || n < 0 {
 			err = errors.Join(err, fmt.Errorf("step %q is neither a number nor %q", step, Best))
@@ -39,6 +42,11 @@ func ParseReference(text, project string) (Reference, error) {
 			Hint: "write it as [PROJECT/]NAME[@STEP|@best]"}
 	}
 	return ref, nil
+}
+
+// ReferenceOf names the run in a folder.
+func ReferenceOf(dir string) Reference {
+	return Reference{Project: filepath.Base(filepath.Dir(filepath.Dir(dir))), Name: filepath.Base(dir)}
 }
 
 // Dir returns the folder of the run below a root.
