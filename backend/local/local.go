@@ -47,7 +47,8 @@ type Options struct {
 	Context int
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
-	// Progress is where progress bars are drawn. Default: standard error, if that is a terminal. io.Discard disables them.
+	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.
+	// io.Discard disables them. A training of a model with [art.ModelOptions].Events has no bar.
 	Progress io.Writer
 }
 

@@ -14,7 +14,11 @@ import (
 // bar is a progress bar. It draws nothing without a terminal.
 type bar struct{ *progressbar.ProgressBar }
 
-func (b *Backend) progress(title string, total int) *bar {
+// progress is the bar of a training. A model with events draws what it likes.
+func (b *Backend) progress(m *art.Model, title string, total int) *bar {
+	if m.Options().Events != nil {
+		return newBar(io.Discard, title, total)
+	}
 	return b.draw(title, total, progressbar.OptionShowCount())
 }
 
@@ -31,11 +35,15 @@ func (b *Backend) draw(title string, total int, unit progressbar.Option) *bar {
 			w = os.Stderr
 		}
 	}
-	return &bar{progressbar.NewOptions(total,
+	return newBar(w, title, total, unit)
+}
+
+func newBar(w io.Writer, title string, total int, more ...progressbar.Option) *bar {
+	return &bar{progressbar.NewOptions(total, append(more,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
 		progressbar.OptionSetVisibility(w != io.Discard),
-		unit, progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
-	)}
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
+	)...)}
 }
 
 // update returns a callback for the trainer that moves the bar and reports the metrics so far to the user.

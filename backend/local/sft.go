@@ -35,7 +35,7 @@ func (b *Backend) TrainSFT(
 	}
 	step := e.serving.Load().step + 1
 	run := sftRun(cfg, len(batch.sequences))
-	bar := b.progress(fmt.Sprintf("sft %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
+	bar := b.progress(m, fmt.Sprintf("sft %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 	defer bar.finish()
 	run.Progress = bar.update(cfg.Progress)
 	start := time.Now()

@@ -39,7 +39,7 @@ func (b *Backend) Train(
 	state := e.state
 	if len(batch.sequences) > 0 {
 		run := policyRun(cfg, trainSeed(m, step))
-		bar := b.progress(fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
+		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
 		run.Progress = bar.update(cfg.Progress)
 		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{Advantages: cfg.NormalizeAdvantages})

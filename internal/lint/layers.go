@@ -48,6 +48,7 @@ var layers = map[string]layer{
 	},
 	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
 	"backend/rundir":            {own: []string{"", "internal/runs"}},
+	"backend/track/terminal":    {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/server":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/remote":            {own: []string{"", "internal/openai"}, light: true},
 	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2"}},

@@ -1,0 +1,93 @@
+package terminal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/track/terminal"
+	"github.com/goart-dev/art/internal/arttest"
+)
+
+// clock moves on by a second whenever it is looked at.
+func clock() func() time.Time {
+	now := time.Unix(0, 0)
+	return func() time.Time { now = now.Add(time.Second); return now }
+}
+
+// run gathers and trains once, with one failed rollout.
+func run(t *testing.T, events *art.Events) {
+	t.Helper()
+	m := art.NewModel("player", &art.ModelOptions{Events: events})
+	require.NoError(t, m.Register(t.Context(), &arttest.Backend{Reply: arttest.Script("four")}))
+	groups, err := art.GatherGroups(t.Context(), []int{0, 1}, func(ctx context.Context, n int) (*art.Trajectory, error) {
+		if n == 1 {
+			return nil, errors.New("boom")
+		}
+		trajectory := art.NewTrajectory(art.User("2+2"))
+		_, err := m.Chat(ctx, trajectory, nil)
+		trajectory.Reward = 0.25
+		return trajectory, err
+	}, &art.GatherOptions{GroupSize: 2, Concurrency: 1, MaxFailures: 2, Events: events})
+	require.NoError(t, err)
+	_, err = m.Train(t.Context(), groups, nil)
+	require.NoError(t, err)
+}
+
+// Without a terminal there is one line for each thing that is over, without colours.
+func TestNew_Plain(t *testing.T) {
+	var out bytes.Buffer
+	run(t, terminal.New(&terminal.Options{Output: &out}))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 2, out.String())
+	require.Regexp(t, `^gather 4/4  2 failed  reward 0.25  \d+ tok/s  in \d+ms$`, lines[0])
+	require.Regexp(t, `^train player step 1  2 skipped  in \d+ms$`, lines[1])
+	require.NotContains(t, out.String(), "\x1b")
+}
+
+// On a terminal the line is redrawn, with the time that is left, and erased before what is over is told.
+func TestNew_Live(t *testing.T) {
+	var out bytes.Buffer
+	run(t, terminal.New(&terminal.Options{Output: &out, Live: new(true), Color: new(true), Now: clock()}))
+	text := out.String()
+	require.Contains(t, text, "\x1b[1mgather 1/4\x1b[0m  reward 0.25")
+	require.Regexp(t, `gather 2/4\S+  reward 0.25  \d+ tok/s  \d+s left`, text)
+	require.Contains(t, text, "\r\x1b[K\x1b[1mgather 4/4")
+	last := text[strings.LastIndex(text, "\x1b[K"):]
+	require.True(t, strings.HasSuffix(last, "\n"), "the last line is left as it is: %q", last)
+}
+
+// A failed training, and a gather that ends early, say so.
+func TestNew_Failures(t *testing.T) {
+	var out bytes.Buffer
+	events := terminal.New(&terminal.Options{Output: &out})
+	learn := func(context.Context, *art.Model, []*art.TrajectoryGroup, *art.TrainConfig) error {
+		return errors.New("no")
+	}
+	m := art.NewModel("m", &art.ModelOptions{Events: events})
+	require.NoError(t, m.Register(t.Context(), &arttest.Backend{Learn: learn}))
+	_, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil)
+	require.Error(t, err)
+	_, err = art.GatherGroups(t.Context(), []int{0}, func(context.Context, int) (*art.Trajectory, error) { return nil, errors.New("x") },
+		&art.GatherOptions{Events: events})
+	require.Error(t, err)
+	require.Contains(t, out.String(), "train m step 1  failed")
+	require.Contains(t, out.String(), "ended early")
+}
+
+// A file is no terminal.
+func TestNew_File(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	run(t, terminal.New(&terminal.Options{Output: f}))
+	content, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	require.NotContains(t, string(content), "\r")
+}
