@@ -5,22 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
+// DefaultTemplate is the name of the chat template that a model uses unless another one is named.
+const DefaultTemplate = "default"
+
 // chatConfig is what a model's files say about conversations.
 type chatConfig struct {
-	templates map[string]string // sources by name; the one that is used unless asked otherwise is "default"
-	specials  []specialToken    // in the order of specialNames
+	templates map[string]string // Jinja sources by name
+	special   map[string]string // the text of special tokens by names such as "bos_token"
 }
 
-// specialToken is a token that templates know by a name such as "bos_token".
-type specialToken struct{ name, content string }
-
-// specialNames are the tokens of tokenizer_config.json that templates can name.
+// specialNames are the tokens of tokenizer_config.json that chat templates can name.
 var specialNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
 // configure reads what is used of tokenizer_config.json. Its other fields steer Python classes.
@@ -29,13 +29,14 @@ func (t *Tokenizer) configure(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
+	t.chat.special = map[string]string{}
 	for _, name := range specialNames {
 		var token *configToken
 		if err := json.Unmarshal(orNull(f[name]), &token); err != nil {
 			return fmt.Errorf("%s must be a string or an object with content", name)
 		}
 		if token != nil {
-			t.chat.specials = append(t.chat.specials, specialToken{name, token.content})
+			t.chat.special[name] = token.content
 		}
 	}
 	var err error
@@ -72,30 +73,24 @@ func (c *configToken) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// special returns a special token by its name.
-func (c *chatConfig) special(name string) (content string, ok bool) {
-	for _, s := range c.specials {
-		if s.name == name {
-			return s.content, true
-		}
-	}
-	return "", false
-}
-
-// specialTokens returns the special tokens with names, those of files that give only ids included.
-func (t *Tokenizer) specialTokens() []specialToken {
-	out := slices.Clone(t.chat.specials)
+// SpecialTokens returns the texts of the special tokens that chat templates know by a name, such as "bos_token".
+func (t *Tokenizer) SpecialTokens() map[string]string {
+	out := map[string]string{}
 	for name, ids := range map[string][]int32{"bos_token": t.bos, "eos_token": t.eos} {
-		if _, ok := t.chat.special(name); !ok && len(ids) > 0 {
-			out = append(out, specialToken{name, t.texts[ids[0]]})
+		if len(ids) > 0 { // files that are not tokenizer_config.json give only ids
+			out[name] = t.texts[ids[0]]
 		}
 	}
+	maps.Copy(out, t.chat.special)
 	return out
 }
 
+// ChatTemplates returns the sources of the chat templates that came with the model, in Jinja, by their names.
+func (t *Tokenizer) ChatTemplates() map[string]string { return maps.Clone(t.chat.templates) }
+
 // configured returns the ids of a special token, none or one.
 func (t *Tokenizer) configured(name string) ([]int32, error) {
-	content, ok := t.chat.special(name)
+	content, ok := t.chat.special[name]
 	if !ok {
 		return nil, nil
 	}
@@ -113,7 +108,7 @@ func chatTemplates(raw json.RawMessage) (map[string]string, error) {
 	}
 	var one string
 	if err := json.Unmarshal(raw, &one); err == nil {
-		return map[string]string{defaultTemplate: one}, nil
+		return map[string]string{DefaultTemplate: one}, nil
 	}
 	var list []struct {
 		Name     string `json:"name"`
@@ -135,7 +130,7 @@ func (c *chatConfig) loadTemplates(dir string) error {
 	source, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
 	switch {
 	case err == nil:
-		c.templates = map[string]string{defaultTemplate: string(source)}
+		c.templates = map[string]string{DefaultTemplate: string(source)}
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("tokenizer: %w", err)
 	}

@@ -13,7 +13,7 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	s := t.pool.get()
 	defer t.pool.Put(s)
 	ids := make([]int32, 0, len(text)/bytesPerID+1)
-	t.scanPieces(newPiece(text, t.tracks), func(p piece) {
+	t.split(newPiece(text, t.tracks), func(p piece) {
 		ids = t.appendIDs(t.exact, s, ids, p)
 	}, func(id int32, _ piece) {
 		ids = append(ids, id)
@@ -45,7 +45,7 @@ func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
 	e := encoding{text: text, surface: map[int]string{}}
 	m, unknown := t.exact.(*unigram)
 	var tokens []token
-	t.scanPieces(newPiece(text, true), func(p piece) {
+	t.split(newPiece(text, true), func(p piece) {
 		t.runSteps(p, func(word piece) {
 			tokens = t.exact.appendTokens(s, tokens[:0], word.text)
 			for _, tok := range tokens {
@@ -107,16 +107,17 @@ func (t *Tokenizer) wrapIDs(ids []int32) []int32 {
 	return e.ids
 }
 
-// scan calls words for the normalized text between added tokens, and token for each of them.
-func (t *Tokenizer) scan(text string, words func(string), token func(id int32)) {
-	t.scanPieces(newPiece(text, false), func(p piece) { words(p.text) }, func(id int32, _ piece) { token(id) })
+// Split cuts a text at its added tokens, as [Tokenizer.Encode] does before anything else. It calls ordinary for the text
+// between them, normalized, and added for each of them, in order.
+func (t *Tokenizer) Split(text string, ordinary func(normalized string), added func(id int32)) {
+	t.split(newPiece(text, false), func(p piece) { ordinary(p.text) }, func(id int32, _ piece) { added(id) })
 }
 
-// scanPieces does the same with pieces.
-func (t *Tokenizer) scanPieces(text piece, words func(piece), token func(id int32, p piece)) {
+// split is Split for pieces.
+func (t *Tokenizer) split(text piece, ordinary func(piece), added func(id int32, p piece)) {
 	t.added.raw.split(text, func(p piece) {
-		t.added.normalized.split(t.normalized(p), words, token)
-	}, token)
+		t.added.normalized.split(t.normalized(p), ordinary, added)
+	}, added)
 }
 
 // normalized applies the normalizer.

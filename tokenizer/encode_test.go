@@ -8,27 +8,9 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/goart-dev/art/internal/tokentest"
 )
-
-// seeded returns a generator whose seed is in the log.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
-var pieces = []string{"the ", "agent", " board", "it's", "12", "3456", " ", "  ", "\n", "\r\n", "\t", "é", "e\u0301", "日本", "😀", "👨\u200d👩",
-	"\u00a0", "\x00", "\u0301\u0323", "ж", "<|im_start|>", "<|im_end|>", "<|im_", "<think>", "</think>", "<tool_call>", "</tool_call>",
-	"{\"name\": ", "}", "\"", "\\", "<", ">", "x", "\uFFFD", "\U0010FFFF"}
-
-func randomText(rng *rand.Rand) string {
-	var b strings.Builder
-	for range rng.IntN(12) {
-		b.WriteString(pieces[rng.IntN(len(pieces))])
-	}
-	return b.String()
-}
 
 func TestEncode_RoundTrip(t *testing.T) {
 	tok, rng := small(t), seeded(t)
@@ -54,7 +36,7 @@ func checkRoundTrip(t *testing.T, tok *Tokenizer, s string) {
 
 func FuzzEncode(f *testing.F) {
 	tok := small(f)
-	for _, s := range pieces {
+	for _, s := range tokentest.Pieces {
 		f.Add(s)
 	}
 	f.Add("\xff\xe3\x81")
@@ -275,8 +257,5 @@ func FuzzNew(f *testing.F) {
 			return
 		}
 		exercise(t, tok, "The 1st café\n\n 日本 <x> 😀")
-		if template, err := tok.Template(""); err == nil {
-			parse(template, tok.Encode("The 1st <x>", false))
-		}
 	})
 }

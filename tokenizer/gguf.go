@@ -61,7 +61,7 @@ func (g ggufMeta) chatTemplates() map[string]string {
 		if !ok || !isText || name != "" && name[0] != '.' {
 			continue
 		}
-		out[cmp.Or(strings.TrimPrefix(name, "."), defaultTemplate)] = source
+		out[cmp.Or(strings.TrimPrefix(name, "."), DefaultTemplate)] = source
 	}
 	return out
 }

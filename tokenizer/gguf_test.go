@@ -72,8 +72,8 @@ func TestFromGGUF(t *testing.T) {
 			t.Fatalf("%+q: %v from GGUF, %v from JSON", s, got, want)
 		}
 	}
-	if tok.ChatTemplate() != "T" {
-		t.Errorf("chat template %q", tok.ChatTemplate())
+	if tok.ChatTemplates()[DefaultTemplate] != "T" {
+		t.Errorf("chat template %q", tok.ChatTemplates()[DefaultTemplate])
 	}
 	checkGGUFOfSP(t, "testdata/sentencepiece")
 }
@@ -264,7 +264,7 @@ func TestExportGGUF(t *testing.T) {
 			if !slices.Equal(want.EOS(), got.EOS()) || !slices.Equal(want.BOS(), got.BOS()) || want.VocabSize() != got.VocabSize() {
 				t.Errorf("%s: BOS %v, EOS %v, %d ids", pre, got.BOS(), got.EOS(), got.VocabSize())
 			}
-			if len(got.chat.templates) != len(want.chat.templates) || got.ChatTemplate() != want.ChatTemplate() {
+			if len(got.chat.templates) != len(want.chat.templates) || got.ChatTemplates()[DefaultTemplate] != want.ChatTemplates()[DefaultTemplate] {
 				t.Errorf("%s: templates %v", pre, got.chat.templates)
 			}
 		}

@@ -108,7 +108,7 @@ func (g ggufMeta) tokenizerConfig() section {
 		}
 	}
 	templates := g.chatTemplates()
-	switch only, ok := templates[defaultTemplate]; {
+	switch only, ok := templates[DefaultTemplate]; {
 	case ok && len(templates) == 1:
 		config["chat_template"] = only
 	case len(templates) > 0:

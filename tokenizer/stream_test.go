@@ -1,26 +1,10 @@
 package tokenizer
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
-
-// randomIDs are ids that no text encodes to: half of them are single bytes, many of them not UTF-8.
-func randomIDs(rng *rand.Rand, tok *Tokenizer) []int32 {
-	ids := make([]int32, rng.IntN(20))
-	for i := range ids {
-		ids[i] = int32(rng.IntN(tok.VocabSize()))
-		if rng.IntN(2) == 0 {
-			ids[i] = int32(rng.IntN(256))
-		}
-	}
-	return ids
-}
-
-// byteID is the id of a single byte.
-func byteID(tok *Tokenizer, b byte) int32 { return tok.model.(*bpe).symbol[b] }
 
 func TestStream_EqualsDecode(t *testing.T) {
 	tok, rng := small(t), seeded(t)

@@ -1,4 +1,4 @@
-// Package tokenizer turns text into token ids and back, and conversations into the exact ids that a model sees.
+// Package tokenizer turns text into token ids and back.
 //
 // A [Tokenizer] reads the files that Hugging Face models come with, tokenizer.json and tokenizer_config.json, and gives
 // the same ids, offsets and texts as Hugging Face's own library (tokenizers 0.23.3), whatever Go's Unicode version is. It
@@ -9,21 +9,14 @@
 // them. [FromSentencePiece], [FromGGUF] and [FromRanks] build the same from other files; the encodings of OpenAI are in
 // tokenizer/openai.
 //
-// A [Template] renders messages, with the model's own chat template, and reads replies. Two rules make it fit for
-// training:
+// Conversations and chat templates are in tokenizer/chat.
 //
-//   - Text from outside never becomes a control token. "<|im_end|>" in a message is encoded as other text is; so are the
-//     tags that the template writes, unless it looks for them in messages itself.
-//   - What the model wrote is never encoded again. A message with an art.Sample contributes exactly the ids that were
-//     sampled, so each prompt of a conversation begins with the prompt before it and the reply to it, wherever the
-//     template writes that reply the same way again.
-//
-// Everything here is safe for concurrent use, except a [Stream] and a [ReplyReader], which belong to
-// one reply.
+// A [Tokenizer] is safe for concurrent use; a [Stream] is not.
 package tokenizer
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -112,8 +105,12 @@ func (t *Tokenizer) BOS() []int32 { return append([]int32(nil), t.bos...) }
 // EOS returns the ids of the end-of-sequence token of tokenizer_config.json, none or one.
 func (t *Tokenizer) EOS() []int32 { return append([]int32(nil), t.eos...) }
 
-// ChatTemplate returns the Jinja source that came with the model, or "". Of several it is the one called "default".
-func (t *Tokenizer) ChatTemplate() string { return t.chat.templates[defaultTemplate] }
+// AddedTokens returns the ids of the tokens that [Tokenizer.Encode] finds in a text before anything else happens to it, by
+// their text. Special tokens are among them.
+func (t *Tokenizer) AddedTokens() map[string]int32 { return maps.Clone(t.added.byContent) }
+
+// Reachable reports whether [Tokenizer.EncodeOrdinary] returns id for some text.
+func (t *Tokenizer) Reachable(id int32) bool { return t.model.produces(id) }
 
 // valid reports whether the file defines id.
 func (t *Tokenizer) valid(id int32) bool { return id >= 0 && int(id) < len(t.known) && t.known[id] }

@@ -118,8 +118,8 @@ func TestNew_Config(t *testing.T) {
 	tok, err := New(file, []byte(`{"bos_token": null, "eos_token": {"content": "<|im_end|>", "lstrip": false},
 		"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`))
 	must(t, err)
-	if end, _ := tok.TokenID("<|im_end|>"); !slices.Equal(tok.EOS(), []int32{end}) || len(tok.BOS()) != 0 || tok.ChatTemplate() != "D" {
-		t.Errorf("EOS %v, BOS %v, chat template %q", tok.EOS(), tok.BOS(), tok.ChatTemplate())
+	if end, _ := tok.TokenID("<|im_end|>"); !slices.Equal(tok.EOS(), []int32{end}) || len(tok.BOS()) != 0 || tok.ChatTemplates()[DefaultTemplate] != "D" {
+		t.Errorf("EOS %v, BOS %v, chat template %q", tok.EOS(), tok.BOS(), tok.ChatTemplates()[DefaultTemplate])
 	}
 	for config, want := range map[string]string{
 		`{"eos_token": "<none>"}`: "<none>",
@@ -148,8 +148,8 @@ func TestLoad(t *testing.T) {
 	}
 	tok, err := Load(dir)
 	must(t, err)
-	if tok.VocabSize() != 542 || len(tok.EOS()) != 1 || tok.ChatTemplate() != "{{ messages }}" {
-		t.Errorf("vocabulary %d, EOS %v, chat template %q", tok.VocabSize(), tok.EOS(), tok.ChatTemplate())
+	if tok.VocabSize() != 542 || len(tok.EOS()) != 1 || tok.ChatTemplates()[DefaultTemplate] != "{{ messages }}" {
+		t.Errorf("vocabulary %d, EOS %v, chat template %q", tok.VocabSize(), tok.EOS(), tok.ChatTemplates()[DefaultTemplate])
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // base is a base model in memory, and its engine. Models on the same base share it.
@@ -17,7 +18,7 @@ type base struct {
 	config    *model.Config
 	params    *model.Params
 	tokenizer *tokenizer.Tokenizer
-	template  *tokenizer.Template
+	template  *chat.Template
 	engine    *engine.Engine
 	plan      plan
 }
@@ -121,7 +122,7 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 
 // load uploads the weights to the device, and starts the engine. The host keeps no weights.
 func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err error) {
-	if s.template, err = s.tokenizer.Template(""); err != nil {
+	if s.template, err = chat.New(s.tokenizer, ""); err != nil {
 		return err
 	}
 	if s.params, err = open.ParamsContext(ctx, b.device, b.matrices); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // Complete answers with the newest step of m. It waits for a free slot. It returns [art.ErrContextLength] when the
@@ -19,7 +19,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
-	template, err := e.template.With(tokenizer.TemplateOptions{Args: req.TemplateArgs})
+	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
@@ -55,7 +55,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 
 // message parses a reply, without a stop text and what follows it. The error is about tool calls that cannot be parsed.
 func (s *base) message(
-	template *tokenizer.Template, prompt []int32, r *engine.Result, req *art.ChatRequest,
+	template *chat.Template, prompt []int32, r *engine.Result, req *art.ChatRequest,
 ) (art.Message, error) {
 	if r.Reason != engine.Stopped {
 		return template.Parse(prompt, r.IDs, req.Tools)

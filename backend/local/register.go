@@ -16,13 +16,13 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // entry is a registered model.
 type entry struct {
 	base     *base
-	template *tokenizer.Template
+	template *chat.Template
 	run      *runs.Run
 	serving  atomic.Pointer[serving]
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // templateOf returns the chat template of a model. Parts of replies that cannot be parsed are logged.
-func (b *Backend) templateOf(s *base, m *art.Model) (*tokenizer.Template, error) {
-	t, err := s.template.With(tokenizer.TemplateOptions{ToolFormat: m.Options().ToolFormat})
+func (b *Backend) templateOf(s *base, m *art.Model) (*chat.Template, error) {
+	t, err := s.template.With(chat.Options{ToolFormat: m.Options().ToolFormat})
 	if err != nil {
 		err = fmt.Errorf("%w: %w", art.ErrInvalid, err)
 		return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.ToolFormat"}
@@ -24,7 +24,7 @@ func (b *Backend) templateOf(s *base, m *art.Model) (*tokenizer.Template, error)
 // promptError translates an error of rendering a prompt.
 func promptError(err error) error {
 	e := &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
-	if errors.Is(err, tokenizer.ErrToolsLeftOut) {
+	if errors.Is(err, chat.ErrToolsLeftOut) {
 		e.Hint = `set ModelOptions.ToolFormat, such as to "hermes", or send no tools and no calls of tools`
 	}
 	return e

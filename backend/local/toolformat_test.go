@@ -13,6 +13,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // withSource is the tiny model with a chat template, as a folder.
@@ -55,7 +56,7 @@ func TestComplete_ToolFormat(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, response.StatusCode)
 	require.Contains(t, text.String(), "ModelOptions.ToolFormat")
 
-	options.ToolFormat, options.Frozen = tokenizer.Llama3JSON, false
+	options.ToolFormat, options.Frozen = chat.Llama3JSON, false
 	given := art.NewModel("given", &options)
 	require.NoError(t, given.Register(t.Context(), b))
 	reply, err := given.Complete(t.Context(), question, nil)
@@ -68,12 +69,12 @@ func TestComplete_ToolFormat(t *testing.T) {
 // TestRegister_ToolFormat: the names are those of the tokenizer, and another one is an error that lists them.
 func TestRegister_ToolFormat(t *testing.T) {
 	b := open(t, t.TempDir())
-	for _, format := range tokenizer.ToolFormats() {
+	for _, format := range chat.ToolFormats() {
 		require.NoError(t, art.NewModel(format, &art.ModelOptions{ToolFormat: format, Frozen: true}).Register(t.Context(), b))
 	}
 	err := art.NewModel("m", &art.ModelOptions{ToolFormat: "xml"}).Register(t.Context(), b)
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, `tool format "xml" is not known; there are `+strings.Join(tokenizer.ToolFormats(), ", "))
+	require.ErrorContains(t, err, `tool format "xml" is not known; there are `+strings.Join(chat.ToolFormats(), ", "))
 }
 
 // TestRegister_TemplateWarning: a template that writes calls that no parser reads is a warning.

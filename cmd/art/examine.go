@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // examine tells what a model is. config is nil when it cannot be used; Problem says why.
@@ -140,8 +141,8 @@ func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 	if err != nil {
 		return templateReport{Problem: err.Error()}
 	}
-	r := templateReport{Bytes: len(t.ChatTemplate())}
-	template, err := t.Template("")
+	r := templateReport{Bytes: len(t.ChatTemplates()[tokenizer.DefaultTemplate])}
+	template, err := chat.New(t, "")
 	if err != nil {
 		r.Problem = err.Error()
 		return r

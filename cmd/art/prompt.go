@@ -5,6 +5,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // prompt is what a model shall continue, in one of several forms.
@@ -36,7 +37,7 @@ func (p *prompt) read(tok *tokenizer.Tokenizer, args []string) (ids, end []int32
 		ids, err = parseIDs(p.ids)
 		return ids, tok.EOS(), err
 	case p.chat:
-		return p.render(tok, chat{Messages: []art.Message{art.User(text)}})
+		return p.render(tok, conversation{Messages: []art.Message{art.User(text)}})
 	case p.messages != "":
 		var files []string
 		if p.messages != "-" {
@@ -52,12 +53,12 @@ func (p *prompt) read(tok *tokenizer.Tokenizer, args []string) (ids, end []int32
 }
 
 // render writes messages in the model's template.
-func (p *prompt) render(tok *tokenizer.Tokenizer, c chat) (ids, end []int32, err error) {
-	t, err := tok.Template("")
+func (p *prompt) render(tok *tokenizer.Tokenizer, c conversation) (ids, end []int32, err error) {
+	t, err := chat.New(tok, "")
 	if err != nil {
 		return nil, nil, err
 	}
-	if t, err = t.With(tokenizer.TemplateOptions{Args: c.Args, ToolFormat: p.renderer.toolFormat}); err != nil {
+	if t, err = t.With(chat.Options{Args: c.Args, ToolFormat: p.renderer.toolFormat}); err != nil {
 		return nil, nil, err
 	}
 	ids, err = t.Prompt(c.Messages, c.Tools)

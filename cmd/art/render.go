@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 func init() { verbs["render"] = render(os.Stdin) }
@@ -52,7 +52,7 @@ type renderer struct {
 }
 
 // chat is what render reads.
-type chat struct {
+type conversation struct {
 	Messages []art.Message   `json:"messages"`
 	Tools    []art.Tool      `json:"tools"`
 	Args     json.RawMessage `json:"chat_template_kwargs"`
@@ -82,11 +82,11 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	for _, o := range []json.RawMessage{c.Args, json.RawMessage(r.args)} {
-		if template, err = template.With(tokenizer.TemplateOptions{Args: o}); err != nil {
+		if template, err = template.With(chat.Options{Args: o}); err != nil {
 			return err
 		}
 	}
-	if template, err = template.With(tokenizer.TemplateOptions{ToolFormat: r.toolFormat}); err != nil {
+	if template, err = template.With(chat.Options{ToolFormat: r.toolFormat}); err != nil {
 		return err
 	}
 	out := rendered{
@@ -104,38 +104,38 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	return write(stdout, fmt.Sprintf("%s\n\n%d ids: %v\n", out.Text, len(out.IDs), out.IDs))
 }
 
-func (r *renderer) ending() tokenizer.Ending {
+func (r *renderer) ending() chat.Ending {
 	switch {
 	case r.whole:
-		return tokenizer.Whole
+		return chat.Whole
 	case r.proceed:
-		return tokenizer.Continue
+		return chat.ContinueFinal
 	}
-	return tokenizer.Reply
+	return chat.GenerationPrompt
 }
 
-func (r *renderer) template(model string) (*tokenizer.Template, error) {
+func (r *renderer) template(model string) (*chat.Template, error) {
 	tok, err := openTokenizer(model)
 	if err != nil {
 		return nil, err
 	}
-	return tok.Template(r.format)
+	return chat.New(tok, r.format)
 }
 
 // read reads messages, or an object with them.
-func (r *renderer) read(files []string) (chat, error) {
+func (r *renderer) read(files []string) (conversation, error) {
 	name, data, err := r.data(files)
 	if err != nil {
-		return chat{}, err
+		return conversation{}, err
 	}
 	c, err := parseChat(data)
 	if err != nil {
-		return chat{}, fmt.Errorf("%s: %w", name, err)
+		return conversation{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
 }
 
-func parseChat(data []byte) (c chat, err error) {
+func parseChat(data []byte) (c conversation, err error) {
 	if err = json.Unmarshal(data, &c.Messages); err != nil {
 		if objectErr := json.Unmarshal(data, &c); objectErr == nil || !isArray(data) {
 			err = objectErr

@@ -119,7 +119,7 @@ func TestRender_ToolFormat(t *testing.T) {
 func TestTemplateReport(t *testing.T) {
 	for source, want := range map[string]string{
 		"{% for m in messages %}<{{ m.content }}>{% endfor %}": "it writes tools: false, calls of tools: false",
-		"{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}CALL {{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}": "warning: it writes tool calls in a form that no parser reads",
+		"{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}CALL {{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}": "warning: it writes tool calls in a format that no parser reads",
 	} {
 		config, err := json.Marshal(map[string]string{"chat_template": source})
 		if err != nil {

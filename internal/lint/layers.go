@@ -28,7 +28,8 @@ var (
 var layers = map[string]layer{
 	"":                    {light: true},
 	"ruler":               {own: []string{""}, light: true},
-	"tokenizer":           {own: []string{"", "internal/jinja", "internal/onig"}, mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
+	"tokenizer":           {own: []string{"internal/onig"}, mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
+	"tokenizer/chat":      {own: []string{"", "tokenizer", "internal/jinja"}, light: true},
 	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns of PEFT's files
 	"tokenizer/openai":    {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
@@ -39,7 +40,8 @@ var layers = map[string]layer{
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "backend/device/cpu", "backend/rundir",
+			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
+			"backend/device/cpu", "backend/rundir",
 			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/openai",
 			"internal/runs",
 			"internal/safetensors", "internal/trainer",
@@ -75,13 +77,14 @@ var layers = map[string]layer{
 	"internal/machine":          {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":           {light: true},
 	"internal/safetensors":      {own: []string{"internal/float16", "internal/mapped"}},
+	"internal/tokentest":        {light: true},
 	"internal/trainer":          {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"}, mods: gomlx},
 	"cmd/art":                   {any: true},
 	"examples/...":              {any: true},
 }
 
 // testOnly may be imported by the tests of every package.
-var testOnly = []string{"backend/backendtest", "internal/arttest", "internal/golden", "internal/race"}
+var testOnly = []string{"backend/backendtest", "internal/arttest", "internal/golden", "internal/race", "internal/tokentest"}
 
 // checkImports returns what is wrong with the imports of a file.
 func checkImports(file source) []string {

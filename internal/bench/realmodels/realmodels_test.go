@@ -14,6 +14,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // tie is a difference of logits that float32 does not tell apart: another order of the same additions turns it around.
@@ -31,7 +32,7 @@ type reference struct {
 // equal, or the first token that differs is one of two that were equally likely. The goldens are made by reference.py.
 func TestGreedy_SmolLM2(t *testing.T) {
 	base := open(t, "SmolLM2-135M-Instruct.Q4_1.gguf")
-	template, err := base.Tokenizer.Template("")
+	template, err := chat.New(base.Tokenizer, "")
 	require.NoError(t, err)
 	compare(t, base, "smollm2", func(text string) []int32 {
 		ids, err := template.Prompt([]art.Message{art.User(text)}, nil)

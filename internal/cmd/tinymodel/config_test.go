@@ -5,6 +5,7 @@ import (
 
 	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // TestTokenizerConfig_IsCommitted: the tiny model's configuration is what this command writes.
@@ -14,7 +15,7 @@ func TestTokenizerConfig_IsCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template, err := tok.Template(tokenizer.ChatML)
+	template, err := chat.New(tok, chat.ChatML)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func TestTokenizerConfig_IsCommitted(t *testing.T) {
 	if string(committed) != string(want) {
 		t.Errorf("model/tiny/tokenizer_config.json is\n%s\nwant\n%s", committed, want)
 	}
-	if own, err := tok.Template(""); err != nil || own.Name() != tokenizer.ChatML {
+	if own, err := chat.New(tok, ""); err != nil || own.Name() != chat.ChatML {
 		t.Errorf("the model's own template is %v (%v)", own, err)
 	}
 }

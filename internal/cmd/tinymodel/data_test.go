@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // place is what fill should have replaced.
@@ -113,7 +114,7 @@ func TestGenerate_Size(t *testing.T) {
 }
 
 // trained returns a tokenizer made as the model's is, of fewer chats, and its chat template.
-func trained(t *testing.T) (*tokenizer.Tokenizer, *tokenizer.Template) {
+func trained(t *testing.T) (*tokenizer.Tokenizer, *chat.Template) {
 	t.Helper()
 	vocab, err := trainBPE(corpus(1, 3000), vocabulary, pattern, specials)
 	if err != nil {
@@ -127,7 +128,7 @@ func trained(t *testing.T) (*tokenizer.Tokenizer, *tokenizer.Template) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template, err := tok.Template(tokenizer.ChatML)
+	template, err := chat.New(tok, chat.ChatML)
 	if err != nil {
 		t.Fatal(err)
 	}

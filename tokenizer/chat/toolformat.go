@@ -1,0 +1,233 @@
+package chat
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/jinja"
+)
+
+// ToolFormats returns the names of the formats in which tools can be written if the template does not; see [Options].
+// Each is the name of the parser that reads its calls.
+func ToolFormats() []string { return slices.Sorted(maps.Keys(toolExamples)) }
+
+// toolExamples show a model how to call a tool in each of the formats.
+var toolExamples = func() map[string]toolExample {
+	call := []art.ToolCall{{Name: "function", Arguments: `{"parameter": "value"}`}}
+	out := map[string]toolExample{}
+	for name, how := range map[string]string{
+		Hermes:     "write its name and its arguments as one JSON object between tags, once for each call",
+		Qwen3Coder: "write its name and each of its arguments between tags, once for each call",
+		Llama3JSON: "reply with nothing but its name and its arguments as one JSON object; " +
+			"a semicolon stands between several",
+		Pythonic: "reply with nothing but a Python list of calls with keyword arguments",
+	} {
+		text, err := callWriters[name](call, false)
+		if err != nil {
+			panic("chat: " + err.Error()) // the example is ours
+		}
+		out[name] = toolExample{how, text}
+	}
+	return out
+}()
+
+// toolExample says how a call is written, and shows one.
+type toolExample struct{ how, call string }
+
+//go:embed formats/tools.jinja
+var toolsSource string
+
+// toolsTemplate writes what a system message says about tools.
+var toolsTemplate = func() *jinja.Template {
+	t, err := jinja.Parse(toolsSource)
+	if err != nil {
+		panic("chat: " + err.Error()) // it is embedded
+	}
+	return t
+}()
+
+// toolText writes what a template omits into the messages: calls into the content of the message that has them, and, if
+// there is a format, also tools into the system message and results into messages of the user.
+type toolText struct {
+	writeCalls callWriter // nil if the template writes calls
+	format     string     // "" if the template writes tools and results
+	system     bool       // the template takes a system message
+}
+
+// write returns a conversation in which texts say what the template would omit.
+func (w *toolText) write(c *conversation) (*conversation, error) {
+	if w.writeCalls == nil {
+		return c, nil
+	}
+	out, afterResult := &conversation{template: c.template, tools: c.tools}, false
+	for i, m := range c.messages {
+		role, _ := m.Get("role")
+		result := w.format != "" && role == string(art.RoleTool)
+		err := error(nil)
+		switch {
+		case result || afterResult && role == string(art.RoleUser):
+			err = out.addUser(m, result)
+		default:
+			err = w.add(out, m)
+		}
+		if afterResult = result; err != nil {
+			return nil, fmt.Errorf("chat: message %d: %w", i, err)
+		}
+	}
+	if w.format == "" || len(jinja.Items(c.tools)) == 0 {
+		return out, nil
+	}
+	out.tools = nil
+	return out, w.addTools(out, c.tools)
+}
+
+// add appends a message, with its calls in its content.
+func (w *toolText) add(out *conversation, m *jinja.Dict) (err error) {
+	if calls, _ := m.Get("tool_calls"); len(jinja.Items(calls)) > 0 {
+		m, err = w.withCalls(m, jinja.Items(calls))
+	}
+	out.messages = append(out.messages, m)
+	return err
+}
+
+// addUser appends a result, or what the user says after results. They are joined with the user's message before them,
+// because some templates require roles to alternate.
+func (c *conversation) addUser(m *jinja.Dict, result bool) error {
+	text, err := contentOf(m)
+	if result {
+		text = "<tool_response>\n" + text + "\n</tool_response>"
+	}
+	last := len(c.messages) - 1
+	if err != nil || last < 0 || field(c.messages[last], "role") != string(art.RoleUser) {
+		c.messages = append(c.messages, textMessage(art.RoleUser, text))
+		return err
+	}
+	before, err := contentOf(c.messages[last])
+	c.messages[last] = textMessage(art.RoleUser, before+"\n"+text)
+	return err
+}
+
+func textMessage(role art.Role, text string) *jinja.Dict {
+	m := jinja.NewDict()
+	m.Set("role", string(role))
+	m.Set("content", text)
+	return m
+}
+
+// withCalls returns a message with its calls in its content.
+func (w *toolText) withCalls(m *jinja.Dict, items []any) (*jinja.Dict, error) {
+	calls := make([]art.ToolCall, len(items))
+	for i, item := range items {
+		function := field(item, "function")
+		calls[i].Name, _ = field(function, "name").(string)
+		calls[i].Arguments, _ = field(function, "arguments").(string)
+	}
+	content, err := contentOf(m)
+	if err != nil {
+		return nil, err
+	}
+	text, err := w.writeCalls(calls, content != "")
+	if err != nil {
+		return nil, err
+	}
+	if content != "" {
+		text = content + "\n" + text
+	}
+	out := textMessage(art.RoleAssistant, text)
+	for _, key := range []string{"reasoning_content", "thinking"} {
+		if v, ok := m.Get(key); ok {
+			out.Set(key, v)
+		}
+	}
+	return out, nil
+}
+
+// field returns a member of a dict; nil if there is none.
+func field(v any, key string) any {
+	d, ok := v.(*jinja.Dict)
+	if !ok {
+		return nil
+	}
+	value, _ := d.Get(key)
+	return value
+}
+
+// contentOf returns the text of a message.
+func contentOf(m *jinja.Dict) (string, error) {
+	content, _ := m.Get("content")
+	switch v := content.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	}
+	text := ""
+	for _, part := range jinja.Items(content) {
+		s, ok := field(part, "text").(string)
+		if !ok {
+			return "", errors.New("its content has parts other than text, which the tool format cannot write")
+		}
+		text += s
+	}
+	return text, nil
+}
+
+// addTools writes tools into the system message, or, if the template takes none, before the first text of the user.
+func (w *toolText) addTools(c *conversation, tools any) error {
+	text, err := describe(tools, toolExamples[w.format])
+	if err != nil {
+		return err
+	}
+	user := c.find(art.RoleUser)
+	switch {
+	case len(c.messages) > 0 && hasRole(c.messages[0], art.RoleSystem, art.RoleDeveloper):
+		before, err := contentOf(c.messages[0])
+		m := c.messages[0].Clone()
+		m.Set("content", strings.TrimLeft(before+"\n\n"+text, "\n"))
+		c.messages[0] = m
+		return err
+	case w.system:
+		c.messages = slices.Insert(c.messages, 0, textMessage(art.RoleSystem, text))
+		return nil
+	case user < 0:
+		return errors.New("chat: the chat template takes no system message, " +
+			"and there is no message of the user to write tools into")
+	}
+	before, err := contentOf(c.messages[user])
+	c.messages[user] = textMessage(art.RoleUser, text+"\n\n"+before)
+	return err
+}
+
+// describe writes tools, and how to call them.
+func describe(tools any, example toolExample) (string, error) {
+	variables := jinja.NewDict()
+	variables.Set("tools", tools)
+	variables.Set("how", example.how)
+	variables.Set("example", example.call)
+	rendered, err := toolsTemplate.Render(variables, jinja.Options{})
+	if err != nil {
+		return "", fmt.Errorf("chat: tools: %w", err)
+	}
+	return strings.TrimSpace(rendered.Text), nil
+}
+
+// find returns the index of the first message of a role, or -1.
+func (c *conversation) find(role art.Role) int {
+	return slices.IndexFunc(c.messages, func(m *jinja.Dict) bool { return hasRole(m, role) })
+}
+
+func hasRole(m *jinja.Dict, roles ...art.Role) bool {
+	role, _ := field(m, "role").(string)
+	return slices.Contains(roles, art.Role(role))
+}
+
+// takesSystem reports whether a template writes a system message.
+func (t *Template) takesSystem() bool {
+	text, err := t.render([]art.Message{art.System(probe), art.User("a")}, nil, GenerationPrompt)
+	return err == nil && strings.Contains(text, probe)
+}
