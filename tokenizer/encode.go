@@ -1,10 +1,5 @@
 package tokenizer
 
-import "slices"
-
-// Span is a range of bytes of a text, the end not included.
-type Span struct{ Start, End int }
-
 // Encode returns the ids of text. Added tokens in it are recognised: use it for text of your own, and
 // [Tokenizer.EncodeOrdinary] for text from elsewhere. special adds the tokens that the file's post-processor puts around
 // a text, such as the one that begins a sequence. Bytes that are not UTF-8 are encoded as they are where the model works
@@ -35,68 +30,6 @@ func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
 
 // bytesPerID is a usual length of tokens. It is a guess at how much memory ids will take.
 const bytesPerID = 3
-
-// EncodeOffsets is [Tokenizer.Encode] with the part of text that each token comes from, as the reference has it: of a
-// character that several tokens share, each has the whole, spaces count as the file's post-processor says, and tokens
-// that stand for nothing in the text have an empty span at its beginning. It is slower than Encode.
-func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
-	s := t.pool.get()
-	defer t.pool.Put(s)
-	e := encoding{text: text, surface: map[int]string{}}
-	m, unknown := t.exact.(*unigram)
-	var tokens []token
-	t.split(newPiece(text, true), func(p piece) {
-		t.runSteps(p, func(word piece) {
-			tokens = t.exact.appendTokens(s, tokens[:0], word.text)
-			for _, tok := range tokens {
-				if unknown && tok.id == m.unknown {
-					e.surface[len(e.ids)] = word.text[tok.start:tok.end]
-				}
-				e.add(tok.id, word.origin(int(tok.start), int(tok.end)))
-			}
-		})
-	}, func(id int32, p piece) {
-		if p.text != t.texts[id] { // with the white space around it
-			e.surface[len(e.ids)] = p.text
-		}
-		e.add(id, p.origin(0, len(p.text)))
-	})
-	for _, process := range t.processors {
-		process(t, &e, special)
-	}
-	return e.ids, e.spans
-}
-
-// encoding is ids, and where each comes from.
-type encoding struct {
-	text    string
-	ids     []int32
-	spans   []Span
-	surface map[int]string // by index, of tokens that stand for another text than their own: Unigram's unknown, added ones
-}
-
-// surfaceOf returns the text that the i-th token stands for.
-func (e *encoding) surfaceOf(t *Tokenizer, i int) string {
-	if text, ok := e.surface[i]; ok {
-		return text
-	}
-	return t.texts[e.ids[i]]
-}
-
-func (e *encoding) add(id int32, from span) {
-	e.ids, e.spans = append(e.ids, id), append(e.spans, Span{from.start, from.end})
-}
-
-// wrap puts tokens around what is there.
-func (e *encoding) wrap(before, after []int32) {
-	e.ids = slices.Concat(before, e.ids, after)
-	e.spans = slices.Concat(make([]Span, len(before)), e.spans, make([]Span, len(after)))
-	moved := make(map[int]string, len(e.surface))
-	for i, text := range e.surface {
-		moved[i+len(before)] = text
-	}
-	e.surface = moved
-}
 
 // wrapIDs is what the post-processor does to ids.
 func (t *Tokenizer) wrapIDs(ids []int32) []int32 {

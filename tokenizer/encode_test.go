@@ -2,12 +2,10 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/goart-dev/art/internal/tokentest"
 )
@@ -104,102 +102,6 @@ func TestEncode_Concurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// TestJoin holds the heap against the simple loop.
-func TestJoin(t *testing.T) {
-	m, rng := small(t).model.(*bpe), seeded(t)
-	for range 2000 {
-		word := randomWord(rng, 1+rng.IntN(longWord-1))
-		short, ok := m.appendShort(nil, word)
-		var long []int32
-		for _, tok := range m.appendTokens(new(scratch), nil, word) {
-			long = append(long, tok.id)
-		}
-		if !ok || !slices.Equal(short, long) {
-			t.Fatalf("%q: %v by looking at all pairs, %v by the heap", word, short, long)
-		}
-	}
-}
-
-func randomWord(rng *rand.Rand, n int) string {
-	const letters = "etaonihsrgd w"
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = letters[rng.IntN(len(letters))]
-	}
-	return string(b)
-}
-
-// nfc is form C of a text.
-func nfc(s string) string { return formC(newPiece(s, false)).text }
-
-func TestNFC_FastAgainstSlow(t *testing.T) {
-	rng := seeded(t)
-	for range 5000 {
-		s := randomMarks(rng)
-		slow := newPiece(s, true).rewrite(decomposition{}.form(s, true))
-		if fast := formC(newPiece(s, true)); fast.text != slow.text || nfc(s) != slow.text || !slices.Equal(fast.origins, slow.origins) {
-			t.Fatalf("%+q: %+q, %+q by definition", s, fast.text, slow.text)
-		}
-		if once := nfc(s); nfc(once) != once {
-			t.Fatalf("%+q: %+q changes when it is normalized again", s, once)
-		}
-	}
-}
-
-func randomMarks(rng *rand.Rand) string {
-	var b strings.Builder
-	for range 1 + rng.IntN(4) {
-		b.WriteRune([]rune("aoÅe\u1100\uac00\u09c7 ")[rng.IntN(8)])
-		for range rng.IntN(4) * rng.IntN(15) {
-			b.WriteRune(0x300 + rune(rng.IntN(0x50)))
-		}
-	}
-	return b.String()
-}
-
-func TestNFC_LongRunsOfMarks(t *testing.T) {
-	for in, want := range map[string]string{
-		"a" + strings.Repeat("\u0301", 40):            "á" + strings.Repeat("\u0301", 39),
-		"a" + strings.Repeat("\u0301\u0323", 20):      "ạ" + strings.Repeat("\u0323", 19) + strings.Repeat("\u0301", 20),
-		"e" + strings.Repeat("\u0316", 31) + "\u034f": "e" + strings.Repeat("\u0316", 31) + "\u034f",
-		"o\u09be\u0309": "o\u09be\u0309", // x/text composes across U+09BE
-		"a\u1ac2\u0323": "a\u1ac2\u0323", // a mark of Unicode 14
-		"\u1100\u1161\u11a8" + strings.Repeat("\u0323", 33): "각" + strings.Repeat("\u0323", 33),
-	} {
-		if got := nfc(in); got != want {
-			t.Errorf("%+q becomes %+q, want %+q", in, got, want)
-		}
-	}
-}
-
-// lossy returns b as valid UTF-8, with U+FFFD for what is left at its end too.
-func lossy(b []byte) string {
-	text, rest := appendValid(make([]byte, 0, len(b)), b)
-	if len(rest) > 0 {
-		text = utf8.AppendRune(text, utf8.RuneError)
-	}
-	return string(text)
-}
-
-func TestLossy(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                         "",
-		"aé日😀":                     "aé日😀",
-		"\xff":                     "\uFFFD",
-		"\xe3\x81":                 "\uFFFD",
-		"\xe3\x81a":                "\uFFFDa",
-		"\xe3\x81\xe3\x81\x82":     "\uFFFDあ",
-		"\xe0\x80\x80":             "\uFFFD\uFFFD\uFFFD",
-		"\xf0\x9f\x98\xf0\x9f\x98": "\uFFFD\uFFFD",
-		"\xed\xa0\x80":             "\uFFFD\uFFFD\uFFFD",
-		"\uFFFD":                   "\uFFFD",
-	} {
-		if got := lossy([]byte(in)); got != want || !utf8.ValidString(got) {
-			t.Errorf("%+q becomes %+q, want %+q", in, got, want)
-		}
-	}
-}
-
 func BenchmarkEncode(b *testing.B) {
 	tok := small(b)
 	text := string(testdata(b, "corpus.txt"))
@@ -217,45 +119,4 @@ func BenchmarkEncode_LongWord(b *testing.B) {
 	for b.Loop() {
 		tok.EncodeOrdinary(text)
 	}
-}
-
-func BenchmarkNew(b *testing.B) {
-	file := testdata(b, "tokenizer.json")
-	for b.Loop() {
-		if _, err := New(file, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// FuzzNew replaces one part of a file that is right, or all of it (part "").
-func FuzzNew(f *testing.F) {
-	for part, value := range map[string]string{
-		"":               `{"version": "1.0", "model": {"vocab": {}, "merges": ["a b"]}}`,
-		"added_tokens":   `[{"id": 600, "content": "<x>", "lstrip": true, "rstrip": true, "single_word": true, "normalized": true}]`,
-		"normalizer":     `{"type": "Sequence", "normalizers": [{"type": "NFC"}]}`,
-		"pre_tokenizer":  `{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true}, {"type": "ByteLevel"}]}`,
-		"post_processor": `{"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {}}`,
-		"decoder":        `{"type": "ByteLevel"}`,
-		"model":          `{"ignore_merges": true, "merges": ["a n", ["t", "h"]]}`,
-		"model ":         `{"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5], ["<0x41>", 0]], "byte_fallback": true}`,
-	} {
-		f.Add(part, []byte(value), []byte(`{"eos_token": "<|im_end|>"}`))
-	}
-	f.Add("", []byte(`{"model": {"unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5e-7], ["T", -20.000000000000000000001]]}}`), []byte(`{}`))
-	f.Fuzz(func(t *testing.T, part string, value, config []byte) {
-		if part != "" {
-			var object map[string]json.RawMessage
-			if !json.Valid(value) || strings.TrimSpace(part) == "model" && json.Unmarshal(value, &object) != nil {
-				return
-			}
-			part = strings.TrimSpace(part)
-			value = patched(t, map[string]json.RawMessage{part: value})
-		}
-		tok, err := New(value, config)
-		if err != nil {
-			return
-		}
-		exercise(t, tok, "The 1st café\n\n 日本 <x> 😀")
-	})
 }

@@ -193,45 +193,6 @@ func FuzzFromGGUF(f *testing.F) {
 	})
 }
 
-// exercise does everything once with a tokenizer. What must hold for any: the ids exist, and offsets lie in the text.
-func exercise(t *testing.T, tok *Tokenizer, text string) {
-	t.Helper()
-	ids := tok.Encode(text, true)
-	same, spans := tok.EncodeOffsets(text, true)
-	if !slices.Equal(ids, same) {
-		t.Fatalf("%q: %v, with offsets %v", text, ids, same)
-	}
-	for i, id := range ids {
-		if !tok.valid(id) || spans[i].Start < 0 || spans[i].End > len(text) || spans[i].End < spans[i].Start {
-			t.Fatalf("%q: id %d, span %v", text, id, spans[i])
-		}
-	}
-	s, streamed := tok.Stream(true), ""
-	for _, id := range ids {
-		delta, _ := s.Add(id)
-		streamed += delta
-	}
-	if streamed += s.Flush(); streamed != tok.Decode(ids, true) {
-		t.Fatalf("%q streams to %q, decodes to %q", text, streamed, tok.Decode(ids, true))
-	}
-	tok.DecodeBytes(tok.EncodeOrdinary(text), false)
-}
-
-// FuzzFromSentencePiece: any file is refused, or makes a tokenizer that encodes and decodes.
-func FuzzFromSentencePiece(f *testing.F) {
-	for _, name := range []string{"bpe-bytes", "unigram-plain"} {
-		f.Add(testdata(f, "sentencepiece/"+name+".model"), "The agent reads <tool>  é")
-	}
-	f.Fuzz(func(t *testing.T, data []byte, text string) {
-		if len(text) > 1000 {
-			return
-		}
-		if tok, err := FromSentencePiece(data); err == nil {
-			exercise(t, tok, text)
-		}
-	})
-}
-
 // TestExportGGUF: the files that are written make the tokenizer that the metadata makes.
 func TestExportGGUF(t *testing.T) {
 	file, err := os.ReadFile("testdata/tokenizer.json")

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,4 +88,28 @@ func TestEncode_InvalidUTF8(t *testing.T) {
 	if got := string(sp.DecodeBytes(sp.EncodeOrdinary(text), false)); got != " "+text {
 		t.Errorf("%q comes back from bytes as %q", text, got)
 	}
+}
+
+// exercise does everything once with a tokenizer. What must hold for any: the ids exist, and offsets lie in the text.
+func exercise(t *testing.T, tok *Tokenizer, text string) {
+	t.Helper()
+	ids := tok.Encode(text, true)
+	same, spans := tok.EncodeOffsets(text, true)
+	if !slices.Equal(ids, same) {
+		t.Fatalf("%q: %v, with offsets %v", text, ids, same)
+	}
+	for i, id := range ids {
+		if !tok.valid(id) || spans[i].Start < 0 || spans[i].End > len(text) || spans[i].End < spans[i].Start {
+			t.Fatalf("%q: id %d, span %v", text, id, spans[i])
+		}
+	}
+	s, streamed := tok.Stream(true), ""
+	for _, id := range ids {
+		delta, _ := s.Add(id)
+		streamed += delta
+	}
+	if streamed += s.Flush(); streamed != tok.Decode(ids, true) {
+		t.Fatalf("%q streams to %q, decodes to %q", text, streamed, tok.Decode(ids, true))
+	}
+	tok.DecodeBytes(tok.EncodeOrdinary(text), false)
 }

@@ -172,3 +172,44 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkNew(b *testing.B) {
+	file := testdata(b, "tokenizer.json")
+	for b.Loop() {
+		if _, err := New(file, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// FuzzNew replaces one part of a file that is right, or all of it (part "").
+func FuzzNew(f *testing.F) {
+	for part, value := range map[string]string{
+		"":               `{"version": "1.0", "model": {"vocab": {}, "merges": ["a b"]}}`,
+		"added_tokens":   `[{"id": 600, "content": "<x>", "lstrip": true, "rstrip": true, "single_word": true, "normalized": true}]`,
+		"normalizer":     `{"type": "Sequence", "normalizers": [{"type": "NFC"}]}`,
+		"pre_tokenizer":  `{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true}, {"type": "ByteLevel"}]}`,
+		"post_processor": `{"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {}}`,
+		"decoder":        `{"type": "ByteLevel"}`,
+		"model":          `{"ignore_merges": true, "merges": ["a n", ["t", "h"]]}`,
+		"model ":         `{"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5], ["<0x41>", 0]], "byte_fallback": true}`,
+	} {
+		f.Add(part, []byte(value), []byte(`{"eos_token": "<|im_end|>"}`))
+	}
+	f.Add("", []byte(`{"model": {"unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5e-7], ["T", -20.000000000000000000001]]}}`), []byte(`{}`))
+	f.Fuzz(func(t *testing.T, part string, value, config []byte) {
+		if part != "" {
+			var object map[string]json.RawMessage
+			if !json.Valid(value) || strings.TrimSpace(part) == "model" && json.Unmarshal(value, &object) != nil {
+				return
+			}
+			part = strings.TrimSpace(part)
+			value = patched(t, map[string]json.RawMessage{part: value})
+		}
+		tok, err := New(value, config)
+		if err != nil {
+			return
+		}
+		exercise(t, tok, "The 1st café\n\n 日本 <x> 😀")
+	})
+}

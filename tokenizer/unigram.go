@@ -72,18 +72,6 @@ func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden fu
 	return m, nil
 }
 
-// fallbackIDs finds the tokens "<0x00>" to "<0xFF>".
-func fallbackIDs(vocab map[string]int32) *[256]int32 {
-	var out [256]int32
-	for b := range out {
-		id, ok := vocab[fmt.Sprintf("<0x%02X>", b)]
-		if out[b] = id; !ok {
-			out[b] = absent
-		}
-	}
-	return &out
-}
-
 var errNoUnknown = errors.New("the vocabulary has no unknown token and no pieces for bytes: some text could not be encoded")
 
 func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {

@@ -52,3 +52,18 @@ func runSentencePiece(t *testing.T, dir string) {
 		})
 	}
 }
+
+// FuzzFromSentencePiece: any file is refused, or makes a tokenizer that encodes and decodes.
+func FuzzFromSentencePiece(f *testing.F) {
+	for _, name := range []string{"bpe-bytes", "unigram-plain"} {
+		f.Add(testdata(f, "sentencepiece/"+name+".model"), "The agent reads <tool>  é")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		if len(text) > 1000 {
+			return
+		}
+		if tok, err := FromSentencePiece(data); err == nil {
+			exercise(t, tok, text)
+		}
+	})
+}

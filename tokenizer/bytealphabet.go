@@ -1,5 +1,7 @@
 package tokenizer
 
+import "strings"
+
 // alphabet spells each byte as one printable character, as GPT-2 does: printable bytes of Latin-1 stand for themselves,
 // the others follow from U+0100 on, in order. A space becomes "Ġ".
 var alphabet = func() (a [256]rune) {
@@ -58,4 +60,13 @@ func spell(text string) string {
 		out = append(out, alphabet[text[i]])
 	}
 	return string(out)
+}
+
+// decoded is what a token of a byte-level model becomes: the bytes that it spells, or itself when it is not in the
+// alphabet.
+func decoded(token string) string {
+	if text, ok := unspell(token); ok {
+		return text
+	}
+	return strings.Clone(token)
 }

@@ -152,22 +152,6 @@ func (f patternFile) matcher() (matcher, error) {
 	return nil, errors.New("it has no pattern: set Regex or String")
 }
 
-// lowercase maps each character by itself, so that a sigma at the end of a word is like any other.
-func lowercase(p piece) piece {
-	if strings.IndexFunc(p.text, func(r rune) bool { return r == 0x130 || lower(r) != r }) < 0 {
-		return p
-	}
-	var changes []change
-	for _, r := range p.text {
-		if r == 0x130 { // İ becomes an i and the dot above
-			changes = append(changes, change{'i', 0}, change{0x307, 1})
-			continue
-		}
-		changes = append(changes, change{lower(r), 0})
-	}
-	return p.rewrite(changes)
-}
-
 // stripAccents drops combining marks. What is composed keeps its mark: a form that decomposes comes before.
 func stripAccents(p piece) piece { return p.filter(func(r rune) bool { return !isMark(r) }) }
 

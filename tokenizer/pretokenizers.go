@@ -190,34 +190,3 @@ func parseFixedLength(raw json.RawMessage) ([]step, error) {
 	}
 	return []step{chunkStep(c.Length)}, nil
 }
-
-// metaspaceFile is the component of pre-tokenizers and decoders.
-type metaspaceFile struct {
-	Replacement string  `json:"replacement"`
-	Scheme      *string `json:"prepend_scheme"`
-	AddPrefix   *bool   `json:"add_prefix_space"` // in files that are older than prepend_scheme
-	Split       *bool   `json:"split"`
-}
-
-func parseMetaspace(raw json.RawMessage) (*metaspace, error) {
-	var c metaspaceFile
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
-	if utf8.RuneCountInString(c.Replacement) != 1 {
-		return nil, fmt.Errorf("replacement %q is not one character", c.Replacement)
-	}
-	m := &metaspace{replacement: c.Replacement, split: isOn(c.Split)}
-	switch {
-	case c.Scheme == nil && isOn(c.AddPrefix):
-	case c.Scheme == nil:
-		m.scheme = prependNever
-	default:
-		scheme, ok := map[string]prependScheme{"always": prependAlways, "first": prependFirst, "never": prependNever}[*c.Scheme]
-		if !ok {
-			return nil, fmt.Errorf("prepend_scheme %q is not supported", *c.Scheme)
-		}
-		m.scheme = scheme
-	}
-	return m, nil
-}

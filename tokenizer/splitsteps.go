@@ -3,8 +3,6 @@ package tokenizer
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/goart-dev/art/internal/onig"
 )
 
 // step cuts or rewrites a piece before the model sees it.
@@ -81,35 +79,6 @@ func unspelled(p piece) piece {
 	return q
 }
 
-// metaspace writes spaces as another character, puts one in front, and cuts before each.
-type metaspace struct {
-	replacement string
-	scheme      prependScheme
-	split       bool
-}
-
-// prependScheme says which pieces get a replacement in front.
-type prependScheme uint8
-
-const (
-	prependAlways prependScheme = iota
-	prependFirst                // those at the beginning of the text
-	prependNever
-)
-
-func (m *metaspace) apply(p piece, emit func(piece)) {
-	p = p.replaced(matchString(" "), m.replacement)
-	wanted := m.scheme == prependAlways || m.scheme == prependFirst && p.first()
-	if wanted && !strings.HasPrefix(p.text, m.replacement) {
-		p = p.prepend(m.replacement)
-	}
-	if !m.split {
-		emit(p)
-		return
-	}
-	cutStep{find: matchString(m.replacement), behavior: mergedWithNext}.apply(p, emit)
-}
-
 // chunkStep cuts pieces of a fixed number of characters.
 type chunkStep int
 
@@ -124,15 +93,6 @@ func (n chunkStep) apply(p piece, emit func(piece)) {
 	}
 	emit(p.slice(start, len(p.text)))
 }
-
-// cut is a part of a text that does or does not match.
-type cut struct {
-	start, end int
-	match      bool
-}
-
-// matcher divides a text into cuts without a gap.
-type matcher func(s string, yield func(cut))
 
 // cutStep cuts a text at the matches of a pattern.
 type cutStep struct {
@@ -153,65 +113,5 @@ func (d cutStep) apply(p piece, emit func(piece)) {
 	})
 	for _, c := range d.behavior(cuts) {
 		emit(p.slice(c.start, c.end))
-	}
-}
-
-// matchRegex finds what a pattern matches.
-func matchRegex(re *onig.Regexp) matcher {
-	return func(s string, yield func(cut)) {
-		done := 0
-		re.Each(s, func(start, end int) bool {
-			if done < start {
-				yield(cut{done, start, false})
-			}
-			yield(cut{start, end, true})
-			done = end
-			return true
-		})
-		if done < len(s) {
-			yield(cut{done, len(s), false})
-		}
-	}
-}
-
-// matchString finds a fixed text.
-func matchString(text string) matcher {
-	return func(s string, yield func(cut)) {
-		done := 0
-		for {
-			i := strings.Index(s[done:], text)
-			if i < 0 {
-				break
-			}
-			if i > 0 {
-				yield(cut{done, done + i, false})
-			}
-			done += i + len(text)
-			yield(cut{done - len(text), done, true})
-		}
-		if done < len(s) {
-			yield(cut{done, len(s), false})
-		}
-	}
-}
-
-// matchRune finds single characters.
-func matchRune(is func(rune) bool) matcher {
-	return func(s string, yield func(cut)) {
-		done := 0
-		for i, r := range s {
-			if !is(r) {
-				continue
-			}
-			if done < i {
-				yield(cut{done, i, false})
-			}
-			_, n := utf8.DecodeRuneInString(s[i:])
-			done = i + n
-			yield(cut{i, done, true})
-		}
-		if done < len(s) {
-			yield(cut{done, len(s), false})
-		}
 	}
 }

@@ -1,0 +1,166 @@
+package tokenizer
+
+import (
+	"unicode/utf8"
+)
+
+// longWord is where a heap becomes faster than looking at all pairs again after each join.
+const longWord = 48
+
+// appendShort merges a word by looking at all pairs for each join: O(n²), and fast for words. It does nothing when the
+// word is long, or has a byte or a character without an id.
+func (m *bpe) appendShort(ids []int32, word string) ([]int32, bool) {
+	if len(word) > longWord {
+		return ids, false
+	}
+	start := len(ids)
+	for i := 0; i < len(word); {
+		n := 1
+		if !m.byBytes {
+			_, n = utf8.DecodeRuneInString(word[i:])
+		}
+		id := m.symbolOf(word, i, n)
+		if id == absent {
+			return ids[:start], false
+		}
+		ids = append(ids, id)
+		i += n
+	}
+	return ids[:start+m.join(ids[start:])], true
+}
+
+// join merges in place and returns how many are left.
+func (m *bpe) join(ids []int32) int {
+	var pairs [longWord]merge
+	n := len(ids)
+	best := 0
+	pairs[0].rank = noRank
+	for i := 1; i < n; i++ {
+		pairs[i-1] = m.merges.get(ids[i-1], ids[i])
+		if pairs[i-1].rank < pairs[best].rank {
+			best = i - 1
+		}
+	}
+	for n > 1 && pairs[best].rank != noRank {
+		ids[best] = pairs[best].id
+		copy(ids[best+1:n-1], ids[best+2:n])
+		n--
+		copy(pairs[best:n-1], pairs[best+1:n])
+		if best < n-1 {
+			pairs[best] = m.merges.get(ids[best], ids[best+1])
+		}
+		if best > 0 {
+			pairs[best-1] = m.merges.get(ids[best-1], ids[best])
+		}
+		best = 0
+		for i := 1; i < n-1; i++ {
+			if pairs[i].rank < pairs[best].rank {
+				best = i
+			}
+		}
+	}
+	return n
+}
+
+// appendSymbols appends what merging a word begins with. Places are counted from the lengths of these, so a character
+// that is dropped moves those behind it, as in the reference.
+func (m *bpe) appendSymbols(tokens []token, word string) []token {
+	at := int32(0)
+	add := func(id int32, n int) {
+		tokens = append(tokens, token{id, at, at + int32(n)})
+		at += int32(n)
+	}
+	pending := 0 // bytes of unknown characters so far
+	flush := func() {
+		if pending > 0 {
+			add(m.unknown, pending)
+			pending = 0
+		}
+	}
+	for i := 0; i < len(word); {
+		n := 1
+		if !m.byBytes {
+			_, n = utf8.DecodeRuneInString(word[i:])
+		}
+		id := m.symbolOf(word, i, n)
+		switch {
+		case id != absent:
+			flush()
+			add(id, n)
+		case m.fallsBack(word[i : i+n]): // before what is pending: the reference does so
+			for k := range n {
+				add(m.fallback[word[i+k]], 1)
+			}
+		case m.unknown != absent:
+			if !m.fuse {
+				flush()
+			}
+			pending += n
+		}
+		i += n
+	}
+	flush()
+	return tokens
+}
+
+func (m *bpe) symbolOf(word string, i, n int) int32 {
+	if m.byBytes {
+		return m.symbol[word[i]]
+	}
+	key := word[i : i+n]
+	if i > 0 && m.prefix != "" {
+		key = m.prefix + key
+	}
+	if i+n == len(word) && m.suffix != "" {
+		key += m.suffix
+	}
+	if id, ok := m.symbols[key]; ok {
+		return id
+	}
+	return absent
+}
+
+// fallsBack reports whether all bytes of a character have ids.
+func (m *bpe) fallsBack(char string) bool {
+	if m.fallback == nil {
+		return false
+	}
+	for i := range len(char) {
+		if m.fallback[char[i]] == absent {
+			return false
+		}
+	}
+	return true
+}
+
+// merged merges tokens in place and returns what is left. It keeps the pairs in a heap: O(n log n).
+func (m *bpe) merged(s *scratch, tokens []token) []token {
+	s.link(len(tokens))
+	for i := range tokens {
+		s.offer(m, tokens, int32(i))
+	}
+	for len(s.heap) > 0 {
+		c := s.heap.pop()
+		if tokens[c.pos].id == absent || s.next[c.pos] < 0 {
+			continue
+		}
+		gone := s.next[c.pos]
+		if now := m.merges.get(tokens[c.pos].id, tokens[gone].id); now != c.merge {
+			continue // the pair has changed since it was put on the heap
+		}
+		tokens[c.pos].id, tokens[c.pos].end = c.id, tokens[gone].end
+		tokens[gone].id = absent
+		s.unlink(c.pos, gone)
+		if before := s.prev[c.pos]; before >= 0 {
+			s.offer(m, tokens, before)
+		}
+		s.offer(m, tokens, c.pos)
+	}
+	out := tokens[:0]
+	for _, t := range tokens {
+		if t.id != absent {
+			out = append(out, t)
+		}
+	}
+	return out
+}

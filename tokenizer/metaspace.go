@@ -1,0 +1,92 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// metaspace writes spaces as another character, puts one in front, and cuts before each.
+type metaspace struct {
+	replacement string
+	scheme      prependScheme
+	split       bool
+}
+
+// prependScheme says which pieces get a replacement in front.
+type prependScheme uint8
+
+const (
+	prependAlways prependScheme = iota
+	prependFirst                // those at the beginning of the text
+	prependNever
+)
+
+func (m *metaspace) apply(p piece, emit func(piece)) {
+	p = p.replaced(matchString(" "), m.replacement)
+	wanted := m.scheme == prependAlways || m.scheme == prependFirst && p.first()
+	if wanted && !strings.HasPrefix(p.text, m.replacement) {
+		p = p.prepend(m.replacement)
+	}
+	if !m.split {
+		emit(p)
+		return
+	}
+	cutStep{find: matchString(m.replacement), behavior: mergedWithNext}.apply(p, emit)
+}
+
+// metaspaceFile is the component of pre-tokenizers and decoders.
+type metaspaceFile struct {
+	Replacement string  `json:"replacement"`
+	Scheme      *string `json:"prepend_scheme"`
+	AddPrefix   *bool   `json:"add_prefix_space"` // in files that are older than prepend_scheme
+	Split       *bool   `json:"split"`
+}
+
+func parseMetaspace(raw json.RawMessage) (*metaspace, error) {
+	var c metaspaceFile
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if utf8.RuneCountInString(c.Replacement) != 1 {
+		return nil, fmt.Errorf("replacement %q is not one character", c.Replacement)
+	}
+	m := &metaspace{replacement: c.Replacement, split: isOn(c.Split)}
+	switch {
+	case c.Scheme == nil && isOn(c.AddPrefix):
+	case c.Scheme == nil:
+		m.scheme = prependNever
+	default:
+		scheme, ok := map[string]prependScheme{"always": prependAlways, "first": prependFirst, "never": prependNever}[*c.Scheme]
+		if !ok {
+			return nil, fmt.Errorf("prepend_scheme %q is not supported", *c.Scheme)
+		}
+		m.scheme = scheme
+	}
+	return m, nil
+}
+
+// metaspaceStage writes the replacement as a space, and drops it from the first token.
+type metaspaceStage struct {
+	replacement string
+	drop        bool
+}
+
+func parseMetaspaceDecoder(raw json.RawMessage, _ bool) (func() stage, error) {
+	m, err := parseMetaspace(raw)
+	if err != nil {
+		return nil, err
+	}
+	return func() stage { return &metaspaceStage{m.replacement, m.scheme != prependNever} }, nil
+}
+
+func (s *metaspaceStage) push(text string, emit func(string)) {
+	space := " "
+	if s.drop {
+		space, s.drop = "", false
+	}
+	emit(strings.ReplaceAll(text, s.replacement, space))
+}
+
+func (*metaspaceStage) flush(func(string)) {}

@@ -1,0 +1,166 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// makes reports whether text could become a special token by merges, or as a piece. Where special tokens are recognised
+// their text does not get to the model, unless a normalizer makes it.
+func (f *modelFile) makes(special map[int32]bool) bool {
+	if f.kind == "Unigram" {
+		return f.hidden == nil && len(special) > 0
+	}
+	for i, left := range f.left {
+		if id, ok := f.vocab[left+strings.TrimPrefix(f.right[i], f.options.SubwordPrefix)]; ok && special[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// build makes the model; special are the tokens that text does not become.
+func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
+	if f.kind == "Unigram" {
+		unknown := int32(absent)
+		if f.options.UnkID != nil {
+			unknown = *f.options.UnkID
+		}
+		hidden := f.hidden
+		if hidden == nil {
+			hidden = func(id int32) bool { return special[id] && id != unknown }
+		}
+		m, err := newUnigram(f.pieces, unknown, f.options.ByteFallback, hidden)
+		if err == nil && f.lowest != 0 {
+			m.floor = f.lowest - unknownPenalty
+		}
+		if err == nil && unknown == absent && m.fallback == nil {
+			err = errNoUnknown
+		}
+		if err == nil && f.single {
+			m.single, m.floor = true, float64(float32(m.floor))
+		}
+		return m, err
+	}
+	return f.bpe(special)
+}
+
+func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
+	m := &bpe{byBytes: f.byBytes, unknown: absent, fuse: f.options.FuseUnk,
+		prefix: f.options.SubwordPrefix, suffix: f.options.EndOfWordSuffix}
+	if u := f.options.UnkToken; u != nil {
+		if id, ok := f.vocab[*u]; ok {
+			m.unknown = id
+		}
+	}
+	if f.options.ByteFallback {
+		m.fallback = fallbackIDs(f.vocab)
+	}
+	if err := f.setSymbols(m, special); err != nil {
+		return nil, err
+	}
+	if err := f.addMerges(m, special); err != nil {
+		return nil, err
+	}
+	if _, spaced := m.symbols[string(metaspaceRune)]; spaced && m.prefix+m.suffix == "" && m.unknown != absent && f.plainMerges() {
+		m.parts = newParter(f.mergedTexts)
+	}
+	if f.options.IgnoreMerges {
+		m.whole = f.wholeWords(special)
+	}
+	return m, nil
+}
+
+// setSymbols sets what a word begins as. A special token is no symbol: text could not be told from control.
+func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
+	isSymbol := func(text string) bool { return utf8.RuneCountInString(text) == 1 }
+	if f.byBytes {
+		isSymbol = func(text string) bool { b, ok := unspell(text); return ok && len(b) == 1 }
+		for b, r := range alphabet {
+			id, ok := f.vocab[string(r)]
+			if m.symbol[b] = id; !ok {
+				m.symbol[b] = absent
+			}
+		}
+	}
+	m.symbols = make(map[string]int32)
+	most := len(m.prefix) + len(m.suffix) + utf8.UTFMax
+	for text, id := range f.vocab {
+		if special[id] && isSymbol(text) {
+			return fmt.Errorf("special token %q is a symbol of text, which could not be told from control", text)
+		}
+		if f.hidden != nil && f.hidden(id) {
+			continue
+		}
+		if !f.byBytes && len(text) <= most && text != "" && !special[id] {
+			m.symbols[text] = id
+		}
+	}
+	return nil
+}
+
+// addMerges fills the table of merges, but for those that make a special token.
+func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
+	m.merges = newPairTable(len(f.left) + len(f.joins))
+	for _, j := range f.joins {
+		m.merges.put(j.left, j.right, j.merge)
+	}
+	var joined []byte
+	for rank, left := range f.left {
+		right := f.right[rank]
+		joined = append(append(joined[:0], left...), strings.TrimPrefix(right, m.prefix)...)
+		l, ok1 := f.vocab[left]
+		r, ok2 := f.vocab[right]
+		id, ok3 := f.vocab[string(joined)]
+		if !ok1 || !ok2 || !ok3 {
+			return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", left, right)
+		}
+		if !special[id] {
+			m.merges.put(l, r, merge{f.rank(rank), id})
+		}
+	}
+	return nil
+}
+
+// rank is how early a merge is made.
+func (f *modelFile) rank(i int) uint32 {
+	if f.ranks != nil {
+		return f.ranks[i]
+	}
+	return uint32(i)
+}
+
+// plainMerges reports whether every merge is of tokens that stand for their texts.
+func (f *modelFile) plainMerges() bool {
+	return !slices.ContainsFunc(f.left, func(left string) bool {
+		_, isByte := fallbackByte(left)
+		return isByte || f.options.UnkToken != nil && left == *f.options.UnkToken
+	})
+}
+
+// mergedTexts lists what merges make.
+func (f *modelFile) mergedTexts(yield func(string)) {
+	for rank, left := range f.left {
+		yield(left + f.right[rank])
+	}
+}
+
+// wholeWords lists the words that are tokens without any merge.
+func (f *modelFile) wholeWords(special map[int32]bool) *wordTable {
+	out := newWordTable(len(f.vocab))
+	for text, id := range f.vocab {
+		if special[id] {
+			continue
+		}
+		if f.byBytes {
+			var ok bool
+			if text, ok = unspell(text); !ok {
+				continue
+			}
+		}
+		out.put(text, id)
+	}
+	return out
+}

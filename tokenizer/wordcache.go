@@ -1,0 +1,61 @@
+package tokenizer
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+// scratch is memory that encoding reuses: a cache of words, and the working memory of merging. It belongs to one
+// goroutine at a time.
+type scratch struct {
+	cache      []cacheEntry // by hash
+	seed       maphash.Seed
+	tokens     []token
+	prev, next []int32 // a linked list over tokens; -1 at its ends
+	heap       candidates
+	path       []pathNode
+}
+
+// cacheEntry is a short word and its ids. Entries have a fixed size, so the cache does too, and storing one allocates
+// nothing.
+type cacheEntry struct {
+	length, count uint8
+	word          [maxCachedBytes]byte
+	ids           [maxCachedIDs]int32
+}
+
+// Bounds of the cache: 4096 words, 256 KiB for each goroutine that encodes.
+const (
+	cacheEntries   = 1 << 12
+	maxCachedBytes = 30
+	maxCachedIDs   = 8
+)
+
+// pool lends scratch memory.
+type pool struct{ sync.Pool }
+
+func (p *pool) get() *scratch {
+	if s, ok := p.Get().(*scratch); ok {
+		return s
+	}
+	return &scratch{cache: make([]cacheEntry, cacheEntries), seed: maphash.MakeSeed()}
+}
+
+// entry returns where a word is, or would be; nil when it is too long, or there is no cache.
+func (s *scratch) entry(word string) *cacheEntry {
+	if len(word) > maxCachedBytes || s.cache == nil {
+		return nil
+	}
+	return &s.cache[maphash.String(s.seed, word)%cacheEntries]
+}
+
+func (e *cacheEntry) holds(word string) bool {
+	return e != nil && string(e.word[:e.length]) == word
+}
+
+func (e *cacheEntry) put(word string, ids []int32) {
+	if e == nil || len(ids) > maxCachedIDs {
+		return
+	}
+	e.length, e.count = uint8(copy(e.word[:], word)), uint8(copy(e.ids[:], ids))
+}
