@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// addedToken is a token that is found in the text before anything else happens to it.
+// addedToken is a token that is searched in a text before everything else.
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // not inside a word
-	LStrip     bool   `json:"lstrip"`      // takes the white space before it
-	RStrip     bool   `json:"rstrip"`      // takes the white space after it
-	Normalized bool   `json:"normalized"`  // is looked for in the normalized text
+	SingleWord bool   `json:"single_word"` // is not found inside a word
+	LStrip     bool   `json:"lstrip"`      // includes the white space before it
+	RStrip     bool   `json:"rstrip"`      // includes the white space after it
+	Normalized bool   `json:"normalized"`  // is searched in the normalized text
 	Special    bool   `json:"special"`
 }
 
@@ -25,7 +25,7 @@ type addedVocabulary struct {
 	byContent       map[string]int32
 }
 
-// newAddedVocabulary takes tokens that have their ids. Of those with the same text, the first counts.
+// newAddedVocabulary takes tokens that have their ids. Of tokens with the same text, the first counts.
 func newAddedVocabulary(tokens []addedToken, normalize func(string) string) (*addedVocabulary, error) {
 	v := &addedVocabulary{special: map[int32]bool{}, byContent: map[string]int32{}}
 	for _, a := range tokens {
@@ -48,12 +48,12 @@ func newAddedVocabulary(tokens []addedToken, normalize func(string) string) (*ad
 	return v, v.normalized.build()
 }
 
-// finder finds added tokens in a text: from left to right, the longest at each position. Tokens are added, then build is
-// called once.
+// finder finds added tokens in a text: from left to right, the longest at each position. After all tokens are added,
+// build must be called once.
 type finder struct {
 	patterns []pattern
-	begins   [256]bool // bytes that a token begins with
-	trie     *trie     // text -> index in patterns; nil when there are none
+	begins   [256]bool // the first bytes of the tokens
+	trie     *trie     // text -> index in patterns; nil if there are none
 }
 
 type pattern struct {
@@ -69,7 +69,7 @@ func (f *finder) add(text string, token addedToken) {
 	f.patterns = append(f.patterns, pattern{text, token})
 }
 
-// build makes the tokens that were added ready to be found. Of those with the same text, the first counts.
+// build indexes the tokens. Of tokens with the same text, the first counts.
 func (f *finder) build() error {
 	if !f.any() {
 		return nil
@@ -83,13 +83,13 @@ func (f *finder) build() error {
 	return err
 }
 
-// any reports whether there is something to find.
+// any reports whether there are tokens.
 func (f *finder) any() bool { return len(f.patterns) > 0 }
 
-// split calls text for the pieces between added tokens, and token for each of these, in order.
+// split calls text for the pieces between added tokens, and token for each added token, in order.
 func (f *finder) split(whole piece, text func(piece), token func(id int32, p piece)) {
 	s := whole.text
-	done := 0 // end of what was handed out
+	done := 0 // end of the last piece or token
 	for i := 0; f.any() && i < len(s); {
 		p := f.at(s, i)
 		if p == nil {
@@ -118,7 +118,7 @@ func (f *finder) split(whole piece, text func(piece), token func(id int32, p pie
 	}
 }
 
-// matches is a matcher that cuts around the tokens.
+// matches is a matcher that cuts a text around the tokens.
 func (f *finder) matches(s string, yield func(cut)) {
 	whole := piece{text: s}
 	f.split(whole, func(p piece) {
@@ -128,7 +128,7 @@ func (f *finder) matches(s string, yield func(cut)) {
 	})
 }
 
-// at returns the longest token at a place of the text, nil when there is none.
+// at returns the longest token at an offset of the text, nil if there is none.
 func (f *finder) at(s string, i int) *pattern {
 	if !f.begins[s[i]] {
 		return nil

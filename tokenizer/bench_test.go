@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// benchmarks runs one for each vocabulary that internal/bench/tokenizer/speed.py names, with its corpus of distinct words.
+// benchmarks runs a benchmark for each vocabulary that internal/bench/tokenizer/speed.py names, with its corpus of
+// distinct words.
 func benchmarks(b *testing.B, run func(b *testing.B, file []byte, text string)) {
 	dir, names := os.Getenv("ART_TOKENIZER_DIR"), strings.Fields(os.Getenv("ART_TOKENIZER_NAMES"))
 	if dir == "" || len(names) == 0 {

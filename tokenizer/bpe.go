@@ -1,22 +1,22 @@
 package tokenizer
 
-// bpe is byte-pair encoding: a word starts as its characters, or its bytes, and the pair of neighbours with the lowest
-// rank is joined until no pair has a rank.
+// bpe is byte-pair encoding: a word begins as its characters or bytes, the symbols, and the adjacent pair with the
+// lowest rank is merged until no pair has a rank.
 type bpe struct {
-	symbol   [256]int32       // in a byte-level model, the id of each byte; absent where there is none
-	byBytes  bool             // symbols are bytes, else characters
-	symbols  map[string]int32 // in other models, the ids of characters
+	symbol   [256]int32       // of a byte-level model: the id of each byte, or absent
+	byBytes  bool             // symbols are bytes, not characters
+	symbols  map[string]int32 // of other models: the ids of characters
 	merges   *pairTable
-	whole    *wordTable  // words that are tokens without any merge (ignore_merges); nil when that is off
-	fallback *[256]int32 // ids of "<0x00>" to "<0xFF>", for characters without an id; absent where there is none
-	unknown  int32       // for characters without an id; absent: they are dropped
-	fuse     bool        // unknown characters in a row are one token
+	whole    *wordTable  // the words that are tokens without merges (ignore_merges); nil if that is off
+	fallback *[256]int32 // the ids of "<0x00>" to "<0xFF>", or absent, for characters without an id
+	unknown  int32       // for characters without an id; if absent, they are dropped
+	fuse     bool        // consecutive unknown characters are one token
 
-	prefix, suffix string  // of characters inside a word, and at its end
-	parts          *parter // cuts words where nothing can be merged; nil where that is not known
+	prefix, suffix string        // of the symbols inside a word, and at its end
+	splitter       *wordSplitter // cuts words where no merge is possible; nil if that is not known
 }
 
-// absent is an id that stands for none.
+// absent means that there is no id.
 const absent = -1
 
 // produces reports whether some text can become id.
@@ -64,8 +64,8 @@ func (m *bpe) appendIDs(s *scratch, ids []int32, word string) []int32 {
 	if id, ok := m.whole.get(word); ok {
 		return append(ids, id)
 	}
-	for m.parts != nil {
-		end := m.parts.next(word)
+	for m.splitter != nil {
+		end := m.splitter.next(word)
 		if end == len(word) {
 			break
 		}
@@ -75,7 +75,7 @@ func (m *bpe) appendIDs(s *scratch, ids []int32, word string) []int32 {
 	return m.appendPart(s, ids, word)
 }
 
-// appendPart appends the ids of a word, or of a part of one that nothing is merged with.
+// appendPart appends the ids of a word, or of a part of one that does not merge with the rest.
 func (m *bpe) appendPart(s *scratch, ids []int32, word string) []int32 {
 	entry := s.entry(word)
 	if entry.holds(word) {
@@ -99,8 +99,8 @@ func (m *bpe) appendTokens(s *scratch, tokens []token, word string) []token {
 	}
 	for at := 0; at < len(word); {
 		end := len(word)
-		if m.parts != nil {
-			end = at + m.parts.next(word[at:])
+		if m.splitter != nil {
+			end = at + m.splitter.next(word[at:])
 		}
 		s.tokens = m.merged(s, m.appendSymbols(s.tokens[:0], word[at:end]))
 		for _, t := range s.tokens {

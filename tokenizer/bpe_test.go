@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestJoin holds the heap against the simple loop.
-func TestJoin(t *testing.T) {
+// TestMerge compares the heap with the simple loop.
+func TestMerge(t *testing.T) {
 	m, rng := small(t).model.(*bpe), seeded(t)
 	for range 2000 {
 		word := randomWord(rng, 1+rng.IntN(longWord-1))
@@ -17,7 +17,7 @@ func TestJoin(t *testing.T) {
 			long = append(long, tok.id)
 		}
 		if !ok || !slices.Equal(short, long) {
-			t.Fatalf("%q: %v by looking at all pairs, %v by the heap", word, short, long)
+			t.Fatalf("%q: %v by scanning all pairs, %v by the heap", word, short, long)
 		}
 	}
 }

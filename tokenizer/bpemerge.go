@@ -4,10 +4,10 @@ import (
 	"unicode/utf8"
 )
 
-// longWord is where a heap becomes faster than looking at all pairs again after each join.
+// longWord is the length from which a heap is faster than scanning all pairs after each merge.
 const longWord = 48
 
-// appendShort merges a word by looking at all pairs for each join: O(n²), and fast for words. It does nothing when the
+// appendShort encodes a word by scanning all pairs for each merge: O(n²), but fast for words. It does nothing if the
 // word is long, or has a byte or a character without an id.
 func (m *bpe) appendShort(ids []int32, word string) ([]int32, bool) {
 	if len(word) > longWord {
@@ -26,11 +26,11 @@ func (m *bpe) appendShort(ids []int32, word string) ([]int32, bool) {
 		ids = append(ids, id)
 		i += n
 	}
-	return ids[:start+m.join(ids[start:])], true
+	return ids[:start+m.mergeShort(ids[start:])], true
 }
 
-// join merges in place and returns how many are left.
-func (m *bpe) join(ids []int32) int {
+// mergeShort merges in place, and returns how many ids remain.
+func (m *bpe) mergeShort(ids []int32) int {
 	var pairs [longWord]merge
 	n := len(ids)
 	best := 0
@@ -62,8 +62,8 @@ func (m *bpe) join(ids []int32) int {
 	return n
 }
 
-// appendSymbols appends what merging a word begins with. Places are counted from the lengths of these, so a character
-// that is dropped moves those behind it, as in the reference.
+// appendSymbols appends the symbols of a word. Their offsets are the sums of their lengths, so a dropped character
+// shifts those after it, as in the reference.
 func (m *bpe) appendSymbols(tokens []token, word string) []token {
 	at := int32(0)
 	add := func(id int32, n int) {
@@ -87,7 +87,7 @@ func (m *bpe) appendSymbols(tokens []token, word string) []token {
 		case id != absent:
 			flush()
 			add(id, n)
-		case m.fallsBack(word[i : i+n]): // before what is pending: the reference does so
+		case m.fallsBack(word[i : i+n]): // before pending unknown characters, as in the reference
 			for k := range n {
 				add(m.fallback[word[i+k]], 1)
 			}
@@ -133,11 +133,11 @@ func (m *bpe) fallsBack(char string) bool {
 	return true
 }
 
-// merged merges tokens in place and returns what is left. It keeps the pairs in a heap: O(n log n).
+// merged merges tokens in place, and returns those that remain. It keeps the pairs in a heap: O(n log n).
 func (m *bpe) merged(s *scratch, tokens []token) []token {
 	s.link(len(tokens))
 	for i := range tokens {
-		s.offer(m, tokens, int32(i))
+		s.pushPair(m, tokens, int32(i))
 	}
 	for len(s.heap) > 0 {
 		c := s.heap.pop()
@@ -146,15 +146,15 @@ func (m *bpe) merged(s *scratch, tokens []token) []token {
 		}
 		gone := s.next[c.pos]
 		if now := m.merges.get(tokens[c.pos].id, tokens[gone].id); now != c.merge {
-			continue // the pair has changed since it was put on the heap
+			continue // one of the two was merged since the pair was pushed
 		}
 		tokens[c.pos].id, tokens[c.pos].end = c.id, tokens[gone].end
 		tokens[gone].id = absent
 		s.unlink(c.pos, gone)
 		if before := s.prev[c.pos]; before >= 0 {
-			s.offer(m, tokens, before)
+			s.pushPair(m, tokens, before)
 		}
-		s.offer(m, tokens, c.pos)
+		s.pushPair(m, tokens, c.pos)
 	}
 	out := tokens[:0]
 	for _, t := range tokens {

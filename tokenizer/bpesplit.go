@@ -5,19 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// parter cuts a text before spaces that no merge crosses. Vocabularies of SentencePiece come without a pre-tokenizer, so
-// a whole text is one word, but hardly one of their tokens has a space behind another character. The parts merge
-// independently of one another, and can be cached.
-type parter struct {
-	before map[rune]bool // characters that a token has before a space
+// wordSplitter cuts a text before the spaces that no merge crosses. Vocabularies of SentencePiece have no
+// pre-tokenizer, so a whole text is one word, but few of their tokens have a space after another character. The parts
+// are encoded independently, so they can be cached.
+type wordSplitter struct {
+	before map[rune]bool // the characters that some token has before a space
 }
 
 // metaspaceRune is how SentencePiece writes a space.
 const metaspaceRune = '▁'
 
-// newParter looks at the tokens that merges make. It returns nil when it would hardly ever cut.
-func newParter(texts func(yield func(string))) *parter {
-	p := &parter{before: map[rune]bool{metaspaceRune: true}}
+// newWordSplitter takes the tokens that merges produce. It returns nil if it would hardly ever cut.
+func newWordSplitter(texts func(yield func(string))) *wordSplitter {
+	p := &wordSplitter{before: map[rune]bool{metaspaceRune: true}}
 	texts(func(text string) {
 		last := rune(-1)
 		for _, r := range text {
@@ -37,7 +37,7 @@ func newParter(texts func(yield func(string))) *parter {
 }
 
 // next returns the end of the first part of text.
-func (p *parter) next(text string) int {
+func (p *wordSplitter) next(text string) int {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(metaspaceRune))
 		if i < 0 {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// alphabet spells each byte as one printable character, as GPT-2 does: printable bytes of Latin-1 stand for themselves,
-// the others follow from U+0100 on, in order. A space becomes "Ġ".
+// alphabet is the byte-level alphabet of GPT-2: a printable character for each byte. Printable bytes of Latin-1 are
+// themselves, the others follow from U+0100 on, in order. A space is "Ġ".
 var alphabet = func() (a [256]rune) {
 	next := rune(256)
 	for b := range a {
@@ -17,8 +17,8 @@ var alphabet = func() (a [256]rune) {
 	return a
 }()
 
-// bytesOf is the inverse of alphabet; -1 for characters that are not in it.
-var bytesOf = func() (out [0x144]int16) {
+// alphabetBytes is the inverse of alphabet: the byte of each character, or -1.
+var alphabetBytes = func() (out [0x144]int16) {
 	for i := range out {
 		out[i] = -1
 	}
@@ -30,18 +30,18 @@ var bytesOf = func() (out [0x144]int16) {
 
 // byteOf returns the byte that a character of the alphabet stands for.
 func byteOf(r rune) (b byte, ok bool) {
-	if int(r) >= len(bytesOf) || r < 0 || bytesOf[r] < 0 {
+	if int(r) >= len(alphabetBytes) || r < 0 || alphabetBytes[r] < 0 {
 		return 0, false
 	}
-	return byte(bytesOf[r]), true
+	return byte(alphabetBytes[r]), true
 }
 
 func printable(b int) bool {
 	return '!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b
 }
 
-// unspell returns the bytes that a token stands for. ok is false when a character is not in the alphabet.
-func unspell(token string) (text string, ok bool) {
+// fromByteLevel returns the bytes of a token. ok is false if a character is not in the alphabet.
+func fromByteLevel(token string) (text string, ok bool) {
 	out := make([]byte, 0, len(token))
 	for _, r := range token {
 		b, known := byteOf(r)
@@ -53,8 +53,8 @@ func unspell(token string) (text string, ok bool) {
 	return string(out), true
 }
 
-// spell returns bytes in the alphabet.
-func spell(text string) string {
+// toByteLevel returns bytes in the alphabet.
+func toByteLevel(text string) string {
 	out := make([]rune, 0, len(text))
 	for i := range len(text) {
 		out = append(out, alphabet[text[i]])
@@ -62,10 +62,10 @@ func spell(text string) string {
 	return string(out)
 }
 
-// decoded is what a token of a byte-level model becomes: the bytes that it spells, or itself when it is not in the
+// byteLevelText is the text of a token of a byte-level model: its bytes, or the token itself if it is not in the
 // alphabet.
-func decoded(token string) string {
-	if text, ok := unspell(token); ok {
+func byteLevelText(token string) string {
+	if text, ok := fromByteLevel(token); ok {
 		return text
 	}
 	return strings.Clone(token)

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,13 +19,9 @@ func fallbackIDs(vocab map[string]int32) *[256]int32 {
 	return &out
 }
 
-// byteFallbackStage joins the bytes of tokens like "<0x0A>" that follow one another. When they are not UTF-8, each of
-// them becomes U+FFFD, so nothing is known before another token comes.
+// byteFallbackStage joins the bytes of consecutive tokens like "<0x0A>". If they are not UTF-8, each of them becomes
+// U+FFFD, so it emits nothing before another token comes.
 type byteFallbackStage struct{ held []byte }
-
-func parseByteFallback(json.RawMessage, bool) (func() stage, error) {
-	return func() stage { return &byteFallbackStage{} }, nil
-}
 
 func (s *byteFallbackStage) push(text string, emit func(string)) {
 	if b, ok := fallbackByte(text); ok {
@@ -51,7 +46,7 @@ func (s *byteFallbackStage) flush(emit func(string)) {
 	s.held = s.held[:0]
 }
 
-// fallbackByte reads "<0x0A>".
+// fallbackByte parses "<0x0A>".
 func fallbackByte(text string) (byte, bool) {
 	if len(text) != 6 || !strings.HasPrefix(text, "<0x") || text[5] != '>' {
 		return 0, false

@@ -13,7 +13,7 @@ import (
 )
 
 // charsMap is SentencePiece's table of replacements ("precompiled_charsmap"): a double-array trie over the texts to
-// replace, whose values are places in a text of replacements, each ended by a zero byte.
+// replace, whose values are offsets into the replacements, which are terminated by zero bytes.
 type charsMap struct {
 	units        []uint32
 	replacements string
@@ -22,7 +22,7 @@ type charsMap struct {
 // maxReplacement bounds a replacement, in bytes: that of U+FDFA, the longest of Unicode, has 33.
 const maxReplacement = 255
 
-// parseCharsMap reads the bytes: the length of the trie, the trie as little-endian words, the replacements.
+// parseCharsMap parses the length of the trie, the trie as little-endian words, and the replacements.
 func parseCharsMap(data []byte) (*charsMap, error) {
 	if len(data) < 4 {
 		return nil, errors.New("the charsmap is shorter than its header")
@@ -47,7 +47,7 @@ func parseCharsMap(data []byte) (*charsMap, error) {
 	return m, nil
 }
 
-// The words of the trie (Darts-clone): nine bits of label, an offset, and whether a value is below.
+// The words of the trie (Darts-clone) have a label of nine bits, an offset, and whether a value is below.
 
 func unitHasLeaf(u uint32) bool  { return u>>8&1 == 1 }
 func unitValue(u uint32) uint32  { return u & (1<<31 - 1) }
@@ -80,7 +80,7 @@ func (m *charsMap) prefixes(text string, yield func(length int, value uint32) bo
 	}
 }
 
-// replacement returns the text at a value of the trie.
+// replacement returns the replacement for a value of the trie.
 func (m *charsMap) replacement(value uint32) string {
 	if uint64(value) >= uint64(len(m.replacements)) {
 		return ""
@@ -117,11 +117,11 @@ func parsePrecompiled(raw json.RawMessage) (normalizer, error) {
 	return m.byGrapheme, nil
 }
 
-// maxGrapheme is the length, in bytes, from which a cluster of characters is not looked up as a whole.
+// maxGrapheme is the length in bytes from which a grapheme cluster is not looked up as a whole.
 const maxGrapheme = 6
 
-// byGrapheme replaces clusters of characters, or else single characters, as Hugging Face's library does: whatever the
-// key, what it begins is replaced as a whole. SentencePiece replaces the longest key instead.
+// byGrapheme replaces grapheme clusters, or else single characters, as the reference does: if a key is the beginning of
+// one, all of it is replaced. SentencePiece replaces the longest key instead.
 func (m *charsMap) byGrapheme(p piece) piece {
 	var changes []change
 	modified := false
@@ -149,8 +149,8 @@ func (m *charsMap) byGrapheme(p piece) piece {
 	return p.rewrite(changes)
 }
 
-// replaceCluster appends text in the place of old. What old has more is removed with the character before, and lost
-// when there is none: the reference does the same.
+// replaceCluster appends text in place of old. Characters that old has more of count as removed with the character
+// before; if there is none, they are lost, as in the reference.
 func replaceCluster(changes []change, old, text string) []change {
 	before := utf8.RuneCountInString(old)
 	count := 0

@@ -2,9 +2,9 @@ package tokenizer
 
 import "strings"
 
-// Decode returns the text of ids. skipSpecial leaves out special tokens. Bytes that are not UTF-8 become U+FFFD, as the
-// file's decoder has it: a byte-level one writes one for each broken beginning of a character. Ids that the file does
-// not define are left out.
+// Decode returns the text of ids. skipSpecial omits special tokens. Bytes that are not UTF-8 become U+FFFD, as the
+// file's decoder does it: a byte-level one writes one for each truncated character. Ids that the file does not define
+// are omitted.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	r := t.decoder.start()
 	for _, id := range ids {
@@ -21,8 +21,8 @@ func (t *Tokenizer) shown(id int32, skipSpecial bool) bool {
 	return t.valid(id) && (!skipSpecial || !t.IsSpecial(id))
 }
 
-// DecodeBytes returns the bytes of ids, one token after the other; see [Tokenizer.TokenBytes]. They need not be UTF-8: a
-// token may hold a part of a character.
+// DecodeBytes returns the concatenation of the bytes of ids; see [Tokenizer.TokenBytes]. They need not be UTF-8: a
+// token may be a part of a character.
 func (t *Tokenizer) DecodeBytes(ids []int32, skipSpecial bool) []byte {
 	var out []byte
 	for _, id := range ids {
@@ -33,8 +33,8 @@ func (t *Tokenizer) DecodeBytes(ids []int32, skipSpecial bool) []byte {
 	return out
 }
 
-// TokenBytes returns the bytes of one token within a text; nil for an id that the file does not define. A space that
-// the decoder drops at the beginning of a text is there.
+// TokenBytes returns the bytes of one token within a text; nil for an id that the file does not define. They include a
+// space that the decoder would drop at the beginning of a text.
 func (t *Tokenizer) TokenBytes(id int32) []byte {
 	if !t.valid(id) {
 		return nil
@@ -50,14 +50,14 @@ func (t *Tokenizer) setBytes() {
 	plain := len(stages) == 1 && last(stages[0])
 	for id, text := range t.texts {
 		if plain {
-			t.bytes[id] = decoded(text)
+			t.bytes[id] = byteLevelText(text)
 		} else {
 			t.bytes[id] = inText(stages, text)
 		}
 	}
 }
 
-// inText is what the stages of a decoder make of a token that is not the first.
+// inText returns what the stages of a decoder write for a token that is not the first.
 func inText(stages []stage, text string) string {
 	for _, s := range stages {
 		switch s := s.(type) {
@@ -68,7 +68,7 @@ func inText(stages []stage, text string) string {
 		case *metaspaceStage:
 			text = strings.ReplaceAll(text, s.replacement, " ")
 		case *bytesStage:
-			text = decoded(text)
+			text = byteLevelText(text)
 		case mapStage:
 			text = s(text)
 		case *suffixStage:

@@ -6,26 +6,31 @@ import (
 	"strings"
 )
 
-// decoder makes the stages that turn tokens into text. Each reply has stages of its own: they remember what came before.
+// decoder makes the stages that convert tokens to text. They are stateful, so each text has its own.
 type decoder []func() stage
 
-// stage is one component of a decoder at work. It takes the texts of tokens one by one and passes texts on, as soon as
+// stage is a running component of a decoder. It takes the texts of tokens one by one, and emits texts as soon as
 // nothing that may follow can change them.
 type stage interface {
 	push(text string, emit func(string))
 	flush(emit func(string)) // no token follows
 }
 
-// decoders are the components of tokenizer.json, each with what reads it. fused says that the stage gets parts of one
-// text, and not a text for each token.
+// decoders are the parsers of the components of tokenizer.json. fused says that the stage gets parts of one text, not
+// one text for each token.
 var decoders = map[string]func(raw json.RawMessage, fused bool) (func() stage, error){
-	"ByteLevel":    func(json.RawMessage, bool) (func() stage, error) { return func() stage { return &bytesStage{} }, nil },
-	"ByteFallback": parseByteFallback,
-	"Fuse":         func(json.RawMessage, bool) (func() stage, error) { return func() stage { return mapStage(keep) }, nil },
+	"ByteLevel":    fixedDecoder(func() stage { return &bytesStage{} }),
+	"ByteFallback": fixedDecoder(func() stage { return &byteFallbackStage{} }),
+	"Fuse":         fixedDecoder(func() stage { return mapStage(keep) }),
 	"Replace":      parseReplaceDecoder,
 	"Strip":        parseStripDecoder,
 	"Metaspace":    parseMetaspaceDecoder,
 	"BPEDecoder":   parseBPEDecoder,
+}
+
+// fixedDecoder is the parser of a component without options.
+func fixedDecoder(make func() stage) func(json.RawMessage, bool) (func() stage, error) {
+	return func(json.RawMessage, bool) (func() stage, error) { return make, nil }
 }
 
 func keep(s string) string { return s }
@@ -42,7 +47,7 @@ func parseDecoder(raw json.RawMessage) (decoder, error) {
 	fused, growth := false, 1
 	for _, part := range parts {
 		if growth *= part.growth(); growth > maxGrowth {
-			return decoder{}, fmt.Errorf("decoder %q: together with those before it, a text would grow more than %d times", part.kind, maxGrowth)
+			return nil, fmt.Errorf("decoder %q: %w", part.kind, errGrowth)
 		}
 		read, ok := decoders[part.kind]
 		if !ok {
@@ -58,23 +63,23 @@ func parseDecoder(raw json.RawMessage) (decoder, error) {
 	return d, nil
 }
 
-// running is a decoder at work.
-type running struct {
+// decoding is a running decoder.
+type decoding struct {
 	stages []stage
 	out    strings.Builder
 }
 
-func (d decoder) start() *running {
-	r := &running{}
+func (d decoder) start() *decoding {
+	r := &decoding{}
 	for _, s := range d {
 		r.stages = append(r.stages, s())
 	}
 	return r
 }
 
-func (r *running) push(text string) { r.pass(0, text) }
+func (r *decoding) push(text string) { r.pass(0, text) }
 
-func (r *running) pass(i int, text string) {
+func (r *decoding) pass(i int, text string) {
 	if i == len(r.stages) {
 		r.out.WriteString(text)
 		return
@@ -82,14 +87,14 @@ func (r *running) pass(i int, text string) {
 	r.stages[i].push(text, func(s string) { r.pass(i+1, s) })
 }
 
-func (r *running) flush() {
+func (r *decoding) flush() {
 	for i, s := range r.stages {
 		s.flush(func(s string) { r.pass(i+1, s) })
 	}
 }
 
-// take returns the text that came out since the last time.
-func (r *running) take() string {
+// take returns the text that was decoded since the last call.
+func (r *decoding) take() string {
 	text := r.out.String()
 	r.out.Reset()
 	return text

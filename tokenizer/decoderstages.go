@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// mapStage changes the text of each token by itself.
+// mapStage changes the text of each token independently.
 type mapStage func(string) string
 
 func (m mapStage) push(text string, emit func(string)) { emit(m(text)) }
 
 func (mapStage) flush(func(string)) {}
 
-// spacesStage puts a space between tokens: what happens without a decoder.
+// spacesStage writes a space between tokens: the behavior of files without a decoder.
 type spacesStage struct{ started bool }
 
 func (s *spacesStage) push(text string, emit func(string)) {
@@ -27,14 +27,14 @@ func (s *spacesStage) push(text string, emit func(string)) {
 
 func (*spacesStage) flush(func(string)) {}
 
-// bytesStage joins the bytes that tokens spell, and emits whole characters. Bytes that are not UTF-8 become U+FFFD.
+// bytesStage joins the bytes of byte-level tokens, and emits whole characters. Bytes that are not UTF-8 become U+FFFD.
 type bytesStage struct{ held []byte }
 
 func (s *bytesStage) push(text string, emit func(string)) {
 	start := len(s.held)
 	for _, r := range text {
 		b, ok := byteOf(r)
-		if !ok { // an added token: it stands for itself
+		if !ok { // an added token, which is plain text
 			s.held = append(s.held[:start], text...)
 			break
 		}
@@ -65,21 +65,22 @@ func parseReplaceDecoder(raw json.RawMessage, fused bool) (func() stage, error) 
 		return nil, err
 	}
 	if fused && (c.Pattern.String == nil || utf8.RuneCountInString(*c.Pattern.String) > 1) {
-		return nil, errors.New("behind Fuse, only one character can be replaced")
+		return nil, errors.New("after Fuse, only one character can be replaced")
 	}
 	return func() stage {
 		return mapStage(func(s string) string { return piece{text: s}.replaced(find, c.Content).text })
 	}, nil
 }
 
-// stripStage drops up to start and stop of one character from the ends of the text, or of each token.
+// stripStage drops a character from the beginning and the end of the text, or of each token: at most start and stop
+// times.
 type stripStage struct {
 	content     string
 	start, stop int
 	fused       bool
 	dropped     int
-	begun       bool // something else than the character has come
-	held        int  // how many of the character are at the end so far
+	begun       bool // another character has come
+	held        int  // how many of the character are at the end of the text so far
 }
 
 func parseStripDecoder(raw json.RawMessage, fused bool) (func() stage, error) {
@@ -91,7 +92,7 @@ func parseStripDecoder(raw json.RawMessage, fused bool) (func() stage, error) {
 		return nil, err
 	}
 	if utf8.RuneCountInString(c.Content) != 1 || c.Start < 0 || c.Stop < 0 {
-		return nil, errors.New("it needs one character as content, and numbers from 0 on as start and stop")
+		return nil, errors.New("content must be one character, start and stop at least 0")
 	}
 	return func() stage { return &stripStage{content: c.Content, start: c.Start, stop: c.Stop, fused: fused} }, nil
 }
@@ -132,7 +133,7 @@ func (s *stripStage) trim(text string) string {
 	return text
 }
 
-// suffixStage writes the end of a word as a space, and drops it at the end of the text.
+// suffixStage writes the suffix of a word as a space, and drops it at the end of the text.
 type suffixStage struct {
 	suffix string
 	held   string

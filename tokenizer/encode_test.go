@@ -17,7 +17,7 @@ func TestEncode_RoundTrip(t *testing.T) {
 	}
 }
 
-// checkRoundTrip holds for files without a normalizer.
+// checkRoundTrip checks what holds for files without a normalizer.
 func checkRoundTrip(t *testing.T, tok *Tokenizer, s string) {
 	t.Helper()
 	for name, ids := range map[string][]int32{"Encode": tok.Encode(s, true), "EncodeOrdinary": tok.EncodeOrdinary(s)} {
@@ -41,7 +41,7 @@ func FuzzEncode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) { checkRoundTrip(t, tok, s) })
 }
 
-// TestEncode_NormalizedRoundTrip is the round trip where a normalizer may change the text once.
+// TestEncode_NormalizedRoundTrip is the round trip of normalized text.
 func TestEncode_NormalizedRoundTrip(t *testing.T) {
 	tok, err := New(patched(t, map[string]json.RawMessage{"normalizer": json.RawMessage(`{"type": "NFC"}`)}), nil)
 	must(t, err)
@@ -54,9 +54,9 @@ func TestEncode_NormalizedRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEncode_SpecialOutOfReach: a token that merges could make is not made of ordinary text once it is special.
+// TestEncode_SpecialOutOfReach: ordinary text does not become a special token that merges could produce.
 func TestEncode_SpecialOutOfReach(t *testing.T) {
-	added, err := json.Marshal([]addedToken{{ID: 266, Content: spelling(t, small(t), 266), Special: true}})
+	added, err := json.Marshal([]addedToken{{ID: 266, Content: tokenOf(t, small(t), 266), Special: true}})
 	must(t, err)
 	for _, ignoreMerges := range []string{"true", "false"} {
 		tok, err := New(patched(t, map[string]json.RawMessage{
@@ -74,7 +74,7 @@ func TestEncode_SpecialOutOfReach(t *testing.T) {
 	}
 }
 
-func spelling(t *testing.T, tok *Tokenizer, id int32) string {
+func tokenOf(t *testing.T, tok *Tokenizer, id int32) string {
 	t.Helper()
 	for s, i := range tok.ids {
 		if i == id {

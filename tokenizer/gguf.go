@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// FromGGUF builds a tokenizer from the metadata of a GGUF file: its keys and values, as plain Go values (strings, bools,
-// numbers of any type, slices of one of these or of any). It reads the keys that begin with "tokenizer.", for the models
-// "gpt2" (byte-level BPE; "tokenizer.ggml.pre" names how text is cut), "llama" (SentencePiece BPE) and "t5"
-// (SentencePiece Unigram). Ids are those of Hugging Face's tokenizer for the same vocabulary.
+// FromGGUF builds a tokenizer from the metadata of a GGUF file: its keys and values, as plain Go values (strings,
+// bools, numbers of any type, slices of one of these or of any). It reads the keys that begin with "tokenizer.", for
+// the models "gpt2" (byte-level BPE; "tokenizer.ggml.pre" names the pre-tokenizer), "llama" (SentencePiece BPE) and
+// "t5" (SentencePiece Unigram). Ids are those of Hugging Face's tokenizer for the same vocabulary.
 func FromGGUF(meta map[string]any) (*Tokenizer, error) {
 	t, err := fromGGUF(ggufMeta(meta))
 	if err != nil {
@@ -52,7 +52,7 @@ func fromGGUF(g ggufMeta) (*Tokenizer, error) {
 // ggufMeta is the metadata.
 type ggufMeta map[string]any
 
-// chatTemplates returns the templates: "tokenizer.chat_template", and others with their names behind it.
+// chatTemplates returns the templates by name: "tokenizer.chat_template", and others as "tokenizer.chat_template.NAME".
 func (g ggufMeta) chatTemplates() map[string]string {
 	out := map[string]string{}
 	for key, value := range g {
@@ -66,7 +66,7 @@ func (g ggufMeta) chatTemplates() map[string]string {
 	return out
 }
 
-// ggufList returns a list. A key that is not there is an empty one.
+// ggufList returns a list; an empty one if the key is missing.
 func ggufList[T any](g ggufMeta, key string) ([]T, error) {
 	switch list := g[key].(type) {
 	case nil:
@@ -112,15 +112,15 @@ func (g ggufMeta) number(key string) (int64, bool) {
 	return 0, false
 }
 
-// flag returns a switch, or what it is when it is left out.
-func (g ggufMeta) flag(key string, without bool) bool {
+// flag returns an option, or its default.
+func (g ggufMeta) flag(key string, byDefault bool) bool {
 	if on, ok := g[key].(bool); ok {
 		return on
 	}
-	return without
+	return byDefault
 }
 
-// id returns the id of a special token; absent when there is none.
+// id returns the id of a special token; absent if there is none.
 func (g ggufMeta) id(name string, size int) int32 {
 	if n, ok := g.number("tokenizer.ggml." + name + "_token_id"); ok && n >= 0 && n < int64(size) {
 		return int32(n)
@@ -128,7 +128,7 @@ func (g ggufMeta) id(name string, size int) int32 {
 	return absent
 }
 
-// kinds returns the types of the tokens: all are normal when the file does not say.
+// kinds returns the types of the tokens: normal by default.
 func (g ggufMeta) kinds(size int) ([]pieceKind, error) {
 	const key = "tokenizer.ggml.token_type"
 	numbers, err := ggufList[int32](g, key)
@@ -167,10 +167,11 @@ func (g ggufMeta) sentencePiece(model string, tokens []string, kinds []pieceKind
 	if err != nil {
 		return nil, err
 	}
-	m := &spModel{ // scores are added in 64 bits, as llama.cpp and Hugging Face's library do
+	m := &spModel{ // scores are added in float64, as llama.cpp and Hugging Face's library do
 		kinds: kinds, bpe: model == "llama", perPart: true, byteFallback: slices.Contains(kinds, bytePiece),
 		bos: g.id("bos", len(tokens)), eos: g.id("eos", len(tokens)),
-		addBOS: g.flag("tokenizer.ggml.add_bos_token", model == "llama"), addEOS: g.flag("tokenizer.ggml.add_eos_token", model == "t5"),
+		addBOS: g.flag("tokenizer.ggml.add_bos_token", model == "llama"),
+		addEOS: g.flag("tokenizer.ggml.add_eos_token", model == "t5"),
 		normalizer: spNormalizer{
 			chars: chars, escape: true, dummyPrefix: g.flag("tokenizer.ggml.add_space_prefix", true),
 			trim: g.flag("tokenizer.ggml.remove_extra_whitespaces", false),
@@ -182,7 +183,7 @@ func (g ggufMeta) sentencePiece(model string, tokens []string, kinds []pieceKind
 	return m.build()
 }
 
-// charsMap returns the table of replacements of a SentencePiece model; nil when there is none.
+// charsMap returns the table of replacements of a SentencePiece model; nil if there is none.
 func (g ggufMeta) charsMap() (*charsMap, error) {
 	const key = "tokenizer.ggml.precompiled_charsmap"
 	data, err := ggufList[uint8](g, key)
@@ -206,7 +207,8 @@ func (g ggufMeta) byteLevel(tokens []string, kinds []pieceKind) (*Tokenizer, err
 	name, _ := g["tokenizer.ggml.pre"].(string)
 	pre, ok := ggufPatterns[name]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer.ggml.pre %q is not supported, only %s", name, strings.Join(slices.Sorted(maps.Keys(ggufPatterns)), ", "))
+		known := strings.Join(slices.Sorted(maps.Keys(ggufPatterns)), ", ")
+		return nil, fmt.Errorf("tokenizer.ggml.pre %q is not supported, only %s", name, known)
 	}
 	merges, err := ggufList[string](g, "tokenizer.ggml.merges")
 	if err != nil {
@@ -217,7 +219,7 @@ func (g ggufMeta) byteLevel(tokens []string, kinds []pieceKind) (*Tokenizer, err
 	var added []addedToken
 	for id, text := range tokens {
 		if _, twice := f.vocab[text]; twice || text == "" {
-			return nil, fmt.Errorf("token %d, %q, is empty or there twice", id, text)
+			return nil, fmt.Errorf("token %d, %q, is empty or repeated", id, text)
 		}
 		f.vocab[text] = int32(id)
 		if k := kinds[id]; k == controlPiece || k == userPiece || k == unknownPiece {

@@ -8,15 +8,17 @@ import (
 	"slices"
 )
 
-// ExportGGUF returns the contents of tokenizer.json and tokenizer_config.json for the metadata of a GGUF file that [FromGGUF] reads:
-// [New] and Hugging Face's library make the same tokenizer of them. Only byte-level BPE, the model "gpt2", is written.
+// ExportGGUF converts the metadata of a GGUF file that [FromGGUF] reads to the contents of tokenizer.json and
+// tokenizer_config.json, from which [New] and Hugging Face's library build the same tokenizer. It supports only
+// byte-level BPE, the model "gpt2".
 func ExportGGUF(meta map[string]any) (tokenizerJSON, configJSON []byte, err error) {
 	g := ggufMeta(meta)
 	if _, err := fromGGUF(g); err != nil {
 		return nil, nil, fmt.Errorf("tokenizer: GGUF: %w", err)
 	}
-	if model, _ := g["tokenizer.ggml.model"].(string); model != "gpt2" || g.flag("tokenizer.ggml.add_space_prefix", false) {
-		return nil, nil, errors.New("tokenizer: GGUF: only byte-level BPE without a prefix can be written as tokenizer.json: take the files of the original model")
+	if g["tokenizer.ggml.model"] != "gpt2" || g.flag("tokenizer.ggml.add_space_prefix", false) {
+		return nil, nil, errors.New("tokenizer: GGUF: only byte-level BPE without a prefix can be written as " +
+			"tokenizer.json: use the files of the original model")
 	}
 	file, err := g.tokenizerJSON()
 	if err != nil {
@@ -29,10 +31,10 @@ func ExportGGUF(meta map[string]any) (tokenizerJSON, configJSON []byte, err erro
 	return tokenizerJSON, configJSON, err
 }
 
-// section is an object of JSON, its keys sorted when it is written.
+// section is a JSON object; its keys are written in sorted order.
 type section = map[string]any
 
-// tokenizerJSON is the file of a model whose metadata is valid.
+// tokenizerJSON returns the contents of tokenizer.json for valid metadata.
 func (g ggufMeta) tokenizerJSON() (section, error) {
 	tokens, err := ggufList[string](g, "tokenizer.ggml.tokens")
 	if err != nil {
@@ -51,7 +53,8 @@ func (g ggufMeta) tokenizerJSON() (section, error) {
 		vocab[text] = id
 		if k := kinds[id]; k == controlPiece || k == userPiece || k == unknownPiece {
 			added = append(added, section{
-				"id": id, "content": text, "special": k != userPiece, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+				"id": id, "content": text, "special": k != userPiece,
+				"single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
 			})
 		}
 	}
@@ -59,7 +62,9 @@ func (g ggufMeta) tokenizerJSON() (section, error) {
 	pre := ggufPatterns[name]
 	steps := []section{}
 	for _, p := range pre.patterns {
-		steps = append(steps, section{"type": "Split", "pattern": section{"Regex": p}, "behavior": "Isolated", "invert": false})
+		steps = append(steps, section{
+			"type": "Split", "pattern": section{"Regex": p}, "behavior": "Isolated", "invert": false,
+		})
 	}
 	byteLevel := section{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}
 	file := section{
@@ -77,7 +82,8 @@ func (g ggufMeta) tokenizerJSON() (section, error) {
 	return file, nil
 }
 
-// postProcessor puts the tokens around a text that the file asks for.
+// postProcessor returns the post-processor that adds the special tokens the file specifies; otherwise if there are
+// none.
 func (g ggufMeta) postProcessor(tokens []string, pre ggufPattern, otherwise section) section {
 	single, special := []section{{"Sequence": section{"id": "A", "type_id": 0}}}, section{}
 	piece := func(id int32) section {
@@ -98,11 +104,12 @@ func (g ggufMeta) postProcessor(tokens []string, pre ggufPattern, otherwise sect
 	return section{"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
 }
 
-// tokenizerConfig is tokenizer_config.json.
+// tokenizerConfig returns the contents of tokenizer_config.json.
 func (g ggufMeta) tokenizerConfig() section {
-	tokens, _ := ggufList[string](g, "tokenizer.ggml.tokens") // it was read before
+	tokens, _ := ggufList[string](g, "tokenizer.ggml.tokens") // it is valid
 	config := section{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false}
-	for key, name := range map[string]string{"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"} {
+	named := map[string]string{"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+	for key, name := range named {
 		if id := g.id(name, len(tokens)); id != absent {
 			config[key] = tokens[id]
 		}

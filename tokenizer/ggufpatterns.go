@@ -1,28 +1,36 @@
 package tokenizer
 
-// ggufPattern is how a model cuts text.
+// ggufPattern is a pre-tokenizer, and what goes with it.
 type ggufPattern struct {
 	patterns []string
-	nfc      bool // text is normalized first
+	nfc      bool // text is normalized to NFC first
 	whole    bool // a word that is a token needs no merges
-	bos      bool // the beginning-of-sequence token comes first, when the file does not say
+	bos      bool // a beginning-of-sequence token is added by default
 }
 
 // The patterns of released tokenizers.
 const (
-	numberPattern   = `[\p{N}\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6}]` // the component Digits: with digits of Unicode 17
-	gpt2Pattern     = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	qwen2Pattern    = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	qwen35Pattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	cl100kPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	upper           = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
-	lowerLetters    = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
-	contraction     = `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
-	tekkenPattern   = `[^\r\n\p{L}\p{N}]?` + upper + `*` + lowerLetters + `+|[^\r\n\p{L}\p{N}]?` + upper + `+` + lowerLetters + `*|\p{N}` + o200kRest
-	o200kPattern    = `[^\r\n\p{L}\p{N}]?` + upper + `*` + lowerLetters + `+` + contraction + `|[^\r\n\p{L}\p{N}]?` + upper + `+` + lowerLetters + `*` + contraction + `|\p{N}{1,3}` + o200kRest
-	o200kRest       = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	numberPattern = `[\p{N}\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6}]` // the component Digits, with digits of Unicode 17
+	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+	contraction   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
+	symbols       = `| ?[^\s\p{L}\p{N}]+[\r\n]*`
+	whiteSpace    = `|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwen2Pattern  = contraction + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` + symbols + whiteSpace
+	qwen35Pattern = contraction + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*` + whiteSpace
+	cl100kPattern = contraction + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` + symbols + whiteSpace
+
+	upper         = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+	lowerLetters  = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+	beginsUpper   = `[^\r\n\p{L}\p{N}]?` + upper + `+` + lowerLetters + `*`
+	endsLower     = `[^\r\n\p{L}\p{N}]?` + upper + `*` + lowerLetters + `+`
+	o200kRest     = `| ?[^\s\p{L}\p{N}]+[\r\n/]*` + whiteSpace
+	tekkenPattern = endsLower + `|` + beginsUpper + `|\p{N}` + o200kRest
+	o200kPattern  = endsLower + contraction + `?|` + beginsUpper + contraction + `?|\p{N}{1,3}` + o200kRest
+
 	cjkPattern      = `[一-龥぀-ゟ゠-ヿ]+`
-	deepseekPattern = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+	deepseekPattern = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" +
+		"| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
 )
 
 // ggufPatterns are the values of tokenizer.ggml.pre, as llama.cpp names them.

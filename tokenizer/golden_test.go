@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGolden holds every supported setting against Hugging Face's tokenizers. testdata/make_golden.py says how the file
-// was made.
+// TestGolden compares every supported setting with Hugging Face's tokenizers. testdata/make_golden.py has the command
+// that made the file.
 func TestGolden(t *testing.T) {
 	var groups []struct {
 		Name   string
@@ -30,8 +30,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGolden_Families holds whole files of families without byte-level BPE, and of some with it. testdata/make_families.py
-// says how the file was made.
+// TestGolden_Families does so for whole files of families without byte-level BPE, and of some with it.
+// testdata/make_families.py has the command that made the file.
 func TestGolden_Families(t *testing.T) {
 	var groups []struct {
 		Name   string
@@ -56,7 +56,7 @@ func TestGolden_Families(t *testing.T) {
 	}
 }
 
-// TestEncode_LongRuns: no text makes it quadratic.
+// TestEncode_LongRuns: encoding is not quadratic for any text.
 func TestEncode_LongRuns(t *testing.T) {
 	var groups []struct {
 		Name string
@@ -67,18 +67,21 @@ func TestEncode_LongRuns(t *testing.T) {
 		tok, err := New(g.File, nil)
 		must(t, err)
 		for _, char := range []string{"e", " ", "\u0301", "▁"} {
-			if ids := tok.Encode(strings.Repeat(char, 100_000), true); len(ids) == 0 && !strings.Contains(g.Name, "drop") && char == "e" {
+			ids := tok.Encode(strings.Repeat(char, 100_000), true)
+			if len(ids) == 0 && !strings.Contains(g.Name, "drop") && char == "e" {
 				t.Errorf("%s: no ids for a run of %q", g.Name, char)
 			}
 		}
 	}
 }
 
-// TestEncode_InvalidUTF8: bytes that are not UTF-8 come back from models that work on bytes, or fall back on them.
+// TestEncode_InvalidUTF8: bytes that are not UTF-8 survive a round trip in models that work on bytes, or fall back to
+// them.
 func TestEncode_InvalidUTF8(t *testing.T) {
 	text := "a\xff\xfe b\xe3\x81 c\xc0\xaf\xed\xa0\x80 <|im_end|>\xf0\x9f\x98"
 	tok := small(t)
-	for name, ids := range map[string][]int32{"Encode": tok.Encode(text, true), "EncodeOrdinary": tok.EncodeOrdinary(text)} {
+	encoded := map[string][]int32{"Encode": tok.Encode(text, true), "EncodeOrdinary": tok.EncodeOrdinary(text)}
+	for name, ids := range encoded {
 		if got := string(tok.DecodeBytes(ids, false)); got != text {
 			t.Errorf("%s: %q comes back as %q", name, text, got)
 		}
@@ -90,7 +93,8 @@ func TestEncode_InvalidUTF8(t *testing.T) {
 	}
 }
 
-// exercise does everything once with a tokenizer. What must hold for any: the ids exist, and offsets lie in the text.
+// exercise does everything once with a tokenizer, and checks what must hold for any: ids exist, offsets are in the
+// text.
 func exercise(t *testing.T, tok *Tokenizer, text string) {
 	t.Helper()
 	ids := tok.Encode(text, true)

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// serdeNumber reads a number of JSON as Hugging Face's library does, whose parser serde_json is quick rather than
-// exact: it takes the first 19 or 20 digits as an integer, and multiplies or divides it by a power of ten, each step
-// rounded. Scores that are a bit off divide text otherwise. ok is false for what is no number of JSON, or too large.
+// serdeNumber parses a JSON number as the reference does, whose parser serde_json is fast rather than exact: it takes
+// the first 19 or 20 digits as an integer, and multiplies or divides it by a power of ten, rounding each step. Scores
+// that differ by one bit can change a segmentation. ok is false for text that is not a JSON number, or too large.
 func serdeNumber(text string) (value float64, ok bool) {
 	rest, negative := strings.CutPrefix(text, "-")
 	d := decimal{rest: rest}
@@ -30,7 +30,7 @@ func serdeNumber(text string) (value float64, ok bool) {
 	return value, !math.IsInf(value, 0)
 }
 
-// decimal is a number that is being read: the rest of its text, and integer · 10^exponent.
+// decimal is a number that is being parsed: the rest of its text, and integer · 10^exponent.
 type decimal struct {
 	rest     string
 	integer  uint64
@@ -42,8 +42,8 @@ func (d *decimal) take(text string) (ok bool) {
 	return ok
 }
 
-// digits reads digits, and returns how many there are. The first that the integer has no room for, and all behind it,
-// are dropped. A digit that is kept adds the one to the exponent, a dropped one the other.
+// digits consumes digits, and returns how many there are. From the first digit that would overflow the integer on, they
+// are dropped. Each kept digit adds kept to the exponent, each dropped one dropped.
 func (d *decimal) digits(kept, dropped int) (count int) {
 	for full := false; d.rest != "" && '0' <= d.rest[0] && d.rest[0] <= '9'; count++ {
 		digit := uint64(d.rest[0] - '0')
@@ -58,7 +58,7 @@ func (d *decimal) digits(kept, dropped int) (count int) {
 	return count
 }
 
-// maxPower is a power of ten beyond which every number is zero or too large, however many digits it has.
+// maxPower is a power of ten beyond which every number is zero or too large.
 const maxPower = 1 << 30
 
 // power reads what follows an "e".
@@ -78,7 +78,7 @@ func (d *decimal) power() bool {
 	return true
 }
 
-// powersOfTen are those that a 64-bit number holds.
+// powersOfTen are those that a float64 can represent.
 var powersOfTen = sync.OnceValue(func() *[309]float64 {
 	var out [309]float64
 	for i := range out {
@@ -87,7 +87,7 @@ var powersOfTen = sync.OnceValue(func() *[309]float64 {
 	return &out
 })
 
-// value computes integer · 10^exponent; infinity when it is too large.
+// value computes integer · 10^exponent; infinity if it is too large.
 func (d *decimal) value() float64 {
 	powers := powersOfTen()
 	value, exponent := float64(d.integer), d.exponent

@@ -20,19 +20,21 @@ func TestSerdeNumber_Golden(t *testing.T) {
 		}
 	}
 	if inexact < 20 {
-		t.Errorf("only %d numbers are not the nearest: the golden file tests nothing", inexact)
+		t.Errorf("only %d numbers are not the nearest float64: the golden file tests nothing", inexact)
 	}
 }
 
 func TestSerdeNumber_Refuses(t *testing.T) {
-	for _, text := range []string{"", "-", "+1", "01", "-00", "1.", ".5", "1e", "1e+", "1 ", "--1", "1e309", "1e99999999999", "1.5.5", "NaN"} {
+	for _, text := range []string{
+		"", "-", "+1", "01", "-00", "1.", ".5", "1e", "1e+", "1 ", "--1", "1e309", "1e99999999999", "1.5.5", "NaN",
+	} {
 		if n, ok := serdeNumber(text); ok {
 			t.Errorf("%q is read as %v", text, n)
 		}
 	}
 }
 
-// TestSerdeNumber_Near: what is read is the nearest number, or almost.
+// TestSerdeNumber_Near: the result is at most a few bits from the nearest float64.
 func TestSerdeNumber_Near(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -51,7 +53,7 @@ func TestSerdeNumber_Near(t *testing.T) {
 	}
 }
 
-// FuzzSerdeNumber: whatever is read is a number that strconv reads too.
+// FuzzSerdeNumber: every accepted text is a number to strconv, too.
 func FuzzSerdeNumber(f *testing.F) {
 	for _, n := range readUnigram(f).Numbers {
 		f.Add(n[0])

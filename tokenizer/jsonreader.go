@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader reads the large parts of tokenizer.json: encoding/json takes a second for a vocabulary of 150,000 tokens.
+// jsonReader parses the large sections of tokenizer.json: encoding/json takes a second for 150,000 tokens.
 type jsonReader struct {
 	data string
 	at   int
-	err  error // the first thing that is wrong; nothing is read after it
+	err  error // the first error; nothing is read after it
 }
 
 func (r *jsonReader) fail(format string, args ...any) {
@@ -23,7 +23,7 @@ func (r *jsonReader) fail(format string, args ...any) {
 	r.at = len(r.data)
 }
 
-// peek returns the next byte that is not white space; 0 at the end.
+// peek skips white space and returns the next byte; 0 at the end.
 func (r *jsonReader) peek() byte {
 	for r.at < len(r.data) {
 		switch c := r.data[r.at]; c {
@@ -36,7 +36,7 @@ func (r *jsonReader) peek() byte {
 	return 0
 }
 
-// take consumes a byte when it comes next.
+// take consumes a byte if it comes next.
 func (r *jsonReader) take(c byte) bool {
 	if r.peek() != c || r.at >= len(r.data) {
 		return false
@@ -51,7 +51,7 @@ func (r *jsonReader) want(c byte) {
 	}
 }
 
-// members calls yield for each member of an object, which must read the value.
+// members calls yield for each member of an object; yield must read the value.
 func (r *jsonReader) members(yield func(key string)) {
 	r.want('{')
 	if r.take('}') {
@@ -71,7 +71,7 @@ func (r *jsonReader) members(yield func(key string)) {
 	}
 }
 
-// elements calls yield for each element of an array, which must read it.
+// elements calls yield for each element of an array; yield must read it.
 func (r *jsonReader) elements(yield func()) {
 	r.want('[')
 	if r.take(']') {
@@ -104,7 +104,7 @@ func (r *jsonReader) text() string {
 	return ""
 }
 
-// hardText reads the rest of a string that has escapes, or bytes above ASCII. What is not UTF-8 becomes U+FFFD.
+// hardText reads the rest of a string that has escapes or bytes above ASCII. Invalid UTF-8 becomes U+FFFD.
 func (r *jsonReader) hardText(start int) string {
 	plain := true
 	for i := r.at; i < len(r.data); i++ {
@@ -155,7 +155,7 @@ func (r *jsonReader) unescaped(raw string) string {
 	return out.String()
 }
 
-// escapedRune reads \uXXXX, or a pair of surrogates, and returns the length; 0 when it is neither.
+// escapedRune parses \uXXXX, or a pair of surrogates, and returns its length; 0 if it is neither.
 func escapedRune(raw string) (rune, int) {
 	unit := func(s string) (rune, bool) {
 		if len(s) < 6 || s[:2] != `\u` {
@@ -173,7 +173,7 @@ func escapedRune(raw string) (rune, int) {
 			return c, 12
 		}
 	}
-	return first, 6 // WriteRune makes U+FFFD of a lone surrogate
+	return first, 6 // WriteRune writes a lone surrogate as U+FFFD
 }
 
 // number reads a number, as [serdeNumber] does.
@@ -205,7 +205,7 @@ func (r *jsonReader) id() int32 {
 	return int32(n)
 }
 
-// raw returns the next value as it is written. Only its brackets and strings are looked at: who reads it checks it.
+// raw returns the text of the next value. It scans only brackets and strings: the caller validates the value.
 func (r *jsonReader) raw() string {
 	value := strings.TrimSpace(r.skip())
 	if value == "" {
@@ -242,7 +242,7 @@ func (r *jsonReader) skip() string {
 	return r.data[start:r.at]
 }
 
-// skipString goes behind the string that begins here.
+// skipString skips the string that begins here.
 func (r *jsonReader) skipString() {
 	start := r.at + 1
 	for at := start; ; {
@@ -260,7 +260,7 @@ func (r *jsonReader) skipString() {
 	}
 }
 
-// end checks that nothing follows.
+// end reports an error if anything follows.
 func (r *jsonReader) end() error {
 	if r.err == nil && r.peek() != 0 {
 		return errors.New("there is text after the JSON value")
@@ -268,13 +268,13 @@ func (r *jsonReader) end() error {
 	return r.err
 }
 
-// object returns the members of an object as they are written.
+// object returns the texts of the members of an object.
 func object(data string) (map[string]string, error) {
 	r := &jsonReader{data: data}
 	out := map[string]string{}
 	r.members(func(key string) {
 		if _, twice := out[key]; twice {
-			r.fail("%q is there twice", key)
+			r.fail("%q is repeated", key)
 		}
 		out[key] = r.raw()
 	})

@@ -7,16 +7,16 @@ import (
 	"github.com/goart-dev/art/internal/onig"
 )
 
-// cut is a part of a text that does or does not match.
+// cut is a part of a text that matches, or that is between matches.
 type cut struct {
 	start, end int
 	match      bool
 }
 
-// matcher divides a text into cuts without a gap.
+// matcher divides a text into consecutive cuts.
 type matcher func(s string, yield func(cut))
 
-// matchRegex finds what a pattern matches.
+// matchRegex finds the matches of a pattern.
 func matchRegex(re *onig.Regexp) matcher {
 	return func(s string, yield func(cut)) {
 		done := 0

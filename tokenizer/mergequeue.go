@@ -1,6 +1,6 @@
 package tokenizer
 
-// link makes a list of n tokens, and an empty heap.
+// link resets the list to n tokens, and the heap to empty.
 func (s *scratch) link(n int) {
 	s.prev, s.next, s.heap = s.prev[:0], s.next[:0], s.heap[:0]
 	for i := range n {
@@ -11,7 +11,7 @@ func (s *scratch) link(n int) {
 	}
 }
 
-// unlink takes the token behind pos out of the list.
+// unlink removes gone, the token after pos, from the list.
 func (s *scratch) unlink(pos, gone int32) {
 	s.next[pos] = s.next[gone]
 	if after := s.next[gone]; after >= 0 {
@@ -19,8 +19,8 @@ func (s *scratch) unlink(pos, gone int32) {
 	}
 }
 
-// offer puts the pair that begins at pos on the heap, when it can be merged.
-func (s *scratch) offer(m *bpe, tokens []token, pos int32) {
+// pushPair pushes the pair that begins at pos onto the heap, if it can be merged.
+func (s *scratch) pushPair(m *bpe, tokens []token, pos int32) {
 	next := s.next[pos]
 	if next < 0 {
 		return
@@ -30,7 +30,7 @@ func (s *scratch) offer(m *bpe, tokens []token, pos int32) {
 	}
 }
 
-// candidate is a pair that may be joined: the token at pos and the one that follows it.
+// candidate is a pair that may be merged: the token at pos and the next one.
 type candidate struct {
 	merge
 	pos int32

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// metaspace writes spaces as another character, puts one in front, and cuts before each.
+// metaspace replaces spaces by another character, prepends one, and splits before each.
 type metaspace struct {
 	replacement string
 	scheme      prependScheme
 	split       bool
 }
 
-// prependScheme says which pieces get a replacement in front.
+// prependScheme says to which pieces a replacement is prepended.
 type prependScheme uint8
 
 const (
@@ -22,6 +22,10 @@ const (
 	prependFirst                // those at the beginning of the text
 	prependNever
 )
+
+var prependSchemes = map[string]prependScheme{
+	"always": prependAlways, "first": prependFirst, "never": prependNever,
+}
 
 func (m *metaspace) apply(p piece, emit func(piece)) {
 	p = p.replaced(matchString(" "), m.replacement)
@@ -40,7 +44,7 @@ func (m *metaspace) apply(p piece, emit func(piece)) {
 type metaspaceFile struct {
 	Replacement string  `json:"replacement"`
 	Scheme      *string `json:"prepend_scheme"`
-	AddPrefix   *bool   `json:"add_prefix_space"` // in files that are older than prepend_scheme
+	AddPrefix   *bool   `json:"add_prefix_space"` // in files older than prepend_scheme
 	Split       *bool   `json:"split"`
 }
 
@@ -58,7 +62,7 @@ func parseMetaspace(raw json.RawMessage) (*metaspace, error) {
 	case c.Scheme == nil:
 		m.scheme = prependNever
 	default:
-		scheme, ok := map[string]prependScheme{"always": prependAlways, "first": prependFirst, "never": prependNever}[*c.Scheme]
+		scheme, ok := prependSchemes[*c.Scheme]
 		if !ok {
 			return nil, fmt.Errorf("prepend_scheme %q is not supported", *c.Scheme)
 		}
@@ -67,7 +71,7 @@ func parseMetaspace(raw json.RawMessage) (*metaspace, error) {
 	return m, nil
 }
 
-// metaspaceStage writes the replacement as a space, and drops it from the first token.
+// metaspaceStage replaces the replacement by a space, and drops it from the first token.
 type metaspaceStage struct {
 	replacement string
 	drop        bool

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// makes reports whether text could become a special token by merges, or as a piece. Where special tokens are recognised
-// their text does not get to the model, unless a normalizer makes it.
+// makes reports whether text could become a special token by merges, or as a piece. If special tokens are recognised,
+// their text does not reach the model, unless a normalizer produces it.
 func (f *modelFile) makes(special map[int32]bool) bool {
 	if f.kind == "Unigram" {
 		return f.hidden == nil && len(special) > 0
@@ -21,7 +21,7 @@ func (f *modelFile) makes(special map[int32]bool) bool {
 	return false
 }
 
-// build makes the model; special are the tokens that text does not become.
+// build makes the model; it never produces special tokens.
 func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
 	if f.kind == "Unigram" {
 		unknown := int32(absent)
@@ -39,8 +39,8 @@ func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
 		if err == nil && unknown == absent && m.fallback == nil {
 			err = errNoUnknown
 		}
-		if err == nil && f.single {
-			m.single, m.floor = true, float64(float32(m.floor))
+		if err == nil && f.singlePrecision {
+			m.singlePrecision, m.floor = true, float64(float32(m.floor))
 		}
 		return m, err
 	}
@@ -64,8 +64,9 @@ func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
 	if err := f.addMerges(m, special); err != nil {
 		return nil, err
 	}
-	if _, spaced := m.symbols[string(metaspaceRune)]; spaced && m.prefix+m.suffix == "" && m.unknown != absent && f.plainMerges() {
-		m.parts = newParter(f.mergedTexts)
+	_, spaced := m.symbols[string(metaspaceRune)]
+	if spaced && m.prefix+m.suffix == "" && m.unknown != absent && f.plainMerges() {
+		m.splitter = newWordSplitter(f.mergedTexts)
 	}
 	if f.options.IgnoreMerges {
 		m.whole = f.wholeWords(special)
@@ -73,11 +74,11 @@ func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
 	return m, nil
 }
 
-// setSymbols sets what a word begins as. A special token is no symbol: text could not be told from control.
+// setSymbols sets the symbols. A special token cannot be one: text could not be told from control.
 func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
 	isSymbol := func(text string) bool { return utf8.RuneCountInString(text) == 1 }
 	if f.byBytes {
-		isSymbol = func(text string) bool { b, ok := unspell(text); return ok && len(b) == 1 }
+		isSymbol = func(text string) bool { b, ok := fromByteLevel(text); return ok && len(b) == 1 }
 		for b, r := range alphabet {
 			id, ok := f.vocab[string(r)]
 			if m.symbol[b] = id; !ok {
@@ -101,10 +102,10 @@ func (f *modelFile) setSymbols(m *bpe, special map[int32]bool) error {
 	return nil
 }
 
-// addMerges fills the table of merges, but for those that make a special token.
+// addMerges fills the table of merges, except for those that produce a special token.
 func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
-	m.merges = newPairTable(len(f.left) + len(f.joins))
-	for _, j := range f.joins {
+	m.merges = newPairTable(len(f.left) + len(f.idMerges))
+	for _, j := range f.idMerges {
 		m.merges.put(j.left, j.right, j.merge)
 	}
 	var joined []byte
@@ -124,7 +125,7 @@ func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
 	return nil
 }
 
-// rank is how early a merge is made.
+// rank returns the rank of a merge.
 func (f *modelFile) rank(i int) uint32 {
 	if f.ranks != nil {
 		return f.ranks[i]
@@ -132,7 +133,7 @@ func (f *modelFile) rank(i int) uint32 {
 	return uint32(i)
 }
 
-// plainMerges reports whether every merge is of tokens that stand for their texts.
+// plainMerges reports whether merges are of ordinary tokens only, not of bytes or the unknown token.
 func (f *modelFile) plainMerges() bool {
 	return !slices.ContainsFunc(f.left, func(left string) bool {
 		_, isByte := fallbackByte(left)
@@ -140,14 +141,14 @@ func (f *modelFile) plainMerges() bool {
 	})
 }
 
-// mergedTexts lists what merges make.
+// mergedTexts lists the results of merges.
 func (f *modelFile) mergedTexts(yield func(string)) {
 	for rank, left := range f.left {
 		yield(left + f.right[rank])
 	}
 }
 
-// wholeWords lists the words that are tokens without any merge.
+// wholeWords returns the words that are tokens without merges.
 func (f *modelFile) wholeWords(special map[int32]bool) *wordTable {
 	out := newWordTable(len(f.vocab))
 	for text, id := range f.vocab {
@@ -156,7 +157,7 @@ func (f *modelFile) wholeWords(special map[int32]bool) *wordTable {
 		}
 		if f.byBytes {
 			var ok bool
-			if text, ok = unspell(text); !ok {
+			if text, ok = fromByteLevel(text); !ok {
 				continue
 			}
 		}

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// modelFile is the "model" of tokenizer.json, of either kind.
+// modelFile is the section "model" of tokenizer.json, of either kind.
 type modelFile struct {
-	kind        string
-	options     modelOptions
-	byBytes     bool             // BPE over bytes
-	vocab       map[string]int32 // text in the spelling of the file -> id
-	pieces      []vocabPiece     // of Unigram
-	left, right []string         // merges
-	ranks       []uint32         // of merges; nil: in their order
-	joins       []idMerge        // merges by ids, in the place of all these
-	hidden      func(int32) bool // ids that do not come out of text; nil: special tokens
-	lowest      float64          // score that unknown characters are measured from; 0: the lowest of all
-	single      bool             // scores are added in 32 bits
-	sparse      bool             // added tokens keep the ids that they have
+	kind            string
+	options         modelOptions
+	byBytes         bool             // BPE over bytes
+	vocab           map[string]int32 // token as the file writes it -> id
+	pieces          []vocabPiece     // of Unigram
+	left, right     []string         // merges
+	ranks           []uint32         // of merges; nil if they are in order
+	idMerges        []idMerge        // merges by ids, in place of left, right and ranks
+	hidden          func(int32) bool // ids that no text becomes; nil if these are the special tokens
+	lowest          float64          // the lowest score, for that of unknown characters; 0 if it is that of all pieces
+	singlePrecision bool             // scores are added in float32
+	keepIDs         bool             // added tokens have ids already
 }
 
 // idMerge is a merge of two ids.
@@ -29,7 +29,7 @@ type idMerge struct {
 	merge
 }
 
-// modelOptions are the small fields of both kinds.
+// modelOptions are the scalar fields of both kinds.
 type modelOptions struct {
 	Dropout         *float64 `json:"dropout"`
 	UnkToken        *string  `json:"unk_token"`
@@ -41,8 +41,8 @@ type modelOptions struct {
 	UnkID           *int32   `json:"unk_id"`
 }
 
-// parseModel reads a model. spelled says that the text it gets is in the alphabet of byte-level models.
-func parseModel(raw string, spelled bool) (*modelFile, error) {
+// parseModel reads a model. byteLevel says that its text is in the byte-level alphabet.
+func parseModel(raw string, byteLevel bool) (*modelFile, error) {
 	if raw == "" || raw == "null" {
 		return nil, errors.New("it is missing")
 	}
@@ -66,14 +66,14 @@ func parseModel(raw string, spelled bool) (*modelFile, error) {
 	if d := f.options.Dropout; d != nil && *d != 0 {
 		return nil, errors.New("dropout is not supported: it makes ids random; set it to null")
 	}
-	f.byBytes = spelled && f.options.SubwordPrefix == "" && f.options.EndOfWordSuffix == ""
+	f.byBytes = byteLevel && f.options.SubwordPrefix == "" && f.options.EndOfWordSuffix == ""
 	if err := f.readVocab(vocab); err != nil {
 		return nil, err
 	}
 	return f, f.readMerges(merges)
 }
 
-// readOptions reads the small fields.
+// readOptions reads the scalar fields.
 func (f *modelFile) readOptions(members map[string]string) error {
 	raw := map[string]json.RawMessage{}
 	for name := range members {
@@ -86,7 +86,7 @@ func (f *modelFile) readOptions(members map[string]string) error {
 	return json.Unmarshal(small, &f.options)
 }
 
-// kindOf returns the type of a model. Old files leave it out: those with a list of pieces are Unigram, those with a
+// kindOf returns the type of a model. Old files omit it: those with a list of pieces are Unigram, those with a
 // vocabulary and merges BPE.
 func kindOf(members map[string]string) (string, error) {
 	_, merges := members["merges"]
@@ -114,7 +114,7 @@ func (f *modelFile) readVocab(raw string) error {
 	r := &jsonReader{data: raw}
 	r.members(func(text string) {
 		if _, twice := f.vocab[text]; twice {
-			r.fail("token %q is there twice", text)
+			r.fail("token %q is repeated", text)
 		}
 		f.vocab[strings.Clone(text)] = r.id()
 	})
@@ -155,7 +155,7 @@ func (f *modelFile) readMerges(raw string) error {
 	return nil
 }
 
-// readPieces reads the vocabulary of a Unigram: [text, score] each.
+// readPieces reads the vocabulary of Unigram: a list of [text, score].
 func (f *modelFile) readPieces(raw string) error {
 	r := &jsonReader{data: raw}
 	f.vocab = map[string]int32{}

@@ -14,7 +14,7 @@ import (
 // normalizer rewrites text before it is cut into words.
 type normalizer func(piece) piece
 
-// normalizers are the components of tokenizer.json, each with what reads it.
+// normalizers are the parsers of the components of tokenizer.json.
 var normalizers = map[string]func(json.RawMessage) (normalizer, error){
 	"NFC":          fixedNormalizer(formC),
 	"NFD":          fixedNormalizer(formD),
@@ -23,24 +23,26 @@ var normalizers = map[string]func(json.RawMessage) (normalizer, error){
 	"Lowercase":    fixedNormalizer(lowercase),
 	"StripAccents": fixedNormalizer(stripAccents),
 	"Nmt":          fixedNormalizer(nmt),
-	"ByteLevel":    fixedNormalizer(spelled),
+	"ByteLevel":    fixedNormalizer(toByteLevelPiece),
 	"Strip":        parseStrip,
 	"Prepend":      parsePrepend,
 	"Replace":      parseReplace,
 	"Precompiled":  parsePrecompiled,
 }
 
-// maxGrowth bounds how many times longer a text may become, so that a file cannot ask for all the memory: one of a few
-// replacements, each of a letter by ten of it, could.
+// maxGrowth bounds the factor by which a text may grow, so that a file cannot exhaust memory: a few replacements, each
+// of a letter by ten of it, could.
 const maxGrowth = 1 << 16
 
-// growth bounds how many times longer a component makes a text, in bytes.
+var errGrowth = fmt.Errorf("together with those before it, a text would grow more than %d times", maxGrowth)
+
+// growth returns a bound of the factor by which a component lengthens a text, in bytes.
 func (c component) growth() int {
 	var f struct{ Content string }
 	switch c.kind {
 	case "Replace":
 		if json.Unmarshal(c.raw, &f) == nil {
-			return min(len(f.Content)+1, maxGrowth+1) // a pattern may match what is empty
+			return min(len(f.Content)+1, maxGrowth+1) // a pattern may match the empty string
 		}
 	case "NFKC", "NFKD":
 		return 11 // U+FDFA, 33 bytes of 3
@@ -56,8 +58,8 @@ func fixedNormalizer(n normalizer) func(json.RawMessage) (normalizer, error) {
 	return func(json.RawMessage) (normalizer, error) { return n, nil }
 }
 
-// parseNormalizers returns the steps of a normalizer, in order.
-func parseNormalizers(raw json.RawMessage) (steps []normalizer, spells bool, err error) {
+// parseNormalizers returns the steps of a normalizer, in order, and whether the last is ByteLevel.
+func parseNormalizers(raw json.RawMessage) (steps []normalizer, byteLevel bool, err error) {
 	if isNull(raw) {
 		return nil, false, nil
 	}
@@ -68,7 +70,7 @@ func parseNormalizers(raw json.RawMessage) (steps []normalizer, spells bool, err
 	growth := 1
 	for _, part := range parts {
 		if growth *= part.growth(); growth > maxGrowth {
-			return nil, false, fmt.Errorf("normalizer %q: together with those before it, a text would grow more than %d times", part.kind, maxGrowth)
+			return nil, false, fmt.Errorf("normalizer %q: %w", part.kind, errGrowth)
 		}
 		read, ok := normalizers[part.kind]
 		if !ok {
@@ -78,13 +80,13 @@ func parseNormalizers(raw json.RawMessage) (steps []normalizer, spells bool, err
 		if err != nil {
 			return nil, false, fmt.Errorf("normalizer %q: %w", part.kind, err)
 		}
-		if spells {
-			return nil, false, fmt.Errorf("normalizer %q is not supported behind ByteLevel", part.kind)
+		if byteLevel {
+			return nil, false, fmt.Errorf("normalizer %q is not supported after ByteLevel", part.kind)
 		}
-		spells = part.kind == "ByteLevel"
+		byteLevel = part.kind == "ByteLevel"
 		steps = append(steps, n)
 	}
-	return steps, spells, nil
+	return steps, byteLevel, nil
 }
 
 func parseStrip(raw json.RawMessage) (normalizer, error) {
@@ -152,10 +154,10 @@ func (f patternFile) matcher() (matcher, error) {
 	return nil, errors.New("it has no pattern: set Regex or String")
 }
 
-// stripAccents drops combining marks. What is composed keeps its mark: a form that decomposes comes before.
+// stripAccents drops combining marks. Composed characters keep theirs: files decompose them first.
 func stripAccents(p piece) piece { return p.filter(func(r rune) bool { return !isMark(r) }) }
 
-// filter keeps some characters.
+// filter drops the characters that are not to be kept.
 func (p piece) filter(keep func(rune) bool) piece {
 	if strings.IndexFunc(p.text, func(r rune) bool { return !keep(r) }) < 0 {
 		return p
@@ -176,8 +178,8 @@ func (p piece) filter(keep func(rune) bool) piece {
 	return q
 }
 
-// nmt drops control characters and writes white space and what has no width as a space, as the normalizer of that name
-// in SentencePiece.
+// nmt drops control characters, and replaces white space and zero-width characters by spaces, as SentencePiece's
+// normalizer of that name.
 func nmt(p piece) piece {
 	control := func(r rune) bool {
 		return 1 <= r && r <= 8 || r == 0xB || 0xE <= r && r <= 0x1F || r == 0x7F || r == 0x8F || r == 0x9F

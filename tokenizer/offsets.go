@@ -5,8 +5,8 @@ import "slices"
 // Span is a range of bytes of a text, the end not included.
 type Span struct{ Start, End int }
 
-// EncodeOffsets is [Tokenizer.Encode] with the part of text that each token comes from, as the reference has it: of a
-// character that several tokens share, each has the whole, spaces count as the file's post-processor says, and tokens
+// EncodeOffsets is [Tokenizer.Encode] with the part of text that each token comes from, as in the reference: tokens
+// that share a character all span the whole character, the file's post-processor says whether spaces count, and tokens
 // that stand for nothing in the text have an empty span at its beginning. It is slower than Encode.
 func (t *Tokenizer) EncodeOffsets(text string, special bool) ([]int32, []Span) {
 	s := t.pool.get()
@@ -41,7 +41,7 @@ type encoding struct {
 	text    string
 	ids     []int32
 	spans   []Span
-	surface map[int]string // by index, of tokens that stand for another text than their own: Unigram's unknown, added ones
+	surface map[int]string // the texts of tokens that differ from the token, by index: unknown ones of Unigram, added ones
 }
 
 // surfaceOf returns the text that the i-th token stands for.
@@ -56,7 +56,7 @@ func (e *encoding) add(id int32, from span) {
 	e.ids, e.spans = append(e.ids, id), append(e.spans, Span{from.start, from.end})
 }
 
-// wrap puts tokens around what is there.
+// wrap puts tokens before and after.
 func (e *encoding) wrap(before, after []int32) {
 	e.ids = slices.Concat(before, e.ids, after)
 	e.spans = slices.Concat(make([]Span, len(before)), e.spans, make([]Span, len(after)))

@@ -9,14 +9,14 @@ import (
 // span is a range of bytes, the end not included.
 type span struct{ start, end int }
 
-// piece is a part of the text on its way to tokens. It remembers where it comes from when offsets were asked for.
+// piece is a part of the text on its way to tokens. For offsets, it keeps track of where it comes from.
 type piece struct {
 	text    string
-	origins []span // of each byte of text: the bytes of the original; nil when offsets are not needed
-	begin   int    // where text begins in the original; used only when origins is nil and nothing was rewritten
+	origins []span // for each byte of text, the bytes of the original; nil if offsets are not needed
+	begin   int    // where text begins in the original; valid if origins is nil and nothing was rewritten
 }
 
-// newPiece returns the whole of a text. Each byte comes from the whole of its character.
+// newPiece returns a whole text. The origin of each byte is its character.
 func newPiece(text string, tracked bool) piece {
 	p := piece{text: text}
 	if !tracked {
@@ -41,7 +41,7 @@ func (p piece) slice(start, end int) piece {
 	return out
 }
 
-// first reports whether the piece begins where the original does.
+// first reports whether the piece is at the beginning of the original.
 func (p piece) first() bool {
 	if len(p.origins) > 0 {
 		return p.origins[0].start == 0
@@ -49,7 +49,7 @@ func (p piece) first() bool {
 	return p.begin == 0
 }
 
-// origin returns what the bytes from start to end come from.
+// origin returns the origin of the bytes from start to end.
 func (p piece) origin(start, end int) span {
 	if start >= end || end > len(p.origins) {
 		return span{}
@@ -57,15 +57,15 @@ func (p piece) origin(start, end int) span {
 	return span{p.origins[start].start, p.origins[end-1].end}
 }
 
-// change is one character of a rewritten text. delta says what it replaces: 0 one character, 1 none (it is new), and -n
-// one character and the n behind it.
+// change is one character of a rewritten text. delta says what it replaces: 0 one character, 1 none (it is inserted),
+// and -n one character and the n after it.
 type change struct {
 	char  rune
 	delta int
 }
 
-// rewrite returns the piece with new text. What a new character comes from is what the character before it comes from,
-// as in Hugging Face's library.
+// rewrite returns the piece with new text. The origin of an inserted character is that of the character before it, as
+// in the reference.
 func (p piece) rewrite(changes []change) piece {
 	var text strings.Builder
 	out := piece{begin: p.begin}
@@ -89,7 +89,7 @@ func (p piece) rewrite(changes []change) piece {
 	return out
 }
 
-// originAt is the origin of one byte; nothing before the first.
+// originAt returns the origin of one byte; an empty one before the first.
 func (p piece) originAt(i int) span {
 	if i < 0 || i >= len(p.origins) {
 		return span{}
@@ -97,7 +97,7 @@ func (p piece) originAt(i int) span {
 	return p.origins[i]
 }
 
-// prepend puts text before a piece that is not empty. It comes from the piece's first character.
+// prepend puts text before a piece that is not empty. The origin of the text is the piece's first character.
 func (p piece) prepend(text string) piece {
 	if p.text == "" {
 		return p
@@ -109,7 +109,7 @@ func (p piece) prepend(text string) piece {
 	return out
 }
 
-// replaced returns the piece with each match of find replaced by text, which comes from the end of the match.
+// replaced returns the piece with each match of find replaced by text, whose origin is the end of the match.
 func (p piece) replaced(find matcher, text string) piece {
 	var out strings.Builder
 	q := piece{begin: p.begin}
@@ -144,7 +144,7 @@ func (b *pieceBuilder) add(p piece) {
 	}
 }
 
-// write adds text that comes from one place.
+// write adds text with one origin.
 func (b *pieceBuilder) write(text string, from span) {
 	b.text.WriteString(text)
 	for i := 0; b.tracked && i < len(text); i++ {

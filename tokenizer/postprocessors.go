@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// processor is a component that works on the ids of a text; special says whether it may add tokens.
+// processor is a component that changes the ids of a text; special says whether it may add tokens.
 type processor func(t *Tokenizer, e *encoding, special bool)
 
-// processorReader reads a component; valid tells the ids that there are.
+// processorReader parses a component; valid reports whether an id exists.
 type processorReader func(raw json.RawMessage, valid func(int32) bool) ([]processor, error)
 
-// processors are the components of tokenizer.json, each with what reads it.
+// processors are the parsers of the components of tokenizer.json.
 var processors = map[string]processorReader{
 	"ByteLevel":          parseByteLevelProcessor,
 	"TemplateProcessing": parseTemplate,
@@ -23,7 +23,7 @@ var processors = map[string]processorReader{
 	"RobertaProcessing":  parseRoberta,
 }
 
-// parsePostProcessor reads what happens to a single text; pairs of texts are not a thing of language models.
+// parsePostProcessor reads the processing of single texts; language models have no use for pairs of texts.
 func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -36,7 +36,7 @@ func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) ([]processo
 	for _, part := range parts {
 		read, ok := processors[part.kind]
 		if !ok {
-			return nil, fmt.Errorf("post_processor %q is not supported, only BertProcessing, ByteLevel, RobertaProcessing, Sequence and TemplateProcessing", part.kind)
+			return nil, unsupported("post_processor", part.kind, processors)
 		}
 		p, err := read(part.raw, valid)
 		if err != nil {
@@ -48,7 +48,7 @@ func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) ([]processo
 }
 
 func parseByteLevelProcessor(raw json.RawMessage, _ func(int32) bool) ([]processor, error) {
-	var c byteLevel
+	var c byteLevelFile
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func parseByteLevelProcessor(raw json.RawMessage, _ func(int32) bool) ([]process
 	return []processor{trimOffsets(isOn(c.AddPrefix))}, nil
 }
 
-// trimOffsets takes the spaces at the ends of tokens out of their spans. prefixed says that a space was put before the
-// text: one space before the first token is not in it.
+// trimOffsets excludes the spaces at the ends of tokens from their spans. prefixed says that a space was put before the
+// text: a single space before the first token is not part of the text.
 func trimOffsets(prefixed bool) processor {
 	return func(t *Tokenizer, e *encoding, _ bool) {
 		for i := range e.ids {
 			text, at := e.surfaceOf(t, i), &e.spans[i]
-			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isSpelledSpace))
-			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isSpelledSpace))
+			leading := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeftFunc(text, isByteLevelSpace))
+			trailing := utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimRightFunc(text, isByteLevelSpace))
 			if leading == 1 && prefixed && (i == 0 || at.Start == 0) {
 				leading = 0
 			}
@@ -84,15 +84,15 @@ func trimOffsets(prefixed bool) processor {
 	}
 }
 
-// isSpelledSpace tells a space, also in the alphabet of byte-level models.
-func isSpelledSpace(r rune) bool { return r == alphabet[' '] || unicode.IsSpace(r) }
+// isByteLevelSpace reports whether r is white space, or the space of the byte-level alphabet.
+func isByteLevelSpace(r rune) bool { return r == alphabet[' '] || unicode.IsSpace(r) }
 
-// hasBefore tells whether the text has n characters before a place: the reference takes no more off than there are.
+// hasBefore reports whether the text has n characters before an offset: if not, the reference trims nothing.
 func (e *encoding) hasBefore(end, n int) bool {
 	return end >= n*utf8.UTFMax || utf8.RuneCountInString(e.text[:end]) >= n
 }
 
-// parsePair reads the tokens around a text, "cls" and "sep", each a text and an id.
+// parsePair parses the tokens before and after a text, "cls" and "sep", each a text and an id.
 func parsePair(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
 	var c struct{ Cls, Sep []json.RawMessage }
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -119,7 +119,7 @@ func parseRoberta(raw json.RawMessage, valid func(int32) bool) ([]processor, err
 	return append(trim, wrap...), err
 }
 
-// wrapping puts tokens around a text.
+// wrapping returns a processor that puts tokens before and after a text.
 func wrapping(before, after []int32, valid func(int32) bool) ([]processor, error) {
 	for _, ids := range [][]int32{before, after} {
 		for _, id := range ids {
@@ -135,7 +135,7 @@ func wrapping(before, after []int32, valid func(int32) bool) ([]processor, error
 	}}, nil
 }
 
-// templateFile is a TemplateProcessing.
+// templateFile is the component TemplateProcessing.
 type templateFile struct {
 	Single        []templatePiece `json:"single"`
 	SpecialTokens map[string]struct {
@@ -143,7 +143,7 @@ type templateFile struct {
 	} `json:"special_tokens"`
 }
 
-// templatePiece is one of the two.
+// templatePiece has one of its two fields.
 type templatePiece struct {
 	SpecialToken, Sequence *struct {
 		ID string `json:"id"`

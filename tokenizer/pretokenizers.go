@@ -11,15 +11,15 @@ import (
 	"github.com/goart-dev/art/internal/onig"
 )
 
-// plan is a pre-tokenizer: the steps, and what the tokenizer has to know of them.
-type plan struct {
-	steps      []step
-	spells     bool // one of them writes bytes in the alphabet
-	spellsLast bool // and that would be the last, but is left to be decided
-	first      bool // one of them asks where the text begins
+// preTokenizer is the steps of a pre-tokenizer, and what the tokenizer has to know about them.
+type preTokenizer struct {
+	steps         []step
+	byteLevel     bool // one of them is ByteLevel
+	byteLevelLast bool // it is the last, and its conversion to the alphabet is not among the steps
+	first         bool // one of them needs to know where the text begins
 }
 
-// preTokenizers are the components of tokenizer.json that only cut.
+// preTokenizers are the parsers of the components of tokenizer.json; ByteLevel and Metaspace are parsed by add.
 var preTokenizers = map[string]func(json.RawMessage) ([]step, error){
 	"Split":              parseSplit,
 	"Digits":             parseDigits,
@@ -34,8 +34,8 @@ var preTokenizers = map[string]func(json.RawMessage) ([]step, error){
 	"Metaspace": nil,
 }
 
-func parsePreTokenizer(raw json.RawMessage) (plan, error) {
-	var p plan
+func parsePreTokenizer(raw json.RawMessage) (preTokenizer, error) {
+	var p preTokenizer
 	if isNull(raw) {
 		return p, nil
 	}
@@ -51,16 +51,16 @@ func parsePreTokenizer(raw json.RawMessage) (plan, error) {
 	return p, nil
 }
 
-func (p *plan) add(part component, last bool) error {
+func (p *preTokenizer) add(part component, last bool) error {
 	read, known := preTokenizers[part.kind]
 	switch {
 	case !known:
-		return unsupported("this", part.kind, preTokenizers)
+		return unsupported("component", part.kind, preTokenizers)
 	case part.kind == "ByteLevel":
 		return p.addByteLevel(part.raw, last)
 	case part.kind == "Metaspace":
-		if p.spells {
-			return errors.New("it is not supported behind ByteLevel")
+		if p.byteLevel {
+			return errors.New("it is not supported after ByteLevel")
 		}
 		m, err := parseMetaspace(part.raw)
 		if err != nil {
@@ -76,11 +76,11 @@ func (p *plan) add(part component, last bool) error {
 }
 
 // addByteLevel adds the steps of a ByteLevel.
-func (p *plan) addByteLevel(raw json.RawMessage, last bool) error {
-	if p.spells {
-		return errors.New("it is there twice, and only once is supported")
+func (p *preTokenizer) addByteLevel(raw json.RawMessage, last bool) error {
+	if p.byteLevel {
+		return errors.New("it is repeated, which is not supported")
 	}
-	var c byteLevel
+	var c byteLevelFile
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err
 	}
@@ -90,20 +90,20 @@ func (p *plan) addByteLevel(raw json.RawMessage, last bool) error {
 	if isOn(c.UseRegex) {
 		p.steps = append(p.steps, cutStep{find: matchRegex(gpt2Words())})
 	}
-	p.spells, p.spellsLast = true, last
+	p.byteLevel, p.byteLevelLast = true, last
 	if !last {
-		p.steps = append(p.steps, spellStep{})
+		p.steps = append(p.steps, byteLevelStep{})
 	}
 	return nil
 }
 
-// gpt2Words is the split of a ByteLevel with use_regex: contractions, and runs of letters, of digits and of other
+// gpt2Words is the split of ByteLevel with use_regex: contractions, and runs of letters, of digits or of other
 // characters with the space before them.
 var gpt2Words = sync.OnceValue(func() *onig.Regexp {
 	return mustCompile(gpt2Pattern)
 })
 
-// mustCompile compiles a pattern of our own.
+// mustCompile compiles a constant pattern.
 func mustCompile(pattern string) *onig.Regexp {
 	re, err := onig.Compile(pattern)
 	if err != nil {
@@ -112,10 +112,10 @@ func mustCompile(pattern string) *onig.Regexp {
 	return re
 }
 
-// words cuts words and runs of other characters, and drops white space.
+// words splits into words and runs of other characters, and drops white space.
 func words() step {
-	return cutStep{find: matchRegex(mustCompile(`[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d\s]+`)),
-		invert: true, behavior: removed}
+	const word = `\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d`
+	return cutStep{find: matchRegex(mustCompile(`[` + word + `]+|[^` + word + `\s]+`)), invert: true, behavior: removed}
 }
 
 func parseSplit(raw json.RawMessage) ([]step, error) {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// fields calls yield for the fields of a message in protobuf's wire format: number for a varint and a fixed-size value,
-// data for what has a length. It goes no deeper: SentencePiece files need three kinds of message.
+// fields calls yield for the fields of a message in protobuf's wire format: with number for varints and fixed-size
+// values, with data for length-delimited ones. Nested messages are data: SentencePiece files have only a few kinds.
 func fields(message []byte, yield func(field int, number uint64, data []byte) error) error {
 	for len(message) > 0 {
 		tag, n := binary.Uvarint(message)
@@ -52,4 +52,4 @@ func fields(message []byte, yield func(field int, number uint64, data []byte) er
 	return nil
 }
 
-var errBroken = errors.New("it is not a message in protobuf's format, or it is cut off")
+var errBroken = errors.New("it is not a protobuf message, or it is truncated")

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// referenceCase is one text and what Hugging Face's tokenizers makes of it. Decoded is of the ids with special tokens,
-// but in the shared files of those without.
+// referenceCase is one text and what Hugging Face's tokenizers returns for it. Decoded is the text of the ids with
+// special tokens; in the shared files, without.
 type referenceCase struct {
 	Text        string   `json:"s"`
 	IDs         []int32  `json:"ids"`
@@ -25,16 +25,16 @@ type referenceCase struct {
 	DecodedSkip string   `json:"decs"`
 }
 
-// brokenCase is ids that no text has, and their text.
+// brokenCase is ids that no text encodes to, and their text.
 type brokenCase struct {
 	IDs         []int32 `json:"ids"`
 	Decoded     string  `json:"dec"`
 	DecodedSkip string  `json:"decs"`
 }
 
-// TestReference runs cases recorded from Hugging Face's tokenizers over vocabularies of released models, which are not
-// committed: the folders of ART_TOKENIZER_DIR, which the scripts of internal/bench/tokenizer fill, each with a
-// cases.json; and, when ART_SHARED is set, the cases in its folder tokenizers.
+// TestReference runs cases recorded from Hugging Face's tokenizers with vocabularies of released models, which are not
+// committed: the scripts of internal/bench/tokenizer write them to folders of ART_TOKENIZER_DIR, each with a
+// cases.json. If ART_SHARED is set, its folder tokenizers has further cases.
 func TestReference(t *testing.T) {
 	dir, shared := os.Getenv("ART_TOKENIZER_DIR"), os.Getenv("ART_SHARED")
 	if dir == "" {
@@ -90,12 +90,14 @@ func runReference(t *testing.T, tok *Tokenizer, cases []referenceCase) {
 		if c.Offsets != nil {
 			ids, spans := tok.EncodeOffsets(c.Text, false)
 			check("ids with offsets", c.Text, ids, c.IDs, slices.Equal(ids, c.IDs))
-			check("offsets", c.Text, inRunes(c.Text, spans), c.Offsets, slices.Equal(inRunes(c.Text, spans), c.Offsets))
+			offsets := inRunes(c.Text, spans)
+			check("offsets", c.Text, offsets, c.Offsets, slices.Equal(offsets, c.Offsets))
 		}
 		if c.SpecialAt != nil {
 			ids, spans := tok.EncodeOffsets(c.Text, true)
 			check("special ids with offsets", c.Text, ids, c.Special, slices.Equal(ids, c.Special))
-			check("special offsets", c.Text, inRunes(c.Text, spans), c.SpecialAt, slices.Equal(inRunes(c.Text, spans), c.SpecialAt))
+			offsets := inRunes(c.Text, spans)
+			check("special offsets", c.Text, offsets, c.SpecialAt, slices.Equal(offsets, c.SpecialAt))
 		}
 		of := c.Special
 		if c.SpecialAt == nil {
@@ -108,7 +110,7 @@ func runReference(t *testing.T, tok *Tokenizer, cases []referenceCase) {
 	t.Logf("%d texts; exact: %v; wrong: %v", len(cases), exact, wrong)
 }
 
-// inRunes converts spans of bytes to spans of characters.
+// inRunes converts spans in bytes to spans in characters.
 func inRunes(text string, spans []Span) [][2]int {
 	at := make([]int, len(text)+1)
 	n := 0
@@ -135,8 +137,8 @@ func runBroken(t *testing.T, tok *Tokenizer, cases []brokenCase) {
 	}
 }
 
-// TestReference_Recorded holds released vocabularies against digests that are committed: internal/bench/tokenizer/recorded.py
-// says how they were made. It needs the vocabularies only, in folders of ART_TOKENIZER_DIR.
+// TestReference_Recorded compares released vocabularies with committed digests: internal/bench/tokenizer/recorded.py
+// has the command that made them. It needs only the vocabularies, in folders of ART_TOKENIZER_DIR.
 func TestReference_Recorded(t *testing.T) {
 	dir := os.Getenv("ART_TOKENIZER_DIR")
 	if dir == "" {
@@ -161,7 +163,7 @@ func TestReference_Recorded(t *testing.T) {
 			for i, want := range strings.Fields(digests) {
 				if got := digest(tok, recorded.Texts[i]); got != want {
 					if wrong++; wrong <= maxShown {
-						t.Errorf("%+q: what comes of it differs from the reference", recorded.Texts[i])
+						t.Errorf("%+q: its digest differs from the reference", recorded.Texts[i])
 					}
 				}
 			}
@@ -173,7 +175,7 @@ func TestReference_Recorded(t *testing.T) {
 	}
 }
 
-// digest is of the ids, the ids with special tokens, the offsets in characters, and the decoded texts.
+// digest hashes the ids, the ids with special tokens, the offsets in characters, and the decoded texts.
 func digest(tok *Tokenizer, text string) string {
 	numbers := func(ids []int32) string {
 		return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
@@ -184,7 +186,9 @@ func digest(tok *Tokenizer, text string) string {
 	for _, s := range inRunes(text, spans) {
 		at = append(at, fmt.Sprintf("%d-%d", s[0], s[1]))
 	}
-	all := []string{numbers(ids), numbers(special), strings.Join(at, ","), tok.Decode(special, false), tok.Decode(special, true)}
+	all := []string{
+		numbers(ids), numbers(special), strings.Join(at, ","), tok.Decode(special, false), tok.Decode(special, true),
+	}
 	sum := sha256.Sum256([]byte(strings.Join(all, "|")))
 	return hex.EncodeToString(sum[:4])
 }

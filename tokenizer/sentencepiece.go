@@ -21,25 +21,25 @@ const (
 	bytePiece    pieceKind = 6
 )
 
-// spModel is what a SentencePiece model says, whatever file it comes from.
+// spModel is a SentencePiece model, from its own file or from GGUF.
 type spModel struct {
-	pieces       []vocabPiece
-	kinds        []pieceKind
-	bpe          bool // else Unigram
-	byteFallback bool
-	single       bool // scores are added in 32 bits, as SentencePiece does
-	bos, eos     int32
-	addBOS       bool
-	addEOS       bool
-	perPart      bool // text behind a special token is a text of its own, with its own space in front
-	normalizer   spNormalizer
+	pieces          []vocabPiece
+	kinds           []pieceKind
+	bpe             bool // not Unigram
+	byteFallback    bool
+	singlePrecision bool // scores are added in float32, as SentencePiece does
+	bos, eos        int32
+	addBOS          bool
+	addEOS          bool
+	perPart         bool // text after a special token is a text of its own, with a space prepended
+	normalizer      spNormalizer
 }
 
-// FromSentencePiece builds a tokenizer from the contents of a SentencePiece model file (tokenizer.model), of the kinds
-// BPE and Unigram. [Tokenizer.EncodeOrdinary] gives the ids of SentencePiece's own library. [Tokenizer.Encode]
-// recognises the control tokens too, which that library does not; special puts the beginning-of-sequence token first,
-// when the file has one. Decoding is that of Hugging Face's conversions: the unknown token is written as it is spelled,
-// and one space at the beginning is dropped.
+// FromSentencePiece builds a tokenizer from the contents of a SentencePiece model file (tokenizer.model), BPE or
+// Unigram. [Tokenizer.EncodeOrdinary] gives the ids of SentencePiece's own library. [Tokenizer.Encode] recognises
+// control tokens too, which that library does not; special prepends the beginning-of-sequence token, if the file has
+// one. Decoding is that of Hugging Face's conversions: the unknown token is written as it is, and one space at the
+// beginning is dropped.
 func FromSentencePiece(data []byte) (*Tokenizer, error) {
 	m, err := parseSentencePiece(data)
 	if err != nil {
@@ -52,9 +52,12 @@ func FromSentencePiece(data []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// parseSentencePiece reads a ModelProto; the numbers are those of sentencepiece_model.proto.
+// parseSentencePiece parses a ModelProto; the field numbers are those of sentencepiece_model.proto.
 func parseSentencePiece(data []byte) (*spModel, error) {
-	m := &spModel{single: true, bos: 1, eos: 2, normalizer: spNormalizer{dummyPrefix: true, trim: true, escape: true}}
+	m := &spModel{
+		singlePrecision: true, bos: 1, eos: 2,
+		normalizer: spNormalizer{dummyPrefix: true, trim: true, escape: true},
+	}
 	err := fields(data, func(field int, _ uint64, data []byte) error {
 		switch field {
 		case 1:
@@ -135,11 +138,11 @@ func (m *spModel) build() (*Tokenizer, error) {
 		return nil, errors.New("it has no pieces")
 	}
 	f := &modelFile{kind: "Unigram", pieces: m.pieces, vocab: map[string]int32{}}
-	f.options.ByteFallback, f.single = m.byteFallback, m.single
+	f.options.ByteFallback, f.singlePrecision = m.byteFallback, m.singlePrecision
 	var added []addedToken
 	for id, p := range m.pieces {
 		if _, twice := f.vocab[p.text]; twice || p.text == "" || !utf8.ValidString(p.text) {
-			return nil, fmt.Errorf("piece %d, %q, is empty, not UTF-8, or there twice", id, p.text)
+			return nil, fmt.Errorf("piece %d, %q, is empty, not UTF-8, or repeated", id, p.text)
 		}
 		f.vocab[p.text] = int32(id)
 		switch kind := m.kinds[id]; kind {
@@ -168,7 +171,7 @@ func (m *spModel) build() (*Tokenizer, error) {
 	return m.finish(f, added)
 }
 
-// finish puts the parts together.
+// finish assembles the tokenizer.
 func (m *spModel) finish(f *modelFile, added []addedToken) (*Tokenizer, error) {
 	t := &Tokenizer{normalizers: []normalizer{m.normalizer.normalize}}
 	if err := t.setVocab(f, added); err != nil {
@@ -198,7 +201,7 @@ func (m *spModel) finish(f *modelFile, added []addedToken) (*Tokenizer, error) {
 	return t, err
 }
 
-// userPieces are words without merges: text is cut around them.
+// userPieces returns the user-defined pieces, around which text is split.
 func (m *spModel) userPieces() *wordTable {
 	out := newWordTable(len(m.pieces))
 	for id, p := range m.pieces {
@@ -209,7 +212,7 @@ func (m *spModel) userPieces() *wordTable {
 	return out
 }
 
-// decoder is the one of Hugging Face's conversions.
+// decoder returns the decoder of Hugging Face's conversions.
 func (m *spModel) decoder() decoder {
 	d := decoder{
 		func() stage {
@@ -223,13 +226,13 @@ func (m *spModel) decoder() decoder {
 	return d
 }
 
-// found reports whether a piece is found in text.
+// found reports whether text can become a piece.
 func (m *spModel) found(id int32) bool {
 	k := m.kinds[id]
 	return k == normalPiece || k == userPiece && !m.bpe || k == unusedPiece && m.bpe
 }
 
-// setScores hides what is not found in text, and gives user-defined pieces scores that log probabilities do not reach.
+// setScores hides the pieces that text cannot become, and gives user-defined pieces scores above all log probabilities.
 func (m *spModel) setScores(f *modelFile) {
 	f.lowest = math.Inf(1)
 	f.pieces = slices.Clone(m.pieces)
@@ -244,8 +247,8 @@ func (m *spModel) setScores(f *modelFile) {
 	f.hidden = func(id int32) bool { return !m.found(id) }
 }
 
-// setMerges lists the merges that scores stand for: any two pieces whose texts together are a piece can be joined, those
-// with the highest score first, and of equal ones the leftmost.
+// setMerges lists the merges that scores imply: any two pieces whose concatenation is a piece can be merged, those with
+// the highest score first, and the leftmost of those with equal scores.
 func (m *spModel) setMerges(f *modelFile) {
 	ids := make([]int32, 0, len(m.pieces))
 	for id := range m.pieces {

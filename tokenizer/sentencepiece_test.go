@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// spCase is one text and what SentencePiece's own library makes of it.
+// spCase is one text and the ids of SentencePiece's own library.
 type spCase struct {
 	Text string  `json:"s"`
 	IDs  []int32 `json:"ids"`
 }
 
-// TestFromSentencePiece_Golden holds small models against SentencePiece's library. testdata/make_sentencepiece.py says
-// how the files were made.
+// TestFromSentencePiece_Golden compares small models with SentencePiece's library. testdata/make_sentencepiece.py has
+// the command that made the files.
 func TestFromSentencePiece_Golden(t *testing.T) {
 	runSentencePiece(t, "testdata/sentencepiece")
 }
@@ -53,7 +53,7 @@ func runSentencePiece(t *testing.T, dir string) {
 	}
 }
 
-// FuzzFromSentencePiece: any file is refused, or makes a tokenizer that encodes and decodes.
+// FuzzFromSentencePiece: any file is an error, or gives a tokenizer that encodes and decodes.
 func FuzzFromSentencePiece(f *testing.F) {
 	for _, name := range []string{"bpe-bytes", "unigram-plain"} {
 		f.Add(testdata(f, "sentencepiece/"+name+".model"), "The agent reads <tool>  é")

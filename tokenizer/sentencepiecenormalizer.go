@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// spNormalizer rewrites text as SentencePiece does: it replaces the longest keys of a table, drops spaces at the ends
-// and in a row, puts a space in front, and writes spaces as "▁".
+// spNormalizer rewrites text as SentencePiece does: it replaces the longest keys of a table, trims and collapses
+// spaces, prepends a space, and writes spaces as "▁".
 type spNormalizer struct {
-	chars       *charsMap // nil: nothing is replaced
+	chars       *charsMap // nil if nothing is replaced
 	keep        finder    // user-defined pieces, which stay as they are
 	dummyPrefix bool
-	trim        bool // spaces at the ends, and in a row
+	trim        bool // spaces at the ends are dropped, and others collapsed
 	escape      bool // spaces are written as "▁"
 }
 
-// next returns what the beginning of text becomes, and how long that beginning is.
+// next returns what a prefix of text becomes, and the length of that prefix.
 func (n *spNormalizer) next(text string) (out string, length int) {
 	if n.keep.any() {
 		if p := n.keep.at(text, 0); p != nil {
@@ -35,14 +35,14 @@ func (n *spNormalizer) next(text string) (out string, length int) {
 	return text[:size], size
 }
 
-// normalize rewrites a piece. Each character comes from what was replaced by it.
+// normalize rewrites a piece. The origin of each character is what it replaces.
 func (n *spNormalizer) normalize(p piece) piece {
 	space := " "
 	if n.escape {
 		space = string(metaspaceRune)
 	}
 	out := pieceBuilder{tracked: p.origins != nil}
-	afterSpace, kept := n.trim, 0 // kept: bytes up to the last space
+	afterSpace, kept := n.trim, 0 // kept is the length up to the spaces at the end
 	for at := 0; at < len(p.text); {
 		text, length := n.next(p.text[at:])
 		from := p.origin(at, at+length)
@@ -56,7 +56,7 @@ func (n *spNormalizer) normalize(p piece) piece {
 			for i := 0; i < len(text); {
 				_, size := utf8.DecodeRuneInString(text[i:])
 				switch char := text[i : i+size]; char {
-				case " ", space: // a "▁" of the text is dropped at the end, too
+				case " ", space: // a "▁" in the text is trimmed, too
 					out.write(space, from)
 				default:
 					out.write(char, from)

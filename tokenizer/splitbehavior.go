@@ -2,7 +2,7 @@ package tokenizer
 
 import "slices"
 
-// behavior says what becomes of delimiters: it turns cuts into the pieces to keep. The names are Hugging Face's.
+// behavior says what happens to delimiters: it converts cuts to the pieces to keep. The names are Hugging Face's.
 type behavior func([]cut) []cut
 
 var behaviors = map[string]behavior{

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// step cuts or rewrites a piece before the model sees it.
+// step splits or rewrites a piece.
 type step interface {
 	apply(p piece, emit func(piece))
 }
 
-// runSteps applies steps one after the other, and emits the pieces that are not empty.
+// runSteps applies steps in order, and emits the pieces that are not empty.
 func runSteps(steps []step, p piece, emit func(piece)) {
 	switch {
 	case p.text == "":
@@ -37,13 +37,13 @@ func (prefixStep) apply(p piece, emit func(piece)) {
 	emit(p)
 }
 
-// spellStep writes bytes in the alphabet of byte-level models.
-type spellStep struct{}
+// byteLevelStep converts pieces to the byte-level alphabet.
+type byteLevelStep struct{}
 
-func (spellStep) apply(p piece, emit func(piece)) { emit(spelled(p)) }
+func (byteLevelStep) apply(p piece, emit func(piece)) { emit(toByteLevelPiece(p)) }
 
-// spelled returns the piece in the alphabet of byte-level models.
-func spelled(p piece) piece {
+// toByteLevelPiece returns the piece in the byte-level alphabet.
+func toByteLevelPiece(p piece) piece {
 	var text strings.Builder
 	q := piece{begin: p.begin}
 	for i := range len(p.text) {
@@ -58,8 +58,8 @@ func spelled(p piece) piece {
 	return q
 }
 
-// unspelled is the inverse of spelled. Characters that are not in the alphabet stay.
-func unspelled(p piece) piece {
+// fromByteLevelPiece is the inverse of toByteLevelPiece. Characters that are not in the alphabet stay.
+func fromByteLevelPiece(p piece) piece {
 	text := make([]byte, 0, len(p.text))
 	q := piece{begin: p.begin}
 	for i, r := range p.text {
@@ -79,7 +79,7 @@ func unspelled(p piece) piece {
 	return q
 }
 
-// chunkStep cuts pieces of a fixed number of characters.
+// chunkStep splits into pieces of a fixed number of characters.
 type chunkStep int
 
 func (n chunkStep) apply(p piece, emit func(piece)) {
@@ -94,7 +94,7 @@ func (n chunkStep) apply(p piece, emit func(piece)) {
 	emit(p.slice(start, len(p.text)))
 }
 
-// cutStep cuts a text at the matches of a pattern.
+// cutStep splits a text at the matches of a pattern.
 type cutStep struct {
 	find     matcher
 	invert   bool     // what does not match is the delimiter

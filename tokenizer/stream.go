@@ -2,18 +2,18 @@ package tokenizer
 
 import "strings"
 
-// Stream decodes one reply as it is sampled. The deltas that it returns are valid UTF-8, and together they are what
+// Stream decodes one reply as it is sampled. Its deltas are valid UTF-8, and their concatenation is what
 // [Tokenizer.Decode] returns for all ids, up to a stop string. It is not safe for concurrent use.
 type Stream struct {
 	tok         *Tokenizer
 	skipSpecial bool
 	stops       []string
-	decoding    *running
-	held        string // text that may be the beginning of a stop string
+	decoding    *decoding
+	held        string // may be the beginning of a stop string
 	stopped     bool
 }
 
-// Stream starts to decode a reply. Text from the first stop string on is not part of it.
+// Stream begins to decode a reply, which ends before the first stop string.
 func (t *Tokenizer) Stream(skipSpecial bool, stops ...string) *Stream {
 	s := &Stream{tok: t, skipSpecial: skipSpecial, decoding: t.decoder.start()}
 	for _, stop := range stops {
@@ -24,8 +24,8 @@ func (t *Tokenizer) Stream(skipSpecial bool, stops ...string) *Stream {
 	return s
 }
 
-// Add takes one id and returns the text that has become certain, which may be "". stopped says that a stop string has
-// been seen: nothing comes after it.
+// Add takes one id, and returns the text that is final, which may be "". stopped says that there was a stop string:
+// later ids are ignored.
 func (s *Stream) Add(id int32) (delta string, stopped bool) {
 	if s.stopped {
 		return "", true
@@ -36,7 +36,7 @@ func (s *Stream) Add(id int32) (delta string, stopped bool) {
 	return s.release(s.decoding.take())
 }
 
-// Flush returns the text that was held back, when no id follows.
+// Flush returns the text that was held back, once no id follows.
 func (s *Stream) Flush() string {
 	if s.stopped {
 		return ""
@@ -50,7 +50,7 @@ func (s *Stream) Flush() string {
 	return delta
 }
 
-// release returns what no stop string can begin in.
+// release returns the text before anything that may be the beginning of a stop string.
 func (s *Stream) release(text string) (delta string, stopped bool) {
 	text = s.held + text
 	if at := firstOf(text, s.stops); at >= 0 {
@@ -65,7 +65,7 @@ func (s *Stream) release(text string) (delta string, stopped bool) {
 	return text[:len(text)-keep], false
 }
 
-// firstOf returns where the first of the stop strings begins, or -1.
+// firstOf returns the offset of the first stop string, or -1.
 func firstOf(text string, stops []string) int {
 	first := -1
 	for _, stop := range stops {
@@ -76,7 +76,7 @@ func firstOf(text string, stops []string) int {
 	return first
 }
 
-// overlap returns the length of the longest end of text that is a beginning of stop.
+// overlap returns the length of the longest suffix of text that is a proper prefix of stop.
 func overlap(text, stop string) int {
 	for n := min(len(text), len(stop)-1); n > 0; n-- {
 		if strings.HasSuffix(text, stop[:n]) {

@@ -69,7 +69,7 @@ func TestStream_Stop(t *testing.T) {
 	}
 }
 
-// TestStream_StopProperty: the text is what Decode says, up to a stop string, and holds none itself.
+// TestStream_StopProperty: the text is that of Decode, up to the first stop string.
 func TestStream_StopProperty(t *testing.T) {
 	tok, rng := small(t), seeded(t)
 	for range 3000 {

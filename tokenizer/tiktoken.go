@@ -7,16 +7,17 @@ import (
 	"github.com/goart-dev/art/internal/onig"
 )
 
-// The patterns by which OpenAI's encodings cut text into words. They mean the same in every engine.
+// The patterns by which OpenAI's encodings split text into words. They mean the same in every regular expression
+// engine.
 const (
 	CL100KWords = cl100kPattern
 	O200KWords  = o200kPattern
 )
 
-// FromRanks builds a tokenizer from a vocabulary in the manner of tiktoken: the bytes of the tokens, in the order in
-// which neighbours are joined, which is that of their ids; the pattern that cuts text into words; and the special
-// tokens. A word that is a token needs no joining. The pattern is in the syntax of tiktoken's engine, fancy-regex, which
-// differs from that of tokenizer.json; what is not supported of it is an error.
+// FromRanks builds a tokenizer from a vocabulary as tiktoken has it: the bytes of the tokens by rank, which is both the
+// order of merges and the id; the pattern that splits text into words; and the special tokens. A word that is a token
+// needs no merges. The pattern is in the syntax of tiktoken's engine, fancy-regex, which differs from that of
+// tokenizer.json; unsupported syntax is an error.
 func FromRanks(tokens []string, words string, special map[string]int32) (*Tokenizer, error) {
 	re, err := onig.CompileFancy(words)
 	if err != nil {
@@ -30,20 +31,23 @@ func FromRanks(tokens []string, words string, special map[string]int32) (*Tokeni
 	byBytes := make(map[string]int32, len(tokens))
 	for id, text := range tokens {
 		if _, twice := byBytes[text]; twice || text == "" {
-			return nil, fmt.Errorf("tokenizer: token %d, %q, is empty or there twice", id, text)
+			return nil, fmt.Errorf("tokenizer: token %d, %q, is empty or repeated", id, text)
 		}
-		byBytes[text], f.vocab[spell(text)] = int32(id), int32(id)
+		byBytes[text], f.vocab[toByteLevel(text)] = int32(id), int32(id)
 	}
 	for id, text := range tokens {
 		for at := 1; at < len(text); at++ {
 			left, ok1 := byBytes[text[:at]]
 			right, ok2 := byBytes[text[at:]]
 			if ok1 && ok2 {
-				f.joins = append(f.joins, idMerge{left, right, merge{uint32(id), int32(id)}})
+				f.idMerges = append(f.idMerges, idMerge{left, right, merge{uint32(id), int32(id)}})
 			}
 		}
 	}
-	t := &Tokenizer{steps: []step{cutStep{find: matchRegex(re), invert: true, behavior: removed}}, decoder: decoder{func() stage { return &bytesStage{} }}}
+	t := &Tokenizer{
+		steps:   []step{cutStep{find: matchRegex(re), invert: true, behavior: removed}},
+		decoder: decoder{func() stage { return &bytesStage{} }},
+	}
 	if err := t.setSpecial(f, special); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -51,9 +55,9 @@ func FromRanks(tokens []string, words string, special map[string]int32) (*Tokeni
 	return t, nil
 }
 
-// setSpecial makes the model, and adds special tokens with ids of their own.
+// setSpecial makes the model, and adds special tokens with given ids.
 func (t *Tokenizer) setSpecial(f *modelFile, special map[string]int32) error {
-	f.sparse = true
+	f.keepIDs = true
 	var added []addedToken
 	for text, id := range special {
 		added = append(added, addedToken{ID: id, Content: text, Special: true})

@@ -1,12 +1,14 @@
 // Package tokenizer turns text into token ids and back.
 //
 // A [Tokenizer] reads the files that Hugging Face models come with, tokenizer.json and tokenizer_config.json, and gives
-// the same ids, offsets and texts as Hugging Face's own library (tokenizers 0.23.3), whatever Go's Unicode version is. It
-// does byte-pair encoding over bytes and over characters, with or without byte fallback, and Unigram. The sections
-// "truncation" and "padding" have no effect: a text for training is neither cut nor filled up. Components that it does
-// not know (WordPiece, WordLevel, BertNormalizer, UnicodeScripts, CTC) are refused when a file is loaded, by name; fields
-// that the reference does not know have no effect there nor here. Added tokens get the ids that the reference gives
-// them. [FromSentencePiece], [FromGGUF] and [FromRanks] build the same from other files; the encodings of OpenAI are in
+// the same ids, offsets and texts as Hugging Face's own library, tokenizers 0.23.3 (below: the reference),
+// independently of Go's Unicode version. It does byte-pair encoding over bytes and over characters, with or without
+// byte fallback, and Unigram. The sections "truncation" and "padding" are ignored: texts for training are neither
+// truncated nor padded. Loading a file with an unsupported component (WordPiece, WordLevel, BertNormalizer,
+// UnicodeScripts, CTC) is an error that names it; unknown fields are ignored, as in the reference. Added tokens get the
+// ids that the reference gives them.
+//
+// [FromSentencePiece], [FromGGUF] and [FromRanks] build tokenizers from other files; the encodings of OpenAI are in
 // tokenizer/openai.
 //
 // Conversations and chat templates are in tokenizer/chat.
@@ -23,27 +25,27 @@ import (
 
 // Tokenizer converts between text and token ids. It does not change after it is loaded.
 type Tokenizer struct {
-	normalizers  []normalizer
-	steps        []step    // of the pre-tokenizer
-	unspell      bool      // words get to the model as the bytes that they spell
-	tracks       bool      // a step asks where text begins, behind a normalizer: pieces have to remember
-	model        wordModel // of ordinary text: it makes no special tokens
-	exact        wordModel // the reference's: it makes any token; often the same
-	added        *addedVocabulary
-	processors   []processor
-	decoder      decoder
-	ids          map[string]int32 // text in the spelling of the file -> id
-	texts        []string         // id -> text in the spelling of the file
-	bytes        []string         // id -> what it is within a text
-	known        []bool           // id -> whether the file defines it
-	bos, eos     []int32
-	chat         chatConfig
-	pool         pool // of what exact uses
-	ordinaryPool pool // of what model uses
+	normalizers   []normalizer
+	steps         []step    // of the pre-tokenizer
+	fromByteLevel bool      // words are converted from the byte-level alphabet to bytes for the model
+	tracksOrigins bool      // a step after a normalizer needs to know where the text begins
+	model         wordModel // for ordinary text: it produces no special tokens
+	exact         wordModel // as in the reference: it may produce special tokens; often the same
+	added         *addedVocabulary
+	processors    []processor
+	decoder       decoder
+	ids           map[string]int32 // token as the file writes it -> id
+	texts         []string         // id -> token as the file writes it
+	bytes         []string         // id -> the bytes that it stands for within a text
+	known         []bool           // id -> whether the file defines it
+	bos, eos      []int32
+	chat          chatConfig
+	pool          pool // scratch memory of exact
+	ordinaryPool  pool // scratch memory of model
 }
 
-// Load reads tokenizer.json and tokenizer_config.json from a model's folder, and its chat templates where they stand in
-// files of their own: chat_template.jinja, and those of additional_chat_templates.
+// Load reads tokenizer.json and tokenizer_config.json from a model's folder, and chat templates that are files of their
+// own: chat_template.jinja, and those in additional_chat_templates.
 func Load(dir string) (*Tokenizer, error) {
 	files := map[string][]byte{}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
@@ -79,16 +81,16 @@ func New(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// VocabSize returns the number of ids: every id is below it. Ids that the file leaves out are counted.
+// VocabSize returns the number of ids: every id is below it. It counts ids that the file skips.
 func (t *Tokenizer) VocabSize() int { return len(t.texts) }
 
-// TokenID returns the id of a token in the spelling of the file, in which a space is written "Ġ" or "▁".
+// TokenID returns the id of a token as the file writes it: with "Ġ" or "▁" for a space.
 func (t *Tokenizer) TokenID(token string) (id int32, ok bool) {
 	id, ok = t.ids[token]
 	return id, ok
 }
 
-// Token returns a token in the spelling of the file; "" for an id that the file does not define.
+// Token returns a token as the file writes it; "" for an id that the file does not define.
 func (t *Tokenizer) Token(id int32) string {
 	if !t.valid(id) {
 		return ""
@@ -105,11 +107,11 @@ func (t *Tokenizer) BOS() []int32 { return append([]int32(nil), t.bos...) }
 // EOS returns the ids of the end-of-sequence token of tokenizer_config.json, none or one.
 func (t *Tokenizer) EOS() []int32 { return append([]int32(nil), t.eos...) }
 
-// AddedTokens returns the ids of the tokens that [Tokenizer.Encode] finds in a text before anything else happens to it, by
-// their text. Special tokens are among them.
+// AddedTokens returns the ids of added tokens by their text: [Tokenizer.Encode] finds these in a text before everything
+// else. They include the special tokens.
 func (t *Tokenizer) AddedTokens() map[string]int32 { return maps.Clone(t.added.byContent) }
 
-// Reachable reports whether [Tokenizer.EncodeOrdinary] returns id for some text.
+// Reachable reports whether [Tokenizer.EncodeOrdinary] may return id for some text.
 func (t *Tokenizer) Reachable(id int32) bool { return t.model.produces(id) }
 
 // valid reports whether the file defines id.

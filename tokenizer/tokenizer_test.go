@@ -39,7 +39,7 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 		{map[string]string{"normalizer": `{"type": "Precompiled", "precompiled_charsmap": "` + base64.StdEncoding.EncodeToString(append(make([]byte, 4), strings.Repeat("a", 256)...)) + `"}`}, "256 bytes"},
 		{map[string]string{"normalizer": `{"type": "Sequence", "normalizers": [` + strings.Repeat(tenfold+", ", 4) + tenfold + `]}`}, "would grow more than 65536 times"},
 		{map[string]string{"decoder": `{"type": "Sequence", "decoders": [` + strings.Repeat(tenfold+", ", 4) + tenfold + `]}`}, "would grow more than 65536 times"},
-		{map[string]string{"normalizer": `{"type": "Sequence", "normalizers": [{"type": "ByteLevel"}, {"type": "NFC"}]}`}, "behind ByteLevel"},
+		{map[string]string{"normalizer": `{"type": "Sequence", "normalizers": [{"type": "ByteLevel"}, {"type": "NFC"}]}`}, "after ByteLevel"},
 		{map[string]string{"normalizer": `{"type": "ByteLevel"}`}, "ByteLevel is both"},
 		{map[string]string{"pre_tokenizer": `{"type": "UnicodeScripts"}`}, "UnicodeScripts"},
 		{map[string]string{"pre_tokenizer": `{"type": "Metaspace", "replacement": ""}`}, "replacement"},
@@ -48,8 +48,8 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 		{map[string]string{"pre_tokenizer": `{"type": "CharDelimiterSplit", "delimiter": "ab"}`}, "ab"},
 		{map[string]string{"pre_tokenizer": `{"type": "Punctuation", "behavior": "Shuffled"}`}, "Shuffled"},
 		{map[string]string{"pre_tokenizer": `{"type": "Sequence", "other": []}`}, "pretokenizers"},
-		{words(`{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}`), "twice"},
-		{words(`{"type": "ByteLevel"}, {"type": "Metaspace", "replacement": "_"}`), "behind ByteLevel"},
+		{words(`{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}`), "repeated"},
+		{words(`{"type": "ByteLevel"}, {"type": "Metaspace", "replacement": "_"}`), "after ByteLevel"},
 		{words(`{"type": "Split", "pattern": {"String": "a"}, "behavior": "Shuffled", "invert": false}`), "Shuffled"},
 		{words(`{"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false}`), "no pattern"},
 		{words(`{"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated", "invert": false}`), "no pattern"},
@@ -67,7 +67,7 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 		{map[string]string{"decoder": `{"type": "WordPiece"}`}, "WordPiece"},
 		{map[string]string{"decoder": `{"type": "Strip", "content": "ab", "start": 0, "stop": 0}`}, "one character"},
 		{map[string]string{"decoder": `{"type": "BPEDecoder", "suffix": ""}`}, "suffix"},
-		{map[string]string{"decoder": `{"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Replace", "pattern": {"String": "ab"}, "content": ""}]}`}, "behind Fuse"},
+		{map[string]string{"decoder": `{"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Replace", "pattern": {"String": "ab"}, "content": ""}]}`}, "after Fuse"},
 		{map[string]string{"added_tokens": `[{"id": 97, "content": "a", "special": true}]`}, "control"},
 		{model(`{"type": "Unigram", "vocab": [["a", 0]], "unk_id": 3}`), "unk_id"},
 		{model(`{"type": "Unigram", "vocab": [["a", 0]]}`), "unknown token"},
@@ -81,7 +81,7 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 		{model(`{"vocab": {"a": -1}, "merges": []}`), "id"},
 		{model(`{"vocab": {"a": 99999999999}, "merges": []}`), "id"},
 		{model(`{"vocab": {"a": 1.5}, "merges": []}`), "vocab"},
-		{model(`{"vocab": {"a": 0, "a": 1}, "merges": []}`), "twice"},
+		{model(`{"vocab": {"a": 0, "a": 1}, "merges": []}`), "repeated"},
 		{model(`{"merges": [["a", "zzz"]]}`), "zzz"},
 		{model(`{"merges": ["a b c"]}`), "two parts"},
 		{model(`{"merges": ["ab"]}`), "two parts"},
@@ -92,14 +92,15 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 			raw[k] = json.RawMessage(v)
 		}
 		_, err := New(patched(t, raw), nil)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "tokenizer: tokenizer.json: ") {
+		const prefix = "tokenizer: tokenizer.json: "
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), prefix) {
 			t.Errorf("%v: error %v does not say %q", c.patch, err, c.want)
 		}
 	}
 }
 
-// TestNew_IgnoresWhatTheReferenceIgnores: truncation and padding are not for training, and fields that are not known
-// there have no effect there.
+// TestNew_IgnoresWhatTheReferenceIgnores: truncation and padding do not apply to training, and unknown fields are
+// ignored as in the reference.
 func TestNew_IgnoresWhatTheReferenceIgnores(t *testing.T) {
 	tok, err := New(patched(t, map[string]json.RawMessage{
 		"truncation":   json.RawMessage(`{"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}`),
@@ -108,7 +109,8 @@ func TestNew_IgnoresWhatTheReferenceIgnores(t *testing.T) {
 		"added_tokens": json.RawMessage(`[{"id": 7, "content": ""}, {"id": 900, "content": "<x>"}, {"id": 901, "content": "<x>", "special": true}]`),
 	}), nil)
 	must(t, err)
-	if got, want := tok.Encode("the board<x>", true), append(small(t).Encode("the board", true), 533); !slices.Equal(got, want) {
+	want := append(small(t).Encode("the board", true), 533)
+	if got := tok.Encode("the board<x>", true); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -118,8 +120,12 @@ func TestNew_Config(t *testing.T) {
 	tok, err := New(file, []byte(`{"bos_token": null, "eos_token": {"content": "<|im_end|>", "lstrip": false},
 		"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`))
 	must(t, err)
-	if end, _ := tok.TokenID("<|im_end|>"); !slices.Equal(tok.EOS(), []int32{end}) || len(tok.BOS()) != 0 || tok.ChatTemplates()[DefaultTemplate] != "D" {
-		t.Errorf("EOS %v, BOS %v, chat template %q", tok.EOS(), tok.BOS(), tok.ChatTemplates()[DefaultTemplate])
+	end, _ := tok.TokenID("<|im_end|>")
+	if !slices.Equal(tok.EOS(), []int32{end}) || len(tok.BOS()) != 0 {
+		t.Errorf("EOS %v, BOS %v", tok.EOS(), tok.BOS())
+	}
+	if got := tok.ChatTemplates()[DefaultTemplate]; got != "D" {
+		t.Errorf("chat template %q", got)
 	}
 	for config, want := range map[string]string{
 		`{"eos_token": "<none>"}`: "<none>",
@@ -136,7 +142,8 @@ func TestNew_Config(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "needs tokenizer.json and tokenizer_config.json") {
+	_, err := Load(dir)
+	if err == nil || !strings.Contains(err.Error(), "needs tokenizer.json and tokenizer_config.json") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for name, data := range map[string]string{
@@ -182,7 +189,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// FuzzNew replaces one part of a file that is right, or all of it (part "").
+// FuzzNew replaces one section of a valid file, or all of it (part "").
 func FuzzNew(f *testing.F) {
 	for part, value := range map[string]string{
 		"":               `{"version": "1.0", "model": {"vocab": {}, "merges": ["a b"]}}`,

@@ -14,7 +14,7 @@ import (
 // DefaultTemplate is the name of the chat template that a model uses unless another one is named.
 const DefaultTemplate = "default"
 
-// chatConfig is what a model's files say about conversations.
+// chatConfig is what a model's files say about chat templates.
 type chatConfig struct {
 	templates map[string]string // Jinja sources by name
 	special   map[string]string // the text of special tokens by names such as "bos_token"
@@ -23,7 +23,7 @@ type chatConfig struct {
 // specialNames are the tokens of tokenizer_config.json that chat templates can name.
 var specialNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-// configure reads what is used of tokenizer_config.json. Its other fields steer Python classes.
+// configure reads the fields of tokenizer_config.json that matter here. The others configure Python classes.
 func (t *Tokenizer) configure(data []byte) error {
 	var f map[string]json.RawMessage
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -77,7 +77,7 @@ func (c *configToken) UnmarshalJSON(data []byte) error {
 func (t *Tokenizer) SpecialTokens() map[string]string {
 	out := map[string]string{}
 	for name, ids := range map[string][]int32{"bos_token": t.bos, "eos_token": t.eos} {
-		if len(ids) > 0 { // files that are not tokenizer_config.json give only ids
+		if len(ids) > 0 { // other files than tokenizer_config.json give only ids
 			out[name] = t.texts[ids[0]]
 		}
 	}
@@ -124,8 +124,8 @@ func chatTemplates(raw json.RawMessage) (map[string]string, error) {
 	return out, nil
 }
 
-// loadTemplates reads the templates that stand in files of their own, which win over those of tokenizer_config.json:
-// chat_template.jinja, and others by name in additional_chat_templates.
+// loadTemplates reads the templates that are files of their own, which take precedence over those of
+// tokenizer_config.json: chat_template.jinja, and others by name in additional_chat_templates.
 func (c *chatConfig) loadTemplates(dir string) error {
 	source, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
 	switch {

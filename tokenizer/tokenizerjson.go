@@ -8,14 +8,17 @@ import (
 	"strings"
 )
 
-// build makes a tokenizer of the contents of tokenizer.json. What the reference ignores is ignored here: fields of a
-// component that it does not know. Components that are not known are errors.
+// build makes a tokenizer from the contents of tokenizer.json. Unknown fields of components are ignored, as in the
+// reference; unknown components are errors.
 func build(data []byte) (*Tokenizer, error) {
 	file, err := object(string(data))
 	if err != nil {
 		return nil, err
 	}
-	known := []string{"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"}
+	known := []string{
+		"version", "truncation", "padding", "added_tokens",
+		"normalizer", "pre_tokenizer", "post_processor", "decoder", "model",
+	}
 	for name := range file {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("field %q is not known", name)
@@ -27,19 +30,19 @@ func build(data []byte) (*Tokenizer, error) {
 	return assemble(file)
 }
 
-// assemble reads the parts of a file.
+// assemble reads the sections of a file.
 func assemble(file map[string]string) (*Tokenizer, error) {
 	t := &Tokenizer{}
-	var spells bool
+	var byteLevel bool
 	var err error
-	if t.normalizers, spells, err = parseNormalizers(member(file, "normalizer")); err != nil {
+	if t.normalizers, byteLevel, err = parseNormalizers(member(file, "normalizer")); err != nil {
 		return nil, err
 	}
-	plan, err := parsePreTokenizer(member(file, "pre_tokenizer"))
+	pre, err := parsePreTokenizer(member(file, "pre_tokenizer"))
 	if err != nil {
 		return nil, err
 	}
-	if plan.spells && spells {
+	if pre.byteLevel && byteLevel {
 		return nil, fmt.Errorf("ByteLevel is both a normalizer and a pre_tokenizer: only one of them is supported")
 	}
 	var added []addedToken
@@ -48,14 +51,14 @@ func assemble(file map[string]string) (*Tokenizer, error) {
 			return nil, fmt.Errorf("added_tokens: %w", err)
 		}
 	}
-	m, err := parseModel(file["model"], plan.spells || spells)
+	m, err := parseModel(file["model"], pre.byteLevel || byteLevel)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	if err := t.setVocab(m, added); err != nil {
 		return nil, err
 	}
-	t.setSteps(plan, spells, m.byBytes)
+	t.setSteps(pre, byteLevel, m.byBytes)
 	if t.decoder, err = parseDecoder(member(file, "decoder")); err != nil {
 		return nil, err
 	}
@@ -69,16 +72,16 @@ func member(object map[string]string, name string) json.RawMessage {
 	return json.RawMessage(object[name])
 }
 
-// setSteps chooses how pieces get to the model: one that works on bytes takes them as they are.
-func (t *Tokenizer) setSteps(plan plan, spells, byBytes bool) {
-	t.steps = plan.steps
+// setSteps adds the last step before the model, which takes either bytes or characters of the byte-level alphabet.
+func (t *Tokenizer) setSteps(pre preTokenizer, byteLevel, byBytes bool) {
+	t.steps = pre.steps
 	switch {
-	case plan.spellsLast && !byBytes:
-		t.steps = append(t.steps, spellStep{})
-	case byBytes && !plan.spellsLast:
-		t.unspell = true
+	case pre.byteLevelLast && !byBytes:
+		t.steps = append(t.steps, byteLevelStep{})
+	case byBytes && !pre.byteLevelLast:
+		t.fromByteLevel = true
 	}
-	t.tracks = plan.first && len(t.normalizers) > 0
+	t.tracksOrigins = pre.first && len(t.normalizers) > 0
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -92,22 +95,22 @@ func typeOf(raw json.RawMessage) (string, error) {
 	return head.Type, err
 }
 
-// unsupported is the error for a component that is not known.
+// unsupported is the error for an unknown component.
 func unsupported[V any](what, kind string, known map[string]V) error {
 	names := append(slices.Sorted(maps.Keys(known)), "Sequence")
 	return fmt.Errorf("%s %q is not supported, only %s", what, kind, strings.Join(names, ", "))
 }
 
-// component is one part of a file that is not a Sequence.
+// component is one component of a file, not a Sequence.
 type component struct {
 	kind string
 	raw  json.RawMessage
 }
 
-// maxNesting bounds Sequences within Sequences.
+// maxNesting bounds the depth of Sequences within Sequences.
 const maxNesting = 20
 
-// flatten lists the components of a Sequence, of Sequences within it too, or the one that is there. field names the list.
+// flatten lists the components of a Sequence, with those of nested ones, or the single component. field names the list.
 func flatten(raw json.RawMessage, what, field string) ([]component, error) {
 	return flattenAt(raw, what, field, 0)
 }
@@ -142,12 +145,12 @@ func flattenAt(raw json.RawMessage, what, field string, depth int) ([]component,
 	return out, nil
 }
 
-// byteLevel is the component of pre-tokenizers, post-processors and decoders.
-type byteLevel struct {
+// byteLevelFile is the component ByteLevel of pre-tokenizers, post-processors and decoders.
+type byteLevelFile struct {
 	AddPrefix   *bool `json:"add_prefix_space"`
 	TrimOffsets *bool `json:"trim_offsets"`
 	UseRegex    *bool `json:"use_regex"`
 }
 
-// isOn is the value of a switch that is on when it is left out.
+// isOn is the value of an option that is on by default.
 func isOn(b *bool) bool { return b == nil || *b }

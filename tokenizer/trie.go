@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// trie finds the keys that a text begins with. Nodes are numbered; the children of a node are in one table, by the hash
-// of node and byte.
+// trie finds the keys that are prefixes of a text. Nodes are numbered; the children of all nodes are in one hash table,
+// by node and byte.
 type trie struct {
 	children *pairTable // (node, byte) -> child, in the field id
-	values   []int32    // of each node; absent: no key ends there
+	values   []int32    // by node; absent if no key ends there
 }
 
 type trieBuilder struct{ keys []trieKey }
@@ -24,7 +24,7 @@ func newTrieBuilder() *trieBuilder { return &trieBuilder{} }
 
 func (b *trieBuilder) add(text string, value int32) { b.keys = append(b.keys, trieKey{text, value}) }
 
-// maxTrieBytes bounds the bytes of all keys.
+// maxTrieBytes bounds the number of nodes.
 const maxTrieBytes = 1 << 26
 
 // build numbers the nodes in the order of the sorted keys.
@@ -63,7 +63,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// prefixes calls yield for the keys that text begins with, shortest first.
+// prefixes calls yield for the keys that are prefixes of text, shortest first.
 func (t *trie) prefixes(text string, yield func(length int, value int32)) {
 	node := int32(0)
 	for i := range len(text) {
@@ -78,7 +78,7 @@ func (t *trie) prefixes(text string, yield func(length int, value int32)) {
 	}
 }
 
-// longest returns the longest key that text begins with, its length and its value; absent when there is none.
+// longest returns the length and the value of the longest key that is a prefix of text; absent if there is none.
 func (t *trie) longest(text string) (length int, value int32) {
 	value = absent
 	t.prefixes(text, func(n int, v int32) { length, value = n, v })

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// lowercase maps each character by itself, so that a sigma at the end of a word is like any other.
+// lowercase maps each character independently of its context: a sigma at the end of a word is like any other.
 func lowercase(p piece) piece {
 	if strings.IndexFunc(p.text, func(r rune) bool { return r == 0x130 || lower(r) != r }) < 0 {
 		return p
@@ -21,7 +21,7 @@ func lowercase(p piece) piece {
 	return p.rewrite(changes)
 }
 
-// lower is the lower case of Unicode 17.
+// lower returns the lower case of Unicode 17.
 func lower(r rune) rune {
 	switch {
 	case r == 0xa7cb:

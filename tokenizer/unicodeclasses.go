@@ -7,10 +7,10 @@ import (
 	"github.com/goart-dev/art/internal/onig"
 )
 
-// What Hugging Face's library (tokenizers 0.23.3) takes a character for depends on the component: each has the tables of
-// another Unicode version. These were found by asking it about every code point.
+// The components of the reference have tables of several Unicode versions. Which version each has was found by trying
+// every code point; see make_unicodetables.py.
 
-// class16 returns a test of a class of Unicode 16, made when it is first needed.
+// class16 returns a test of a class of Unicode 16, compiled on first use.
 func class16(pattern string) func(rune) bool {
 	test := sync.OnceValue(func() func(rune) bool { return onig.Class(pattern) })
 	return func(r rune) bool { return test()(r) }
@@ -26,11 +26,11 @@ var (
 // isWord is \w of Unicode's regular expressions (UTS #18, annex C).
 func isWord(r rune) bool { return wordClass(r) }
 
-// isNumber is what the component Digits takes for one.
+// isNumber reports whether r is a digit to the component Digits.
 func isNumber(r rune) bool { return numberClass(r) }
 
-// isMark is what StripAccents drops: the marks of Unicode 9.
+// isMark reports whether StripAccents drops r: a mark of Unicode 9.
 func isMark(r rune) bool { return markClass(r) && !unicode.Is(laterAccents, r) }
 
-// isPunctuation is what the component Punctuation takes for one: ASCII's, and Unicode 8's.
+// isPunctuation reports whether r is punctuation to the component Punctuation: that of ASCII and of Unicode 8.
 func isPunctuation(r rune) bool { return punctuationClass(r) && !unicode.Is(laterPunctuation, r) }

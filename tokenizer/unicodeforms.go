@@ -8,17 +8,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The normalization forms of Unicode, as Hugging Face's library sees them: with tables of Unicode 9, see laterMarks.
+// The normalization forms of the reference have tables of Unicode 9; see laterMarks.
 
 func formC(p piece) piece  { return p.form(norm.NFC, decomposition{}, true) }
 func formD(p piece) piece  { return p.form(norm.NFD, decomposition{}, false) }
 func formKC(p piece) piece { return p.form(norm.NFKC, decomposition{compatible: true}, true) }
 func formKD(p piece) piece { return p.form(norm.NFKD, decomposition{compatible: true}, false) }
 
-// form normalizes. Most texts are normal already, and x/text finds that out quickly. What it makes of others differs from
-// the definition: it puts a joiner after each run of 30 combining marks ("stream-safe"), it composes across starters that
-// can join what is before them, and it takes a character above U+FFFF for the one with the same low 16 bits. So the
-// parts that are not normal are done by the definition. Nothing happens across a border before an ASCII character.
+// form normalizes. Most texts are normal already, which x/text detects quickly. Its normalization of others differs
+// from the definition: it inserts a joiner after each run of 30 combining marks ("stream-safe"), it composes across
+// starters that can combine with what precedes them, and it confuses characters above U+FFFF with the same low 16 bits.
+// So the parts that are not normal are normalized by the definition. ASCII characters begin a new part: nothing
+// composes or reorders across them.
 func (p piece) form(quick norm.Form, d decomposition, compose bool) piece {
 	if quick.IsNormalString(p.text) {
 		return p
@@ -36,8 +37,8 @@ func (p piece) form(quick norm.Form, d decomposition, compose bool) piece {
 	return out.piece(p.begin)
 }
 
-// nextASCII returns where the next ASCII character before another that is not is, from i on, or the next one at all when
-// a thousand bytes went by.
+// nextASCII returns the offset, from i on, of the next ASCII character that precedes one that is not ASCII; after a
+// thousand bytes, of the next ASCII character.
 func nextASCII(s string, i int) int {
 	start := i
 	for ; i < len(s); i++ {
@@ -48,7 +49,7 @@ func nextASCII(s string, i int) int {
 	return i
 }
 
-// form is a normalization by its definition (UAX #15): decompose, sort each run of combining marks by class, compose.
+// form normalizes by the definition (UAX #15): decompose, sort each run of combining marks by class, compose.
 func (d decomposition) form(s string, compose bool) []change {
 	changes := d.all(s)
 	if compose {
@@ -57,7 +58,7 @@ func (d decomposition) form(s string, compose bool) []change {
 	return changes
 }
 
-// decomposition takes characters apart.
+// decomposition decomposes characters.
 type decomposition struct{ compatible bool }
 
 func (d decomposition) all(s string) []change {
@@ -100,7 +101,7 @@ func oldClass(r rune) uint8 {
 	return class(r)
 }
 
-// composed joins each starter with the marks behind it that nothing blocks.
+// composed composes each starter with the marks after it that are not blocked.
 func composed(changes []change) []change {
 	out := changes[:0]
 	starter := -1 // index in out of the last starter
@@ -119,7 +120,7 @@ func composed(changes []change) []change {
 	return out
 }
 
-// blocked reports whether one of the characters between a starter and r keeps the two apart.
+// blocked reports whether one of the characters between a starter and r prevents the two from composing.
 func blocked(between []change, r rune) bool {
 	if len(between) == 0 {
 		return false
@@ -128,7 +129,7 @@ func blocked(between []change, r rune) bool {
 	return last == 0 || last >= oldClass(r)
 }
 
-// pair composes two characters. x/text compares the low 16 bits only, so what it says is checked.
+// pair composes two characters. x/text compares only their low 16 bits, so its result is checked.
 func pair(a, b rune) (rune, bool) {
 	if unicode.Is(laterMarks, a) || unicode.Is(laterMarks, b) {
 		return 0, false

@@ -15,7 +15,8 @@ func TestNFC_FastAgainstSlow(t *testing.T) {
 	for range 5000 {
 		s := randomMarks(rng)
 		slow := newPiece(s, true).rewrite(decomposition{}.form(s, true))
-		if fast := formC(newPiece(s, true)); fast.text != slow.text || nfc(s) != slow.text || !slices.Equal(fast.origins, slow.origins) {
+		fast := formC(newPiece(s, true))
+		if fast.text != slow.text || nfc(s) != slow.text || !slices.Equal(fast.origins, slow.origins) {
 			t.Fatalf("%+q: %+q, %+q by definition", s, fast.text, slow.text)
 		}
 		if once := nfc(s); nfc(once) != once {

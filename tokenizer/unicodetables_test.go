@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// TestUnicodeTables_Generated: unicodetables.go is what make_unicodetables.py writes. It needs a Python with the packages
-// that the script names, in ART_GOLDEN_PYTHON.
+// TestUnicodeTables_Generated: unicodetables.go is what make_unicodetables.py writes. It needs a Python with the
+// packages that the script names, in ART_GOLDEN_PYTHON.
 func TestUnicodeTables_Generated(t *testing.T) {
 	python := os.Getenv("ART_GOLDEN_PYTHON")
 	if python == "" {

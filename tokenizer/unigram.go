@@ -8,29 +8,29 @@ import (
 	"unicode/utf8"
 )
 
-// unigram divides a word into the pieces with the highest sum of scores (log probabilities), by the algorithm of
-// Viterbi. Characters without a piece become the unknown token, those in a row one, or their bytes.
+// unigram segments a word into the pieces with the highest sum of scores (log probabilities), by the Viterbi algorithm.
+// Consecutive characters without a piece become one unknown token, or their bytes.
 type unigram struct {
-	trie     *trie
-	scores   []float64
-	byText   map[string]int32
-	unknown  int32       // absent: text with characters without a piece cannot be encoded, and loses them
-	fallback *[256]int32 // nil: no byte fallback
-	floor    float64     // score of an unknown character
-	single   bool        // scores are added in 32 bits, as SentencePiece does
-	longest  int         // bytes of the longest piece or character
+	trie            *trie
+	scores          []float64
+	byText          map[string]int32
+	unknown         int32       // if absent, characters without a piece are dropped
+	fallback        *[256]int32 // nil if there is no byte fallback
+	floor           float64     // the score of an unknown character
+	singlePrecision bool        // scores are added in float32, as SentencePiece does
+	longest         int         // length in bytes of the longest piece or character
 }
 
-// unknownPenalty is how much lower than the lowest piece an unknown character scores.
+// unknownPenalty is by how much the score of an unknown character is below that of the lowest piece.
 const unknownPenalty = 10
 
-// maxSum is the sum beyond which SentencePiece subtracts it from all sums that are still needed, to lose fewer bits.
+// maxSum is the sum beyond which SentencePiece subtracts it from all sums still in use, to keep precision.
 const maxSum = 100_000
 
-// pathNode is the best way to an end of the word.
+// pathNode is the best segmentation up to an offset of the word.
 type pathNode struct {
 	score float64
-	start int32 // where its last piece begins; absent: there is no way
+	start int32 // where its last piece begins; absent if there is no segmentation
 	id    int32
 }
 
@@ -40,7 +40,7 @@ type vocabPiece struct {
 	score float64
 }
 
-// newUnigram builds a model. hidden pieces are not found in text.
+// newUnigram builds a model. Text never becomes a hidden piece.
 func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden func(int32) bool) (*unigram, error) {
 	if unknown != absent && int(unknown) >= len(pieces) || unknown < absent {
 		return nil, fmt.Errorf("unk_id %d is not in the vocabulary", unknown)
@@ -72,7 +72,8 @@ func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden fu
 	return m, nil
 }
 
-var errNoUnknown = errors.New("the vocabulary has no unknown token and no pieces for bytes: some text could not be encoded")
+var errNoUnknown = errors.New("the vocabulary has neither an unknown token nor byte pieces: " +
+	"some text could not be encoded")
 
 func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {
 	entry := s.entry(word)
@@ -80,7 +81,7 @@ func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {
 		return append(ids, entry.ids[:entry.count]...)
 	}
 	start := len(ids)
-	s.tokens = m.divide(s, s.tokens[:0], word)
+	s.tokens = m.segment(s, s.tokens[:0], word)
 	for _, t := range s.tokens {
 		ids = append(ids, t.id)
 	}
@@ -89,18 +90,18 @@ func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {
 }
 
 func (m *unigram) appendTokens(s *scratch, tokens []token, word string) []token {
-	return m.divide(s, tokens, word)
+	return m.segment(s, tokens, word)
 }
 
-// divide appends the pieces of a word.
-func (m *unigram) divide(s *scratch, tokens []token, word string) []token {
+// segment appends the pieces of a word.
+func (m *unigram) segment(s *scratch, tokens []token, word string) []token {
 	m.search(s, word)
 	var found []token // from the end of the word to its beginning
 	for end := int32(len(word)); end > 0; {
 		n := s.path[end]
 		last := len(found) - 1
 		if n.id == m.unknown && last >= 0 && found[last].id == m.unknown {
-			found[last].start = n.start // unknown characters in a row are one
+			found[last].start = n.start // consecutive unknown characters are one token
 		} else {
 			found = append(found, token{n.id, n.start, end})
 		}
@@ -112,7 +113,7 @@ func (m *unigram) divide(s *scratch, tokens []token, word string) []token {
 	return tokens
 }
 
-// appendPiece appends a piece, or what stands for unknown text: each of its bytes covers all of it.
+// appendPiece appends a piece, or the tokens of unknown text; byte tokens span all of it.
 func (m *unigram) appendPiece(tokens []token, t token, text string) []token {
 	if t.id != m.unknown {
 		return append(tokens, t)
@@ -141,7 +142,7 @@ func (m *unigram) covers(text string) bool {
 	return true
 }
 
-// search fills s.path with the best way to each place of the word.
+// search fills s.path with the best segmentation up to each offset of the word.
 func (m *unigram) search(s *scratch, word string) {
 	s.path = append(s.path[:0], pathNode{})
 	for range len(word) {
@@ -149,12 +150,12 @@ func (m *unigram) search(s *scratch, word string) {
 	}
 	for at := 0; at < len(word); {
 		_, n := utf8.DecodeRuneInString(word[at:])
-		if m.single {
+		if m.singlePrecision {
 			rebase(s.path[at : min(at+m.longest, len(word))+1])
 		}
 		so, single := s.path[at].score, false
 		reach := func(end int, score float64, id int32) {
-			if score += so; m.single {
+			if score += so; m.singlePrecision {
 				score = float64(float32(score))
 			}
 			if to := &s.path[end]; to.start == absent || score > to.score {
@@ -172,7 +173,7 @@ func (m *unigram) search(s *scratch, word string) {
 	}
 }
 
-// rebase subtracts the first sum of path from all of it, when it is large.
+// rebase subtracts the first sum of path from all sums, if it is large.
 func rebase(path []pathNode) {
 	offset := path[0].score
 	if math.Abs(offset) <= maxSum {

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// unigramGolden is unigram.json. testdata/make_unigram.py says how it was made.
+// unigramGolden is unigram.json. testdata/make_unigram.py has the command that made it.
 type unigramGolden struct {
 	File    json.RawMessage
 	Cases   []spCase
-	Numbers [][2]string // as it is written, and the bits that the reference reads
+	Numbers [][2]string // the text, and the bits that the reference parses it to
 }
 
 func readUnigram(t testing.TB) unigramGolden {
@@ -21,8 +21,8 @@ func readUnigram(t testing.TB) unigramGolden {
 	return g
 }
 
-// TestNew_UntypedUnigram: a file without a "type", as T5's is, was refused; and its ties are divided as the reference
-// divides them, which reads many scores a bit off.
+// TestNew_UntypedUnigram: a file may lack "type", as T5's does; and ties are broken as in the reference, which parses
+// many scores with an error of one bit.
 func TestNew_UntypedUnigram(t *testing.T) {
 	golden := readUnigram(t)
 	tok, err := New(golden.File, nil)
@@ -34,12 +34,12 @@ func TestNew_UntypedUnigram(t *testing.T) {
 	}
 }
 
-// TestNew_Untyped: the members tell which model it is, in the order in which the reference tries them.
+// TestNew_Untyped: the members decide which model it is, in the order in which the reference tries them.
 func TestNew_Untyped(t *testing.T) {
 	for model, want := range map[string]string{
 		`{"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}`:              "",
 		`{"vocab": [["<unk>", 0], ["a", -1]], "unk_id": 0}`:                    "",
-		`{"vocab": [["<unk>", 0], ["a", -1]], "unk_id": 0, "merges": ["a b"]}`: "", // of no use to Unigram
+		`{"vocab": [["<unk>", 0], ["a", -1]], "unk_id": 0, "merges": ["a b"]}`: "", // ignored by Unigram
 		`{"vocab": {"a": 0}, "unk_token": "a"}`:                                "WordLevel",
 		`{"vocab": [["<unk>", 0]], "unk_id": 1}`:                               "unk_id",
 		`{"unk_id": 0}`:                                                        "type",

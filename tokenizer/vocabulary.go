@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// maxID bounds ids, so that a broken file cannot ask for all the memory.
+// maxID bounds ids, so that a broken file cannot exhaust memory.
 const maxID = 1 << 24
 
-// maxHoles bounds the ids that a file may leave out.
+// maxHoles bounds the number of ids that a file may skip.
 const maxHoles = 1 << 16
 
-// setVocab makes the model, and fills the tables between ids and tokens. An added token that the model knows has the model's id; others get
-// the ids behind all that are taken, in the order of the file. So does the reference, whatever "id" says. Where it would
-// give an id twice, because the model leaves ids out, the file's counts.
+// setVocab makes the model, and fills the tables between ids and tokens. An added token that the model knows has the
+// model's id; others get the next ids that are free, in the order of the file, whatever "id" says, as in the reference.
+// If that would assign an id twice, because the model skips ids, the file's "id" counts.
 func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 	vocab := m.vocab
 	size := int32(len(m.pieces))
@@ -39,7 +39,7 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 		}
 		t.texts[id], t.known[id] = text, true
 	}
-	for id, p := range m.pieces { // a text that is there twice has the last of its ids
+	for id, p := range m.pieces { // of a repeated text, the last id counts
 		t.texts[id], t.known[id] = p.text, true
 	}
 	if t.added, err = newAddedVocabulary(added, t.normalize); err != nil {
@@ -54,20 +54,20 @@ func (t *Tokenizer) setVocab(m *modelFile, added []addedToken) error {
 			return fmt.Errorf("model: %w", err)
 		}
 	}
-	t.ids = vocab // what is added to it now, the model does not see
+	t.ids = vocab // the model does not see the additions below
 	for text, id := range ids {
 		t.ids[text], t.texts[id], t.known[id] = id, text, true
 	}
 	return nil
 }
 
-// addedIDs gives added tokens their ids, and returns them by text.
+// addedIDs assigns ids to added tokens, and returns them by text.
 func (f *modelFile) addedIDs(added []addedToken) (map[string]int32, error) {
 	next, taken := int32(len(f.vocab)), make(map[int32]bool)
 	limit := len(f.vocab) + len(added) + maxHoles
 	for _, id := range f.vocab {
 		if id >= next {
-			taken[id] = true // those below are not given out
+			taken[id] = true // those below next are never assigned
 		}
 	}
 	ids := make(map[string]int32, len(added))
@@ -78,7 +78,7 @@ func (f *modelFile) addedIDs(added []addedToken) (map[string]int32, error) {
 			id, ok = f.vocab[a.Content]
 		}
 		if !ok {
-			if id = next; taken[id] || f.sparse {
+			if id = next; taken[id] || f.keepIDs {
 				id = a.ID
 			}
 			if id < 0 || int(id) > limit || taken[id] {

@@ -1,12 +1,12 @@
 package tokenizer
 
-// wordModel turns words into ids. It does not change after it is built.
+// wordModel encodes words. It does not change after it is built.
 type wordModel interface {
 	// appendIDs appends the ids of a word.
 	appendIDs(s *scratch, ids []int32, word string) []int32
-	// appendTokens appends the ids of a word with the bytes of it that each covers.
+	// appendTokens appends the ids of a word, and which of its bytes each id covers.
 	appendTokens(s *scratch, tokens []token, word string) []token
-	// produces reports whether some text can become id.
+	// produces reports whether some text may become id.
 	produces(id int32) bool
 }
 

@@ -2,8 +2,7 @@ package tokenizer
 
 import "hash/maphash"
 
-// wordTable maps texts to ids. It is a hash table with open addressing, which is filled in a fraction of the time that a
-// map takes.
+// wordTable maps texts to ids. It is a hash table with open addressing, which is much faster to fill than a map.
 type wordTable struct {
 	seed  maphash.Seed
 	slots []wordSlot
@@ -32,7 +31,7 @@ func (t *wordTable) slot(text string) *wordSlot {
 	return &t.slots[i]
 }
 
-// put sets the id of a text. The table has room for as many texts as it was made for.
+// put sets the id of a text. The table does not grow beyond its capacity.
 func (t *wordTable) put(text string, id int32) { *t.slot(text) = wordSlot{text, id, true} }
 
 // get returns the id of a text; a nil table has none.

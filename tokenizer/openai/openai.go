@@ -1,8 +1,8 @@
-// Package openai has the encodings of OpenAI's models, for gpt-oss and for counting what a hosted model will cost.
+// Package openai has the encodings of OpenAI's models, for gpt-oss and for estimating the cost of hosted models.
 //
-// The vocabularies are those that github.com/tiktoken-go/tokenizer embeds: it is what this package costs, some megabytes
-// of a program. They are encoded by the tokenizer package, which gives the ids of OpenAI's own library; the embedding
-// one cuts some white space otherwise.
+// The vocabularies are those embedded in github.com/tiktoken-go/tokenizer, which add some megabytes to a program. Texts
+// are encoded by package tokenizer, which gives the ids of OpenAI's own library; tiktoken-go splits some white space
+// differently.
 package openai
 
 import (
@@ -21,7 +21,7 @@ const (
 	Harmony = "o200k_harmony" // gpt-oss
 )
 
-// encodings are built when they are first asked for.
+// encodings are built on first use.
 var encodings = map[string]func() (*tokenizer.Tokenizer, error){
 	CL100K: sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 		return build(codec.NewCl100kBase(), 100256, tokenizer.CL100KWords, cl100kSpecial)
@@ -34,15 +34,19 @@ var encodings = map[string]func() (*tokenizer.Tokenizer, error){
 	}),
 }
 
-var cl100kSpecial = map[string]int32{"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276}
+var cl100kSpecial = map[string]int32{
+	"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260,
+	"<|endofprompt|>": 100276,
+}
 
 var o200kSpecial = map[string]int32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
 
-// harmonySpecial are the control tokens of gpt-oss; those without a use are numbered.
+// harmonySpecial returns the control tokens of gpt-oss; reserved ones are numbered.
 func harmonySpecial() map[string]int32 {
 	out := map[string]int32{
-		"<|startoftext|>": 199998, "<|endoftext|>": 199999, "<|return|>": 200002, "<|constrain|>": 200003, "<|channel|>": 200005,
-		"<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008, "<|call|>": 200012, "<|endofprompt|>": 200018,
+		"<|startoftext|>": 199998, "<|endoftext|>": 199999, "<|return|>": 200002, "<|constrain|>": 200003,
+		"<|channel|>": 200005, "<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008, "<|call|>": 200012,
+		"<|endofprompt|>": 200018,
 	}
 	used := map[int32]bool{}
 	for _, id := range out {
@@ -56,7 +60,7 @@ func harmonySpecial() map[string]int32 {
 	return out
 }
 
-// Encoding returns an encoding by name. The first call builds it, which takes some tenths of a second.
+// Encoding returns an encoding by name. The first call builds it, which takes a few tenths of a second.
 func Encoding(name string) (*tokenizer.Tokenizer, error) {
 	get, ok := encodings[name]
 	if !ok {
@@ -65,7 +69,7 @@ func Encoding(name string) (*tokenizer.Tokenizer, error) {
 	return get()
 }
 
-// build takes the tokens of a codec, whose ranks are its ids from 0 on.
+// build builds a tokenizer from the tokens of a codec, whose first ids are the ranks.
 func build(c *codec.Codec, ranks int, words string, special map[string]int32) (*tokenizer.Tokenizer, error) {
 	tokens := make([]string, ranks)
 	for id := range tokens {

@@ -11,7 +11,8 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// TestEncoding holds ids that OpenAI's library gives: tiktoken 0.14.0 over the same ranks; testdata/make_golden.py says how.
+// TestEncoding compares with OpenAI's library, tiktoken 0.14.0, on the same ranks; testdata/make_golden.py has the
+// command.
 func TestEncoding(t *testing.T) {
 	var golden map[string][]struct {
 		Text string  `json:"s"`
@@ -38,8 +39,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestReference compares with the recorded cases of the same vocabularies, from Hugging Face's library; see TestReference
-// of the tokenizer package.
+// TestReference compares with cases of the same vocabularies recorded from Hugging Face's library; see TestReference of
+// package tokenizer.
 func TestReference(t *testing.T) {
 	dir := os.Getenv("ART_TOKENIZER_DIR")
 	if dir == "" {
@@ -91,7 +92,8 @@ func TestEncoding_Special(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids := tok.Encode("<|start|>user<|message|>Hi<|end|>", false); ids[0] != 200006 || ids[len(ids)-1] != 200007 || len(ids) != 5 {
+	ids := tok.Encode("<|start|>user<|message|>Hi<|end|>", false)
+	if ids[0] != 200006 || ids[len(ids)-1] != 200007 || len(ids) != 5 {
 		t.Errorf("ids %v", ids)
 	}
 	if ids := tok.EncodeOrdinary("<|start|>"); slices.Contains(ids, 200006) {
@@ -100,9 +102,10 @@ func TestEncoding_Special(t *testing.T) {
 }
 
 // tiktokenWords is the pattern of cl100k_base as tiktoken's openai_public.py has it.
-const tiktokenWords = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+const tiktokenWords = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+` +
+	`| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
 
-// TestFromRanks_TiktokensPattern: the pattern gave other ids, as of "1415", without an error.
+// TestFromRanks_TiktokensPattern: tiktoken's own pattern gives its ids; it once gave others, for example for "1415".
 func TestFromRanks_TiktokensPattern(t *testing.T) {
 	tok, err := build(codec.NewCl100kBase(), 100256, tiktokenWords, cl100kSpecial)
 	if err != nil {

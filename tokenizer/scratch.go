@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// scratch is memory that encoding reuses: a cache of words, and the working memory of merging. It belongs to one
-// goroutine at a time.
+// scratch is memory that encoding reuses: a cache of words, and the working memory of models. One goroutine uses it at
+// a time.
 type scratch struct {
-	cache      []cacheEntry // by hash
+	cache      []cacheEntry // by the hash of the word
 	seed       maphash.Seed
 	tokens     []token
 	prev, next []int32 // a linked list over tokens; -1 at its ends
@@ -16,8 +16,8 @@ type scratch struct {
 	path       []pathNode
 }
 
-// cacheEntry is a short word and its ids. Entries have a fixed size, so the cache does too, and storing one allocates
-// nothing.
+// cacheEntry is a short word and its ids. Entries have a fixed size, so that the cache has too, and storing one does
+// not allocate.
 type cacheEntry struct {
 	length, count uint8
 	word          [maxCachedBytes]byte
@@ -31,7 +31,7 @@ const (
 	maxCachedIDs   = 8
 )
 
-// pool lends scratch memory.
+// pool provides scratch memory.
 type pool struct{ sync.Pool }
 
 func (p *pool) get() *scratch {
@@ -41,7 +41,7 @@ func (p *pool) get() *scratch {
 	return &scratch{cache: make([]cacheEntry, cacheEntries), seed: maphash.MakeSeed()}
 }
 
-// entry returns where a word is, or would be; nil when it is too long, or there is no cache.
+// entry returns the entry for a word; nil if the word is too long, or there is no cache.
 func (s *scratch) entry(word string) *cacheEntry {
 	if len(word) > maxCachedBytes || s.cache == nil {
 		return nil

@@ -1,16 +1,16 @@
 package tokenizer
 
-// merge is what two neighbours become.
+// merge is the result of merging an adjacent pair.
 type merge struct {
-	rank uint32 // the lowest is joined first
-	id   int32  // of the joined token
+	rank uint32 // the lowest is merged first
+	id   int32  // of the merged token
 }
 
-// noRank is the rank of pairs that are not joined. Ranks of merges are below it.
+// noRank is the rank of pairs that do not merge. Ranks of merges are below it.
 const noRank = 1<<32 - 1
 
-// pairTable maps pairs of ids to merges. It is a hash table with open addressing: a lookup touches one or two lines of
-// memory, and it is what encoding spends its time on.
+// pairTable maps pairs of ids to merges. It is a hash table with open addressing: a lookup touches one or two cache
+// lines, and encoding spends most of its time on lookups.
 type pairTable struct {
 	slots []pairSlot
 	shift uint
@@ -18,11 +18,11 @@ type pairTable struct {
 }
 
 type pairSlot struct {
-	key uint64 // of the pair; 0 where nothing is
+	key uint64 // of the pair; 0 if the slot is empty
 	merge
 }
 
-// pairKey is not 0.
+// pairKey returns the key of a pair, which is never 0.
 func pairKey(left, right int32) uint64 { return (uint64(uint32(left))<<32 | uint64(uint32(right))) + 1 }
 
 func newPairTable(capacity int) *pairTable {
@@ -34,7 +34,7 @@ func newPairTable(capacity int) *pairTable {
 	return t
 }
 
-// slot returns where a key is, or where it would be.
+// slot returns the index of a key, or of the empty slot for it.
 func (t *pairTable) slot(key uint64) int {
 	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
 	for t.slots[i].key != key && t.slots[i].key != 0 {
@@ -43,7 +43,7 @@ func (t *pairTable) slot(key uint64) int {
 	return i
 }
 
-// put sets the merge of a pair. The table has room for as many pairs as it was made for.
+// put sets the merge of a pair. The table does not grow beyond its capacity.
 func (t *pairTable) put(left, right int32, m merge) {
 	key := pairKey(left, right)
 	s := &t.slots[t.slot(key)]
@@ -53,7 +53,7 @@ func (t *pairTable) put(left, right int32, m merge) {
 	s.key, s.merge = key, m
 }
 
-// get returns the merge of a pair; its rank is noRank when there is none.
+// get returns the merge of a pair; its rank is noRank if there is none.
 func (t *pairTable) get(left, right int32) merge {
 	key := pairKey(left, right)
 	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
