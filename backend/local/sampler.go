@@ -8,7 +8,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
-	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // Tokenize returns the prompt of a request, and the ids of a reply to it.
@@ -20,7 +20,7 @@ func (b *Backend) Tokenize(
 	if err != nil {
 		return nil, nil, err
 	}
-	template, err := e.template.With(tokenizer.TemplateOptions{Args: req.TemplateArgs})
+	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
 	if err != nil {
 		return nil, nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
