@@ -27,8 +27,9 @@ import (
 //	split/duration        mean seconds, over the trajectories whose Duration is set
 //	split/<k>             mean over the trajectories that have the metric k
 //	split/group_<k>       mean over the groups that have the metric k
+//	split/nan_values      NaN among these values, which the means leave out; absent for none
 //
-// A given key without "/" gets the split as prefix. NaN is left out of means and of what is stored.
+// A given key without "/" gets the split as prefix. NaN is not stored.
 //
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [Logger], and [ErrInvalid] for a split that
 // cannot be the name of a folder.
@@ -123,23 +124,28 @@ func Metrics(groups ...*TrajectoryGroup) map[string]float64 {
 	}
 	out := named.values()
 	maps.Copy(out, own.values())
+	if n := named.numNaN() + own.numNaN(); n > 0 {
+		out["nan_values"] = float64(n)
+	}
 	if n := failures + trajectories; n > 0 {
 		out["exception_rate"] = float64(failures) / float64(n)
 	}
 	return out
 }
 
-// mean is a running mean that leaves out NaN.
+// mean is a running mean that leaves out NaN, and counts it.
 type mean struct {
-	sum float64
-	n   int
+	sum    float64
+	n, nan int
 }
 
 func (m *mean) add(x float64) {
-	if !math.IsNaN(x) {
-		m.sum += x
-		m.n++
+	if math.IsNaN(x) {
+		m.nan++
+		return
 	}
+	m.sum += x
+	m.n++
 }
 
 // value returns the mean, 0 of nothing.
@@ -158,6 +164,15 @@ func (m means) addAll(prefix string, values map[string]float64) {
 	for key, x := range values {
 		m.add(prefix+key, x)
 	}
+}
+
+// numNaN counts what was left out.
+func (m means) numNaN() int {
+	n := 0
+	for _, v := range m {
+		n += v.nan
+	}
+	return n
 }
 
 // values returns the means of the keys that were given a number.

@@ -53,6 +53,7 @@ func TestModel_LogMetrics(t *testing.T) {
 		"val/duration":       2.5,
 		"val/turns":          3,
 		"val/group_spread":   6,
+		"val/nan_values":     2,
 		"val/accuracy":       0.25,
 		"val/won":            9, // what is given wins
 		"loss/policy":        0.5,
@@ -65,7 +66,7 @@ func TestModel_LogNothing(t *testing.T) {
 		map[string]float64{"val/exception_rate": 1})
 	nan := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{{Reward: math.NaN()}, {Reward: 2}}}}
 	wantEqual(t, "metrics with a NaN reward", logged(t, nan, nil),
-		map[string]float64{"val/exception_rate": 0, "val/reward": 2, "val/reward_std_dev": 0})
+		map[string]float64{"val/exception_rate": 0, "val/reward": 2, "val/reward_std_dev": 0, "val/nan_values": 1})
 }
 
 // sampledAt is a group with a trajectory for each step, sampled by that policy.

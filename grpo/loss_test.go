@@ -188,7 +188,7 @@ func TestPolicyLoss_ClipSides(t *testing.T) {
 		got := deviceLoss[float64](t, device, PolicyLoss{Kind: c.kind}, in, 1)
 		require.InDelta(t, c.value, got.loss, 1e-12, "%+v", c)
 		require.InDelta(t, c.grad, got.grad[0], 1e-12, "%+v", c)
-		require.Equal(t, c.clipped, got.metrics["ratio/clipped_frac"], "%+v", c)
+		require.Equal(t, c.clipped, got.metrics["loss/clipped_fraction"], "%+v", c)
 	}
 }
 
@@ -253,8 +253,8 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 			want, got := whole.metrics, totals.Metrics()
 			want["loss/policy"] /= 3 // the mean over three that are taken for updates
 			require.InDeltaMapValues(t, want, got, 1e-7)
-			require.Equal(t, want["ratio/logprob_diff_max"], got["ratio/logprob_diff_max"])
-			require.Equal(t, want["ratio/clipped_frac"], got["ratio/clipped_frac"])
+			require.Equal(t, want["loss/log_ratio_max"], got["loss/log_ratio_max"])
+			require.Equal(t, want["loss/clipped_fraction"], got["loss/clipped_fraction"])
 		})
 	}
 }
@@ -298,12 +298,12 @@ func TestPolicyLoss_Metrics(t *testing.T) {
 	want := map[string]float64{"loss/policy": got.loss}
 	for i := range 59 {
 		d := in.New[i] - in.Old[i]
-		want["ratio/logprob_diff_mean"] += math.Abs(d) / 59
-		want["ratio/logprob_diff_max"] = max(want["ratio/logprob_diff_max"], math.Abs(d))
+		want["loss/log_ratio_mean"] += math.Abs(d) / 59
+		want["loss/log_ratio_max"] = max(want["loss/log_ratio_max"], math.Abs(d))
 		want["loss/kl_old_new"] += (math.Expm1(d) - d) / 59
 		want["loss/entropy"] -= in.New[i] / 59
 		if r := math.Exp(d); r < 0.8 || r > 1.2 {
-			want["ratio/clipped_frac"] += 1. / 59
+			want["loss/clipped_fraction"] += 1. / 59
 		}
 	}
 	require.Len(t, got.metrics, len(want))

@@ -10,6 +10,9 @@ import (
 type Metric struct {
 	Name      string
 	Reduction Reduction
+	// Formula, Unit and Healthy are for people: how it is computed, "" for a number without a unit, and what it should be,
+	// "" where nothing can be said.
+	Formula, Unit, Healthy string
 }
 
 // Reduction says how the values of micro-batches become the one that is logged.

@@ -8,7 +8,7 @@ import (
 
 // TestTotals_Reductions: two optimizer steps of two micro-batches each, with maxima below 0.
 func TestTotals_Reductions(t *testing.T) {
-	metrics := []Metric{{"mean", MeanOverTokens}, {"loss", MeanOverUpdates}, {"max", Maximum}}
+	metrics := []Metric{{Name: "mean"}, {Name: "loss", Reduction: MeanOverUpdates}, {Name: "max", Reduction: Maximum}}
 	all := NewTotals(metrics)
 	require.Equal(t, map[string]float64{"mean": 0, "loss": 0, "max": 0}, all.Metrics(), "of no tokens")
 

@@ -46,9 +46,9 @@ const maxLogRatio = 20.0
 //	loss/policy             the loss, mean over optimizer steps
 //	loss/entropy            -new: an estimate of the policy's entropy while it is close to the one that sampled, nats
 //	loss/kl_old_new         exp(d) - 1 - d: the k3 estimate of KL(old ‖ new), never negative, nats
-//	ratio/clipped_frac      fraction of tokens whose ratio lies outside of the bounds
-//	ratio/logprob_diff_mean |d|, nats: what the importance ratio is exp of, from whatever cause
-//	ratio/logprob_diff_max  maximum of |d|, nats
+//	loss/clipped_fraction      fraction of tokens whose ratio lies outside of the bounds
+//	loss/log_ratio_mean |d|, nats: what the importance ratio is exp of, from whatever cause
+//	loss/log_ratio_max  maximum of |d|, nats
 //
 // Sources: PPO (Schulman et al. 2017, https://arxiv.org/abs/1707.06347), CISPO (MiniMax-M1, 2025,
 // https://arxiv.org/abs/2506.13585), and the token mean over packed sequences of OpenPipe's ART.

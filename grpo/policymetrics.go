@@ -15,12 +15,17 @@ func (l PolicyLoss) Spec() LossSpec {
 		Key:     fmt.Sprintf("policy %s %v %v", l.kind(), lo, hi),
 		Sampled: true,
 		Metrics: []Metric{
-			{"loss/policy", MeanOverUpdates},
-			{"loss/entropy", MeanOverTokens},
-			{"loss/kl_old_new", MeanOverTokens},
-			{"ratio/clipped_frac", MeanOverTokens},
-			{"ratio/logprob_diff_mean", MeanOverTokens},
-			{"ratio/logprob_diff_max", Maximum},
+			{Name: "loss/policy", Reduction: MeanOverUpdates, Formula: "the loss, mean over the optimizer steps",
+				Healthy: "near 0; that it falls says nothing"},
+			{Name: "loss/entropy", Formula: "mean of -logprob over the trained tokens: an estimate of the entropy", Unit: "nats",
+				Healthy: "falls slowly; near 0 nothing is explored any more"},
+			{Name: "loss/kl_old_new", Formula: "mean of exp(d) - 1 - d, d the log-ratio: an estimate of KL(old, new)", Unit: "nats",
+				Healthy: "below 0.05"},
+			{Name: "loss/clipped_fraction", Formula: "trained tokens whose importance ratio lies outside of the bounds",
+				Healthy: "below 0.2"},
+			{Name: "loss/log_ratio_mean", Formula: "mean of |d|, d = log(new / old probability), over updates and tokens", Unit: "nats",
+				Healthy: "below 0.1"},
+			{Name: "loss/log_ratio_max", Reduction: Maximum, Formula: "maximum of |d|", Unit: "nats"},
 		},
 	}
 }
@@ -32,12 +37,12 @@ func (l PolicyLoss) metrics(loss *Node, in LossInputs, logRatio, ratio *Node) ma
 	outside := LogicalOr(LessThan(ratio, Scalar(g, dtype, lo)), GreaterThan(ratio, Scalar(g, dtype, hi)))
 	distance := Abs(logRatio)
 	return map[string]*Node{
-		"loss/policy":             loss,
-		"loss/entropy":            ReduceAllSum(Neg(in.New)),
-		"loss/kl_old_new":         ReduceAllSum(k3(logRatio, ratio)),
-		"ratio/clipped_frac":      ReduceAllSum(ConvertDType(outside, dtype)),
-		"ratio/logprob_diff_mean": ReduceAllSum(distance),
-		"ratio/logprob_diff_max":  ReduceAllMax(distance),
+		"loss/policy":           loss,
+		"loss/entropy":          ReduceAllSum(Neg(in.New)),
+		"loss/kl_old_new":       ReduceAllSum(k3(logRatio, ratio)),
+		"loss/clipped_fraction": ReduceAllSum(ConvertDType(outside, dtype)),
+		"loss/log_ratio_mean":   ReduceAllSum(distance),
+		"loss/log_ratio_max":    ReduceAllMax(distance),
 	}
 }
 

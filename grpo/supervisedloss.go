@@ -16,7 +16,9 @@ func (SupervisedLoss) Validate() error { return nil }
 
 // Spec implements [Loss].
 func (SupervisedLoss) Spec() LossSpec {
-	return LossSpec{Key: "supervised", Metrics: []Metric{{Name: "loss/sft"}}}
+	return LossSpec{Key: "supervised", Metrics: []Metric{{
+		Name: "loss/sft", Formula: "mean of -logprob over the trained tokens", Unit: "nats", Healthy: "falls",
+	}}}
 }
 
 // Build implements [Loss].

@@ -165,7 +165,7 @@ func TestTrain_Staleness(t *testing.T) {
 	require.Contains(t, metrics, "train/logprob_gap_max")
 	require.Zero(t, metrics["train/logprob_gap_max"], "later mini-batches too")
 	require.NotContains(t, metrics, "offpolicy/logprob_diff_max")
-	require.Positive(t, metrics["ratio/logprob_diff_max"], "updates move the policy")
+	require.Positive(t, metrics["loss/log_ratio_max"], "updates move the policy")
 
 	metrics = train(append(gather(), first...))
 	require.Zero(t, metrics["train/logprob_gap_max"])

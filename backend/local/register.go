@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
@@ -30,6 +31,8 @@ type entry struct {
 	adapter  *lora.Adapter
 	state    *trainer.State
 	trainer  *trainer.Trainer
+	// committed is when the newest step was, or when the model was registered.
+	committed time.Time
 }
 
 // serving is the step that answers new requests. adapter is nil for a frozen model.
@@ -66,7 +69,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	e := &entry{base: s, template: template, run: run}
+	e := &entry{base: s, template: template, run: run, committed: time.Now()}
 	step, err := e.resume(b, m.Name(), opts, at)
 	if err != nil {
 		_ = run.Close() // the first error is the one to return

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
@@ -60,6 +61,7 @@ func (e *entry) restore(b *Backend, from string, step int) (next int, err error)
 	}
 	e.adapter, e.state = adapter, state
 	e.serving.Store(&serving{step: next, adapter: onDevice})
+	e.committed = time.Now()
 	return next, nil
 }
 

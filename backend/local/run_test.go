@@ -51,7 +51,7 @@ func TestTrain_GapIsZero(t *testing.T) {
 			result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 3e-3})
 			require.NoError(t, err)
 			require.Positive(t, result.Metrics["data/tokens_trained"])
-			require.Positive(t, result.Metrics["train/grad_norm"])
+			require.Positive(t, result.Metrics["loss/grad_norm"])
 			require.Zero(t, result.Metrics["train/logprob_gap_max"], "rank %d, step %d", rank, result.Step)
 		}
 	}
@@ -98,7 +98,7 @@ func TestTrainSFT_Counts(t *testing.T) {
 	require.Equal(t, 2.0, result.Metrics["data/skipped_no_samples"])
 	require.Len(t, result.Skipped, 2)
 	require.Equal(t, []int{1, 2}, []int{result.Skipped[0].Trajectory, result.Skipped[1].Trajectory})
-	require.Equal(t, 1.0, result.Metrics["train/updates"])
+	require.Equal(t, 1.0, result.Metrics["data/updates"])
 }
 
 // TestTrainSFT_BatchSize: an epoch has as many updates as batches, and a size above all is one batch.
@@ -113,7 +113,7 @@ func TestTrainSFT_BatchSize(t *testing.T) {
 	for size, updates := range map[int]float64{1: 5, 2: 3, 4: 2, 5: 1, 6: 1, math.MaxInt: 1} {
 		result, err := m.TrainSFT(t.Context(), list, &art.SFTConfig{BatchSize: size})
 		require.NoError(t, err, "size %d", size)
-		require.Equal(t, updates, result.Metrics["train/updates"], "size %d", size)
+		require.Equal(t, updates, result.Metrics["data/updates"], "size %d", size)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestCollect_Skips(t *testing.T) {
 				found = append(found, s)
 			}
 			require.Contains(t, found, c.want)
-			require.Equal(t, 1.0, b.metrics()["data/skipped_"+string(c.want.Reason)])
+			require.Equal(t, 1.0, b.metrics(nil)["data/skipped_"+string(c.want.Reason)])
 		})
 	}
 }

@@ -44,11 +44,14 @@ func (b *Backend) TrainSFT(
 		return nil, trainError(ctx, "train sft", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 	}
 	b.warnUnmoved(m, step, cfg.LearningRate, report)
-	metrics := batch.metrics()
-	maps.Copy(metrics, reportMetrics(*report))
-	metrics["train/learning_rate"] = cfg.LearningRate
-	metrics["time/train_s"] = time.Since(start).Seconds()
 	groups := present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
+	metrics := batch.metrics(groups)
+	maps.Copy(metrics, reportMetrics(*report))
+	metrics["loss/learning_rate"] = cfg.LearningRate
+	e.addTimes(metrics, start)
+	if err := e.addSums(metrics); err != nil {
+		return nil, err
+	}
 	if err := b.publish(m, e, state, step, runs.Update{Groups: groups, Metrics: metrics}); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (b *Backend) Train(
 	}
 	current := e.serving.Load().step
 	batch := collect(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
-	metrics := batch.metrics()
+	metrics := batch.metrics(groups)
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
 	step := current + 1
 	start := time.Now()
@@ -54,9 +54,12 @@ func (b *Backend) Train(
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 		maps.Copy(metrics, reportMetrics(*report))
 		maps.Copy(metrics, policyAge(batch.sequences))
-		metrics["train/learning_rate"] = cfg.LearningRate
+		metrics["loss/learning_rate"] = cfg.LearningRate
 	}
-	metrics["time/train_s"] = time.Since(start).Seconds()
+	e.addTimes(metrics, start)
+	if err := e.addSums(metrics); err != nil {
+		return nil, err
+	}
 	update := runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}
 	if err := b.publish(m, e, state, step, update); err != nil {
 		return nil, err
@@ -106,6 +109,7 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 		return err
 	}
 	e.serving.Store(&serving{step: step, adapter: onDevice})
+	e.committed = time.Now()
 	b.opts.Logger.Info("step committed", "model", m.Name(), "step", step)
 	b.retain(m, e)
 	return nil

@@ -47,7 +47,7 @@ func TestGradient_MicroBatchesAddUp(t *testing.T) {
 				for name, v := range metrics {
 					require.InDelta(t, v, gotMetrics[name], 1e-4*math.Abs(v), name)
 				}
-				for _, exact := range []string{"ratio/logprob_diff_max", "ratio/clipped_frac"} {
+				for _, exact := range []string{"loss/log_ratio_max", "loss/clipped_fraction"} {
 					require.Equal(t, metrics[exact], gotMetrics[exact], "%s, %+v", exact, c)
 				}
 			}

@@ -57,7 +57,7 @@ func TestTrain_Reinforces(t *testing.T) {
 			run.Loss, run.Rate = grpo.PolicyLoss{Kind: kind}, constant(1e-3)
 			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			require.Zero(t, report.First["ratio/logprob_diff_max"])
+			require.Zero(t, report.First["loss/log_ratio_max"])
 			after := s.scoreAll(t, state.Params, batch)
 			for i := range batch {
 				change := 0.0
@@ -87,10 +87,10 @@ func TestTrain_FirstGapIsZero(t *testing.T) {
 				run.Loss, run.MiniBatches = grpo.PolicyLoss{}, 2
 				_, report, err := s.trainer(t, opts).Train(context.Background(), s.state, batch, run)
 				require.NoError(t, err)
-				require.Zero(t, report.First["ratio/logprob_diff_max"], "tied %v, %s, %+v, seed %d", tied, s.name, opts, seed)
-				require.Zero(t, report.First["ratio/logprob_diff_mean"])
+				require.Zero(t, report.First["loss/log_ratio_max"], "tied %v, %s, %+v, seed %d", tied, s.name, opts, seed)
+				require.Zero(t, report.First["loss/log_ratio_mean"])
 				require.Zero(t, report.First["loss/kl_old_new"])
-				require.Positive(t, report.Metrics["ratio/logprob_diff_max"], "the second update is off policy")
+				require.Positive(t, report.Metrics["loss/log_ratio_max"], "the second update is off policy")
 			}
 		}
 	}
@@ -107,6 +107,6 @@ func TestTrain_PaddingBeyondTheContext(t *testing.T) {
 	run.Loss, batch[0].Advantage = grpo.PolicyLoss{}, 1
 	_, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 	require.NoError(t, err)
-	require.Zero(t, report.First["ratio/logprob_diff_max"])
+	require.Zero(t, report.First["loss/log_ratio_max"])
 	require.Zero(t, report.Computed%112, "100 tokens padded to 112")
 }

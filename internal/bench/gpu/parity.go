@@ -155,10 +155,10 @@ func compare(host, device compute.Backend, w *model.Weights, weights string) (r 
 
 // gapOf is the largest gap. The maximum that a device takes may pass over a NaN, the mean does not.
 func gapOf(metrics map[string]float64) figure {
-	if math.IsNaN(metrics["ratio/logprob_diff_mean"]) {
+	if math.IsNaN(metrics["loss/log_ratio_mean"]) {
 		return figure(math.NaN())
 	}
-	return figure(metrics["ratio/logprob_diff_max"])
+	return figure(metrics["loss/log_ratio_max"])
 }
 
 // apart is how far b is from a, of the length of a. It is infinite or NaN where only a is zero, or one of them is not finite.

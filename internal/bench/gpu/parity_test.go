@@ -53,7 +53,7 @@ func TestApart_NotFinite(t *testing.T) {
 // TestGapOf_NaN: a maximum that passed over a NaN does not hide it.
 func TestGapOf_NaN(t *testing.T) {
 	gap := func(most, mean float64) figure {
-		return gapOf(map[string]float64{"ratio/logprob_diff_max": most, "ratio/logprob_diff_mean": mean})
+		return gapOf(map[string]float64{"loss/log_ratio_max": most, "loss/log_ratio_mean": mean})
 	}
 	require.Equal(t, figure(0.5), gap(0.5, 1))
 	require.False(t, gap(1e-6, nan) < 1e-4)
