@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/openai"
+	"github.com/goart-dev/art/backend/server"
 )
 
 // Handler serves all registered models under their names. opts may be nil, which serves programs that reach it as
@@ -19,13 +19,13 @@ import (
 // gets an error in OpenAI's format that says what to do: status 401 for a key, 403 for a host or an origin, 408 for a
 // body that does not arrive, 413 for one that is too large, 415 for another type, 503 for too many at once.
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
-	return openai.Guarded(b.registered, &openai.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}, opts)
+	return server.Handler(b.registered, &server.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}, opts)
 }
 
 // Transport answers as m, whatever model a request names.
 func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 	only := func() []*art.Model { return []*art.Model{m} }
-	return openai.Transport(openai.Handler(only, &openai.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}), m.Name())
+	return server.Transport(server.Routes(only, &server.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}), m.Name())
 }
 
 func (b *Backend) registered() []*art.Model {

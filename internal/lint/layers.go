@@ -41,9 +41,8 @@ var layers = map[string]layer{
 	"backend/local": {
 		own: []string{
 			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
-			"backend/device/cpu", "backend/rundir",
-			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/openai",
-			"internal/runs",
+			"backend/device/cpu", "backend/rundir", "backend/server",
+			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
@@ -51,8 +50,7 @@ var layers = map[string]layer{
 	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
 	"backend/rundir":            {own: []string{"", "internal/runs"}},
 	"backend/track/terminal":    {own: []string{""}, mods: []string{"golang.org/x/term"}},
-	"backend/server":            {own: []string{"", "internal/openai"}, light: true},
-	"backend/remote":            {own: []string{"", "internal/openai"}, light: true},
+	"backend/server":            {own: []string{"", "internal/wire"}, light: true},
 	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2"}},
 	"backend/device/xla":        {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
 	"internal/arttest":          {own: []string{""}, light: true},
@@ -72,19 +70,22 @@ var layers = map[string]layer{
 	"internal/race":             {light: true},
 	"internal/lint":             {light: true},
 	"internal/onig":             {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
-	"internal/openai":           {own: []string{""}, light: true},
 	"internal/runs":             {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows"}},
 	"internal/machine":          {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":           {light: true},
 	"internal/safetensors":      {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/tokentest":        {light: true},
 	"internal/trainer":          {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"}, mods: gomlx},
+	"internal/wire":             {own: []string{""}, light: true},
+	"internal/wire/wiretest":    {light: true},
 	"cmd/art":                   {any: true},
 	"examples/...":              {any: true},
 }
 
 // testOnly may be imported by the tests of every package.
-var testOnly = []string{"backend/backendtest", "internal/arttest", "internal/golden", "internal/race", "internal/tokentest"}
+var testOnly = []string{
+	"backend/backendtest", "internal/arttest", "internal/golden", "internal/race", "internal/tokentest", "internal/wire/wiretest",
+}
 
 // checkImports returns what is wrong with the imports of a file.
 func checkImports(file source) []string {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/openai"
+	"github.com/goart-dev/art/backend/server"
 	client "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
@@ -51,7 +51,7 @@ func (b *backend) Handler(*art.HandlerOptions) (http.Handler, error) { return ni
 
 // Transport implements [art.HTTPServer].
 func (b *backend) Transport(m *art.Model) http.RoundTripper {
-	return openai.Transport(openai.Handler(func() []*art.Model { return []*art.Model{m} }, nil), m.Name())
+	return server.Transport(server.Routes(func() []*art.Model { return []*art.Model{m} }, nil), m.Name())
 }
 
 // newClient returns OpenAI's client, answered by b in process.
@@ -61,11 +61,11 @@ func newClient(t *testing.T, b *backend) client.Client {
 	if err := m.Register(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	h := openai.Handler(func() []*art.Model { return []*art.Model{m} }, &openai.Config{
+	h := server.Routes(func() []*art.Model { return []*art.Model{m} }, &server.Config{
 		Tokens: func(_ *art.Model, id int32) []byte { return []byte{byte(id)} },
 	})
 	return client.NewClient(
-		option.WithHTTPClient(&http.Client{Transport: openai.Transport(h, "player")}),
+		option.WithHTTPClient(&http.Client{Transport: server.Transport(h, "player")}),
 		option.WithAPIKey("any"),
 	)
 }

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// Defaults of [art.HandlerOptions].
+const (
+	defaultMaxBodies   = 256 << 20
+	defaultBodyTimeout = time.Minute
+)
+
+// guard enforces [art.HandlerOptions] before the routes.
+type guard struct {
+	hosts   hosts
+	origins origins
+	keys    keys
+	bodies  budget
+	timeout time.Duration // for a body to arrive
+	routes  http.Handler
+	logger  *slog.Logger
+}
+
+// Handler serves [Routes] to the clients that opts admit. cfg and opts may be nil. opts.MaxBody replaces cfg.MaxBody.
+// Invalid options are an [art.ErrInvalid] that lists all problems.
+func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler, error) {
+	if opts == nil {
+		opts = &art.HandlerOptions{}
+	}
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	var p []string
+	c.MaxBody = positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody)
+	g := &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
+	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, c.MaxBody))
+	if g.bodies.limit < c.MaxBody {
+		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, c.MaxBody))
+	}
+	g.hosts, g.origins, g.keys = newHosts(&p, opts.Hosts), newOrigins(&p, opts.Origins), newKeys(&p, opts.Keys)
+	if (g.hosts.any || g.origins.any) && len(g.keys) == 0 {
+		p = append(p, `"*" in Hosts or Origins without Keys would let every web page in`)
+	}
+	if len(p) > 0 {
+		return nil, &art.Error{
+			Op: "serve", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(p, "; ")), Hint: "correct the HandlerOptions",
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	g.routes, g.logger = Routes(models, &c), c.Logger
+	return g, nil
+}
+
+// positive returns x, or the default if x is 0. A negative x is a problem.
+func positive[T ~int64](p *[]string, name string, x, fallback T) T {
+	switch {
+	case x < 0:
+		*p = append(*p, fmt.Sprintf("%s is %v, want > 0, or 0 for the default", name, x))
+	case x > 0:
+		return x
+	}
+	return fallback
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, release := g.limited(w, r)
+	defer release()
+	if err := g.hosts.check(r); err != nil {
+		fail(g.logger, w, r, err)
+		return
+	}
+	if err := g.origins.check(w, r); err != nil {
+		fail(g.logger, w, r, err)
+		return
+	}
+	if isPreflight(r) { // browsers send it without a key
+		answerPreflight(w, r)
+		return
+	}
+	if err := g.keys.check(w, r); err != nil {
+		fail(g.logger, w, r, err)
+		return
+	}
+	g.routes.ServeHTTP(w, r)
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
+)
+
+// defaultMaxBody is the default of [Config.MaxBody]: 32 MiB.
+const defaultMaxBody = 32 << 20
+
+// Config configures the routes.
+type Config struct {
+	// Tokens returns the bytes of a token of a model. If it is nil, requests for logprobs are refused.
+	Tokens func(m *art.Model, id int32) []byte
+	// MaxBody limits the body of a request, in bytes. Default 32 MiB. [Handler] takes [art.HandlerOptions].MaxBody.
+	MaxBody int64
+	// Logger receives internal errors. nil discards them.
+	Logger *slog.Logger
+}
+
+// handler serves a set of models.
+type handler struct {
+	models Models
+	Config
+}
+
+// Routes serves POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id} without access control: it is for
+// [Transport], whose requests come from this process. Use [Handler] for requests from elsewhere. cfg may be nil.
+func Routes(models Models, cfg *Config) http.Handler {
+	h := &handler{models: models}
+	if cfg != nil {
+		h.Config = *cfg
+	}
+	if h.MaxBody == 0 {
+		h.MaxBody = defaultMaxBody
+	}
+	if h.Logger == nil {
+		h.Logger = slog.New(slog.DiscardHandler)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/chat/completions", h.route(http.MethodPost, h.complete))
+	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
+	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
+	mux.Handle("/", h.route("", notFound))
+	return mux
+}
+
+// route serves one method with a function that may fail; "" is any method.
+func (h *handler) route(method string, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := checkMethod(w, r, method)
+		if err == nil {
+			err = serve(w, r)
+		}
+		if err != nil {
+			fail(h.Logger, w, r, err)
+		}
+	})
+}
+
+// checkMethod refuses other methods. HEAD is served like GET.
+func checkMethod(w http.ResponseWriter, r *http.Request, method string) error {
+	if method == "" || r.Method == method || r.Method == http.MethodHead && method == http.MethodGet {
+		return nil
+	}
+	w.Header().Set("Allow", method)
+	return &wire.Error{
+		Status:  http.StatusMethodNotAllowed,
+		Message: fmt.Sprintf("%s is not served here; use %s", r.Method, method),
+		Type:    wire.TypeInvalid,
+		Code:    "method_not_allowed",
+	}
+}
+
+// complete serves chat completions.
+func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
+	req, err := h.read(w, r)
+	if err != nil {
+		return err
+	}
+	m, err := h.models.find(r.Context(), req.Model)
+	if err != nil {
+		return err
+	}
+	reply, err := m.Complete(r.Context(), req.History(), req.Options())
+	if err != nil {
+		return err
+	}
+	resp, err := wire.NewChatResponse(req, reply, func(id int32) []byte { return h.Tokens(m, id) })
+	if err != nil {
+		return err
+	}
+	if req.Stream {
+		return sendEvents(w, resp.Chunks(req.StreamOptions))
+	}
+	return sendJSON(w, http.StatusOK, resp)
+}
+
+// list serves the list of models.
+func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
+	return sendJSON(w, http.StatusOK, wire.NewModelList(h.models.visible(r.Context())))
+}
+
+// show serves one model.
+func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
+	m, err := h.models.find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, wire.NewModelInfo(m))
+}
+
+// notFound serves all other paths.
+func notFound(_ http.ResponseWriter, r *http.Request) error {
+	return &wire.Error{
+		Status:  http.StatusNotFound,
+		Message: fmt.Sprintf("%s is not served; there is /v1/chat/completions and /v1/models", r.URL.Path),
+		Type:    wire.TypeInvalid,
+		Code:    "not_found",
+	}
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
+)
+
+// Models returns the registered models that are served, in the order in which they are listed. It is called for each
+// request, possibly concurrently.
+type Models func() []*art.Model
+
+// pinKey is the context key of the name of the only model that a request sees.
+type pinKey struct{}
+
+// pinned reports whether a request comes from a [Transport] and sees one model only.
+func pinned(ctx context.Context) bool { return ctx.Value(pinKey{}) != nil }
+
+// visible returns the models that a request may see: all of them, or the pinned one.
+func (models Models) visible(ctx context.Context) []*art.Model {
+	all := models()
+	pin, pinned := ctx.Value(pinKey{}).(string)
+	if !pinned {
+		return all
+	}
+	for _, m := range all {
+		if m.Name() == pin {
+			return []*art.Model{m}
+		}
+	}
+	return nil
+}
+
+// find returns the model named id, which is name or name@step if step is the current one. A pinned model answers to
+// every name.
+func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
+	if pin, pinned := ctx.Value(pinKey{}).(string); pinned {
+		id = pin
+	}
+	visible := models.visible(ctx)
+	for _, m := range visible {
+		if id == m.Name() {
+			return m, nil
+		}
+	}
+	for _, m := range visible {
+		now := fmt.Sprintf("%s@%d", m.Name(), m.Step())
+		if id == now {
+			return m, nil
+		}
+		if strings.HasPrefix(id, m.Name()+"@") {
+			return nil, unknownModel("model %s is not served: only the current step is, which is %q; ask for that or for %q",
+				wire.Quote(id), now, m.Name())
+		}
+	}
+	return nil, unknownModel("there is no model %s; %s", wire.Quote(id), listNames(visible))
+}
+
+// listNames says which models there are.
+func listNames(models []*art.Model) string {
+	if len(models) == 0 {
+		return "none is registered"
+	}
+	names := make([]string, len(models))
+	for i, m := range models {
+		names[i] = strconv.Quote(m.Name())
+	}
+	return "there is " + strings.Join(names, ", ")
+}
+
+// unknownModel returns the error of a model that is not served.
+func unknownModel(format string, args ...any) *wire.Error {
+	return &wire.Error{
+		Status:  http.StatusNotFound,
+		Message: fmt.Sprintf(format, args...),
+		Type:    wire.TypeInvalid,
+		Param:   "model",
+		Code:    "model_not_found",
+	}
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync"
+)
+
+// Transport calls a handler in process, without a socket. The handler runs with the context of the request, which
+// carries seeds and recorders.
+//
+// If the handler comes from [Routes], every request is answered by the given model, whatever model the client names:
+// agents often have model names built in.
+//
+// Responses are not buffered: the handler's writes block until the client reads. As with every transport the client
+// must close the body; that, and the end of the request's context, cancel the handler. A panic of the handler is an
+// error of the request, or of the body if the response has begun. Trailers are not supported.
+func Transport(h http.Handler, model string) http.RoundTripper {
+	return &transport{handler: h, model: model}
+}
+
+// transport is the [http.RoundTripper] of a handler.
+type transport struct {
+	handler http.Handler
+	model   string
+}
+
+// RoundTrip runs the handler and returns once it has sent its headers. It always closes the body of the request.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body := newOnceBody(req.Body)
+	if req.URL == nil {
+		_ = body.Close() // the error below is the one to report
+		return nil, errors.New("server: request without a URL")
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), pinKey{}, t.model))
+	w := newResponseWriter(req, cancel)
+	go t.serve(w, serverRequest(ctx, req, body), cancel)
+	select {
+	case <-w.started:
+		return w.response, w.failure
+	case <-req.Context().Done():
+		return nil, context.Cause(req.Context())
+	}
+}
+
+// serve runs the handler. The end of the context unblocks its reads and writes.
+func (t *transport) serve(w *responseWriter, r *http.Request, cancel func()) {
+	defer cancel()
+	defer func() { _ = r.Body.Close() }() // the error of closing a request body is of no use
+	stop := context.AfterFunc(r.Context(), func() {
+		w.fail(context.Cause(r.Context()))
+		_ = r.Body.Close()
+	})
+	defer stop()
+	defer func() {
+		if v := recover(); v != nil {
+			w.fail(panicError(v))
+		} else if err := context.Cause(r.Context()); err != nil {
+			w.fail(err) // a cancelled handler may not have written all of the body
+		} else {
+			w.finish()
+		}
+	}()
+	t.handler.ServeHTTP(w, r)
+}
+
+// panicError returns an error for the value of a panic, with the stack.
+func panicError(v any) error {
+	if err, ok := v.(error); ok {
+		return fmt.Errorf("server: the handler panicked: %w\n%s", err, debug.Stack())
+	}
+	return fmt.Errorf("server: the handler panicked: %v\n%s", v, debug.Stack())
+}
+
+// serverRequest converts a client's request to a server's. The original is not changed.
+func serverRequest(ctx context.Context, req *http.Request, body io.ReadCloser) *http.Request {
+	r := req.Clone(ctx)
+	r.Body, r.GetBody = body, nil
+	r.RequestURI = req.URL.RequestURI()
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+	r.RemoteAddr = "pipe"
+	if r.Method == "" {
+		r.Method = http.MethodGet
+	}
+	if r.Host == "" {
+		r.Host = req.URL.Host
+	}
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	return r
+}
+
+// onceBody closes a body at most once.
+type onceBody struct {
+	io.Reader
+	close func() error
+}
+
+// newOnceBody wraps a body, which may be nil.
+func newOnceBody(body io.ReadCloser) *onceBody {
+	if body == nil {
+		body = http.NoBody
+	}
+	return &onceBody{Reader: body, close: sync.OnceValue(body.Close)}
+}
+
+// Close closes the body.
+func (b *onceBody) Close() error { return b.close() }

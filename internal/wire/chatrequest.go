@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/goart-dev/art"
+)
+
+// ChatRequest is the body of POST /v1/chat/completions: the fields that are supported.
+type ChatRequest struct {
+	Messages []art.Message `json:"messages"`
+	Tools    []art.Tool    `json:"tools,omitempty"`
+	ChatSettings
+}
+
+// ChatSettings are the fields of a [ChatRequest] other than its lists, which are decoded one element at a time.
+type ChatSettings struct {
+	Model               string     `json:"model"`
+	ToolChoice          ToolChoice `json:"tool_choice,omitempty"`
+	Temperature         *float64   `json:"temperature,omitempty"`
+	TopP                *float64   `json:"top_p,omitempty"`
+	TopK                *int       `json:"top_k,omitempty"` // vLLM's; -1 and 0 are off
+	MaxTokens           *int       `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int       `json:"max_completion_tokens,omitempty"`
+	Stop                Stop       `json:"stop,omitempty"`
+	Seed                *Seed      `json:"seed,omitempty"`
+	Logprobs            bool       `json:"logprobs,omitempty"`
+	TopLogprobs         int        `json:"top_logprobs,omitempty"` // only 0 is supported
+	ReturnTokenIDs      bool       `json:"return_token_ids,omitempty"`
+
+	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"` // vLLM's: an object, or null
+	Stream             bool            `json:"stream,omitempty"`
+	StreamOptions      *StreamOptions  `json:"stream_options,omitempty"`
+}
+
+// StreamOptions select what a stream contains.
+type StreamOptions struct {
+	// IncludeUsage adds a last chunk with the token counts.
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// History returns the conversation of a request. With tool_choice "none" the model does not see the tools.
+func (r *ChatRequest) History() *art.History {
+	h := &art.History{Messages: r.Messages, Tools: r.Tools}
+	if r.ToolChoice == "none" {
+		h.Tools = nil
+	}
+	return h
+}
+
+// Options returns the sampling options of a request. Fields that it leaves out have the defaults of the model.
+func (r *ChatRequest) Options() *art.ChatOptions {
+	opts := &art.ChatOptions{
+		Temperature: r.Temperature,
+		TopP:        r.TopP,
+		TopK:        r.TopK,
+		MaxTokens:   r.MaxTokens,
+		Stop:        r.Stop,
+		Seed:        (*uint64)(r.Seed),
+
+		TemplateArgs: r.ChatTemplateKwargs,
+	}
+	if r.TopK != nil && *r.TopK == -1 {
+		opts.TopK = new(int)
+	}
+	if opts.MaxTokens == nil {
+		opts.MaxTokens = r.MaxCompletionTokens
+	}
+	return opts
+}
+
+// ToolChoice says whether the model may call tools: "auto", "none", or "" for the default. It holds what the client
+// sent; whether that is supported is checked later.
+type ToolChoice string
+
+// UnmarshalJSON keeps a string as it is, and an object as its JSON text.
+func (c *ToolChoice) UnmarshalJSON(data []byte) error {
+	var s *string
+	if err := json.Unmarshal(data, &s); err != nil {
+		*c = ToolChoice(data)
+		return nil
+	}
+	if s != nil {
+		*c = ToolChoice(*s)
+	}
+	return nil
+}
+
+// Stop is a list of stop strings. A single string on the wire is a list of one.
+type Stop []string
+
+// UnmarshalJSON reads a string or a list of strings.
+func (s *Stop) UnmarshalJSON(data []byte) error {
+	var one *string
+	if err := json.Unmarshal(data, &one); err == nil {
+		if one != nil {
+			*s = Stop{*one}
+		}
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal(data, &list); err != nil {
+		return FieldError("stop", "must be a string or a list of strings")
+	}
+	*s = list
+	return nil
+}
+
+// Seed is the sampling seed. It may be negative on the wire, as OpenAI's is a signed integer; it is then taken modulo
+// 2^64.
+type Seed uint64
+
+// UnmarshalJSON reads an integer between -2^63 and 2^64-1.
+func (s *Seed) UnmarshalJSON(data []byte) error {
+	if u, err := strconv.ParseUint(string(data), 10, 64); err == nil {
+		*s = Seed(u)
+		return nil
+	}
+	i, err := strconv.ParseInt(string(data), 10, 64)
+	if err != nil {
+		return FieldError("seed", "must be an integer of 64 bits")
+	}
+	*s = Seed(i)
+	return nil
+}
+
+// FieldError returns the error of one field of a request. Its message begins with the name of the field.
+func FieldError(field, format string, args ...any) *Error {
+	return &Error{
+		Status:  http.StatusBadRequest,
+		Message: field + " " + fmt.Sprintf(format, args...),
+		Type:    TypeInvalid,
+		Param:   field,
+	}
+}

@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// unsupported lists the fields that would change the reply and are not supported, each with its neutral values in JSON.
+// null is neutral for all of them.
+var unsupported = map[string][]string{
+	// OpenAI's.
+	"audio":               nil,
+	"frequency_penalty":   {"0"},
+	"function_call":       {`"auto"`, `"none"`},
+	"functions":           {"[]"},
+	"logit_bias":          {"{}"},
+	"modalities":          {`["text"]`},
+	"moderation":          nil,
+	"n":                   {"1"},
+	"parallel_tool_calls": {"true"},
+	"presence_penalty":    {"0"},
+	"reasoning_effort":    nil,
+	"response_format":     {`{"type":"text"}`},
+	"verbosity":           {`"medium"`},
+	"web_search_options":  nil,
+	// vLLM's.
+	"add_generation_prompt":      {"true"},
+	"add_special_tokens":         {"false"},
+	"allowed_token_ids":          nil,
+	"bad_words":                  {"[]"},
+	"best_of":                    {"1"},
+	"chat_template":              nil,
+	"continue_final_message":     {"false"},
+	"documents":                  {"[]"},
+	"echo":                       {"false"},
+	"guided_choice":              nil,
+	"guided_grammar":             nil,
+	"guided_json":                nil,
+	"guided_regex":               nil,
+	"ignore_eos":                 {"false"},
+	"include_stop_str_in_output": {"false"},
+	"length_penalty":             {"1"},
+	"logits_processors":          {"[]"},
+	"min_p":                      {"0"},
+	"min_tokens":                 {"0"},
+	"prompt_logprobs":            nil,
+	"repetition_penalty":         {"1"},
+	"skip_special_tokens":        {"true"},
+	"stop_token_ids":             {"[]"},
+	"structured_outputs":         nil,
+	"truncate_prompt_tokens":     nil,
+	"use_beam_search":            {"false"},
+}
+
+// hints say what to use instead of some of the fields.
+var hints = map[string]string{
+	"n":               "send the request n times: a shared prompt is computed once",
+	"functions":       "use tools",
+	"function_call":   "use tool_choice",
+	"response_format": "ask for the format in the prompt",
+}
+
+// checkUnsupported finds the unsupported fields whose value is not neutral, in the order of their names.
+func checkUnsupported(p *problemList, fields map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(unsupported)) {
+		value, set := fields[name]
+		if set && !isNeutral(value, unsupported[name]) {
+			p.add(unsupportedError(name, unsupported[name]))
+		}
+	}
+}
+
+// maxNeutral limits the length of a neutral value, white space included.
+const maxNeutral = 1 << 10
+
+// isNeutral reports whether a value is null or equals an accepted one as a JSON value: 0.0 is 0.
+func isNeutral(value json.RawMessage, accepted []string) bool {
+	var got any
+	if len(value) > maxNeutral || json.Unmarshal(value, &got) != nil {
+		return false // for example a number out of range
+	}
+	return got == nil || slices.ContainsFunc(accepted, func(a string) bool {
+		var want any
+		return json.Unmarshal([]byte(a), &want) == nil && reflect.DeepEqual(got, want)
+	})
+}
+
+// unsupportedError says which values of a field are accepted, if any, and what to use instead.
+func unsupportedError(name string, accepted []string) *Error {
+	message := "is not supported"
+	if len(accepted) > 0 {
+		message = "is supported only as " + strings.Join(accepted, " or ")
+	}
+	if hint := hints[name]; hint != "" {
+		message += "; " + hint
+	} else {
+		message += "; leave it out"
+	}
+	e := FieldError(name, "%s", message)
+	e.Code = "unsupported_parameter"
+	return e
+}

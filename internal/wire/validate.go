@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/goart-dev/art"
+)
+
+// maxStop is OpenAI's limit of stop strings.
+const maxStop = 4
+
+// roles are the valid roles of a message.
+var roles = []art.Role{art.RoleSystem, art.RoleDeveloper, art.RoleUser, art.RoleAssistant, art.RoleTool}
+
+// validate finds invalid settings.
+func (s *ChatSettings) validate(p *problemList) {
+	s.validateSampling(p)
+	s.validateOutput(p)
+	p.require(isObject(s.ChatTemplateKwargs),
+		"chat_template_kwargs", "must be an object of variables for the chat template")
+	supported := s.ToolChoice == "" || s.ToolChoice == "auto" || s.ToolChoice == "none"
+	p.require(supported,
+		"tool_choice", "must be \"auto\" or \"none\": forcing a call is not supported; ask for it in the prompt")
+}
+
+// isObject reports whether a valid JSON value is an object, null or absent.
+func isObject(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] == '{' || raw[0] == 'n' }
+
+// validateSampling checks the sampling parameters and the limits of the reply.
+func (s *ChatSettings) validateSampling(p *problemList) {
+	p.require(s.Temperature == nil || *s.Temperature >= 0, "temperature", "must not be negative; 0 is greedy")
+	p.require(s.TopP == nil || *s.TopP > 0 && *s.TopP <= 1, "top_p", "must be above 0 and at most 1; 1 is off")
+	p.require(s.TopK == nil || *s.TopK >= -1, "top_k", "must not be below -1; -1 and 0 are off")
+	p.require(s.MaxTokens == nil || *s.MaxTokens >= 1,
+		"max_tokens", "must be at least 1; leave it out for the rest of the context")
+	p.require(s.MaxCompletionTokens == nil || *s.MaxCompletionTokens >= 1,
+		"max_completion_tokens", "must be at least 1; leave it out for the rest of the context")
+	p.require(s.MaxTokens == nil || s.MaxCompletionTokens == nil || *s.MaxTokens == *s.MaxCompletionTokens,
+		"max_tokens", "differs from max_completion_tokens; send one of them")
+	p.require(len(s.Stop) <= maxStop, "stop", "has %d strings; at most %d are supported", len(s.Stop), maxStop)
+	p.require(!slices.Contains(s.Stop, ""), "stop", "must not contain an empty string")
+}
+
+// validateOutput checks what is returned besides the text.
+func (s *ChatSettings) validateOutput(p *problemList) {
+	p.require(s.TopLogprobs == 0,
+		"top_logprobs", "must be 0: only the logprobs of the sampled tokens are known; set logprobs alone")
+}
