@@ -129,7 +129,7 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 		return err
 	}
 	s.engine, err = engine.New(engine.Options{
-		Device: b.device, Config: s.config, Params: s.params, Tokenizer: s.tokenizer,
+		Device: b.device, Config: s.config, Params: s.params,
 		Slots: s.plan.slots, Context: s.plan.context,
 		FewShapes: compilesSlowly(b.device), DecodeSteps: stepsOf(b.device),
 	})

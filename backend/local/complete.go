@@ -32,7 +32,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}
 	now, s := e.serving.Load(), req.Settings
 	result, err := e.base.engine.Complete(ctx, engine.Request{
-		Prompt: prompt, End: template.EndOfTurn(), Stop: s.Stop, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
+		Prompt: prompt, End: template.EndOfTurn(), Stop: e.base.stopper(s.Stop), MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
 		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
 	})
 	if err != nil {
@@ -51,6 +51,14 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 		Message: message, Malformed: malformed, Finish: finish,
 		Usage: art.Usage{PromptTokens: len(prompt), CachedTokens: result.Cached, CompletionTokens: len(result.IDs)},
 	}, nil
+}
+
+// stopper returns what ends a reply at a stop string, nil if there are none.
+func (s *base) stopper(stop []string) engine.Stopper {
+	if len(stop) == 0 {
+		return nil
+	}
+	return engine.StopText(s.tokenizer.Stream(true, stop...).Add)
 }
 
 // message parses a reply, without a stop text and what follows it. The error is about tool calls that cannot be parsed.

@@ -139,13 +139,17 @@ func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, 
 	if s.MaxTokens > 0 {
 		length = min(length, max(2, len(prompt)+s.MaxTokens))
 	}
-	e, err := engine.New(engine.Options{Device: m.device, Config: m.config, Params: m.params, Tokenizer: m.tokenizer, Slots: 1, Context: length})
+	e, err := engine.New(engine.Options{Device: m.device, Config: m.config, Params: m.params, Slots: 1, Context: length})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	return e.Complete(context.Background(), engine.Request{
-		Prompt: prompt, End: end, Stop: s.Stop, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: m.adapter,
+	r := engine.Request{
+		Prompt: prompt, End: end, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: m.adapter,
 		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
-	})
+	}
+	if len(s.Stop) > 0 {
+		r.Stop = engine.StopText(m.tokenizer.Stream(true, s.Stop...).Add)
+	}
+	return e.Complete(context.Background(), r)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
-	"github.com/goart-dev/art/tokenizer"
 )
 
 // These tests unroll the loop: the CPU device has none, and GoMLX's own changes the closures of a loop after it has compiled them.
@@ -98,18 +97,16 @@ func TestDecode_Truncated(t *testing.T) {
 	likeSteps(t, all(t, decodeEngine(t, device, 1, 8), requests), all(t, decodeEngine(t, device, 7, 8), requests), 1e-4)
 }
 
-// TestDecode_StopTexts: they end a reply where they do step by step, and what the device made behind them is not seen by the
-// next turn of the conversation.
-func TestDecode_StopTexts(t *testing.T) {
+// TestDecode_Stopper: a stopper ends a reply at the same token with one token per call and with many, and the next turn of
+// the conversation does not see the tokens that the device decoded beyond it.
+func TestDecode_Stopper(t *testing.T) {
 	device := graphtest.Device(t)
 	w, err := tiny.Load()
 	require.NoError(t, err)
 	params, err := w.Params(device)
 	require.NoError(t, err)
-	tok, err := tokenizer.New(tiny.Tokenizer())
-	require.NoError(t, err)
 	open := func(steps int) *Engine {
-		e, err := New(Options{Device: device, Config: w.Config, Params: params, Tokenizer: tok, Slots: 1, Context: 128, DecodeSteps: steps, unroll: true})
+		e, err := New(Options{Device: device, Config: w.Config, Params: params, Slots: 1, Context: 128, DecodeSteps: steps, unroll: true})
 		require.NoError(t, err)
 		t.Cleanup(e.Close)
 		return e
@@ -126,13 +123,10 @@ func TestDecode_StopTexts(t *testing.T) {
 	}
 	first := Request{Prompt: []int32{40, 41, 42}, MaxTokens: 24, Seed: 5, Sampling: model.Sampling{Temperature: 1.3, TopP: 1}}
 	whole := ask(first)
-	for i := 3; len(first.Stop) == 0; i++ {
-		if text := tok.Decode(whole.IDs[i:i+2], true); text != "" {
-			first.Stop = []string{text}
-		}
-	}
+	first.Stop = StopText(func(id int32) (string, bool) { return "", id == whole.IDs[4] })
 	stopped := ask(first)
 	require.Equal(t, Stopped, stopped.Reason)
+	require.Equal(t, whole.IDs[4], stopped.IDs[len(stopped.IDs)-1])
 	require.Less(t, len(stopped.IDs), 20, "a call makes more than the reply has")
 	next := first
 	next.Stop, next.Prompt = nil, slices.Concat(first.Prompt, stopped.IDs, []int32{50, 51})

@@ -19,7 +19,6 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/tokenizer"
 )
 
 // DefaultSlots is the number of slots when Options leaves it 0.
@@ -28,13 +27,12 @@ const DefaultSlots = 32
 // ErrClosed is returned by requests after Close.
 var ErrClosed = errors.New("engine: closed")
 
-// Options describe an engine. Device, Config, Params and Tokenizer are required.
+// Options describe an engine. Device, Config and Params are required.
 type Options struct {
 	Device compute.Backend
 	Config *model.Config
 	// Params are the weights. They are shared, not copied.
-	Params    *model.Params
-	Tokenizer *tokenizer.Tokenizer
+	Params *model.Params
 	// Slots is the width of the batch. Default 32.
 	Slots int
 	// Context is the number of tokens that a slot holds. Default: all that the model knows positions for.
@@ -97,9 +95,6 @@ func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
 		return nil, err
 	}
 	j := &job{ctx: ctx, Request: r, reply: make(chan outcome, 1)}
-	if len(r.Stop) > 0 {
-		j.stop = e.opts.Tokenizer.Stream(true, r.Stop...)
-	}
 	select {
 	case e.queue <- j:
 	case <-ctx.Done():

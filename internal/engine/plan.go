@@ -21,7 +21,7 @@ type Memory struct {
 }
 
 // Plan returns what an engine with these options will hold when it serves an adapter of this layout. Graphs are
-// compiled and not run. Options need no Params and no Tokenizer.
+// compiled and not run. Options need no Params.
 func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	c := opts.Config
 	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)

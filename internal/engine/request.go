@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/goart-dev/art/model"
-	"github.com/goart-dev/art/tokenizer"
 )
 
 // ErrTooLong is wrapped by the error of a prompt that leaves no room for a reply.
@@ -26,9 +25,9 @@ func checkFinite(i int, logprob float32) error {
 
 // Request asks for one completion.
 type Request struct {
-	Prompt    []int32  // at least one token
-	End       []int32  // ids that end the reply; the one sampled is its last
-	Stop      []string // texts that end the reply; the tokens that spell one belong to the ids
+	Prompt    []int32 // at least one token
+	End       []int32 // ids that end the reply; the one sampled is its last
+	Stop      Stopper // ends the reply otherwise; the token that it ends with belongs to the ids; may be nil
 	Sampling  model.Sampling
 	MaxTokens int // 0 is the rest of the context
 	Seed      uint64
@@ -50,7 +49,7 @@ type Reason int
 // Reasons.
 const (
 	End     Reason = iota // an end id
-	Stopped               // a stop text
+	Stopped               // a stop string
 	Length                // MaxTokens or the context
 )
 
@@ -75,7 +74,6 @@ type job struct {
 	ctx    context.Context
 	reply  chan outcome // buffered: the loop never waits for a caller
 	result Result
-	stop   *tokenizer.Stream // looks for stop texts; nil when there are none
 }
 
 type outcome struct {
@@ -97,9 +95,9 @@ func (j *job) accept(id int32, logprob, sampled float32, room int) bool {
 			return true
 		}
 	}
-	if j.stop != nil {
-		if _, stopped := j.stop.Add(id); stopped {
-			r.Reason = Stopped
+	if j.Stop != nil {
+		if why, done := j.Stop(id); done {
+			r.Reason = why
 			return true
 		}
 	}

@@ -57,7 +57,7 @@ var layers = map[string]layer{
 	"internal/basemodel":        {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
 	"internal/bench/...":        {any: true},
 	"internal/cmd/...":          {any: true},
-	"internal/engine":           {own: []string{"lora", "model", "tokenizer", "internal/graphx"}, mods: gomlx},
+	"internal/engine":           {own: []string{"lora", "model", "internal/graphx"}, mods: gomlx},
 	"internal/fixtures":         {own: []string{"internal/safetensors"}},
 	"internal/float16":          {light: true},
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
