@@ -11,14 +11,14 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// Adapter is one version of an adapter on the device. It does not change: a training step makes a new one.
+// Adapter is one version of an adapter on the device. It is immutable: a training step makes a new one.
 type Adapter struct {
 	layout *lora.Adapter // names and shapes
 	inputs []*tensors.Tensor
 	key    string // adapters with equal keys share graphs
 }
 
-// name is equal for adapters that share graphs, "" for the base model.
+// name is equal for adapters that share graphs. It is "" for the base model.
 func (a *Adapter) name() string {
 	if a == nil {
 		return ""
@@ -26,7 +26,7 @@ func (a *Adapter) name() string {
 	return a.key
 }
 
-// NewAdapter copies an adapter to the device, for the engines on it.
+// NewAdapter uploads an adapter to a device, for all engines on it.
 func NewAdapter(device compute.Backend, a *lora.Adapter) (*Adapter, error) {
 	ad := &Adapter{layout: a.Clone(), key: graphKey(a)}
 	for _, p := range a.Params() {
@@ -39,7 +39,7 @@ func NewAdapter(device compute.Backend, a *lora.Adapter) (*Adapter, error) {
 	return ad, nil
 }
 
-// graphKey is equal for adapters of equal layers and rank: a graph is built for the layers of one of them.
+// graphKey is equal for adapters of equal configuration and layers, whose graphs are equal.
 func graphKey(a *lora.Adapter) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v", a.Config())

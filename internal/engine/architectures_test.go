@@ -27,8 +27,8 @@ func ofFixture(t *testing.T, dir string) (*Engine, *model.Params) {
 	return e, params
 }
 
-// TestArchitectures_GreedyMatchesTransformers: the continuation that python3 internal/testdata/architectures/make.py wrote
-// (transformers 4.57.1, torch 2.15.0, CPU), through the cache.
+// TestArchitectures_GreedyMatchesTransformers: the continuation that python3 internal/testdata/architectures/make.py
+// wrote (transformers 4.57.1, torch 2.15.0, CPU), through the cache.
 func TestArchitectures_GreedyMatchesTransformers(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
 		t.Run(m.Name, func(t *testing.T) {

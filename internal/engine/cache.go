@@ -12,14 +12,14 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// cache holds the keys and values of all slots on the device: for each layer a pair of tensors [W, K, S, E]. Behind the
-// cached tokens of a slot they are zero.
+// cache is the KV cache of all slots on the device: for each layer a pair of tensors [W, K, S, E], for W slots of S
+// tokens, K KV heads and head size E. They are zero after the cached tokens of a slot.
 //
-// Graphs take them as donated inputs and return them with what is new, so that a device can write in place.
+// Graphs take them as donated inputs and return the updated ones, so that a device can write in place.
 type cache struct {
 	device compute.Backend
 	dims   [4]int            // W, K, S, E
-	layers []*tensors.Tensor // keys and values of each layer in turn; nil when a graph failed that had been given them
+	layers []*tensors.Tensor // keys and values of each layer, alternating; nil after a graph that had them failed
 	prefix *Exec
 }
 
@@ -32,7 +32,7 @@ func newCache(device compute.Backend, c *model.Config, slots, capacity int) (*ca
 	return k, k.clear(c.NumLayers)
 }
 
-// clear empties all slots.
+// clear sets the cache of all slots to zero.
 func (k *cache) clear(layers int) error {
 	exec, err := NewExec(k.device, func(g *Graph) []*Node {
 		out := make([]*Node, 2*layers)
@@ -51,7 +51,7 @@ func (k *cache) clear(layers int) error {
 	return nil
 }
 
-// donate returns the tensors as inputs of a graph, which must give them back with set.
+// donate returns the tensors as inputs of a graph. The caller sets layers to the updated ones that the graph returns.
 func (k *cache) donate() ([]any, error) {
 	if k.layers == nil {
 		return nil, fmt.Errorf("engine: cache: it was lost")
@@ -67,7 +67,7 @@ func (k *cache) donate() ([]any, error) {
 	return in, nil
 }
 
-// copyPrefix makes the first n tokens of one slot those of another, which may be itself, and clears the rest of it.
+// copyPrefix copies the first n tokens of slot from to slot to, which may be the same, and clears the rest of it.
 func (k *cache) copyPrefix(from, to, n int) error {
 	in, err := k.donate()
 	if err != nil {

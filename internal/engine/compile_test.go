@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// TestComplete_BoundedCompilations: whatever is asked for, there is one graph for each width, each number of rows and each kind of
-// adapter, and two for the cache. One request after another needs one number of rows.
+// TestComplete_BoundedCompilations: whatever is asked for, there is one graph for each width, each number of rows and
+// each kind of adapter, and two for the cache. One request after another needs one number of rows.
 func TestComplete_BoundedCompilations(t *testing.T) {
 	device, compiled := graphtest.Counting(t)
 	params, err := testWeights(t).Params(device)

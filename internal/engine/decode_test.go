@@ -10,13 +10,14 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// These tests unroll the loop: the CPU device has none, and GoMLX's own changes the closures of a loop after it has compiled them.
-// Loops are tested with XLA.
+// These tests unroll the loop: the CPU device has none, and GoMLX's own changes the closures of a loop after it has
+// compiled them. Loops are tested with XLA.
 
 // decodeEngine makes so many tokens a call.
 func decodeEngine(t testing.TB, device compute.Backend, steps, slots int) *Engine {
@@ -73,8 +74,8 @@ func decodeRequests(rng *rand.Rand, n int, adapters []*Adapter) []Request {
 	return list
 }
 
-// TestDecode_LikeSteps: the same tokens as one step at a time, whatever the lengths, the end ids and the neighbours, and bit for bit
-// the same logprobs.
+// TestDecode_LikeSteps: the same tokens as one step at a time, whatever the lengths, the end ids and the neighbours,
+// and bit for bit the same logprobs.
 func TestDecode_LikeSteps(t *testing.T) {
 	device := graphtest.Device(t)
 	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 21)), 24, []*Adapter{nil, onDevice(t, testAdapter(t, 8)), onDevice(t, testAdapter(t, 3))})
@@ -97,8 +98,8 @@ func TestDecode_Truncated(t *testing.T) {
 	likeSteps(t, all(t, decodeEngine(t, device, 1, 8), requests), all(t, decodeEngine(t, device, 7, 8), requests), 1e-4)
 }
 
-// TestDecode_Stopper: a stopper ends a reply at the same token with one token per call and with many, and the next turn of
-// the conversation does not see the tokens that the device decoded beyond it.
+// TestDecode_Stopper: a stopper ends a reply at the same token with one token per call and with many, and the next turn
+// of the conversation does not see the tokens that the device decoded beyond it.
 func TestDecode_Stopper(t *testing.T) {
 	device := graphtest.Device(t)
 	w, err := tiny.Load()
@@ -178,7 +179,7 @@ func TestDecode_NeedsLoops(t *testing.T) {
 }
 
 func TestWindows(t *testing.T) {
-	require.Equal(t, []int{160}, windows(160))
-	require.Equal(t, []int{256}, windows(256))
-	require.Equal(t, []int{256, 512, 1000}, windows(1000))
+	require.Equal(t, schedule.Sizes{160}, windows(160))
+	require.Equal(t, schedule.Sizes{256}, windows(256))
+	require.Equal(t, schedule.Sizes{256, 512, 1000}, windows(1000))
 }

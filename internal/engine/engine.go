@@ -1,12 +1,15 @@
-// Package engine samples completions from one base model with any of several adapters, many at once.
+// Package engine samples completions from one base model with any of several adapters, many at once (continuous
+// batching).
 //
 // Requests join and leave a running batch of slots. A slot holds the keys and values of one conversation; it keeps them
-// when a reply is done, so that the next turn computes only what is new, and lends common prefixes to other slots, so
-// that the samples of a group compute their prompt once.
+// after a reply, so that the next turn computes only what is new, and other slots copy common prefixes from it, so that
+// the samples of a group compute their prompt once.
 //
-// One goroutine owns the device. Each of its rounds runs one graph: all slots that have equally many tokens to compute,
-// with the same adapter. A reply depends on its request alone, not on its slot, its neighbours or
-// what was cached, as far as the device computes a row of a product independently of the others (docs/design.md).
+// One goroutine, the loop, owns the device. Package schedule decides which request gets which slot and what each round
+// computes; the loop samples and answers, and the runner compiles and runs the graphs. A round is one call of the
+// device for all slots that have the same adapter and, after padding, equally many tokens to compute. A reply depends
+// on its request alone, not on its slot, on other requests or on what was cached, as far as the device computes a row
+// of a matmul independently of the others (docs/design.md).
 package engine
 
 import (
@@ -24,26 +27,27 @@ import (
 // DefaultSlots is the number of slots when Options leaves it 0.
 const DefaultSlots = 32
 
-// ErrClosed is returned by requests after Close.
+// ErrClosed is the error of requests to a closed engine.
 var ErrClosed = errors.New("engine: closed")
 
 // Options describe an engine. Device, Config and Params are required.
 type Options struct {
 	Device compute.Backend
 	Config *model.Config
-	// Params are the weights. They are shared, not copied.
+	// Params are the weights on the device. They are shared, not copied.
 	Params *model.Params
 	// Slots is the width of the batch. Default 32.
 	Slots int
-	// Context is the number of tokens that a slot holds. Default: all that the model knows positions for.
+	// Context is the number of tokens that a slot holds. Default: the maximum of the model.
 	Context int
-	// FewShapes is for devices that take long to compile: each round computes all slots, those without work too.
+	// FewShapes is for devices that take long to compile: each round computes all slots, idle ones too.
 	FewShapes bool
-	// DecodeSteps is the number of tokens that a call of the device makes for each slot. Above 1 the device draws them itself,
-	// in a loop, which not all can. New requests, and those that are cancelled, wait for the end of a call. Default 1.
+	// DecodeSteps is the number of tokens that a call of the device decodes for each slot. Above 1 the device samples them
+	// itself, in a loop, which not all devices support. New requests and cancellations wait for the end of a call.
+	// Default 1.
 	DecodeSteps int
 
-	unroll bool // in place of a loop: for tests, on devices that have none
+	unroll bool // unrolls the loop of DecodeSteps: for tests on devices without loops
 }
 
 // Engine serves requests until it is closed. It is safe for concurrent use.
@@ -69,7 +73,8 @@ func New(opts Options) (*Engine, error) {
 		return nil, err
 	}
 	if opts.Slots < 0 || opts.Context < 2 || opts.Context > c.MaxPositions {
-		return nil, fmt.Errorf("engine: %d slots of %d tokens: want at least 1 slot and 2 to %d tokens", opts.Slots, opts.Context, c.MaxPositions)
+		return nil, fmt.Errorf("engine: %d slots of %d tokens: want at least 1 slot and 2 to %d tokens",
+			opts.Slots, opts.Context, c.MaxPositions)
 	}
 	r, err := newRunner(opts)
 	if err != nil {
@@ -83,18 +88,18 @@ func New(opts Options) (*Engine, error) {
 // Context returns the number of tokens that prompt and reply may have together.
 func (e *Engine) Context() int { return e.opts.Context }
 
-// Close ends the engine. Running requests return ErrClosed.
+// Close stops the engine. Running and waiting requests return [ErrClosed].
 func (e *Engine) Close() {
 	e.once.Do(func() { close(e.quit) })
 	<-e.done
 }
 
-// Complete runs one request to its end.
+// Complete samples the completion of one request.
 func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
 	if err := r.check(e.opts); err != nil {
 		return nil, err
 	}
-	j := &job{ctx: ctx, Request: r, reply: make(chan outcome, 1)}
+	j := newJob(ctx, r, e.opts.Context)
 	select {
 	case e.queue <- j:
 	case <-ctx.Done():
@@ -106,6 +111,6 @@ func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
 	case o := <-j.reply:
 		return o.result, o.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx) // the loop drops the job at its next round
+		return nil, context.Cause(ctx) // the loop drops the job before its next round
 	}
 }

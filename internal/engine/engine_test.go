@@ -12,6 +12,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -206,9 +207,9 @@ func TestComplete_Cancel(t *testing.T) {
 }
 
 func TestWidths(t *testing.T) {
-	require.Equal(t, []int{1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(300))
-	require.Equal(t, []int{1, 4, 8, 12, 16, 24, 32}, widths(40))
-	require.Equal(t, []int{1}, widths(2))
+	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(300))
+	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32}, widths(40))
+	require.Equal(t, schedule.Sizes{1}, widths(2))
 }
 
 func TestSample_Frequencies(t *testing.T) {
@@ -223,8 +224,8 @@ func TestSample_Frequencies(t *testing.T) {
 	require.Zero(t, count[2])
 }
 
-// TestComplete_LostCache: a round that fails answers its requests with the error, and the engine goes on as if new. A prefix that
-// cannot be lent is computed again.
+// TestComplete_LostCache: a round that fails answers its requests with the error, and the engine goes on as if new. A
+// prefix that cannot be lent is computed again.
 func TestComplete_LostCache(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed, 12))
 	first, other := randomRequest(rng, nil), randomRequest(rng, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// TestComplete_NotFinite: an adapter with spoilt numbers has no replies, and those of others in the same slots, before, beside and
-// after, are what they were.
+// TestComplete_NotFinite: an adapter with spoilt numbers has no replies, and those of others in the same slots, before,
+// beside and after, are what they were.
 func TestComplete_NotFinite(t *testing.T) {
 	for _, steps := range []int{1, 6} {
 		t.Run(fmt.Sprintf("%d tokens a call", steps), func(t *testing.T) {

@@ -35,8 +35,8 @@ func interrupted(t testing.TB, steps, slots int) (*Engine, *interrupts) {
 	return decodeEngine(t, graphtest.Hooked(t, graphtest.Hooks{Run: i.hook}), steps, slots), i
 }
 
-// TestComplete_CancelWhileRunning: a caller who goes while the device computes gets the error at once, and the slot serves others as
-// one that was never used.
+// TestComplete_CancelWhileRunning: a caller who goes while the device computes gets the error at once, and the slot
+// serves others as one that was never used.
 func TestComplete_CancelWhileRunning(t *testing.T) {
 	for _, steps := range []int{1, 8} {
 		e, device := interrupted(t, steps, 1)
@@ -56,7 +56,8 @@ func TestComplete_CancelWhileRunning(t *testing.T) {
 	}
 }
 
-// TestClose_WhileRunning: the engine ends after the call that runs, also when no slot is free, and answers those who wait.
+// TestClose_WhileRunning: the engine ends after the call that runs, also when no slot is free, and answers those who
+// wait.
 func TestClose_WhileRunning(t *testing.T) {
 	for _, steps := range []int{1, 8} {
 		e, device := interrupted(t, steps, 1)
@@ -80,8 +81,8 @@ func TestClose_WhileRunning(t *testing.T) {
 	}
 }
 
-// TestComplete_DeviceFails: whichever run fails, each request is answered by that error or by the reply that it has without, and
-// so are those that follow; also when the cache cannot be made anew at first.
+// TestComplete_DeviceFails: whichever run fails, each request is answered by that error or by the reply that it has
+// without, and so are those that follow; also when the cache cannot be made anew at first.
 func TestComplete_DeviceFails(t *testing.T) {
 	broken := errors.New("broken")
 	for _, steps := range []int{1, 6} {
@@ -134,14 +135,4 @@ func some(e *Engine, requests []Request) ([]*Result, []error) {
 	}
 	wg.Wait()
 	return got, errs
-}
-
-// TestForget_Cached: prompt tokens whose cache is lost are computed again, and the result says so.
-func TestForget_Cached(t *testing.T) {
-	e := testEngine(t, 1)
-	j := &job{Request: Request{Prompt: []int32{4, 5, 6}}, result: Result{Cached: 2}}
-	l := &loop{Engine: e, slots: []slot{{job: j, cached: []int32{4, 5}, todo: []int32{6}}}}
-	l.forget()
-	require.Zero(t, j.result.Cached)
-	require.Equal(t, j.Prompt, l.slots[0].todo)
 }

@@ -2,63 +2,61 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
+	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/model"
 )
 
 // linger is how long the loop waits for further requests before it computes prompts. Agents that got their replies in
-// one round ask again within microseconds; to compute them together is worth the wait.
+// one round send their next requests within microseconds; computing these together is worth the wait.
 const linger = time.Millisecond
 
-// patience is the number of rounds after which a slot is served before larger classes.
-const patience = 8
-
-// loop is the state of the goroutine that owns the device.
+// loop is the state of the goroutine that owns the device. It carries out what the scheduler decides.
 type loop struct {
 	*Engine
-	slots   []slot
-	waiting []*job // for a slot, in order of arrival
-	round   int
+	sched *schedule.Scheduler
+	jobs  map[*schedule.Task]*job // waiting or running
 }
 
 func (e *Engine) loop() {
-	l := &loop{Engine: e, slots: make([]slot, e.opts.Slots)}
+	l := &loop{Engine: e, jobs: map[*schedule.Task]*job{}, sched: schedule.New(schedule.Options{
+		Slots: e.opts.Slots, Widths: e.runner.widths, Steps: e.opts.DecodeSteps,
+	})}
 	defer close(e.done)
 	defer l.abort()
 	for l.receive() {
 		l.admit()
-		if c, ok := l.choose(); ok {
-			l.run(c)
+		if r, ok := l.sched.Next(); ok {
+			l.run(r)
 		}
 	}
 }
 
-// receive takes new jobs: it waits for one when there is nothing else to do, lingers before prompts, and otherwise takes
-// what is there. It reports false when the engine is closed.
+// receive takes new requests: it waits for one if there is nothing to do, lingers before prompts, and otherwise takes
+// those that have arrived. It reports false if the engine is closed.
 func (l *loop) receive() bool {
 	select {
-	case <-l.quit: // also when all slots are taken
+	case <-l.quit: // also if no slot is free
 		return false
 	default:
 	}
-	if l.idle() {
+	if l.sched.Idle() {
 		select {
 		case j := <-l.queue:
-			l.waiting = append(l.waiting, j)
+			l.submit(j)
 		case <-l.quit:
 			return false
 		}
 	}
-	for l.free() > len(l.waiting) {
+	for l.sched.Free() > l.sched.Waiting() {
 		wait := time.Duration(0)
-		if len(l.waiting) > 0 || l.prompts() {
+		if l.sched.Waiting() > 0 || l.sched.Prefilling() {
 			wait = linger
 		}
 		select {
 		case j := <-l.queue:
-			l.waiting = append(l.waiting, j)
+			l.submit(j)
 		case <-l.quit:
 			return false
 		case <-time.After(wait):
@@ -68,238 +66,129 @@ func (l *loop) receive() bool {
 	return true
 }
 
-func (l *loop) idle() bool {
-	for i := range l.slots {
-		if l.slots[i].job != nil {
-			return false
-		}
-	}
-	return len(l.waiting) == 0
+// submit hands a request to the scheduler.
+func (l *loop) submit(j *job) {
+	l.jobs[&j.task] = j
+	l.sched.Submit(&j.task)
 }
 
-func (l *loop) free() int {
-	n := 0
-	for i := range l.slots {
-		if l.slots[i].job == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// prompts reports whether a slot is still computing its prompt.
-func (l *loop) prompts() bool {
-	for i := range l.slots {
-		if s := &l.slots[i]; s.job != nil && len(s.todo) > 1 {
-			return true
-		}
-	}
-	return false
-}
-
-// admit drops jobs whose callers are gone and places those that wait.
+// admit drops requests whose callers have gone, and starts those that get a slot.
 func (l *loop) admit() {
-	for i := range l.slots {
-		if s := &l.slots[i]; s.job != nil && s.job.ctx.Err() != nil {
-			l.finish(s, context.Cause(s.job.ctx))
+	l.sched.Running(func(slot int, t *schedule.Task) {
+		if ctx := l.jobs[t].ctx; ctx.Err() != nil {
+			l.finish(slot, t, context.Cause(ctx))
 		}
-	}
-	for len(l.waiting) > 0 {
-		j := l.waiting[0]
-		if j.ctx.Err() == nil && !l.place(j) {
+	})
+	l.sched.Drop(func(t *schedule.Task) bool {
+		gone := l.jobs[t].ctx.Err() != nil
+		if gone {
+			delete(l.jobs, t)
+		}
+		return gone
+	})
+	for {
+		p, ok := l.sched.Place()
+		if !ok {
 			return
 		}
-		l.waiting = l.waiting[1:]
+		if p.Copy && l.runner.cache.copyPrefix(p.From, p.Slot, p.Task.Reused) != nil {
+			l.lost()
+		}
 	}
 }
 
-// class is a set of slots that one graph can serve.
-type class struct {
-	adapter *Adapter
-	width   int // tokens of each slot, padded
-}
-
-// choose returns the class that most slots belong to, or that of a slot that has waited too long.
-func (l *loop) choose() (class, bool) {
-	count := map[class]int{}
-	var best class
-	for i := range l.slots {
-		s := &l.slots[i]
-		if s.job == nil {
-			continue
-		}
-		c := l.class(s)
-		if s.waited >= patience {
-			return c, true
-		}
-		if l.loops(c) && l.prompts() {
-			continue // first all prompts: a call of many steps takes all slots that it can
-		}
-		count[c]++
-		if n := count[c]; n > count[best] || n == count[best] && c.width < best.width {
-			best = c
-		}
-	}
-	return best, count[best] > 0
-}
-
-func (l *loop) class(s *slot) class { return class{s.adapter, bucket(l.runner.buckets, len(s.todo))} }
-
-// loops reports whether a class is served by calls of many steps.
-func (l *loop) loops(c class) bool { return c.width == 1 && l.opts.DecodeSteps > 1 }
-
-// run computes one round for a class.
-func (l *loop) run(c class) {
-	l.round++
-	var members []int
-	for i := range l.slots {
-		s := &l.slots[i]
-		if s.job == nil {
-			continue
-		}
-		s.waited++
-		if l.class(s) == c {
-			members = append(members, i)
-		}
-	}
-	if l.loops(c) {
-		l.decode(c.adapter, members)
+// run computes a round. If it fails its requests are answered with the error, and the others begin anew.
+func (l *loop) run(r schedule.Round) {
+	adapter := l.jobs[r.Rows[0].Task].Adapter
+	var err error
+	if r.Decode {
+		err = l.decode(adapter, r.Rows)
 	} else {
-		l.compute(c, members)
+		err = l.compute(adapter, r)
+	}
+	if err != nil {
+		l.lost()
+		for _, row := range r.Rows {
+			l.finish(row.Slot, row.Task, err)
+		}
 	}
 }
 
-// compute runs a graph of one step, and draws on the host.
-func (l *loop) compute(c class, members []int) {
-	var rows []row
-	for _, i := range members {
-		s := &l.slots[i]
-		rows = append(rows, row{slot: i, tokens: s.todo[:min(len(s.todo), c.width)], start: len(s.cached)})
-	}
-	logprobs, err := l.runner.step(c, rows)
+// compute runs a graph of one step, and samples on the host.
+func (l *loop) compute(a *Adapter, r schedule.Round) error {
+	logprobs, err := l.runner.step(a, r)
 	if err != nil {
-		l.forget()
+		return err
 	}
 	v := l.opts.Config.VocabSize
-	for i, r := range rows {
-		var last []float32
-		if err == nil {
-			last = logprobs[i*v : (i+1)*v]
-		}
-		l.advance(&l.slots[r.slot], len(r.tokens), last, err)
-	}
-}
-
-// decode runs a call of many steps, and goes through what it has drawn.
-func (l *loop) decode(a *Adapter, members []int) {
-	turns := make([]turn, len(l.slots))
-	for _, i := range members {
-		turns[i] = l.turn(&l.slots[i])
-	}
-	draws, err := l.runner.decode(a, turns)
-	if err != nil {
-		l.forget()
-	}
-	for _, i := range members {
-		s := &l.slots[i]
-		if err != nil {
-			s.adapter = nil
-			l.finish(s, err)
+	for i, row := range r.Rows {
+		if !l.sched.Computed(row.Slot, len(row.Tokens)) {
 			continue
 		}
-		l.accept(s, draws[i])
+		j, lp := l.jobs[row.Task], logprobs[i*v:(i+1)*v]
+		id, sampled := model.Sample(lp, j.Sampling, j.Seed, len(j.result.IDs))
+		l.accept(row, sample{id, lp[id], sampled})
 	}
+	return nil
 }
 
-// turn asks for the next tokens of a slot.
-func (l *loop) turn(s *slot) turn {
-	j := s.job
-	t := turn{token: s.todo[0], start: len(s.cached), ends: j.End, sampling: j.Sampling}
-	t.left = min(l.opts.DecodeSteps, l.opts.Context-t.start-1)
-	if j.MaxTokens > 0 {
-		t.left = min(t.left, j.MaxTokens-len(j.result.IDs))
+// decode runs a call of many steps, and accepts what it has sampled, up to the token that ends a reply.
+func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
+	calls := make([]decodeCall, l.opts.Slots)
+	for _, row := range rows {
+		calls[row.Slot] = l.jobs[row.Task].call(row)
 	}
-	for n := range t.left {
-		t.uniform = append(t.uniform, model.Uniform(j.Seed, len(j.result.IDs)+n))
+	samples, err := l.runner.decode(a, calls)
+	if err != nil {
+		return err
 	}
-	return t
-}
-
-// accept takes the tokens that a call has drawn, up to one that ends the reply.
-func (l *loop) accept(s *slot, draws []draw) {
-	s.touched, s.waited = l.round, 0
-	for n, d := range draws {
-		s.cached = append(s.cached, s.todo[0])
-		s.todo[0] = d.id
-		if l.take(s, d) {
-			s.beyond = n+1 < len(draws)
-			return
+	for _, row := range rows {
+		list := samples[row.Slot]
+		for n, s := range list {
+			l.sched.Computed(row.Slot, 1)
+			if done := l.accept(row, s); done && n+1 < len(list) {
+				l.sched.Overrun(row.Slot)
+				break
+			}
 		}
 	}
+	return nil
 }
 
-// take takes the token that was drawn after what is cached, and reports whether that ended the reply.
-func (l *loop) take(s *slot, d draw) bool {
-	err := checkFinite(len(s.job.result.IDs), d.logprob)
-	if err == nil && !s.job.accept(d.id, d.logprob, d.sampled, l.opts.Context-len(s.cached)-1) {
+// accept takes a sampled token and reports whether it ends the reply.
+func (l *loop) accept(row schedule.Row, s sample) (done bool) {
+	j := l.jobs[row.Task]
+	err := checkFinite(len(j.result.IDs), s.logprob)
+	if err == nil && !j.accept(s, l.sched.Room(row.Slot)) {
+		l.sched.Push(row.Slot, s.id)
 		return false
 	}
-	l.finish(s, err)
+	l.finish(row.Slot, row.Task, err)
 	return true
 }
 
-// forget empties the cache: a round that fails has lost it. What other slots had there, they compute again.
-func (l *loop) forget() {
-	for i := range l.slots {
-		s := &l.slots[i]
-		if s.job != nil {
-			s.todo = slices.Concat(s.cached, s.todo)
-			s.job.result.Cached = 0
-		}
-		s.cached, s.beyond = nil, false
-	}
-	// Should this fail, the next round does.
-	_ = l.runner.cache.clear(l.opts.Config.NumLayers)
+// lost clears the cache, which a failed graph has lost. Requests that have a slot compute their tokens again.
+func (l *loop) lost() {
+	l.sched.Lost()
+	_ = l.runner.cache.clear(l.opts.Config.NumLayers) // if this fails so does the next round
 }
 
-// advance takes the outcome of a round for one slot: n tokens were computed, and lp are the logprobs after the last.
-func (l *loop) advance(s *slot, n int, lp []float32, err error) {
-	if err != nil {
-		s.adapter = nil
-		l.finish(s, err)
-		return
-	}
-	s.cached = append(s.cached, s.todo[:n]...)
-	s.todo = s.todo[n:]
-	s.touched, s.waited = l.round, 0
-	if len(s.todo) > 0 {
-		return
-	}
-	j := s.job
-	id, sampled := model.Sample(lp, j.Sampling, j.Seed, len(j.result.IDs))
-	if !l.take(s, draw{id, lp[id], sampled}) {
-		s.todo = append(s.todo[:0], id)
-	}
-}
-
-// finish answers the job of a slot. The slot keeps its cache.
-func (l *loop) finish(s *slot, err error) {
+// finish answers a request that has a slot.
+func (l *loop) finish(slot int, t *schedule.Task, err error) {
+	j := l.jobs[t]
 	o := outcome{err: err}
 	if err == nil {
-		o.result = &s.job.result
+		j.result.Cached = t.Reused
+		o.result = &j.result
 	}
-	s.job.reply <- o
-	s.job, s.todo = nil, nil
+	j.reply <- o
+	delete(l.jobs, t)
+	l.sched.Finish(slot)
 }
 
-// abort answers everything that is left when the engine is closed.
+// abort answers all requests when the engine is closed.
 func (l *loop) abort() {
-	for i := range l.slots {
-		if s := &l.slots[i]; s.job != nil {
-			l.finish(s, ErrClosed)
-		}
-	}
-	for _, j := range l.waiting {
+	for _, j := range l.jobs {
 		j.reply <- outcome{err: ErrClosed}
 	}
 }

@@ -6,26 +6,21 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/model"
 )
 
-// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, V vocabulary.
+// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, V
+// vocabulary.
 type runner struct {
 	opts     Options
 	config   *model.Config
 	params   *model.Params
 	cache    *cache
-	buckets  []int            // numbers of tokens that graphs are compiled for
-	heights  []int            // numbers of rows
+	widths   schedule.Sizes   // numbers of tokens that graphs are compiled for
+	heights  schedule.Sizes   // numbers of rows
 	programs map[string]*Exec // by the key of an adapter; "" is the base model
 	decoders map[decodeKey]*Exec
-}
-
-// row is what a round computes for a slot.
-type row struct {
-	slot   int
-	tokens []int32
-	start  int // tokens already cached
 }
 
 func newRunner(opts Options) (*runner, error) {
@@ -36,52 +31,18 @@ func newRunner(opts Options) (*runner, error) {
 	}
 	return &runner{
 		opts: opts, config: c, params: opts.Params, cache: k,
-		buckets: widths(opts.Context), heights: heights(opts), programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
+		widths: widths(opts.Context), heights: heights(opts), programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
 	}, nil
 }
 
-// heights are powers of two, and the number of slots; or that alone, where graphs take long to compile.
-func heights(opts Options) []int {
-	var out []int
-	for n := 1; n < opts.Slots && !opts.FewShapes; n *= 2 {
-		out = append(out, n)
-	}
-	return append(out, opts.Slots)
-}
-
-// maxWidth bounds the tokens of a prompt that one round computes: a longer one takes several.
-const maxWidth = 256
-
-// widths are the numbers of tokens that graphs are compiled for: 1, 4, 8, 12, 16, 24, 32, 48, 64, 96, ...
-func widths(context int) []int {
-	out := []int{1, 4}
-	for w := 8; w <= min(context, maxWidth); w *= 2 {
-		out = append(out, w, w+w/2)
-	}
-	for len(out) > 1 && out[len(out)-1] > min(context, maxWidth) {
-		out = out[:len(out)-1]
-	}
-	return out
-}
-
-// bucket returns the smallest of sizes that holds n, the largest when none does.
-func bucket(sizes []int, n int) int {
-	for _, size := range sizes {
-		if size >= n {
-			return size
-		}
-	}
-	return sizes[len(sizes)-1]
-}
-
-// step computes a round and returns the log-softmax after the last token of each row, [B, V]. After an error nothing is
-// cached.
-func (r *runner) step(c class, rows []row) ([]float32, error) {
-	program, err := r.program(c.adapter)
+// step computes a round and returns the log-softmax after the last token of each row, [B, V]. After an error the cache
+// is lost.
+func (r *runner) step(a *Adapter, round schedule.Round) ([]float32, error) {
+	program, err := r.program(a)
 	if err != nil {
 		return nil, err
 	}
-	in, err := r.inputs(c, rows)
+	in, err := r.inputs(a, round)
 	if err != nil {
 		return nil, err
 	}
@@ -90,34 +51,36 @@ func (r *runner) step(c class, rows []row) ([]float32, error) {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	r.cache.layers = outputs[1:]
-	defer func() { _ = outputs[0].FinalizeAll() }() // the error of the read is the one to tell
+	defer func() { _ = outputs[0].FinalizeAll() }() // an error of the read is the one to report
 	return tensors.CopyFlatData[float32](outputs[0])
 }
 
-// inputs are weights, adapter, cache, and what the round computes.
-func (r *runner) inputs(c class, rows []row) ([]any, error) {
-	b, t := bucket(r.heights, len(rows)), c.width
-	tokens, start, count, slots, last := make([]int32, b*t), make([]int32, b), make([]int32, b), make([]int32, b), make([]int32, b)
-	for i, row := range rows {
-		copy(tokens[i*t:], row.tokens)
-		start[i], count[i], slots[i] = int32(row.start), int32(len(row.tokens)), int32(row.slot)
-		last[i] = int32(i*t + len(row.tokens) - 1)
+// inputs returns weights, adapter, cache, and what the round computes.
+func (r *runner) inputs(a *Adapter, round schedule.Round) ([]any, error) {
+	b, t := r.heights.Fit(len(round.Rows)), round.Width
+	tokens, last := make([]int32, b*t), make([]int32, b)
+	start, count, slots := make([]int32, b), make([]int32, b), make([]int32, b)
+	for i, row := range round.Rows {
+		copy(tokens[i*t:], row.Tokens)
+		start[i], count[i], slots[i] = int32(row.Start), int32(len(row.Tokens)), int32(row.Slot)
+		last[i] = int32(i*t + len(row.Tokens) - 1)
 	}
-	in, err := r.fixed(c.adapter)
+	in, err := r.fixed(a)
 	if err != nil {
 		return nil, err
 	}
 	return append(in, tensors.FromFlatDataAndDimensions(tokens, b, t), tensors.FromFlatDataAndDimensions(start, b),
-		tensors.FromFlatDataAndDimensions(count, b), tensors.FromFlatDataAndDimensions(slots, b), tensors.FromFlatDataAndDimensions(last, b, 1)), nil
+		tensors.FromFlatDataAndDimensions(count, b), tensors.FromFlatDataAndDimensions(slots, b),
+		tensors.FromFlatDataAndDimensions(last, b, 1)), nil
 }
 
-// fixed are the inputs that all rounds begin with: weights, adapter and cache, which is given away.
+// fixed returns the inputs that all rounds begin with: weights, adapter and the cache, which is donated.
 func (r *runner) fixed(a *Adapter) ([]any, error) {
 	layers, err := r.cache.donate()
 	return append(r.weights(a), layers...), err
 }
 
-// weights are the first inputs of a graph: those of the model, and those of an adapter, if there is one.
+// weights returns the first inputs of a graph: the weights of the model, then those of the adapter, if there is one.
 func (r *runner) weights(a *Adapter) []any {
 	var in []any
 	for _, x := range r.params.Tensors {
@@ -131,7 +94,7 @@ func (r *runner) weights(a *Adapter) []any {
 	return in
 }
 
-// program returns the graphs for adapters like a. They are compiled for a size when it first occurs.
+// program returns the graphs for adapters with the key of a. They are compiled for a shape when it first occurs.
 func (r *runner) program(a *Adapter) (*Exec, error) {
 	key := a.name()
 	if p := r.programs[key]; p != nil {
@@ -141,12 +104,12 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	p.SetMaxCache(len(r.buckets) * len(r.heights))
+	p.SetMaxCache(len(r.widths) * len(r.heights))
 	r.programs[key] = p
 	return p, nil
 }
 
-// build returns the log-softmax [B, V], then the cache with what is new.
+// build returns the log-softmax [B, V], then the updated cache.
 func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	f, in := r.forward(a, in)
 	layers, in := r.split(in)
@@ -164,7 +127,7 @@ func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	return out
 }
 
-// forward returns the model whose weights, and those of an adapter, come first in a list of inputs, and what follows them.
+// forward returns the model, with its adapter, whose weights a list of inputs begins with, and the rest of the list.
 func (r *runner) forward(a *Adapter, in []*Node) (f *model.Forward, rest []*Node) {
 	n := len(r.params.Names)
 	f, rest = &model.Forward{Config: r.config, Param: r.params.Lookup(in[:n])}, in[n:]
@@ -175,7 +138,7 @@ func (r *runner) forward(a *Adapter, in []*Node) (f *model.Forward, rest []*Node
 	return f, rest
 }
 
-// split cuts the layers of the cache from a list of inputs that begins with them.
+// split separates the cache, with which a list of inputs begins, from the rest.
 func (r *runner) split(in []*Node) (layers, rest []*Node) {
 	n := 2 * r.config.NumLayers
 	return in[:n], in[n:]

@@ -11,12 +11,12 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// scoredRows is the number of positions whose logits are there at once.
+// scoredRows limits the positions whose logits are in memory at once.
 const scoredRows = 128
 
-// Score returns the logprobs of all ids but the first, each after those before it, under the model or, unless it is nil, an
-// adapter. Its error wraps [ErrNotFinite] where one of them is NaN or infinite. Where the device computes a row independently of
-// others they are what sampling gives, bit for bit. Shape legend: T tokens, D hidden.
+// Score returns the logprobs of all ids but the first, each given those before it, under the model with an adapter,
+// which may be nil. Its error wraps [ErrNotFinite] if one of them is NaN or infinite. They equal the logprobs of
+// sampling bit for bit on devices that compute each row independently of the others. Shape legend: T tokens, D hidden.
 func Score(device compute.Backend, c *model.Config, params *model.Params, a *Adapter, ids []int32) ([]float32, error) {
 	switch n := len(ids); {
 	case n == 0:
@@ -48,11 +48,12 @@ func Score(device compute.Backend, c *model.Config, params *model.Params, a *Ada
 		return nil, fmt.Errorf("engine: score: %w", err)
 	}
 	defer exec.Finalize()
-	out, err := exec.Call(append(r.weights(a), tensors.FromFlatDataAndDimensions(ids[:t:t], 1, t), tensors.FromFlatDataAndDimensions(ids[1:], t, 1))...)
+	out, err := exec.Call(append(r.weights(a), tensors.FromFlatDataAndDimensions(ids[:t:t], 1, t),
+		tensors.FromFlatDataAndDimensions(ids[1:], t, 1))...)
 	if err != nil {
 		return nil, fmt.Errorf("engine: score: %w", err)
 	}
-	defer func() { _ = out[0].FinalizeAll() }() // the error of the read is the one to tell
+	defer func() { _ = out[0].FinalizeAll() }() // an error of the read is the one to report
 	logprobs, err := tensors.CopyFlatData[float32](out[0])
 	if err != nil {
 		return nil, fmt.Errorf("engine: score: %w", err)

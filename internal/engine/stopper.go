@@ -1,8 +1,8 @@
 package engine
 
 // Stopper ends a reply at what the engine does not know of, such as a stop string. It is called with each token of one
-// reply that is not in [Request].End, in order, by one goroutine, and returns whether the reply ends with that token, and
-// why.
+// reply that is not in [Request].End, in order, by one goroutine, and returns whether the reply ends with that token,
+// and why.
 type Stopper func(id int32) (why Reason, done bool)
 
 // StopText returns a [Stopper] for stop strings. add decodes a token and reports whether the text now contains one of

@@ -17,17 +17,17 @@ import (
 type Memory struct {
 	Weights int64 `json:"weights"`
 	Cache   int64 `json:"cache"` // keys and values of all slots
-	Work    int64 `json:"work"`  // of its largest round, and of lending a prefix from slot to slot
+	Work    int64 `json:"work"`  // of its largest round, and of copying a prefix from slot to slot
 }
 
 // Plan returns what an engine with these options will hold when it serves an adapter of this layout. Graphs are
-// compiled and not run. Options need no Params.
+// compiled, not run. Options need no Params.
 func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	c := opts.Config
 	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)
 	params, in := c.Outline()
 	m := Memory{Weights: size(in)}
-	r := &runner{opts: opts, config: c, params: params, buckets: widths(opts.Context)}
+	r := &runner{opts: opts, config: c, params: params, widths: widths(opts.Context)}
 	adapter := &Adapter{layout: layout}
 	for _, p := range layout.Params() {
 		in = append(in, shapeF32(p.Shape...))
@@ -36,18 +36,19 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	k := &cache{device: opts.Device, dims: [4]int{opts.Slots, c.NumKVHeads, opts.Context, c.HeadDim}}
 	layers := slices.Repeat([]shapes.Shape{shapeF32(k.dims[:]...)}, 2*c.NumLayers)
 	m.Cache = size(layers)
-	w, t := opts.Slots, r.buckets[len(r.buckets)-1]
+	w, t := opts.Slots, r.widths.Largest()
 	round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in) },
 		slices.Concat(in, layers, []shapes.Shape{shapeI32(w, t), shapeI32(w), shapeI32(w), shapeI32(w), shapeI32(w, 1)}))
 	if err != nil {
 		return m, err
 	}
-	lend, err := work(opts.Device, k.copyGraph, slices.Concat(layers, []shapes.Shape{shapeI32(), shapeI32(), shapeI32()}))
-	m.Work = round + lend + shapeF32(w, c.VocabSize).ByteSize() // the last is what a round returns
+	copying, err := work(opts.Device, k.copyGraph,
+		slices.Concat(layers, []shapes.Shape{shapeI32(), shapeI32(), shapeI32()}))
+	m.Work = round + copying + shapeF32(w, c.VocabSize).ByteSize() // the last is what a round returns
 	return m, err
 }
 
-// work compiles a graph and returns how many bytes a run takes.
+// work compiles a graph and returns how many bytes a run of it takes.
 func work(device compute.Backend, build func(in []*Node) []*Node, in []shapes.Shape) (int64, error) {
 	exec, err := NewExec(device, build)
 	if err == nil {
