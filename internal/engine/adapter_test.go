@@ -15,7 +15,7 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// inLayer returns the matrices of testAdapter as an adapter of one block alone, as PEFT's layers_to_transform makes it.
+// inLayer returns the matrices of testAdapter as an adapter of one block alone, as PEFT's layers_to_transform does.
 func inLayer(t *testing.T, block string) *lora.Adapter {
 	all, dir := testAdapter(t, 4), t.TempDir()
 	var list []safetensors.Tensor
@@ -23,7 +23,8 @@ func inLayer(t *testing.T, block string) *lora.Adapter {
 		if strings.HasPrefix(l.Name, "model.layers.0.") {
 			name := "base_model.model." + strings.Replace(l.Name, "layers.0.", "layers."+block+".", 1)
 			list = append(list,
-				safetensors.NewFloat32(name+".lora_A.weight", []int{4, l.In}, l.A), safetensors.NewFloat32(name+".lora_B.weight", []int{l.Out, 4}, l.B))
+				safetensors.NewFloat32(name+".lora_A.weight", []int{4, l.In}, l.A),
+				safetensors.NewFloat32(name+".lora_B.weight", []int{l.Out, 4}, l.B))
 		}
 	}
 	var file bytes.Buffer
@@ -36,12 +37,14 @@ func inLayer(t *testing.T, block string) *lora.Adapter {
 	return a
 }
 
-// TestAdapter_OtherLayers: two adapters of the same rank and targets, in different layers, have graphs of their own.
-// They shared one, which applied the matrices of the second in the layers of the first.
+// TestAdapter_OtherLayers: two adapters of equal rank and targets but different layers do not share graphs, which would
+// apply the matrices of the second in the layers of the first.
 func TestAdapter_OtherLayers(t *testing.T) {
 	first, second := onDevice(t, inLayer(t, "0")), onDevice(t, inLayer(t, "1"))
 	ask := func(e *Engine, a *Adapter) *Result {
-		r, err := e.Complete(context.Background(), Request{Prompt: []int32{7, 8, 9}, MaxTokens: 8, Adapter: a, Sampling: model.Sampling{Temperature: 1, TopP: 1}})
+		r, err := e.Complete(context.Background(), Request{
+			Prompt: []int32{7, 8, 9}, MaxTokens: 8, Adapter: a, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+		})
 		require.NoError(t, err)
 		return r
 	}

@@ -27,8 +27,8 @@ func ofFixture(t *testing.T, dir string) (*Engine, *model.Params) {
 	return e, params
 }
 
-// TestArchitectures_GreedyMatchesTransformers: the continuation that python3 internal/testdata/architectures/make.py
-// wrote (transformers 4.57.1, torch 2.15.0, CPU), through the cache.
+// TestArchitectures_GreedyMatchesTransformers: greedy decoding equals the continuation that python3
+// internal/testdata/architectures/make.py wrote (transformers 4.57.1, torch 2.15.0, CPU), through the cache.
 func TestArchitectures_GreedyMatchesTransformers(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
 		t.Run(m.Name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestArchitectures_GreedyMatchesTransformers(t *testing.T) {
 	}
 }
 
-// TestArchitectures_SamplerAndTrainerAgree: the logprobs of a reply are those that training computes, bit for bit.
+// TestArchitectures_SamplerAndTrainerAgree: the logprobs of a reply equal those that training computes bit for bit.
 func TestArchitectures_SamplerAndTrainerAgree(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
 		t.Run(m.Name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestArchitectures_SamplerAndTrainerAgree(t *testing.T) {
 	}
 }
 
-// trained computes the logprobs of reply behind prompt as the trainer does with a frozen head.
+// trained computes the logprobs of reply after prompt as the trainer does with a frozen head.
 func trained(t *testing.T, c *model.Config, params *model.Params, prompt, reply []int32) []float32 {
 	t.Helper()
 	ids := make([]int32, 48)

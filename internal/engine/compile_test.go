@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// TestComplete_BoundedCompilations: whatever is asked for, there is one graph for each width, each number of rows and
-// each kind of adapter, and two for the cache. One request after another needs one number of rows.
+// TestComplete_BoundedCompilations: for any requests there is one graph for each width, each number of rows and each
+// kind of adapter, and two for the cache. Sequential requests need one number of rows.
 func TestComplete_BoundedCompilations(t *testing.T) {
 	device, compiled := graphtest.Counting(t)
 	params, err := testWeights(t).Params(device)
@@ -34,7 +34,8 @@ func TestComplete_BoundedCompilations(t *testing.T) {
 				prompt[i] = int32(rng.IntN(300))
 			}
 			_, err := e.Complete(context.Background(), Request{
-				Prompt: prompt, MaxTokens: 1 + length%3, Adapter: adapters[rng.IntN(len(adapters))], Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Prompt: prompt, MaxTokens: 1 + length%3, Adapter: adapters[rng.IntN(len(adapters))],
+				Sampling: model.Sampling{Temperature: 1, TopP: 1},
 			})
 			require.NoError(t, err)
 		}

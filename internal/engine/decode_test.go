@@ -16,20 +16,22 @@ import (
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// These tests unroll the loop: the CPU device has none, and GoMLX's own changes the closures of a loop after it has
-// compiled them. Loops are tested with XLA.
+// These tests unroll the loop: the CPU device has no loops, and GoMLX's Go device modifies the closures of a loop after
+// it has compiled them. Loops are tested with XLA.
 
-// decodeEngine makes so many tokens a call.
+// decodeEngine returns an engine that decodes some tokens per call.
 func decodeEngine(t testing.TB, device compute.Backend, steps, slots int) *Engine {
 	params, err := testWeights(t).Params(device)
 	require.NoError(t, err)
-	e, err := New(Options{Device: device, Config: testConfig(), Params: params, Slots: slots, DecodeSteps: steps, unroll: true})
+	e, err := New(Options{
+		Device: device, Config: testConfig(), Params: params, Slots: slots, DecodeSteps: steps, unroll: true,
+	})
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
 
-// all sends requests at once.
+// all sends concurrent requests.
 func all(t testing.TB, e *Engine, requests []Request) []*Result {
 	got := make([]*Result, len(requests))
 	var wg sync.WaitGroup
@@ -38,14 +40,15 @@ func all(t testing.TB, e *Engine, requests []Request) []*Result {
 			var err error
 			got[i], err = e.Complete(context.Background(), r)
 			require.NoError(t, err)
-			got[i].Cached = 0 // a matter of timing
+			got[i].Cached = 0 // depends on timing
 		})
 	}
 	wg.Wait()
 	return got
 }
 
-// likeSteps compares replies of many tokens a call with those of single steps: equal ids, and logprobs within rounding.
+// likeSteps compares replies of many tokens per call with those of single steps: equal ids, and logprobs within
+// rounding.
 func likeSteps(t testing.TB, want, got []*Result, rounding float64) {
 	for i := range want {
 		require.Equal(t, want[i].IDs, got[i].IDs, "reply %d, seed %d", i, testSeed)
@@ -53,19 +56,20 @@ func likeSteps(t testing.TB, want, got []*Result, rounding float64) {
 		require.InDeltaSlice(t, want[i].Logprobs, got[i].Logprobs, rounding)
 		require.Equal(t, want[i].Sampled == nil, got[i].Sampled == nil)
 		if want[i].Sampled != nil {
-			require.InDeltaSlice(t, want[i].Sampled, got[i].Sampled, 1e-6+10*rounding) // low temperatures make differences larger
+			// Low temperatures amplify the differences.
+			require.InDeltaSlice(t, want[i].Sampled, got[i].Sampled, 1e-6+10*rounding)
 		}
 	}
 }
 
-// decodeRequests have all kinds of lengths and ends.
+// decodeRequests returns requests with all kinds of lengths and ends.
 func decodeRequests(rng *rand.Rand, n int, adapters []*Adapter) []Request {
 	list := make([]Request, n)
 	for i := range list {
 		list[i] = randomRequest(rng, adapters[rng.IntN(len(adapters))])
 		list[i].MaxTokens = 1 + rng.IntN(30)
 	}
-	for range 20 { // more than a call looks for: some are found by the host
+	for range 20 { // more than the device looks for: the host finds some
 		list[0].End = append(list[0].End, int32(rng.IntN(300)))
 	}
 	list[1].Prompt, list[1].MaxTokens = make([]int32, 150), 0 // to the end of the context
@@ -74,11 +78,12 @@ func decodeRequests(rng *rand.Rand, n int, adapters []*Adapter) []Request {
 	return list
 }
 
-// TestDecode_LikeSteps: the same tokens as one step at a time, whatever the lengths, the end ids and the neighbours,
-// and bit for bit the same logprobs.
+// TestDecode_LikeSteps: many tokens per call give the tokens of single steps, and the same logprobs bit for bit,
+// whatever the lengths, the end ids and the other requests.
 func TestDecode_LikeSteps(t *testing.T) {
 	device := graphtest.Device(t)
-	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 21)), 24, []*Adapter{nil, onDevice(t, testAdapter(t, 8)), onDevice(t, testAdapter(t, 3))})
+	adapters := []*Adapter{nil, onDevice(t, testAdapter(t, 8)), onDevice(t, testAdapter(t, 3))}
+	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 21)), 24, adapters)
 	for i := range requests {
 		requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1
 	}
@@ -91,7 +96,7 @@ func TestDecode_LikeSteps(t *testing.T) {
 	}
 }
 
-// TestDecode_Truncated: likewise with top-k and top-p, for which the CPU device has not all operations.
+// TestDecode_Truncated: the same with top-k and top-p, for which the CPU device lacks operations.
 func TestDecode_Truncated(t *testing.T) {
 	device := graphtest.Reference(t)
 	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 22)), 8, []*Adapter{nil})
@@ -107,7 +112,9 @@ func TestDecode_Stopper(t *testing.T) {
 	params, err := w.Params(device)
 	require.NoError(t, err)
 	open := func(steps int) *Engine {
-		e, err := New(Options{Device: device, Config: w.Config, Params: params, Slots: 1, Context: 128, DecodeSteps: steps, unroll: true})
+		e, err := New(Options{
+			Device: device, Config: w.Config, Params: params, Slots: 1, Context: 128, DecodeSteps: steps, unroll: true,
+		})
 		require.NoError(t, err)
 		t.Cleanup(e.Close)
 		return e
@@ -122,7 +129,9 @@ func TestDecode_Stopper(t *testing.T) {
 		require.Equal(t, want.Cached, got.Cached)
 		return got
 	}
-	first := Request{Prompt: []int32{40, 41, 42}, MaxTokens: 24, Seed: 5, Sampling: model.Sampling{Temperature: 1.3, TopP: 1}}
+	first := Request{
+		Prompt: []int32{40, 41, 42}, MaxTokens: 24, Seed: 5, Sampling: model.Sampling{Temperature: 1.3, TopP: 1},
+	}
 	whole := ask(first)
 	first.Stop = StopText(func(id int32) (string, bool) { return "", id == whole.IDs[4] })
 	stopped := ask(first)
@@ -134,14 +143,16 @@ func TestDecode_Stopper(t *testing.T) {
 	require.Positive(t, ask(next).Cached, "the conversation goes on in its slot")
 }
 
-// TestDecode_BoundedCompilations: besides the graphs of prompts there is one for each window and kind of adapter.
+// TestDecode_BoundedCompilations: besides those of prefill there is one graph for each window and kind of adapter.
 func TestDecode_BoundedCompilations(t *testing.T) {
 	device, compiled := graphtest.Counting(t)
 	w := testWeights(t)
 	w.Config.MaxPositions = 600
 	params, err := w.Params(device)
 	require.NoError(t, err)
-	e, err := New(Options{Device: device, Config: w.Config, Params: params, Slots: 2, FewShapes: true, DecodeSteps: 4, unroll: true})
+	e, err := New(Options{
+		Device: device, Config: w.Config, Params: params, Slots: 2, FewShapes: true, DecodeSteps: 4, unroll: true,
+	})
 	require.NoError(t, err)
 	defer e.Close()
 	adapter, err := NewAdapter(device, testAdapter(t, 4))
@@ -154,7 +165,8 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 				prompt[i] = int32(rng.IntN(300))
 			}
 			_, err := e.Complete(context.Background(), Request{
-				Prompt: prompt, MaxTokens: 1 + length%9, Adapter: []*Adapter{nil, adapter}[(seed+uint64(length))%2], End: prompt[:min(length, rng.IntN(20))],
+				Prompt: prompt, End: prompt[:min(length, rng.IntN(20))],
+				MaxTokens: 1 + length%9, Adapter: []*Adapter{nil, adapter}[(seed+uint64(length))%2],
 				Sampling: model.Sampling{Temperature: rng.Float64(), TopP: 1},
 			})
 			require.NoError(t, err)

@@ -20,18 +20,19 @@ import (
 
 const testSeed = 7
 
-// testConfig has groups of query heads and several layers.
+// testConfig has grouped query attention and several layers.
 func testConfig() *model.Config {
 	return &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
-		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true,
+		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6,
+		RopeTheta: 10000, TieEmbeddings: true,
 	}
 }
 
 func testWeights(t testing.TB) *model.Weights {
 	w, err := model.Random(testConfig(), testSeed)
 	require.NoError(t, err)
-	for i := range w.Tensors { // larger than at the start of training, so that replies differ
+	for i := range w.Tensors { // larger than usual initial weights, so that replies differ
 		if len(w.Tensors[i].Shape) == 2 {
 			for j := range w.Tensors[i].Data {
 				w.Tensors[i].Data[j] *= 5
@@ -85,13 +86,16 @@ func randomRequest(rng *rand.Rand, a *Adapter) Request {
 	}
 	return Request{
 		Prompt: prompt, End: []int32{5}, MaxTokens: 1 + rng.IntN(20), Seed: rng.Uint64(), Adapter: a,
-		Sampling: model.Sampling{Temperature: []float64{0, 1, 0.7}[rng.IntN(3)], TopP: []float64{1, 0.9}[rng.IntN(2)], TopK: []int{0, 40}[rng.IntN(2)]},
+		Sampling: model.Sampling{
+			Temperature: []float64{0, 1, 0.7}[rng.IntN(3)], TopP: []float64{1, 0.9}[rng.IntN(2)],
+			TopK: []int{0, 40}[rng.IntN(2)],
+		},
 	}
 }
 
-// TestComplete_IndependentOfNeighbours compares each reply of a crowded engine with that of an engine which sees the
-// request alone.
-func TestComplete_IndependentOfNeighbours(t *testing.T) {
+// TestComplete_IndependentOfBatch compares each reply of a crowded engine with that of an engine which has the request
+// alone.
+func TestComplete_IndependentOfBatch(t *testing.T) {
 	adapters := []*Adapter{nil, onDevice(t, testAdapter(t, 8))}
 	rng := rand.New(rand.NewPCG(testSeed, 2))
 	requests := make([]Request, 30)
@@ -116,7 +120,7 @@ func TestComplete_IndependentOfNeighbours(t *testing.T) {
 	}
 }
 
-// score computes the logprobs of the tokens behind the prompt in one pass without a cache.
+// score computes the logprobs of the tokens after the prompt in one pass without a cache.
 func score(t *testing.T, a *lora.Adapter, ids []int32, from int) []float32 {
 	device := graphtest.Device(t)
 	w := testWeights(t)
@@ -148,8 +152,8 @@ func score(t *testing.T, a *lora.Adapter, ids []int32, from int) []float32 {
 	return lps
 }
 
-// TestComplete_MultiTurn follows a conversation: each turn reuses the cache of the turn before, and every logprob is
-// that of one pass over the whole.
+// TestComplete_MultiTurn follows a conversation: each turn reuses the cache of the previous one, and every logprob
+// equals that of one pass over the whole conversation.
 func TestComplete_MultiTurn(t *testing.T) {
 	e, a := testEngine(t, 3), testAdapter(t, 32)
 	on := onDevice(t, a)
@@ -159,7 +163,9 @@ func TestComplete_MultiTurn(t *testing.T) {
 		for range 11 {
 			ids = append(ids, int32(rng.IntN(300)))
 		}
-		r, err := e.Complete(context.Background(), Request{Prompt: ids, MaxTokens: 6, Seed: uint64(turn), Adapter: on, Sampling: model.Sampling{Temperature: 1, TopP: 1}})
+		r, err := e.Complete(context.Background(), Request{
+			Prompt: ids, MaxTokens: 6, Seed: uint64(turn), Adapter: on, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+		})
 		require.NoError(t, err)
 		if turn > 0 {
 			require.Equal(t, len(ids)-12, r.Cached, "all but the last reply token and the new ones")
@@ -224,8 +230,8 @@ func TestSample_Frequencies(t *testing.T) {
 	require.Zero(t, count[2])
 }
 
-// TestComplete_LostCache: a round that fails answers its requests with the error, and the engine goes on as if new. A
-// prefix that cannot be lent is computed again.
+// TestComplete_LostCache: a failed round answers its requests with the error, and the engine continues with an empty
+// cache. A prefix that cannot be copied is computed again.
 func TestComplete_LostCache(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed, 12))
 	first, other := randomRequest(rng, nil), randomRequest(rng, nil)
@@ -234,7 +240,7 @@ func TestComplete_LostCache(t *testing.T) {
 	require.NoError(t, err)
 	next := first
 	next.Prompt = slices.Concat(first.Prompt, reply.IDs, []int32{7})
-	e.runner.cache.layers = nil // as after a graph that failed
+	e.runner.cache.layers = nil // as after a failed graph
 	_, err = e.Complete(context.Background(), next)
 	require.ErrorContains(t, err, "it was lost")
 	for _, r := range []Request{first, other, next} {

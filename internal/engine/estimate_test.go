@@ -12,15 +12,16 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// smallQwen has the proportions of Qwen3-0.6B, with fewer layers and a smaller vocabulary.
+// smallQwen is Qwen3-0.6B with fewer layers and a smaller vocabulary.
 func smallQwen() *model.Config {
 	return &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
-		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6,
+		RopeTheta: 1e6, TieEmbeddings: true,
 	}
 }
 
-// TestEstimate_BoundsPlan: the estimate is what the compiled graphs take, or more, but not many times as much.
+// TestEstimate_BoundsPlan: the estimate is an upper bound of what the compiled graphs take.
 func TestEstimate_BoundsPlan(t *testing.T) {
 	configs := map[string]*model.Config{"small Qwen": smallQwen()}
 	for _, m := range fixtures.Models(t) {
@@ -42,12 +43,13 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 			m := EstimateMemory(opts, true)
 			require.Equal(t, float64(planned.Cache), m.Cache, "%s %v", name, size)
 			require.GreaterOrEqual(t, m.Work, float64(planned.Work), "%s %v", name, size)
-			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", name, size, m.Work/float64(planned.Work), float64(planned.Work)/1e6)
+			ratio := m.Work / float64(planned.Work)
+			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", name, size, ratio, float64(planned.Work)/1e6)
 		}
 	}
 }
 
-// TestEstimate_Absurd: sizes whose product no integer holds give a number.
+// TestEstimate_Absurd: sizes whose product overflows an int64 give a finite number.
 func TestEstimate_Absurd(t *testing.T) {
 	c := smallQwen()
 	c.MaxPositions, c.NumKVHeads, c.HeadDim, c.NumLayers = 1<<24, 1<<24, 1<<24, 1<<10

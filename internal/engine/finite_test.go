@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// TestComplete_NotFinite: an adapter with spoilt numbers has no replies, and those of others in the same slots, before,
-// beside and after, are what they were.
+// TestComplete_NotFinite: requests to an adapter with NaN fail, and those of other adapters in the same slots, before,
+// at the same time and after, have the same replies as without it.
 func TestComplete_NotFinite(t *testing.T) {
 	for _, steps := range []int{1, 6} {
 		t.Run(fmt.Sprintf("%d tokens a call", steps), func(t *testing.T) {
@@ -25,11 +25,11 @@ func TestComplete_NotFinite(t *testing.T) {
 				data = append(data, p.Data)
 			}
 			require.NoError(t, a.SetParams(data))
-			spoilt, err := NewAdapter(e.opts.Device, a)
+			damaged, err := NewAdapter(e.opts.Device, a)
 			require.NoError(t, err)
 			requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 33)), 8, []*Adapter{nil})
 			for i := range requests {
-				if steps > 1 { // the CPU device draws so in single steps only
+				if steps > 1 { // the CPU device supports top-k and top-p in single steps only
 					requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1
 				}
 			}
@@ -37,7 +37,7 @@ func TestComplete_NotFinite(t *testing.T) {
 			mixed := append([]Request(nil), requests...)
 			for i := range mixed {
 				if i%2 == 1 {
-					mixed[i].Adapter = spoilt
+					mixed[i].Adapter = damaged
 				}
 			}
 			got, errs := some(e, mixed)

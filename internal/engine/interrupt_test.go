@@ -14,7 +14,7 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// interrupts calls f before the n-th run of a graph after set.
+// interrupts calls f before the n-th run of a graph after set was called.
 type interrupts struct {
 	left atomic.Int64
 	f    func() error
@@ -29,14 +29,14 @@ func (i *interrupts) hook() error {
 	return nil
 }
 
-// interrupted is an engine of some slots whose device can be interrupted.
+// interrupted returns an engine whose device can be interrupted.
 func interrupted(t testing.TB, steps, slots int) (*Engine, *interrupts) {
 	i := &interrupts{}
 	return decodeEngine(t, graphtest.Hooked(t, graphtest.Hooks{Run: i.hook}), steps, slots), i
 }
 
-// TestComplete_CancelWhileRunning: a caller who goes while the device computes gets the error at once, and the slot
-// serves others as one that was never used.
+// TestComplete_CancelWhileRunning: a caller that cancels while the device computes gets the error at once, and the next
+// request in the slot is not affected.
 func TestComplete_CancelWhileRunning(t *testing.T) {
 	for _, steps := range []int{1, 8} {
 		e, device := interrupted(t, steps, 1)
@@ -56,8 +56,7 @@ func TestComplete_CancelWhileRunning(t *testing.T) {
 	}
 }
 
-// TestClose_WhileRunning: the engine ends after the call that runs, also when no slot is free, and answers those who
-// wait.
+// TestClose_WhileRunning: Close waits for the running call only, also if no slot is free, and answers waiting requests.
 func TestClose_WhileRunning(t *testing.T) {
 	for _, steps := range []int{1, 8} {
 		e, device := interrupted(t, steps, 1)
@@ -81,8 +80,8 @@ func TestClose_WhileRunning(t *testing.T) {
 	}
 }
 
-// TestComplete_DeviceFails: whichever run fails, each request is answered by that error or by the reply that it has
-// without, and so are those that follow; also when the cache cannot be made anew at first.
+// TestComplete_DeviceFails: whichever run fails, each request gets that error or the reply that it has without
+// failures, and so do later requests, also if clearing the cache fails as well.
 func TestComplete_DeviceFails(t *testing.T) {
 	broken := errors.New("broken")
 	for _, steps := range []int{1, 6} {
@@ -126,7 +125,7 @@ func TestComplete_DeviceFails(t *testing.T) {
 	}
 }
 
-// some sends requests at once, and returns their errors.
+// some sends concurrent requests and returns results and errors.
 func some(e *Engine, requests []Request) ([]*Result, []error) {
 	got, errs := make([]*Result, len(requests)), make([]error, len(requests))
 	var wg sync.WaitGroup

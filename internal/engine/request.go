@@ -140,7 +140,7 @@ func (j *job) accept(s sample, room int) (done bool) {
 
 // call returns what a decoding call does for the slot of the job.
 func (j *job) call(row schedule.Row) decodeCall {
-	c := decodeCall{token: row.Tokens[0], start: row.Start, count: row.Draw, ends: j.End, sampling: j.Sampling}
+	c := decodeCall{token: row.Tokens[0], start: row.Start, count: row.Samples, ends: j.End, sampling: j.Sampling}
 	for n := range c.count {
 		c.uniform = append(c.uniform, model.Uniform(j.Seed, len(j.result.IDs)+n))
 	}

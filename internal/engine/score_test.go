@@ -11,7 +11,8 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// TestScore_Sampled: scoring gives the logprobs that sampling gave, bit for bit, over more rows than are there at once.
+// TestScore_Sampled: scoring gives the logprobs of sampling bit for bit, also over more rows than are in memory at
+// once.
 func TestScore_Sampled(t *testing.T) {
 	device, e := graphtest.Device(t), testEngine(t, 2)
 	rng := rand.New(rand.NewPCG(testSeed, 3))
@@ -32,7 +33,7 @@ func TestScore_Sampled(t *testing.T) {
 	}
 }
 
-// TestScore_Errors: one id has nothing to be scored, and ids that are none are told.
+// TestScore_Errors: a single id has no logprobs, and invalid ids are errors.
 func TestScore_Errors(t *testing.T) {
 	e := testEngine(t, 1)
 	score := func(ids ...int32) ([]float32, error) {

@@ -7,16 +7,16 @@ const patience = 8
 type Round struct {
 	Rows   []Row
 	Width  int  // tokens of each row, padded
-	Decode bool // a call that samples up to Row.Draw tokens for each slot, rather than one that computes Row.Tokens
+	Decode bool // a call that samples up to Row.Samples tokens for each slot, rather than one that computes Row.Tokens
 }
 
 // Row is the part of a slot in a round.
 type Row struct {
-	Task   *Task
-	Slot   int
-	Start  int     // tokens in the cache
-	Tokens []int32 // to compute; valid until the slot changes
-	Draw   int     // decoding: tokens to sample, at most
+	Task    *Task
+	Slot    int
+	Start   int     // tokens in the cache
+	Tokens  []int32 // to compute; valid until the slot changes
+	Samples int     // decoding: tokens to sample, at most
 }
 
 // class is what the rows of a round have in common.
@@ -51,7 +51,7 @@ func (s *Scheduler) row(i int, r Round) Row {
 	b := &s.slots[i]
 	row := Row{Task: b.task, Slot: i, Start: b.computed, Tokens: b.pending()[:min(len(b.pending()), r.Width)]}
 	if r.Decode {
-		row.Draw = min(s.opts.Steps, s.Room(i))
+		row.Samples = min(s.opts.Steps, s.Room(i))
 	}
 	return row
 }

@@ -53,7 +53,7 @@ func TestNext(t *testing.T) {
 				require.Same(t, c.slots[row.Slot].task, row.Task)
 				require.Equal(t, 3, row.Start)
 				require.Len(t, row.Tokens, min(len(c.slots[row.Slot].tokens)-3, c.width))
-				require.Equal(t, c.decode, row.Draw == 4)
+				require.Equal(t, c.decode, row.Samples == 4)
 			}
 			require.Equal(t, c.rows, rows)
 		})
@@ -62,14 +62,14 @@ func TestNext(t *testing.T) {
 	require.False(t, ok, "nothing to do")
 }
 
-// TestNext_Draw: a decoding call samples no more tokens than the task may have.
-func TestNext_Draw(t *testing.T) {
+// TestNext_Samples: a decoding call samples no more tokens than the task may have.
+func TestNext_Samples(t *testing.T) {
 	for limit, want := range map[int]int{5: 1, 6: 2, 8: 4, 9: 4} {
 		s := New(Options{Slots: 1, Widths: Sizes{1}, Steps: 4})
 		s.slots[0] = pending("a", 1)
 		s.slots[0].task.Limit = limit
 		r, _ := s.Next()
-		require.Equal(t, want, r.Rows[0].Draw, "limit %d", limit)
+		require.Equal(t, want, r.Rows[0].Samples, "limit %d", limit)
 	}
 }
 

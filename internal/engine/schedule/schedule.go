@@ -14,15 +14,15 @@
 // # Decisions
 //
 //   - Tasks are placed in order of arrival ([Scheduler.Place]).
-//   - A task goes to the idle slot whose whole cache is a prefix of its prompt, and otherwise to the one that was idle for
-//     the longest time. Its slot begins with a copy of the longest common prefix that any slot has cached for the same
-//     adapter, so that a conversation continues in its slot and the samples of a group compute their prompt once.
+//   - A task goes to the idle slot whose whole cache is a prefix of its prompt, and otherwise to the least recently used
+//     idle slot. It begins with a copy of the longest prefix that any slot has cached for the same adapter, so that a
+//     conversation continues in its slot and the samples of a group compute their prompt once.
 //   - Prompts are computed in chunks of at most the largest width. Rows of a round have the same adapter and, after
 //     padding, the same width: the pair that most slots need is next, unless a slot has waited for 8 rounds
 //     ([Scheduler.Next]).
-//   - Where the device decodes many tokens in one call, decoding waits until no slot computes its prompt, so that a call
+//   - If the device decodes many tokens in one call, decoding waits until no slot computes its prompt, so that a call
 //     serves as many slots as possible.
-//   - When the device loses the cache, tasks compute again what they had there ([Scheduler.Lost]).
+//   - If the device loses the cache, tasks compute again what they had there ([Scheduler.Lost]).
 package schedule
 
 // Task is a request as the scheduler sees it.

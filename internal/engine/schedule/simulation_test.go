@@ -74,14 +74,14 @@ func (d *device) run(r Round) {
 			}
 			continue
 		}
-		for n := range row.Draw {
+		for n := range row.Samples {
 			d.cache[row.Slot][row.Start+n] = 3 // the device goes on after the end of a reply
 		}
-		for n := range row.Draw {
+		for n := range row.Samples {
 			d.sched.Computed(row.Slot, 1)
 			d.cache[row.Slot][row.Start+n] = d.said[row.Task][row.Start+n]
 			if d.sample(row) {
-				if n+1 < row.Draw {
+				if n+1 < row.Samples {
 					d.sched.Overrun(row.Slot)
 				}
 				break
@@ -112,8 +112,8 @@ func (d *device) interrupt() {
 	}
 }
 
-// TestScheduler_Simulation: with random conversations, cancellations, failures and calls that decode too much, each task
-// sees its own tokens and no others, every task ends, and no slot waits much longer than patience.
+// TestScheduler_Simulation: with random conversations, cancellations, failures and calls that decode too much, each
+// task sees its own tokens and no others, every task ends, and no slot waits much longer than patience.
 func TestScheduler_Simulation(t *testing.T) {
 	const context, tasks = 64, 400
 	for seed := range uint64(30) {
