@@ -67,4 +67,6 @@ func packs(device compute.Backend) bool {
 }
 
 // MultipliesBFloat16 reports whether a device multiplies bfloat16 matrices with float32 accumulation.
-func MultipliesBFloat16(device compute.Backend) bool { return packs(device) || device.Name() == "xla" }
+func MultipliesBFloat16(device compute.Backend) bool {
+	return packs(device) || ProfileOf(device).BFloat16
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
@@ -128,10 +129,11 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	if s.params, err = open.ParamsContext(ctx, b.device, b.matrices); err != nil {
 		return err
 	}
+	profile := graphx.ProfileOf(b.device)
 	s.engine, err = engine.New(engine.Options{
 		Device: b.device, Config: s.config, Params: s.params,
 		Slots: s.plan.slots, Context: s.plan.context,
-		FewShapes: compilesSlowly(b.device), DecodeSteps: stepsOf(b.device),
+		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil {
 		return memoryError(err, "lower Slots or Context of local.Options")

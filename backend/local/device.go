@@ -57,18 +57,3 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 	err := fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights)
 	return 0, &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
 }
-
-// decodeSteps is the number of tokens of each sequence per call of the device. A call costs a copy of the cache and a
-// synchronisation.
-const decodeSteps = 32
-
-// stepsOf returns the number of tokens per call: more than one where the device runs the loop.
-func stepsOf(device compute.Backend) int {
-	if device.Name() == "xla" {
-		return decodeSteps
-	}
-	return 1
-}
-
-// compilesSlowly reports whether a graph takes seconds to compile.
-func compilesSlowly(device compute.Backend) bool { return device.Name() == "xla" }

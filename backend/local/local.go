@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/graphx"
 )
 
 // DefaultDir is where runs are stored when Options leaves it empty.
@@ -111,7 +112,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
 		return nil, err
 	}
-	b.memory = newMemory(b.opts.Device, compilesSlowly(device))
+	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
 	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 
 	"github.com/gomlx/compute/dtypes"
@@ -15,6 +14,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -66,12 +66,12 @@ type memory struct {
 	taken float64 // booked by plans, not all of it in use yet
 }
 
-// newMemory returns the memory of a device, by its name in Options. go-xla does not report the memory of a GPU.
+// newMemory returns the memory of a device, by its name in Options.
 func newMemory(device string, few bool) *memory {
-	kind, of, _ := strings.Cut(cmp.Or(device, cpu.Name), ":")
-	m := &memory{fused: kind == cpu.Name, few: few, workers: runtime.GOMAXPROCS(0)}
+	profile := graphx.NamedProfile(cmp.Or(device, cpu.Name))
+	m := &memory{fused: profile.FusedAttention, few: few, workers: runtime.GOMAXPROCS(0)}
 	m.free = func() (int64, bool) { return machine.Free(os.DirFS("/")) }
-	if kind == "xla" && of != "cpu" && !strings.HasPrefix(of, "cpu,") {
+	if profile.UnknownMemory {
 		m.free = func() (int64, bool) { return 0, false }
 	}
 	return m

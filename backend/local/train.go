@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 )
@@ -83,7 +84,7 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
 		target := trainer.AdapterTarget(e.base.config, e.base.params, e.adapter)
-		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: compilesSlowly(b.device)})
+		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
 	}
 	return e.trainer
 }
