@@ -1,6 +1,12 @@
 package art
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // Chat lets the model continue t: it sends the messages and tools of t's main history, appends the reply, and returns
 // a copy of it. opts may be nil. One trajectory is not for concurrent calls; different ones are.
@@ -64,4 +70,88 @@ func (h *History) validate() error {
 		}
 	}
 	return p.err("complete", "make messages with System, User, Assistant and ToolResult")
+}
+
+// Validate returns an [ErrInvalid] that lists every value outside of its range: Temperature finite and not negative,
+// 0 < TopP <= 1, TopK and MaxTokens not negative, no empty Stop string.
+func (s Sampling) Validate() error {
+	var p problems
+	p.check(finite(s.Temperature) && s.Temperature >= 0, "temperature is %v, want a finite number >= 0", s.Temperature)
+	p.check(s.TopP > 0 && s.TopP <= 1, "top_p is %v, want 0 < top_p <= 1", s.TopP)
+	p.check(s.TopK >= 0, "top_k is %d, want >= 0", s.TopK)
+	p.check(s.MaxTokens >= 0, "max_tokens is %d, want >= 0", s.MaxTokens)
+	p.check(!slices.Contains(s.Stop, ""), "a stop string is empty")
+	return p.err("complete", "correct the ChatOptions of the call or of the model")
+}
+
+// settings resolves the options, those of the call before those of the model, to the full set. The seed is left alone
+// when neither names one.
+func (o *ChatOptions) settings(defaults *ChatOptions) Sampling {
+	s := Sampling{Temperature: 1, TopP: 1}
+	for _, o := range []*ChatOptions{defaults, o} {
+		o.override(&s)
+	}
+	return s
+}
+
+// override sets in s what o sets.
+func (o *ChatOptions) override(s *Sampling) {
+	if o == nil {
+		return
+	}
+	set(&s.Temperature, o.Temperature)
+	set(&s.TopP, o.TopP)
+	set(&s.TopK, o.TopK)
+	set(&s.MaxTokens, o.MaxTokens)
+	set(&s.Seed, o.Seed)
+	if o.Stop != nil {
+		s.Stop = slices.Clone(o.Stop)
+	}
+}
+
+// set assigns *from unless from is nil.
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// hasSeed tells whether the options name a seed.
+func (o *ChatOptions) hasSeed() bool { return o != nil && o.Seed != nil }
+
+// clone returns a deep copy.
+func (o ChatOptions) clone() ChatOptions {
+	return ChatOptions{
+		Temperature: clonePtr(o.Temperature), TopP: clonePtr(o.TopP), TopK: clonePtr(o.TopK),
+		MaxTokens: clonePtr(o.MaxTokens), Stop: slices.Clone(o.Stop), Seed: clonePtr(o.Seed), TemplateArgs: slices.Clone(o.TemplateArgs),
+	}
+}
+
+// clonePtr returns a pointer to a copy of what p points to.
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// templateArgs merges the variables of the chat template, those of the call before those of the model. It returns nil
+// when there are none.
+func (o *ChatOptions) templateArgs(defaults *ChatOptions) (json.RawMessage, error) {
+	merged := map[string]json.RawMessage{}
+	for _, o := range []*ChatOptions{defaults, o} {
+		if o == nil || len(o.TemplateArgs) == 0 || bytes.Equal(bytes.TrimSpace(o.TemplateArgs), []byte("null")) {
+			continue
+		}
+		var args map[string]json.RawMessage
+		if err := json.Unmarshal(o.TemplateArgs, &args); err != nil {
+			return nil, problems{"template arguments must be a JSON object: " + err.Error()}.err("complete", `write them like {"enable_thinking": false}`)
+		}
+		maps.Copy(merged, args)
+	}
+	if len(merged) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(merged)
 }

@@ -1,118 +1,98 @@
 package art_test
 
 import (
-	"errors"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
-func TestRetention_Keep(t *testing.T) {
-	steps := []int{0, 1, 2, 3, 4, 5, 6}
-	rows := []art.HistoryRow{
-		{Split: "val", Step: 1, Metrics: map[string]float64{"val/reward": 9}},
-		{Split: "val", Step: 3, Metrics: map[string]float64{"val/reward": 2}},
-		{Split: "val", Step: 99, Metrics: map[string]float64{"val/reward": 100}}, // has no checkpoint
+func TestModel_DeleteCheckpoints(t *testing.T) {
+	type row struct {
+		step   int
+		metric string
+		value  float64
 	}
-	for name, c := range map[string]struct {
-		r    art.Retention
-		want []int
+	cases := []struct {
+		name   string
+		rows   []row
+		metric string
+		want   []int
 	}{
-		"the newest":          {art.Retention{}, []int{6}},
-		"some of the newest":  {art.Retention{Newest: 3}, []int{4, 5, 6}},
-		"the best":            {art.Retention{Best: "val/reward"}, []int{1, 6}},
-		"every third":         {art.Retention{Every: 3}, []int{0, 3, 6}},
-		"all rules":           {art.Retention{Newest: 2, Best: "val/reward", Every: 4}, []int{0, 1, 4, 5, 6}},
-		"best of nothing":     {art.Retention{Best: "val/rewards"}, steps},
-		"more than there are": {art.Retention{Newest: 10}, steps},
-	} {
-		wantEqual(t, name, c.r.Keep(steps, rows), c.want)
+		{"best", []row{{1, "val/reward", 1}, {2, "val/reward", 3}, {3, "val/reward", 2}}, "", []int{2, 4}},
+		{"latest is best", []row{{1, "val/reward", 1}, {4, "val/reward", 3}}, "", []int{4}},
+		{"negative", []row{{1, "val/reward", -2}, {2, "val/reward", -1}, {3, "val/reward", -3}}, "", []int{2, 4}},
+		{"equal", []row{{1, "val/reward", 1}, {2, "val/reward", 1}, {3, "val/reward", 0}}, "", []int{2, 4}},
+		{"named", []row{{1, "val/reward", 1}, {2, "test/score", 1}}, "test/score", []int{2, 4}},
+		{"NaN", []row{{1, "val/reward", 1}, {2, "val/reward", math.NaN()}}, "", []int{1, 4}},
+		{"not stored", []row{{1, "val/reward", 1}, {9, "val/reward", 5}}, "", []int{1, 4}},
+		{"never logged", nil, "", []int{4}},
 	}
-	if got := (&art.Retention{}).Keep(nil, nil); len(got) != 0 {
-		t.Errorf("of no steps: %v", got)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			fake := &arttest.Backend{}
+			m := registered(t, fake, nil)
+			for range 4 {
+				if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, r := range c.rows {
+				if err := fake.Log(t.Context(), m, "val", r.step, nil, map[string]float64{r.metric: r.value}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := m.DeleteCheckpoints(t.Context(), c.metric); err != nil {
+				t.Fatal(err)
+			}
+			got, err := fake.Checkpoints(t.Context(), m)
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("checkpoints %v, error %v; want %v", got, err, c.want)
+			}
+		})
 	}
 }
 
-// A backend that keeps no checkpoints refuses a retention.
-func TestRegister_Retention(t *testing.T) {
-	m := art.NewModel("m", &art.ModelOptions{Retention: &art.Retention{Newest: -1}})
-	err := m.Register(t.Context(), struct{ art.Backend }{&arttest.Backend{}})
-	wantErr(t, err, art.ErrInvalid, "keeps no checkpoints", "Newest is -1")
-}
-
-// Trainings in a row that find nothing to compare end the run, with the reason; one that does begins the count anew.
-func TestTrain_Collapse(t *testing.T) {
-	m := registered(t, &arttest.Backend{}, &art.ModelOptions{CollapseAfter: 3})
-	train := func(rewards ...float64) error {
-		group := &art.TrajectoryGroup{}
-		for _, r := range rewards {
-			group.Trajectories = append(group.Trajectories, rewarded(r))
+// The best by the rewards of training was the policy after the best, which the rewards of the best had made.
+func TestModel_DeleteCheckpointsByTrainReward(t *testing.T) {
+	fake := &arttest.Backend{}
+	m := registered(t, fake, nil)
+	for _, reward := range []float64{1, 2, 9, 3, 4} { // of policies 0 to 4
+		g := sampledAt(m.Step(), m.Step())
+		g.Trajectories[0].Reward, g.Trajectories[1].Reward = reward-1, reward+1
+		result, err := m.Train(t.Context(), []*art.TrajectoryGroup{g}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, err := m.Train(t.Context(), []*art.TrajectoryGroup{group, nil}, nil)
-		return err
-	}
-	for _, rewards := range [][]float64{{1, 1}, {1, 1}, {1, 2}, {1, 1}, {0, 0}} {
-		if err := train(rewards...); err != nil {
-			t.Fatalf("%v: %v", rewards, err)
+		if err := m.Log(t.Context(), "train", []*art.TrajectoryGroup{g}, result.Metrics); err != nil {
+			t.Fatal(err)
 		}
 	}
-	wantErr(t, train(1, 1), art.ErrCollapsed, "all rewards of a group are equal", "3 trainings")
-	wantErr(t, train(0, 0), art.ErrCollapsed, "all rewards are 0", "4 trainings")
-	wantEqual(t, "step", m.Step(), 5)
-	if err := train(0, 1); err != nil {
-		t.Error(err)
+	if err := m.DeleteCheckpoints(t.Context(), "train/reward"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := fake.Checkpoints(t.Context(), m)
+	if err != nil || !slices.Equal(got, []int{2, 5}) {
+		t.Errorf("checkpoints %v, error %v; want 2, the best policy, and 5, the latest", got, err)
 	}
 }
 
-func TestModel_BestStepAndRestore(t *testing.T) {
-	m := registered(t, &arttest.Backend{}, nil)
-	for _, reward := range []float64{1, 5, 3} {
+// A mistyped metric deletes nothing.
+func TestModel_DeleteCheckpointsUnknownMetric(t *testing.T) {
+	fake := &arttest.Backend{}
+	m := registered(t, fake, nil)
+	if err := m.DeleteCheckpoints(t.Context(), "val/rewrad"); err != nil {
+		t.Errorf("without checkpoints: %v", err)
+	}
+	for range 2 {
 		if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Log(t.Context(), "val", nil, map[string]float64{"reward": reward}); err != nil {
-			t.Fatal(err)
-		}
 	}
-	best, err := m.BestStep(t.Context(), "")
-	if err != nil || best != 2 {
-		t.Errorf("best step %d, %v", best, err)
+	wantErr(t, m.DeleteCheckpoints(t.Context(), "val/rewrad"), art.ErrInvalid, "val/rewrad")
+	if got, err := fake.Checkpoints(t.Context(), m); err != nil || len(got) != 2 {
+		t.Errorf("checkpoints %v, error %v", got, err)
 	}
-	_, err = m.BestStep(t.Context(), "val/none")
-	wantErr(t, err, art.ErrInvalid, "val/none")
-	next, err := m.Restore(t.Context(), best)
-	if err != nil || next != 4 || m.Step() != 4 {
-		t.Errorf("restored as %d, %v", next, err)
-	}
-	frozen := registered(t, &arttest.Backend{}, &art.ModelOptions{Frozen: true})
-	if _, err := frozen.Restore(t.Context(), 0); !errors.Is(err, art.ErrFrozen) {
-		t.Error(err)
-	}
-}
-
-// A given answer gets the sample that sampling it would have given.
-func TestModel_Force(t *testing.T) {
-	m := registered(t, &arttest.Backend{Reply: arttest.Script("four")}, nil)
-	sampled := art.NewTrajectory(art.User("2+2"))
-	reply, err := m.Chat(t.Context(), sampled, &art.ChatOptions{Seed: new(uint64(0))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	forced := art.NewTrajectory(art.User("2+2"))
-	if _, err := m.Force(t.Context(), forced, *reply, nil); err != nil {
-		t.Fatal(err)
-	}
-	wantEqual(t, "sample", forced.Messages[1].Sample, reply.Sample)
-	_, err = m.Force(t.Context(), forced, art.User("4"), nil)
-	wantErr(t, err, art.ErrInvalid, "role")
-	_, err = m.Force(t.Context(), nil, *reply, nil)
-	wantErr(t, err, art.ErrInvalid, "nil")
-	plain := art.NewModel("plain", nil)
-	if err := plain.Register(t.Context(), struct{ art.Backend }{&arttest.Backend{}}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = plain.Force(t.Context(), forced, *reply, nil)
-	wantErr(t, err, art.ErrUnsupported, "art.Tokenizer")
-	wantEqual(t, "messages", len(forced.Messages), 2)
 }

@@ -1,6 +1,15 @@
 package art
 
-import "net/http"
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
 
 // HTTPClient returns a client that answers OpenAI requests as m, in process and without a socket: hand it to the OpenAI
 // client that an agent already has. Any host will do. Requests made with a context of [Record] are recorded, and their
@@ -31,4 +40,67 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	noteAnswer(req.Context(), response)
 	return response, nil
+}
+
+// refusal remembers the model's last answer to an HTTP client, when that was an error. Clients keep such messages out of
+// their errors (openai-go says "400 Bad Request" and no more), but who reads that a rollout failed needs to know why.
+type refusal struct{ last atomic.Pointer[answer] }
+
+// answer is a response that is not a success.
+type answer struct{ status, message string }
+
+// refusalKey is the context key of a *refusal.
+type refusalKey struct{}
+
+// withRefusal returns a context whose HTTP calls of the model are remembered.
+func withRefusal(ctx context.Context) (context.Context, *refusal) {
+	r := &refusal{}
+	return context.WithValue(ctx, refusalKey{}, r), r
+}
+
+// explained adds the last answer to the error of the code that got it, unless the error says it.
+func (r *refusal) explained(err error) error {
+	a := r.last.Load()
+	if err == nil || a == nil || strings.Contains(err.Error(), a.message) {
+		return err
+	}
+	return fmt.Errorf("%w; the model's last answer was %s: %s", err, a.status, a.message)
+}
+
+// noteAnswer tells the refusal of the request's context about a response, whose body stays to be read.
+func noteAnswer(ctx context.Context, response *http.Response) {
+	r, ok := ctx.Value(refusalKey{}).(*refusal)
+	if !ok {
+		return
+	}
+	if response.StatusCode < http.StatusBadRequest {
+		r.last.Store(nil)
+		return
+	}
+	// A body that ends in an error ends in it again for the client.
+	head, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	rest := response.Body
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), rest), rest}
+	r.last.Store(&answer{response.Status, errorMessage(head)})
+}
+
+// maxErrorBody is how much of an error's body is looked at, in bytes.
+const maxErrorBody = 64 << 10
+
+// errorMessage returns the message of an error of OpenAI's form, else the text.
+func errorMessage(body []byte) string {
+	const longest = 4 << 10
+	var read struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	text := string(bytes.TrimSpace(body))
+	if json.Unmarshal(body, &read) == nil && read.Error.Message != "" {
+		text = read.Error.Message
+	}
+	return strings.ToValidUTF8(text[:min(len(text), longest)], "\uFFFD")
 }

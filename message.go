@@ -1,6 +1,9 @@
 package art
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Role says who wrote a message. The values are OpenAI's.
 type Role string
@@ -102,4 +105,22 @@ func Assistant(content string) Message { return Message{Role: RoleAssistant, Con
 // ToolResult returns the answer to the tool call of the given id.
 func ToolResult(callID, content string) Message {
 	return Message{Role: RoleTool, ToolCallID: callID, Content: content}
+}
+
+// cloneMessages copies messages and their tool calls. What wire holds is never changed and is shared.
+func cloneMessages(messages []Message) []Message {
+	messages = slices.Clone(messages)
+	for i := range messages {
+		messages[i].ToolCalls = slices.Clone(messages[i].ToolCalls)
+	}
+	return messages
+}
+
+// cloneTools copies tools and their parameters.
+func cloneTools(tools []Tool) []Tool {
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].Parameters = slices.Clone(tools[i].Parameters)
+	}
+	return tools
 }

@@ -2,38 +2,10 @@ package art
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
-
-// fieldError says which field of a JSON value is wrong.
-type fieldError struct {
-	path    string // "tool_calls[1].function.name", "" for the value itself
-	problem string
-}
-
-// Error implements error.
-func (e *fieldError) Error() string { return strings.TrimSpace(e.path + " " + e.problem) }
-
-// within puts a field or an index in front of the path of err.
-func within(parent string, err error) error {
-	if err == nil {
-		return nil
-	}
-	e := &fieldError{problem: err.Error()}
-	errors.As(err, &e)
-	return &fieldError{join(parent, e.path), e.problem}
-}
-
-// join joins two parts of the path of a field.
-func join(parent, path string) string {
-	if parent == "" || path == "" || path[0] == '[' {
-		return parent + path
-	}
-	return parent + "." + path
-}
 
 // wireError is what a failed UnmarshalJSON or MarshalJSON returns.
 func wireError(op string, err error) error {
@@ -41,60 +13,6 @@ func wireError(op string, err error) error {
 		return nil
 	}
 	return &Error{op, fmt.Errorf("%w: %w", ErrInvalid, err), "the form is that of OpenAI's chat completions"}
-}
-
-// decoder takes known fields out of an object that was read and keeps the first problem.
-type decoder struct {
-	fields []wireField
-	err    error
-}
-
-// raw returns the value of a key, nil when it is absent.
-func (d *decoder) raw(key string) json.RawMessage {
-	for _, f := range d.fields {
-		if f.key == key {
-			return f.raw
-		}
-	}
-	return nil
-}
-
-// fail notes a problem of a field unless there is one already.
-func (d *decoder) fail(key, format string, args ...any) {
-	if d.err == nil {
-		d.err = &fieldError{key, fmt.Sprintf(format, args...)}
-	}
-}
-
-// text returns a string field; absent and null are "".
-func (d *decoder) text(key string) string {
-	raw := d.raw(key)
-	if kind := kindOf(raw); kind != kindString && kind != kindNull && kind != "" {
-		d.fail(key, "is %s, want a string", kind)
-	}
-	return stringOf(raw)
-}
-
-// required returns a string field that must be there.
-func (d *decoder) required(key string) string {
-	if kind := kindOf(d.raw(key)); kind == "" || kind == kindNull {
-		d.fail(key, "is missing")
-	}
-	return d.text(key)
-}
-
-// array returns the elements of an array field; absent and null are none.
-func (d *decoder) array(key string) []json.RawMessage {
-	raw := d.raw(key)
-	var out []json.RawMessage
-	switch kind := kindOf(raw); kind {
-	case kindArray:
-		_ = json.Unmarshal(raw, &out) // of valid JSON there is no error
-	case kindNull, "":
-	default:
-		d.fail(key, "is %s, want an array", kind)
-	}
-	return out
 }
 
 // UnmarshalJSON reads a message in OpenAI's wire form. Content is a string, null, absent, or a list of parts, of which

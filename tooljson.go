@@ -29,16 +29,6 @@ func (c *ToolCall) decode(data []byte) error {
 	return nil
 }
 
-// firstError returns the first error that is one.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // function returns the decoder of the field "function". It is nil, and no error, for other types than "function".
 func (d *decoder) function() *decoder {
 	raw, kind := d.raw("function"), d.text("type")

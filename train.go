@@ -1,98 +1,121 @@
 package art
 
-// Loss names a policy loss.
-type Loss string
-
-// The losses that package grpo defines.
-const (
-	LossCISPO Loss = "cispo" // clipped importance-sampling weight on the log-likelihood (MiniMax-M1); the default
-	LossPPO   Loss = "ppo"   // clipped surrogate (Schulman et al. 2017)
+import (
+	"context"
+	"fmt"
+	"time"
 )
 
-// AdvantageScale says what a group's centred rewards are divided by.
-type AdvantageScale string
-
-// How rewards become advantages.
-const (
-	// ScaleStd is the population standard deviation of the group (GRPO). The default.
-	ScaleStd AdvantageScale = "std"
-	// ScaleNone is nothing, as in Dr. GRPO. What else Dr. GRPO changes is not part of it: the tokens of a trajectory
-	// still weigh 1/length, and advantages are still normalised over the batch, unless NormalizeAdvantages is false.
-	ScaleNone AdvantageScale = "none"
-)
-
-// Baseline says what is subtracted from a reward.
-type Baseline string
-
-// Baselines of a group.
-const (
-	BaselineMean     Baseline = "mean"          // mean of the group; the default
-	BaselineLeaveOne Baseline = "leave-one-out" // mean of the others (RLOO)
-)
-
-// TrainConfig holds what a training step may vary. Zero values and a nil *TrainConfig are the defaults.
-type TrainConfig struct {
-	// LearningRate of AdamW. Default 5e-6, ART's. Small models want more: 1e-4 to 1e-3 for the built-in one. A step
-	// that diverges is an error, and the model stays at the step before.
-	LearningRate float64
-	// Loss defaults to [LossCISPO].
-	Loss Loss
-	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh].
-	// nil is 1 and 4 for CISPO, 0.2 and Epsilon for PPO.
-	//
-	// The ratio is that of a token's probability under the policy being trained to [Sample].Logprobs: both of the whole
-	// vocabulary at temperature 1, whatever temperature, top-p and top-k it was sampled with. So it is 1 for what the
-	// policy itself sampled, with any settings, and departs from 1 only as the policy moves: the bounds measure that.
-	// It does not correct for the settings. Tokens come from [Sample].Sampled, where likely ones are more frequent than
-	// under the policy when the temperature is below 1, and what top-p or top-k cut off never occurs. Temperature 1,
-	// without the others, has no such bias.
-	Epsilon, EpsilonHigh *float64
-	// Baseline defaults to [BaselineMean].
-	Baseline Baseline
-	// Scale defaults to [ScaleStd].
-	Scale AdvantageScale
-	// NormalizeAdvantages divides advantages by their mean absolute value over the trained tokens of the batch, so that
-	// the size of a step does not depend on the size of rewards. nil is true. It is apart from Scale, which is by group.
-	NormalizeAdvantages *bool
-	// Epochs is how often the batch is passed over. Default 1.
-	Epochs int
-	// MiniBatches is the number of optimizer steps that one epoch is split into: as many as there are sequences, at the most.
-	// Default 1.
-	MiniBatches int
-	// MicroBatch bounds the number of sequences that are computed at once; gradients are accumulated over micro-batches
-	// and the result does not depend on it but for rounding. 0 lets the backend choose.
-	MicroBatch int
-	// MaxGradNorm bounds the global norm of the gradient. Default 0.1, ART's; negative is off.
-	MaxGradNorm float64
-	// Beta1, Beta2 and Eps are AdamW's. Defaults 0.9, 0.99, 1e-8.
-	Beta1, Beta2, Eps float64
-	// WeightDecay is AdamW's, decoupled. nil is 0.1, ART's.
-	WeightDecay *float64
-	// Progress is called after each optimizer step. May be nil.
-	Progress func(TrainProgress)
+// Train makes the next step of the model out of groups. cfg may be nil: defaults. The replies to requests that start
+// after it returns are those of the new step.
+//
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrNoGroups] when groups is empty, and [ErrInvalid] listing every problem
+// of cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so; the backend is not asked then. Groups that cannot
+// be trained on are no error: they are listed in
+// [TrainResult].Skipped, and the step is made also when that is all of them.
+func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error) {
+	b, err := m.registered("train")
+	if err != nil {
+		return nil, err
+	}
+	if err := m.trainable("train"); err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if len(groups) == 0 {
+		return nil, &Error{"train", ErrNoGroups, "gather at least one group of two trajectories"}
+	}
+	if err := m.flat.check(m.opts.CollapseAfter, groups); err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithDefaults()
+	l := m.startLearning(groups)
+	cfg.Progress = both(cfg.Progress, l.progress())
+	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil})
+	return l.end(b.Train(ctx, m, groups, cfg))
 }
 
-// SFTConfig holds what supervised training may vary. Zero values and a nil *SFTConfig are the defaults.
-type SFTConfig struct {
-	// LearningRate of AdamW. Default 5e-5.
-	LearningRate float64
-	// BatchSize is the number of histories in an optimizer step, at the most: an epoch is split evenly. A trajectory has one, and
-	// its additional ones. Default 8.
-	BatchSize int
-	// Epochs over the data. Default 1.
-	Epochs int
-	// Warmup is the fraction of all optimizer steps, 0 to 1, over which the learning rate rises from 0. Default 0.
-	Warmup float64
-	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end of a linear decay. nil is 1: constant.
-	Decay *float64
-	// MaxGradNorm bounds the global norm of the gradient. Default 1; negative is off.
-	MaxGradNorm float64
-	// WeightDecay is AdamW's, decoupled. Default 0.
-	WeightDecay float64
-	// Seed of the order of the data. Default 0.
-	Seed uint64
-	// Progress is called after each optimizer step. May be nil.
-	Progress func(TrainProgress)
+// TrainSFT makes the next step of the model by supervised training on the assistant messages of the trajectories. cfg
+// may be nil: defaults.
+//
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [SFTTrainer], and [ErrInvalid] for
+// no trajectories or a bad cfg.
+func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error) {
+	trainer, err := capability[SFTTrainer](m, "train sft", "art.SFTTrainer, such as backend/local")
+	if err != nil {
+		return nil, err
+	}
+	if err := m.trainable("train sft"); err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if len(trajectories) == 0 {
+		return nil, problems{"no trajectories"}.err("train sft", "give at least one with an assistant message")
+	}
+	cfg = cfg.WithDefaults()
+	l := m.startLearning([]*TrajectoryGroup{{Trajectories: trajectories}})
+	cfg.Progress = both(cfg.Progress, l.progress())
+	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, 1, l.trajectories(), nil, cfg})
+	return l.end(trainer.TrainSFT(ctx, m, trajectories, cfg))
+}
+
+// trainable returns [ErrFrozen] for a frozen model.
+func (m *Model) trainable(op string) error {
+	if !m.opts.Frozen {
+		return nil
+	}
+	return &Error{op, fmt.Errorf("%w: %q", ErrFrozen, m.name), "train a model made without ModelOptions.Frozen"}
+}
+
+// learning is one call of Train or TrainSFT, as its events tell of it.
+type learning struct {
+	model  *Model
+	start  time.Time
+	step   int // that is to be made
+	groups []*TrajectoryGroup
+}
+
+func (m *Model) startLearning(groups []*TrajectoryGroup) *learning {
+	return &learning{m, time.Now(), m.Step() + 1, groups}
+}
+
+// trajectories counts those of the groups.
+func (l *learning) trajectories() int {
+	n := 0
+	for _, g := range l.groups {
+		if g != nil {
+			n += len(g.Trajectories)
+		}
+	}
+	return n
+}
+
+// progress returns what tells of optimizer steps, nil when nobody listens.
+func (l *learning) progress() func(TrainProgress) {
+	listener := l.model.events().OptimizerStep
+	if listener == nil {
+		return nil
+	}
+	return func(p TrainProgress) { listener(OptimizerStep{l.model, l.step, p}) }
+}
+
+// end notes the step of a training that succeeded, and tells how it ended.
+func (l *learning) end(result *TrainResult, err error) (*TrainResult, error) {
+	m, events := l.model, l.model.events()
+	if err != nil {
+		tell(events.TrainError, TrainError{m, l.step, err})
+		return nil, err
+	}
+	m.reached(result.Step)
+	for _, skip := range result.Skipped {
+		tell(events.Skip, SkipEvent{m, result.Step - 1, skip})
+	}
+	tell(events.Commit, Commit{m, result, l.groups, time.Since(l.start)})
+	return result, nil
 }
 
 // TrainProgress tells how far a training call is.

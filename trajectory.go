@@ -1,6 +1,7 @@
 package art
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -139,4 +140,39 @@ func (t *Trajectory) PolicySteps() (first, last int, ok bool) {
 		first, last = min(first, s.Step), max(last, s.Step)
 	}
 	return first, last, ok
+}
+
+// Clone returns a deep copy. Samples are shared: they are never changed.
+func (t *Trajectory) Clone() *Trajectory {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.History = t.History.clone()
+	c.AdditionalHistories = slices.Clone(t.AdditionalHistories)
+	for i, h := range c.AdditionalHistories {
+		c.AdditionalHistories[i] = h.clone()
+	}
+	c.Metrics, c.Metadata, c.Logs = maps.Clone(t.Metrics), maps.Clone(t.Metadata), slices.Clone(t.Logs)
+	return &c
+}
+
+// Clone returns a deep copy. Samples are shared: they are never changed.
+func (g *TrajectoryGroup) Clone() *TrajectoryGroup {
+	if g == nil {
+		return nil
+	}
+	c := *g
+	c.Trajectories = slices.Clone(g.Trajectories)
+	for i, t := range c.Trajectories {
+		c.Trajectories[i] = t.Clone()
+	}
+	c.Failures = slices.Clone(g.Failures)
+	c.Metrics, c.Metadata, c.Logs = maps.Clone(g.Metrics), maps.Clone(g.Metadata), slices.Clone(g.Logs)
+	return &c
+}
+
+// clone returns a deep copy that shares the samples.
+func (h History) clone() History {
+	return History{Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools)}
 }

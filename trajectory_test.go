@@ -2,6 +2,7 @@ package art_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -354,5 +355,27 @@ func TestHistory_Breaks(t *testing.T) {
 	}
 	if got := new(art.History).Breaks(); got != nil {
 		t.Errorf("breaks %v of no messages", got)
+	}
+}
+
+// Metrics of a new trajectory, and of whatever this package makes, can be written at once: they were nil maps.
+func TestMaps_AreMade(t *testing.T) {
+	m := registered(t, counting(), nil)
+	recorded := record(t, func(ctx context.Context) error { return complete(ctx, m, art.User("u")) })
+	group, err := art.Gather(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := art.GatherGroups(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := decode[art.Trajectory](t, `{"messages":[],"reward":0}`)
+	readGroup := decode[art.TrajectoryGroup](t, `{"trajectories":[{"messages":[],"reward":0}]}`)
+	for _, tr := range []*art.Trajectory{art.NewTrajectory(), art.NewTrajectory().Clone(), recorded, &read, readGroup.Trajectories[0]} {
+		tr.Metrics["x"], tr.Metadata["x"] = 1, 1
+	}
+	for _, g := range []*art.TrajectoryGroup{group, groups[0], groups[0].Clone(), &readGroup} {
+		g.Metrics["x"], g.Metadata["x"] = 1, 1
 	}
 }

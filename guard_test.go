@@ -25,7 +25,7 @@ func TestGather_PanicIsLocated(t *testing.T) {
 		return tr, nil
 	}, &art.GatherOptions{GroupSize: 2, Concurrency: 1})
 	const want = `scenario 2, attempt 0: panic: assignment to entry in nil map, ` +
-		`at art_test\.explode \(\S*panic_test\.go:16\), called by art_test\.TestGather_PanicIsLocated\.func1 \(\S*panic_test\.go:\d+\) \(`
+		`at art_test\.explode \(\S*guard_test\.go:16\), called by art_test\.TestGather_PanicIsLocated\.func1 \(\S*guard_test\.go:\d+\) \(`
 	if !errors.Is(err, art.ErrTooManyFailures) || !regexp.MustCompile(want).MatchString(err.Error()) {
 		t.Errorf("error %v\nwant  %s", err, want)
 	}
@@ -41,7 +41,7 @@ func TestGather_PanicStackIsTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(group.Failures[0].Stack), "\n")
-	want := []string{`/art_test\.explode$`, `^\t.*/panic_test\.go:16$`, `/art_test\.TestGather_PanicStackIsTrimmed\.func1$`, `^\t.*/panic_test\.go:\d+$`}
+	want := []string{`/art_test\.explode$`, `^\t.*/guard_test\.go:16$`, `/art_test\.TestGather_PanicStackIsTrimmed\.func1$`, `^\t.*/guard_test\.go:\d+$`}
 	if len(lines) != len(want) {
 		t.Fatalf("stack:\n%s", group.Failures[0].Stack)
 	}
@@ -50,7 +50,7 @@ func TestGather_PanicStackIsTrimmed(t *testing.T) {
 			t.Errorf("line %d is %q, want %s", i, line, want[i])
 		}
 	}
-	if !strings.Contains(group.Failures[0].Message, "panic_test.go:16") {
+	if !strings.Contains(group.Failures[0].Message, "guard_test.go:16") {
 		t.Errorf("message %q", group.Failures[0].Message)
 	}
 }
@@ -100,27 +100,5 @@ func TestGather_PanicUnwraps(t *testing.T) {
 	_, err := art.Gather(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { panic(fs.ErrExist) }, nil)
 	if !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
-	}
-}
-
-// Metrics of a new trajectory, and of whatever this package makes, can be written at once: they were nil maps.
-func TestMaps_AreMade(t *testing.T) {
-	m := registered(t, counting(), nil)
-	recorded := record(t, func(ctx context.Context) error { return complete(ctx, m, art.User("u")) })
-	group, err := art.Gather(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups, err := art.GatherGroups(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := decode[art.Trajectory](t, `{"messages":[],"reward":0}`)
-	readGroup := decode[art.TrajectoryGroup](t, `{"trajectories":[{"messages":[],"reward":0}]}`)
-	for _, tr := range []*art.Trajectory{art.NewTrajectory(), art.NewTrajectory().Clone(), recorded, &read, readGroup.Trajectories[0]} {
-		tr.Metrics["x"], tr.Metadata["x"] = 1, 1
-	}
-	for _, g := range []*art.TrajectoryGroup{group, groups[0], groups[0].Clone(), &readGroup} {
-		g.Metrics["x"], g.Metadata["x"] = 1, 1
 	}
 }

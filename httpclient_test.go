@@ -99,3 +99,38 @@ func TestRecord_ErrorTellsTheAnswer(t *testing.T) {
 		t.Errorf("without an answer: %v", err)
 	}
 }
+
+// A client may be made before the model is registered.
+func TestModel_HTTPClient(t *testing.T) {
+	m := art.NewModel("m", nil)
+	client := m.HTTPClient()
+	if err := m.Register(t.Context(), &arttest.Backend{Reply: arttest.Script("hi")}); err != nil {
+		t.Fatal(err)
+	}
+	body := strings.NewReader(`{"messages":[{"role":"user","content":"u"}]}`)
+	response, err := client.Post("http://art.invalid/v1/chat/completions", "application/json", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), `"content":"hi"`) {
+		t.Errorf("status %d, body %s, error %v", response.StatusCode, text, err)
+	}
+}
+
+// closing tells whether it was closed.
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error { c.closed = true; return nil }
+
+func TestModel_HTTPClientClosesBody(t *testing.T) {
+	body := &closing{Reader: strings.NewReader("{}")}
+	_, err := art.NewModel("m", nil).HTTPClient().Post("http://art.invalid/", "application/json", body)
+	if wantErr(t, err, art.ErrNotRegistered); !body.closed {
+		t.Error("the body of a request that failed is open")
+	}
+}

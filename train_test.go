@@ -1,0 +1,82 @@
+package art_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
+)
+
+func TestModel_Train(t *testing.T) {
+	boom := errors.New("boom")
+	var fail error
+	var cfg *art.TrainConfig
+	m := registered(t, &arttest.Backend{Learn: func(_ context.Context, _ *art.Model, _ []*art.TrajectoryGroup, c *art.TrainConfig) error {
+		cfg = c
+		return fail
+	}}, nil)
+	groups := []*art.TrajectoryGroup{{}}
+	result, err := m.Train(t.Context(), groups, nil)
+	if err != nil || result.Step != 1 || m.Step() != 1 {
+		t.Fatalf("result %+v, step %d, error %v", result, m.Step(), err)
+	}
+	wantEqual(t, "config that the backend gets", cfg, (*art.TrainConfig)(nil).WithDefaults())
+	fail = boom
+	if result, err := m.Train(t.Context(), groups, nil); err != boom || result != nil || m.Step() != 1 { //nolint:errorlint // it comes back as it is
+		t.Errorf("after a failure: result %v, error %v, step %d", result, err, m.Step())
+	}
+	cfg = nil
+	_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: -1})
+	wantErr(t, err, art.ErrInvalid, "learning rate")
+	_, err = m.Train(t.Context(), nil, nil)
+	wantErr(t, err, art.ErrNoGroups)
+	if cfg != nil {
+		t.Error("the backend was asked for a training that is invalid")
+	}
+}
+
+func TestModel_TrainSFT(t *testing.T) {
+	m := registered(t, &arttest.Backend{}, nil)
+	result, err := m.TrainSFT(t.Context(), []*art.Trajectory{{}}, nil)
+	if err != nil || result.Step != 1 || m.Step() != 1 {
+		t.Errorf("result %+v, step %d, error %v", result, m.Step(), err)
+	}
+	_, err = m.TrainSFT(t.Context(), nil, nil)
+	wantErr(t, err, art.ErrInvalid, "no trajectories")
+	_, err = m.TrainSFT(t.Context(), []*art.Trajectory{{}}, &art.SFTConfig{Epochs: -1})
+	wantErr(t, err, art.ErrInvalid, "epochs")
+}
+
+func TestModel_Frozen(t *testing.T) {
+	m := registered(t, &arttest.Backend{}, &art.ModelOptions{Frozen: true})
+	_, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil)
+	wantErr(t, err, art.ErrFrozen)
+	_, err = m.TrainSFT(t.Context(), []*art.Trajectory{{}}, nil)
+	wantErr(t, err, art.ErrFrozen)
+}
+
+// lagging is a backend whose trainings return in another order than they commit.
+type lagging struct {
+	art.Backend
+	steps []int
+}
+
+func (l *lagging) Train(context.Context, *art.Model, []*art.TrajectoryGroup, *art.TrainConfig) (*art.TrainResult, error) {
+	step := l.steps[0]
+	l.steps = l.steps[1:]
+	return &art.TrainResult{Step: step}, nil
+}
+
+func TestModel_StepNeverFalls(t *testing.T) {
+	m := art.NewModel("m", nil)
+	if err := m.Register(t.Context(), &lagging{&arttest.Backend{}, []int{2, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil || m.Step() != 2 {
+			t.Errorf("step %d, error %v", m.Step(), err)
+		}
+	}
+}
