@@ -15,7 +15,7 @@ var errNoTrajectory = errors.New("rollout returned neither a trajectory nor an e
 // attempt runs one rollout with its retries. ok is false when ctx ended before it had a result.
 func (g *gathering) attempt(ctx context.Context, scenario, attempt int) (c cell, ok bool) {
 	for try := 0; ; try++ {
-		at := &place{seed: g.seed, group: scenario, attempt: attempt, try: try}
+		at := &position{seed: g.seed, group: scenario, attempt: attempt, try: try}
 		t, err := g.try(ctx, at)
 		if err == nil {
 			return cell{trajectory: t}, true
@@ -33,13 +33,13 @@ func (g *gathering) attempt(ctx context.Context, scenario, attempt int) (c cell,
 }
 
 // try runs a rollout once.
-func (g *gathering) try(ctx context.Context, at *place) (*Trajectory, error) {
+func (g *gathering) try(ctx context.Context, at *position) (*Trajectory, error) {
 	timed, cancel := ctx, context.CancelFunc(func() {})
 	if g.opts.Timeout > 0 {
 		timed, cancel = context.WithTimeout(ctx, g.opts.Timeout)
 	}
 	defer cancel()
-	timed, refused := withRefusal(withPlace(timed, at))
+	timed, refused := withRefusal(withPosition(timed, at))
 	start := time.Now().UTC().Round(0)
 	o := guard(timed, func() (*Trajectory, error) { return g.rollout(timed, at.group) })
 	if o.late && ctx.Err() == nil {
@@ -55,7 +55,7 @@ func (g *gathering) try(ctx context.Context, at *place) (*Trajectory, error) {
 	return o.value, nil
 }
 
-// timeoutError says that a try took too long, and where it was if it noticed.
+// timeoutError says that a try took too long. err is what the rollout returned, if it did.
 func (g *gathering) timeoutError(err error) error {
 	switch {
 	case err == nil:
@@ -66,7 +66,7 @@ func (g *gathering) timeoutError(err error) error {
 	return fmt.Errorf("rollout did not return within %v: %w", g.opts.Timeout, err)
 }
 
-// finish gives t a duration if it has none. start stands in for a clock that was never started.
+// finish sets the duration of t unless it is set. start is used when t has no start.
 func finish(t *Trajectory, start time.Time) {
 	if t.Duration != 0 {
 		return
@@ -77,7 +77,7 @@ func finish(t *Trajectory, start time.Time) {
 	t.Finish()
 }
 
-// permanent tells whether trying again is of no use.
+// permanent reports whether a retry cannot help.
 func permanent(err error) bool {
 	for _, target := range []error{ErrNotRegistered, ErrClosed, ErrFrozen, ErrUnsupported} {
 		if errors.Is(err, target) {
@@ -90,7 +90,7 @@ func permanent(err error) bool {
 // pause returns how long to wait after the try at p:
 //
 //	min(30 s, Backoff 2^try) (1 - u/2), u uniform in [0, 1) by the seed
-func (g *gathering) pause(p *place) time.Duration {
+func (g *gathering) pause(p *position) time.Duration {
 	d := maxBackoff
 	if p.try < 32 && g.opts.Backoff < maxBackoff>>p.try {
 		d = g.opts.Backoff << p.try

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Backend runs and trains models. What only some backends can do is an optional interface: [Logger],
+// Backend runs and trains models. What only some backends support is an optional interface: [Logger],
 // [CheckpointKeeper], [SFTTrainer], [HTTPServer].
 //
-// A Backend is safe for concurrent use. Requests during Train are answered by the step before.
+// A Backend is safe for concurrent use. Requests during Train are answered by the previous step.
 type Backend interface {
 	// Register prepares m: its base model, its run, its newest checkpoint. It returns the step that m is at,
 	// 0 for a new run. Registering the same model again is an error.
@@ -21,8 +21,9 @@ type Backend interface {
 	// Train makes the next step of m, k+1 after k, out of groups, and commits it. An option that the backend does not
 	// support is an error. cfg is valid and has its defaults filled in.
 	//
-	// What cannot be trained on is listed in the result; the step is made also when that is all of it. Metrics has the
-	// number of groups that were trained on under "data/groups_trainable". No groups at all are an [ErrNoGroups].
+	// Groups and trajectories that cannot be trained on are listed in the result; the step is made even when nothing else
+	// is left. Metrics has the number of groups that were trained on under "data/groups_trainable". An empty list of
+	// groups is an [ErrNoGroups].
 	Train(ctx context.Context, m *Model, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error)
 	io.Closer
 }
@@ -42,7 +43,7 @@ type ChatResponse struct {
 	Model string // name@step
 	// Message is the reply. Its Sample is set when the model is trainable.
 	Message Message
-	// Malformed tells what is wrong with tool calls in the reply that cannot be read; nil when there are none. Their text
+	// Malformed says what is wrong with tool calls in the reply that cannot be parsed; nil when there are none. Their text
 	// is part of the message's content.
 	Malformed error
 	Finish    string
@@ -97,34 +98,35 @@ type SFTTrainer interface {
 	TrainSFT(ctx context.Context, m *Model, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error)
 }
 
-// HTTPServer is a [Backend] with an OpenAI-compatible face.
+// HTTPServer is a [Backend] with an OpenAI-compatible HTTP API.
 type HTTPServer interface {
-	// Handler serves /v1/chat/completions and /v1/models for the registered models, to other processes. opts say to whom,
-	// and may be nil; options that make no sense are an [ErrInvalid].
+	// Handler serves /v1/chat/completions and /v1/models for the registered models, to other processes. opts say which
+	// clients it answers, and may be nil; invalid options are an [ErrInvalid].
 	Handler(opts *HandlerOptions) (http.Handler, error)
-	// Transport answers the same requests in process, without a socket, as m's. It serves a request with the
+	// Transport answers the same requests in process, without a socket, for model m. It serves a request with the
 	// seed and the recorder of the request's context.
 	Transport(m *Model) http.RoundTripper
 }
 
-// HandlerOptions say whom the handler of an [HTTPServer] answers, and how much it takes. The zero value and a nil
-// *HandlerOptions are the defaults: programs that reach it by a name of this machine, and no pages of other web sites.
+// HandlerOptions say which clients the handler of an [HTTPServer] answers, and how much it accepts. The zero value and
+// a nil *HandlerOptions are the defaults: programs that reach it by a name of this machine, and no pages of other web
+// sites.
 //
-// Without Keys everybody who can connect is answered: listen on a loopback address, or set Keys. A handler
-// knows nothing of TLS: put it behind a server that does when it is reached over a network.
+// Without Keys every client that can connect is answered: listen on a loopback address, or set Keys. A handler does not
+// speak TLS: over a network, put it behind a server that does.
 type HandlerOptions struct {
 	// Hosts are the names under which the server is reached, as in the Host header: "gpu-box", "10.0.0.7", or with a port,
 	// "gpu-box:8080", which allows that port only. Always allowed are localhost and names that end in .localhost, loopback
-	// addresses, and the address at which the connection arrived. Other hosts are refused (status 403): a web site can
-	// let its own name point to this machine, and be taken for the same origin by a browser. "*" allows all and needs
-	// Keys.
+	// addresses, and the address at which the connection arrived. Other hosts are refused (status 403), against DNS
+	// rebinding: a web site can point its own name to this machine, and pass for the same origin in a browser. "*" allows
+	// all and needs Keys.
 	Hosts []string
 	// Origins are the web sites whose pages may use the server from a browser: "https://app.example.com". They get the
 	// headers of CORS. Pages that come from the server's own host and port are always allowed, all others are refused
 	// (status 403). "*" allows all and needs Keys.
 	Origins []string
-	// Keys are the secrets that a client sends one of, as "Authorization: Bearer KEY" or "X-Api-Key: KEY". Others are
-	// refused (status 401). Default: none is asked for.
+	// Keys are the accepted secrets. A client sends one of them as "Authorization: Bearer KEY" or "X-Api-Key: KEY"; other
+	// requests are refused (status 401). Default: no key is needed.
 	Keys []string
 	// MaxBody bounds the body of a request in bytes. Default 32 MiB.
 	MaxBody int64

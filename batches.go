@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// BatchOptions say how scenarios are dealt out to training steps. The zero value and a nil *BatchOptions are the defaults.
+// BatchOptions say how scenarios are split into batches. The zero value and a nil *BatchOptions are the defaults.
 type BatchOptions struct {
 	// Size of a batch. The last one of an epoch may be smaller. Default 1, also for less.
 	Size int
-	// Epochs is how often all scenarios are dealt out. Default 1; negative is forever.
+	// Epochs is how often all scenarios are yielded. Default 1; negative is forever.
 	Epochs int
 	// Seed of the order.
 	Seed uint64
-	// Start is the first step to yield: what was yielded before, in a run that is resumed, is passed over. Less than 0 is 0.
+	// Start is the first step to yield: a resumed run skips the batches before it. Less than 0 is 0.
 	Start int
-	// InOrder keeps the order of the scenarios. By default each epoch has another order, which depends on Seed and the
-	// epoch only.
+	// InOrder keeps the order of the scenarios. By default each epoch is shuffled, depending on Seed and the epoch only.
 	InOrder bool
 }
 
@@ -28,7 +27,7 @@ type Batch[S any] struct {
 	Items     []S
 }
 
-// Batches deals scenarios out in batches. Started at step k it yields exactly what a sequence from the beginning yields
+// Batches splits scenarios into batches. Started at step k it yields exactly what a sequence from the beginning yields
 // after its first k batches:
 //
 //	for batch := range art.Batches(scenarios, &art.BatchOptions{Size: 8, Epochs: 3, Start: model.Step()}) {

@@ -24,13 +24,13 @@ func (m *Model) Chat(ctx context.Context, t *Trajectory, opts *ChatOptions) (*Me
 	return &response.Message, nil
 }
 
-// Complete asks the model for one reply to h, and leaves h alone. opts may be nil. The reply is recorded when ctx comes
-// from [Record].
+// Complete asks the model for one reply to h, which it does not change. opts may be nil. The reply is recorded when ctx
+// comes from [Record].
 //
-// The seed of the call is opts.Seed, else the model's, else derived from the run's seed, the step and the place of the
-// call in its gather; see [GatherOptions].
+// The seed of the call is opts.Seed, else the model's, else derived from the run's seed, the step and the position of
+// the call in its gather; see [GatherOptions].
 //
-// It returns [ErrNotRegistered], [ErrInvalid] for messages or options that make no sense, and what the backend returns.
+// It returns [ErrNotRegistered], [ErrInvalid] for invalid messages or options, and the errors of the backend.
 func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*ChatResponse, error) {
 	b, err := m.registered("complete")
 	if err != nil {
@@ -50,8 +50,10 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	if !opts.hasSeed() && !m.opts.Chat.hasSeed() {
 		settings.Seed = m.callSeed(ctx)
 	}
-	// The copies keep what the backend and the recorder hold apart from what the caller appends or edits.
-	request := &ChatRequest{Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args}
+	// Copies, because the backend and the recorder may keep the request while the caller edits its history.
+	request := &ChatRequest{
+		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
+	}
 	response, err := b.Complete(ctx, m, request)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	return response, nil
 }
 
-// validate tells whether there is something to reply to.
+// validate checks that there is something to reply to.
 func (h *History) validate() error {
 	var p problems
 	p.check(h != nil && len(h.Messages) > 0, "no messages")
@@ -84,8 +86,8 @@ func (s Sampling) Validate() error {
 	return p.err("complete", "correct the ChatOptions of the call or of the model")
 }
 
-// settings resolves the options, those of the call before those of the model, to the full set. The seed is left alone
-// when neither names one.
+// settings resolves the options to the full set of values. Those of the call override those of the model. The seed
+// stays 0 when neither sets it.
 func (o *ChatOptions) settings(defaults *ChatOptions) Sampling {
 	s := Sampling{Temperature: 1, TopP: 1}
 	for _, o := range []*ChatOptions{defaults, o} {
@@ -116,14 +118,15 @@ func set[T any](to *T, from *T) {
 	}
 }
 
-// hasSeed tells whether the options name a seed.
+// hasSeed reports whether the options set a seed.
 func (o *ChatOptions) hasSeed() bool { return o != nil && o.Seed != nil }
 
 // clone returns a deep copy.
 func (o ChatOptions) clone() ChatOptions {
 	return ChatOptions{
 		Temperature: clonePtr(o.Temperature), TopP: clonePtr(o.TopP), TopK: clonePtr(o.TopK),
-		MaxTokens: clonePtr(o.MaxTokens), Stop: slices.Clone(o.Stop), Seed: clonePtr(o.Seed), TemplateArgs: slices.Clone(o.TemplateArgs),
+		MaxTokens: clonePtr(o.MaxTokens), Stop: slices.Clone(o.Stop), Seed: clonePtr(o.Seed),
+		TemplateArgs: slices.Clone(o.TemplateArgs),
 	}
 }
 
@@ -136,7 +139,7 @@ func clonePtr[T any](p *T) *T {
 	return &v
 }
 
-// templateArgs merges the variables of the chat template, those of the call before those of the model. It returns nil
+// templateArgs merges the variables of the chat template. Those of the call override those of the model. It returns nil
 // when there are none.
 func (o *ChatOptions) templateArgs(defaults *ChatOptions) (json.RawMessage, error) {
 	merged := map[string]json.RawMessage{}
@@ -146,7 +149,8 @@ func (o *ChatOptions) templateArgs(defaults *ChatOptions) (json.RawMessage, erro
 		}
 		var args map[string]json.RawMessage
 		if err := json.Unmarshal(o.TemplateArgs, &args); err != nil {
-			return nil, problems{"template arguments must be a JSON object: " + err.Error()}.err("complete", `write them like {"enable_thinking": false}`)
+			p := problems{"template arguments must be a JSON object: " + err.Error()}
+			return nil, p.err("complete", `write them like {"enable_thinking": false}`)
 		}
 		maps.Copy(merged, args)
 	}

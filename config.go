@@ -21,8 +21,9 @@ type AdvantageScale string
 const (
 	// ScaleStd is the population standard deviation of the group (GRPO). The default.
 	ScaleStd AdvantageScale = "std"
-	// ScaleNone is nothing, as in Dr. GRPO. What else Dr. GRPO changes is not part of it: the tokens of a trajectory
-	// still weigh 1/length, and advantages are still normalised over the batch, unless NormalizeAdvantages is false.
+	// ScaleNone does not divide, as in Dr. GRPO. The other changes of Dr. GRPO are not part of it: the tokens of a
+	// trajectory still weigh 1/length, and advantages are still normalized over the batch, unless NormalizeAdvantages is
+	// false.
 	ScaleNone AdvantageScale = "none"
 )
 
@@ -35,9 +36,9 @@ const (
 	BaselineLeaveOne Baseline = "leave-one-out" // mean of the others (RLOO)
 )
 
-// TrainConfig holds what a training step may vary. Zero values and a nil *TrainConfig are the defaults.
+// TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
-	// LearningRate of AdamW. Default 5e-6, ART's. Small models want more: 1e-4 to 1e-3 for the built-in one. A step
+	// LearningRate of AdamW. Default 5e-6, as in ART. Small models need more: 1e-4 to 1e-3 for the built-in one. A step
 	// that diverges is an error, and the model stays at the step before.
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
@@ -45,44 +46,44 @@ type TrainConfig struct {
 	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh].
 	// nil is 1 and 4 for CISPO, 0.2 and Epsilon for PPO.
 	//
-	// The ratio is that of a token's probability under the policy being trained to [Sample].Logprobs: both of the whole
-	// vocabulary at temperature 1, whatever temperature, top-p and top-k it was sampled with. So it is 1 for what the
-	// policy itself sampled, with any settings, and departs from 1 only as the policy moves: the bounds measure that.
-	// It does not correct for the settings. Tokens come from [Sample].Sampled, where likely ones are more frequent than
-	// under the policy when the temperature is below 1, and what top-p or top-k cut off never occurs. Temperature 1,
-	// without the others, has no such bias.
+	// The ratio is that of a token's probability under the policy being trained to the one in [Sample].Logprobs: both over
+	// the whole vocabulary at temperature 1, whatever temperature, top-p and top-k it was sampled with. So it is 1 for
+	// tokens that the policy itself sampled, with any settings, and differs from 1 only as the policy moves away: that is
+	// what the bounds limit. It does not correct for the settings. Tokens are drawn from the distribution of
+	// [Sample].Sampled, where likely ones are more frequent than under the policy when the temperature is below 1, and
+	// those that top-p or top-k cut off never occur. Temperature 1 without top-p and top-k has no such bias.
 	Epsilon, EpsilonHigh *float64
 	// Baseline defaults to [BaselineMean].
 	Baseline Baseline
 	// Scale defaults to [ScaleStd].
 	Scale AdvantageScale
 	// NormalizeAdvantages divides advantages by their mean absolute value over the trained tokens of the batch, so that
-	// the size of a step does not depend on the size of rewards. nil is true. It is apart from Scale, which is by group.
+	// the size of a step does not depend on the size of rewards. nil is true. It is independent of Scale, which is per
+	// group.
 	NormalizeAdvantages *bool
-	// Epochs is how often the batch is passed over. Default 1.
+	// Epochs is the number of passes over the batch. Default 1.
 	Epochs int
-	// MiniBatches is the number of optimizer steps that one epoch is split into: as many as there are sequences, at the most.
-	// Default 1.
+	// MiniBatches is the number of optimizer steps per epoch, at most one for each sequence. Default 1.
 	MiniBatches int
 	// MicroBatch bounds the number of sequences that are computed at once; gradients are accumulated over micro-batches
-	// and the result does not depend on it but for rounding. 0 lets the backend choose.
+	// and the result does not depend on it except for rounding. 0 lets the backend choose.
 	MicroBatch int
-	// MaxGradNorm bounds the global norm of the gradient. Default 0.1, ART's; negative is off.
+	// MaxGradNorm clips the global norm of the gradient. Default 0.1, as in ART; negative is off.
 	MaxGradNorm float64
 	// Beta1, Beta2 and Eps are AdamW's. Defaults 0.9, 0.99, 1e-8.
 	Beta1, Beta2, Eps float64
-	// WeightDecay is AdamW's, decoupled. nil is 0.1, ART's.
+	// WeightDecay is AdamW's, decoupled. nil is 0.1, as in ART.
 	WeightDecay *float64
 	// Progress is called after each optimizer step. May be nil.
 	Progress func(TrainProgress)
 }
 
-// SFTConfig holds what supervised training may vary. Zero values and a nil *SFTConfig are the defaults.
+// SFTConfig holds the options of supervised training. Zero values and a nil *SFTConfig are the defaults.
 type SFTConfig struct {
 	// LearningRate of AdamW. Default 5e-5.
 	LearningRate float64
-	// BatchSize is the number of histories in an optimizer step, at the most: an epoch is split evenly. A trajectory has one, and
-	// its additional ones. Default 8.
+	// BatchSize is the greatest number of histories in an optimizer step; an epoch is split evenly. A trajectory has its
+	// main history and the additional ones. Default 8.
 	BatchSize int
 	// Epochs over the data. Default 1.
 	Epochs int
@@ -90,11 +91,11 @@ type SFTConfig struct {
 	Warmup float64
 	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end of a linear decay. nil is 1: constant.
 	Decay *float64
-	// MaxGradNorm bounds the global norm of the gradient. Default 1; negative is off.
+	// MaxGradNorm clips the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
 	// WeightDecay is AdamW's, decoupled. Default 0.
 	WeightDecay float64
-	// Seed of the order of the data. Default 0.
+	// Seed shuffles the data. Default 0.
 	Seed uint64
 	// Progress is called after each optimizer step. May be nil.
 	Progress func(TrainProgress)
@@ -176,7 +177,8 @@ func checkName[T ~string](p *problems, what string, got T, known ...T) {
 	p.check(got == "" || slices.Contains(known, got), "unknown %s %q, want one of %q", what, got, known)
 }
 
-// WithDefaults returns a copy of c in which every default that its fields document is filled in. A nil c is all defaults.
+// WithDefaults returns a copy of c in which every default that its fields document is filled in. A nil c is all
+// defaults.
 func (c *SFTConfig) WithDefaults() *SFTConfig {
 	var d SFTConfig
 	if c != nil {

@@ -81,5 +81,5 @@ func (p problems) err(op, hint string) error {
 	return &Error{Op: op, Err: fmt.Errorf("%w: %s", ErrInvalid, listed), Hint: hint}
 }
 
-// finite tells whether x is neither NaN nor infinite.
+// finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

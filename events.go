@@ -2,12 +2,12 @@ package art
 
 import "time"
 
-// Events are functions that are told what a program does: to draw progress, to export it, to stop early. Any may be
-// nil. Set them as [GatherOptions].Events and [ModelOptions].Events; [JoinEvents] combines several.
+// Events are callbacks: to draw progress, to export it, to stop early. Any may be nil. Set them as
+// [GatherOptions].Events and [ModelOptions].Events; [JoinEvents] combines several.
 //
-// The functions of one gather are called one at a time, and so are those of one call of [Model.Train]; calls of different
-// ones may overlap. Rollouts and training wait for them. They must not change what they are given, and may keep it.
-// A panic in a gather ends it with an error; a panic in a training is the caller's.
+// The callbacks of one gather are called one at a time, and so are those of one call of [Model.Train]; different
+// gathers and trainings may overlap. Rollouts and training wait for them. They must not change their arguments, and may
+// keep them. A panic in a gather ends it with an error; a panic in a training reaches the caller.
 type Events struct {
 	// GatherStart is called before the first rollout of a gather.
 	GatherStart func(GatherStart)
@@ -24,17 +24,17 @@ type Events struct {
 	TrainStart func(TrainStart)
 	// OptimizerStep is called after each optimizer step.
 	OptimizerStep func(OptimizerStep)
-	// Skip is called for all that a training did not train on, once it is over.
+	// Skip is called after a training for each group or trajectory that was left out.
 	Skip func(SkipEvent)
 	// Commit is called when a step is made and stored.
 	Commit func(Commit)
-	// TrainError is called when a training fails. The model is at the step before then.
+	// TrainError is called when a training fails. The model stays at the previous step.
 	TrainError func(TrainError)
 	// Log is called when [Model.Log] has stored something.
 	Log func(LogEvent)
 }
 
-// GatherStart tells what a gather will do.
+// GatherStart describes a gather that begins.
 type GatherStart struct {
 	Time      time.Time
 	Scenarios int
@@ -42,49 +42,49 @@ type GatherStart struct {
 	Seed      uint64 // of the options
 }
 
-// RolloutStart tells of a rollout that begins.
+// RolloutStart describes a rollout that begins.
 type RolloutStart struct {
 	Time     time.Time
 	Scenario int // index in the call
 	Attempt  int // index in the group
 }
 
-// RolloutEnd tells of a rollout that is over. Either Trajectory or Failure is set.
+// RolloutEnd describes a rollout that has ended. Either Trajectory or Failure is set.
 type RolloutEnd struct {
 	RolloutStart
-	Duration   time.Duration // with all tries, and pauses between them
+	Duration   time.Duration // of all tries, and the pauses between them
 	Trajectory *Trajectory
 	Failure    *Failure
 	Progress   GatherProgress
 }
 
-// GroupEnd tells of a complete group.
+// GroupEnd describes a complete group.
 type GroupEnd struct {
 	Scenario int
-	// Groups are what is returned for the scenario: one, unless [GatherOptions].After made it another number.
+	// Groups are what is returned for the scenario: one, unless [GatherOptions].After changes that.
 	Groups []*TrajectoryGroup
 }
 
-// GatherEnd tells of a gather that is over.
+// GatherEnd describes a gather that has ended.
 type GatherEnd struct {
 	Duration time.Duration
 	Progress GatherProgress
 	Err      error // what the gather returns
 }
 
-// GatherProgress tells how far a gather is.
+// GatherProgress is the progress of a gather.
 type GatherProgress struct {
-	Done, Total int // rollouts; those that failed are done
+	Done, Total int // rollouts; failed ones count as done
 	Failed      int
 	Reward      float64 // mean of the trajectories so far, 0 before the first
 	Tokens      int     // sampled in the trajectories so far
 }
 
-// TrainStart tells of a training that begins.
+// TrainStart describes a training that begins.
 type TrainStart struct {
 	Model        *Model
 	Time         time.Time
-	Step         int // that is to be made
+	Step         int // to be made
 	Groups       int
 	Trajectories int
 	// Config is that of [Model.Train] and SFT that of [Model.TrainSFT], with defaults; the other is nil.
@@ -92,21 +92,21 @@ type TrainStart struct {
 	SFT    *SFTConfig
 }
 
-// OptimizerStep tells how far a training is.
+// OptimizerStep is the progress of a training.
 type OptimizerStep struct {
 	Model *Model
-	Step  int // that is being made
+	Step  int // being made
 	TrainProgress
 }
 
-// SkipEvent tells of a group or trajectory that was not trained on.
+// SkipEvent describes a group or trajectory that was not trained on.
 type SkipEvent struct {
 	Model *Model
 	Step  int // of the row that the training belongs to
 	Skip
 }
 
-// Commit tells of a new step.
+// Commit describes a new step.
 type Commit struct {
 	Model *Model
 	// Result is what the training returns. Its metrics belong to row Result.Step-1 of split "train".
@@ -116,20 +116,20 @@ type Commit struct {
 	Duration time.Duration
 }
 
-// TrainError tells of a training that failed.
+// TrainError describes a training that failed.
 type TrainError struct {
 	Model *Model
-	Step  int // that was not made
+	Step  int // not made
 	Err   error
 }
 
-// LogEvent tells what was logged.
+// LogEvent describes what was logged.
 type LogEvent struct {
 	Model  *Model
 	Split  string
 	Step   int
 	Groups []*TrajectoryGroup
-	// Metrics are all that were stored, with the split or another section as prefix of their keys.
+	// Metrics are all that were stored. Their keys begin with the split or another section.
 	Metrics map[string]float64
 }
 
@@ -155,10 +155,9 @@ func JoinEvents(list ...*Events) *Events {
 	return joined
 }
 
-// noEvents tells nobody.
 var noEvents Events
 
-// events returns the functions that are told what m does.
+// events returns the callbacks of m.
 func (m *Model) events() *Events {
 	if m.opts.Events == nil {
 		return &noEvents

@@ -8,16 +8,17 @@ import (
 
 // GatherOptions say how rollouts are run. The zero value and a nil *GatherOptions are the defaults.
 type GatherOptions struct {
-	// GroupSize is how often [GatherGroups] tries each scenario. Default 4. [Gather] tries each once and refuses it.
+	// GroupSize is the number of rollouts that [GatherGroups] runs for each scenario. Default 4. [Gather] runs one and
+	// refuses this option.
 	GroupSize int
-	// Concurrency bounds the rollouts and After hooks that run at once. Default 16. Rollouts that were left behind after a
+	// Concurrency bounds the rollouts and After hooks that run at once. Default 16. Rollouts that were abandoned after a
 	// timeout are not counted.
 	Concurrency int
-	// Timeout bounds each try of a rollout, by its context. A try that has not returned by then has failed. It is given
-	// another second to return, then its goroutine is left behind and its result dropped. Default 0: none.
+	// Timeout bounds each try of a rollout, by its context. A try that has not returned by then has failed. It has
+	// another second to return, then its goroutine is abandoned and its result dropped. Default 0: none.
 	Timeout time.Duration
-	// Retries is how often a rollout that failed is tried again, with other seeds. Default 0. Errors that no retry cures
-	// are not retried: [ErrNotRegistered], [ErrClosed], [ErrFrozen], [ErrUnsupported].
+	// Retries is how often a rollout that failed is tried again, with other seeds. Default 0. Errors that a retry cannot
+	// fix are not retried: [ErrNotRegistered], [ErrClosed], [ErrFrozen], [ErrUnsupported].
 	Retries int
 	// Backoff is the pause before the first retry. It doubles with each, up to 30 s, and is shortened by up to half, by an
 	// amount that depends on the seed. Default 250 ms.
@@ -27,27 +28,29 @@ type GatherOptions struct {
 	MaxFailures        int
 	MaxFailureFraction float64
 	// After is called with each group as soon as it is complete, while other rollouts run: to judge, filter or split it.
-	// What it returns takes the place of the group: nothing drops it. When it fails, or panics, all trajectories of the
-	// group become failures. [Gather] refuses it. May be nil.
+	// What it returns replaces the group; an empty list drops it. When it fails, or panics, all trajectories of the group
+	// become failures. [Gather] refuses it. May be nil.
 	After func(ctx context.Context, g *TrajectoryGroup) ([]*TrajectoryGroup, error)
-	// Events is told of rollouts and groups. May be nil.
+	// Events are called for rollouts and groups. May be nil.
 	Events *Events
 	// Seed of the gather. The seed of each completion derives from the run's seed, the step, this seed, and the group,
-	// attempt, retry and number of the call in its rollout, so that a run does not depend on timing; calls that one
-	// rollout makes concurrently are numbered as they come. [Rand] and [GroupRand] depend on this seed and not on the
-	// model: a training loop whose environment uses them sets it to the step. Default 0.
+	// attempt, retry and number of the call in its rollout, so that a run does not depend on timing; concurrent calls of
+	// one rollout are numbered in the order in which they arrive. [Rand] and [GroupRand] depend on this seed and not on
+	// the model: a training loop whose environment uses them sets it to the step. Default 0.
 	Seed uint64
 }
 
-// GatherGroups runs rollout GroupSize times for each scenario and returns one group for each, in the order of scenarios;
-// within a group, trajectories are in the order of attempts. The result does not depend on the order in which rollouts
-// end. opts may be nil.
+// GatherGroups runs rollout GroupSize times for each scenario and returns one group per scenario, in the order of
+// scenarios; within a group, trajectories are in the order of attempts. The result does not depend on the order in
+// which rollouts end. opts may be nil.
 //
-// A rollout that returns an error, panics, times out or returns no trajectory becomes a [Failure] of its group. When more
-// fail than the options allow, the others are cancelled, and the groups that are complete are returned together with an
-// [ErrTooManyFailures] that quotes and wraps the first failures. When ctx ends, the groups that are complete are returned
-// with an error that wraps ctx's. Trajectories without a Duration are finished.
-func GatherGroups[S any](ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions) ([]*TrajectoryGroup, error) {
+// A rollout that returns an error, panics, times out or returns no trajectory becomes a [Failure] of its group. When
+// more fail than the options allow, the others are cancelled, and the groups that are complete are returned together
+// with an [ErrTooManyFailures] that quotes and wraps the first failures. When ctx ends, the groups that are complete
+// are returned with an error that wraps ctx's. Trajectories without a Duration are finished.
+func GatherGroups[S any](
+	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
+) ([]*TrajectoryGroup, error) {
 	o := opts.withDefaults()
 	if err := o.validate(rollout != nil); err != nil {
 		return nil, err
@@ -59,9 +62,11 @@ func GatherGroups[S any](ctx context.Context, scenarios []S, rollout func(contex
 }
 
 // Gather runs rollout once for each scenario and returns all trajectories as one group, in the order of scenarios: for
-// evaluation. Its rollouts have the seeds of the first attempts of [GatherGroups]. Errors are those of [GatherGroups]; the
-// group, of what is complete, is nil only when the options are invalid.
-func Gather[S any](ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions) (*TrajectoryGroup, error) {
+// evaluation. Its rollouts have the seeds of the first attempts of [GatherGroups]. Errors are those of [GatherGroups];
+// the group, of what is complete, is nil only when the options are invalid.
+func Gather[S any](
+	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
+) (*TrajectoryGroup, error) {
 	o := GatherOptions{}
 	if opts != nil {
 		o = *opts
@@ -116,6 +121,7 @@ func (o *GatherOptions) validate(hasRollout bool) error {
 	p.check(o.Retries >= 0, "Retries is %d, want >= 0", o.Retries)
 	p.check(o.Backoff > 0, "Backoff is %v, want > 0", o.Backoff)
 	p.check(o.MaxFailures >= 0, "MaxFailures is %d, want >= 0", o.MaxFailures)
-	p.check(o.MaxFailureFraction >= 0 && o.MaxFailureFraction <= 1, "MaxFailureFraction is %v, want 0 to 1", o.MaxFailureFraction)
+	fraction := o.MaxFailureFraction
+	p.check(fraction >= 0 && fraction <= 1, "MaxFailureFraction is %v, want 0 to 1", fraction)
 	return p.err("gather", configHint)
 }

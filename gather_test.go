@@ -19,8 +19,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// The tests of gathering run in synctest bubbles: time is simulated, and a bubble does not end before every goroutine in
-// it has, so that each of them is a test for leaks too.
+// The tests of gathering run in synctest bubbles: time is simulated, and a bubble does not end before every goroutine
+// in it has, so that each of them is a test for leaks too.
 
 // numbers returns 0 to n-1.
 func numbers(n int) []int {

@@ -18,18 +18,21 @@ type gathering struct {
 	seed    uint64
 	next    atomic.Int64 // index of the next rollout to start
 
-	mu        sync.Mutex
-	cells     []cell               // of each rollout: scenario x GroupSize + attempt
-	open      []int                // of each scenario: rollouts that have not ended
-	results   [][]*TrajectoryGroup // of each scenario
-	complete  []bool               // of each scenario: results is final
-	failed    int                  // number of failures
-	rewards   mean                 // of trajectories
-	tokens    int                  // sampled in trajectories
-	done      int                  // number of rollouts that have ended
-	broken    error                // the panic of an event function, which ends the gather
-	stop      context.CancelFunc   // ends the rollouts
-	notifying chan struct{}        // of size 1, full while an event function runs: testing/synctest sees through it, unlike a mutex
+	mu       sync.Mutex
+	cells    []cell               // of each rollout: scenario x GroupSize + attempt
+	open     []int                // of each scenario: rollouts that have not ended
+	results  [][]*TrajectoryGroup // of each scenario
+	complete []bool               // of each scenario: results is final
+	failed   int                  // number of failures
+	rewards  mean                 // of trajectories
+	tokens   int                  // sampled in trajectories
+	done     int                  // number of rollouts that have ended
+	broken   error                // the panic of an event function, which ends the gather
+	stop     context.CancelFunc   // ends the rollouts
+
+	// notifying has capacity 1 and is full while an event function runs. It is not a mutex because testing/synctest treats
+	// only a channel as durably blocking.
+	notifying chan struct{}
 }
 
 // cell is how one rollout ended: with a trajectory or with a failure and its error.
@@ -189,8 +192,8 @@ func (g *gathering) allowed() int {
 	return max(g.opts.MaxFailures, int(fraction))
 }
 
-// notify calls an event function, if there is one. The event is made when its turn has come, so that calls are in the
-// order of what they say. A panic ends the gather.
+// notify calls an event function, if there is one. The event is made after the wait for earlier calls, so that the
+// progress that events report never goes back. A panic ends the gather.
 func notify[T any](g *gathering, f func(T), event func() T) {
 	if f == nil {
 		return
@@ -210,14 +213,14 @@ func notify[T any](g *gathering, f func(T), event func() T) {
 	}
 }
 
-// isBroken tells whether an event function has panicked.
+// isBroken reports whether an event function has panicked.
 func (g *gathering) isBroken() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.broken != nil
 }
 
-// progress tells how far the gather is.
+// progress returns how far the gather is.
 func (g *gathering) progress() GatherProgress {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,24 +11,23 @@ import (
 	"time"
 )
 
-// grace is how long code that was handed a context may take to return once the context has ended. After that it is left
-// behind.
+// grace is how long a user's function may take to return after its context has ended. After that it is abandoned.
 const grace = time.Second
 
 var (
 	errGoexit    = errors.New("called runtime.Goexit, as testing.T.FailNow does: return an error instead")
-	errAbandoned = errors.New("did not return after its context had ended, and was left behind")
+	errAbandoned = errors.New("did not return after its context had ended, and was abandoned")
 )
 
-// outcome is how code of the user ended.
+// outcome is how a function of the user ended.
 type outcome[T any] struct {
 	value T
 	err   error
 	late  bool // the context had ended before it returned
 }
 
-// guard calls f on a goroutine of its own, where a panic or runtime.Goexit ends nothing else: they become errors. When
-// ctx ends and f does not return within [grace], f is left behind and what it returns later is dropped.
+// guard calls f on its own goroutine, and turns a panic or runtime.Goexit into an error. When ctx ends and f does not
+// return within [grace], f is abandoned and what it returns later is dropped.
 func guard[T any](ctx context.Context, f func() (T, error)) outcome[T] {
 	done := make(chan outcome[T], 1)
 	go func() { protect(ctx, f, done) }()
@@ -47,7 +46,7 @@ func guard[T any](ctx context.Context, f func() (T, error)) outcome[T] {
 	}
 }
 
-// protect sends how f ended, however that was.
+// protect sends how f ended: with a value, an error, a panic or runtime.Goexit.
 func protect[T any](ctx context.Context, f func() (T, error), done chan<- outcome[T]) {
 	o := outcome[T]{err: errGoexit}
 	defer func() {
@@ -61,7 +60,7 @@ func protect[T any](ctx context.Context, f func() (T, error), done chan<- outcom
 }
 
 const (
-	maxFrames    = 128 // of the stack of a panic that are looked at
+	maxFrames    = 128 // of a panic's stack that are read
 	quotedFrames = 4   // that its error quotes
 )
 
@@ -72,15 +71,15 @@ type panicError struct {
 	cut    bool            // there are more
 }
 
-// newPanicError describes a panic with the given value. The deferred function that recovered it calls this.
+// newPanicError describes a panic with the given value. It must be called by the deferred function that recovered it.
 func newPanicError(value any) *panicError {
 	pcs := make([]uintptr, maxFrames)
 	pcs = pcs[:runtime.Callers(2, pcs)]
 	return &panicError{value, panicFrames(pcs), len(pcs) == maxFrames}
 }
 
-// panicFrames returns the frames of the code that panicked: without those that recovered the panic, those of the runtime,
-// and those of this package that called the code.
+// panicFrames returns the frames of the code that panicked: without those that recovered the panic, those of the
+// runtime, and those of this package that called the code.
 func panicFrames(pcs []uintptr) []runtime.Frame {
 	var frames []runtime.Frame
 	panicked := false
@@ -101,14 +100,15 @@ func panicFrames(pcs []uintptr) []runtime.Frame {
 	return frames
 }
 
-// isRuntime tells whether a function is Go's runtime's: maps are in internal/runtime/maps.
+// isRuntime reports whether a function belongs to Go's runtime: maps are in internal/runtime/maps.
 func isRuntime(function string) bool {
 	return strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "internal/runtime/")
 }
 
 // Error says what the panic was and where:
 //
-//	panic: assignment to entry in nil map, at main.play (tictactoe/main.go:57), called by main.main.func1 (tictactoe/main.go:40)
+//	panic: assignment to entry in nil map, at main.play (tictactoe/main.go:57),
+//	called by main.main.func1 (tictactoe/main.go:40)
 func (e *panicError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "panic: %v", e.value)

@@ -11,10 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// HTTPClient returns a client that answers OpenAI requests as m, in process and without a socket: hand it to the OpenAI
-// client that an agent already has. Any host will do. Requests made with a context of [Record] are recorded, and their
-// seeds follow a gather's context like those of [Model.Chat]. When the code that made them fails after an answer that was
-// an error, [Record] and the [Failure] of a gather tell that answer, which the errors of many clients leave out.
+// HTTPClient returns a client that answers OpenAI requests as m, in process and without a socket: give it to the OpenAI
+// client that an agent already uses. The host of a URL is ignored. Requests made with a context of [Record] are
+// recorded, and their seeds follow a gather's context like those of [Model.Chat]. When the code that made them fails
+// after an error response, [Record] and the [Failure] of a gather quote that response, which the errors of many clients
+// leave out.
 //
 // When m is not registered, or its backend is no [HTTPServer], each request fails with [ErrNotRegistered] or
 // [ErrUnsupported]. A client made before [Model.Register] works after it.
@@ -30,7 +31,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	server, err := capability[HTTPServer](t.m, "serve request", "art.HTTPServer, such as backend/local")
 	if err != nil {
 		if req.Body != nil {
-			req.Body.Close() // which a RoundTripper owes its caller
+			req.Body.Close() // a RoundTripper must close it, on errors too
 		}
 		return nil, err
 	}
@@ -42,8 +43,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// refusal remembers the model's last answer to an HTTP client, when that was an error. Clients keep such messages out of
-// their errors (openai-go says "400 Bad Request" and no more), but who reads that a rollout failed needs to know why.
+// refusal remembers the model's last response to an HTTP client, when that was an error. Clients leave its message out
+// of their errors (openai-go says "400 Bad Request" and no more), but the reader of a failed rollout needs to know why.
 type refusal struct{ last atomic.Pointer[answer] }
 
 // answer is a response that is not a success.
@@ -58,7 +59,7 @@ func withRefusal(ctx context.Context) (context.Context, *refusal) {
 	return context.WithValue(ctx, refusalKey{}, r), r
 }
 
-// explained adds the last answer to the error of the code that got it, unless the error says it.
+// explained adds the last error response to the error of the code that received it, unless the error quotes it already.
 func (r *refusal) explained(err error) error {
 	a := r.last.Load()
 	if err == nil || a == nil || strings.Contains(err.Error(), a.message) {
@@ -67,7 +68,7 @@ func (r *refusal) explained(err error) error {
 	return fmt.Errorf("%w; the model's last answer was %s: %s", err, a.status, a.message)
 }
 
-// noteAnswer tells the refusal of the request's context about a response, whose body stays to be read.
+// noteAnswer records a response in the refusal of the request's context. Its body can still be read.
 func noteAnswer(ctx context.Context, response *http.Response) {
 	r, ok := ctx.Value(refusalKey{}).(*refusal)
 	if !ok {
@@ -77,7 +78,7 @@ func noteAnswer(ctx context.Context, response *http.Response) {
 		r.last.Store(nil)
 		return
 	}
-	// A body that ends in an error ends in it again for the client.
+	// If reading the body fails here, it fails again for the client.
 	head, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	rest := response.Body
 	response.Body = struct {
@@ -87,7 +88,7 @@ func noteAnswer(ctx context.Context, response *http.Response) {
 	r.last.Store(&answer{response.Status, errorMessage(head)})
 }
 
-// maxErrorBody is how much of an error's body is looked at, in bytes.
+// maxErrorBody is how many bytes of an error's body are read.
 const maxErrorBody = 64 << 10
 
 // errorMessage returns the message of an error of OpenAI's form, else the text.

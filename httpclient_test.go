@@ -41,7 +41,8 @@ const (
 	badRequest  = `{"messages": []}`
 )
 
-// TestGather_FailureTellsTheAnswer: the Failure of a rollout that uses openai-go said "400 Bad Request", and nowhere why.
+// TestGather_FailureTellsTheAnswer: the Failure of a rollout that uses openai-go said "400 Bad Request", and nowhere
+// why.
 func TestGather_FailureTellsTheAnswer(t *testing.T) {
 	m := registered(t, &arttest.Backend{}, nil)
 	rollouts := map[string]struct {
@@ -119,7 +120,7 @@ func TestModel_HTTPClient(t *testing.T) {
 	}
 }
 
-// closing tells whether it was closed.
+// closing reports whether it was closed.
 type closing struct {
 	io.Reader
 	closed bool

@@ -17,7 +17,7 @@ type fieldError struct {
 // Error implements error.
 func (e *fieldError) Error() string { return strings.TrimSpace(e.path + " " + e.problem) }
 
-// within puts a field or an index in front of the path of err.
+// within prepends a field or an index to the path of err.
 func within(parent string, err error) error {
 	if err == nil {
 		return nil
@@ -35,7 +35,7 @@ func join(parent, path string) string {
 	return parent + "." + path
 }
 
-// decoder takes known fields out of an object that was read and keeps the first problem.
+// decoder reads known fields of an object and keeps the first problem.
 type decoder struct {
 	fields []wireField
 	err    error
@@ -51,7 +51,7 @@ func (d *decoder) raw(key string) json.RawMessage {
 	return nil
 }
 
-// fail notes a problem of a field unless there is one already.
+// fail records a problem of a field unless there is one already.
 func (d *decoder) fail(key, format string, args ...any) {
 	if d.err == nil {
 		d.err = &fieldError{key, fmt.Sprintf(format, args...)}
@@ -89,8 +89,8 @@ func (d *decoder) array(key string) []json.RawMessage {
 	return out
 }
 
-// parseObject reads the fields of one object in order. Of a key that is there twice the last value counts, as it does for
-// encoding/json, in the place of the first.
+// parseObject reads the fields of one object in order. Of a duplicate key the last value counts, as in encoding/json,
+// at the position of the first.
 func parseObject(data []byte) ([]wireField, error) {
 	if !json.Valid(data) {
 		return nil, errors.New("is not valid JSON")
@@ -100,18 +100,18 @@ func parseObject(data []byte) ([]wireField, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	_, _ = d.Token()                                 // the opening brace
-	fields, place := []wireField{}, map[string]int{} // of each key
+	fields, index := []wireField{}, map[string]int{} // by key
 	for d.More() {
 		key, _ := d.Token() // valid JSON has a string here
 		f := wireField{key: key.(string)}
 		if err := d.Decode(&f.raw); err != nil {
 			return nil, err
 		}
-		if i, twice := place[f.key]; twice {
+		if i, twice := index[f.key]; twice {
 			fields[i] = f
 			continue
 		}
-		place[f.key] = len(fields)
+		index[f.key] = len(fields)
 		fields = append(fields, f)
 	}
 	return fields, nil
@@ -164,16 +164,16 @@ func quote(s string) json.RawMessage {
 }
 
 // normalize returns raw without insignificant space and without the escapes that encoding/json adds to what a
-// json.Marshaler returns. Values compare the same before and after a pass through json.Marshal then.
+// json.Marshaler returns, so that values compare the same before and after a pass through json.Marshal.
 func normalize(raw []byte) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
-		return bytes.Clone(raw) // not JSON: the caller's to refuse
+		return bytes.Clone(raw) // not JSON: the caller refuses it
 	}
 	return unescape(b.Bytes())
 }
 
-// unescape writes the characters that encoding/json escapes for the sake of HTML and JavaScript as themselves.
+// unescape undoes the escapes that encoding/json adds for HTML and JavaScript.
 func unescape(raw []byte) json.RawMessage {
 	out := make(json.RawMessage, 0, len(raw))
 	for i := 0; i < len(raw); {

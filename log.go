@@ -10,14 +10,14 @@ import (
 // Log stores groups and metrics under split ("train", "val") and a step: that of the policy which sampled the groups,
 // the newest among their samples. Without samples it is the model's current step. groups and metrics may be nil.
 //
-// Row k of split "train" holds what policy k earned and the update from k to k+1. Train stores it with the step that it
-// makes, its own metrics and those of its groups included; Log after Train, with the same groups, adds to it. Without
-// groups that call would be about policy k+1, the current step. What is logged for split "train" and a policy that is
-// then not trained, because the program stops, is dropped when the run is opened again. TrainSFT stores a train row in
-// the same way; its trajectories have no samples, so what else there is to say of it goes under a split of its own.
+// Row k of split "train" holds the rewards that policy k earned and the update from k to k+1. Train stores it with the
+// step that it makes, with its own metrics and those of its groups; Log after Train, with the same groups, adds to it.
+// Without groups that call would be about policy k+1, the current step. If the program stops before a policy is
+// trained, what was logged for it under split "train" is dropped when the run is opened again. TrainSFT stores a train
+// row in the same way; its trajectories have no samples, so further metrics of it belong under another split.
 //
-// Logging the same split and step again merges: a key that is there gets the new value, others stay. Groups replace
-// those that were there, but those that a step was trained on stay.
+// Logging the same split and step again merges: an existing key gets the new value, others stay. Groups replace those
+// stored before, but those that a step was trained on stay.
 //
 // To the given metrics it adds those of [Metrics], unless they are given,
 //
@@ -54,8 +54,8 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 	return nil
 }
 
-// policyStep returns the newest step among the samples of groups, and current when there are none. A step beyond
-// current is of another run's sample, and does not count.
+// policyStep returns the newest step among the samples of groups, and current when there are none. A sample with a step
+// beyond current comes from another run, and does not count.
 func policyStep(groups []*TrajectoryGroup, current int) int {
 	newest := -1
 	for _, g := range groups {
@@ -79,7 +79,7 @@ func policyStep(groups []*TrajectoryGroup, current int) int {
 	return newest
 }
 
-// underSplit gives keys without a section that of the split, and drops NaN.
+// underSplit prefixes keys without a section with the split, and drops NaN.
 func underSplit(split string, metrics map[string]float64) map[string]float64 {
 	out := make(map[string]float64, len(metrics))
 	for key, value := range metrics {
@@ -94,8 +94,8 @@ func underSplit(split string, metrics map[string]float64) map[string]float64 {
 	return out
 }
 
-// Metrics computes what [Model.Log] adds for groups, under keys without a split, such as "reward". What has no value is
-// absent.
+// Metrics computes what [Model.Log] adds for groups, under keys without a split, such as "reward". Keys without a value
+// are left out.
 func Metrics(groups ...*TrajectoryGroup) map[string]float64 {
 	named, own := means{}, means{}
 	failures, trajectories := 0, 0

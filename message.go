@@ -19,17 +19,17 @@ const (
 
 // Message is one turn of a conversation.
 //
-// Its JSON is OpenAI's chat message. A message that was read from JSON keeps its unknown fields, the order of its
-// keys and the form of its content (string, null, list of parts), and is written back the same; see [Message.UnmarshalJSON].
+// Its JSON is OpenAI's chat message. A message that was read from JSON keeps its unknown fields, the order of its keys
+// and the form of its content (string, null, list of parts), and is written back the same; see [Message.UnmarshalJSON].
 type Message struct {
 	Role Role
-	// Content is the text of the message. Of a list of parts it is the text parts, joined.
+	// Content is the text of the message. For a list of parts it is the text parts, joined.
 	Content string
-	// Reasoning is what the model thought before it answered, where its format tells the two apart ("reasoning_content").
+	// Reasoning is the model's reasoning before its answer, where its format separates the two ("reasoning_content").
 	Reasoning string
-	// ToolCalls are what an assistant asks for.
+	// ToolCalls are the calls that an assistant makes.
 	ToolCalls []ToolCall
-	// ToolCallID names the call that a message of [RoleTool] answers.
+	// ToolCallID is the id of the call that a message of [RoleTool] answers.
 	ToolCallID string
 	// Name is the optional name of the participant.
 	Name string
@@ -37,10 +37,10 @@ type Message struct {
 	// It is stored with the trajectory and is not part of the wire JSON.
 	Sample *Sample
 
-	wire []wireField // what the fields above do not hold; nil for a message made in Go
+	wire []wireField // JSON that the fields above do not hold; nil for a message made in Go
 }
 
-// ToolCall is one function call that an assistant asks for.
+// ToolCall is one function call of an assistant.
 type ToolCall struct {
 	ID string
 	// Name of the function.
@@ -62,14 +62,14 @@ type Tool struct {
 	wire []wireField
 }
 
-// Sample is what the engine did to write one message, never a reconstruction of it. Training uses these ids and
+// Sample is the record of how the engine wrote one message, never a reconstruction of it. Training uses these ids and
 // logprobs; text is never encoded again.
 type Sample struct {
 	PromptIDs []int32   // the exact context
-	IDs       []int32   // sampled, the stop token included when it was sampled
-	Logprobs  []float32 // of IDs, natural logarithm, under the policy at Step, before temperature, top-k and top-p reshape it
-	Sampled   []float32 // of IDs, under the distribution that was sampled from; nil when equal to Logprobs
-	Forced    []bool    // tokens that a grammar left no choice about; nil when there is none: they are not trained on
+	IDs       []int32   // sampled, including the stop token if it was sampled
+	Logprobs  []float32 // of IDs, under the policy at Step, before temperature, top-k and top-p
+	Sampled   []float32 // logprobs of IDs under the distribution that was sampled from; nil when equal to Logprobs
+	Forced    []bool    // tokens that a grammar left no choice about, which are not trained on; nil when there are none
 	Settings  Sampling
 	Step      int    // policy step that sampled
 	Finish    string // one of the Finish constants
@@ -79,11 +79,11 @@ type Sample struct {
 const (
 	FinishStop      = "stop"       // an end token or a stop string
 	FinishLength    = "length"     // the token limit or the end of the context
-	FinishToolCalls = "tool_calls" // an end token, and the message asks for tools
+	FinishToolCalls = "tool_calls" // an end token, and the message has tool calls
 )
 
-// Sampling is the full set of values that shaped a distribution, and its seed: with the same weights and prompt it
-// reproduces a sample.
+// Sampling is the full set of sampling parameters, with the seed: with the same weights and prompt it reproduces a
+// sample.
 type Sampling struct {
 	Temperature float64  `json:"temperature"` // 0 is greedy
 	TopP        float64  `json:"top_p"`       // 1 is off

@@ -19,7 +19,7 @@ func wireError(op string, err error) error {
 // Content holds the text parts, joined.
 //
 // [Message.MarshalJSON] writes back what was read: unknown fields, the order of keys, the form of the content. Fields
-// that were changed since win over what was read. A message whose role is missing, or in which a field has the wrong
+// that were changed since override what was read. A message whose role is missing, or in which a field has the wrong
 // type, is an [ErrInvalid] that names the field.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	return wireError("read message", m.decode(data))
@@ -63,7 +63,7 @@ func (d *decoder) content() string {
 	return text
 }
 
-// contentText returns the text of a content: of a string itself, of a list of parts the text parts joined.
+// contentText returns the text of a content: a string itself, or the joined text parts of a list.
 func contentText(raw json.RawMessage) (string, error) {
 	switch kind := kindOf(raw); kind {
 	case kindString:
@@ -77,7 +77,7 @@ func contentText(raw json.RawMessage) (string, error) {
 	}
 }
 
-// partsText joins the text parts. Parts of other types say nothing.
+// partsText joins the text parts. Parts of other types are ignored.
 func partsText(raw json.RawMessage) (string, error) {
 	var text strings.Builder
 	for i, part := range parts(raw) {
@@ -102,7 +102,7 @@ func parts(raw json.RawMessage) []json.RawMessage {
 	return d.array("content")
 }
 
-// media returns the content as it was read if it has parts that Content does not hold, such as images.
+// media returns the content as it was read if it has parts that Content does not hold, such as images, else nil.
 func (m *Message) media() json.RawMessage {
 	for _, f := range m.wire {
 		if f.key != "content" || kindOf(f.raw) != kindArray {
@@ -121,8 +121,8 @@ func (m *Message) media() json.RawMessage {
 }
 
 // MarshalJSON writes OpenAI's wire form; see [Message.UnmarshalJSON]. A message made in Go has the keys role, content,
-// reasoning_content, tool_calls, tool_call_id, name; those that are empty are left out, and the content of one that has
-// tool calls only is null. A message without a role is an [ErrInvalid].
+// reasoning_content, tool_calls, tool_call_id, name; empty ones are left out, and the content of a message that has
+// only tool calls is null. A message without a role is an [ErrInvalid].
 func (m Message) MarshalJSON() ([]byte, error) {
 	if m.Role == "" {
 		return nil, wireError("write message", &fieldError{"role", "is empty"})

@@ -245,7 +245,7 @@ func TestMessage_RoundTripProperty(t *testing.T) {
 	}
 }
 
-// sameJSON tells whether two texts are the same JSON, numbers as they are written.
+// sameJSON reports whether two texts are the same JSON, numbers as they are written.
 func sameJSON(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	value := func(text []byte) (v any) {

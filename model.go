@@ -17,8 +17,8 @@ type LoRA struct {
 	Rank int `json:"rank"`
 	// Alpha defaults to 2 x Rank.
 	Alpha float64 `json:"alpha"`
-	// Targets are the names of linear layers. Default: of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj
-	// those that the base model has. It stays empty in [Model.Options]; the backend fills it in.
+	// Targets are the names of linear layers. Default: those of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and
+	// down_proj that the base model has. It stays empty in [Model.Options]; the backend fills it in.
 	Targets []string `json:"targets"`
 }
 
@@ -26,13 +26,14 @@ type LoRA struct {
 type ModelOptions struct {
 	// Project groups runs. Default "default".
 	Project string
-	// Base names the base model, in the words of the backend: for the local one "tiny" (the default), a folder,
-	// a GGUF file, or ORG/NAME[@revision] of a model on the hub. An existing path goes before a model of the same name.
+	// Base names the base model; the backend defines the names. The local one takes "tiny" (the default), a folder,
+	// a GGUF file, or ORG/NAME[@revision] of a model on the hub. An existing path takes precedence over the hub.
 	Base string
-	// LoRA describes the adapter. A run that exists must have been made with the same one.
+	// LoRA describes the adapter. An existing run must have been made with the same one.
 	LoRA LoRA
-	// Adapter is the folder of a LoRA adapter that a new run begins with, in the form of Hugging Face's PEFT: one that PEFT
-	// wrote, or a checkpoint of another run on the same base. It says what LoRA would, which must be left empty.
+	// Adapter is the folder of a LoRA adapter that a new run begins with, in the format of Hugging Face's PEFT: one that
+	// PEFT wrote, or a checkpoint of another run on the same base. It defines rank, alpha and targets, so LoRA must be
+	// empty.
 	Adapter string
 	// Fork is a step of another run that a new run begins with, weights and optimizer: [PROJECT/]NAME[@STEP|@best], where
 	// "best" is the step with the highest val/reward, and the newest is the default. The new run begins at step 0. Like
@@ -43,20 +44,20 @@ type ModelOptions struct {
 	Frozen bool
 	// Chat are the defaults of [Model.Chat].
 	Chat ChatOptions
-	// ToolFormat writes tools for a chat template that leaves them out, which is an error otherwise: into the system
-	// message, with calls and their results in the texts of messages. Replies are read in the same format. It is "hermes"
-	// (a JSON object between <tool_call> tags), "llama3_json" (a JSON object that is the reply), "pythonic" (a Python list
-	// of calls) or "qwen3_coder" (XML). Default: the format of the template. A run that goes on may change it.
+	// ToolFormat renders tools for a chat template that does not support them, which is an error otherwise: into the
+	// system message, with calls and their results in the texts of messages. Replies are parsed in the same format. It is
+	// "hermes" (a JSON object between <tool_call> tags), "llama3_json" (a JSON object that is the reply), "pythonic" (a
+	// Python list of calls) or "qwen3_coder" (XML). Default: the format of the template. A resumed run may change it.
 	ToolFormat string
-	// Retention deletes old checkpoints whenever a step is committed. nil keeps all. A run that goes on may change it. A
+	// Retention deletes old checkpoints whenever a step is committed. nil keeps all. A resumed run may change it. A
 	// backend that is no [CheckpointKeeper] refuses it.
 	Retention *Retention
 	// CollapseAfter makes [Model.Train] return an [ErrCollapsed], and no step, when it is the n-th in a row, in this process,
 	// in which no group has differences among its rewards: nothing is learned any more. Default 0: never.
 	CollapseAfter int
-	// Events is told of trainings, steps and what is logged. May be nil.
+	// Events are called for trainings, steps and what is logged. May be nil.
 	Events *Events
-	// Seed of the run: of the adapter's first weights and of every sampled token. Default 0.
+	// Seed of the run: of the initial adapter and of every sampled token. Default 0.
 	Seed uint64
 }
 
@@ -73,22 +74,22 @@ type ChatOptions struct {
 	// Seed overrides the seed that is derived from the run, the step and the context.
 	Seed *uint64
 	// TemplateArgs are further variables of the chat template, a JSON object: {"enable_thinking": false}. Those of the
-	// call go before those of the model, one by one. A template ignores what it does not know.
+	// call override those of the model, one by one. A template ignores unknown ones.
 	TemplateArgs json.RawMessage
 }
 
-// Model is a name under which an adapter learns. It is safe for concurrent use once it is registered.
+// Model is a named adapter, or a frozen base model, on a backend. It is safe for concurrent use once it is registered.
 type Model struct {
 	name    string
 	opts    ModelOptions
 	backend Backend
 	step    atomic.Int64
-	calls   atomic.Uint64 // of calls outside of a gather
+	calls   atomic.Uint64 // number of calls outside of a gather
 	flat    collapse      // of rewards
 }
 
-// NewModel describes a model; opts may be nil. Nothing happens until [Model.Register], which also tells what is wrong
-// with the description.
+// NewModel describes a model; opts may be nil. Nothing happens until [Model.Register], which also validates the
+// description.
 func NewModel(name string, opts *ModelOptions) *Model {
 	m := &Model{name: name}
 	if opts != nil {
@@ -111,7 +112,7 @@ func (m *Model) Backend() Backend { return m.backend }
 // [Model.Register], and one more after each training. It is the step of the policy that answers the next request.
 func (m *Model) Step() int { return int(m.step.Load()) }
 
-// Register checks the description of m and connects it to b, which prepares the base model and resumes the run when
+// Register validates the description of m and connects it to b, which prepares the base model and resumes the run if
 // there is one. A model is registered once.
 //
 // Name and project become names of folders and parts of "name@step": they are not empty, not "." or "..", contain no
@@ -132,7 +133,7 @@ func (m *Model) Register(ctx context.Context, b Backend) error {
 	return nil
 }
 
-// reached raises the known step. It never falls: trainings that overlap may return in any order.
+// reached raises the known step. It never decreases: overlapping trainings may return in any order.
 func (m *Model) reached(step int) {
 	for {
 		old := m.step.Load()
@@ -150,7 +151,7 @@ func (m *Model) registered(op string) (Backend, error) {
 	return m.backend, nil
 }
 
-// capability returns the backend as the optional interface T, which it takes to do what.
+// capability returns the backend as the optional interface T. what describes T in the error of a backend without it.
 func capability[T any](m *Model, op, what string) (T, error) {
 	var none T
 	b, err := m.registered(op)
@@ -172,7 +173,7 @@ func (o *ModelOptions) setDefaults() {
 	}
 }
 
-// setDefaults fills in what is empty, but for Targets: which layers there are is the backend's to know.
+// setDefaults fills in what is empty except Targets: only the backend knows which layers there are.
 func (l *LoRA) setDefaults() {
 	l.Rank = cmp.Or(l.Rank, 8)
 	l.Alpha = cmp.Or(l.Alpha, 2*float64(l.Rank))
@@ -224,8 +225,8 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 	}
 	p.check(o.Adapter == "" || o.Fork == "", "Adapter and Fork are both set")
 	p.check(o.LoRA.Rank == 0 && o.LoRA.Alpha == 0 && len(o.LoRA.Targets) == 0,
-		"LoRA is set, and %s too, which says what it is: leave LoRA empty", start)
-	p.check(!o.Frozen, "Frozen is set, and %s too: a frozen model has no adapter", start)
+		"LoRA and %s are both set: leave LoRA empty, the adapter defines it", start)
+	p.check(!o.Frozen, "Frozen and %s are both set: a frozen model has no adapter", start)
 }
 
 // validate adds what is wrong with the adapter.

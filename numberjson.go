@@ -91,8 +91,8 @@ func parseNumber(text string, bits int) (float64, error) {
 	return x, nil
 }
 
-// label is a value of Metadata in stored JSON. An int has no point and no exponent, a float64 has one; one that JSON has
-// no number for is {"float":"NaN"}.
+// label is a value of Metadata in stored JSON. An int has no point and no exponent, a float64 has one of them; NaN and
+// infinities are {"float":"NaN"} and so on.
 type label struct{ value any }
 
 // specialFloat is the form of a float64 label that JSON has no number for.

@@ -9,20 +9,19 @@ import (
 	"sync"
 )
 
-// Record runs f and returns what the model wrote for it: every completion made with the context that f is given, by
-// [Model.Chat], [Model.Complete] or an HTTP client from [Model.HTTPClient], whatever code is in between. f may call the
-// model from several goroutines; what is completed after f returned is not recorded. Within a nested Record, the inner
-// one records.
+// Record runs f and returns a trajectory of every completion made with f's context, by [Model.Chat], [Model.Complete]
+// or an HTTP client from [Model.HTTPClient], whatever code is in between. f may call the model from several goroutines;
+// completions that end after f has returned are not recorded. Of nested Records, the innermost records.
 //
-// A request that repeats a recorded conversation and goes on continues it; any other request, and one with other tools,
-// starts a history of its own: the first is the trajectory's, the others are additional. Messages are compared by what
-// survives a client that rebuilds them (role, text, tool calls), and the recorded message, with its [Sample], is the one
-// that is kept. Each sample is in one history only: where a conversation forks, the fork repeats the text without it.
+// A request that repeats a recorded conversation and adds to it continues it; any other request, and one with other
+// tools, starts a new history: the first is the trajectory's own, the others are additional. Messages are compared by
+// what survives a client that rebuilds them (role, text, tool calls), and the recorded message, with its [Sample], is
+// kept. Each sample is in one history only: where a conversation forks, the fork repeats the text without it.
 //
-// The trajectory is returned also when f fails, with f's error; when the model's last answer to an HTTP client was an
-// error, its message is added. When f succeeds and nothing was recorded, because its calls had another context or failed,
-// or because a nested Record has them all, the trajectory has no messages and the error is an [ErrNothingRecorded]. An f
-// that may well do without the model takes that error for none. The caller sets the reward.
+// The trajectory is returned also when f fails, with f's error; when the model's last response to an HTTP client was an
+// error, its message is added. When f succeeds and nothing was recorded, because its calls had another context or
+// failed, or because a nested Record has them all, the trajectory has no messages and the error is an
+// [ErrNothingRecorded]; callers whose f may skip the model ignore that error. The caller sets the reward.
 func Record(ctx context.Context, f func(ctx context.Context) error) (*Trajectory, error) {
 	r := &recorder{trajectory: NewTrajectory()}
 	defer r.close()
@@ -30,7 +29,8 @@ func Record(ctx context.Context, f func(ctx context.Context) error) (*Trajectory
 	err := f(context.WithValue(ctx, recorderKey{}, r))
 	t := r.close()
 	if err == nil && len(t.Messages) == 0 {
-		err = &Error{"record", ErrNothingRecorded, "hand the context that the function is given on to each call of the model; failed calls are not recorded"}
+		err = &Error{"record", ErrNothingRecorded,
+			"pass the context of the function to each call of the model; failed calls are not recorded"}
 	}
 	return t, refused.explained(err)
 }
@@ -117,7 +117,7 @@ func (r *recorder) histories() []*History {
 	return r.trajectory.Histories()
 }
 
-// has tells whether a sample is recorded.
+// has reports whether a sample is recorded.
 func (r *recorder) has(s *Sample) bool {
 	for _, known := range r.trajectory.Samples() {
 		if known == s {
@@ -127,7 +127,7 @@ func (r *recorder) has(s *Sample) bool {
 	return false
 }
 
-// hasPrefix tells whether messages begin with prefix, as far as [sameMessage] can tell.
+// hasPrefix reports whether messages begin with prefix, compared by [sameMessage].
 func hasPrefix(messages, prefix []Message) bool {
 	if len(messages) < len(prefix) {
 		return false
@@ -140,8 +140,8 @@ func hasPrefix(messages, prefix []Message) bool {
 	return true
 }
 
-// sameMessage tells whether two messages say the same. It looks at what a client that stores a message in structs of its
-// own sends back: not at samples, reasoning and unknown fields, nor at the name of an assistant, which some add.
+// sameMessage reports whether two messages say the same. It compares what survives a client that stores messages in its
+// own structs: not samples, reasoning and unknown fields, nor the name of an assistant, which some clients add.
 func sameMessage(a, b *Message) bool {
 	return a.Role == b.Role && a.ToolCallID == b.ToolCallID &&
 		(a.Name == b.Name || a.Role == RoleAssistant) &&
@@ -172,7 +172,7 @@ func sameArguments(a, b string) bool {
 	return okX && okY && reflect.DeepEqual(x, y)
 }
 
-// decodeAny decodes JSON text, leaving numbers as they are written.
+// decodeAny decodes JSON text, and keeps numbers as they are written.
 func decodeAny(s string) (v any, ok bool) {
 	if !json.Valid([]byte(s)) {
 		return nil, false

@@ -338,7 +338,8 @@ func TestRecord_Concurrent(t *testing.T) {
 	}
 }
 
-// A function that did not hand its context to the client recorded nothing, and nothing told so: an empty trajectory came back.
+// A function that did not hand its context to the client recorded nothing, and nothing told so: an empty trajectory
+// came back.
 func TestRecord_NothingRecorded(t *testing.T) {
 	m := registered(t, counting(), nil)
 	silent := registered(t, &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
@@ -354,7 +355,7 @@ func TestRecord_NothingRecorded(t *testing.T) {
 		},
 	} {
 		tr, err := art.Record(t.Context(), f)
-		wantErr(t, err, art.ErrNothingRecorded, "art: record: ", "hand the context")
+		wantErr(t, err, art.ErrNothingRecorded, "art: record: ", "pass the context")
 		if tr == nil || len(tr.Messages) != 0 || tr.Start.IsZero() {
 			t.Errorf("%s: trajectory %+v", name, tr)
 		}

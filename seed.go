@@ -6,31 +6,31 @@ import (
 	"sync/atomic"
 )
 
-// place is where in a gather some code runs. It names a rollout independently of timing.
-type place struct {
+// position says where in a gather some code runs. It identifies a rollout independently of timing.
+type position struct {
 	seed                uint64 // of the gather
 	group, attempt, try int
 	calls               atomic.Uint64 // made so far from this rollout
 }
 
-// placeKey is the context key of a *place.
-type placeKey struct{}
+// positionKey is the context key of a *position.
+type positionKey struct{}
 
-// withPlace returns a context for the code that runs at p.
-func withPlace(ctx context.Context, p *place) context.Context {
-	return context.WithValue(ctx, placeKey{}, p)
+// withPosition returns a context for the code that runs at p.
+func withPosition(ctx context.Context, p *position) context.Context {
+	return context.WithValue(ctx, positionKey{}, p)
 }
 
-// placeOf returns the place of ctx, nil outside of a gather.
-func placeOf(ctx context.Context) *place {
-	p, _ := ctx.Value(placeKey{}).(*place)
+// positionOf returns the position of ctx, nil outside of a gather.
+func positionOf(ctx context.Context) *position {
+	p, _ := ctx.Value(positionKey{}).(*position)
 	return p
 }
 
-// What a seed is for. Streams of different purposes never meet.
+// Purposes of seeds. Each purpose has its own random stream.
 const (
 	seedCall uint64 = iota + 1 // sampling of one call in a gather
-	seedLone                   // sampling of one call outside
+	seedLone                   // sampling of one call outside of a gather
 	seedRollout
 	seedGroup
 	seedNested // gather within a gather
@@ -38,11 +38,11 @@ const (
 	seedShuffle
 )
 
-// callSeed derives the seed of one completion from the run's seed, the step, and the place in the gather of ctx. Calls of
-// one rollout are counted; those outside of a gather are counted by the model.
+// callSeed derives the seed of one completion from the run's seed, the step, and the position in the gather of ctx. The
+// position counts the calls of its rollout; the model counts those outside of a gather.
 func (m *Model) callSeed(ctx context.Context) uint64 {
 	run, step := m.opts.Seed, uint64(m.step.Load())
-	p := placeOf(ctx)
+	p := positionOf(ctx)
 	if p == nil {
 		return mix(seedLone, run, step, m.calls.Add(1))
 	}
@@ -50,39 +50,39 @@ func (m *Model) callSeed(ctx context.Context) uint64 {
 }
 
 // id hashes the path of the rollout.
-func (p *place) id() uint64 {
+func (p *position) id() uint64 {
 	return mix(seedRollout, p.seed, uint64(p.group), uint64(p.attempt), uint64(p.try))
 }
 
 // gatherSeed returns the seed of a gather that starts under ctx. Within a rollout it also depends on the rollout:
-// otherwise the inner gathers of all rollouts would be the same.
+// otherwise the nested gathers of all rollouts would be the same.
 func gatherSeed(ctx context.Context, seed uint64) uint64 {
-	p := placeOf(ctx)
+	p := positionOf(ctx)
 	if p == nil {
 		return seed
 	}
 	return mix(seedNested, seed, p.id(), p.calls.Add(1))
 }
 
-// Rand returns a source of randomness for the environment of a rollout: what it yields depends on the seed of the gather,
-// the group, the attempt and the retry, and on nothing else, so that a rollout can be repeated. Each call returns the
-// same sequence from its beginning: call it once in a rollout.
+// Rand returns a source of randomness for the environment of a rollout. It depends only on the seed of the gather, the
+// group, the attempt and the retry, so that a rollout can be repeated. Each call returns the same sequence from its
+// beginning: call it once in a rollout.
 //
 // Outside of a gather it is a source with a fixed seed.
 func Rand(ctx context.Context) *rand.Rand {
-	p := placeOf(ctx)
+	p := positionOf(ctx)
 	if p == nil {
-		p = &place{}
+		p = &position{}
 	}
 	return newRand(p.id())
 }
 
-// GroupRand is [Rand], but the same for all attempts of a group: for an environment in which each attempt of a scenario
-// shall face the same draw.
+// GroupRand is [Rand], but the same for all attempts of a group: for an environment in which all attempts of a scenario
+// must see the same random draws.
 func GroupRand(ctx context.Context) *rand.Rand {
-	p := placeOf(ctx)
+	p := positionOf(ctx)
 	if p == nil {
-		p = &place{}
+		p = &position{}
 	}
 	return newRand(mix(seedGroup, p.seed, uint64(p.group)))
 }
@@ -90,7 +90,7 @@ func GroupRand(ctx context.Context) *rand.Rand {
 // newRand spreads a seed over the state of a generator.
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(mix(seed, 1), mix(seed, 2))) }
 
-// mix hashes a path of numbers. Paths that differ in a place, in order or in length give unrelated results.
+// mix hashes a sequence of numbers. Sequences that differ in an element, in order or in length give unrelated results.
 func mix(path ...uint64) uint64 {
 	h := uint64(len(path))
 	for _, x := range path {

@@ -3,8 +3,8 @@ package art
 import "encoding/json"
 
 // UnmarshalJSON reads a tool call in OpenAI's wire form. Arguments is the text of function.arguments; from servers that
-// send an object instead it is that object's JSON. Calls of another type than "function" keep what they are, and have no
-// Name. What [Message.UnmarshalJSON] says holds here too.
+// send an object instead it is that object's JSON. Calls of another type than "function" are kept as read, and have no
+// Name. It keeps unknown fields and reports errors like [Message.UnmarshalJSON].
 func (c *ToolCall) UnmarshalJSON(data []byte) error {
 	return wireError("read tool call", c.decode(data))
 }
@@ -60,12 +60,12 @@ func (c ToolCall) MarshalJSON() ([]byte, error) { return c.encode(), nil }
 
 // encode is MarshalJSON without an error.
 func (c *ToolCall) encode() []byte {
-	// All calls are of a function, but for those that were read without.
+	// Only a call that was read without a function has none.
 	isFunction := c.wire == nil || hasFunction(c.wire) || c.Name != ""
 	return appendObject(nil, c.wire, c.known(isFunction))
 }
 
-// hasFunction tells whether an object that was read has the field "function".
+// hasFunction reports whether an object that was read has the field "function".
 func hasFunction(wire []wireField) bool {
 	for _, f := range wire {
 		if f.key == "function" {
@@ -89,7 +89,7 @@ func (c *ToolCall) known(isFunction bool) []knownField {
 	return append(known, knownField{key: "function", sub: []knownField{name, arguments}})
 }
 
-// argumentsAre tells whether raw, which was read, still says Arguments.
+// argumentsAre reports whether raw, which was read, still says Arguments.
 func (c *ToolCall) argumentsAre(raw json.RawMessage) bool {
 	if kindOf(raw) == kindObject {
 		return string(raw) == c.Arguments
@@ -97,13 +97,14 @@ func (c *ToolCall) argumentsAre(raw json.RawMessage) bool {
 	return stringOf(raw) == c.Arguments
 }
 
-// typeField is the type of a tool or a call. No Go field holds it: what was read stays.
+// typeField is the type of a tool or a call. No Go field holds it, so what was read stays.
 func typeField() knownField {
 	return knownField{key: "type", raw: quote("function"), zero: true, says: func(json.RawMessage) bool { return true }}
 }
 
-// UnmarshalJSON reads a tool in OpenAI's wire form. Parameters are what was read but for insignificant space. Tools of
-// another type than "function" keep what they are, and have no Name. What [Message.UnmarshalJSON] says holds here too.
+// UnmarshalJSON reads a tool in OpenAI's wire form. Parameters are kept as read, without insignificant space. Tools of
+// another type than "function" are kept as read, and have no Name. It keeps unknown fields and reports errors like
+// [Message.UnmarshalJSON].
 func (t *Tool) UnmarshalJSON(data []byte) error {
 	return wireError("read tool", t.decode(data))
 }
@@ -167,5 +168,6 @@ func (t *Tool) known(isFunction bool) []knownField {
 	if t.Parameters != nil {
 		parameters.raw = normalize(t.Parameters)
 	}
-	return append(known, knownField{key: "function", sub: []knownField{name, textField("description", t.Description), parameters}})
+	sub := []knownField{name, textField("description", t.Description), parameters}
+	return append(known, knownField{key: "function", sub: sub})
 }

@@ -40,8 +40,8 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 // TrainSFT makes the next step of the model by supervised training on the assistant messages of the trajectories. cfg
 // may be nil: defaults.
 //
-// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [SFTTrainer], and [ErrInvalid] for
-// no trajectories or a bad cfg.
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [SFTTrainer], and [ErrInvalid]
+// for no trajectories or a bad cfg.
 func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error) {
 	trainer, err := capability[SFTTrainer](m, "train sft", "art.SFTTrainer, such as backend/local")
 	if err != nil {
@@ -71,11 +71,11 @@ func (m *Model) trainable(op string) error {
 	return &Error{op, fmt.Errorf("%w: %q", ErrFrozen, m.name), "train a model made without ModelOptions.Frozen"}
 }
 
-// learning is one call of Train or TrainSFT, as its events tell of it.
+// learning is one call of Train or TrainSFT, as its events describe it.
 type learning struct {
 	model  *Model
 	start  time.Time
-	step   int // that is to be made
+	step   int // to be made
 	groups []*TrajectoryGroup
 }
 
@@ -94,7 +94,7 @@ func (l *learning) trajectories() int {
 	return n
 }
 
-// progress returns what tells of optimizer steps, nil when nobody listens.
+// progress returns the function that reports optimizer steps, nil when nobody listens.
 func (l *learning) progress() func(TrainProgress) {
 	listener := l.model.events().OptimizerStep
 	if listener == nil {
@@ -103,7 +103,7 @@ func (l *learning) progress() func(TrainProgress) {
 	return func(p TrainProgress) { listener(OptimizerStep{l.model, l.step, p}) }
 }
 
-// end notes the step of a training that succeeded, and tells how it ended.
+// end records the step of a training that succeeded, and reports how it ended.
 func (l *learning) end(result *TrainResult, err error) (*TrainResult, error) {
 	m, events := l.model, l.model.events()
 	if err != nil {
@@ -118,16 +118,16 @@ func (l *learning) end(result *TrainResult, err error) (*TrainResult, error) {
 	return result, nil
 }
 
-// TrainProgress tells how far a training call is.
+// TrainProgress is the progress of a training call.
 type TrainProgress struct {
 	Done, Total int // optimizer steps
-	// Metrics are those of [TrainResult], of the optimizer steps made so far; the backend may leave out some.
+	// Metrics are those of [TrainResult] for the optimizer steps made so far; the backend may leave some out.
 	Metrics map[string]float64
 }
 
-// TrainResult tells what a training call did.
+// TrainResult is the result of a training call.
 type TrainResult struct {
-	// Step is the new policy step: k+1 of an update from k, whose metrics are those of row k.
+	// Step is the new policy step: k+1 of an update from k, whose metrics belong to row k.
 	Step int
 	// Metrics of the step, each described in the documentation of the backend.
 	Metrics map[string]float64
@@ -135,13 +135,13 @@ type TrainResult struct {
 	Skipped []Skip
 }
 
-// Skip is a group or a trajectory that was left out of training. Supervised training leaves out single histories of a trajectory,
-// with a Skip for each.
+// Skip is a group or a trajectory that was left out of training. Supervised training may leave out single histories of
+// a trajectory, with a Skip for each.
 type Skip struct {
 	Group      int // index in the call; 0 of supervised training, whose trajectories are one group
 	Trajectory int // index in the group; -1 for the whole group
 	Reason     SkipReason
-	Detail     string // for people: "513 tokens, the context has 512"; may be empty
+	Detail     string // human-readable: "513 tokens, the context has 512"; may be empty
 }
 
 // SkipReason says why something was not trained on.
@@ -155,6 +155,6 @@ const (
 	SkipBadReward     SkipReason = "bad_reward"     // NaN, infinite, or so large that its advantage is
 	SkipNoSamples     SkipReason = "no_samples"     // nothing in it was sampled by the model
 	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
-	SkipBadSample     SkipReason = "bad_sample"     // ids and logprobs that do not fit together, or are not finite or not in the vocabulary
+	SkipBadSample     SkipReason = "bad_sample"     // inconsistent lengths, logprobs not finite, ids not in the vocabulary
 	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
 )

@@ -15,10 +15,10 @@ type History struct {
 // Add appends messages.
 func (h *History) Add(messages ...Message) { h.Messages = append(h.Messages, messages...) }
 
-// Breaks returns the indices of the messages whose sample does not continue the sample before it: its prompt does not begin
-// with that one's prompt and ids. Chat templates make breaks that write earlier replies otherwise than they were sampled,
-// such as those that leave out what was thought; so does whoever edits messages. What stands between two breaks is
-// trained on as one sequence, and tokens before a break are computed again.
+// Breaks returns the indices of the messages whose sample does not continue the previous sample: its prompt does not
+// begin with that sample's prompt and ids. Breaks come from edited messages, and from chat templates that render
+// earlier replies differently from how they were sampled, for example without their reasoning. The messages between two
+// breaks are trained on as one sequence, and tokens before a break are computed again.
 func (h *History) Breaks() []int {
 	var breaks []int
 	var last *Sample
@@ -35,7 +35,7 @@ func (h *History) Breaks() []int {
 	return breaks
 }
 
-// continuedBy tells whether the prompt of a later sample begins with the prompt and the ids of s.
+// continuedBy reports whether the prompt of a later sample begins with the prompt and the ids of s.
 func (s *Sample) continuedBy(later *Sample) bool {
 	n := len(s.PromptIDs)
 	return len(later.PromptIDs) >= n+len(s.IDs) && slices.Equal(later.PromptIDs[:n], s.PromptIDs) &&
@@ -49,14 +49,14 @@ type Trajectory struct {
 	AdditionalHistories []History
 	// Reward is compared within a group only. Higher is better.
 	Reward float64
-	// Metrics are numbers to average and plot. nil is none. [NewTrajectory], [Record] and what reads stored trajectories
-	// make the map; of a literal Trajectory it is nil.
+	// Metrics are numbers to average and plot. nil is none. [NewTrajectory], [Record] and reading a stored trajectory make
+	// the map; a literal Trajectory has none.
 	Metrics map[string]float64
-	// Metadata are labels: string, bool, int, float64 or nil. Its map is made as that of Metrics.
+	// Metadata are labels: string, bool, int, float64 or nil. The map is made as that of Metrics.
 	Metadata map[string]any
-	// Logs are lines for whoever reads the run. They are stored, and nothing else.
+	// Logs are lines for readers of the run. They are stored and not used otherwise.
 	Logs []string
-	// Start is when the run began, and Duration how long it took; 0 is not known. [NewTrajectory] sets the first and
+	// Start is when the run began, and Duration how long it took; 0 is unknown. [NewTrajectory] sets the first and
 	// [Trajectory.Finish], a gather or [Record] the second.
 	Start    time.Time
 	Duration time.Duration
@@ -67,12 +67,12 @@ type TrajectoryGroup struct {
 	Trajectories []*Trajectory
 	// Failures are the rollouts that returned an error or panicked.
 	Failures []Failure
-	// Metrics are numbers of the group as a whole: [Model.Log] averages them as "group_<k>". [GatherGroups], [Gather] and what
-	// reads stored groups make the map.
+	// Metrics are numbers of the group as a whole: [Model.Log] averages them as "group_<k>". [GatherGroups], [Gather] and
+	// reading a stored group make the map.
 	Metrics map[string]float64
 	// Metadata are labels, as those of [Trajectory].
 	Metadata map[string]any
-	// Logs are lines for whoever reads the group.
+	// Logs are lines for readers of the group.
 	Logs []string
 }
 
@@ -82,17 +82,16 @@ type Failure struct {
 	Scenario int `json:"scenario"`
 	// Attempt is the index of the rollout within its group.
 	Attempt int `json:"attempt"`
-	// Tries says how often it was tried.
+	// Tries is the number of tries.
 	Tries int `json:"tries"`
 	// Type is the Go type of the last error, or "panic".
 	Type    string `json:"type"`
 	Message string `json:"message"`
-	// Stack is set for a panic: the functions that were being called, the innermost first, without those of the runtime and
-	// of the gather.
+	// Stack is set for a panic: the call stack, innermost first, without the frames of the runtime and of the gather.
 	Stack string `json:"stack,omitempty"`
 }
 
-// NewTrajectory starts a trajectory with the given messages, and with maps for Metrics and Metadata. Its clock starts now.
+// NewTrajectory starts a trajectory with the given messages, and with maps for Metrics and Metadata. Start is now.
 func NewTrajectory(messages ...Message) *Trajectory {
 	return &Trajectory{
 		History: History{Messages: messages},

@@ -67,9 +67,10 @@ func (h *History) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the stored form of a trajectory: messages and tools as on OpenAI's wire, samples beside the messages
-// ("samples": [null, {...}]), durations in nanoseconds, NaN and infinities as strings. Nothing is lost: logprobs keep
-// every bit and labels their type. Start is written in UTC. A label of another type than [Trajectory] allows is an error.
+// MarshalJSON writes the stored form of a trajectory: messages and tools in OpenAI's wire form, samples beside the
+// messages ("samples": [null, {...}]), durations in nanoseconds, NaN and infinities as strings. It is lossless:
+// logprobs keep every bit and labels their type. Start is written in UTC. A label of a type that [Trajectory] does not
+// allow is an error.
 func (t Trajectory) MarshalJSON() ([]byte, error) {
 	s := storedTrajectory{
 		storedHistory: storeHistory(&t.History), Reward: number(t.Reward), Metrics: numbersOf(t.Metrics),
@@ -85,8 +86,8 @@ func (t Trajectory) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// UnmarshalJSON reads what [Trajectory.MarshalJSON] wrote. Unknown fields are ignored. Damage is an [ErrCorrupt] that names
-// the field.
+// UnmarshalJSON reads what [Trajectory.MarshalJSON] wrote. Unknown fields are ignored. Damage is an [ErrCorrupt] that
+// names the field.
 func (t *Trajectory) UnmarshalJSON(data []byte) error {
 	var r storedReader
 	read := r.trajectory(data)
@@ -158,7 +159,7 @@ type storedReader struct {
 	err error
 }
 
-// fail notes a problem unless there is one already.
+// fail records a problem unless there is one already.
 func (r *storedReader) fail(path string, err error) {
 	if err != nil && r.err == nil {
 		r.err = within(path, err)
@@ -174,7 +175,7 @@ func (r *storedReader) object(path string, data []byte) decoder {
 	return decoder{fields: fields}
 }
 
-// field decodes the field key of d into v. Absent and null leave v alone.
+// field decodes the field key of d into v. Absent and null leave v unchanged.
 func (r *storedReader) field(d decoder, path, key string, v any) {
 	raw := d.raw(key)
 	if raw == nil || kindOf(raw) == kindNull {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// wireField is one field of a JSON object that was read, in its place.
+// wireField is one field of a JSON object that was read; the fields are in their original order.
 type wireField struct {
 	key string
-	// raw is the value as it was written; nil when it is what the Go fields say in canonical form.
+	// raw is the value as it was written; nil when it equals the canonical form of the Go fields.
 	raw json.RawMessage
 	// sub are the fields of a nested object of which Go fields hold a part.
 	sub []wireField
@@ -22,16 +22,16 @@ type knownField struct {
 	raw json.RawMessage
 	// sub are the fields of a nested object, in place of raw.
 	sub []knownField
-	// zero tells that the Go value is empty: an object that was read without the field stays without it.
+	// zero is set when the Go value is empty: an object that was read without the field stays without it.
 	zero bool
-	// says tells whether raw, which was read, still says what the Go value is.
+	// says reports whether raw, which was read, still equals the Go value.
 	says func(raw json.RawMessage) bool
 }
 
-// present tells whether the canonical form has the field.
+// present reports whether the canonical form has the field.
 func (k *knownField) present() bool { return k.raw != nil || k.sub != nil }
 
-// keepWire returns what an object that was read has beyond the canonical form of known; nil when that is nothing.
+// keepWire returns what an object that was read has beyond the canonical form of known; nil when there is nothing.
 func keepWire(read []wireField, known []knownField) []wireField {
 	out := make([]wireField, 0, len(read))
 	for _, f := range read {
@@ -55,7 +55,7 @@ func keepWire(read []wireField, known []knownField) []wireField {
 	return out
 }
 
-// isCanonical tells whether fields are those that writing known gives.
+// isCanonical reports whether fields are those that writing known gives.
 func isCanonical(fields []wireField, known []knownField) bool {
 	i := 0
 	for k := range known {
@@ -70,7 +70,7 @@ func isCanonical(fields []wireField, known []knownField) bool {
 	return i == len(fields)
 }
 
-// sameForm tells whether writing canonical in place of raw loses nothing but insignificant detail.
+// sameForm reports whether writing canonical in place of raw loses nothing but insignificant detail.
 func sameForm(raw, canonical json.RawMessage) bool {
 	a, b := kindOf(raw), kindOf(canonical)
 	switch {
@@ -84,7 +84,7 @@ func sameForm(raw, canonical json.RawMessage) bool {
 	return bytes.Equal(normalize(raw), normalize(canonical))
 }
 
-// appendObject writes an object: the fields that were read in their places, then what has been added in Go.
+// appendObject writes an object: the fields that were read in their original order, then those added in Go.
 func appendObject(b []byte, read []wireField, known []knownField) []byte {
 	b = append(b, '{')
 	for _, f := range read {
@@ -118,7 +118,7 @@ func appendKnown(b []byte, k *knownField) []byte {
 	return b
 }
 
-// appendField writes key and value, and a comma before them where one belongs.
+// appendField writes key and value, after a comma if needed.
 func appendField(b []byte, key string, value []byte) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
