@@ -50,7 +50,9 @@ func ExampleMessage() {
 }
 
 func ExampleTool() {
-	tool := art.Tool{Name: "move", Parameters: json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"},"from":{"type":"string"}}}`)}
+	tool := art.Tool{
+		Name: "move", Parameters: json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"},"from":{"type":"string"}}}`),
+	}
 	wire, err := json.Marshal(tool)
 	check(err)
 	fmt.Println(string(wire)) // properties stay in this order: they are part of the prompt
@@ -109,7 +111,9 @@ func ExampleModelOptions_frozen() {
 func ExampleGatherGroups() {
 	model := scripted(nil, "4")
 	sums := []string{"2+2", "2+3", "crash"}
-	groups, err := art.GatherGroups(context.Background(), sums, func(ctx context.Context, sum string) (*art.Trajectory, error) {
+	groups, err := art.GatherGroups(context.Background(), sums, func(
+		ctx context.Context, sum string,
+	) (*art.Trajectory, error) {
 		if sum == "crash" {
 			return nil, errors.New("no such sum")
 		}
@@ -169,7 +173,9 @@ func ExampleGatherOptions_after() {
 		}
 		return []*art.TrajectoryGroup{g}, nil
 	}
-	groups, err := art.GatherGroups(context.Background(), []float64{7, 9, 8}, func(_ context.Context, reward float64) (*art.Trajectory, error) {
+	groups, err := art.GatherGroups(context.Background(), []float64{7, 9, 8}, func(
+		_ context.Context, reward float64,
+	) (*art.Trajectory, error) {
 		return &art.Trajectory{Reward: reward}, nil
 	}, &art.GatherOptions{After: hard})
 	check(err)
@@ -187,7 +193,8 @@ func ExampleRand() {
 		return &art.Trajectory{Reward: float64(1 + art.Rand(ctx).IntN(6))}, nil
 	}
 	for _, concurrency := range []int{1, 5} {
-		group, err := art.Gather(context.Background(), make([]int, 5), roll, &art.GatherOptions{Seed: 1, Concurrency: concurrency})
+		group, err := art.Gather(context.Background(), make([]int, 5), roll,
+			&art.GatherOptions{Seed: 1, Concurrency: concurrency})
 		check(err)
 		var rolled []float64
 		for _, t := range group.Trajectories {
@@ -297,12 +304,16 @@ func (b *bandit) Complete(_ context.Context, m *art.Model, req *art.ChatRequest)
 	}
 	reply := art.Assistant(moves[move])
 	logprob := float32(b.like[move] - math.Log(total))
-	reply.Sample = &art.Sample{IDs: []int32{int32(move)}, Logprobs: []float32{logprob}, Settings: req.Settings, Step: b.step, Finish: art.FinishStop}
+	reply.Sample = &art.Sample{
+		IDs: []int32{int32(move)}, Logprobs: []float32{logprob}, Settings: req.Settings, Step: b.step, Finish: art.FinishStop,
+	}
 	return &art.ChatResponse{Model: fmt.Sprintf("%s@%d", m.Name(), b.step), Message: reply, Finish: art.FinishStop}, nil
 }
 
 // Train moves the likings along the advantage: REINFORCE with the mean of the group as baseline.
-func (b *bandit) Train(_ context.Context, _ *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+func (b *bandit) Train(
+	_ context.Context, _ *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+) (*art.TrainResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range groups {
@@ -362,7 +373,9 @@ func ExampleModel_Train() {
 	ctx := context.Background()
 	model := scripted(nil, "x")
 	for step := model.Step(); step < 2; step++ {
-		groups, err := art.GatherGroups(ctx, []string{"task"}, func(ctx context.Context, task string) (*art.Trajectory, error) {
+		groups, err := art.GatherGroups(ctx, []string{"task"}, func(
+			ctx context.Context, task string,
+		) (*art.Trajectory, error) {
 			t := art.NewTrajectory(art.User(task))
 			_, err := model.Chat(ctx, t, nil)
 			t.Reward = art.Rand(ctx).Float64()
@@ -371,7 +384,8 @@ func ExampleModel_Train() {
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: 1e-4})
 		check(err)
-		fmt.Println("sampled by step", groups[0].Trajectories[0].Samples()[0].Step, "trained step", result.Step, "skipped", len(result.Skipped))
+		fmt.Println("sampled by step", groups[0].Trajectories[0].Samples()[0].Step, "trained step", result.Step, "skipped",
+			len(result.Skipped))
 	}
 	_, err := model.Train(ctx, nil, &art.TrainConfig{LearningRate: -1, Loss: "reinforce"})
 	fmt.Println(err)

@@ -42,7 +42,8 @@ func TestModel_ChatFails(t *testing.T) {
 		return art.Message{}, boom
 	}}, nil)
 	tr := art.NewTrajectory(art.User("u"))
-	if reply, err := m.Chat(t.Context(), tr, nil); err != boom || reply != nil || len(tr.Messages) != 1 { //nolint:errorlint // it comes back as it is
+	if reply, err := m.Chat(t.Context(), tr, nil); err != boom || reply != nil ||
+		len(tr.Messages) != 1 { //nolint:errorlint // it comes back as it is
 		t.Errorf("reply %v, error %v, %d messages", reply, err, len(tr.Messages))
 	}
 }
@@ -65,11 +66,15 @@ func TestModel_CompleteSettings(t *testing.T) {
 	}
 	seeded := art.ChatOptions{Seed: ptr(uint64(0))}
 	wantEqual(t, "defaults", ask(t, seeded, nil), art.Sampling{Temperature: 1, TopP: 1})
-	model := art.ChatOptions{Temperature: ptr(0.0), TopP: ptr(0.5), TopK: ptr(2), MaxTokens: ptr(3), Stop: []string{"a"}, Seed: ptr(uint64(4))}
+	model := art.ChatOptions{
+		Temperature: ptr(0.0), TopP: ptr(0.5), TopK: ptr(2), MaxTokens: ptr(3), Stop: []string{"a"}, Seed: ptr(uint64(4)),
+	}
 	of := art.Sampling{Temperature: 0, TopP: 0.5, TopK: 2, MaxTokens: 3, Stop: []string{"a"}, Seed: 4}
 	wantEqual(t, "of the model", ask(t, model, nil), of)
 	wantEqual(t, "of the model, call without", ask(t, model, &art.ChatOptions{}), of)
-	call := &art.ChatOptions{Temperature: ptr(2.0), TopP: ptr(1.0), TopK: ptr(0), MaxTokens: ptr(0), Stop: []string{}, Seed: ptr(uint64(5))}
+	call := &art.ChatOptions{
+		Temperature: ptr(2.0), TopP: ptr(1.0), TopK: ptr(0), MaxTokens: ptr(0), Stop: []string{}, Seed: ptr(uint64(5)),
+	}
 	wantEqual(t, "of the call", ask(t, model, call), art.Sampling{Temperature: 2, TopP: 1, Stop: []string{}, Seed: 5})
 }
 
@@ -80,19 +85,25 @@ func TestModel_CompleteTemplateArgs(t *testing.T) {
 		got = req.TemplateArgs
 		return art.Assistant("x"), nil
 	}}
-	m := registered(t, fake, &art.ModelOptions{Chat: art.ChatOptions{TemplateArgs: json.RawMessage(`{"a": 1, "b": {"z": 1, "y": 2}}`)}})
+	m := registered(t, fake, &art.ModelOptions{
+		Chat: art.ChatOptions{TemplateArgs: json.RawMessage(`{"a": 1, "b": {"z": 1, "y": 2}}`)},
+	})
 	h := &art.History{Messages: []art.Message{art.User("x")}}
-	for args, want := range map[string]string{``: `{"a":1,"b":{"z":1,"y":2}}`, `null`: `{"a":1,"b":{"z":1,"y":2}}`, `{"b": false, "c": []}`: `{"a":1,"b":false,"c":[]}`} {
+	for args, want := range map[string]string{``: `{"a":1,"b":{"z":1,"y":2}}`, `null`: `{"a":1,"b":{"z":1,"y":2}}`,
+		`{"b": false, "c": []}`: `{"a":1,"b":false,"c":[]}`} {
 		if _, err := m.Complete(t.Context(), h, &art.ChatOptions{TemplateArgs: json.RawMessage(args)}); err != nil {
 			t.Fatal(err)
 		}
 		wantEqual(t, "variables of "+args, string(got), want)
 	}
 	for _, args := range []string{`[]`, `{`, `1`} {
-		if _, err := m.Complete(t.Context(), h, &art.ChatOptions{TemplateArgs: json.RawMessage(args)}); !errors.Is(err, art.ErrInvalid) {
+		if _, err := m.Complete(t.Context(), h, &art.ChatOptions{TemplateArgs: json.RawMessage(args)}); !errors.Is(err,
+			art.ErrInvalid) {
 			t.Errorf("%s: error %v", args, err)
 		}
-		err := art.NewModel("m", &art.ModelOptions{Chat: art.ChatOptions{TemplateArgs: json.RawMessage(args)}}).Register(t.Context(), &arttest.Backend{})
+		err := art.NewModel("m",
+			&art.ModelOptions{Chat: art.ChatOptions{TemplateArgs: json.RawMessage(args)}}).Register(t.Context(),
+			&arttest.Backend{})
 		if !errors.Is(err, art.ErrInvalid) {
 			t.Errorf("%s as a default: error %v", args, err)
 		}
@@ -121,7 +132,9 @@ func TestModel_CompleteInvalid(t *testing.T) {
 // A backend may keep a request: it does not share memory with the caller's history.
 func TestModel_CompleteCopies(t *testing.T) {
 	var kept *art.ChatRequest
-	m := registered(t, &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+	m := registered(t, &arttest.Backend{Reply: func(
+		_ context.Context, _ *art.Model, req *art.ChatRequest,
+	) (art.Message, error) {
 		kept = req
 		return art.Assistant("x"), nil
 	}}, nil)
@@ -132,8 +145,10 @@ func TestModel_CompleteCopies(t *testing.T) {
 	if _, err := m.Complete(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
 	}
-	h.Messages[0].ToolCalls[0].Name, h.Messages[0].Content, h.Tools[0].Name, h.Tools[0].Parameters[0] = "changed", "changed", "changed", '['
-	if kept.Messages[0].ToolCalls[0].Name != "f" || kept.Messages[0].Content != "" || kept.Tools[0].Name != "f" || string(kept.Tools[0].Parameters) != "{}" {
+	h.Messages[0].ToolCalls[0].Name, h.Messages[0].Content, h.Tools[0].Name, h.Tools[0].Parameters[0] = "changed",
+		"changed", "changed", '['
+	if kept.Messages[0].ToolCalls[0].Name != "f" || kept.Messages[0].Content != "" || kept.Tools[0].Name != "f" ||
+		string(kept.Tools[0].Parameters) != "{}" {
 		t.Errorf("the request changed: %+v", kept)
 	}
 }

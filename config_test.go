@@ -54,8 +54,10 @@ func TestTrainConfig_Validate(t *testing.T) {
 		LearningRate: -1, Loss: "x", Epsilon: &nan, EpsilonHigh: ptr(-0.1), Baseline: "y", Scale: "z", Epochs: -1, MiniBatches: -2,
 		MicroBatch: -3, MaxGradNorm: nan, Beta1: 1, Beta2: -0.5, Eps: math.Inf(1), WeightDecay: ptr(-4.0),
 	}
-	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is -1", `unknown loss "x"`, "epsilon is NaN", "epsilon high is -0.1",
-		`unknown baseline "y"`, `unknown scale "z"`, "epochs is -1", "mini-batches is -2", "micro-batch is -3", "max grad norm is NaN",
+	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is -1", `unknown loss "x"`, "epsilon is NaN",
+		"epsilon high is -0.1",
+		`unknown baseline "y"`, `unknown scale "z"`, "epochs is -1", "mini-batches is -2", "micro-batch is -3",
+		"max grad norm is NaN",
 		"beta1 is 1", "beta2 is -0.5", "eps is +Inf", "weight decay is -4")
 	for _, good := range []*art.TrainConfig{nil, {}, {MaxGradNorm: -1}, (*art.TrainConfig)(nil).WithDefaults()} {
 		if err := good.Validate(); err != nil {
@@ -67,7 +69,9 @@ func TestTrainConfig_Validate(t *testing.T) {
 func TestSFTConfig_WithDefaults(t *testing.T) {
 	want := &art.SFTConfig{LearningRate: 5e-5, BatchSize: 8, Epochs: 1, Decay: ptr(1.0), MaxGradNorm: 1}
 	wantEqual(t, "of nil", (*art.SFTConfig)(nil).WithDefaults(), want)
-	given := &art.SFTConfig{LearningRate: 1, BatchSize: 2, Epochs: 3, Warmup: 0.1, Decay: ptr(0.0), MaxGradNorm: -1, WeightDecay: 0.5, Seed: 6}
+	given := &art.SFTConfig{
+		LearningRate: 1, BatchSize: 2, Epochs: 3, Warmup: 0.1, Decay: ptr(0.0), MaxGradNorm: -1, WeightDecay: 0.5, Seed: 6,
+	}
 	filled := given.WithDefaults()
 	wantEqual(t, "of what is given", filled, given)
 	if *filled.Decay = 9; *given.Decay != 0 {
@@ -77,8 +81,11 @@ func TestSFTConfig_WithDefaults(t *testing.T) {
 
 func TestSFTConfig_Validate(t *testing.T) {
 	nan := math.NaN()
-	bad := &art.SFTConfig{LearningRate: nan, BatchSize: -1, Epochs: -2, Warmup: 1.5, Decay: &nan, MaxGradNorm: math.Inf(-1), WeightDecay: -3}
-	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5", "decay is NaN",
+	bad := &art.SFTConfig{
+		LearningRate: nan, BatchSize: -1, Epochs: -2, Warmup: 1.5, Decay: &nan, MaxGradNorm: math.Inf(-1), WeightDecay: -3,
+	}
+	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5",
+		"decay is NaN",
 		"max grad norm is -Inf", "weight decay is -3")
 	for _, good := range []*art.SFTConfig{nil, {}, {Warmup: 1, Decay: ptr(0.0)}} {
 		if err := good.Validate(); err != nil {

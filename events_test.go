@@ -27,7 +27,8 @@ func (l *eventLog) events() *art.Events {
 		GroupEnd:     func(e art.GroupEnd) { l.addf("group %d: %d", e.Scenario, len(e.Groups)) },
 		GatherEnd:    func(e art.GatherEnd) { l.addf("gathered %d of %d, %v", e.Progress.Done, e.Progress.Total, e.Err) },
 		TrainStart: func(e art.TrainStart) {
-			l.addf("train %s %d: %d groups, %d trajectories, rate %v", e.Model.Name(), e.Step, e.Groups, e.Trajectories, e.Config.LearningRate)
+			l.addf("train %s %d: %d groups, %d trajectories, rate %v", e.Model.Name(), e.Step, e.Groups, e.Trajectories,
+				e.Config.LearningRate)
 		},
 		OptimizerStep: func(e art.OptimizerStep) { l.addf("optimizer step %d of %d", e.Done, e.Total) },
 		Skip:          func(e art.SkipEvent) { l.addf("skip %d: %d %s", e.Step, e.Group, e.Reason) },
@@ -103,7 +104,8 @@ func TestEvents_Model(t *testing.T) {
 
 // A panic in the last event of a gather is not lost.
 func TestEvents_PanicAtEnd(t *testing.T) {
-	_, err := art.GatherGroups(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return rewarded(1), nil },
+	_, err := art.GatherGroups(t.Context(), numbers(1),
+		func(context.Context, int) (*art.Trajectory, error) { return rewarded(1), nil },
 		&art.GatherOptions{Events: &art.Events{GatherEnd: func(art.GatherEnd) { panic(fs.ErrExist) }}})
 	wantErr(t, err, fs.ErrExist, "event function: panic")
 }

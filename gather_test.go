@@ -94,7 +94,8 @@ func TestGatherGroups_OrderAndConcurrency(t *testing.T) {
 				time.Sleep(<-pauses)
 				return rewarded(float64(scenario) + art.Rand(ctx).Float64()), nil
 			}
-			groups, err := art.GatherGroups(t.Context(), numbers(7), rollout, &art.GatherOptions{GroupSize: 3, Concurrency: concurrency})
+			groups, err := art.GatherGroups(t.Context(), numbers(7), rollout,
+				&art.GatherOptions{GroupSize: 3, Concurrency: concurrency})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +135,8 @@ func TestGatherGroups_Defaults(t *testing.T) {
 			t.Errorf("start %v, duration %v: not finished by the gather", first.Start, first.Duration)
 		}
 	})
-	groups, err := art.GatherGroups(t.Context(), nil, func(context.Context, int) (*art.Trajectory, error) { return nil, nil }, nil)
+	groups, err := art.GatherGroups(t.Context(), nil,
+		func(context.Context, int) (*art.Trajectory, error) { return nil, nil }, nil)
 	if err != nil || len(groups) != 0 {
 		t.Errorf("without scenarios: %v, %v", groups, err)
 	}
@@ -169,7 +171,9 @@ func TestGatherGroups_Failures(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				groups, err := art.GatherGroups(t.Context(), numbers(3), func(_ context.Context, scenario int) (*art.Trajectory, error) {
+				groups, err := art.GatherGroups(t.Context(), numbers(3), func(
+					_ context.Context, scenario int,
+				) (*art.Trajectory, error) {
 					if scenario == 1 {
 						return c.rollout()
 					}
@@ -184,7 +188,8 @@ func TestGatherGroups_Failures(t *testing.T) {
 					t.Fatalf("failures: %+v", groups)
 				}
 				for i, f := range failures {
-					if f.Scenario != 1 || f.Attempt != i || f.Tries != 1 || f.Type != c.typ || !strings.Contains(f.Message, c.message) {
+					if f.Scenario != 1 || f.Attempt != i || f.Tries != 1 || f.Type != c.typ ||
+						!strings.Contains(f.Message, c.message) {
 						t.Errorf("failure %d: %+v", i, f)
 					}
 					if strings.Contains(f.Stack, "gather_test.go") != c.hasStack {
@@ -346,7 +351,8 @@ func TestGatherGroups_Budget(t *testing.T) {
 					return rewarded(1), nil
 				}, &art.GatherOptions{Concurrency: 1, MaxFailures: c.count, MaxFailureFraction: c.fraction})
 				if !c.ok {
-					wantErr(t, err, art.ErrTooManyFailures, fmt.Sprintf("%d of %d", c.fails, c.size), "scenario 0, attempt 0: scenario 0 is hard")
+					wantErr(t, err, art.ErrTooManyFailures, fmt.Sprintf("%d of %d", c.fails, c.size),
+						"scenario 0, attempt 0: scenario 0 is hard")
 				} else if err != nil {
 					t.Error(err)
 				}
@@ -365,7 +371,9 @@ func TestGatherGroups_Budget(t *testing.T) {
 func TestGatherGroups_OverBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended atomic.Int64
-		groups, err := art.GatherGroups(t.Context(), numbers(9), func(ctx context.Context, scenario int) (*art.Trajectory, error) {
+		groups, err := art.GatherGroups(t.Context(), numbers(9), func(
+			ctx context.Context, scenario int,
+		) (*art.Trajectory, error) {
 			if scenario == 0 {
 				return rewarded(0), nil
 			}
@@ -453,7 +461,9 @@ func TestGatherGroups_After(t *testing.T) {
 			}
 			return []*art.TrajectoryGroup{g}, nil
 		}
-		groups, err := art.GatherGroups(t.Context(), numbers(4), func(_ context.Context, scenario int) (*art.Trajectory, error) {
+		groups, err := art.GatherGroups(t.Context(), numbers(4), func(
+			_ context.Context, scenario int,
+		) (*art.Trajectory, error) {
 			if scenario == 3 {
 				<-release
 			}
@@ -479,9 +489,13 @@ func TestGatherGroups_AfterFails(t *testing.T) {
 	for message, hook := range hooks {
 		for _, budget := range []int{2, 3} {
 			synctest.Test(t, func(t *testing.T) {
-				groups, err := art.GatherGroups(t.Context(), numbers(2), func(_ context.Context, scenario int) (*art.Trajectory, error) {
+				groups, err := art.GatherGroups(t.Context(), numbers(2), func(
+					_ context.Context, scenario int,
+				) (*art.Trajectory, error) {
 					return rewarded(float64(scenario)), nil
-				}, &art.GatherOptions{GroupSize: 3, Concurrency: 1, MaxFailures: budget, After: func(_ context.Context, g *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+				}, &art.GatherOptions{GroupSize: 3, Concurrency: 1, MaxFailures: budget, After: func(
+					_ context.Context, g *art.TrajectoryGroup,
+				) ([]*art.TrajectoryGroup, error) {
 					if g.Trajectories[0].Reward == 0 {
 						return hook()
 					}
@@ -513,7 +527,9 @@ func TestGatherGroups_CancelDuringAfter(t *testing.T) {
 		defer cancel()
 		groups, err := art.GatherGroups(ctx, numbers(2), func(_ context.Context, scenario int) (*art.Trajectory, error) {
 			return rewarded(float64(scenario)), nil
-		}, &art.GatherOptions{GroupSize: 1, After: func(ctx context.Context, g *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+		}, &art.GatherOptions{GroupSize: 1, After: func(
+			ctx context.Context, g *art.TrajectoryGroup,
+		) ([]*art.TrajectoryGroup, error) {
 			if g.Trajectories[0].Reward == 0 {
 				<-release
 			}
@@ -575,7 +591,8 @@ func TestGatherGroups_Invalid(t *testing.T) {
 	_, err := art.GatherGroups(t.Context(), numbers(1), rollout, &art.GatherOptions{
 		GroupSize: -1, Concurrency: -2, Timeout: -3, Retries: -4, Backoff: -5, MaxFailures: -6, MaxFailureFraction: math.NaN(),
 	})
-	wantErr(t, err, art.ErrInvalid, "GroupSize", "Concurrency", "Timeout", "Retries", "Backoff", "MaxFailures", "MaxFailureFraction is NaN")
+	wantErr(t, err, art.ErrInvalid, "GroupSize", "Concurrency", "Timeout", "Retries", "Backoff", "MaxFailures",
+		"MaxFailureFraction is NaN")
 	_, err = art.GatherGroups[int](t.Context(), numbers(1), nil, &art.GatherOptions{MaxFailureFraction: 1.5})
 	wantErr(t, err, art.ErrInvalid, "rollout is nil", "1.5")
 	group, err := art.Gather(t.Context(), numbers(1), rollout, &art.GatherOptions{
@@ -602,11 +619,14 @@ func TestGather_Flat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := art.GatherGroups(t.Context(), numbers(4), draw, &art.GatherOptions{GroupSize: 2, MaxFailures: 2, Seed: 5})
+	groups, err := art.GatherGroups(t.Context(), numbers(4), draw,
+		&art.GatherOptions{GroupSize: 2, MaxFailures: 2, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	firsts := []float64{groups[0].Trajectories[0].Reward, groups[1].Trajectories[0].Reward, groups[3].Trajectories[0].Reward}
+	firsts := []float64{
+		groups[0].Trajectories[0].Reward, groups[1].Trajectories[0].Reward, groups[3].Trajectories[0].Reward,
+	}
 	wantEqual(t, "rewards", rewards([]*art.TrajectoryGroup{flat}), [][]float64{firsts})
 	if len(flat.Failures) != 1 || flat.Failures[0].Scenario != 2 || flat.Failures[0].Attempt != 0 {
 		t.Errorf("failures: %+v", flat.Failures)

@@ -25,7 +25,8 @@ func TestGather_PanicIsLocated(t *testing.T) {
 		return tr, nil
 	}, &art.GatherOptions{GroupSize: 2, Concurrency: 1})
 	const want = `scenario 2, attempt 0: panic: assignment to entry in nil map, ` +
-		`at art_test\.explode \(\S*guard_test\.go:16\), called by art_test\.TestGather_PanicIsLocated\.func1 \(\S*guard_test\.go:\d+\) \(`
+		`at art_test\.explode \(\S*guard_test\.go:16\), called by art_test\.TestGather_PanicIsLocated\.func1 ` +
+		`\(\S*guard_test\.go:\d+\) \(`
 	if !errors.Is(err, art.ErrTooManyFailures) || !regexp.MustCompile(want).MatchString(err.Error()) {
 		t.Errorf("error %v\nwant  %s", err, want)
 	}
@@ -41,7 +42,9 @@ func TestGather_PanicStackIsTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(group.Failures[0].Stack), "\n")
-	want := []string{`/art_test\.explode$`, `^\t.*/guard_test\.go:16$`, `/art_test\.TestGather_PanicStackIsTrimmed\.func1$`, `^\t.*/guard_test\.go:\d+$`}
+	want := []string{
+		`/art_test\.explode$`, `^\t.*/guard_test\.go:16$`, `/art_test\.TestGather_PanicStackIsTrimmed\.func1$`, `^\t.*/guard_test\.go:\d+$`,
+	}
 	if len(lines) != len(want) {
 		t.Fatalf("stack:\n%s", group.Failures[0].Stack)
 	}
@@ -97,7 +100,8 @@ func TestGather_PanicKinds(t *testing.T) {
 
 // An error that was the panic's value is still found in the error.
 func TestGather_PanicUnwraps(t *testing.T) {
-	_, err := art.Gather(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { panic(fs.ErrExist) }, nil)
+	_, err := art.Gather(t.Context(), numbers(1),
+		func(context.Context, int) (*art.Trajectory, error) { panic(fs.ErrExist) }, nil)
 	if !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
 	}

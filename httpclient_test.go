@@ -20,7 +20,8 @@ func (e *statusError) Error() string { return "OpenAI API error: " + e.status }
 
 // ask sends a request, and hides what is in an answer that is an error.
 func ask(ctx context.Context, m *art.Model, body string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,8 @@ func TestGather_FailureTellsTheAnswer(t *testing.T) {
 			}
 			f := groups[0].Failures[0]
 			added := strings.Count(f.Message, "the model's last answer was 400 Bad Request")
-			if !strings.Contains(f.Message, "OpenAI API error") || !strings.Contains(f.Message, rollout.want) || added != min(1, len(rollout.want)) {
+			if !strings.Contains(f.Message, "OpenAI API error") || !strings.Contains(f.Message, rollout.want) ||
+				added != min(1, len(rollout.want)) {
 				t.Errorf("message %q, want %q", f.Message, rollout.want)
 			}
 			if name == "refused" && f.Type != "*art_test.statusError" {
@@ -92,7 +94,8 @@ func TestRecord_ErrorTellsTheAnswer(t *testing.T) {
 	if !errors.As(err, &status) || !strings.Contains(status.body, "no messages") {
 		t.Fatalf("error %#v", err)
 	}
-	if want := "OpenAI API error: 400 Bad Request; the model's last answer was 400 Bad Request: art: complete: invalid argument: no messages"; !strings.HasPrefix(err.Error(), want) {
+	if want := "OpenAI API error: 400 Bad Request; the model's last answer was 400 Bad Request: art: complete: " +
+		"invalid argument: no messages"; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %s", err)
 	}
 	_, err = art.Record(t.Context(), func(context.Context) error { return nil })

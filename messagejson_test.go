@@ -125,7 +125,8 @@ func TestMessage_WireNormalises(t *testing.T) {
 // Fields that are changed in Go win over what was read; the rest stays.
 func TestMessage_EditedWire(t *testing.T) {
 	const parts = `{"x":1,"content":[{"type":"text","text":"a"}],"role":"user","name":null}`
-	const calls = `{"role":"assistant","tool_calls":[{"function":{"strict":true,"arguments":{"a":1},"name":"f"},"id":"1","index":0}]}`
+	const calls = `{"role":"assistant","tool_calls":[{"function":{"strict":true,"arguments":{"a":1},"name":"f"},` +
+		`"id":"1","index":0}]}`
 	cases := []struct {
 		name, text string
 		edit       func(m *art.Message)
@@ -201,7 +202,9 @@ func TestMessage_InvalidJSON(t *testing.T) {
 
 // randomText returns a text with what encoders treat specially.
 func randomText(r *rand.Rand) string {
-	pieces := []string{"", "a", "word ", "<b>", "&", "\u2028", "\u2029", `"`, `\`, `\u003c`, "\n", "\x00", "\x7f", "é", "世界", "🙂", "{\"a\":1}", "\ufffd", "/"}
+	pieces := []string{
+		"", "a", "word ", "<b>", "&", "\u2028", "\u2029", `"`, `\`, `\u003c`, "\n", "\x00", "\x7f", "é", "世界", "🙂", "{\"a\":1}", "\ufffd", "/",
+	}
 	var b strings.Builder
 	for range r.IntN(5) {
 		b.WriteString(pieces[r.IntN(len(pieces))])
@@ -309,8 +312,10 @@ func fuzzWire[T any](f *testing.F, seeds ...string) {
 func FuzzMessage(f *testing.F) {
 	fuzzWire[art.Message](f,
 		`{"role":"user","content":"x"}`,
-		`{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"u"}}],"x":{"b":[1e3],"a":"\u003c\\u003c"},"role":"user"}`,
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}","x":null}}],"role":"user"}`,
+		`{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"u"}}],"x":{"b":[1e3],`+
+			`"a":"\u003c\\u003c"},"role":"user"}`,
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f",`+
+			`"arguments":"{}","x":null}}],"role":"user"}`,
 		`{"role":"assistant","tool_calls":[{"type":"custom"},{"function":{"arguments":{"b":1},"name":"f"}}],"name":null}`,
 		`{"role":"\ud800","content":"","tool_calls":[],"reasoning_content":"r","tool_call_id":""}`,
 	)

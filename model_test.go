@@ -27,11 +27,15 @@ func plain(b art.Backend) art.Backend { return struct{ art.Backend }{b} }
 
 func TestNewModel_Defaults(t *testing.T) {
 	m := art.NewModel("m", nil)
-	wantEqual(t, "options", m.Options(), art.ModelOptions{Project: "default", Base: "tiny", LoRA: art.LoRA{Rank: 8, Alpha: 16}})
+	wantEqual(t, "options", m.Options(), art.ModelOptions{
+		Project: "default", Base: "tiny", LoRA: art.LoRA{Rank: 8, Alpha: 16},
+	})
 	if m.Name() != "m" || m.Step() != 0 || m.Backend() != nil {
 		t.Errorf("name %q, step %d, backend %v", m.Name(), m.Step(), m.Backend())
 	}
-	given := art.ModelOptions{Project: "p", Base: "b", LoRA: art.LoRA{Rank: 4, Targets: []string{"q_proj"}}, Frozen: true, Seed: 3}
+	given := art.ModelOptions{
+		Project: "p", Base: "b", LoRA: art.LoRA{Rank: 4, Targets: []string{"q_proj"}}, Frozen: true, Seed: 3,
+	}
 	want := given
 	want.LoRA.Alpha = 8
 	wantEqual(t, "options that were given", art.NewModel("m", &given).Options(), want)

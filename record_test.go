@@ -96,7 +96,8 @@ func TestRecord_HTTPClientRebuildsMessages(t *testing.T) {
 	}}, nil)
 	tool := `[{"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}]`
 	user := `{"role":"user","content":[{"type":"text","text":"go"},{"type":"image_url","image_url":{"url":"x"}}]}`
-	called := `{"role":"assistant","name":"helper","content":"","tool_calls":[{"function":{"arguments":"{\"a\":[2.50],\"b\":1}","name":"f"},"id":"c1","type":"function"}]}`
+	called := `{"role":"assistant","name":"helper","content":"","tool_calls":[{"function":{"arguments":"{\"a\":[2.50],` +
+		`\"b\":1}","name":"f"},"id":"c1","type":"function"}]}`
 	result := `{"tool_call_id":"c1","role":"tool","content":"ok"}`
 	tr := record(t, func(ctx context.Context) error {
 		for _, messages := range []string{
@@ -110,7 +111,9 @@ func TestRecord_HTTPClientRebuildsMessages(t *testing.T) {
 		}
 		return nil
 	})
-	wantEqual(t, "histories", histories(tr), [][]string{{"user:go", "assistant:*", "tool:ok", "assistant:done*", "user:more", "assistant:bye*"}})
+	wantEqual(t, "histories", histories(tr), [][]string{
+		{"user:go", "assistant:*", "tool:ok", "assistant:done*", "user:more", "assistant:bye*"},
+	})
 	wantEqual(t, "tools", encode(t, tr.Tools), tool)
 	got := tr.Messages[1]
 	if got.Sample = nil; !sameJSON(t, []byte(encode(t, got)), []byte(encode(t, replies[0]))) {
@@ -121,7 +124,8 @@ func TestRecord_HTTPClientRebuildsMessages(t *testing.T) {
 
 // post sends a request through the model's HTTP client.
 func post(ctx context.Context, m *art.Model, body string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions", bytes.NewReader([]byte(body)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions",
+		bytes.NewReader([]byte(body)))
 	if err != nil {
 		return err
 	}
@@ -342,7 +346,9 @@ func TestRecord_Concurrent(t *testing.T) {
 // came back.
 func TestRecord_NothingRecorded(t *testing.T) {
 	m := registered(t, counting(), nil)
-	silent := registered(t, &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+	silent := registered(t, &arttest.Backend{Reply: func(
+		context.Context, *art.Model, *art.ChatRequest,
+	) (art.Message, error) {
 		return art.Message{}, errors.New("out of order")
 	}}, nil)
 	for name, f := range map[string]func(ctx context.Context) error{

@@ -91,7 +91,9 @@ func TestSeeds_Gather(t *testing.T) {
 func TestSeeds_OutsideOfGather(t *testing.T) {
 	ask := func() []uint64 {
 		var seeds []uint64
-		m := registered(t, &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		m := registered(t, &arttest.Backend{Reply: func(
+			_ context.Context, _ *art.Model, req *art.ChatRequest,
+		) (art.Message, error) {
 			seeds = append(seeds, req.Settings.Seed)
 			return art.Assistant("x"), nil
 		}}, nil)
@@ -170,7 +172,8 @@ func TestRand(t *testing.T) {
 	}
 	wantEqual(t, "draws of the same seed", gather(1), d)
 	outside := t.Context()
-	if art.Rand(outside).Uint64() != art.Rand(outside).Uint64() || art.GroupRand(outside).Uint64() != art.GroupRand(outside).Uint64() {
+	if art.Rand(outside).Uint64() != art.Rand(outside).Uint64() ||
+		art.GroupRand(outside).Uint64() != art.GroupRand(outside).Uint64() {
 		t.Error("outside of a gather the source is not fixed")
 	}
 }

@@ -10,13 +10,16 @@ import (
 func TestToolCall_JSON(t *testing.T) {
 	c := decode[art.ToolCall](t, `{"function":{"name":"f"},"index":0}`)
 	wantEqual(t, "a call on its own", encode(t, c), `{"function":{"name":"f"},"index":0}`)
-	wantErr(t, json.Unmarshal([]byte(`{"function":{"name":5}}`), &c), art.ErrInvalid, "read tool call", "function.name is a number")
+	wantErr(t, json.Unmarshal([]byte(`{"function":{"name":5}}`), &c), art.ErrInvalid, "read tool call",
+		"function.name is a number")
 }
 
 func TestTool_JSON(t *testing.T) {
-	const schema = `{"type":"object","properties":{"z":{"type":"number","minimum":1.50},"a":{"enum":["<",">"]}},"required":["z"]}`
+	const schema = `{"type":"object","properties":{"z":{"type":"number","minimum":1.50},"a":{"enum":["<",">"]}},` +
+		`"required":["z"]}`
 	tool := art.Tool{Name: "f", Description: "does", Parameters: json.RawMessage(schema)}
-	wantEqual(t, "JSON", encode(t, tool), `{"type":"function","function":{"name":"f","description":"does","parameters":`+schema+`}}`)
+	wantEqual(t, "JSON", encode(t, tool),
+		`{"type":"function","function":{"name":"f","description":"does","parameters":`+schema+`}}`)
 	wantEqual(t, "JSON without options", encode(t, art.Tool{Name: "f"}), `{"type":"function","function":{"name":"f"}}`)
 	for _, made := range []art.Tool{tool, {Name: "f"}, {}} {
 		escaped, err := json.Marshal(made)
@@ -26,7 +29,8 @@ func TestTool_JSON(t *testing.T) {
 		wantEqual(t, "read back", decode[art.Tool](t, string(escaped)), made)
 	}
 	spaced := art.Tool{Name: "f", Parameters: json.RawMessage(" { \"a\" : 1 } ")}
-	wantEqual(t, "parameters with space", encode(t, spaced), `{"type":"function","function":{"name":"f","parameters":{"a":1}}}`)
+	wantEqual(t, "parameters with space", encode(t, spaced),
+		`{"type":"function","function":{"name":"f","parameters":{"a":1}}}`)
 	for _, text := range []string{
 		`{"function":{"strict":true,"parameters":` + schema + `,"name":"f"},"type":"function","x":[1]}`,
 		`{"type":"function","function":{"name":"f","description":null,"parameters":null}}`,

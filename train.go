@@ -9,10 +9,9 @@ import (
 // Train makes the next step of the model out of groups. cfg may be nil: defaults. The replies to requests that start
 // after it returns are those of the new step.
 //
-// It returns [ErrNotRegistered], [ErrFrozen], [ErrNoGroups] when groups is empty, and [ErrInvalid] listing every problem
-// of cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so; the backend is not asked then. Groups that cannot
-// be trained on are no error: they are listed in
-// [TrainResult].Skipped, and the step is made also when that is all of them.
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrNoGroups] when groups is empty, [ErrInvalid] listing every problem of
+// cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so, without calling the backend. Groups that cannot be
+// trained on are no error: they are listed in [TrainResult].Skipped, and the step is made even when all of them are.
 func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error) {
 	b, err := m.registered("train")
 	if err != nil {

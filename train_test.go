@@ -13,7 +13,9 @@ func TestModel_Train(t *testing.T) {
 	boom := errors.New("boom")
 	var fail error
 	var cfg *art.TrainConfig
-	m := registered(t, &arttest.Backend{Learn: func(_ context.Context, _ *art.Model, _ []*art.TrajectoryGroup, c *art.TrainConfig) error {
+	m := registered(t, &arttest.Backend{Learn: func(
+		_ context.Context, _ *art.Model, _ []*art.TrajectoryGroup, c *art.TrainConfig,
+	) error {
 		cfg = c
 		return fail
 	}}, nil)
@@ -24,7 +26,8 @@ func TestModel_Train(t *testing.T) {
 	}
 	wantEqual(t, "config that the backend gets", cfg, (*art.TrainConfig)(nil).WithDefaults())
 	fail = boom
-	if result, err := m.Train(t.Context(), groups, nil); err != boom || result != nil || m.Step() != 1 { //nolint:errorlint // it comes back as it is
+	if result, err := m.Train(t.Context(), groups, nil); err != boom || result != nil ||
+		m.Step() != 1 { //nolint:errorlint // it comes back as it is
 		t.Errorf("after a failure: result %v, error %v, step %d", result, err, m.Step())
 	}
 	cfg = nil
@@ -63,7 +66,9 @@ type lagging struct {
 	steps []int
 }
 
-func (l *lagging) Train(context.Context, *art.Model, []*art.TrajectoryGroup, *art.TrainConfig) (*art.TrainResult, error) {
+func (l *lagging) Train(
+	context.Context, *art.Model, []*art.TrajectoryGroup, *art.TrainConfig,
+) (*art.TrainResult, error) {
 	step := l.steps[0]
 	l.steps = l.steps[1:]
 	return &art.TrainResult{Step: step}, nil

@@ -20,7 +20,8 @@ func TestNewTrajectory(t *testing.T) {
 	before := time.Now()
 	tr := art.NewTrajectory(art.System("s"))
 	tr.Add(art.User("u"), art.Assistant("a"))
-	if tr.Start.Before(before.Add(-time.Second)) || time.Now().Before(tr.Start.Add(-time.Second)) || tr.Start.Location() != time.UTC {
+	if tr.Start.Before(before.Add(-time.Second)) || time.Now().Before(tr.Start.Add(-time.Second)) ||
+		tr.Start.Location() != time.UTC {
 		t.Errorf("start is %v", tr.Start)
 	}
 	if len(tr.Messages) != 3 || tr.Duration != 0 {
@@ -41,7 +42,9 @@ func sampled(content string, step int) art.Message {
 
 func TestTrajectory_Samples(t *testing.T) {
 	tr := art.NewTrajectory(art.User("u"), sampled("a", 4), art.Assistant("given"), sampled("b", 2))
-	tr.AdditionalHistories = []art.History{{Messages: []art.Message{art.User("u")}}, {Messages: []art.Message{sampled("c", 3)}}}
+	tr.AdditionalHistories = []art.History{
+		{Messages: []art.Message{art.User("u")}}, {Messages: []art.Message{sampled("c", 3)}},
+	}
 	if hs := tr.Histories(); len(hs) != 3 || hs[0] != &tr.History || hs[2] != &tr.AdditionalHistories[1] {
 		t.Errorf("histories: %v", hs)
 	}
@@ -71,7 +74,9 @@ func whole() *art.TrajectoryGroup {
 	}
 	s := tr.Messages[1].Sample
 	s.Sampled, s.Forced, s.Finish = []float32{-0.25}, []bool{true}, art.FinishLength
-	s.Settings = art.Sampling{Temperature: 0.7, TopP: 0.9, TopK: 4, MaxTokens: 5, Stop: []string{"."}, Seed: math.MaxUint64}
+	s.Settings = art.Sampling{
+		Temperature: 0.7, TopP: 0.9, TopK: 4, MaxTokens: 5, Stop: []string{"."}, Seed: math.MaxUint64,
+	}
 	return &art.TrajectoryGroup{
 		Trajectories: []*art.Trajectory{tr},
 		Failures:     []art.Failure{{Scenario: 1, Attempt: 2, Tries: 3, Type: "panic", Message: "m", Stack: "s"}},
@@ -84,10 +89,13 @@ func whole() *art.TrajectoryGroup {
 func TestTrajectoryGroup_GoldenJSON(t *testing.T) {
 	const want = `{"trajectories":[{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}],` +
 		`"samples":[null,{"prompt_ids":[1],"ids":[2],"logprobs":[-0.5],"sampled":[-0.25],"forced":[true],` +
-		`"settings":{"temperature":0.7,"top_p":0.9,"top_k":4,"max_tokens":5,"stop":["."],"seed":18446744073709551615},"step":1,"finish":"length"}],` +
+		`"settings":{"temperature":0.7,"top_p":0.9,"top_k":4,"max_tokens":5,"stop":["."],"seed":18446744073709551615},` +
+		`"step":1,"finish":"length"}],` +
 		`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],` +
-		`"additional_histories":[{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"","arguments":""}}]}]}],` +
-		`"reward":0.1,"metrics":{"turns":2},"metadata":{"bool":true,"float":3.0,"int":3,"nil":null,"text":"3"},"logs":["line"],` +
+		`"additional_histories":[{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1",` +
+		`"type":"function","function":{"name":"","arguments":""}}]}]}],` +
+		`"reward":0.1,"metrics":{"turns":2},"metadata":{"bool":true,"float":3.0,"int":3,"nil":null,"text":"3"},` +
+		`"logs":["line"],` +
 		`"start":"2025-01-02T03:04:05.000000006Z","duration":1500000000}],` +
 		`"failures":[{"scenario":1,"attempt":2,"tries":3,"type":"panic","message":"m","stack":"s"}],` +
 		`"metrics":{"judged":1},"metadata":{"level":2},"logs":["group line"]}`
@@ -96,12 +104,16 @@ func TestTrajectoryGroup_GoldenJSON(t *testing.T) {
 	wantEqual(t, "JSON of nothing", encode(t, art.Trajectory{}), `{"messages":[],"reward":0}`)
 	nothing := art.Trajectory{Metrics: map[string]float64{}, Metadata: map[string]any{}}
 	wantEqual(t, "nothing, read back", decode[art.Trajectory](t, `{"messages":[],"reward":0}`), nothing)
-	wantEqual(t, "unknown fields, nulls", decode[art.Trajectory](t, `{"x":1,"messages":null,"samples":null,"metrics":null,"logs":null,"start":null}`), nothing)
-	empty := decode[art.Trajectory](t, `{"messages":[{"role":"user","content":""}],"samples":[{"logprobs":[ ],"ids":[1],"step":2}]}`)
+	wantEqual(t, "unknown fields, nulls",
+		decode[art.Trajectory](t, `{"x":1,"messages":null,"samples":null,"metrics":null,"logs":null,"start":null}`), nothing)
+	empty := decode[art.Trajectory](t,
+		`{"messages":[{"role":"user","content":""}],"samples":[{"logprobs":[ ],"ids":[1],"step":2}]}`)
 	wantEqual(t, "empty list", empty.Messages[0].Sample, &art.Sample{IDs: []int32{1}, Step: 2})
 	one := nothing
 	one.Reward = 1
-	holes := art.TrajectoryGroup{Trajectories: []*art.Trajectory{nil, &one}, Metrics: nothing.Metrics, Metadata: nothing.Metadata}
+	holes := art.TrajectoryGroup{
+		Trajectories: []*art.Trajectory{nil, &one}, Metrics: nothing.Metrics, Metadata: nothing.Metadata,
+	}
 	wantEqual(t, "nil trajectory", decode[art.TrajectoryGroup](t, encode(t, holes)), holes)
 	history := whole().Trajectories[0].History
 	wantEqual(t, "history", decode[art.History](t, encode(t, history)), history)
@@ -117,7 +129,9 @@ func TestTrajectory_StartIsUTC(t *testing.T) {
 
 // randomFloat returns a number that is hard to store.
 func randomFloat(r *rand.Rand) float64 {
-	special := []float64{0, math.Copysign(0, -1), 1, -3, 0.1, 1e21, 1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53, math.Inf(1), math.Inf(-1)}
+	special := []float64{
+		0, math.Copysign(0, -1), 1, -3, 0.1, 1e21, 1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53, math.Inf(1), math.Inf(-1),
+	}
 	switch r.IntN(3) {
 	case 0:
 		return special[r.IntN(len(special))]
@@ -191,7 +205,8 @@ func randomHistory(r *rand.Rand) art.History {
 
 func randomTrajectory(r *rand.Rand) *art.Trajectory {
 	label := func() any {
-		return []any{nil, r.IntN(2) == 0, r.Int(), -r.IntN(5), randomFloat(r), math.Inf(1), randomText(r), "NaN", "5"}[r.IntN(9)]
+		return []any{nil, r.IntN(2) == 0, r.Int(), -r.IntN(5), randomFloat(r), math.Inf(1), randomText(r), "NaN",
+			"5"}[r.IntN(9)]
 	}
 	return &art.Trajectory{
 		History: randomHistory(r), AdditionalHistories: randomList(r, 2, func() art.History { return randomHistory(r) }),
@@ -232,7 +247,8 @@ func TestTrajectory_NaN(t *testing.T) {
 	tr.Reward, tr.Metrics, tr.Metadata = nan, map[string]float64{"m": nan}, map[string]any{"float": nan, "text": "NaN"}
 	tr.Messages[0].Sample.Logprobs = []float32{float32(nan), float32(math.Inf(1)), float32(math.Inf(-1)), 0}
 	text := encode(t, tr)
-	for _, part := range []string{`"reward":"NaN"`, `{"m":"NaN"}`, `{"float":{"float":"NaN"},"text":"NaN"}`, `["NaN","Infinity","-Infinity",0]`} {
+	for _, part := range []string{`"reward":"NaN"`, `{"m":"NaN"}`, `{"float":{"float":"NaN"},"text":"NaN"}`,
+		`["NaN","Infinity","-Infinity",0]`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s does not contain %s", text, part)
 		}
@@ -290,10 +306,12 @@ func TestTrajectory_DamagedJSON(t *testing.T) {
 		}
 	}
 	var g art.TrajectoryGroup
-	wantErr(t, json.Unmarshal([]byte(`{"trajectories":{}}`), &g), art.ErrCorrupt, "read group", "trajectories is an object, want an array")
+	wantErr(t, json.Unmarshal([]byte(`{"trajectories":{}}`), &g), art.ErrCorrupt, "read group",
+		"trajectories is an object, want an array")
 	wantErr(t, json.Unmarshal([]byte(`{"failures":[5]}`), &g), art.ErrCorrupt, "failures")
 	var h art.History
-	wantErr(t, json.Unmarshal([]byte(`{"messages":[{}]}`), &h), art.ErrCorrupt, "read history", "messages[0].role is missing")
+	wantErr(t, json.Unmarshal([]byte(`{"messages":[{}]}`), &h), art.ErrCorrupt, "read history",
+		"messages[0].role is missing")
 }
 
 func TestTrajectoryGroup_Clone(t *testing.T) {
@@ -319,8 +337,10 @@ func FuzzTrajectoryGroup(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(`{"trajectories":[null,{"reward":"NaN","metadata":{"a":-0,"b":1e5,"c":{"float":"-Infinity"}},"duration":5}]}`))
-	f.Add([]byte(`{"trajectories":[{"messages":[{"role":"x","content":[]}],"samples":[{"logprobs":[ "NaN" , 0.1 ]}],"start":"2025-01-02T03:04:05+01:00"}]}`))
+	f.Add([]byte(`{"trajectories":[null,{"reward":"NaN","metadata":{"a":-0,"b":1e5,"c":{"float":"-Infinity"}},` +
+		`"duration":5}]}`))
+	f.Add([]byte(`{"trajectories":[{"messages":[{"role":"x","content":[]}],"samples":[{"logprobs":[ "NaN" , 0.1 ]}],` +
+		`"start":"2025-01-02T03:04:05+01:00"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var g, again art.TrajectoryGroup
 		if json.Unmarshal(data, &g) != nil {
@@ -362,17 +382,20 @@ func TestHistory_Breaks(t *testing.T) {
 func TestMaps_AreMade(t *testing.T) {
 	m := registered(t, counting(), nil)
 	recorded := record(t, func(ctx context.Context) error { return complete(ctx, m, art.User("u")) })
-	group, err := art.Gather(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
+	group, err := art.Gather(t.Context(), numbers(1),
+		func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := art.GatherGroups(t.Context(), numbers(1), func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
+	groups, err := art.GatherGroups(t.Context(), numbers(1),
+		func(context.Context, int) (*art.Trajectory, error) { return art.NewTrajectory(), nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := decode[art.Trajectory](t, `{"messages":[],"reward":0}`)
 	readGroup := decode[art.TrajectoryGroup](t, `{"trajectories":[{"messages":[],"reward":0}]}`)
-	for _, tr := range []*art.Trajectory{art.NewTrajectory(), art.NewTrajectory().Clone(), recorded, &read, readGroup.Trajectories[0]} {
+	for _, tr := range []*art.Trajectory{art.NewTrajectory(), art.NewTrajectory().Clone(), recorded, &read,
+		readGroup.Trajectories[0]} {
 		tr.Metrics["x"], tr.Metadata["x"] = 1, 1
 	}
 	for _, g := range []*art.TrajectoryGroup{group, groups[0], groups[0].Clone(), &readGroup} {

@@ -5,8 +5,8 @@
 //	}
 //
 // It is made for fakes and for real small models alike: replies are at most 4 tokens long, and it never asks what they
-// say. Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.HTTPServer]) are tested when the
-// backend implements them.
+// say. Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.HTTPServer]) are tested when
+// the backend implements them.
 package backendtest
 
 import (

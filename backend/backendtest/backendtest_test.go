@@ -26,8 +26,12 @@ type defective struct {
 	*arttest.Backend
 	register func(m *art.Model, step int, err error) (int, error)
 	complete func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error)
-	train    func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error)
-	log      func(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error
+	train    func(
+		ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+	) (*art.TrainResult, error)
+	log func(
+		ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
+	) error
 	history  func(rows []art.HistoryRow) []art.HistoryRow
 	keep     func(keep []int) []int
 	sft      func(r *art.TrainResult)
@@ -75,14 +79,18 @@ func (d *defective) Complete(ctx context.Context, m *art.Model, req *art.ChatReq
 	return d.Backend.Complete(ctx, m, req)
 }
 
-func (d *defective) Train(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+func (d *defective) Train(
+	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+) (*art.TrainResult, error) {
 	if d.train != nil {
 		return d.train(ctx, m, groups, cfg)
 	}
 	return d.Backend.Train(ctx, m, groups, cfg)
 }
 
-func (d *defective) Log(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+func (d *defective) Log(
+	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) error {
 	if d.log != nil {
 		return d.log(ctx, m, split, step, groups, metrics)
 	}
@@ -104,7 +112,9 @@ func (d *defective) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []
 	return d.Backend.DeleteCheckpoints(ctx, m, keep)
 }
 
-func (d *defective) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig) (*art.TrainResult, error) {
+func (d *defective) TrainSFT(
+	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig,
+) (*art.TrainResult, error) {
 	r, err := d.Backend.TrainSFT(ctx, m, trajectories, cfg)
 	if err == nil && d.sft != nil {
 		d.sft(r)
@@ -154,7 +164,9 @@ func beforeComplete(change func(ctx context.Context, req *art.ChatRequest) conte
 // afterTrain changes results.
 func afterTrain(change func(r *art.TrainResult)) func(*defective) {
 	return func(d *defective) {
-		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+		d.train = func(
+			ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+		) (*art.TrainResult, error) {
 			r, err := d.Backend.Train(ctx, m, groups, cfg)
 			if err == nil {
 				change(r)
@@ -216,17 +228,23 @@ var defects = map[string]struct {
 	"no metric":                {"Train", afterTrain(func(r *art.TrainResult) { r.Metrics = nil })},
 	"no reasons":               {"TrainNothing", afterTrain(func(r *art.TrainResult) { r.Skipped = nil })},
 	"trains nil groups": {"TrainInvalid", func(d *defective) {
-		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+		d.train = func(
+			ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+		) (*art.TrainResult, error) {
 			return d.Backend.Train(ctx, m, append(groups, nil), cfg)
 		}
 	}},
 	"training ignores its context": {"Cancelled", func(d *defective) {
-		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+		d.train = func(
+			ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+		) (*art.TrainResult, error) {
 			return d.Backend.Train(context.WithoutCancel(ctx), m, groups, cfg)
 		}
 	}},
 	"early swap": {"TrainWhileServing", func(d *defective) {
-		d.train = func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+		d.train = func(
+			ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+		) (*art.TrainResult, error) {
 			quiet := *cfg
 			quiet.Progress = nil
 			r, err := d.Backend.Train(ctx, m, groups, &quiet)
@@ -242,7 +260,9 @@ var defects = map[string]struct {
 		}
 	}},
 	"log forgets its split": {"Logger", func(d *defective) {
-		d.log = func(ctx context.Context, m *art.Model, _ string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+		d.log = func(
+			ctx context.Context, m *art.Model, _ string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
+		) error {
 			return d.Backend.Log(ctx, m, "val", step, groups, metrics)
 		}
 	}},

@@ -14,7 +14,9 @@ import (
 )
 
 func testUnregistered(t *testing.T, b art.Backend) {
-	request := &art.ChatRequest{Messages: ask("Who are you?").Messages, Settings: art.Sampling{Temperature: 1, TopP: 1, MaxTokens: maxTokens}}
+	request := &art.ChatRequest{
+		Messages: ask("Who are you?").Messages, Settings: art.Sampling{Temperature: 1, TopP: 1, MaxTokens: maxTokens},
+	}
 	_, err := b.Complete(t.Context(), describe(t, "", nil), request)
 	wantError(t, "Complete", err, art.ErrNotRegistered)
 }
@@ -35,7 +37,8 @@ func testSample(t *testing.T, b art.Backend) {
 	}
 	checkSample(t, s)
 	if s.Step != 0 || s.Finish != response.Finish || s.Settings.Seed != 1 || s.Settings.MaxTokens != maxTokens {
-		t.Errorf("sample has step %d, finish %q, settings %+v; the response has finish %q", s.Step, s.Finish, s.Settings, response.Finish)
+		t.Errorf("sample has step %d, finish %q, settings %+v; the response has finish %q", s.Step, s.Finish, s.Settings,
+			response.Finish)
 	}
 	if u := response.Usage; u.PromptTokens != len(s.PromptIDs) || u.CompletionTokens != len(s.IDs) {
 		t.Errorf("usage %+v of %d prompt and %d sampled ids", u, len(s.PromptIDs), len(s.IDs))
@@ -71,7 +74,8 @@ func testFrozen(t *testing.T, b art.Backend) {
 
 // sameReply tells whether two replies say the same and were sampled the same.
 func sameReply(a, b *art.ChatResponse) bool {
-	return a.Message.Content == b.Message.Content && slices.Equal(a.Message.Sample.IDs, b.Message.Sample.IDs) && a.Finish == b.Finish
+	return a.Message.Content == b.Message.Content && slices.Equal(a.Message.Sample.IDs, b.Message.Sample.IDs) &&
+		a.Finish == b.Finish
 }
 
 // testSeed checks that a seed determines a reply at temperature 1, and that greedy replies need none.

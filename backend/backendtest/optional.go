@@ -41,7 +41,8 @@ func testLogger(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)
 	for i := range 2 {
-		if err := m.Log(t.Context(), "val", groups, map[string]float64{fmt.Sprint("try", i): 1, "accuracy": float64(i)}); err != nil {
+		if err := m.Log(t.Context(), "val", groups,
+			map[string]float64{fmt.Sprint("try", i): 1, "accuracy": float64(i)}); err != nil {
 			t.Fatalf("Log: %v", err)
 		}
 	}
@@ -120,7 +121,8 @@ func testCheckpointKeeper(t *testing.T, b art.Backend) {
 			t.Fatalf("Train: %v", err)
 		}
 		if logs {
-			if err := m.Log(t.Context(), "val", nil, map[string]float64{"reward": float64(step % 3)}); err != nil { // best at step 2
+			if err := m.Log(t.Context(), "val", nil,
+				map[string]float64{"reward": float64(step % 3)}); err != nil { // best at step 2
 				t.Fatalf("Log: %v", err)
 			}
 		}
@@ -186,7 +188,9 @@ func testHTTPServer(t *testing.T, b art.Backend) {
 	server := optional[art.HTTPServer](t, b)
 	m := register(t, b, nil)
 	want := complete(t, m, "Hello?", seeded(3))
-	body, err := json.Marshal(map[string]any{"model": m.Name(), "messages": ask("Hello?").Messages, "max_tokens": maxTokens, "seed": 3})
+	body, err := json.Marshal(map[string]any{
+		"model": m.Name(), "messages": ask("Hello?").Messages, "max_tokens": maxTokens, "seed": 3,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +215,8 @@ func testHTTPServer(t *testing.T, b art.Backend) {
 	if err := json.Unmarshal([]byte(reply), &response); err != nil || len(response.Choices) != 1 {
 		t.Fatalf("response %s: %d choices, error %v", reply, len(response.Choices), err)
 	}
-	if got := response.Choices[0]; got.Message.Role != art.RoleAssistant || got.Message.Content != want.Message.Content || got.Finish != want.Finish {
+	if got := response.Choices[0]; got.Message.Role != art.RoleAssistant || got.Message.Content != want.Message.Content ||
+		got.Finish != want.Finish {
 		t.Errorf("over HTTP %q (%s), in Go %q (%s)", got.Message.Content, got.Finish, want.Message.Content, want.Finish)
 	}
 	samples := recorded.Samples()
@@ -223,7 +228,8 @@ func testHTTPServer(t *testing.T, b art.Backend) {
 
 // testHandler checks the answer to a bad request, and the list of models.
 func testHandler(t *testing.T, server art.HTTPServer, m *art.Model) {
-	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil || status != http.StatusBadRequest {
+	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil ||
+		status != http.StatusBadRequest {
 		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)
 	}
 	handler, err := server.Handler(nil)
@@ -239,7 +245,8 @@ func testHandler(t *testing.T, server art.HTTPServer, m *art.Model) {
 
 // post sends a chat completion request to a host that does not exist.
 func post(ctx context.Context, client *http.Client, body []byte) (status int, text string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions",
+		bytes.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}

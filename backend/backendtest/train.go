@@ -29,7 +29,8 @@ func testTrain(t *testing.T, b art.Backend) {
 	}
 }
 
-// testTrainWhileServing checks that requests during a training are answered, by the step before or the step that it makes.
+// testTrainWhileServing checks that requests during a training are answered, by the step before or the step that it
+// makes.
 func testTrainWhileServing(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)

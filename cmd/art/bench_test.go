@@ -43,7 +43,8 @@ func TestBench_Table(t *testing.T) {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if len(lines) != 12 || !strings.HasPrefix(lines[0], "operation ") || !strings.HasPrefix(lines[2], "product/2048x8x896/plain ") {
+	if len(lines) != 12 || !strings.HasPrefix(lines[0], "operation ") ||
+		!strings.HasPrefix(lines[2], "product/2048x8x896/plain ") {
 		t.Errorf("\n%s", stdout)
 	}
 	checkWidth(t, stdout)

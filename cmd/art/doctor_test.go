@@ -16,7 +16,8 @@ func TestDoctor_JSON(t *testing.T) {
 	}
 	got := decode(t, stdout)
 	checkMachine(t, got)
-	positive(t, got, "read_bytes", "read_gb_per_s", "read_one_worker_gb_per_s", "gemm_size", "gemm_gflop_per_s", "gemm_one_worker_gflop_per_s")
+	positive(t, got, "read_bytes", "read_gb_per_s", "read_one_worker_gb_per_s", "gemm_size", "gemm_gflop_per_s",
+		"gemm_one_worker_gflop_per_s")
 	if got["read_bytes"] != float64(1<<20) || got["gemm_size"] != 64.0 {
 		t.Errorf("read %v bytes, multiplied %v; want 1 MiB and 64", got["read_bytes"], got["gemm_size"])
 	}
@@ -58,7 +59,9 @@ func TestDoctor_XLA(t *testing.T) {
 		{Device: "xla:cuda", Problem: "none was found"},
 		{Device: "xla:cpu", Path: "/b.so", API: "0.116", Platform: "host", Devices: []string{"cpu:0", "cpu:1"}},
 	}}
-	want := []string{"xla:cuda cannot be used: no GPU (/a.so)", "xla:cuda cannot be used: none was found", "xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1 (/b.so)"}
+	want := []string{
+		"xla:cuda cannot be used: no GPU (/a.so)", "xla:cuda cannot be used: none was found", "xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1 (/b.so)",
+	}
 	if got := r.lines(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -71,7 +74,8 @@ func TestDoctor_Table(t *testing.T) {
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
-	for _, want := range []string{"go            go", "instructions  ", "cores         ", "read          ", " GB/s", "gemm          ", " GFLOP/s", "(64 x 64 x 64)"} {
+	for _, want := range []string{"go            go", "instructions  ", "cores         ", "read          ", " GB/s",
+		"gemm          ", " GFLOP/s", "(64 x 64 x 64)"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
@@ -100,7 +104,8 @@ func TestDoctor_NoDevice(t *testing.T) {
 	got := decode(t, stdout)
 	positive(t, got, "cores")
 	notes, _ := got["notes"].([]any)
-	if got["instructions"] != "" || got["art_cpu"] != "mmx" || len(notes) == 0 || !strings.Contains(notes[0].(string), "unset ART_CPU") {
+	if got["instructions"] != "" || got["art_cpu"] != "mmx" || len(notes) == 0 ||
+		!strings.Contains(notes[0].(string), "unset ART_CPU") {
 		t.Errorf("%v", got)
 	}
 	if _, ok := got["read_gb_per_s"]; ok {

@@ -154,7 +154,8 @@ func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 
 func shapeOf(c *model.Config) *modelShape {
 	return &modelShape{
-		Layers: c.NumLayers, Hidden: c.HiddenSize, Heads: c.NumHeads, KVHeads: c.NumKVHeads, HeadDim: c.HeadDim, MLP: c.IntermediateSize,
+		Layers: c.NumLayers, Hidden: c.HiddenSize, Heads: c.NumHeads, KVHeads: c.NumKVHeads, HeadDim: c.HeadDim,
+		MLP:   c.IntermediateSize,
 		Vocab: c.VocabSize, Context: c.MaxPositions, Tied: c.TieEmbeddings,
 		Experts: c.NumExperts, ExpertsPerToken: c.ExpertsPerToken, ExpertMLP: c.MoEIntermediateSize,
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/internal/gguftest"
 )
 
-// TestExport: a folder that was written says what the model says that it was made of: with an adapter merged what the model
-// says with the adapter, and whether it is in one file or in shards.
+// TestExport: a folder that was written says what the model says that it was made of: with an adapter merged what the
+// model says with the adapter, and whether it is in one file or in shards.
 func TestExport(t *testing.T) {
 	adapter, file := tinyAdapter(t, true), gguftest.Folder(t, "../../model/tiny")
 	const ids = "760,268,449,415,32,50,43,50,63,761"
@@ -31,7 +31,8 @@ func TestExport(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "new")
 		out := output[exported](t, slices.Concat([]string{"export", "--json"}, c.flags, []string{c.model, dir})...)
 		names := fmt.Sprint(out.Files)
-		if out.Folder != dir || !strings.Contains(names, "tokenizer.json") || strings.Contains(names, "index") != slices.Contains(c.flags, "--shard") {
+		if out.Folder != dir || !strings.Contains(names, "tokenizer.json") ||
+			strings.Contains(names, "index") != slices.Contains(c.flags, "--shard") {
 			t.Errorf("%v: %s", c, names)
 		}
 		score := []string{"score", "--json", "--ids", ids}
@@ -45,7 +46,9 @@ func TestExport(t *testing.T) {
 				t.Errorf("%v: logprob %d differs by %v", c, i+1, d)
 			}
 		}
-		if r := output[rendered](t, "render", "--json", dir, messages(t, `[{"role": "user", "content": "Hi"}]`)); r.Text != "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" {
+		if r := output[rendered](t, "render", "--json", dir,
+			messages(t,
+				`[{"role": "user", "content": "Hi"}]`)); r.Text != "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" {
 			t.Errorf("%v: %q", c, r.Text)
 		}
 	}
@@ -65,7 +68,8 @@ func TestExport_Errors(t *testing.T) {
 		"neither a folder":      {"nowhere", empty},
 		"adapter_config.json":   {"--adapter", full, "tiny", empty},
 	} {
-		if status, stdout, stderr := command(append([]string{"export"}, args...)...); status == 0 || stdout != "" || !strings.Contains(stderr, want) {
+		if status, stdout, stderr := command(append([]string{"export"}, args...)...); status == 0 || stdout != "" ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%v: %d, %q does not say %q", args, status, stderr, want)
 		}
 	}

@@ -36,7 +36,8 @@ The prompt is one of
 A reply to a chat ends with the end of the turn, a text with the end of the sequence.`,
 		define: func(flags *flag.FlagSet) action {
 			g := generator{prompt: prompt{renderer: renderer{stdin: stdin}}}
-			flags.BoolVar(&g.asJSON, "json", false, "print one JSON object: prompt_ids, ids, texts, logprobs, text, finish, sampling")
+			flags.BoolVar(&g.asJSON, "json", false,
+				"print one JSON object: prompt_ids, ids, texts, logprobs, text, finish, sampling")
 			flags.BoolVar(&g.prompt.chat, "chat", false, "TEXT is a message of a user")
 			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is the input")
 			flags.StringVar(&g.prompt.renderer.toolFormat, "tool-format", "", toolFormatUsage)
@@ -44,7 +45,8 @@ A reply to a chat ends with the end of the turn, a text with the end of the sequ
 			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's, or of a run")
 			flags.IntVar(&g.sampling.MaxTokens, "max-tokens", 128, "write at most `n` tokens; 0 is the rest of the context")
 			flags.Float64Var(&g.sampling.Temperature, "temperature", 0, "divide logits by `t`; 0 is greedy")
-			flags.Float64Var(&g.sampling.TopP, "top-p", 1, "draw from the most likely tokens that make up this `share`; 1 is all")
+			flags.Float64Var(&g.sampling.TopP, "top-p", 1,
+				"draw from the most likely tokens that make up this `share`; 1 is all")
 			flags.IntVar(&g.sampling.TopK, "top-k", 0, "draw from that `many` most likely tokens; 0 is all")
 			flags.Uint64Var(&g.sampling.Seed, "seed", 0, "of what is drawn")
 			flags.Func("stop", "end at this `text`; may be given several times", func(s string) error {
@@ -101,13 +103,16 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	out := generated{
-		Model: args[0], Adapter: m.source.adapter, PromptIDs: ids, IDs: result.IDs, Texts: m.texts(result.IDs), Logprobs: result.Logprobs,
-		Text: m.tokenizer.Decode(result.IDs, true), Finish: finishes[result.Reason], Sampling: g.sampling,
+		Model: args[0], Adapter: m.source.adapter, PromptIDs: ids, IDs: result.IDs, Texts: m.texts(result.IDs),
+		Logprobs: result.Logprobs,
+		Text:     m.tokenizer.Decode(result.IDs, true), Finish: finishes[result.Reason], Sampling: g.sampling,
 	}
 	if g.asJSON {
 		return writeJSON(stdout, out)
 	}
-	return write(stdout, fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n", out.Text, len(result.IDs), len(ids), out.Finish, how(g.sampling)))
+	return write(stdout,
+		fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n", out.Text, len(result.IDs), len(ids),
+			out.Finish, how(g.sampling)))
 }
 
 // checkStops refuses stop texts that no reply contains: special tokens are not part of its text.
@@ -115,7 +120,8 @@ func checkStops(tok *tokenizer.Tokenizer, stops []string) error {
 	for _, stop := range stops {
 		for _, id := range tok.Encode(stop, false) {
 			if tok.IsSpecial(id) {
-				return badUsage("--stop %q: %s is a special token, which the text of a reply does not have: give ordinary text; a reply ends at the end token by itself", stop, tok.Decode([]int32{id}, false))
+				return badUsage("--stop %q: %s is a special token, which the text of a reply does not have: give ordinary "+
+					"text; a reply ends at the end token by itself", stop, tok.Decode([]int32{id}, false))
 			}
 		}
 	}

@@ -62,12 +62,13 @@ func tinyAdapter(t *testing.T, changes bool) string {
 	return dir
 }
 
-// TestGenerate_Forms: one prompt in all its forms, for the built-in model, its folder and its GGUF file, is one reply. Scoring
-// the prompt with the reply gives the logprobs of the reply.
+// TestGenerate_Forms: one prompt in all its forms, for the built-in model, its folder and its GGUF file, is one reply.
+// Scoring the prompt with the reply gives the logprobs of the reply.
 func TestGenerate_Forms(t *testing.T) {
 	messages := file(t, t.TempDir(), "chat.json", `[{"role": "user", "content": "What is 2+2?"}]`)
 	want := output[generated](t, "generate", "--json", "--chat", "tiny", "What", "is", "2+2?")
-	if want.Text == "" || want.Finish != "end" || len(want.IDs) < 2 || len(want.Logprobs) != len(want.IDs) || strings.Join(want.Texts[:len(want.IDs)-1], "") != want.Text {
+	if want.Text == "" || want.Finish != "end" || len(want.IDs) < 2 || len(want.Logprobs) != len(want.IDs) ||
+		strings.Join(want.Texts[:len(want.IDs)-1], "") != want.Text {
 		t.Fatalf("%+v", want)
 	}
 	for _, args := range [][]string{
@@ -79,11 +80,13 @@ func TestGenerate_Forms(t *testing.T) {
 		{"--chat", "--adapter", tinyAdapter(t, false), "tiny", "What is 2+2?"},
 	} {
 		got := output[generated](t, append([]string{"generate", "--json"}, args...)...)
-		if !slices.Equal(got.PromptIDs, want.PromptIDs) || !slices.Equal(got.IDs, want.IDs) || !slices.Equal(got.Logprobs, want.Logprobs) {
+		if !slices.Equal(got.PromptIDs, want.PromptIDs) || !slices.Equal(got.IDs, want.IDs) ||
+			!slices.Equal(got.Logprobs, want.Logprobs) {
 			t.Errorf("%q: %+v, want %+v", args, got, want)
 		}
 	}
-	other := output[generated](t, "generate", "--json", "--chat", "--adapter", tinyAdapter(t, true), "tiny", "What is 2+2?")
+	other := output[generated](t, "generate", "--json", "--chat", "--adapter", tinyAdapter(t, true), "tiny",
+		"What is 2+2?")
 	if slices.Equal(other.Logprobs, want.Logprobs) {
 		t.Error("the adapter changes nothing")
 	}
@@ -107,10 +110,12 @@ func TestGenerate_Forms(t *testing.T) {
 	}
 }
 
-// TestGenerate_Sampling: a seed gives one reply, and another seed another; a text ends it, and so does a number of tokens.
+// TestGenerate_Sampling: a seed gives one reply, and another seed another; a text ends it, and so does a number of
+// tokens.
 func TestGenerate_Sampling(t *testing.T) {
 	draw := func(args ...string) generated {
-		return output[generated](t, append(append([]string{"generate", "--json", "--temperature", "2"}, args...), "tiny", "The")...)
+		return output[generated](t,
+			append(append([]string{"generate", "--json", "--temperature", "2"}, args...), "tiny", "The")...)
 	}
 	a, b, c := draw("--seed", "1"), draw("--seed", "1"), draw("--seed", "2")
 	if !slices.Equal(a.IDs, b.IDs) || slices.Equal(a.IDs, c.IDs) {
@@ -124,7 +129,8 @@ func TestGenerate_Sampling(t *testing.T) {
 		t.Errorf("%+v", short)
 	}
 	answer := func(args ...string) generated {
-		return output[generated](t, append(append([]string{"generate", "--json", "--chat"}, args...), "tiny", "What is 2+2?")...)
+		return output[generated](t,
+			append(append([]string{"generate", "--json", "--chat"}, args...), "tiny", "What is 2+2?")...)
 	}
 	first := answer().Texts[0]
 	if stopped := answer("--stop", "never", "--stop", first); len(stopped.IDs) != 1 || stopped.Finish != "stop" {
@@ -153,7 +159,8 @@ func TestScore_Text(t *testing.T) {
 	var outs []string
 	for _, args := range [][]string{{"tiny", "The", "board"}, {"--file", text, "tiny"}, {"tiny"}} {
 		status, stdout, stderr := command(append([]string{"score"}, args...)...)
-		if status != 0 || stderr != "" || !strings.Contains(stdout, "tokens scored, sum -") || !strings.Contains(stdout, `"The"`) {
+		if status != 0 || stderr != "" || !strings.Contains(stdout, "tokens scored, sum -") ||
+			!strings.Contains(stdout, `"The"`) {
 			t.Fatalf("%q: %d %s%s", args, status, stdout, stderr)
 		}
 		outs = append(outs, stdout)
@@ -161,7 +168,8 @@ func TestScore_Text(t *testing.T) {
 	if outs[0] != outs[1] || outs[0] != outs[2] {
 		t.Error(outs)
 	}
-	if status, stdout, stderr := command("score", "--", "tiny", "--json", "- a"); status != 0 || !strings.Contains(stdout, "tokens scored") {
+	if status, stdout, stderr := command("score", "--", "tiny", "--json", "- a"); status != 0 ||
+		!strings.Contains(stdout, "tokens scored") {
 		t.Errorf("behind -- all is text: %d %s%s", status, stdout, stderr)
 	}
 	if _, stdout, _ := command("score", "--ids", "5", "tiny"); !strings.Contains(stdout, "nothing to score") {
@@ -221,7 +229,8 @@ func TestScoreAndGenerate_NotFinite(t *testing.T) {
 	}
 	for _, args := range [][]string{{"score"}, {"score", "--json"}, {"generate"}, {"generate", "--json"}} {
 		status, stdout, stderr := command(append(args, dir, "a b c")...)
-		if status != 1 || stdout != "" || !strings.Contains(stderr, "logprob 0 is NaN: numbers of the model or of the adapter are not finite") {
+		if status != 1 || stdout != "" ||
+			!strings.Contains(stderr, "logprob 0 is NaN: numbers of the model or of the adapter are not finite") {
 			t.Errorf("%v: status %d, %q, standard error %q", args, status, stdout, stderr)
 		}
 	}

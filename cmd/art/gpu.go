@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// gpus are those of NVIDIA, as nvidia-smi tells of them. A PJRT plug-in knows as much of its devices, but go-xla does not pass on
-// their kind and memory.
+// gpus are those of NVIDIA, as nvidia-smi tells of them. A PJRT plug-in knows as much of its devices, but go-xla does
+// not pass on their kind and memory.
 type gpus struct {
 	GPUs    []gpu  `json:"gpus,omitempty"`
 	Problem string `json:"gpus_problem,omitempty"` // why nothing is known of one that there may be
@@ -28,11 +28,13 @@ type gpu struct {
 // smiTime is how long nvidia-smi may take. A driver that hangs must not make the doctor wait.
 const smiTime = 20 * time.Second
 
-// smi returns a line of name, version of the driver, and MiB of memory, all and free, for each GPU. It gives up after a time.
+// smi returns a line of name, version of the driver, and MiB of memory, all and free, for each GPU. It gives up after a
+// time.
 func smi(after time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	c := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.free", "--format=csv,noheader,nounits")
+	c := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.free",
+		"--format=csv,noheader,nounits")
 	c.WaitDelay = time.Second // not for a program that a script began, which lives on and holds the output
 	out, err := c.Output()
 	switch {
@@ -75,7 +77,8 @@ func parseGPUs(text string) ([]gpu, error) {
 			return nil, fmt.Errorf("nvidia-smi printed %q, want name, driver, total and free memory", line)
 		}
 		list = append(list, gpu{
-			Name: strings.TrimSpace(values[0]), Driver: strings.TrimSpace(values[1]), Total: mebibytes(values[2]), Free: mebibytes(values[3]),
+			Name: strings.TrimSpace(values[0]), Driver: strings.TrimSpace(values[1]), Total: mebibytes(values[2]),
+			Free: mebibytes(values[3]),
 		})
 	}
 	return list, nil

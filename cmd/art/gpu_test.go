@@ -44,14 +44,15 @@ func TestInspectGPUs(t *testing.T) {
 	}
 }
 
-// TestSMI_Hangs: a program that does not end is given up after its time, also when a program that it began holds its output, and the
-// error says so.
+// TestSMI_Hangs: a program that does not end is given up after its time, also when a program that it began holds its
+// output, and the error says so.
 func TestSMI_Hangs(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the program is a script")
 	}
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "nvidia-smi"), []byte("#!/bin/sh\nsleep 20\necho late\n"), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(folder, "nvidia-smi"), []byte("#!/bin/sh\nsleep 20\necho late\n"),
+		0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -67,7 +68,8 @@ func TestSMI_Hangs(t *testing.T) {
 
 // FuzzGPUs: no text ends the command, or makes up memory that is negative.
 func FuzzGPUs(f *testing.F) {
-	for _, text := range []string{"", "NVIDIA H200, 580.65.06, 143771, 143160\n", "a,b,9223372036854775807,-1", ",,,\n,,,"} {
+	for _, text := range []string{"", "NVIDIA H200, 580.65.06, 143771, 143160\n", "a,b,9223372036854775807,-1",
+		",,,\n,,,"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

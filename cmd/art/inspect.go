@@ -43,7 +43,8 @@ compiled to know. What a process takes besides, 134 MB, is in both sums.`,
 					return err
 				}
 				if *slots < 1 || *rank < 0 || *workers < 1 {
-					return badUsage("--slots %d --rank %d --workers %d: numbers above 0 are wanted, and 0 or more for the rank", *slots, *rank, *workers)
+					return badUsage("--slots %d --rank %d --workers %d: numbers above 0 are wanted, and 0 or more for the rank",
+						*slots, *rank, *workers)
 				}
 				return examineModel(args[0], plan{list, *slots, *rank, *workers}, *asJSON, stdout)
 			}
@@ -60,7 +61,8 @@ func parseLengths(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 2 {
-			return nil, badUsage("--lengths %s: %q is not a length; want numbers of at least 2 with commas between them", text, part)
+			return nil, badUsage("--lengths %s: %q is not a length; want numbers of at least 2 with commas between them", text,
+				part)
 		}
 		list = append(list, n)
 	}
@@ -185,9 +187,11 @@ func (r inspection) table() string {
 	}
 	line("architecture", "%s", r.Architecture)
 	if s := r.Shape; s != nil {
-		line("shape", "%d layers, hidden %d, %d heads of %d, %d of keys and values, MLP %d", s.Layers, s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.MLP)
+		line("shape", "%d layers, hidden %d, %d heads of %d, %d of keys and values, MLP %d", s.Layers, s.Hidden, s.Heads,
+			s.HeadDim, s.KVHeads, s.MLP)
 		if s.Experts > 0 {
-			line("experts", "%d, of which a token has %d, MLP %d; adapters attach to attention", s.Experts, s.ExpertsPerToken, s.ExpertMLP)
+			line("experts", "%d, of which a token has %d, MLP %d; adapters attach to attention", s.Experts, s.ExpertsPerToken,
+				s.ExpertMLP)
 		}
 		tied := ""
 		if s.Tied {
@@ -205,10 +209,12 @@ func (r inspection) table() string {
 		line("", "%s", text)
 	}
 	if len(r.Memory) > 0 {
-		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference", "adapter", "work", "training")
+		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
+			"adapter", "work", "training")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights),
+			sizeText(m.Inference.Cache), sizeText(m.Infer),
 			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Train))
 	}
 	return b.String()
@@ -231,8 +237,9 @@ func (t templateReport) notes() []string {
 	}
 	var out []string
 	if !t.WritesTools || !t.WritesCalls {
-		out = append(out, fmt.Sprintf("it writes tools: %t, calls of tools: %t; what it leaves out is an error without ToolFormat",
-			t.WritesTools, t.WritesCalls))
+		out = append(out,
+			fmt.Sprintf("it writes tools: %t, calls of tools: %t; what it leaves out is an error without ToolFormat",
+				t.WritesTools, t.WritesCalls))
 	}
 	for _, warning := range t.Warnings {
 		out = append(out, "warning: "+warning)

@@ -54,7 +54,8 @@ func TestInspect_Tiny(t *testing.T) {
 		}
 		positive(t, inference, "work")
 		positive(t, training, "adapter", "work")
-		if total := row["inference_total"].(float64); total != row["process"].(float64)+inference["weights"].(float64)+cache+inference["work"].(float64) {
+		if total := row["inference_total"].(float64); total != row["process"].(float64)+inference["weights"].(float64)+cache+
+			inference["work"].(float64) {
 			t.Errorf("inference_total is %v of %v", total, inference)
 		}
 		if row["training_total"].(float64) <= row["inference_total"].(float64) {
@@ -90,7 +91,8 @@ func TestInspect_Text(t *testing.T) {
 	defer s.Close()
 	t.Setenv("HF_ENDPOINT", s.URL())
 	t.Setenv("HF_HOME", t.TempDir())
-	if status, _, stderr := command("inspect", "acme/robot"); status != 1 || !strings.Contains(stderr, "art pull acme/robot") {
+	if status, _, stderr := command("inspect", "acme/robot"); status != 1 ||
+		!strings.Contains(stderr, "art pull acme/robot") {
 		t.Errorf("before it is fetched: status %d, %q", status, stderr)
 	}
 	if status, _, stderr := command("pull", "acme/robot"); status != 0 {
@@ -100,14 +102,16 @@ func TestInspect_Text(t *testing.T) {
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
-	for _, want := range []string{"Qwen3ForCausalLM", "2 layers, hidden 128", "context       256 tokens", "393984", "\n       256"} {
+	for _, want := range []string{"Qwen3ForCausalLM", "2 layers, hidden 128", "context       256 tokens", "393984",
+		"\n       256"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }
 
-// TestInspect_GGUF: a file is what the folder is that it was made of, and one that cannot be used is described by its header.
+// TestInspect_GGUF: a file is what the folder is that it was made of, and one that cannot be used is described by its
+// header.
 func TestInspect_GGUF(t *testing.T) {
 	path := gguftest.Folder(t, "../../model/tiny")
 	status, stdout, stderr := command("inspect", "--json", "--lengths", "64", path)
@@ -115,7 +119,8 @@ func TestInspect_GGUF(t *testing.T) {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	object := decode(t, stdout)
-	if object["architecture"] != "Qwen3ForCausalLM" || object["parameters"] != 393984.0 || object["shape"].(map[string]any)["context"] != 256.0 {
+	if object["architecture"] != "Qwen3ForCausalLM" || object["parameters"] != 393984.0 ||
+		object["shape"].(map[string]any)["context"] != 256.0 {
 		t.Errorf("%s", stdout)
 	}
 	positive(t, object["template"].(map[string]any), "bytes")
@@ -142,7 +147,8 @@ func TestInspect_Unsupported(t *testing.T) {
 		}
 	}
 	status, stdout, stderr := command("inspect", dir)
-	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") || !strings.Contains(stdout, "393984") || !strings.Contains(stderr, "model_type") {
+	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") || !strings.Contains(stdout, "393984") ||
+		!strings.Contains(stderr, "model_type") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
 	}
 }

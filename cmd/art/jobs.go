@@ -62,9 +62,11 @@ func rowJobs(rows, columns int) []job {
 	add("exp", func(g graph, x []compute.Value) compute.Value { return must(g.f.Exp(x[0])) }, all)
 	add("sum", func(g graph, x []compute.Value) compute.Value { return must(g.f.ReduceSum(x[0], 1)) }, all)
 	add("softmax", func(g graph, x []compute.Value) compute.Value { return g.softmax(x[0], rows, columns) }, all)
-	add("rmsnorm", func(g graph, x []compute.Value) compute.Value { return g.rmsNorm(x[0], x[1], rows, columns) }, all, []int{columns})
+	add("rmsnorm", func(g graph, x []compute.Value) compute.Value { return g.rmsNorm(x[0], x[1], rows, columns) }, all,
+		[]int{columns})
 	add("swiglu", func(g graph, x []compute.Value) compute.Value { return g.swiGLU(x[0], x[1]) }, all, all)
-	add("rope", func(g graph, x []compute.Value) compute.Value { return g.rope(x[0], x[1], x[2], rows, columns) }, all, table, table)
+	add("rope", func(g graph, x []compute.Value) compute.Value { return g.rope(x[0], x[1], x[2], rows, columns) }, all,
+		table, table)
 	list = append(list, adamWJob(rows, columns))
 	add("transpose", func(g graph, x []compute.Value) compute.Value { return must(g.f.Transpose(x[0], 1, 0)) }, all)
 	return list

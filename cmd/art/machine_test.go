@@ -43,7 +43,8 @@ func TestInspect(t *testing.T) {
 		"proc/cpuinfo": intel, "proc/meminfo": meminfo, "proc/self/cgroup": "0::/\n",
 		"sys/fs/cgroup/cpu.max": "50000 100000\n", "sys/fs/cgroup/memory.max": "1073741824\n",
 	}))
-	if m.CPU != "Intel(R) Xeon(R) Processor" || m.MemoryTotal != 24684084<<10 || m.CgroupCores != 0.5 || m.CgroupMemory != 1<<30 {
+	if m.CPU != "Intel(R) Xeon(R) Processor" || m.MemoryTotal != 24684084<<10 || m.CgroupCores != 0.5 ||
+		m.CgroupMemory != 1<<30 {
 		t.Errorf("%+v", m)
 	}
 	if got := m.readSize(); got != 1<<28 {

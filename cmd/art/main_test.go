@@ -70,13 +70,15 @@ func TestHelp_Width(t *testing.T) {
 // TestRun_FlagsAnywhere: flags behind the model were an error. What is behind -- is text.
 func TestRun_FlagsAnywhere(t *testing.T) {
 	want := output[map[string]any](t, "tokenize", "--json", "tiny", "a b")
-	for _, args := range [][]string{{"tiny", "--json", "a b"}, {"tiny", "a", "--json", "b"}, {"tiny", "a", "b", "-json=true"}, {"--json", "--", "tiny", "a b"}} {
+	for _, args := range [][]string{{"tiny", "--json", "a b"}, {"tiny", "a", "--json", "b"},
+		{"tiny", "a", "b", "-json=true"}, {"--json", "--", "tiny", "a b"}} {
 		if got := output[map[string]any](t, append([]string{"tokenize"}, args...)...); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, want %v", args, got, want)
 		}
 	}
 	text := output[map[string]any](t, "tokenize", "--json", "tiny", "--", "--json")
-	if same := output[map[string]any](t, "tokenize", "--json", "--", "tiny", "--json"); !reflect.DeepEqual(text, same) || reflect.DeepEqual(text, want) {
+	if same := output[map[string]any](t, "tokenize", "--json", "--", "tiny", "--json"); !reflect.DeepEqual(text, same) ||
+		reflect.DeepEqual(text, want) {
 		t.Errorf("%v, want %v", same, text)
 	}
 }
@@ -85,11 +87,14 @@ func TestRun_FlagsAnywhere(t *testing.T) {
 func TestVersion(t *testing.T) {
 	for _, verb := range []string{"version", "--version"} {
 		status, stdout, stderr := command(verb)
-		if status != 0 || stderr != "" || !strings.Contains(stdout, runtime.Version()) || !strings.Contains(stdout, "\ndevice   CPU") {
+		if status != 0 || stderr != "" || !strings.Contains(stdout, runtime.Version()) ||
+			!strings.Contains(stdout, "\ndevice   CPU") {
 			t.Errorf("%s: status %d, %q, %q", verb, status, stdout, stderr)
 		}
 	}
-	v := versionOf(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}})
+	v := versionOf(&debug.BuildInfo{
+		Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}},
+	})
 	if text := v.text(); !strings.HasPrefix(text, "art v1.2.3\ncommit   abc, with changes\n") {
 		t.Error(text)
 	}
@@ -141,7 +146,8 @@ func TestRun_BadUsage(t *testing.T) {
 // TestRun_CannotWrite: output that is lost is an error.
 func TestRun_CannotWrite(t *testing.T) {
 	tinyDoctor(t)
-	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "--run", "sum/256"}, {"bench", "--json", "--run", "sum/256", "--time", "1ms"}} {
+	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "--run", "sum/256"},
+		{"bench", "--json", "--run", "sum/256", "--time", "1ms"}} {
 		var stderr bytes.Buffer
 		if status := run(args, full{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "full") {
 			t.Errorf("art %q: status %d, standard error %q", args, status, stderr.String())

@@ -39,7 +39,8 @@ func (m machine) notes() []string {
 			bytesText(m.MemoryAvailable))
 	}
 	if m.CgroupMemory > 0 && m.CgroupMemory < little {
-		add("The cgroup ends the process at %s of memory: raise its memory.max, and set GOMEMLIMIT below it.", bytesText(m.CgroupMemory))
+		add("The cgroup ends the process at %s of memory: raise its memory.max, and set GOMEMLIMIT below it.",
+			bytesText(m.CgroupMemory))
 	}
 	return notes
 }

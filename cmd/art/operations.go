@@ -67,8 +67,8 @@ func (g graph) rope(x, cos, sin compute.Value, rows, columns int) compute.Value 
 	return must(g.f.Reshape(y, rows, columns))
 }
 
-// adamW is, with t the number of a step, and lr, c1 = 1 - beta1^t, c2 = 1 - beta2^t, clip numbers of it, is what an update writes
-// over p, m and v,
+// adamW is, with t the number of a step, and lr, c1 = 1 - beta1^t, c2 = 1 - beta2^t, clip numbers of it, is what an
+// update writes over p, m and v,
 //
 //	g = clip grad, m' = beta1 m + (1 - beta1) g, v' = beta2 v + (1 - beta2) g^2
 //	p' = p - lr ((m' / c1) / (sqrt(v' / c2) + 1e-8) + 0.1 p)

@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// processBytes is what a process takes besides tensors: the program, a tokenizer, compiled graphs, and garbage that has not been
-// collected yet. It is measured, by internal/bench/memory.
+// processBytes is what a process takes besides tensors: the program, a tokenizer, compiled graphs, and garbage that has
+// not been collected yet. It is measured, by internal/bench/memory.
 const processBytes = 128 << 20
 
 // plan is what memory is asked for.
@@ -38,13 +38,16 @@ func (p plan) memory(c *model.Config) ([]lengthMemory, error) {
 	var list []lengthMemory
 	for _, length := range p.of(c) {
 		if length > c.MaxPositions {
-			return list, fmt.Errorf("length %d: the model has a context of %d tokens: give others with --lengths", length, c.MaxPositions)
+			return list, fmt.Errorf("length %d: the model has a context of %d tokens: give others with --lengths", length,
+				c.MaxPositions)
 		}
 		m := lengthMemory{Length: length, Slots: p.slots, Process: processBytes}
-		if m.Inference, err = engine.Plan(engine.Options{Device: device, Config: c, Slots: p.slots, Context: length}, layout); err != nil {
+		if m.Inference, err = engine.Plan(engine.Options{Device: device, Config: c, Slots: p.slots, Context: length},
+			layout); err != nil {
 			return list, err
 		}
-		if m.Training, err = trainer.Plan(c, layout, length, trainer.Options{Device: device, Workers: p.workers}); err != nil {
+		if m.Training, err = trainer.Plan(c, layout, length,
+			trainer.Options{Device: device, Workers: p.workers}); err != nil {
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache

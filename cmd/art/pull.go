@@ -94,7 +94,8 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 // downloadBar shows how far a download is.
 func downloadBar(w io.Writer, title string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title), progressbar.OptionSetVisibility(w != io.Discard),
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
+		progressbar.OptionSetVisibility(w != io.Discard),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
 	)
 }

@@ -74,7 +74,8 @@ func TestPull_Fails(t *testing.T) {
 	}
 }
 
-// TestPull_TellsRetries: a hub that cannot be reached is told at the first failure, not after the last: that took 15 s of silence.
+// TestPull_TellsRetries: a hub that cannot be reached is told at the first failure, not after the last: that took 15 s
+// of silence.
 func TestPull_TellsRetries(t *testing.T) {
 	s := testHub(t)
 	lines := make(chan string, 10)
@@ -90,7 +91,8 @@ func TestPull_TellsRetries(t *testing.T) {
 	if status := run([]string{"pull", "acme/robot"}, &stdout, toChannel(lines)); status != 0 {
 		t.Fatal("status", status)
 	}
-	if said := <-lines; !strings.HasPrefix(said, "art: pull: try 1 of 5: ") || !strings.Contains(said, "503") || !strings.HasSuffix(said, "the next in 1s\n") {
+	if said := <-lines; !strings.HasPrefix(said, "art: pull: try 1 of 5: ") || !strings.Contains(said, "503") ||
+		!strings.HasSuffix(said, "the next in 1s\n") {
 		t.Errorf("said %q", said)
 	}
 }

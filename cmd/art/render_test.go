@@ -36,7 +36,8 @@ func TestRender_JSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-	if got.Text != want || tok.Decode(got.IDs, false) != want || got.Format != "chatml" || got.Parser != "hermes" || tok.Decode(got.EndOfTurn[:1], false) != "<|im_end|>" {
+	if got.Text != want || tok.Decode(got.IDs, false) != want || got.Format != "chatml" || got.Parser != "hermes" ||
+		tok.Decode(got.EndOfTurn[:1], false) != "<|im_end|>" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -47,8 +48,11 @@ func TestRender_Sources(t *testing.T) {
 	vocabulary, config := tiny.Tokenizer()
 	tokenizerFile := file(t, dir, "tokenizer.json", string(vocabulary))
 	file(t, dir, "tokenizer_config.json", string(config))
-	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ tools[0].function.name if tools }}{{ mood }}{{ '!' if add_generation_prompt }}")
-	object := `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}], "chat_template_kwargs": {"mood": "x"}}`
+	file(t, dir, "chat_template.jinja",
+		"{% for m in messages %}<{{ m.content }}>{% endfor %}{{ tools[0].function.name if tools }}{{ mood }}{{ '!' if "+
+			"add_generation_prompt }}")
+	object := `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": ` +
+		`"f"}}], "chat_template_kwargs": {"mood": "x"}}`
 	for _, c := range []struct {
 		args []string
 		in   string
@@ -103,14 +107,17 @@ func TestRender_ToolFormat(t *testing.T) {
 	file(t, dir, "tokenizer.json", string(vocabulary))
 	file(t, dir, "tokenizer_config.json", string(config))
 	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}")
-	chat := file(t, t.TempDir(), "chat.json", `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}]}`)
+	chat := file(t, t.TempDir(), "chat.json",
+		`{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}]}`)
 	if status, _, stderr := command("render", dir, chat); status != 1 || !strings.Contains(stderr, "ToolFormat (hermes,") {
 		t.Errorf("status %d, %q", status, stderr)
 	}
-	if status, stdout, stderr := command("render", "--tool-format", "hermes", dir, chat); status != 0 || !strings.Contains(stdout, `"name": "f"`) {
+	if status, stdout, stderr := command("render", "--tool-format", "hermes", dir, chat); status != 0 ||
+		!strings.Contains(stdout, `"name": "f"`) {
 		t.Errorf("status %d, %q %q", status, stdout, stderr)
 	}
-	if status, _, stderr := command("render", "--tool-format", "xml", dir, chat); status != 1 || !strings.Contains(stderr, `"xml" is not known`) {
+	if status, _, stderr := command("render", "--tool-format", "xml", dir, chat); status != 1 ||
+		!strings.Contains(stderr, `"xml" is not known`) {
 		t.Errorf("status %d, %q", status, stderr)
 	}
 }

@@ -118,5 +118,6 @@ func (s *scored) write(w io.Writer) error {
 		return write(w, "one token: there is nothing to score\n")
 	}
 	mean := s.Sum / float64(n)
-	return write(w, fmt.Sprintf("%d tokens scored, sum %.6f, mean %.6f, perplexity %.4f\n", n, s.Sum, mean, math.Exp(-mean)))
+	return write(w,
+		fmt.Sprintf("%d tokens scored, sum %.6f, mean %.6f, perplexity %.4f\n", n, s.Sum, mean, math.Exp(-mean)))
 }

@@ -54,20 +54,23 @@ func find(name string) (source, error) {
 	return s, err
 }
 
-// findBase returns the path of a base model: of a folder, a file, or what the cache of the hub has under a name. That of the
-// built-in model is its name.
+// findBase returns the path of a base model: of a folder, a file, or what the cache of the hub has under a name. That
+// of the built-in model is its name.
 func findBase(name string) (path string, err error) {
 	switch {
 	case name == tiny.Name, basemodel.IsFile(name):
 		return name, nil
 	case basemodel.IsFolder(name):
 		if !exists(filepath.Join(name, model.ConfigFile)) {
-			return "", fmt.Errorf("%s is not the folder of a model: it has no config.json beside model.safetensors; the folder of a run is .art/PROJECT/models/NAME", name)
+			return "",
+				fmt.Errorf("%s is not the folder of a model: it has no config.json beside model.safetensors; the folder of a "+
+					"run is .art/PROJECT/models/NAME", name)
 		}
 		return name, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return "", fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME: check the path; tiny is the built-in model", name)
+		return "", fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME: check the path; tiny is the built-in model",
+			name)
 	}
 	s, err := hub.Cached(name, nil)
 	if err != nil {
@@ -86,7 +89,9 @@ func findAdapter(dir string) (string, error) {
 		return newest, err
 	}
 	if !exists(filepath.Join(dir, adapterConfig)) {
-		return "", fmt.Errorf("%s is not the folder of an adapter: it has no %s; name a run, .art/PROJECT/models/NAME, or a folder in its checkpoints", dir, adapterConfig)
+		return "",
+			fmt.Errorf("%s is not the folder of an adapter: it has no %s; name a run, .art/PROJECT/models/NAME, or a folder "+
+				"in its checkpoints", dir, adapterConfig)
 	}
 	return dir, nil
 }
@@ -97,7 +102,8 @@ func (s source) with(adapter string) (source, error) {
 		return s, nil
 	}
 	if s.adapter != "" {
-		return s, badUsage("--adapter %s: %s is an adapter already; name its base model, %s, instead", adapter, s.adapter, s.name)
+		return s, badUsage("--adapter %s: %s is an adapter already; name its base model, %s, instead", adapter, s.adapter,
+			s.name)
 	}
 	var err error
 	s.adapter, err = findAdapter(adapter)

@@ -36,20 +36,22 @@ func newRun(t *testing.T) string {
 	return dir
 }
 
-// TestRunFolder: a run is its base model with the newest checkpoint, and a checkpoint is itself, wherever a model or an adapter is
-// named. Runs were refused: "has neither model.safetensors nor model.safetensors.index.json".
+// TestRunFolder: a run is its base model with the newest checkpoint, and a checkpoint is itself, wherever a model or an
+// adapter is named. Runs were refused: "has neither model.safetensors nor model.safetensors.index.json".
 func TestRunFolder(t *testing.T) {
 	run := newRun(t)
 	newest, first := filepath.Join(run, "checkpoints", "0010"), filepath.Join(run, "checkpoints", "0000")
 	generate := func(args ...string) generated {
-		return output[generated](t, append([]string{"generate", "--json", "--chat", "--max-tokens", "4"}, append(args, "yes or no")...)...)
+		return output[generated](t,
+			append([]string{"generate", "--json", "--chat", "--max-tokens", "4"}, append(args, "yes or no")...)...)
 	}
 	want, base := generate("--adapter", newest, "tiny"), generate("tiny")
 	if slices.Equal(want.Logprobs, base.Logprobs) {
 		t.Fatal("the adapter changes nothing")
 	}
 	for _, args := range [][]string{{run}, {newest}, {run + "/"}, {"--adapter", run, "tiny"}} {
-		if got := generate(args...); !slices.Equal(got.Logprobs, want.Logprobs) || got.Adapter != newest && got.Adapter != newest+"/" {
+		if got := generate(args...); !slices.Equal(got.Logprobs, want.Logprobs) || got.Adapter != newest &&
+			got.Adapter != newest+"/" {
 			t.Errorf("%q: %+v, want %+v", args, got, want)
 		}
 	}
@@ -62,14 +64,17 @@ func TestRunFolder(t *testing.T) {
 	}
 
 	r := output[inspection](t, "inspect", run, "--json", "--lengths", "64")
-	if r.Run != run || r.Adapter == nil || r.Adapter.Folder != newest || r.Adapter.Rank != 2 || r.Adapter.Base != "tiny" || r.Parameters != 393984 {
+	if r.Run != run || r.Adapter == nil || r.Adapter.Folder != newest || r.Adapter.Rank != 2 || r.Adapter.Base != "tiny" ||
+		r.Parameters != 393984 {
 		t.Errorf("%+v %+v", r, r.Adapter)
 	}
-	if _, stdout, stderr := command("inspect", first, "--lengths", "64"); !strings.Contains(stdout, first+", rank 8") || stderr != "" {
+	if _, stdout, stderr := command("inspect", first, "--lengths", "64"); !strings.Contains(stdout, first+", rank 8") ||
+		stderr != "" {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 	ids := output[rendered](t, "render", "--json", run, messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs
-	if same := output[rendered](t, "render", "--json", "tiny", messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs; !slices.Equal(ids, same) {
+	if same := output[rendered](t, "render", "--json", "tiny",
+		messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs; !slices.Equal(ids, same) {
 		t.Errorf("%v, want %v", ids, same)
 	}
 	merged := filepath.Join(t.TempDir(), "merged")

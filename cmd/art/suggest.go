@@ -49,5 +49,6 @@ func explain(err error, flags *flag.FlagSet) error {
 	}
 	var names []string
 	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-	return fmt.Errorf("there is no flag --%s%s (write -- before text that begins with -)", name, suggest("--", name, names))
+	return fmt.Errorf("there is no flag --%s%s (write -- before text that begins with -)", name,
+		suggest("--", name, names))
 }

@@ -32,7 +32,8 @@ func (r report) table() string {
 		line("gpu", "%s", text)
 	}
 	if s := r.speeds; s != nil {
-		line("read", "%6.1f GB/s with one worker, %.1f GB/s with %d (%s)", s.ReadOne, s.Read, r.Workers, bytesText(s.ReadBytes))
+		line("read", "%6.1f GB/s with one worker, %.1f GB/s with %d (%s)", s.ReadOne, s.Read, r.Workers,
+			bytesText(s.ReadBytes))
 		line("gemm", "%6.1f GFLOP/s with one worker, %.1f GFLOP/s with %d (%d x %d x %d)",
 			s.GEMMOne, s.GEMM, r.Workers, s.Cube, s.Cube, s.Cube)
 	}

@@ -37,7 +37,8 @@ func TestTokenize_JSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := got.Tokens[len(got.Tokens)-1]
-		if len(got.IDs) != len(got.Tokens) || last.Token != "<|im_end|>" || last.Start != 9 || last.End != 19 || last.ID != 535 {
+		if len(got.IDs) != len(got.Tokens) || last.Token != "<|im_end|>" || last.Start != 9 || last.End != 19 ||
+			last.ID != 535 {
 			t.Errorf("%v: %s", args, out.String())
 		}
 	}
@@ -51,7 +52,8 @@ func TestTokenize_Table(t *testing.T) {
 		"tiny":       "9 bytes",
 	} {
 		var out, stderr strings.Builder
-		if status := run([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 || !strings.Contains(out.String(), want) {
+		if status := run([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 ||
+			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: status %d, %s%s", model, status, out.String(), stderr.String())
 		}
 	}

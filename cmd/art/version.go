@@ -44,7 +44,9 @@ type version struct {
 
 // versionOf reads what the compiler noted down; info may be nil.
 func versionOf(info *debug.BuildInfo) version {
-	v := version{Version: "unknown", Device: deviceText(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := version{
+		Version: "unknown", Device: deviceText(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 	if info == nil {
 		return v
 	}

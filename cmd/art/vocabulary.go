@@ -51,7 +51,9 @@ func namedTokenizer(name string, missing error) (*tokenizer.Tokenizer, error) {
 		return tok, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return nil, fmt.Errorf("%w: check the path, or name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, or an encoding", missing)
+		return nil,
+			fmt.Errorf("%w: check the path, or name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, "+
+				"or an encoding", missing)
 	}
 	s, err := hub.Cached(name, nil)
 	if err != nil {
@@ -67,7 +69,8 @@ func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not the folder of a model: it has neither tokenizer.json nor tokenizer_config.json", dir)
+		return nil, fmt.Errorf("%s is not the folder of a model: it has neither tokenizer.json nor tokenizer_config.json",
+			dir)
 	}
 	if err != nil {
 		return nil, err

@@ -28,7 +28,8 @@ func (p xlaPlugin) String() string {
 	if p.Problem != "" {
 		return fmt.Sprintf("%s cannot be used: %s (%s)", p.Device, p.Problem, p.Path)
 	}
-	return fmt.Sprintf("%s, platform %s, PJRT %s, devices %s (%s)", p.Device, p.Platform, p.API, strings.Join(p.Devices, " "), p.Path)
+	return fmt.Sprintf("%s, platform %s, PJRT %s, devices %s (%s)", p.Device, p.Platform, p.API,
+		strings.Join(p.Devices, " "), p.Path)
 }
 
 // lines are the report for people, one for each plug-in.

@@ -1,7 +1,7 @@
 // Command arithmetic trains a language model to add two digits, in this process: go run ./examples/arithmetic
 //
-// One message asks, the reply is the answer: the smallest task for reinforcement learning. A quarter of the sums is never
-// trained on, and the model is measured on them before and after: what it learns there, it has not seen. With
+// One message asks, the reply is the answer: the smallest task for reinforcement learning. A quarter of the sums is
+// never trained on, and the model is measured on them before and after: what it learns there, it has not seen. With
 // -model FOLDER, FILE.gguf or ORG/NAME it trains another model than the built-in one.
 package main
 
@@ -27,8 +27,9 @@ var (
 	seed  = flag.Uint64("seed", 1, "seed of the run")
 	steps = flag.Int("steps", 60, "training steps")
 	batch = flag.Int("batch", 16, "questions of a step, each asked 8 times")
-	rate  = flag.Float64("rate", 2e-3, "learning rate; a larger model wants a smaller one, 1e-4 for 100 million parameters")
-	dir   = flag.String("dir", ".art", "where runs are stored")
+	rate  = flag.Float64("rate", 2e-3,
+		"learning rate; a larger model wants a smaller one, 1e-4 for 100 million parameters")
+	dir = flag.String("dir", ".art", "where runs are stored")
 )
 
 // sum is a question: a + b.
@@ -59,7 +60,8 @@ func main() {
 		evaluate(ctx, model, unseen)
 	}
 	if model.Step() >= *steps {
-		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d, or begin another with -seed or -dir.\n",
+		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d, or begin another with "+
+			"-seed or -dir.\n",
 			model.Step(), *steps, model.Step()+20)
 	}
 
@@ -76,7 +78,8 @@ func main() {
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
 		fmt.Printf("step %3d  right %3.0f%%  entropy %.2f  %v\n",
-			result.Step-1, 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+			result.Step-1, 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"],
+			time.Since(start).Round(time.Second))
 		if model.Step()%10 == 0 || model.Step() == *steps {
 			evaluate(ctx, model, unseen)
 		}
@@ -109,8 +112,8 @@ func split() (known, unseen []sum) {
 	return known, unseen
 }
 
-// ask is the agent. A right answer is the number and nothing else; another number is worth a little, so that a model that
-// likes to talk learns first to answer.
+// ask is the agent. A right answer is the number and nothing else; another number is worth a little, so that a model
+// that likes to talk learns first to answer.
 func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
 	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
 	t := art.NewTrajectory(art.System("Reply with a number."))
@@ -140,7 +143,8 @@ func evaluate(ctx context.Context, model *art.Model, sums []sum) {
 		return ask(ctx, model, s, &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64})
 	check(err)
-	fmt.Printf("greedy at step %d: %.0f%% of %d questions never trained on answered right\n", model.Step(), 100*art.Metrics(g)["right"], len(sums))
+	fmt.Printf("greedy at step %d: %.0f%% of %d questions never trained on answered right\n", model.Step(),
+		100*art.Metrics(g)["right"], len(sums))
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 }
 

@@ -11,7 +11,9 @@ type board [9]byte
 var lines = [8][3]int{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}}
 
 func (b *board) won(mark byte) bool {
-	return slices.ContainsFunc(lines[:], func(l [3]int) bool { return b[l[0]] == mark && b[l[1]] == mark && b[l[2]] == mark })
+	return slices.ContainsFunc(lines[:], func(l [3]int) bool {
+		return b[l[0]] == mark && b[l[1]] == mark && b[l[2]] == mark
+	})
 }
 
 func (b *board) free() (cells []int) {

@@ -1,9 +1,9 @@
 // Command tictactoe trains a language model to play tic-tac-toe, in this process: go run ./examples/tictactoe
 //
-// A game is a chat and one trajectory: a message is the opponent's cell, the reply is the agent's, the reward is the end. It
-// trains against an opponent that wins where it can, and is measured against one that moves at random. Stop it at any time:
-// run again, it goes on at the last step. With -model FOLDER, FILE.gguf or ORG/NAME it trains another model than the built-in
-// one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8 -measure 100 -steps 10.
+// A game is a chat and one trajectory: a message is the opponent's cell, the reply is the agent's, the reward is the
+// end. It trains against an opponent that wins where it can, and is measured against one that moves at random. Stop it
+// at any time: run again, it goes on at the last step. With -model FOLDER, FILE.gguf or ORG/NAME it trains another
+// model than the built-in one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8 -measure 100 -steps 10.
 package main
 
 import (
@@ -56,7 +56,9 @@ func main() {
 	}
 
 	for step := model.Step(); step < *steps; step++ {
-		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(ctx context.Context, first bool) (*art.Trajectory, error) {
+		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(
+			ctx context.Context, first bool,
+		) (*art.Trajectory, error) {
 			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
 		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step)})
 		check(err)
@@ -115,14 +117,17 @@ func begin() *art.Trajectory {
 		return art.NewTrajectory(art.System("Play tic-tac-toe."))
 	}
 	return art.NewTrajectory(
-		art.System("We play tic-tac-toe. The cells are numbered 1 to 9, row by row. Reply with the number of a free cell, nothing else."),
+		art.System("We play tic-tac-toe. The cells are numbered 1 to 9, row by row. Reply with the number of a free cell,"+
+			" nothing else."),
 		art.User("Begin."), art.Assistant("5"), art.User("1"), art.Assistant("3"), art.User("7"), art.Assistant("4"),
 		art.User("A new game."), art.Assistant("Ready."),
 	)
 }
 
 // play is the agent: an ordinary loop around a chat. first says that it begins.
-func play(ctx context.Context, model *art.Model, first bool, next opponent, opts *art.ChatOptions) (*art.Trajectory, error) {
+func play(
+	ctx context.Context, model *art.Model, first bool, next opponent, opts *art.ChatOptions,
+) (*art.Trajectory, error) {
 	t := begin()
 	var b board
 	message, legal, moves := "Begin.", true, 0.0
@@ -160,8 +165,8 @@ func play(ctx context.Context, model *art.Model, first bool, next opponent, opts
 	return t, nil
 }
 
-// measured returns the share of games that is not lost at the step of the run: as it was logged before the run was stopped, or
-// else measured now.
+// measured returns the share of games that is not lost at the step of the run: as it was logged before the run was
+// stopped, or else measured now.
 func measured(ctx context.Context, backend *local.Backend, model *art.Model) (float64, error) {
 	rows, err := backend.History(ctx, model)
 	if err != nil {
@@ -176,7 +181,9 @@ func measured(ctx context.Context, backend *local.Backend, model *art.Model) (fl
 
 // evaluate plays games greedily, half of them on each side, and returns the share that was not lost.
 func evaluate(ctx context.Context, model *art.Model) float64 {
-	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, *games/2), func(ctx context.Context, first bool) (*art.Trajectory, error) {
+	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, *games/2), func(
+		ctx context.Context, first bool,
+	) (*art.Trajectory, error) {
 		return play(ctx, model, first, random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
 	check(err)

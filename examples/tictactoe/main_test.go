@@ -55,8 +55,8 @@ func TestSharp(t *testing.T) {
 	}
 }
 
-// A run that is begun again is not measured twice at one step: -short on a finished run compared a measurement with itself, and
-// failed.
+// A run that is begun again is not measured twice at one step: -short on a finished run compared a measurement with
+// itself, and failed.
 func TestMeasured_Again(t *testing.T) {
 	usual := *games
 	*games, *dir, *seed = 4, t.TempDir(), 1
@@ -116,14 +116,16 @@ func TestLines(t *testing.T) {
 	defer backend.Close()
 	for _, first := range []bool{true, false} {
 		total, lost, illegal := countLines(t, model, first)
-		t.Logf("step %d, agent first %v: %d lines, %d lost, %d with an illegal move", model.Step(), first, total, lost, illegal)
+		t.Logf("step %d, agent first %v: %d lines, %d lost, %d with an illegal move", model.Step(), first, total, lost,
+			illegal)
 	}
 }
 
 func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong int) {
 	g, err := art.Gather(t.Context(), scripts(first), func(ctx context.Context, script []int) (*art.Trajectory, error) {
 		next := 0
-		return play(ctx, model, first, random(func(int) int { next++; return script[next-1] }), &art.ChatOptions{Temperature: new(0.0)})
+		return play(ctx, model, first, random(func(int) int { next++; return script[next-1] }),
+			&art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-// Package arttest has a fake [art.Backend] that needs no model: for tests and examples of everything that only talks to one.
+// Package arttest has a fake [art.Backend] that needs no model: for tests and examples of everything that only talks to
+// one.
 package arttest
 
 import (
@@ -11,13 +12,14 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// Backend is an [art.Backend] in memory, with every optional interface. Its zero value is ready for use; set the function
-// fields before. To hide the optional interfaces, wrap it: struct{ art.Backend }{fake}.
+// Backend is an [art.Backend] in memory, with every optional interface. Its zero value is ready for use; set the
+// function fields before. To hide the optional interfaces, wrap it: struct{ art.Backend }{fake}.
 //
 // A token is a rune, and its logprob is made up; both depend on the request only. A training step counts what can be
 // trained on and commits; it changes no replies, unless Reply looks at m.Step().
 type Backend struct {
-	// Reply writes the reply to a request. Default: letters that depend on the seed and the conversation; see also [Script].
+	// Reply writes the reply to a request. Default: letters that depend on the seed and the conversation; see also
+	// [Script].
 	Reply func(ctx context.Context, m *art.Model, req *art.ChatRequest) (art.Message, error)
 	// Learn is called by Train before the step is committed. Its error fails the training. May be nil.
 	Learn func(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) error
@@ -45,8 +47,8 @@ var (
 	_ art.HTTPServer       = (*Backend)(nil)
 )
 
-// Script returns a Reply that gives the i-th text to a conversation that has i assistant messages, and begins again after
-// the last. Replies do not depend on what other conversations are going on.
+// Script returns a Reply that gives the i-th text to a conversation that has i assistant messages, and begins again
+// after the last. Replies do not depend on what other conversations are going on.
 func Script(replies ...string) func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
 	return func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
 		turn := 0
@@ -130,7 +132,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 }
 
 // Train implements [art.Backend].
-func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) (*art.TrainResult, error) {
+func (b *Backend) Train(
+	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+) (*art.TrainResult, error) {
 	if len(groups) == 0 {
 		return nil, &art.Error{Op: "train", Err: art.ErrNoGroups, Hint: "gather at least one"}
 	}
@@ -150,7 +154,9 @@ func (b *Backend) Train(ctx context.Context, m *art.Model, groups []*art.Traject
 }
 
 // TrainSFT implements [art.SFTTrainer].
-func (b *Backend) TrainSFT(ctx context.Context, m *art.Model, trajectories []*art.Trajectory, _ *art.SFTConfig) (*art.TrainResult, error) {
+func (b *Backend) TrainSFT(
+	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, _ *art.SFTConfig,
+) (*art.TrainResult, error) {
 	result := &art.TrainResult{Metrics: map[string]float64{"data/trajectories": float64(len(trajectories))}}
 	return b.advance(ctx, "train sft", m, nil, result, func() error { return nil })
 }
@@ -210,7 +216,9 @@ type logKey struct {
 }
 
 // Log implements [art.Logger].
-func (b *Backend) Log(ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64) error {
+func (b *Backend) Log(
+	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "log", m)

@@ -71,7 +71,8 @@ func (b *Backend) serve(w http.ResponseWriter, r *http.Request, m *art.Model) {
 	}
 	choice := map[string]any{"index": 0, "message": response.Message, "finish_reason": response.Finish}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"id": response.ID, "object": "chat.completion", "model": response.Model, "choices": []any{choice}, "usage": response.Usage,
+		"id": response.ID, "object": "chat.completion", "model": response.Model, "choices": []any{choice},
+		"usage": response.Usage,
 	})
 }
 

@@ -1,5 +1,5 @@
-// Package basemodel opens what a model may be started from: the built-in one, a folder of Hugging Face's, or a GGUF file. It
-// puts the weights and the tokenizer of one model together.
+// Package basemodel opens what a model may be started from: the built-in one, a folder of Hugging Face's, or a GGUF
+// file. It puts the weights and the tokenizer of one model together.
 package basemodel
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/goart-dev/art/tokenizer"
 )
 
-// Export writes the model with an adapter added to its weights, and its tokenizer, into a folder that transformers reads: a new
-// one, or an empty one. a may be nil. opts may be nil; its Edit sees the sums.
+// Export writes the model with an adapter added to its weights, and its tokenizer, into a folder that transformers
+// reads: a new one, or an empty one. a may be nil. opts may be nil; its Edit sees the sums.
 func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) error {
 	o := model.SaveOptions{}
 	if opts != nil {
@@ -68,9 +68,11 @@ func newFolder(dir string) error {
 	return os.MkdirAll(dir, 0o755)
 }
 
-// tokenizerFiles are what a folder may have beside config.json and weights, for its tokenizer and the defaults of sampling.
+// tokenizerFiles are what a folder may have beside config.json and weights, for its tokenizer and the defaults of
+// sampling.
 var tokenizerFiles = []string{
-	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "tokenizer.model",
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+	"tokenizer.model",
 	"chat_template.jinja", "additional_chat_templates/*.jinja", "generation_config.json",
 }
 

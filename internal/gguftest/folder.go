@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
-// Folder writes the model of a folder, which must be a Qwen3 with a byte-level tokenizer, as a GGUF file, and returns its path.
-// The file cuts text as Qwen2 does, whatever the folder's tokenizer does.
+// Folder writes the model of a folder, which must be a Qwen3 with a byte-level tokenizer, as a GGUF file, and returns
+// its path. The file cuts text as Qwen2 does, whatever the folder's tokenizer does.
 func Folder(t testing.TB, dir string) string {
 	t.Helper()
 	values, err := folderValues(dir)
@@ -45,7 +45,8 @@ func folderValues(dir string) ([]Value, error) {
 	vocabulary, err := vocabularyValues(dir)
 	return append(vocabulary,
 		Value{"general.architecture", "qwen3"},
-		Value{"qwen3.block_count", c.Layers}, Value{"qwen3.context_length", c.Context}, Value{"qwen3.embedding_length", c.Hidden},
+		Value{"qwen3.block_count", c.Layers}, Value{"qwen3.context_length", c.Context},
+		Value{"qwen3.embedding_length", c.Hidden},
 		Value{"qwen3.feed_forward_length", c.MLP}, Value{"qwen3.attention.head_count", c.Heads},
 		Value{"qwen3.attention.head_count_kv", c.KVHeads}, Value{"qwen3.attention.key_length", c.HeadDim},
 		Value{"qwen3.attention.layer_norm_rms_epsilon", c.Eps}, Value{"qwen3.rope.freq_base", c.Theta},
@@ -69,7 +70,8 @@ func vocabularyValues(dir string) ([]Value, error) {
 			Special bool   `json:"special"`
 		} `json:"added_tokens"`
 	}
-	if err := errors.Join(readJSON(dir, "tokenizer_config.json", &config), readJSON(dir, "tokenizer.json", &file)); err != nil {
+	if err := errors.Join(readJSON(dir, "tokenizer_config.json", &config),
+		readJSON(dir, "tokenizer.json", &file)); err != nil {
 		return nil, err
 	}
 	n := len(file.Model.Vocab) + len(file.Added)
@@ -103,8 +105,10 @@ func readJSON(dir, name string, value any) error {
 // names turns the names of a checkpoint into llama.cpp's.
 var names = strings.NewReplacer(
 	"model.embed_tokens", "token_embd", "model.norm", "output_norm", "lm_head", "output", "model.layers.", "blk.",
-	"input_layernorm", "attn_norm", "post_attention_layernorm", "ffn_norm", "self_attn.q_proj", "attn_q", "self_attn.k_proj", "attn_k",
-	"self_attn.v_proj", "attn_v", "self_attn.o_proj", "attn_output", "self_attn.q_norm", "attn_q_norm", "self_attn.k_norm", "attn_k_norm",
+	"input_layernorm", "attn_norm", "post_attention_layernorm", "ffn_norm", "self_attn.q_proj", "attn_q",
+	"self_attn.k_proj", "attn_k",
+	"self_attn.v_proj", "attn_v", "self_attn.o_proj", "attn_output", "self_attn.q_norm", "attn_q_norm", "self_attn.k_norm",
+	"attn_k_norm",
 	"mlp.gate_proj", "ffn_gate", "mlp.up_proj", "ffn_up", "mlp.down_proj", "ffn_down",
 )
 

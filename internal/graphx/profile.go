@@ -12,8 +12,8 @@ import (
 type Profile struct {
 	// SlowCompile is set where compiling a graph takes seconds. Batches are then padded to few shapes.
 	SlowCompile bool
-	// TokensPerCall is the number of tokens that each sequence gets per call while decoding: more than one where the device
-	// runs the loop itself, because a call costs a copy of the cache and a synchronisation.
+	// TokensPerCall is the number of tokens that each sequence gets per call while decoding: more than one where the
+	// device runs the loop itself, because a call costs a copy of the cache and a synchronisation.
 	TokensPerCall int
 	// FusedAttention is set where attention keeps no scores in memory.
 	FusedAttention bool
@@ -32,8 +32,8 @@ var profiles = map[string]Profile{
 // ProfileOf returns the profile of a device.
 func ProfileOf(device compute.Backend) Profile { return NamedProfile(device.Name()) }
 
-// NamedProfile returns the profile of the device that a name opens: its name in GoMLX's registry, optionally followed by
-// a colon and a configuration.
+// NamedProfile returns the profile of the device that a name opens: its name in GoMLX's registry, optionally followed
+// by a colon and a configuration.
 func NamedProfile(name string) Profile {
 	kind, config, _ := strings.Cut(name, ":")
 	p := profiles[kind]

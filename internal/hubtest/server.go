@@ -71,7 +71,9 @@ func (s *Server) Requests() []Request {
 func (s *Server) record(store bool, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.requests = append(s.requests, Request{r.Method, r.URL.Path, r.Header.Get("Range"), r.Header.Get("Authorization") != "", store})
+		s.requests = append(s.requests, Request{
+			r.Method, r.URL.Path, r.Header.Get("Range"), r.Header.Get("Authorization") != "", store,
+		})
 		s.mu.Unlock()
 		next(w, r)
 	})
@@ -199,7 +201,8 @@ func isLarge(name string) bool { return strings.HasSuffix(name, ".safetensors") 
 
 // SHA1 is git's name of a content.
 func SHA1(content []byte) string {
-	return fmt.Sprintf("%x", sha1.Sum(slices.Concat([]byte(fmt.Sprintf("blob %d\x00", len(content))), content))) //nolint:gosec // see the import
+	return fmt.Sprintf("%x",
+		sha1.Sum(slices.Concat([]byte(fmt.Sprintf("blob %d\x00", len(content))), content))) //nolint:gosec // see the import
 }
 
 // SHA256 is the name of the content of a large file.

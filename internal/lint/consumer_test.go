@@ -19,8 +19,8 @@ import "` + module + `"
 func main() { println(art.NewModel("m", nil).Name()) }
 `
 
-// TestConsumer checks that a module which imports only art needs no other module: its go mod tidy and go build work with
-// an empty module cache and a proxy that serves nothing but art.
+// TestConsumer checks that a module which imports only art needs no other module: its go mod tidy and go build work
+// with an empty module cache and a proxy that serves nothing but art.
 func TestConsumer(t *testing.T) {
 	skipUnlessCI(t)
 	cache, out, err := buildConsumer(t, mustGoFiles(t))
@@ -32,8 +32,8 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// TestConsumer_NoticesLeaks checks that [TestConsumer] would fail: one test file at the root that imports GoMLX makes the
-// go mod tidy of every user download it.
+// TestConsumer_NoticesLeaks checks that [TestConsumer] would fail: one test file at the root that imports GoMLX makes
+// the go mod tidy of every user download it.
 func TestConsumer_NoticesLeaks(t *testing.T) {
 	skipUnlessCI(t)
 	leak := source{"leak_test.go", []byte("package art_test\n\nimport _ \"" + gomlx[0] + "/core/graph\"\n")}
@@ -65,7 +65,8 @@ func buildConsumer(t *testing.T, files []source) (cache, out string, err error) 
 		}
 	}
 	env := append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(proxy), "GOMODCACHE="+cache,
-		"GOFLAGS=-mod=mod -modcacherw", "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off", "GOTOOLCHAIN=local", "GO111MODULE=on")
+		"GOFLAGS=-mod=mod -modcacherw", "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off", "GOTOOLCHAIN=local",
+		"GO111MODULE=on")
 	for _, args := range [][]string{{"mod", "tidy"}, {"build", "-o", os.DevNull, "."}} {
 		command := exec.CommandContext(t.Context(), "go", args...)
 		command.Dir, command.Env = work, env

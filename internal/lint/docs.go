@@ -17,7 +17,8 @@ func checkDocs(files []source) []string {
 		if file.isTest() {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.data, parser.ParseComments|parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.data,
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			problems = append(problems, err.Error())
 			continue
@@ -34,7 +35,8 @@ func checkDocs(files []source) []string {
 	}
 	for dir, p := range packages {
 		if !p.ok {
-			problems = append(problems, fmt.Sprintf("%s: package %q has no doc comment that begins with %q", p.path, dir, p.begin))
+			problems = append(problems,
+				fmt.Sprintf("%s: package %q has no doc comment that begins with %q", p.path, dir, p.begin))
 		}
 	}
 	slices.Sort(problems)

@@ -26,15 +26,19 @@ var (
 // layers is the house. A new package or dependency is a change to this table, made in the same commit. A key that ends
 // in "/..." stands for the package and all below.
 var layers = map[string]layer{
-	"":                    {light: true},
-	"ruler":               {own: []string{""}, light: true},
-	"tokenizer":           {own: []string{"internal/onig"}, mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
-	"tokenizer/chat":      {own: []string{"", "tokenizer", "internal/jinja"}, light: true},
-	"grpo":                {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
-	"lora":                {own: []string{"internal/graphx", "internal/safetensors"}, mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns of PEFT's files
-	"tokenizer/openai":    {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
-	"model":               {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
-	"model/hub":           {own: []string{"internal/safetensors"}, mods: []string{"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock"}}, // words of the hub's protocol; locks shared with Python
+	"":      {light: true},
+	"ruler": {own: []string{""}, light: true},
+	"tokenizer": {own: []string{"internal/onig"},
+		mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
+	"tokenizer/chat": {own: []string{"", "tokenizer", "internal/jinja"}, light: true},
+	"grpo":           {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
+	"lora": {own: []string{"internal/graphx", "internal/safetensors"},
+		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns of PEFT's files
+	"tokenizer/openai": {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
+	"model":            {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
+	"model/hub": {own: []string{"internal/safetensors"}, mods: []string{
+		"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock",
+	}}, // words of the hub's protocol; locks shared with Python
 	"model/tiny":          {own: []string{"model"}},
 	"backend":             {},
 	"backend/backendtest": {own: []string{""}, light: true},
@@ -45,13 +49,16 @@ var layers = map[string]layer{
 			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/runs",
 			"internal/safetensors", "internal/trainer",
 		},
-		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3", "golang.org/x/term"), // progress bars, silent without a terminal
+		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
+			"golang.org/x/term"), // progress bars, silent without a terminal
 	},
-	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
-	"backend/rundir":            {own: []string{"", "internal/runs"}},
-	"backend/track/terminal":    {own: []string{""}, mods: []string{"golang.org/x/term"}},
-	"backend/server":            {own: []string{"", "internal/wire"}, light: true},
-	"backend/device/cpu/...":    {own: []string{"backend/device/cpu/..."}, mods: []string{compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2"}},
+	"backend/plot":           {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
+	"backend/rundir":         {own: []string{"", "internal/runs"}},
+	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
+	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
+	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{
+		compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
+	}},
 	"backend/device/xla":        {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
 	"internal/arttest":          {own: []string{""}, light: true},
 	"internal/basemodel":        {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
@@ -71,16 +78,19 @@ var layers = map[string]layer{
 	"internal/race":             {light: true},
 	"internal/lint":             {light: true},
 	"internal/onig":             {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
-	"internal/runs":             {own: []string{""}, mods: []string{"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows"}},
-	"internal/machine":          {mods: []string{"golang.org/x/sys/unix"}, light: true},
-	"internal/mapped":           {light: true},
-	"internal/safetensors":      {own: []string{"internal/float16", "internal/mapped"}},
-	"internal/tokentest":        {light: true},
-	"internal/trainer":          {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"}, mods: gomlx},
-	"internal/wire":             {own: []string{""}, light: true},
-	"internal/wire/wiretest":    {light: true},
-	"cmd/art":                   {any: true},
-	"examples/...":              {any: true},
+	"internal/runs": {own: []string{""}, mods: []string{
+		"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows",
+	}},
+	"internal/machine":     {mods: []string{"golang.org/x/sys/unix"}, light: true},
+	"internal/mapped":      {light: true},
+	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
+	"internal/trainer": {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"},
+		mods: gomlx},
+	"internal/tokentest":     {light: true},
+	"internal/wire":          {own: []string{""}, light: true},
+	"internal/wire/wiretest": {light: true},
+	"cmd/art":                {any: true},
+	"examples/...":           {any: true},
 }
 
 // testOnly may be imported by the tests of every package.
@@ -92,7 +102,10 @@ var testOnly = []string{
 func checkImports(file source) []string {
 	rule, ok := findLayer(file.pkg())
 	if !ok {
-		return []string{fmt.Sprintf("%s: package %q is not in the table of internal/lint/layers.go; add it with what it may import", file.path, file.pkg())}
+		return []string{
+			fmt.Sprintf("%s: package %q is not in the table of internal/lint/layers.go; add it with what it may import",
+				file.path, file.pkg()),
+		}
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.data, parser.ImportsOnly)
 	if err != nil {
@@ -102,7 +115,8 @@ func checkImports(file source) []string {
 	for _, spec := range parsed.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil || !rule.allows(imported, file) {
-			problems = append(problems, fmt.Sprintf("%s: package %q may not import %s; see internal/lint/layers.go", file.path, file.pkg(), imported))
+			problems = append(problems,
+				fmt.Sprintf("%s: package %q may not import %s; see internal/lint/layers.go", file.path, file.pkg(), imported))
 		}
 	}
 	return problems
@@ -146,7 +160,8 @@ func (l layer) allows(imported string, file source) bool {
 	return slices.ContainsFunc(l.mods, func(m string) bool { return matches(path.Join(m, "..."), imported) })
 }
 
-// allowsOwn tells whether a file may import a package of this module. The tests of a package may import it, and the fakes.
+// allowsOwn tells whether a file may import a package of this module. The tests of a package may import it, and the
+// fakes.
 func (l layer) allowsOwn(rel string, file source) bool {
 	named := func(entry string) bool { return matches(entry, rel) }
 	if slices.ContainsFunc(l.own, named) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// leaks are what a file of the repository must not tell of the machine that it was written on. The names of hosts are put
-// together here, so that this file passes its own check.
+// leaks are what a file of the repository must not tell of the machine that it was written on. The names of hosts are
+// put together here, so that this file passes its own check.
 var leaks = []struct {
 	what    string
 	pattern *regexp.Regexp

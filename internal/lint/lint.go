@@ -1,5 +1,5 @@
-// Package lint holds the project's own checks; go test ./internal/lint runs them. They read the files themselves: a test
-// that asks a command such as go list would be cached as passing when a file changes that it never opened.
+// Package lint holds the project's own checks; go test ./internal/lint runs them. They read the files themselves: a
+// test that asks a command such as go list would be cached as passing when a file changes that it never opened.
 package lint
 
 import (
@@ -30,7 +30,8 @@ func (s source) pkg() string {
 // isTest tells whether the file is compiled for tests only.
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// goFiles returns the Go files of the module: without nested modules, testdata, and folders that the go command ignores.
+// goFiles returns the Go files of the module: without nested modules, testdata, and folders that the go command
+// ignores.
 func goFiles(root string) ([]source, error) {
 	return readFiles(root, func(dir string) bool {
 		name := filepath.Base(dir)

@@ -57,7 +57,8 @@ func TestCPUInfo(t *testing.T) {
 }
 
 func TestMemInfo(t *testing.T) {
-	for name, want := range map[string]int64{"MemTotal": 24684084 << 10, "MemAvailable": 23763512 << 10, "SwapTotal": 0, "Mem": 0} {
+	for name, want := range map[string]int64{"MemTotal": 24684084 << 10, "MemAvailable": 23763512 << 10, "SwapTotal": 0,
+		"Mem": 0} {
 		if got := memoryBytes(meminfo, name); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
@@ -72,7 +73,8 @@ func TestCgroup_Parse(t *testing.T) {
 			t.Errorf("cpu.max %q is %v, want %v", text, got, want)
 		}
 	}
-	for text, want := range map[string]int64{"1073741824\n": 1 << 30, "max\n": 0, "": 0, "-1": 0, "9223372036854771712\n": 0} {
+	for text, want := range map[string]int64{"1073741824\n": 1 << 30, "max\n": 0, "": 0, "-1": 0,
+		"9223372036854771712\n": 0} {
 		if got := byteCount(text); got != want {
 			t.Errorf("memory.max %q is %v, want %v", text, got, want)
 		}
@@ -114,7 +116,11 @@ func TestCgroup_LeastOfAll(t *testing.T) {
 		"sys/fs/cgroup/slice/other/unit": "1 100000\n",
 	})
 	for file, want := range map[string]float64{"x": 2.5, "y": 0, "z": 1, "none": 0} {
-		if got := leastLimit(v2Levels(fsys), func(dir string) float64 { return cpuMax(readText(fsys, dir+"/"+file)) }); got != want {
+		if got := leastLimit(v2Levels(fsys), func(
+			dir string,
+		) float64 {
+			return cpuMax(readText(fsys, dir+"/"+file))
+		}); got != want {
 			t.Errorf("%s: %v, want %v", file, got, want)
 		}
 	}
@@ -122,7 +128,8 @@ func TestCgroup_LeastOfAll(t *testing.T) {
 
 // FuzzProc: no text ends the command, or makes up a size that is negative.
 func FuzzProc(f *testing.F) {
-	for _, text := range []string{intel, raspberry, graviton, meminfo, "0::/a\n", "150000 100000", "max", "cache size: 9223372036854775807 KB", ":", "\xff: \xff"} {
+	for _, text := range []string{intel, raspberry, graviton, meminfo, "0::/a\n", "150000 100000", "max",
+		"cache size: 9223372036854775807 KB", ":", "\xff: \xff"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -20,7 +20,8 @@ type Memory struct {
 var goLimit = func() (limit, used int64) {
 	limit = debug.SetMemoryLimit(-1)
 	samples := []metrics.Sample{
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
 	return limit, int64(samples[0].Value.Uint64() - samples[1].Value.Uint64() - samples[2].Value.Uint64())
@@ -58,7 +59,8 @@ func readMemory(fsys fs.FS) Memory {
 	}
 	for _, g := range []group{
 		{v2Levels(fsys), "memory.max", "memory.current", []string{"inactive_file", "active_file"}},
-		{v1Levels(fsys, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"}},
+		{v1Levels(fsys, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes",
+			[]string{"total_inactive_file", "total_active_file"}},
 	} {
 		g.addTo(&m, fsys)
 	}

@@ -23,7 +23,8 @@ func TestLog_Form(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t,
 		`{"loss/policy":-2,"recorded_at":"2026-01-02T03:04:06.5Z","split":"train","step":1,"time/wall_clock_sec":1.5,`+
-			`"train/down":"-Infinity","train/nan":"NaN","train/reward":0.1,"train/up":"Infinity","training_step":1}`+"\n", string(content))
+			`"train/down":"-Infinity","train/nan":"NaN","train/reward":0.1,"train/up":"Infinity","training_step":1}`+"\n",
+		string(content))
 }
 
 func TestLog_ReadWhatWasWritten(t *testing.T) {

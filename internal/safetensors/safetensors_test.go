@@ -78,7 +78,8 @@ func TestParse_Malformed(t *testing.T) {
 }
 
 func TestParse_OrderIsThatOfTheData(t *testing.T) {
-	f, err := Parse(file(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"z":{"data_offsets":[1,1],"shape":[0],"dtype":"F32"},`+
+	f, err := Parse(file(`{"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"z":{"data_offsets":[1,1],"shape":[0],`+
+		`"dtype":"F32"},`+
 		`"y":{"dtype":"U8","shape":[0],"data_offsets":[1,1]},"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}   `, 3))
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "z", "y", "b"}, f.Names())

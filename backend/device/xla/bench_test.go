@@ -21,8 +21,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Speed of whole passes on the CPU device and on XLA, of two models: the built-in one, and four layers of Qwen3-0.6B with
-// a fifth of its vocabulary. Each reports the time of the first call too, which compiles.
+// Speed of whole passes on the CPU device and on XLA, of two models: the built-in one, and four layers of Qwen3-0.6B
+// with a fifth of its vocabulary. Each reports the time of the first call too, which compiles.
 //
 //	go test ./backend/device/xla -run '^$' -bench . -benchtime 3x
 
@@ -44,8 +44,10 @@ func each(b *testing.B, bench func(b *testing.B, on compute.Backend, w *model.We
 		name string
 		w    *model.Weights
 	}{{"tiny", weights(b)["tiny"]}, {"wide", large}} {
-		b.Run("model="+m.name+"/device=cpu", func(b *testing.B) { bench(b, graphtest.Device(b), m.w, adapter(b, m.w.Config)) })
-		b.Run("model="+m.name+"/device=xla", func(b *testing.B) { bench(b, device(b, configs[0]), m.w, adapter(b, m.w.Config)) })
+		b.Run("model="+m.name+"/device=cpu",
+			func(b *testing.B) { bench(b, graphtest.Device(b), m.w, adapter(b, m.w.Config)) })
+		b.Run("model="+m.name+"/device=xla",
+			func(b *testing.B) { bench(b, device(b, configs[0]), m.w, adapter(b, m.w.Config)) })
 	}
 }
 
@@ -88,15 +90,15 @@ func BenchmarkPrefill(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	for _, batch := range []int{1, 16} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) {
-				decode(b, on, w, a, batch, 1, model.Sampling{})
+			each(b, func(b *testing.B, on compute.Backend, w *model.Weights, _ *lora.Adapter) {
+				decode(b, on, w, batch, 1, model.Sampling{})
 			})
 		})
 	}
 }
 
-// BenchmarkLoop decodes in calls of many tokens: those of BenchmarkDecode, drawn from the whole distribution, and from its most
-// likely tokens.
+// BenchmarkLoop decodes in calls of many tokens: those of BenchmarkDecode, drawn from the whole distribution, and from
+// its most likely tokens.
 func BenchmarkLoop(b *testing.B) {
 	large, err := wideWeights()
 	require.NoError(b, err)
@@ -104,7 +106,7 @@ func BenchmarkLoop(b *testing.B) {
 		for _, batch := range []int{1, 16} {
 			for _, topP := range []float64{1, 0.9} {
 				b.Run(fmt.Sprintf("batch=%d/model=%s/topP=%v", batch, name, topP), func(b *testing.B) {
-					decode(b, device(b, configs[0]), w, adapter(b, w.Config), batch, 32, model.Sampling{Temperature: 1, TopP: topP})
+					decode(b, device(b, configs[0]), w, batch, 32, model.Sampling{Temperature: 1, TopP: topP})
 				})
 			}
 		}
@@ -112,14 +114,18 @@ func BenchmarkLoop(b *testing.B) {
 }
 
 // decode makes 50 tokens of each of some sequences.
-func decode(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, batch, steps int, sampling model.Sampling) {
+func decode(
+	b *testing.B, on compute.Backend, w *model.Weights, batch, steps int, sampling model.Sampling,
+) {
 	const length = 50
 	params, err := w.Params(on)
 	require.NoError(b, err)
-	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: batch, FewShapes: steps > 1, DecodeSteps: steps})
+	e, err := engine.New(engine.Options{
+		Device: on, Config: w.Config, Params: params, Slots: batch, FewShapes: steps > 1, DecodeSteps: steps,
+	})
 	require.NoError(b, err)
 	defer e.Close()
-	loaded, err := engine.NewAdapter(on, a)
+	loaded, err := engine.NewAdapter(on, adapter(b, w.Config))
 	require.NoError(b, err)
 	requests := make([]engine.Request, batch)
 	for i := range requests {
@@ -133,7 +139,8 @@ func BenchmarkTrain(b *testing.B) {
 	each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) {
 		params, err := w.Params(on)
 		require.NoError(b, err)
-		teacher, state := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on}), trainer.AdapterState(a)
+		teacher, state := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on}),
+			trainer.AdapterState(a)
 		all := make([]grpo.Sequence, rows)
 		for i := range all {
 			ids := tokens(rand.New(rand.NewPCG(seed, uint64(i))), w.Config, length)

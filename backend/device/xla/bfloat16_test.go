@@ -33,14 +33,16 @@ func halved(w *model.Weights) *model.Weights {
 	return out
 }
 
-// TestBFloat16: a model with bfloat16 matrices samples and trains. Its logprobs and its gradient are those of the CPU device with the
-// same weights, but for the other sides of the products, which are rounded, too.
+// TestBFloat16: a model with bfloat16 matrices samples and trains. Its logprobs and its gradient are those of the CPU
+// device with the same weights, but for the other sides of the products, which are rounded, too.
 func TestBFloat16(t *testing.T) {
 	w := weights(t)["tiny"]
 	on, a := device(t, configs[0]), adapter(t, w.Config)
 	params, err := w.ParamsAs(on, dtypes.BFloat16)
 	require.NoError(t, err)
-	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: 4, FewShapes: true, DecodeSteps: 16})
+	e, err := engine.New(engine.Options{
+		Device: on, Config: w.Config, Params: params, Slots: 4, FewShapes: true, DecodeSteps: 16,
+	})
 	require.NoError(t, err)
 	defer e.Close()
 	loaded, err := engine.NewAdapter(on, a)
@@ -49,22 +51,27 @@ func TestBFloat16(t *testing.T) {
 	var all []grpo.Sequence
 	for i := range 6 {
 		prompt := tokens(rng, w.Config, 8)
-		r, err := e.Complete(context.Background(), engine.Request{Prompt: prompt, MaxTokens: 40, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1}})
+		r, err := e.Complete(context.Background(), engine.Request{
+			Prompt: prompt, MaxTokens: 40, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+		})
 		require.NoError(t, err)
 		all = append(all, sequence(prompt, r, i))
 	}
 	run := trainer.Run{
 		Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 	}
-	got, report, err := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on, FewShapes: true}).
+	got, report, err := trainer.New(trainer.AdapterTarget(w.Config, params, a),
+		trainer.Options{Device: on, FewShapes: true}).
 		Train(context.Background(), trainer.AdapterState(a), all, run)
 	require.NoError(t, err)
-	t.Logf("gap of sampler and trainer: at most %.2g, mean %.2g nats of %v tokens", report.Gap.Max, report.Gap.Mean(), report.Gap.Tokens)
+	t.Logf("gap of sampler and trainer: at most %.2g, mean %.2g nats of %v tokens", report.Gap.Max, report.Gap.Mean(),
+		report.Gap.Tokens)
 	require.Less(t, report.Gap.Max, 0.1)
 
 	onCPU, err := halved(w).Params(graphtest.Device(t))
 	require.NoError(t, err)
-	want, report, err := trainer.New(trainer.AdapterTarget(w.Config, onCPU, a), trainer.Options{Device: graphtest.Device(t), FewShapes: true}).
+	want, report, err := trainer.New(trainer.AdapterTarget(w.Config, onCPU, a),
+		trainer.Options{Device: graphtest.Device(t), FewShapes: true}).
 		Train(context.Background(), trainer.AdapterState(a), all, run)
 	require.NoError(t, err)
 	t.Logf("logprobs differ from the CPU device's by %.2g, mean %.2g", report.Gap.Max, report.Gap.Mean())

@@ -28,7 +28,9 @@ func TestDecode_LikeSteps(t *testing.T) {
 				run := func(steps int) []*engine.Result {
 					params, err := w.Params(on)
 					require.NoError(t, err)
-					e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: 4, FewShapes: true, DecodeSteps: steps})
+					e, err := engine.New(engine.Options{
+						Device: on, Config: w.Config, Params: params, Slots: 4, FewShapes: true, DecodeSteps: steps,
+					})
 					require.NoError(t, err)
 					defer e.Close()
 					loaded, err := engine.NewAdapter(on, a)
@@ -63,8 +65,8 @@ func TestDecode_LikeSteps(t *testing.T) {
 	}
 }
 
-// TestDecode_Ends: replies of one token, to the end of the context, with more end ids than a loop looks for, of adapters of two
-// shapes at once, and after a caller who went, are those of single steps.
+// TestDecode_Ends: replies of one token, to the end of the context, with more end ids than a loop looks for, of
+// adapters of two shapes at once, and after a caller who went, are those of single steps.
 func TestDecode_Ends(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of compilation")
@@ -79,7 +81,9 @@ func TestDecode_Ends(t *testing.T) {
 	run := func(steps int) []*engine.Result {
 		params, err := w.Params(on)
 		require.NoError(t, err)
-		e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: 3, Context: 20, FewShapes: true, DecodeSteps: steps})
+		e, err := engine.New(engine.Options{
+			Device: on, Config: w.Config, Params: params, Slots: 3, Context: 20, FewShapes: true, DecodeSteps: steps,
+		})
 		require.NoError(t, err)
 		defer e.Close()
 		var adapters []*engine.Adapter

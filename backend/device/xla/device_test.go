@@ -15,8 +15,8 @@ import (
 // required is the environment variable that makes tests fail which need a plug-in and find none.
 const required = "ART_REQUIRE_XLA"
 
-// configs are the two ways of a device: the host reads and writes the buffers themselves, as CPUs can, or copies of them,
-// as with a GPU.
+// configs are the two ways of a device: the host reads and writes the buffers themselves, as CPUs can, or copies of
+// them, as with a GPU.
 var configs = []string{"cpu", "cpu,noshared_buffers"}
 
 var opened = map[string]func() (compute.Backend, error){

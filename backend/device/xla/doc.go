@@ -4,9 +4,9 @@
 //
 //	backend, err := local.Open(ctx, &local.Options{Device: "xla:cuda"})
 //
-// It stands on go-xla, to which the author of gopjrt moved it, and needs cgo: without, the package is empty. A plug-in is a
-// shared library (Linux, macOS) that this package looks for and never downloads. The simplest way to one is a Python package,
-// in any virtual environment:
+// It stands on go-xla, to which the author of gopjrt moved it, and needs cgo: without, the package is empty. A plug-in
+// is a shared library (Linux, macOS) that this package looks for and never downloads. The simplest way to one is a
+// Python package, in any virtual environment:
 //
 //	pip install lammps-jax-pjrt-cpu   # xla:cpu
 //	pip install "jax[cuda13]"         # xla:cuda, with NVIDIA's libraries
@@ -23,8 +23,8 @@
 //
 // If PJRT_PLUGIN_LIBRARY_PATH is set, in the folders that it lists, and nowhere else. Otherwise in
 //
-//   - ~/.local/lib/go-xla, ~/.local/lib/gomlx/pjrt, /usr/local/lib/go-xla, /usr/local/lib/gomlx/pjrt, the folder nvidia in
-//     each, and the folders in LD_LIBRARY_PATH;
+//   - ~/.local/lib/go-xla, ~/.local/lib/gomlx/pjrt, /usr/local/lib/go-xla, /usr/local/lib/gomlx/pjrt, the folder nvidia
+//     in each, and the folders in LD_LIBRARY_PATH;
 //   - Python's package folders below VIRTUAL_ENV, CONDA_PREFIX, the python3 in PATH, ~/.local, /usr/local and /usr, for
 //     what the packages jax-cuda12-pjrt, jax-cuda13-pjrt, xla-cpu-pjrt and lammps-jax-pjrt-cpu install.
 package xla

@@ -38,7 +38,9 @@ func TestGap_PerBucket(t *testing.T) {
 		var batch []grpo.Sequence
 		for i, n := range prompts {
 			prompt := tokens(rng, w.Config, n)
-			r, err := e.Complete(context.Background(), engine.Request{Prompt: prompt, MaxTokens: replies, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1}})
+			r, err := e.Complete(context.Background(), engine.Request{
+				Prompt: prompt, MaxTokens: replies, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			})
 			require.NoError(t, err)
 			batch = append(batch, sequence(prompt, r, i))
 		}
@@ -60,7 +62,9 @@ func TestGap_PerBucket(t *testing.T) {
 // sequence is a reply as something to train on.
 func sequence(prompt []int32, r *engine.Result, i int) grpo.Sequence {
 	ids := append(append([]int32{}, prompt...), r.IDs...)
-	s := grpo.Sequence{IDs: ids, Trained: make([]bool, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i}
+	s := grpo.Sequence{
+		IDs: ids, Trained: make([]bool, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i,
+	}
 	for j := range r.IDs {
 		s.Trained[len(prompt)+j] = true
 		s.Logprobs[len(prompt)+j] = r.Logprobs[j]

@@ -49,13 +49,14 @@ func checkVersion(f file, plugin versioned) error {
 }
 
 const (
-	xlaFlags   = "XLA_FLAGS"
-	cudaFlag   = "--xla_gpu_cuda_data_dir"
-	cudaChecks = "GOPJRT_CUDA_CHECKS" // "0" stops go-xla from doing the same for its own layout of files alone, with a warning
+	xlaFlags = "XLA_FLAGS"
+	cudaFlag = "--xla_gpu_cuda_data_dir"
+	// cudaChecks set to "0" stops go-xla from doing the same for its own layout of files only, with a warning.
+	cudaChecks = "GOPJRT_CUDA_CHECKS"
 )
 
-// pointToCUDA tells XLA where the programs and the bitcode lie that it compiles with. XLA reads the environment once, when
-// the plug-in is loaded. What the user has set there stays.
+// pointToCUDA tells XLA where the programs and the bitcode lie that it compiles with. XLA reads the environment once,
+// when the plug-in is loaded. What the user has set there stays.
 func pointToCUDA(path string) error {
 	flags := os.Getenv(xlaFlags)
 	if folder := cudaFolder(path); folder != "" && !strings.Contains(flags, cudaFlag) {

@@ -60,7 +60,8 @@ func TestCheckVersion(t *testing.T) {
 func TestPointToCUDA(t *testing.T) {
 	home := machine(t)
 	packages := home + "/lib/python3.12/site-packages"
-	thirteen, twelve := packages+"/jax_plugins/xla_cuda13/xla_cuda_plugin.so", home+"/p/jax_plugins/xla_cuda12/xla_cuda_plugin.so"
+	thirteen, twelve := packages+"/jax_plugins/xla_cuda13/xla_cuda_plugin.so",
+		home+"/p/jax_plugins/xla_cuda12/xla_cuda_plugin.so"
 	own, none := home+"/go-xla/nvidia/pjrt_c_api_cuda_plugin.so", home+"/q/r/s/xla_cuda_plugin.so"
 	touch(t, thirteen, twelve, own, none, packages+"/nvidia/cu13/nvvm/libdevice", packages+"/nvidia/cudnn/lib/x",
 		home+"/p/nvidia/cuda_nvcc/nvvm/libdevice", home+"/go-xla/nvidia/cuda_nvcc/nvvm/libdevice")

@@ -17,7 +17,9 @@ import (
 
 // run is a model of a run directory on a device, with bfloat16 matrices.
 func run(t *testing.T, dir, device string) (m *art.Model, end func()) {
-	b, err := local.Open(t.Context(), &local.Options{Dir: dir, Device: device, Weights: "bfloat16", Slots: 8, Context: 128, Progress: io.Discard})
+	b, err := local.Open(t.Context(), &local.Options{
+		Dir: dir, Device: device, Weights: "bfloat16", Slots: 8, Context: 128, Progress: io.Discard,
+	})
 	require.NoError(t, err)
 	m = art.NewModel("m", &art.ModelOptions{Seed: seed, Chat: art.ChatOptions{MaxTokens: new(12), Temperature: new(2.0)}})
 	require.NoError(t, m.Register(t.Context(), b))
@@ -39,14 +41,15 @@ func play(m *art.Model) func(ctx context.Context, question string) (*art.Traject
 
 // greedy is what a model says without chance.
 func greedy(t *testing.T, m *art.Model) *art.Sample {
-	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("What is 31-12?")), &art.ChatOptions{Temperature: new(0.0)})
+	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("What is 31-12?")),
+		&art.ChatOptions{Temperature: new(0.0)})
 	require.NoError(t, err)
 	require.NotEmpty(t, reply.Sample.IDs)
 	return reply.Sample
 }
 
-// TestLocal_BFloat16: a run with bfloat16 matrices samples, trains, is stored and goes on, through the local backend. On the CPU
-// device sampler and trainer agree to the bit, on XLA as far as in TestBFloat16.
+// TestLocal_BFloat16: a run with bfloat16 matrices samples, trains, is stored and goes on, through the local backend.
+// On the CPU device sampler and trainer agree to the bit, on XLA as far as in TestBFloat16.
 func TestLocal_BFloat16(t *testing.T) {
 	for name, bound := range map[string]float64{"cpu": 0, "xla:" + configs[0]: 0.1, "xla:" + configs[1]: 0.1} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +62,8 @@ func TestLocal_BFloat16(t *testing.T) {
 			dir := t.TempDir()
 			m, end := run(t, dir, name)
 			step := func() {
-				groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, play(m), &art.GatherOptions{GroupSize: 6})
+				groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, play(m),
+					&art.GatherOptions{GroupSize: 6})
 				require.NoError(t, err)
 				result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
 				require.NoError(t, err)
@@ -71,7 +75,8 @@ func TestLocal_BFloat16(t *testing.T) {
 				require.Positive(t, metrics["loss/grad_norm"])
 				require.Greater(t, metrics["data/tokens_trained"], 30.0)
 				gap := metrics["train/logprob_gap_max"]
-				t.Logf("step %d: loss %.3g of %v tokens, gap at most %.2g nats", result.Step, metrics["loss/policy"], metrics["data/tokens_trained"], gap)
+				t.Logf("step %d: loss %.3g of %v tokens, gap at most %.2g nats", result.Step, metrics["loss/policy"],
+					metrics["data/tokens_trained"], gap)
 				require.LessOrEqual(t, gap, bound)
 			}
 			before := greedy(t, m)

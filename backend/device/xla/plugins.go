@@ -19,8 +19,8 @@ type Plugin struct {
 }
 
 // Plugins looks for plug-ins, loads each of them and opens its devices for a moment. A plug-in whose name was found
-// before has its path for a name. It takes a second or more for each one. On a machine with an NVIDIA GPU the one for CUDA is
-// listed in any case, without a path and with what to install where there is none.
+// before has its path for a name. It takes a second or more for each one. On a machine with an NVIDIA GPU the one for
+// CUDA is listed in any case, without a path and with what to install where there is none.
 func Plugins() []Plugin { return plugins(search(), hasNVIDIA()) }
 
 func plugins(files []file, nvidia bool) []Plugin {

@@ -18,8 +18,8 @@ type file struct {
 	path string
 }
 
-// search lists plug-ins in the order of the places they are looked for in. A later one of the same name is only used when
-// it is asked for by its path.
+// search lists plug-ins in the order of the places they are looked for in. A later one of the same name is only used
+// when it is asked for by its path.
 func search() []file {
 	if list, ok := os.LookupEnv(pjrt.PJRTPluginPathsEnv); ok {
 		return distinct(inFolders(filepath.SplitList(list)))

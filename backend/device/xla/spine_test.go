@@ -98,7 +98,8 @@ func farthest(t testing.TB, a, b []float32) float64 {
 	return most
 }
 
-// rounding is by how much a logprob, which is -5 to -20 here, may differ for sums taken in another order: 1e-5 was measured.
+// rounding is by how much a logprob, which is -5 to -20 here, may differ for sums taken in another order: 1e-5 was
+// measured.
 const rounding = 5e-5
 
 // TestLogProbs_LikeCPU: every logprob of a pass, for all tokens of the vocabulary.
@@ -119,7 +120,9 @@ func TestLogProbs_LikeCPU(t *testing.T) {
 }
 
 // sampler returns an engine with some slots, and an adapter on its device.
-func sampler(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter, slots int) (*engine.Engine, *engine.Adapter) {
+func sampler(
+	t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter, slots int,
+) (*engine.Engine, *engine.Adapter) {
 	params, err := w.Params(on)
 	require.NoError(t, err)
 	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: slots})
@@ -183,7 +186,9 @@ func batch(rng *rand.Rand, c *model.Config) []grpo.Sequence {
 	all := make([]grpo.Sequence, 7)
 	for i := range all {
 		ids := tokens(rng, c, 20+rng.IntN(60))
-		s := grpo.Sequence{IDs: ids, Trained: make([]bool, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: rng.NormFloat64(), Weight: 1, Trajectory: i}
+		s := grpo.Sequence{
+			IDs: ids, Trained: make([]bool, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: rng.NormFloat64(), Weight: 1, Trajectory: i,
+		}
 		for j := 1; j < len(ids); j++ {
 			s.Trained[j] = rng.IntN(3) > 0
 			s.Logprobs[j] = float32(-math.Log(float64(c.VocabSize)) + 0.05*rng.NormFloat64())
@@ -205,7 +210,8 @@ func gradient(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapte
 	run.Optimizer = grpo.AdamW{Beta2: 0.99, Eps: 1e-8}
 	run.Rate = func(int) float64 { return 0 }
 	run.Epochs, run.MiniBatches, run.MicroBatch = 1, 1, 4
-	next, _, err := trainer.New(target, trainer.Options{Device: on}).Train(context.Background(), state, batch(rand.New(rand.NewPCG(seed, 4)), w.Config), run)
+	next, _, err := trainer.New(target, trainer.Options{Device: on}).Train(context.Background(), state,
+		batch(rand.New(rand.NewPCG(seed, 4)), w.Config), run)
 	require.NoError(t, err)
 	return next
 }

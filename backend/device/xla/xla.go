@@ -86,8 +86,8 @@ func missing(name string, files []file) error {
 		ErrNoPlugin, Name+":"+name, there, how, Name+":/path/to/plugin.so", pjrt.PJRTPluginPathsEnv)
 }
 
-// config is what go-xla opens the file with. By itself it guesses from the path whether the host can read the buffers of
-// a device; a folder may be called anything.
+// config is what go-xla opens the file with. By itself it guesses from the path whether the host can read the buffers
+// of a device; a folder may be called anything.
 func (f file) config(options string) string {
 	config := f.path
 	if !strings.Contains(options, sharedOption) {

@@ -1,10 +1,11 @@
-// Command gpu measures models of random weights on a device of XLA, one job a run, and prints a line of JSON for each figure:
+// Command gpu measures models of random weights on a device of XLA, one job a run, and prints a line of JSON for each
+// figure:
 //
 //	gpu -device xla:cuda -shape qwen3-0.6b -weights bfloat16 -batch 16 decode
 //	gpu table results.jsonl
 //
-// It needs no files and no Go: gpu.sh builds it on one machine and runs it, beside peers.py, on another. Jobs are parity (with the CPU
-// device), forward, prefill, decode and train.
+// It needs no files and no Go: gpu.sh builds it on one machine and runs it, beside peers.py, on another. Jobs are
+// parity (with the CPU device), forward, prefill, decode and train.
 package main
 
 import (
@@ -43,7 +44,8 @@ func run() error {
 	flag.StringVar(&o.shape, "shape", "tiny", "shape of the model: "+shapeNames())
 	flag.StringVar(&o.weights, "weights", "bfloat16", "type of the matrices: float32 or bfloat16")
 	flag.IntVar(&o.batch, "batch", 1, "sequences")
-	flag.IntVar(&o.tokens, "tokens", 512, "tokens of a prompt, or of a sequence that is trained on; for decode, tokens to make")
+	flag.IntVar(&o.tokens, "tokens", 512,
+		"tokens of a prompt, or of a sequence that is trained on; for decode, tokens to make")
 	flag.IntVar(&o.steps, "steps", 32, "tokens of a call of decode; 1 is a call for each")
 	flag.IntVar(&o.runs, "runs", 5, "runs after the first, which compiles")
 	flag.DurationVar(&o.budget, "budget", time.Minute, "time after which no further run begins")

@@ -43,7 +43,7 @@ func measureJob(job string, o options) error {
 	return map[string]func() error{"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train}[job]()
 }
 
-// subject is a model on a device.
+// subject is the measured model on its device.
 type subject struct {
 	options
 	device compute.Backend
@@ -52,11 +52,19 @@ type subject struct {
 	size   int // bytes of an element of a matrix
 }
 
-// report times f, which does a job once, and prints what it has done. tokens are those of all sequences, passes how often a token
-// meets the weights, in units of a forward pass, and reads how often all weights are read. first is what the first run took, if it
-// was made already; less is subtracted of each run.
-func (s *subject) report(job string, tokens int, passes, reads float64, first, less time.Duration, f func() error) error {
-	start := time.Now()
+// work is what one run of a job does.
+type work struct {
+	job    string
+	tokens int           // of all sequences
+	passes float64       // through the weights per token, in units of a forward pass
+	reads  float64       // of all weights
+	first  time.Duration // of the first run, 0 when it has not been made yet
+	less   time.Duration // subtracted from each run
+}
+
+// report times f, which runs the job once, and prints the rates.
+func (s *subject) report(w work, f func() error) error {
+	start, first := time.Now(), w.first
 	if err := f(); err != nil {
 		return err
 	}
@@ -72,23 +80,26 @@ func (s *subject) report(job string, tokens int, passes, reads float64, first, l
 		if err := f(); err != nil {
 			return err
 		}
-		times = append(times, (time.Since(begin) - less).Seconds())
+		times = append(times, (time.Since(begin) - w.less).Seconds())
 	}
 	slices.Sort(times)
 	median := times[len(times)/2]
 	all, multiplied := parameters(s.config)
 	r := result{
-		Who: "art", Job: job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Batch: s.batch, Tokens: s.tokens, First: first.Seconds(),
-		Best: times[0], Median: median, Rate: float64(tokens) / median, Go: runtime.Version(),
-		TFLOPs: 2 * float64(multiplied) * float64(tokens) * passes / median / 1e12, GBs: reads * float64(all*s.size) / median / 1e9,
+		Who: "art", Job: w.job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Batch: s.batch,
+		Tokens: s.tokens,
+		First:  first.Seconds(), Best: times[0], Median: median,
+		Rate: float64(w.tokens) / median, Go: runtime.Version(),
+		TFLOPs: 2 * float64(multiplied) * float64(w.tokens) * w.passes / median / 1e12,
+		GBs:    w.reads * float64(all*s.size) / median / 1e9,
 	}
-	if job == "decode" {
+	if w.job == "decode" {
 		r.Steps = s.steps
 	}
 	return emit(r)
 }
 
-// ids are some tokens.
+// ids returns arbitrary tokens.
 func (s *subject) ids(n, from int) []int32 {
 	list := make([]int32, n)
 	for i := range list {
@@ -113,7 +124,7 @@ func (s *subject) forward() error {
 		in = append(in, x)
 	}
 	in = append(in, tensors.FromFlatDataAndDimensions(s.ids(s.batch*s.tokens, 1), s.batch, s.tokens))
-	return s.report("forward", s.batch*s.tokens, 1, 1, 0, 0, func() error {
+	return s.report(work{job: "forward", tokens: s.batch * s.tokens, passes: 1, reads: 1}, func() error {
 		out, err := exec.Call1(in...)
 		if err != nil {
 			return err
@@ -126,7 +137,8 @@ func (s *subject) forward() error {
 
 func (s *subject) engine(context, steps int) (*engine.Engine, error) {
 	return engine.New(engine.Options{
-		Device: s.device, Config: s.config, Params: s.params, Slots: s.batch, Context: context, FewShapes: true, DecodeSteps: steps,
+		Device: s.device, Config: s.config, Params: s.params, Slots: s.batch, Context: context, FewShapes: true,
+		DecodeSteps: steps,
 	})
 }
 
@@ -136,7 +148,9 @@ func complete(e *engine.Engine, prompts [][]int32, tokens int) error {
 	var wg sync.WaitGroup
 	for i, p := range prompts {
 		wg.Go(func() {
-			r, err := e.Complete(context.Background(), engine.Request{Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}})
+			r, err := e.Complete(context.Background(), engine.Request{
+				Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			})
 			if err == nil && len(r.IDs) != tokens {
 				err = fmt.Errorf("%d tokens, want %d", len(r.IDs), tokens)
 			}
@@ -160,7 +174,7 @@ func (s *subject) prefill() error {
 	}
 	defer e.Close()
 	call := 0
-	return s.report("prefill", s.batch*s.tokens, 1, 1, 0, 0, func() error {
+	return s.report(work{job: "prefill", tokens: s.batch * s.tokens, passes: 1, reads: 1}, func() error {
 		var prompts [][]int32
 		for range s.batch {
 			call++
@@ -170,8 +184,8 @@ func (s *subject) prefill() error {
 	})
 }
 
-// decode makes tokens of sequences whose prompts are cached. What a call takes that makes a single token, with the copies of the
-// prompts from slot to slot, is subtracted.
+// decode makes tokens of sequences whose prompts are cached. The time of a call that makes a single token, with the
+// copies of the prompts from slot to slot, is subtracted.
 func (s *subject) decode() error {
 	e, err := s.engine(promptOfDecode+s.tokens+1, s.steps)
 	if err != nil {
@@ -197,27 +211,36 @@ func (s *subject) decode() error {
 		return err
 	}
 	least := time.Since(begin)
-	return s.report("decode", s.batch*s.tokens, 1, float64(s.tokens), first, least, func() error { return complete(e, prompts, s.tokens+1) })
+	return s.report(work{
+		job: "decode", tokens: s.batch * s.tokens, passes: 1, reads: float64(s.tokens), first: first, less: least,
+	}, func() error { return complete(e, prompts, s.tokens+1) })
 }
 
-// train makes updates of an adapter: forward, backward and AdamW. A backward pass with frozen weights costs as much as a forward one.
+// train makes updates of an adapter: forward, backward and AdamW. A backward pass with frozen weights costs as much as
+// a forward one.
 func (s *subject) train() error {
 	a, err := adapterOf(s.config)
 	if err != nil {
 		return err
 	}
-	teacher := trainer.New(trainer.AdapterTarget(s.config, s.params, a), trainer.Options{Device: s.device, Workers: 1, MicroTokens: s.batch * s.tokens, FewShapes: true})
+	teacher := trainer.New(trainer.AdapterTarget(s.config, s.params, a), trainer.Options{
+		Device: s.device, Workers: 1, MicroTokens: s.batch * s.tokens, FewShapes: true,
+	})
 	state := trainer.AdapterState(a)
 	batch := make([]grpo.Sequence, s.batch)
 	for i := range batch {
 		ids := s.ids(s.tokens+1, i)
-		q := grpo.Sequence{IDs: ids, Trained: slices.Repeat([]bool{true}, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: i}
+		q := grpo.Sequence{
+			IDs: ids, Trained: slices.Repeat([]bool{true}, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: 1,
+			Weight: 1, Trajectory: i,
+		}
 		q.Trained[0] = false
 		batch[i] = q
 	}
-	return s.report("train", s.batch*s.tokens, 2, 2, 0, 0, func() error {
+	return s.report(work{job: "train", tokens: s.batch * s.tokens, passes: 2, reads: 2}, func() error {
 		_, _, err := teacher.Train(context.Background(), state, batch, trainer.Run{
-			Loss: grpo.SupervisedLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
+			Loss: grpo.SupervisedLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1,
+			MiniBatches: 1,
 		})
 		return err
 	})

@@ -55,8 +55,8 @@ func (c comparison) agrees() bool {
 	return c.Gap < 0.2 && c.Logprob < 0.5 && c.Gradient < 0.1
 }
 
-// parity compares the built-in model, and one of random weights with dimensions that nothing divides. With float32 the differences
-// must be those of rounding. A model that cannot be compared does not keep the next one from it.
+// parity compares the built-in model, and one of random weights with dimensions that nothing divides. With float32 the
+// differences must be those of rounding. A model that cannot be compared does not keep the next one from it.
 func parity(o options) error {
 	device, err := openDevice(o.device)
 	if err != nil {
@@ -70,7 +70,9 @@ func parity(o options) error {
 	if err != nil {
 		return err
 	}
-	c := qwen2(301, 61, 163, 2, 6, 2, 34)
+	c := qwen2(model.Config{
+		VocabSize: 301, HiddenSize: 61, IntermediateSize: 163, NumLayers: 2, NumHeads: 6, NumKVHeads: 2, HeadDim: 34,
+	})
 	random, err := model.Random(&c, 11)
 	if err != nil {
 		return err
@@ -161,7 +163,8 @@ func gapOf(metrics map[string]float64) figure {
 	return figure(metrics["loss/log_ratio_max"])
 }
 
-// apart is how far b is from a, of the length of a. It is infinite or NaN where only a is zero, or one of them is not finite.
+// apart is how far b is from a, of the length of a. It is infinite or NaN where only a is zero, or one of them is not
+// finite.
 func apart(a, b []float32) figure {
 	d := distance(a, b)
 	if d == 0 {
@@ -171,9 +174,13 @@ func apart(a, b []float32) figure {
 }
 
 // replies are prompts, which stand first, with what was sampled after them.
-func replies(on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, steps int) ([]grpo.Sequence, error) {
+func replies(
+	on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, steps int,
+) ([]grpo.Sequence, error) {
 	const prompt, made = 6, 30
-	e, err := engine.New(engine.Options{Device: on, Config: c, Params: params, Slots: 4, Context: 64, FewShapes: true, DecodeSteps: steps})
+	e, err := engine.New(engine.Options{
+		Device: on, Config: c, Params: params, Slots: 4, Context: 64, FewShapes: true, DecodeSteps: steps,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -190,12 +197,16 @@ func replies(on compute.Backend, c *model.Config, params *model.Params, a *lora.
 			ids[j] = int32(rng.IntN(c.VocabSize))
 		}
 		r, err := e.Complete(context.Background(), engine.Request{
-			Prompt: ids, MaxTokens: made, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[i%2]},
+			Prompt: ids, MaxTokens: made, Seed: uint64(i), Adapter: loaded,
+			Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[i%2]},
 		})
 		if err != nil {
 			return nil, err
 		}
-		s := grpo.Sequence{IDs: slices.Concat(ids, r.IDs), Trained: make([]bool, prompt+made), Logprobs: make([]float32, prompt+made), Advantage: 1, Weight: 1, Trajectory: i}
+		s := grpo.Sequence{
+			IDs: slices.Concat(ids, r.IDs), Trained: make([]bool, prompt+made), Logprobs: make([]float32, prompt+made),
+			Advantage: 1, Weight: 1, Trajectory: i,
+		}
 		for j := range made {
 			s.Trained[prompt+j], s.Logprobs[prompt+j] = true, r.Logprobs[j]
 		}
@@ -205,10 +216,13 @@ func replies(on compute.Backend, c *model.Config, params *model.Params, a *lora.
 }
 
 // gradient makes an update of rate 0 that remembers nothing: the first moments of the state are the gradient.
-func gradient(on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, batch []grpo.Sequence) (*trainer.State, *trainer.Report, error) {
+func gradient(
+	on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, batch []grpo.Sequence,
+) (*trainer.State, *trainer.Report, error) {
 	return trainer.New(trainer.AdapterTarget(c, params, a), trainer.Options{Device: on, FewShapes: true}).Train(
 		context.Background(), trainer.AdapterState(a), batch, trainer.Run{
-			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
+			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8},
+			Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 		})
 }
 

@@ -37,7 +37,8 @@ func TestComparison_NotFinite(t *testing.T) {
 	}
 }
 
-// TestApart_NotFinite: no element that is not finite makes two gradients agree, on either side, and neither does one that is zero.
+// TestApart_NotFinite: no element that is not finite makes two gradients agree, on either side, and neither does one
+// that is zero.
 func TestApart_NotFinite(t *testing.T) {
 	require.InDelta(t, 0.2, float64(apart([]float32{3, 4}, []float32{3, 5})), 1e-9)
 	require.Zero(t, apart([]float32{0, 0}, []float32{0, 0}))

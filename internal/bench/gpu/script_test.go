@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standIn is a program in place of this one, to see what gpu.sh makes of its results: parity fails as long as there is a file called broken.
+// standIn is a program in place of this one, to see what gpu.sh makes of its results: parity fails as long as there is
+// a file called broken.
 const standIn = `#!/usr/bin/env bash
 case "${!#}" in
 parity) [ ! -e broken ] ;;
@@ -40,7 +41,8 @@ func script(t *testing.T) (folder string, run func(slices ...string) (output str
 	}
 }
 
-// TestScript_Failed: a slice that fails makes the exit status 1, the next ones run, and the table tells until it has run again.
+// TestScript_Failed: a slice that fails makes the exit status 1, the next ones run, and the table tells until it has
+// run again.
 func TestScript_Failed(t *testing.T) {
 	folder, run := script(t)
 	broken := filepath.Join(folder, "broken")

@@ -18,21 +18,33 @@ import (
 
 // known are the shapes of released models, from their config.json, and a small one.
 var known = map[string]model.Config{
-	"tiny":       qwen3(512, 128, 384, 3, 4, 2, 32, true),
-	"qwen3-0.6b": qwen3(151936, 1024, 3072, 28, 16, 8, 128, true),
-	"qwen3-4b":   qwen3(151936, 2560, 9728, 36, 32, 8, 128, true),
-	"qwen2.5-7b": qwen2(152064, 3584, 18944, 28, 28, 4, 128),
+	"tiny": qwen3(model.Config{
+		VocabSize: 512, HiddenSize: 128, IntermediateSize: 384, NumLayers: 3, NumHeads: 4, NumKVHeads: 2, HeadDim: 32,
+		TieEmbeddings: true,
+	}),
+	"qwen3-0.6b": qwen3(model.Config{
+		VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072, NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128,
+		TieEmbeddings: true,
+	}),
+	"qwen3-4b": qwen3(model.Config{
+		VocabSize: 151936, HiddenSize: 2560, IntermediateSize: 9728, NumLayers: 36, NumHeads: 32, NumKVHeads: 8, HeadDim: 128,
+		TieEmbeddings: true,
+	}),
+	"qwen2.5-7b": qwen2(model.Config{
+		VocabSize: 152064, HiddenSize: 3584, IntermediateSize: 18944, NumLayers: 28, NumHeads: 28, NumKVHeads: 4,
+		HeadDim: 128,
+	}),
 }
 
-func qwen3(vocabulary, hidden, intermediate, layers, heads, kv, head int, tied bool) model.Config {
-	return model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: vocabulary, HiddenSize: hidden, IntermediateSize: intermediate, NumLayers: layers,
-		NumHeads: heads, NumKVHeads: kv, HeadDim: head, MaxPositions: 32768, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: tied,
-	}
+// qwen3 completes a configuration with what all models of Qwen3 have in common.
+func qwen3(c model.Config) model.Config {
+	c.ModelType, c.HiddenAct = model.ModelTypeQwen3, "silu"
+	c.MaxPositions, c.RMSNormEps, c.RopeTheta = 32768, 1e-6, 1e6
+	return c
 }
 
-func qwen2(vocabulary, hidden, intermediate, layers, heads, kv, head int) model.Config {
-	c := qwen3(vocabulary, hidden, intermediate, layers, heads, kv, head, false)
+func qwen2(c model.Config) model.Config {
+	c = qwen3(c)
 	c.ModelType = model.ModelTypeQwen2
 	return c
 }
@@ -60,7 +72,8 @@ func draw(device compute.Backend, c *model.Config, matrices dtypes.DType) (*mode
 	return p, nil
 }
 
-// drawn builds norms of one, biases of zero, and matrices of a standard deviation of 1/sqrt(in), from a uniform distribution.
+// drawn builds norms of one, biases of zero, and matrices of a standard deviation of 1/sqrt(in), from a uniform
+// distribution.
 func drawn(g *Graph, spec model.Spec, number int, matrices dtypes.DType) *Node {
 	shape := shapes.Make(dtypes.Float32, spec.Shape...)
 	if len(spec.Shape) == 1 {

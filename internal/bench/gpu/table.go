@@ -10,7 +10,8 @@ import (
 
 // table prints the lines of files, ours and those of peers.py, as a table of Markdown.
 func table(w io.Writer, files []string) error {
-	fmt.Fprintln(w, "| shape | job | batch x tokens | weights | who | tokens/s | TFLOP/s | GB/s of weights | first run, s |")
+	fmt.Fprintln(w,
+		"| shape | job | batch x tokens | weights | who | tokens/s | TFLOP/s | GB/s of weights | first run, s |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
 	for _, name := range files {
 		if err := rows(w, name); err != nil {

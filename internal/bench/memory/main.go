@@ -1,10 +1,10 @@
-// Command memory measures what a model takes, beside what art inspect plans: inference with all slots full, and one training
-// step. It makes a checkpoint of random numbers in the shape of a config.json.
+// Command memory measures what a model takes, beside what art inspect plans: inference with all slots full, and one
+// training step. It makes a checkpoint of random numbers in the shape of a config.json.
 //
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
-// It prints what is planned for tensors, to which art inspect adds 134 MB for the process, and the peak of resident memory in
-// each phase. It needs Linux.
+// It prints what is planned for tensors, to which art inspect adds 134 MB for the process, and the peak of resident
+// memory in each phase. It needs Linux.
 package main
 
 import (
@@ -69,7 +69,9 @@ func write(dir string) error {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var sources []safetensors.Source
 	for _, s := range c.Specs() {
-		sources = append(sources, safetensors.Source{Name: s.Name, DType: safetensors.BF16, Shape: s.Shape, Write: func(w io.Writer) error {
+		sources = append(sources, safetensors.Source{Name: s.Name, DType: safetensors.BF16, Shape: s.Shape, Write: func(
+			w io.Writer,
+		) error {
 			n := 2
 			for _, d := range s.Shape {
 				n *= d
@@ -173,7 +175,9 @@ func infer(e *engine.Engine, device *cpu.Device, adapter *lora.Adapter, vocabula
 	var wg sync.WaitGroup
 	for i := range *slots {
 		wg.Go(func() {
-			_, errs[i] = e.Complete(context.Background(), engine.Request{Prompt: ids(vocabulary, uint64(i)), MaxTokens: 2, Adapter: a})
+			_, errs[i] = e.Complete(context.Background(), engine.Request{
+				Prompt: ids(vocabulary, uint64(i)), MaxTokens: 2, Adapter: a,
+			})
 		})
 	}
 	wg.Wait()

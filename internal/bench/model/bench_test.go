@@ -117,9 +117,9 @@ func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() erro
 	s.compare(b, flops, f)
 }
 
-// compare runs f in turns with what the machine is measured by: products of cubes of 1,024, and reading as many bytes as the
-// weights have. It reports what a call takes of the time that its products would take at the speed of the first before and
-// after it, and of the time of the second: medians.
+// compare runs f in turns with what the machine is measured by: products of cubes of 1,024, and reading as many bytes
+// as the weights have. It reports what a call takes of the time that its products would take at the speed of the first
+// before and after it, and of the time of the second: medians.
 func (s *subject) compare(b *testing.B, flops float64, f func() error) {
 	b.Helper()
 	cubes, read := s.cubes(b), s.reading(b)
@@ -208,8 +208,8 @@ func peak(b *testing.B) float64 {
 	return float64(kb) * 1024
 }
 
-// attentionFLOPs are the operations of the products of queries, keys and values of a sequence that sees what is before it: half of
-// the scores.
+// attentionFLOPs are the operations of the products of queries, keys and values of a sequence that sees what is before
+// it: half of the scores.
 func attentionFLOPs() float64 {
 	return 2 * length * length * float64(config.NumLayers*config.NumHeads*config.HeadDim)
 }
@@ -275,7 +275,8 @@ func forward(b *testing.B, s *subject) {
 	})
 }
 
-// BenchmarkTrain computes the gradient of a LoRA adapter of rank 8 on all linear layers, from the logprobs of all tokens.
+// BenchmarkTrain computes the gradient of a LoRA adapter of rank 8 on all linear layers, from the logprobs of all
+// tokens.
 func BenchmarkTrain(b *testing.B) { eachKind(b, train) }
 
 func train(b *testing.B, s *subject) {
@@ -309,8 +310,8 @@ func train(b *testing.B, s *subject) {
 	})
 }
 
-// BenchmarkDecode computes the next tokens of sequences that have 256 in their cache of 512, on average. "x-one" is the tokens in
-// the time of one, in turns with a single sequence: a median.
+// BenchmarkDecode computes the next tokens of sequences that have 256 in their cache of 512, on average. "x-one" is the
+// tokens in the time of one, in turns with a single sequence: a median.
 func BenchmarkDecode(b *testing.B) {
 	eachKind(b, func(b *testing.B, s *subject) {
 		for _, batch := range []int{1, 2, 4, 8, 16} {
@@ -349,8 +350,8 @@ func (s *subject) empty(batch int) []*tensors.Tensor {
 	})
 }
 
-// decoder returns what decodes the next token of each sequence of a batch, and what ends it. Each token has a position of its
-// own, since the model adds to the zeros there; after the last of some positions the cache is emptied.
+// decoder returns what decodes the next token of each sequence of a batch, and what ends it. Each token has a position
+// of its own, since the model adds to the zeros there; after the last of some positions the cache is emptied.
 func (s *subject) decoder(batch int) (run func() error, end func()) {
 	const first, behind = cached - positions/2, cached + positions/2
 	layers, position := s.empty(batch), first

@@ -55,7 +55,7 @@ def product(shape, layout):
 def rows(operation, shape):
     r, c = map(int, shape.split("x"))
     x, y, g, p = (torch.randn(r, c) for _ in range(4))
-    out, weight, sums, turned = torch.empty_like(x), torch.randn(c), torch.empty(r), torch.empty(c, r)
+    out, weight, sums, transposed = torch.empty_like(x), torch.randn(c), torch.empty(r), torch.empty(c, r)
     heads, cos, sin = x.view(r, c // 64, 64), torch.randn(r, 1, 64), torch.randn(r, 1, 64)
     parameter = torch.nn.Parameter(p)
     parameter.grad = g
@@ -73,7 +73,7 @@ def rows(operation, shape):
         "swiglu": lambda: torch.mul(torch._C._nn.silu(x, out=out), y, out=out),
         "rope": rope,
         "adamw": adam.step,
-        "transpose": lambda: turned.copy_(x.t()),
+        "transpose": lambda: transposed.copy_(x.t()),
     }[operation]
 
 

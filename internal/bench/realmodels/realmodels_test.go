@@ -28,8 +28,9 @@ type reference struct {
 	Gaps   []float64 `json:"gaps"` // of logits, from each to the second best
 }
 
-// TestGreedy_SmolLM2 and TestGreedy_Gemma3 hold greedy replies against those of transformers on the same weights: they are
-// equal, or the first token that differs is one of two that were equally likely. The goldens are made by reference.py.
+// TestGreedy_SmolLM2 and TestGreedy_Gemma3 hold greedy replies against those of transformers on the same weights: they
+// are equal, or the first token that differs is one of two that were equally likely. The goldens are made by
+// reference.py.
 func TestGreedy_SmolLM2(t *testing.T) {
 	base := open(t, "SmolLM2-135M-Instruct.Q4_1.gguf")
 	template, err := chat.New(base.Tokenizer, "")
@@ -91,7 +92,8 @@ func (c reference) check(t *testing.T, ids []int32) {
 		if ids[i] == want {
 			continue
 		}
-		require.LessOrEqual(t, c.Gaps[i], tie, "token %d is %d, and %d in the reference, where the next is %v behind", i, ids[i], want, c.Gaps[i])
+		require.LessOrEqual(t, c.Gaps[i], tie, "token %d is %d, and %d in the reference, where the next is %v behind", i,
+			ids[i], want, c.Gaps[i])
 		t.Logf("token %d is %d, and %d in the reference: a tie within %v", i, ids[i], want, c.Gaps[i])
 		return
 	}

@@ -40,8 +40,8 @@ def operations(rows, columns):
     yield "sum", lambda: torch.sum(x, dim=1, out=sums)
     half = torch.empty(rows, columns, dtype=torch.bfloat16)
     yield "bfloat16", lambda: half.copy_(x)
-    turned = torch.empty(columns, rows)
-    yield "transpose", lambda: turned.copy_(x.t())
+    transposed = torch.empty(columns, rows)
+    yield "transpose", lambda: transposed.copy_(x.t())
 
 
 for shape in ((2048, 2048), (256, 896)):

@@ -1,0 +1,92 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxColumns is the greatest length of a line of Go, in characters. A tab counts as one.
+const maxColumns = 120
+
+// checkColumns returns the lines of a Go file that are too long. Generated files pass, and so do three kinds of lines
+// of tests, which are data: those that begin with an element of a composite literal, such as a row of a table of cases,
+// those that begin within a raw string, and the expected output of examples.
+func checkColumns(file source) []string {
+	var long []int
+	for i, line := range strings.Split(string(file.data), "\n") {
+		if utf8.RuneCountInString(line) > maxColumns {
+			long = append(long, i+1)
+		}
+	}
+	if len(long) == 0 {
+		return nil
+	}
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file.path, file.data, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if ast.IsGenerated(parsed) {
+		return nil
+	}
+	data := map[int]bool{}
+	if file.isTest() {
+		data = dataLines(set, parsed)
+	}
+	var problems []string
+	for _, line := range long {
+		if !data[line] {
+			problems = append(problems, fmt.Sprintf("%s:%d: longer than %d characters", file.path, line, maxColumns))
+		}
+	}
+	return problems
+}
+
+// dataLines returns the lines of a test that are data.
+func dataLines(set *token.FileSet, file *ast.File) map[int]bool {
+	lines := map[int]bool{}
+	line := func(pos token.Pos) int { return set.Position(pos).Line }
+	begins := map[int]token.Pos{} // of each line, its first node
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			return true
+		}
+		if first, ok := begins[line(n.Pos())]; !ok || n.Pos() < first {
+			begins[line(n.Pos())] = n.Pos()
+		}
+		return true
+	})
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			for _, element := range n.Elts {
+				if begins[line(element.Pos())] == element.Pos() {
+					lines[line(element.Pos())] = true
+				}
+			}
+		case *ast.BasicLit:
+			for i := line(n.Pos()) + 1; i <= line(n.End()); i++ {
+				lines[i] = true
+			}
+		}
+		return true
+	})
+	for _, group := range file.Comments {
+		if isOutput(group) {
+			for i := line(group.Pos()); i <= line(group.End()); i++ {
+				lines[i] = true
+			}
+		}
+	}
+	return lines
+}
+
+// isOutput reports whether a comment is the expected output of an example.
+func isOutput(group *ast.CommentGroup) bool {
+	text := group.Text()
+	return strings.HasPrefix(text, "Output:") || strings.HasPrefix(text, "Unordered output:")
+}
