@@ -6,28 +6,26 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/gomlx/compute"
-
 	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/bench/devicebench"
 )
 
 func init() {
 	verbs["bench"] = verb{
-		summary: "how fast the device computes",
+		summary: "benchmark the CPU device",
 		text: `
-Measures operations of the CPU device at fixed shapes, each as a graph that is compiled once and run
-again and again, and prints the best and the median time of a run.
+Measures operations of the CPU device at fixed shapes. Each is a graph that is compiled once and run
+repeatedly; the table has the best and the median time of a run.
 
-A name is operation/shape. product/MxKxN is [M,K] x [K,N], and its last part says how the second
-matrix lies in memory: plain is [K,N], transposed is [N,K]. Inputs that fit into the caches are
-found there, but for the first run, which does not count. adamw writes its outputs over its inputs.
+A name is operation/shape. matmul/MxKxN is [M,K] x [K,N], and its last part is the layout of the
+second matrix: plain is [K,N], transposed is [N,K]. Inputs that fit into the caches stay there after
+the first run, which does not count. adamw overwrites its inputs.
 
-GFLOP/s are 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.`,
+GFLOP/s is 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.`,
 		define: func(flags *flag.FlagSet) action {
 			var o benchOptions
 			flags.BoolVar(&o.json, "json", false, "print one JSON object: machine, results")
@@ -47,17 +45,7 @@ type benchOptions struct {
 	time time.Duration
 }
 
-// result is a job that was measured.
-type result struct {
-	Name   string  `json:"name"`
-	Best   int64   `json:"best_ns"`
-	Median int64   `json:"median_ns"`
-	Runs   int     `json:"runs"`
-	GFLOP  float64 `json:"gflop_per_s,omitempty"` // products only
-	GB     float64 `json:"gb_per_s"`
-}
-
-// bench measures the jobs that are asked for.
+// bench measures the selected jobs.
 func (o benchOptions) bench(stdout io.Writer, p progress) error {
 	selected, err := o.selected()
 	if err != nil {
@@ -69,9 +57,9 @@ func (o benchOptions) bench(stdout io.Writer, p progress) error {
 	}
 	defer device.Finalize()
 	out := struct {
-		Machine machine  `json:"machine"`
-		Results []result `json:"results"`
-	}{Machine: inspect(os.DirFS("/"))}
+		Machine platform             `json:"machine"`
+		Results []devicebench.Result `json:"results"`
+	}{Machine: inspectPlatform(os.DirFS("/"))}
 
 	table := benchTable(selected)
 	if !o.json {
@@ -80,11 +68,11 @@ func (o benchOptions) bench(stdout io.Writer, p progress) error {
 		}
 	}
 	for i, j := range selected {
-		p.say("%d of %d: %s", i+1, len(selected), j.name)
-		r, err := j.measure(device, o.time)
+		p.say("%d of %d: %s", i+1, len(selected), j.Name)
+		r, err := j.Measure(device, o.time)
 		p.say("")
 		if err != nil {
-			return fmt.Errorf("%s: %w", j.name, err)
+			return fmt.Errorf("%s: %w", j.Name, err)
 		}
 		out.Results = append(out.Results, r)
 		if !o.json {
@@ -100,8 +88,8 @@ func (o benchOptions) bench(stdout io.Writer, p progress) error {
 	return nil
 }
 
-// selected returns the jobs that are asked for.
-func (o benchOptions) selected() ([]job, error) {
+// selected returns the jobs whose names match --run.
+func (o benchOptions) selected() ([]devicebench.Job, error) {
 	if o.time < 0 {
 		return nil, badUsage("--time %v: give 0 or more", o.time)
 	}
@@ -109,35 +97,41 @@ func (o benchOptions) selected() ([]job, error) {
 	if err != nil {
 		return nil, badUsage("--run: %v", err)
 	}
-	all := jobs()
-	selected := slices.DeleteFunc(slices.Clone(all), func(j job) bool { return !pattern.MatchString(j.name) })
+	all := devicebench.Jobs()
+	selected := slices.DeleteFunc(slices.Clone(all), func(j devicebench.Job) bool {
+		return !pattern.MatchString(j.Name)
+	})
 	if len(selected) > 0 {
 		return selected, nil
 	}
 	names := make([]string, len(all))
 	for i, j := range all {
-		names[i] = j.name
+		names[i] = j.Name
 	}
 	return nil, badUsage("--run: no operation matches %q; there are\n  %s", o.run, strings.Join(names, "\n  "))
 }
 
-// measure runs a job for so long, and three times at least.
-func (j job) measure(device compute.Backend, budget time.Duration) (result, error) {
-	p, err := compile(device, j)
-	if err != nil {
-		return result{}, err
+// columns is the table of results. It is printed row by row, as they are measured.
+type columns struct{ name int }
+
+// benchTable is as wide as the longest name needs.
+func benchTable(list []devicebench.Job) columns {
+	c := columns{len("operation")}
+	for _, j := range list {
+		c.name = max(c.name, len(j.Name))
 	}
-	defer p.close()
-	if err := p.once(); err != nil {
-		return result{}, err
+	return c
+}
+
+func (c columns) head() string {
+	return fmt.Sprintf("%-*s %11s %11s %7s %9s %7s\n", c.name, "operation", "best", "median", "runs", "GFLOP/s", "GB/s")
+}
+
+func (c columns) row(r devicebench.Result) string {
+	rate := ""
+	if r.GFLOP > 0 {
+		rate = fmt.Sprintf("%.1f", r.GFLOP)
 	}
-	runtime.GC() // what the job before left is not collected while this one is measured
-	t, err := measure(budget, 3, p.once)
-	if err != nil {
-		return result{}, err
-	}
-	return result{
-		Name: j.name, Best: t.best().Nanoseconds(), Median: t.median().Nanoseconds(), Runs: len(t),
-		GFLOP: perSecond(j.flops, t.best()), GB: perSecond(float64(p.traffic), t.best()),
-	}, nil
+	return fmt.Sprintf("%-*s %11s %11s %7d %9s %7.1f\n", c.name, r.Name,
+		durationText(time.Duration(r.Best)), durationText(time.Duration(r.Median)), r.Runs, rate, r.GB)
 }

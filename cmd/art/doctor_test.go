@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goart-dev/art/internal/machine"
 )
 
 // TestDoctor_JSON: the keys that scripts read are there, with numbers that can be.
@@ -114,5 +116,69 @@ func TestDoctor_NoDevice(t *testing.T) {
 	status, stdout, _ = command("doctor")
 	if status != 1 || !strings.Contains(stdout, "none of portable") {
 		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+// TestDoctor_GPUs: a line for each GPU, or why nothing is known.
+func TestDoctor_GPUs(t *testing.T) {
+	for _, c := range []struct {
+		gpus machine.GPUs
+		want []string
+	}{
+		{machine.GPUs{}, nil},
+		{machine.GPUs{Problem: "broken driver"}, []string{"broken driver"}},
+		{machine.GPUs{List: []machine.GPU{
+			{Name: "NVIDIA H200", Driver: "580.65.06", Total: 143771 << 20, Free: 143160 << 20},
+			{Name: "NVIDIA GB10", Driver: "580.95"},
+		}}, []string{
+			"NVIDIA H200, 140.4 GiB, 139.8 GiB free, driver 580.65.06", "NVIDIA GB10, memory unknown, driver 580.95",
+		}},
+	} {
+		if got := gpuLines(c.gpus); !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+		if table := (report{GPUs: c.gpus}).table(); strings.Count(table, "\ngpu  ") != len(c.want) {
+			t.Errorf("%q: %s", c.want, table)
+		}
+	}
+}
+
+// good is a machine with nothing wrong.
+func good() platform {
+	return platform{
+		Instructions: "avx512", Available: []string{"portable", "avx2", "avx512"}, Cores: 4, Workers: 4,
+		MemoryTotal: 64 << 30, MemoryAvailable: 32 << 30,
+	}
+}
+
+// TestNotes: each thing that is wrong has one note, and the tables of all fit.
+func TestNotes(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		change func(m *platform)
+	}{
+		{"", func(*platform) {}},
+		{"", func(m *platform) { m.CgroupCores, m.Workers = 1.5, 2 }},
+		{"", func(m *platform) { m.Instructions, m.Available = "avx2", []string{"portable", "avx2"} }},
+		{"avx512, which is faster", func(m *platform) { m.Instructions, m.Chosen = "avx2", "avx2" }},
+		{"There is no AVX2", func(m *platform) { m.Instructions, m.Available = "portable", []string{"portable"} }},
+		{"unset ART_CPU", func(m *platform) { m.Instructions, m.problem = "", errFull }},
+		{"4 workers share 1.5 cores, and wait for one another: set GOMAXPROCS=2", func(m *platform) { m.CgroupCores = 1.5 }},
+		{"8 workers share 4 cores", func(m *platform) { m.Workers = 8 }},
+		{"1 of 4 cores", func(m *platform) { m.Workers = 1 }},
+		{"1000 MiB of memory", func(m *platform) { m.MemoryAvailable = 1000 << 20 }},
+		{"at 1.0 GiB", func(m *platform) { m.CgroupMemory = 1 << 30 }},
+	} {
+		m := good()
+		c.change(&m)
+		notes := m.notes()
+		if c.want == "" && len(notes) > 0 || c.want != "" && (len(notes) != 1 || !strings.Contains(notes[0], c.want)) {
+			t.Errorf("want a note with %q, got %q", c.want, notes)
+		}
+		table := report{platform: m, Notes: notes}.table()
+		if strings.Count(table, "\nnote ") != len(notes) {
+			t.Errorf("not %d notes in\n%s", len(notes), table)
+		}
+		checkWidth(t, table)
 	}
 }

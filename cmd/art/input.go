@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/goart-dev/art/internal/basemodel"
 )
@@ -19,4 +22,48 @@ func readInput(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: check the path", err)
 	}
 	return content, err
+}
+
+// parseIDs reads numbers with commas or spaces between them, in brackets or without. An empty text has none.
+func parseIDs(text string) ([]int32, error) {
+	text = strings.Trim(text, "[] \n")
+	if text == "" {
+		return nil, nil
+	}
+	var ids []int32
+	for between := range strings.SplitSeq(text, ",") {
+		parts := strings.Fields(between)
+		if len(parts) == 0 {
+			return nil, badUsage("--ids: there is no id between two commas, or behind the last, of %q", text)
+		}
+		for _, part := range parts {
+			n, err := strconv.ParseInt(part, 10, 32)
+			if err != nil || n < 0 {
+				return nil, badUsage("--ids: %q is not an id; want numbers with commas between them", part)
+			}
+			ids = append(ids, int32(n))
+		}
+	}
+	return ids, nil
+}
+
+// in names the file or the folder of which an error tells what is wrong. err may be nil.
+func in(path string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w (in %s)", err, path)
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func readJSON(path string, v any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return in(path, json.Unmarshal(content, v))
 }

@@ -246,11 +246,3 @@ func (t templateReport) notes() []string {
 	}
 	return out
 }
-
-// sizeText writes bytes as MB of 10^6 or GB of 10^9 bytes.
-func sizeText(bytes int64) string {
-	if bytes >= 1e9 {
-		return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
-}

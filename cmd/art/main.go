@@ -7,7 +7,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -53,43 +52,4 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 		}
 		return v.execute(name, args[1:], stdout, stderr)
 	}
-}
-
-// execute parses the flags of a verb and runs it.
-func (v verb) execute(name string, args []string, stdout, stderr io.Writer) error {
-	flags, act := v.flags(name)
-	rest, err := parse(flags, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return write(stdout, v.help(name))
-	case err != nil:
-		return badUsage("%s: %v\n\n%s", name, explain(err, flags), v.help(name))
-	case v.args == "" && len(rest) > 0:
-		return badUsage("%s: %q: it takes flags only\n\n%s", name, rest[0], v.help(name))
-	}
-	if err := act(rest, stdout, stderr); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// parse reads flags before, between and behind other arguments, which it returns. Behind "--" there are no flags.
-func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
-	for {
-		if err := flags.Parse(args); err != nil {
-			return nil, err
-		}
-		left := flags.Args()
-		read := len(args) - len(left)
-		if len(left) == 0 || read > 0 && args[read-1] == "--" {
-			return append(rest, left...), nil
-		}
-		rest, args = append(rest, left[0]), left[1:]
-	}
-}
-
-// write writes a text.
-func write(w io.Writer, text string) error {
-	_, err := io.WriteString(w, text)
-	return err
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/goart-dev/art/internal/bench/devicebench"
 )
 
 // command runs the command and returns what it prints.
@@ -25,7 +27,7 @@ func tinyDoctor(t *testing.T) {
 	usually := verbs["doctor"]
 	t.Cleanup(func() { verbs["doctor"] = usually })
 	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // no plug-in of this machine speaks in between
-	verbs["doctor"] = doctor(effort{read: 1 << 20, cube: 64, budget: time.Millisecond})
+	verbs["doctor"] = doctor(devicebench.Effort{ReadBytes: 1 << 20, Size: 64, Budget: time.Millisecond})
 }
 
 // TestRun_Help: help that is asked for goes to standard output.

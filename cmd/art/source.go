@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -152,17 +151,4 @@ func newestCheckpoint(run string) (string, error) {
 		}
 	}
 	return path, err
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func readJSON(path string, v any) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return in(path, json.Unmarshal(content, v))
 }

@@ -1,21 +1,23 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/goart-dev/art/backend/device/cpu"
-	probe "github.com/goart-dev/art/internal/machine"
+	"github.com/goart-dev/art/internal/machine"
 )
 
-// machine is what does not have to be measured. What is not known is left out.
-type machine struct {
+// platform describes the machine and what the process may use of it. What is not known is left out.
+type platform struct {
 	GoVersion       string   `json:"go_version"`
 	OS              string   `json:"os"`
 	Arch            string   `json:"arch"`
 	CPU             string   `json:"cpu_name,omitempty"`
-	Instructions    string   `json:"instructions"` // those in use; empty when the environment asks for what there is not
+	Instructions    string   `json:"instructions"` // those in use; empty when the environment names an unknown set
 	Available       []string `json:"instructions_available"`
 	Chosen          string   `json:"art_cpu,omitempty"` // the environment variable
 	Cores           int      `json:"cores"`             // that the process may use
@@ -25,22 +27,50 @@ type machine struct {
 	MemoryAvailable int64    `json:"memory_available_bytes,omitempty"`
 	CgroupMemory    int64    `json:"cgroup_memory_bytes,omitempty"`
 
-	cache   int64 // bytes of the largest cache; 0 when not known
+	facts   machine.Facts
 	problem error // why no device can be opened
 }
 
-// inspect returns the facts of this machine. fsys is its file system.
-func inspect(fsys fs.FS) machine {
-	facts := probe.Inspect(fsys)
-	m := machine{
+// inspectPlatform describes this machine. fsys is its file system.
+func inspectPlatform(fsys fs.FS) platform {
+	facts := machine.Inspect(fsys)
+	m := platform{
 		GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: facts.CPU,
 		Chosen: os.Getenv(cpu.InstructionsEnv), Cores: runtime.NumCPU(), Workers: runtime.GOMAXPROCS(0),
 		MemoryTotal: facts.Total, MemoryAvailable: facts.Available, CgroupMemory: facts.Limit,
-		cache: facts.Cache,
+		facts: facts,
 	}
 	m.Instructions, m.Available, m.problem = cpu.Instructions()
 	if facts.Cores < float64(m.Cores) {
 		m.CgroupCores = facts.Cores
 	}
 	return m
+}
+
+func (m platform) instructionsText() string {
+	text := m.Instructions
+	if text == "" {
+		text = "none"
+	}
+	text += " of " + strings.Join(m.Available, ", ")
+	if m.Chosen != "" {
+		text += "; ART_CPU=" + m.Chosen
+	}
+	return text
+}
+
+func (m platform) coresLine() string {
+	text := fmt.Sprintf("%d, %d workers", m.Cores, m.Workers)
+	if m.CgroupCores > 0 {
+		text += fmt.Sprintf("; the cgroup allows %.4g", m.CgroupCores)
+	}
+	return text
+}
+
+func (m platform) memoryLine() string {
+	text := fmt.Sprintf("%s, %s available", bytesText(m.MemoryTotal), bytesText(m.MemoryAvailable))
+	if m.CgroupMemory > 0 {
+		text += fmt.Sprintf("; the cgroup allows %s", bytesText(m.CgroupMemory))
+	}
+	return text
 }

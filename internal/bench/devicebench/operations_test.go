@@ -1,4 +1,4 @@
-package main
+package devicebench
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // outputs runs a job once and returns its inputs and its outputs.
-func outputs(t *testing.T, j job) (in, out [][]float32) {
+func outputs(t *testing.T, j Job) (in, out [][]float32) {
 	t.Helper()
 	p, err := compile(newDevice(t), j)
 	if err != nil {
@@ -38,7 +38,7 @@ func outputs(t *testing.T, j job) (in, out [][]float32) {
 	return in, out
 }
 
-// TestOperations_MatchPlainGo: what is measured computes what its name says.
+// TestOperations_MatchPlainGo: each job computes what its name says.
 func TestOperations_MatchPlainGo(t *testing.T) {
 	const rows, columns = 3, 2 * headSize
 	at := func(i, j int) int { return i*columns + j }
@@ -84,7 +84,7 @@ func TestOperations_MatchPlainGo(t *testing.T) {
 		"adamw 2": func(in [][]float32, i, j int) float64 { _, v := moments(in, i, j); return v },
 	}
 	for _, j := range rowJobs(rows, columns) {
-		name, _, _ := strings.Cut(j.name, "/")
+		name, _, _ := strings.Cut(j.Name, "/")
 		in, out := outputs(t, j)
 		for k := range out {
 			if k > 0 {
@@ -107,10 +107,10 @@ func TestOperations_MatchPlainGo(t *testing.T) {
 	}
 }
 
-// TestProducts_MatchPlainGo: both layouts are products.
-func TestProducts_MatchPlainGo(t *testing.T) {
+// TestMatmuls_MatchPlainGo: both layouts are matmuls.
+func TestMatmuls_MatchPlainGo(t *testing.T) {
 	const m, k, n = 3, 5, 7
-	for _, j := range []job{plainProduct(m, k, n), transposedProduct(m, k, n)} {
+	for _, j := range []Job{plainMatmul(m, k, n), transposedMatmul(m, k, n)} {
 		in, all := outputs(t, j)
 		out := all[0]
 		row, col := n, 1
@@ -123,25 +123,25 @@ func TestProducts_MatchPlainGo(t *testing.T) {
 				sum += float64(in[0][i/n*k+l]) * float64(in[1][l*row+i%n*col])
 			}
 			if math.Abs(sum-float64(out[i])) > 1e-6 {
-				t.Fatalf("%s: element %d is %v, want %v", j.name, i, out[i], sum)
+				t.Fatalf("%s: element %d is %v, want %v", j.Name, i, out[i], sum)
 			}
 		}
 		if j.flops != 2*m*k*n {
-			t.Errorf("%s: %v operations", j.name, j.flops)
+			t.Errorf("%s: %v operations", j.Name, j.flops)
 		}
 	}
 }
 
 // TestCompile_Fails: a graph that cannot be built is an error.
 func TestCompile_Fails(t *testing.T) {
-	bad := plainProduct(2, 3, 4)
+	bad := plainMatmul(2, 3, 4)
 	bad.inputs[1] = []int{2, 3}
 	if _, err := compile(newDevice(t), bad); err == nil {
-		t.Error("a product of [2, 3] and [2, 3]")
+		t.Error("a matmul of [2, 3] and [2, 3]")
 	}
 }
 
-// TestAdamW_InPlace: each output is written over the input that it replaces, and is the input of the next run.
+// TestAdamW_InPlace: each output overwrites the input that it replaces, and is the input of the next run.
 func TestAdamW_InPlace(t *testing.T) {
 	j := adamWJob(3, 5)
 	p, err := compile(newDevice(t), j)
@@ -163,7 +163,7 @@ func TestAdamW_InPlace(t *testing.T) {
 		}
 		for i, b := range p.inputs[:j.state] {
 			if x := flat(t, b); &x[0] != &memory[i][0] || x[0] == before[i] {
-				t.Errorf("output %d is not written over its input", i)
+				t.Errorf("output %d does not overwrite its input", i)
 			}
 		}
 	}

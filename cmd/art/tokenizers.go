@@ -102,11 +102,3 @@ func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	}
 	return tok, in(path, err)
 }
-
-// in names the file or the folder of which an error tells what is wrong. err may be nil.
-func in(path string, err error) error {
-	if err != nil {
-		err = fmt.Errorf("%w (in %s)", err, path)
-	}
-	return err
-}

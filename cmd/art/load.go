@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"strconv"
-	"strings"
 
 	"github.com/gomlx/compute"
 
@@ -87,27 +85,4 @@ func (m *loaded) texts(ids []int32) []string {
 		out[i] = m.tokenizer.Decode([]int32{id}, false)
 	}
 	return out
-}
-
-// parseIDs reads numbers with commas or spaces between them, in brackets or without. An empty text has none.
-func parseIDs(text string) ([]int32, error) {
-	text = strings.Trim(text, "[] \n")
-	if text == "" {
-		return nil, nil
-	}
-	var ids []int32
-	for between := range strings.SplitSeq(text, ",") {
-		parts := strings.Fields(between)
-		if len(parts) == 0 {
-			return nil, badUsage("--ids: there is no id between two commas, or behind the last, of %q", text)
-		}
-		for _, part := range parts {
-			n, err := strconv.ParseInt(part, 10, 32)
-			if err != nil || n < 0 {
-				return nil, badUsage("--ids: %q is not an id; want numbers with commas between them", part)
-			}
-			ids = append(ids, int32(n))
-		}
-	}
-	return ids, nil
 }

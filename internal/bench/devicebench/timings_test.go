@@ -1,24 +1,27 @@
-package main
+package devicebench
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
 
-// TestMeasure: a function is called as often as asked for, and its error ends it.
+var errBroken = errors.New("broken")
+
+// TestMeasure: a function is called at least as often as requested, and its error ends the measurement.
 func TestMeasure(t *testing.T) {
 	calls := 0
 	times, err := measure(0, 3, func() error { calls++; return nil })
 	if err != nil || calls != 3 || len(times) != 3 || times.best() > times.median() {
 		t.Errorf("%d calls, %v, %v", calls, times, err)
 	}
-	if _, err := measure(0, 3, func() error { return errFull }); err == nil {
+	if _, err := measure(0, 3, func() error { return errBroken }); err == nil {
 		t.Error("no error")
 	}
 	calls = 0
 	untilFive := func() error {
 		if calls++; calls == 5 {
-			return errFull
+			return errBroken
 		}
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package devicebench
 
 import (
 	"math"
@@ -6,20 +6,20 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// The operations that are measured, as the model writes them. Shapes: x, y [R, C] are rows; weight [C]; cos, sin [R, E]
+// The measured operations, as package model builds them. Shapes: x, y [R, C] are rows; weight [C]; cos, sin [R, E]
 // with E the size of a head, C = H E.
 
-// product returns a b [M, N] of a [M, K] and b [K, N].
-func (g graph) product(a, b compute.Value) compute.Value {
+// matmul returns a b [M, N] of a [M, K] and b [K, N].
+func (g graph) matmul(a, b compute.Value) compute.Value {
 	return must(g.f.DotGeneral(a, []int{1}, nil, b, []int{0}, nil, compute.DotGeneralConfig{}))
 }
 
-// productT is product with b as [N, K].
-func (g graph) productT(a, b compute.Value) compute.Value {
+// matmulT is matmul with b as [N, K].
+func (g graph) matmulT(a, b compute.Value) compute.Value {
 	return must(g.f.DotGeneral(a, []int{1}, nil, b, []int{1}, nil, compute.DotGeneralConfig{}))
 }
 
-// perRow repeats one number a row to the shape [R, C].
+// perRow broadcasts one number per row to the shape [R, C].
 func (g graph) perRow(x compute.Value, rows, columns int) compute.Value {
 	return must(g.f.BroadcastInDim(x, float32s(rows, columns), []int{0}))
 }
@@ -67,13 +67,13 @@ func (g graph) rope(x, cos, sin compute.Value, rows, columns int) compute.Value 
 	return must(g.f.Reshape(y, rows, columns))
 }
 
-// adamW is, with t the number of a step, and lr, c1 = 1 - beta1^t, c2 = 1 - beta2^t, clip numbers of it, is what an
-// update writes over p, m and v,
+// adamW returns what an update writes over p, m and v. With t the number of the step, x ends with lr, c1 = 1 - beta1^t,
+// c2 = 1 - beta2^t and clip:
 //
 //	g = clip grad, m' = beta1 m + (1 - beta1) g, v' = beta2 v + (1 - beta2) g^2
 //	p' = p - lr ((m' / c1) / (sqrt(v' / c2) + 1e-8) + 0.1 p)
 //
-// as the graph of package grpo, with beta1 = 0.9 and beta2 = 0.99.
+// as in the graph of package grpo, with beta1 = 0.9 and beta2 = 0.99.
 func (g graph) adamW(x []compute.Value, rows, columns int) []compute.Value {
 	all := func(x compute.Value) compute.Value { return must(g.f.BroadcastInDim(x, float32s(rows, columns), nil)) }
 	c := func(x float64) compute.Value {
@@ -92,5 +92,5 @@ func (g graph) adamW(x []compute.Value, rows, columns int) []compute.Value {
 	return []compute.Value{p, m, v}
 }
 
-// flops is the number of additions and multiplications of a product.
+// flops is the number of additions and multiplications of a matmul.
 func flops(m, k, n int) float64 { return math.Ldexp(float64(m)*float64(k)*float64(n), 1) }

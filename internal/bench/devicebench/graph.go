@@ -1,4 +1,4 @@
-package main
+package devicebench
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// graph is a computation that grows, of float32 tensors. Building it panics, as GoMLX does.
+// graph is a computation of float32 tensors that is being built. Building it panics, as GoMLX does.
 type graph struct{ f compute.Function }
 
 // float32s is the shape of a tensor.
@@ -27,12 +27,12 @@ type program struct {
 	device  compute.Backend
 	exec    compute.Executable
 	inputs  []compute.Buffer
-	donate  []bool // inputs whose memory the outputs take over
+	donate  []bool // inputs that the outputs overwrite
 	traffic int    // bytes of inputs and outputs
 }
 
 // compile builds the graph of a job, and fills the inputs.
-func compile(device compute.Backend, j job) (p *program, err error) {
+func compile(device compute.Backend, j Job) (p *program, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("building the graph: %v", problem)
@@ -66,7 +66,7 @@ func compile(device compute.Backend, j job) (p *program, err error) {
 	return p, nil
 }
 
-// input adds an input, in memory that the device shares: weights are too large to have twice.
+// input adds an input, in memory that the device shares: large weights are not copied.
 func (p *program) input(shape shapes.Shape, values func(x []float32)) error {
 	buffer, flat, err := p.device.NewSharedBuffer(0, shape)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *program) input(shape shapes.Shape, values func(x []float32)) error {
 	return nil
 }
 
-// fill writes numbers of [-0.5, 0.5), of a short cycle: neither zeros, which some CPUs handle faster, nor slow to make.
+// fill writes pseudo-random numbers of [-0.5, 0.5): not zeros, which some CPUs handle faster.
 func fill(x []float32) {
 	state := uint32(1)
 	for i := range x {
@@ -96,7 +96,7 @@ func repeat(number float32) func(x []float32) {
 	}
 }
 
-// once computes the outputs. Those that were written over inputs are inputs now, and the others are dropped.
+// once computes the outputs. Those that overwrote inputs become the inputs of the next run; the others are dropped.
 func (p *program) once() error {
 	out, err := p.exec.Execute(p.inputs, p.donate, 0)
 	if err != nil {
@@ -114,10 +114,10 @@ func (p *program) once() error {
 	return nil
 }
 
-// close drops the inputs, and has them collected: weights are large, and the next ones shall take their place.
+// close drops the inputs and runs the garbage collector, so that large weights make room for the next ones.
 func (p *program) close() {
 	for _, b := range p.inputs {
-		_ = b.Finalize() // it only gives memory back
+		_ = b.Finalize() // it only releases memory
 	}
 	p.exec.Finalize()
 	p.inputs = nil

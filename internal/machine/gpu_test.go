@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestInspectGPUs: what nvidia-smi says, why it says nothing, and nothing where there is no GPU.
+// TestInspectGPUs: what nvidia-smi reports, why it reports nothing, and nothing where there is no GPU.
 func TestInspectGPUs(t *testing.T) {
 	absent := &exec.Error{Name: "nvidia-smi", Err: exec.ErrNotFound}
 	driver := system(map[string]string{"dev/nvidiactl": ""})
@@ -20,32 +20,35 @@ func TestInspectGPUs(t *testing.T) {
 		name, text string
 		err        error
 		driver     bool
-		want       []string
+		want       GPUs
 	}{
-		{name: "two", text: "NVIDIA H200, 580.65.06, 143771, 143160\nNVIDIA GB10, 580.95, [N/A], [N/A]\n", driver: true, want: []string{
-			"NVIDIA H200, 140.4 GiB, 139.8 GiB free, driver 580.65.06", "NVIDIA GB10, memory is not told, driver 580.95",
-		}},
+		{
+			name: "two", text: "NVIDIA H200, 580.65.06, 143771, 143160\nNVIDIA GB10, 580.95, [N/A], [N/A]\n", driver: true,
+			want: GPUs{List: []GPU{
+				{Name: "NVIDIA H200", Driver: "580.65.06", Total: 143771 << 20, Free: 143160 << 20},
+				{Name: "NVIDIA GB10", Driver: "580.95"},
+			}},
+		},
 		{name: "no GPU", err: absent},
-		{name: "no program", err: absent, driver: true, want: []string{"name and memory are not known: " + absent.Error()}},
-		{name: "broken driver", err: errors.New("exit status 9"), want: []string{"name and memory are not known: exit status 9"}},
-		{name: "other output", text: "No devices were found\n", want: []string{`nvidia-smi printed "No devices were found\n", want name, driver, total and free memory`}},
+		{name: "no program", err: absent, driver: true, want: GPUs{Problem: "name and memory are not known: " + absent.Error()}},
+		{name: "broken driver", err: errors.New("exit status 9"), want: GPUs{Problem: "name and memory are not known: exit status 9"}},
+		{name: "other output", text: "No devices were found\n", want: GPUs{
+			Problem: `nvidia-smi printed "No devices were found\n", want name, driver, total and free memory`,
+		}},
 	} {
 		fsys := system(nil)
 		if c.driver {
 			fsys = driver
 		}
 		got := inspectGPUs(fsys, func(time.Duration) (string, error) { return c.text, c.err })
-		if !slices.Equal(got.lines(), c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got.lines(), c.want)
-		}
-		if table := (report{gpus: got}).table(); strings.Count(table, "\ngpu  ") != len(c.want) {
-			t.Errorf("%s: %s", c.name, table)
+		if !slices.Equal(got.List, c.want.List) || got.Problem != c.want.Problem {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestSMI_Hangs: a program that does not end is given up after its time, also when a program that it began holds its
-// output, and the error says so.
+// TestSMI_Hangs: a program that hangs is killed after its time, also when a child process holds its output open, and the
+// error says so.
 func TestSMI_Hangs(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the program is a script")
@@ -66,7 +69,7 @@ func TestSMI_Hangs(t *testing.T) {
 	}
 }
 
-// FuzzGPUs: no text ends the command, or makes up memory that is negative.
+// FuzzGPUs: no text causes a panic, or negative memory.
 func FuzzGPUs(f *testing.F) {
 	for _, text := range []string{"", "NVIDIA H200, 580.65.06, 143771, 143160\n", "a,b,9223372036854775807,-1",
 		",,,\n,,,"} {
