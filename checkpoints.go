@@ -75,8 +75,8 @@ func (m *Model) BestStep(ctx context.Context, metric string) (int, error) {
 	return BestStep(rows, steps, metric)
 }
 
-// BestStep returns the step, among steps, for which the mean of the metric over rows is highest, the later one of equals.
-// A metric of "" stands for "val/reward". It is an [ErrInvalid] when no row of these steps has the metric.
+// BestStep returns the step, among steps, for which the mean of the metric over rows is highest, the later one of
+// equals. A metric of "" stands for "val/reward". It is an [ErrInvalid] when no row of these steps has the metric.
 func BestStep(rows []HistoryRow, steps []int, metric string) (int, error) {
 	metric = cmp.Or(metric, "val/reward")
 	best, ok := bestStep(rows, steps, metric)
@@ -146,9 +146,9 @@ type CheckpointRestorer interface {
 	Restore(ctx context.Context, m *Model, step int) (next int, err error)
 }
 
-// Restore goes back to a stored step, such as that of [Model.BestStep]: it makes the next step a copy of it, weights and
-// optimizer, and returns its number. Nothing is deleted: the steps in between keep their checkpoints, rows and trajectories.
-// Row k of split "train", before the copy, has the metric "train/restored_step".
+// Restore goes back to a stored step, such as that of [Model.BestStep]: it makes the next step a copy of it, weights
+// and optimizer, and returns its number. Nothing is deleted: the steps in between keep their checkpoints, rows and
+// trajectories. Row k of split "train", before the copy, has the metric "train/restored_step".
 //
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [CheckpointRestorer], and
 // [ErrInvalid] for a step without a checkpoint.

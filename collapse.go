@@ -11,8 +11,8 @@ type collapse struct {
 	flat int
 }
 
-// check returns an [ErrCollapsed] when groups are the limit-th batch in a row without differences in any group. Others it
-// counts, unless the training fails. A limit of 0 is none.
+// check returns an [ErrCollapsed] when groups are the limit-th batch in a row without differences in any group. Others
+// it counts, unless the training fails. A limit of 0 is none.
 func (c *collapse) check(limit int, groups []*TrajectoryGroup) error {
 	varied, rewarded := spreadOf(groups)
 	c.mu.Lock()
@@ -25,11 +25,14 @@ func (c *collapse) check(limit int, groups []*TrajectoryGroup) error {
 	if limit == 0 || c.flat < limit {
 		return nil
 	}
-	what, hint := "all rewards of a group are equal", "make scenarios of more even difficulty, raise the temperature or the group size, or let a judge rank ties"
+	what, hint := "all rewards of a group are equal",
+		"make scenarios of more even difficulty, raise the temperature or the group size, or let a judge rank ties"
 	if !rewarded {
-		what, hint = "all rewards are 0", "go back with Model.Restore if rewards were higher before; otherwise give partial credit or begin with easier scenarios"
+		what, hint = "all rewards are 0", "go back with Model.Restore if rewards were higher before; "+
+			"otherwise give partial credit or begin with easier scenarios"
 	}
-	return &Error{"train", fmt.Errorf("%w: %s, for %d trainings in a row; no step was made", ErrCollapsed, what, c.flat), hint}
+	return &Error{"train", fmt.Errorf("%w: %s, for %d trainings in a row; no step was made", ErrCollapsed, what, c.flat),
+		hint}
 }
 
 // spreadOf tells whether rewards differ within any group, and whether any is not 0.

@@ -18,12 +18,14 @@ type MetricInfo struct {
 func LogMetrics() []MetricInfo {
 	return []MetricInfo{
 		{Name: "<split>/reward", Formula: "mean over the trajectories", Healthy: "rises"},
-		{Name: "<split>/reward_std_dev", Formula: "mean over the groups of two or more of their population standard deviation",
+		{Name: "<split>/reward_std_dev",
+			Formula: "mean over the groups of two or more of their population standard deviation",
 			Healthy: "above 0: without differences nothing is learned"},
 		{Name: "<split>/exception_rate", Formula: "failures / (failures + trajectories)", Healthy: "below 0.05"},
 		{Name: "<split>/duration", Formula: "mean over the trajectories whose Duration is set", Unit: "s"},
 		{Name: "<split>/<key>", Formula: "mean over the trajectories that have the metric"},
 		{Name: "<split>/group_<key>", Formula: "mean over the groups that have the metric"},
-		{Name: "<split>/nan_values", Formula: "values that are NaN, which the means leave out; absent for none", Healthy: "absent"},
+		{Name: "<split>/nan_values", Formula: "values that are NaN, which the means leave out; absent for none",
+			Healthy: "absent"},
 	}
 }

@@ -52,8 +52,8 @@ type ModelOptions struct {
 	// Retention deletes old checkpoints whenever a step is committed. nil keeps all. A resumed run may change it. A
 	// backend that is no [CheckpointKeeper] refuses it.
 	Retention *Retention
-	// CollapseAfter makes [Model.Train] return an [ErrCollapsed], and no step, when it is the n-th in a row, in this process,
-	// in which no group has differences among its rewards: nothing is learned any more. Default 0: never.
+	// CollapseAfter makes [Model.Train] return an [ErrCollapsed], and no step, when it is the n-th in a row, in this
+	// process, in which no group has differences among its rewards: nothing is learned any more. Default 0: never.
 	CollapseAfter int
 	// Events are called for trainings, steps and what is logged. May be nil.
 	Events *Events

@@ -19,13 +19,13 @@ type Sampler interface {
 	Logprobs(ctx context.Context, m *Model, ids []int32) (logprobs []float32, step int, err error)
 }
 
-// Force lets the model give an answer that is written already, as a teacher's or one from a file: it appends reply to t's
-// main history, as [Model.Chat] would, with the [Sample] that the current step would have, had it sampled reply:
+// Force lets the model give an answer that is written already, as a teacher's or one from a file: it appends reply to
+// t's main history, as [Model.Chat] would, with the [Sample] that the current step would have, had it sampled reply:
 // teacher forcing. So the answer can be trained on, by [Model.Train] with a reward or by [Model.TrainSFT]. It returns a
 // copy of the message. opts may be nil; of its fields only TemplateArgs is looked at.
 //
-// It returns [ErrNotRegistered], [ErrInvalid], [ErrFrozen], [ErrContextLength], and [ErrUnsupported] when the backend is
-// not both a [Tokenizer] and a [Sampler]; t is unchanged then.
+// It returns [ErrNotRegistered], [ErrInvalid], [ErrFrozen], [ErrContextLength], and [ErrUnsupported] when the backend
+// is not both a [Tokenizer] and a [Sampler]; t is unchanged then.
 func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *ChatOptions) (*Message, error) {
 	const op = "force"
 	tokenizer, err := capability[Tokenizer](m, op, "art.Tokenizer, such as backend/local")
@@ -44,7 +44,8 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 		return nil, err
 	}
 	request := &ChatRequest{
-		Messages: cloneMessages(t.Messages), Tools: cloneTools(t.Tools), Settings: Sampling{Temperature: 1, TopP: 1}, TemplateArgs: args,
+		Messages: cloneMessages(t.Messages), Tools: cloneTools(t.Tools), Settings: Sampling{Temperature: 1,
+			TopP: 1}, TemplateArgs: args,
 	}
 	reply = cloneMessages([]Message{reply})[0]
 	reply.Sample = nil

@@ -14,8 +14,8 @@ type StateKeeper interface {
 // what is stored (RFC 7396): objects are merged key by key, at any depth; null deletes a key; any other value replaces.
 // The state is on disk when it returns. It belongs to the run and not to a step: save it after [Model.Train].
 //
-// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [StateKeeper], and [ErrInvalid] for what has no
-// JSON.
+// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [StateKeeper], and [ErrInvalid] for what has
+// no JSON.
 func (m *Model) SaveState(ctx context.Context, patch any) error {
 	keeper, err := capability[StateKeeper](m, "save state", "art.StateKeeper, such as backend/local")
 	if err != nil {

@@ -17,7 +17,8 @@ func testStateKeeper(t *testing.T, b art.Backend) {
 	if found, err := m.LoadState(t.Context(), &state); err != nil || found {
 		t.Fatalf("LoadState of a new run: %v, %v", found, err)
 	}
-	for _, patch := range []map[string]any{{"data": map[string]any{"file": "a", "line": "1"}}, {"data": map[string]any{"line": "2"}}} {
+	for _, patch := range []map[string]any{{"data": map[string]any{"file": "a", "line": "1"}},
+		{"data": map[string]any{"line": "2"}}} {
 		if err := m.SaveState(t.Context(), patch); err != nil {
 			t.Fatalf("SaveState: %v", err)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// adapterStart is the adapter from which a run starts: of a folder, or of a step of another run. The zero value is none.
+// adapterStart is the adapter from which a run starts: of a folder, or of a step of another run. The zero value is
+// none.
 type adapterStart struct {
 	adapter    *lora.Adapter
 	digest     string // see adapterDigest

@@ -32,7 +32,8 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}
 	now, s := e.serving.Load(), req.Settings
 	result, err := e.base.engine.Complete(ctx, engine.Request{
-		Prompt: prompt, End: template.EndOfTurn(), Stop: e.base.stopper(s.Stop), MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
+		Prompt: prompt, End: template.EndOfTurn(), Stop: e.base.stopper(s.Stop),
+		MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
 		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
 	})
 	if err != nil {

@@ -25,8 +25,8 @@
 //
 // # Metrics
 //
-// [Metrics] describes those of a training, and docs/metrics.md lists them. What adds up has its sum over the steps of the
-// run too: data/cum/groups.
+// [Metrics] describes those of a training, and docs/metrics.md lists them. What adds up has its sum over the steps of
+// the run too: data/cum/groups.
 //
 // With one mini-batch the gap is a by-product of the gradient. With more, those after the first need a forward pass
 // before the first update, once for all epochs: after an update their logprobs are those of another policy.

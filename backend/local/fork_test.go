@@ -16,7 +16,8 @@ import (
 func trainSteps(t *testing.T, m *art.Model, rewards ...float64) {
 	t.Helper()
 	for _, reward := range rewards {
-		groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 4, Seed: uint64(m.Step())})
+		groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m),
+			&art.GatherOptions{GroupSize: 4, Seed: uint64(m.Step())})
 		require.NoError(t, err)
 		_, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 3e-3})
 		require.NoError(t, err)
@@ -188,7 +189,8 @@ func TestState_IsMerged(t *testing.T) {
 	found, err := m.LoadState(t.Context(), &state)
 	require.NoError(t, err)
 	require.False(t, found)
-	require.NoError(t, m.SaveState(t.Context(), map[string]any{"data": map[string]any{"file": "a", "line": 3}, "epoch": 1}))
+	require.NoError(t, m.SaveState(t.Context(),
+		map[string]any{"data": map[string]any{"file": "a", "line": 3}, "epoch": 1}))
 	require.NoError(t, m.SaveState(t.Context(), map[string]any{"data": map[string]any{"line": 4}, "epoch": nil}))
 	require.NoError(t, b.Close())
 	b = open(t, dir)

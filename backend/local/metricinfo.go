@@ -22,23 +22,30 @@ var trainerMetrics = []art.MetricInfo{
 	{Name: "loss/grad_norm", Formula: "mean over the optimizer steps of the global norm of the gradient, before clipping",
 		Healthy: "steady; a rise of ten times comes before a collapse"},
 	{Name: "loss/learning_rate", Formula: "that of the configuration; with a warm-up or a decay, the highest"},
-	{Name: "train/logprob_gap_max", Formula: "maximum of |trainer - sampler| of a token's logprob, before any update, over the " +
-		"trained tokens that the step being trained sampled; absent when there are none", Unit: "nats",
+	{Name: "train/logprob_gap_max",
+		Formula: "maximum of |trainer - sampler| of a token's logprob, before any update, over the " +
+			"trained tokens that the step being trained sampled; absent when there are none", Unit: "nats",
 		Healthy: "0 on the CPU device, below 0.1 on XLA"},
 	{Name: "train/logprob_gap_mean", Formula: "the mean of the same", Unit: "nats", Healthy: "as the maximum"},
-	{Name: "train/logprob_change_max", Formula: "maximum of |after - before the step| of a token's logprob, over one sequence in 32 " +
-		"of the batch, 1 to 4", Unit: "nats", Healthy: "above 0.002: less changes almost nothing, and is a warning"},
+	{Name: "train/logprob_change_max",
+		Formula: "maximum of |after - before the step| of a token's logprob, over one sequence in 32 " +
+			"of the batch, 1 to 4", Unit: "nats", Healthy: "above 0.002: less changes almost nothing, and is a warning"},
 	{Name: "train/logprob_change_mean", Formula: "the mean of the same", Unit: "nats"},
-	{Name: "train/restored_step", Formula: "the step that the next one is a copy of, see Model.Restore; its row has nothing else"},
-	{Name: "offpolicy/logprob_diff_max", Formula: "maximum of |trainer - sampler| of a token's logprob, over trained tokens that " +
-		"another step sampled: how far the policy has moved since; absent when there are none", Unit: "nats"},
+	{Name: "train/restored_step",
+		Formula: "the step that the next one is a copy of, see Model.Restore; its row has nothing else"},
+	{Name: "offpolicy/logprob_diff_max",
+		Formula: "maximum of |trainer - sampler| of a token's logprob, over trained tokens that " +
+			"another step sampled: how far the policy has moved since; absent when there are none", Unit: "nats"},
 	{Name: "offpolicy/logprob_diff_mean", Formula: "the mean of the same", Unit: "nats", Healthy: "below 0.1"},
-	{Name: "offpolicy/token_weighted_policy_age_steps", Formula: "mean staleness: steps from the one that sampled a trained token to " +
-		"the one being trained; negative for samples of a later step", Unit: "steps", Healthy: "below 3"},
+	{Name: "offpolicy/token_weighted_policy_age_steps",
+		Formula: "mean staleness: steps from the one that sampled a trained token to " +
+			"the one being trained; negative for samples of a later step", Unit: "steps", Healthy: "below 3"},
 	{Name: "offpolicy/policy_age_max_steps", Formula: "the maximum of the same", Unit: "steps"},
 	{Name: "data/updates", Formula: "optimizer steps", Sum: true},
-	{Name: "data/updates_skipped", Formula: "optimizer steps left out because their gradient is not finite", Healthy: "0", Sum: true},
-	{Name: "data/tokens_computed", Formula: "tokens that gradients were computed of, padding and epochs included", Unit: "tokens", Sum: true},
+	{Name: "data/updates_skipped", Formula: "optimizer steps left out because their gradient is not finite", Healthy: "0",
+		Sum: true},
+	{Name: "data/tokens_computed", Formula: "tokens that gradients were computed of, padding and epochs included",
+		Unit: "tokens", Sum: true},
 }
 
 // dataMetrics are those of what is trained on, and of time.
@@ -47,12 +54,16 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "data/groups_trainable", Formula: "groups trained on", Healthy: "above half of the groups given", Sum: true},
 	{Name: "data/trajectories", Formula: "trajectories given", Sum: true},
 	{Name: "data/trajectories_trained", Formula: "trajectories trained on", Sum: true},
-	{Name: "data/skipped_<key>", Formula: "groups or trajectories that were not trained on, by art.SkipReason; absent for none"},
+	{Name: "data/skipped_<key>",
+		Formula: "groups or trajectories that were not trained on, by art.SkipReason; absent for none"},
 	{Name: "data/tokens_sampled", Formula: "tokens that the model sampled for what was given", Unit: "tokens", Sum: true},
-	{Name: "data/tokens_trained", Formula: "tokens in the loss, sampled ones or targets, in one epoch", Unit: "tokens", Sum: true},
+	{Name: "data/tokens_trained", Formula: "tokens in the loss, sampled ones or targets, in one epoch", Unit: "tokens",
+		Sum: true},
 	{Name: "time/train_s", Formula: "duration of the training call", Unit: "s", Sum: true},
-	{Name: "time/step_wall_s", Formula: "time since the step before was committed, or the model registered", Unit: "s", Sum: true},
+	{Name: "time/step_wall_s", Formula: "time since the step before was committed, or the model registered", Unit: "s",
+		Sum: true},
 	{Name: "throughput/train_tok_per_s", Formula: "data/tokens_computed / time/train_s", Unit: "tokens/s"},
-	{Name: "throughput/rollout_tok_per_s", Formula: "data/tokens_sampled / (time/step_wall_s - time/train_s): sampled tokens over the " +
-		"time between trainings", Unit: "tokens/s"},
+	{Name: "throughput/rollout_tok_per_s",
+		Formula: "data/tokens_sampled / (time/step_wall_s - time/train_s): sampled tokens over the " +
+			"time between trainings", Unit: "tokens/s"},
 }

@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
 
-// TestMetrics_Document: docs/metrics.md is what the code says. To write it: go test ./backend/local -run Metrics_Document -update
+// TestMetrics_Document: docs/metrics.md is what the code says. To write it: go test ./backend/local -run
+// Metrics_Document -update
 func TestMetrics_Document(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(metricsHead)
@@ -63,7 +64,8 @@ func table(b *bytes.Buffer, list []art.MetricInfo) {
 		if m.Sum {
 			sum = "sum"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", m.Name, strings.ReplaceAll(m.Formula, "|", "\\|"), m.Unit, m.Healthy, sum)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", m.Name, strings.ReplaceAll(m.Formula, "|", "\\|"), m.Unit, m.Healthy,
+			sum)
 	}
 }
 
@@ -72,7 +74,8 @@ func described(name string) (string, bool) {
 	for _, m := range append(art.LogMetrics(), Metrics()...) {
 		pattern := strings.ReplaceAll(m.Name, "<split>", "train")
 		prefix, _, isPattern := strings.Cut(pattern, "<key>")
-		if pattern == name || isPattern && prefix != "train/" && strings.HasPrefix(name, prefix) || m.Sum && cumulative(m.Name) == name {
+		if pattern == name || isPattern && prefix != "train/" && strings.HasPrefix(name, prefix) || m.Sum &&
+			cumulative(m.Name) == name {
 			return m.Name, true
 		}
 	}

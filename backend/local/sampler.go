@@ -40,7 +40,8 @@ func (b *Backend) Tokenize(
 	}
 	ids, err = replyIDs(prompt, whole, mask)
 	if err != nil {
-		err = &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "the chat template of the model cannot write this reply"}
+		err = &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err),
+			Hint: "the chat template of the model cannot write this reply"}
 	}
 	return prompt, ids, err
 }

@@ -49,7 +49,8 @@ func (b *Bars) draw(canvas draw.Canvas) error {
 
 // add draws a bar, its error bar and its value.
 func (b Bar) add(axes *plot.Plot, x float64, index int) error {
-	rectangle, err := plotter.NewPolygon(plotter.XYs{{X: x - 0.3, Y: 0}, {X: x + 0.3, Y: 0}, {X: x + 0.3, Y: b.Value}, {X: x - 0.3, Y: b.Value}})
+	rectangle, err := plotter.NewPolygon(plotter.XYs{{X: x - 0.3, Y: 0}, {X: x + 0.3, Y: 0}, {X: x + 0.3, Y: b.Value},
+		{X: x - 0.3, Y: b.Value}})
 	if err != nil {
 		return err
 	}

@@ -35,14 +35,15 @@ type Series struct {
 	Smooth bool
 }
 
-// Point is a value at a step. If Low is less than High, they are the ends of an error band, such as a confidence interval.
+// Point is a value at a step. If Low is less than High, they are the ends of an error band, such as a confidence
+// interval.
 type Point struct {
 	Step             int
 	Value, Low, High float64
 }
 
-// History returns the values of a metric, "train/reward", in the order of steps. Of two rows of a step with the metric the
-// later one counts. Values that are not finite are left out.
+// History returns the values of a metric, "train/reward", in the order of steps. Of two rows of a step with the metric
+// the later one counts. Values that are not finite are left out.
 func History(rows []art.HistoryRow, key string) []Point {
 	byStep := map[int]float64{}
 	for _, row := range rows {
@@ -82,7 +83,8 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 
 // finite returns the points that can be drawn, in the order of steps.
 func finite(points []Point) []Point {
-	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
+	sorted := slices.DeleteFunc(slices.Clone(points),
+		func(p Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
 	slices.SortStableFunc(sorted, func(a, b Point) int { return cmp.Compare(a.Step, b.Step) })
 	return sorted
 }

@@ -13,8 +13,8 @@ import (
 //
 //	mean ± t(0.975, n-1) s / sqrt(n)
 //
-// where s is the standard deviation of the sample. NaN is left out. Fewer than two values have no interval: low and high
-// are the mean then, which is NaN for none.
+// where s is the standard deviation of the sample. NaN is left out. Fewer than two values have no interval: low and
+// high are the mean then, which is NaN for none.
 func Interval(values []float64) (mean, low, high float64) {
 	var kept []float64
 	for _, v := range values {

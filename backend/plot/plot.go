@@ -7,8 +7,8 @@
 //	}}
 //	err = plot.Save("reward.svg", &chart)
 //
-// Colours are those of Okabe and Ito (2008), which people with any colour vision tell apart. The legend stands outside of
-// the axes and hides no point.
+// Colours are those of Okabe and Ito (2008), which people with any colour vision tell apart. The legend stands outside
+// of the axes and hides no point.
 package plot
 
 import (
@@ -64,7 +64,8 @@ func Write(w io.Writer, format string, d Drawing) error {
 		return fmt.Errorf("plot: %w", err)
 	}
 	// Viewers of SVG have fonts of their own.
-	content := bytes.ReplaceAll(file.Bytes(), []byte("Liberation Sans"), []byte("Liberation Sans,Arial,Helvetica,sans-serif"))
+	content := bytes.ReplaceAll(file.Bytes(), []byte("Liberation Sans"),
+		[]byte("Liberation Sans,Arial,Helvetica,sans-serif"))
 	_, err = w.Write(content)
 	return err
 }

@@ -26,7 +26,8 @@ func history(steps int) []art.HistoryRow {
 	for step := range steps + 1 {
 		right := 0.9 - 0.5*math.Exp(-float64(step)/40)
 		if step < steps {
-			rows = append(rows, art.HistoryRow{Split: "train", Step: step, Metrics: map[string]float64{"train/right": right + 0.04*rng.NormFloat64()}})
+			rows = append(rows, art.HistoryRow{Split: "train", Step: step,
+				Metrics: map[string]float64{"train/right": right + 0.04*rng.NormFloat64()}})
 		}
 		if step%20 == 0 {
 			rows = append(rows, art.HistoryRow{Split: "val", Step: step, Metrics: map[string]float64{"val/right": right + 0.05}})
@@ -63,8 +64,10 @@ func TestSave(t *testing.T) {
 		d     Drawing
 		texts []string
 	}{
-		"curves": {chart(200), []string{"Sums of two digits", "right answers (%)", "training step", "training<", "greedy, on sums never trained on"}},
-		"bars":   {bars(), []string{"Mail read", "right mail (%)", "built-in, step 0", "Gemma 3 270M"}},
+		"curves": {chart(200),
+			[]string{"Sums of two digits", "right answers (%)", "training step", "training<",
+				"greedy, on sums never trained on"}},
+		"bars": {bars(), []string{"Mail read", "right mail (%)", "built-in, step 0", "Gemma 3 270M"}},
 	} {
 		for _, format := range Formats {
 			require.NoError(t, Save(filepath.Join(dir, name+"."+format), c.d))
@@ -93,7 +96,8 @@ func TestSave(t *testing.T) {
 func TestWrite_AnyData(t *testing.T) {
 	many := &Chart{Y: "reward"}
 	for range 20 {
-		many.Series = append(many.Series, Series{Name: strings.Repeat("long name ", 5), Points: []Point{{Step: 3, Value: -2}}})
+		many.Series = append(many.Series,
+			Series{Name: strings.Repeat("long name ", 5), Points: []Point{{Step: 3, Value: -2}}})
 	}
 	odd := []Point{{Step: 1, Value: math.NaN()}, {Step: 2, Value: math.Inf(1)}}
 	for name, d := range map[string]Drawing{
@@ -135,7 +139,8 @@ func TestDistance(t *testing.T) {
 func TestHistory(t *testing.T) {
 	rows := []art.HistoryRow{
 		{Step: 3, Metrics: map[string]float64{"val/reward": 1}}, {Step: 1, Metrics: map[string]float64{"val/reward": 2}},
-		{Step: 3, Metrics: map[string]float64{"val/reward": 5}}, {Step: 4, Metrics: map[string]float64{"val/reward": math.NaN()}},
+		{Step: 3, Metrics: map[string]float64{"val/reward": 5}}, {Step: 4,
+			Metrics: map[string]float64{"val/reward": math.NaN()}},
 		{Step: 5, Metrics: map[string]float64{"train/reward": 1}},
 	}
 	require.Equal(t, []Point{{Step: 1, Value: 2}, {Step: 3, Value: 5}}, History(rows, "val/reward"))

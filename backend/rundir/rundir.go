@@ -28,8 +28,8 @@ type Description struct {
 	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
-	// Adapter is the folder of the adapter from which the run started, instead of LoRA, and AdapterSHA256 the digest of its
-	// values.
+	// Adapter is the folder of the adapter from which the run started, instead of LoRA, and AdapterSHA256 the digest of
+	// its values.
 	Adapter       string `json:"adapter,omitempty"`
 	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
 	// Fork is the step of another run from which the run started, instead of LoRA: as it was given.
@@ -47,8 +47,8 @@ type Run struct {
 	about  Description
 }
 
-// Open opens the folder of a run, ROOT/PROJECT/models/NAME. One that is none is an error that wraps [fs.ErrNotExist]; one
-// in the layout of another version wraps [art.ErrUnsupported].
+// Open opens the folder of a run, ROOT/PROJECT/models/NAME. One that is none is an error that wraps [fs.ErrNotExist];
+// one in the layout of another version wraps [art.ErrUnsupported].
 func Open(dir string) (*Run, error) {
 	reader, err := runs.NewReader(dir)
 	if err != nil {
@@ -132,8 +132,8 @@ func (r *Run) About() Description { return r.about }
 // Steps returns the steps that have a checkpoint, in ascending order.
 func (r *Run) Steps() ([]int, error) { return r.reader.Steps() }
 
-// Checkpoint returns the folder of a stored step: a LoRA adapter in the form of PEFT, with the state of the optimizer. Its
-// files are verified; damage is an error that wraps [art.ErrCorrupt].
+// Checkpoint returns the folder of a stored step: a LoRA adapter in the form of PEFT, with the state of the optimizer.
+// Its files are verified; damage is an error that wraps [art.ErrCorrupt].
 func (r *Run) Checkpoint(step int) (dir string, err error) { return r.reader.Checkpoint(step) }
 
 // History returns the logged rows, in the order in which they were first logged.
@@ -142,8 +142,8 @@ func (r *Run) History() ([]art.HistoryRow, error) { return r.reader.History() }
 // Trajectories returns, for each split, the steps that have stored trajectories, in ascending order.
 func (r *Run) Trajectories() (map[string][]int, error) { return r.reader.Trajectories() }
 
-// ReadTrajectories returns the trajectories of (split, step) as they were, token ids and logprobs included. None stored is
-// an error that wraps [fs.ErrNotExist].
+// ReadTrajectories returns the trajectories of (split, step) as they were, token ids and logprobs included. None stored
+// is an error that wraps [fs.ErrNotExist].
 func (r *Run) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, error) {
 	return r.reader.ReadTrajectories(split, step)
 }

@@ -24,7 +24,8 @@ func store(t *testing.T, root, project, name string) {
 	require.NoError(t, r.Commit(0, write))
 	groups := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{{Reward: 2}}}}
 	for step := range 2 {
-		require.NoError(t, r.CommitUpdate(step+1, runs.Update{Groups: groups, Metrics: map[string]float64{"reward": 2}}, write))
+		require.NoError(t, r.CommitUpdate(step+1, runs.Update{Groups: groups, Metrics: map[string]float64{"reward": 2}},
+			write))
 		require.NoError(t, r.Log("val", step+1, map[string]float64{"reward": float64(9 - step)}))
 	}
 	require.NoError(t, r.WriteState(map[string]int{"line": 3}))

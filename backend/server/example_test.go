@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/internal/arttest"
 )
 
-// An HTTP client talks to a model of any backend, here in process. With [server.Handler] in place of [server.Routes] the
-// models can be served to other processes.
+// An HTTP client talks to a model of any backend, here in process. With [server.Handler] in place of [server.Routes]
+// the models can be served to other processes.
 func Example() {
 	m := art.NewModel("player", nil)
 	if err := m.Register(context.Background(), &arttest.Backend{Reply: arttest.Script("Hello!")}); err != nil {

@@ -210,13 +210,16 @@ func TestHandler_Options(t *testing.T) {
 		opts art.HandlerOptions
 		want []string
 	}{
-		"empty key":     {art.HandlerOptions{Keys: []string{"good", ""}}, []string{"Keys[1]"}},
-		"key in lines":  {art.HandlerOptions{Keys: []string{"hidden\n"}}, []string{"Keys[0]"}},
-		"hosts":         {art.HandlerOptions{Hosts: []string{"", "http://a", "a/b", "*.a"}}, []string{`""`, `"http://a"`, `"a/b"`, `"*.a"`}},
-		"origins":       {art.HandlerOptions{Origins: []string{"a.example", "null", "https://a/"}}, []string{`"a.example"`, `"null"`, `"https://a/"`}},
-		"all hosts":     {art.HandlerOptions{Hosts: []string{"*"}}, []string{"without Keys"}},
-		"all origins":   {art.HandlerOptions{Origins: []string{"*"}}, []string{"without Keys"}},
-		"numbers":       {art.HandlerOptions{MaxBody: -1, MaxBodies: -2, BodyTimeout: -3}, []string{"MaxBody is -1", "MaxBodies is -2", "BodyTimeout is -3ns"}},
+		"empty key":    {art.HandlerOptions{Keys: []string{"good", ""}}, []string{"Keys[1]"}},
+		"key in lines": {art.HandlerOptions{Keys: []string{"hidden\n"}}, []string{"Keys[0]"}},
+		"hosts": {art.HandlerOptions{Hosts: []string{"", "http://a", "a/b", "*.a"}},
+			[]string{`""`, `"http://a"`, `"a/b"`, `"*.a"`}},
+		"origins": {art.HandlerOptions{Origins: []string{"a.example", "null", "https://a/"}},
+			[]string{`"a.example"`, `"null"`, `"https://a/"`}},
+		"all hosts":   {art.HandlerOptions{Hosts: []string{"*"}}, []string{"without Keys"}},
+		"all origins": {art.HandlerOptions{Origins: []string{"*"}}, []string{"without Keys"}},
+		"numbers": {art.HandlerOptions{MaxBody: -1, MaxBodies: -2, BodyTimeout: -3},
+			[]string{"MaxBody is -1", "MaxBodies is -2", "BodyTimeout is -3ns"}},
 		"less than one": {art.HandlerOptions{MaxBodies: 5}, []string{"less than MaxBody"}},
 	} {
 		_, err := Handler(nil, nil, &c.opts)
@@ -256,8 +259,8 @@ func (b *unfinished) Read(data []byte) (int, error) {
 	return n, nil
 }
 
-// TestHandler_UnfinishedBodies: of many bodies that lack their last byte those beyond MaxBodies are refused, small requests
-// are still answered, and the budget is restored afterwards.
+// TestHandler_UnfinishedBodies: of many bodies that lack their last byte those beyond MaxBodies are refused, small
+// requests are still answered, and the budget is restored afterwards.
 func TestHandler_UnfinishedBodies(t *testing.T) {
 	const size, clients = 1 << 20, 24
 	h := guarded(t, reply(art.Message{Content: "Hi"}), &art.HandlerOptions{MaxBody: size, MaxBodies: 4 * size})

@@ -31,8 +31,11 @@ var bodies = map[string]func(n int) string{
 	"parts": func(n int) string {
 		return withMessage(`"role":"user","content":[` + list(n, `{"type":"text","text":"a"}`) + `]`)
 	},
-	"keys of a request":    func(n int) string { return hello(`,` + list(4*n, `"k%d":1`)) },
-	"keys of a message":    func(n int) string { return withMessage(`"role":"user","content":"a",` + list(4*n, `"k%d":1`)) },
+	"keys of a request": func(n int) string { return hello(`,` + list(4*n, `"k%d":1`)) },
+	"keys of a message": func(n int) string {
+		return withMessage(`"role":"user","content":"a",` +
+			list(4*n, `"k%d":1`))
+	},
 	"one key of a message": func(n int) string { return withMessage(`"role":"user",` + list(4*n, `"content":"a"`)) },
 	"one key of a request": func(n int) string { return hello(`,` + list(4*n, `"tools":[{}]`)) },
 	"keys of a tool": func(n int) string {
@@ -41,28 +44,40 @@ var bodies = map[string]func(n int) string{
 	"keys of a schema": func(n int) string {
 		return hello(`, "tools": [{"type":"function","function":{"name":"f","parameters":{` + list(4*n, `"k%d":1`) + `}}}]`)
 	},
-	"keys of the template": func(n int) string { return hello(`, "chat_template_kwargs": {` + list(4*n, `"k%d":1`) + `}`) },
-	"tool calls": func(n int) string {
-		return withMessage(`"role":"assistant","tool_calls":[` + list(n, `{"id":"%d","function":{"name":"f","arguments":"{}"}}`) + `]`)
+	"keys of the template": func(n int) string {
+		return hello(`, "chat_template_kwargs": {` + list(4*n, `"k%d":1`) +
+			`}`)
 	},
-	"tool calls without names": func(n int) string { return withMessage(`"role":"assistant","tool_calls":[` + list(n, `{}`) + `]`) },
+	"tool calls": func(n int) string {
+		return withMessage(`"role":"assistant","tool_calls":[` +
+			list(n, `{"id":"%d","function":{"name":"f","arguments":"{}"}}`) + `]`)
+	},
+	"tool calls without names": func(n int) string {
+		return withMessage(`"role":"assistant","tool_calls":[` +
+			list(n, `{}`) + `]`)
+	},
 	"keys of a call": func(n int) string {
 		return withMessage(`"role":"assistant","tool_calls":[{"function":{"name":"f",` + list(4*n, `"k%d":1`) + `}}]`)
 	},
 	"tool calls of messages": func(n int) string {
-		return `{"model": "player", "messages": [` + list(n/100, `{"role":"assistant","tool_calls":[`+list(100, `{"id":"1","function":{"name":"f"}}`)+`]}`) + `]}`
+		return `{"model": "player", "messages": [` + list(n/100,
+			`{"role":"assistant","tool_calls":[`+list(100, `{"id":"1","function":{"name":"f"}}`)+`]}`) + `]}`
 	},
 	"stop strings":       func(n int) string { return hello(`, "stop": [` + list(n, `"a"`) + `]`) },
 	"empty stop strings": func(n int) string { return hello(`, "stop": [` + list(n, `""`) + `]`) },
 	"objects in objects": func(n int) string {
 		return withMessage(`"role":"user","x":` + strings.Repeat(`{"a":`, n) + `1` + strings.Repeat(`}`, n))
 	},
-	"lists in lists":          func(n int) string { return hello(`, "tools": ` + strings.Repeat(`[`, n) + strings.Repeat(`]`, n)) },
+	"lists in lists": func(n int) string {
+		return hello(`, "tools": ` + strings.Repeat(`[`, n) +
+			strings.Repeat(`]`, n))
+	},
 	"digits of a temperature": func(n int) string { return hello(`, "temperature": 1` + strings.Repeat(`0`, n)) },
 	"digits of an integer":    func(n int) string { return hello(`, "max_tokens": 1` + strings.Repeat(`0`, n)) },
 	"digits of a seed":        func(n int) string { return hello(`, "seed": 1` + strings.Repeat(`0`, n)) },
 	"digits of a schema": func(n int) string {
-		return hello(`, "tools": [{"type":"function","function":{"name":"f","parameters":{"a":1` + strings.Repeat(`0`, n) + `}}}]`)
+		return hello(`, "tools": [{"type":"function","function":{"name":"f","parameters":{"a":1` + strings.Repeat(`0`, n) +
+			`}}}]`)
 	},
 	"values not supported": func(n int) string { return hello(`, "logit_bias": {` + list(n, `"%d":1`) + `}`) },
 	"letters of a role":    func(n int) string { return withMessage(`"role":"` + strings.Repeat(`x`, n) + `"`) },
@@ -72,9 +87,9 @@ var bodies = map[string]func(n int) string{
 	"escapes": func(n int) string { return withMessage(`"role":"user","content":"` + strings.Repeat(`\\\"`, n) + `"`) },
 }
 
-// TestRoutes_LinearWork guards against quadratic time and memory, such as {"tools":[{},{},...]} of 60 KB that took 2.6 s
-// and 10 GB because its problems were joined with +=. A body four times as large may take about four times as much, and
-// its response is short.
+// TestRoutes_LinearWork guards against quadratic time and memory, such as {"tools":[{},{},...]} of 60 KB that took 2.6
+// s and 10 GB because its problems were joined with +=. A body four times as large may take about four times as much,
+// and its response is short.
 func TestRoutes_LinearWork(t *testing.T) {
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {

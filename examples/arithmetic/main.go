@@ -90,10 +90,11 @@ func main() {
 	rows, err = backend.History(ctx, model)
 	check(err)
 	curves := filepath.Join(folder, "reward.svg")
-	check(plot.Save(curves, &plot.Chart{Title: "Sums of two digits", Y: "right answers", Percent: true, Series: []plot.Series{
-		{Name: "training", Points: plot.History(rows, "train/right"), Smooth: true},
-		{Name: "greedy, on sums never trained on", Points: plot.History(rows, "val/right")},
-	}}))
+	check(plot.Save(curves,
+		&plot.Chart{Title: "Sums of two digits", Y: "right answers", Percent: true, Series: []plot.Series{
+			{Name: "training", Points: plot.History(rows, "train/right"), Smooth: true},
+			{Name: "greedy, on sums never trained on", Points: plot.History(rows, "val/right")},
+		}}))
 	fmt.Println("curves:", curves)
 }
 

@@ -90,7 +90,8 @@ func (b *Backend) LoadState(ctx context.Context, m *art.Model, v any) (bool, err
 }
 
 // Tokenize implements [art.Tokenizer].
-func (b *Backend) Tokenize(ctx context.Context, m *art.Model, req *art.ChatRequest, reply *art.Message) (ids, replyIDs []int32, err error) {
+func (b *Backend) Tokenize(ctx context.Context, m *art.Model, req *art.ChatRequest, reply *art.Message) (ids,
+	replyIDs []int32, err error) {
 	if _, err := b.step(ctx, "tokenize", m); err != nil {
 		return nil, nil, err
 	}

@@ -59,12 +59,13 @@ var layers = map[string]layer{
 	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{
 		compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
 	}},
-	"backend/device/xla":        {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
-	"internal/arttest":          {own: []string{""}, light: true},
-	"internal/basemodel":        {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
-	"internal/bench/...":        {any: true},
-	"internal/cmd/...":          {any: true},
-	"internal/engine":           {own: []string{"lora", "model", "internal/engine/schedule", "internal/graphx"}, mods: gomlx},
+	"backend/device/xla": {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
+	"internal/arttest":   {own: []string{""}, light: true},
+	"internal/basemodel": {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
+	"internal/bench/...": {any: true},
+	"internal/cmd/...":   {any: true},
+	"internal/engine": {own: []string{"lora", "model", "internal/engine/schedule", "internal/graphx"},
+		mods: gomlx},
 	"internal/engine/schedule":  {},
 	"internal/fixtures":         {own: []string{"internal/safetensors"}},
 	"internal/float16":          {light: true},
@@ -95,7 +96,8 @@ var layers = map[string]layer{
 
 // testOnly may be imported by the tests of every package.
 var testOnly = []string{
-	"backend/backendtest", "internal/arttest", "internal/golden", "internal/race", "internal/tokentest", "internal/wire/wiretest",
+	"backend/backendtest", "internal/arttest", "internal/golden", "internal/race", "internal/tokentest",
+	"internal/wire/wiretest",
 }
 
 // checkImports returns what is wrong with the imports of a file.

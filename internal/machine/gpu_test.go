@@ -30,8 +30,10 @@ func TestInspectGPUs(t *testing.T) {
 			}},
 		},
 		{name: "no GPU", err: absent},
-		{name: "no program", err: absent, driver: true, want: GPUs{Problem: "name and memory are not known: " + absent.Error()}},
-		{name: "broken driver", err: errors.New("exit status 9"), want: GPUs{Problem: "name and memory are not known: exit status 9"}},
+		{name: "no program", err: absent, driver: true,
+			want: GPUs{Problem: "name and memory are not known: " + absent.Error()}},
+		{name: "broken driver", err: errors.New("exit status 9"),
+			want: GPUs{Problem: "name and memory are not known: exit status 9"}},
 		{name: "other output", text: "No devices were found\n", want: GPUs{
 			Problem: `nvidia-smi printed "No devices were found\n", want name, driver, total and free memory`,
 		}},
@@ -47,8 +49,8 @@ func TestInspectGPUs(t *testing.T) {
 	}
 }
 
-// TestSMI_Hangs: a program that hangs is killed after its time, also when a child process holds its output open, and the
-// error says so.
+// TestSMI_Hangs: a program that hangs is killed after its time, also when a child process holds its output open, and
+// the error says so.
 func TestSMI_Hangs(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the program is a script")

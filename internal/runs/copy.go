@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// CopyCheckpoint returns what [Run.Commit] writes when a step is the same as that in the folder of another checkpoint, of
-// this run or another one. Files become hard links where the file system has them, so that weights that did not change
-// take no more room; files of a checkpoint are never written again.
+// CopyCheckpoint returns what [Run.Commit] writes when a step is the same as that in the folder of another checkpoint,
+// of this run or another one. Files become hard links where the file system has them, so that weights that did not
+// change take no more room; files of a checkpoint are never written again.
 func CopyCheckpoint(from string) func(dir string) error {
 	return func(dir string) error {
 		return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {

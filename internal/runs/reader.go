@@ -160,7 +160,8 @@ func (r *Reader) ReadTrajectories(split string, step int) ([]*art.TrajectoryGrou
 	return r.run.ReadTrajectories(split, step)
 }
 
-// List returns the folders of all runs below a root, in the order of project and name. A root that does not exist has none.
+// List returns the folders of all runs below a root, in the order of project and name. A root that does not exist has
+// none.
 func List(root string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(escapeGlob(root), "*", "models", "*", modelName))
 	if err != nil {

@@ -73,7 +73,8 @@ func TestReader_Invalid(t *testing.T) {
 	_, err = reader.Checkpoint(0)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "it has none")
-	require.NoError(t, r.Commit(0, func(dir string) error { return os.WriteFile(filepath.Join(dir, "w"), []byte("w"), 0o644) }))
+	require.NoError(t, r.Commit(0,
+		func(dir string) error { return os.WriteFile(filepath.Join(dir, "w"), []byte("w"), 0o644) }))
 	dir, err := reader.Checkpoint(0)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "w"), []byte("x"), 0o644))

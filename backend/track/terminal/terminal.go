@@ -1,5 +1,5 @@
-// Package terminal shows what a program does on one line of a terminal, which it redraws: how far a gather or a training
-// is, the reward so far, tokens per second, and the time that is left.
+// Package terminal shows what a program does on one line of a terminal, which it redraws: how far a gather or a
+// training is, the reward so far, tokens per second, and the time that is left.
 //
 //	line := terminal.New(nil)
 //	model := art.NewModel("player", &art.ModelOptions{Events: line})

@@ -75,7 +75,8 @@ func TestNew_Failures(t *testing.T) {
 	require.NoError(t, m.Register(t.Context(), &arttest.Backend{Learn: learn}))
 	_, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil)
 	require.Error(t, err)
-	_, err = art.GatherGroups(t.Context(), []int{0}, func(context.Context, int) (*art.Trajectory, error) { return nil, errors.New("x") },
+	_, err = art.GatherGroups(t.Context(), []int{0},
+		func(context.Context, int) (*art.Trajectory, error) { return nil, errors.New("x") },
 		&art.GatherOptions{Events: events})
 	require.Error(t, err)
 	require.Contains(t, out.String(), "train m step 1  failed")

@@ -69,7 +69,8 @@ func compare(t *testing.T, base *basemodel.Base, golden string, encode func(text
 	defer device.Finalize()
 	params, err := base.Params(device)
 	require.NoError(t, err)
-	e, err := engine.New(engine.Options{Device: device, Config: base.Config, Params: params, Slots: len(chats), Context: 128})
+	e, err := engine.New(engine.Options{Device: device, Config: base.Config, Params: params, Slots: len(chats),
+		Context: 128})
 	require.NoError(t, err)
 	defer e.Close()
 	t.Run("chats", func(t *testing.T) {
