@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// escape reads what follows a backslash outside a class.
+// escape parses what follows a backslash outside a class.
 func (p *parser) escape() (node, error) {
 	if p.rest == "" {
 		return nil, errors.New("it ends in a backslash")
@@ -22,7 +22,9 @@ func (p *parser) escape() (node, error) {
 	}
 	switch p.rest[0] {
 	case 'A', 'z', 'Z', 'b', 'B':
-		kind := map[rune]assertion{'A': textStart, 'z': textEnd, 'Z': textEndOrNewline, 'b': wordBoundary, 'B': notWordBoundary}
+		kind := map[rune]assertion{
+			'A': textStart, 'z': textEnd, 'Z': textEndOrNewline, 'b': wordBoundary, 'B': notWordBoundary,
+		}
 		return assertNode{kind[p.next()]}, nil
 	case 'R':
 		p.next()
@@ -42,7 +44,7 @@ func (p *parser) escape() (node, error) {
 
 func (p *parser) exactly(r rune) node { return charNode{&set{spans: []span{{r, r}}}} }
 
-// escaped reads what follows a backslash, where it means the same in a class and outside: a set or one character.
+// escaped parses the escapes that mean the same inside and outside a class: a set or one character.
 func (p *parser) escaped() (*set, rune, error) {
 	if p.rest == "" {
 		return nil, 0, errors.New("it ends in a backslash")
@@ -92,7 +94,7 @@ func (p *parser) escaped() (*set, rune, error) {
 	}
 }
 
-// namedProperty reads {Name} or {^Name}.
+// namedProperty parses {Name} or {^Name}.
 func (p *parser) namedProperty(negate bool) (*set, error) {
 	name, after, closed := strings.Cut(strings.TrimPrefix(p.rest, "{"), "}")
 	if p.fancy && p.rest != "" && p.rest[0] != '{' { // one letter
@@ -105,7 +107,7 @@ func (p *parser) namedProperty(negate bool) (*set, error) {
 		name, negate = bare, !negate
 	}
 	if p.flags.fold && (name == "Lu" || name == "Ll" || name == "Lt") {
-		return nil, fmt.Errorf(`\p{%s} is not supported where case does not count`, name)
+		return nil, fmt.Errorf(`\p{%s} is not supported in case-insensitive matching`, name)
 	}
 	s, err := property(name)
 	if p.fancy {
@@ -117,7 +119,7 @@ func (p *parser) namedProperty(negate bool) (*set, error) {
 	return &set{parts: s.parts, mask: s.mask, spans: s.spans, negate: negate}, nil
 }
 
-// codePoint reads the digits of \xHH, \x{H...} and \uHHHH.
+// codePoint parses the digits of \xHH, \x{H...} and \uHHHH.
 func (p *parser) codePoint(kind rune) (rune, error) {
 	var hex string
 	switch {
@@ -137,7 +139,7 @@ func (p *parser) codePoint(kind rune) (rune, error) {
 	return rune(code), nil
 }
 
-// class reads what follows an opening bracket.
+// class parses what follows an opening bracket.
 func (p *parser) class() (*set, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, fmt.Errorf("classes are nested deeper than %d", maxDepth)
@@ -166,7 +168,7 @@ func (p *parser) class() (*set, error) {
 	}
 }
 
-// flat drops a level: a class without && is one union.
+// flat removes one level of nesting: a class without && is a single union.
 func (s *set) flat() *set {
 	if len(s.and) > 1 {
 		s.mask = ^uint32(0)
@@ -179,7 +181,7 @@ func (s *set) flat() *set {
 	return &set{mask: union.mask, spans: union.spans, parts: union.parts, negate: s.negate}
 }
 
-// member adds what comes next in a class to part.
+// member parses the next member of a class, and adds it to part.
 func (p *parser) member(part *set) error {
 	if err := p.fancyMember(); err != nil {
 		return err
@@ -220,7 +222,7 @@ func (p *parser) member(part *set) error {
 	return nil
 }
 
-// add joins a set to a union.
+// add adds a set to a union.
 func (s *set) add(o *set) {
 	if o.negate || len(o.and) > 0 || len(o.spans) > 8 {
 		s.parts = append(s.parts, o)
@@ -244,7 +246,7 @@ func (p *parser) classChar() (*set, rune, error) {
 	return p.escaped()
 }
 
-// posix reads the name of a class like [:alpha:].
+// posix parses the name of a class such as [:alpha:].
 func (p *parser) posix(part *set) error {
 	name, after, closed := strings.Cut(p.rest, ":]")
 	if !closed {
@@ -260,7 +262,7 @@ func (p *parser) posix(part *set) error {
 	return nil
 }
 
-// fold adds the other cases of the characters of a union where case does not count, and sorts what is long.
+// fold adds the other cases of the characters of a union if matching ignores case, and sorts long lists of spans.
 func (p *parser) fold(part *set) *set {
 	if p.flags.fold {
 		for _, s := range part.spans {

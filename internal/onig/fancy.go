@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// CompileFancy reads a pattern in the syntax of fancy-regex 0.19, the engine of tiktoken. Other than in that of
-// Oniguruma, a plus behind a repetition with braces makes it possessive; ^ and $ are the ends of the text, or of lines
-// with the option m; the option s lets a dot match a newline; options without a colon hold for the rest of the pattern;
-// \w has the joiners U+200C and U+200D; where case does not count, one character never equals two; and a hexadecimal
-// number is a code point. What is left out is an error that names it: two quantifiers in a row, the options x, U and R,
-// differences of classes, classes in brackets and colons, \Z, \R, \< and \>.
+// CompileFancy compiles a pattern in the syntax of fancy-regex 0.19, the engine of tiktoken. It differs from that of
+// Oniguruma: a plus after a repetition with braces makes it possessive; ^ and $ match at the ends of the text, or of
+// lines with the option m; the option s lets a dot match a newline; options without a colon apply to the rest of the
+// pattern; \w includes the joiners U+200C and U+200D; in case-insensitive matching one character never equals two; and
+// hexadecimal escapes are code points. Unsupported syntax is an error that names it: two quantifiers in a row, the
+// options x, U and R, differences of classes, POSIX classes, \Z, \R, \< and \>.
 func CompileFancy(pattern string) (*Regexp, error) {
 	n, err := (&parser{rest: pattern, fancy: true}).all()
 	if err == nil && endless(n) {
@@ -23,7 +23,7 @@ func CompileFancy(pattern string) (*Regexp, error) {
 	return assemble(pattern, n)
 }
 
-// fancyAnchor is ^ or $.
+// fancyAnchor returns the assertion for ^ or $.
 func (p *parser) fancyAnchor(r rune) node {
 	switch {
 	case r == '^' && p.flags.multiLine:
@@ -36,7 +36,7 @@ func (p *parser) fancyAnchor(r rune) node {
 	return assertNode{textEnd}
 }
 
-// fancyOption sets what a letter of (?i) or (?i:...) stands for.
+// fancyOption sets the option of a letter of (?i) or (?i:...).
 func (p *parser) fancyOption(r rune, on bool) error {
 	switch r {
 	case 'i':
@@ -51,7 +51,7 @@ func (p *parser) fancyOption(r rune, on bool) error {
 	return nil
 }
 
-// fancyInline checks where options without a colon are. In a group they would hold behind its end too.
+// fancyInline checks the position of options without a colon. In a group they would apply after its end, too.
 func (p *parser) fancyInline() error {
 	if p.depth > 1 {
 		return errors.New("options without a colon are not supported inside a group: write (?i:...)")
@@ -59,11 +59,11 @@ func (p *parser) fancyInline() error {
 	return nil
 }
 
-// errFancyBrace is for a brace without a number, or behind what cannot be repeated, as a comment is: the engine repeats
-// what is before the comment.
+// errFancyBrace is the error for a brace without a number, or after something that cannot be repeated, such as a
+// comment: fancy-regex repeats what is before the comment.
 var errFancyBrace = errors.New(`a brace that is a character must be written \{`)
 
-// fancyRepeated reads the quantifier behind n.
+// fancyRepeated parses the quantifier after n.
 func (p *parser) fancyRepeated(n node) (node, error) {
 	lo, hi, ok, err := p.quantifier()
 	switch {
@@ -90,7 +90,7 @@ func (p *parser) fancyRepeated(n node) (node, error) {
 	return repeatNode{n, lo, hi, mode}, nil
 }
 
-// fancyEscape reads an escape outside a class that is not as in Oniguruma; nil when it is.
+// fancyEscape parses an escape outside a class that differs from Oniguruma's; nil if it does not differ.
 func (p *parser) fancyEscape() (node, error) {
 	switch r := p.rest[0]; r {
 	case 'b', 'B':
@@ -102,7 +102,7 @@ func (p *parser) fancyEscape() (node, error) {
 	return nil, nil
 }
 
-// boundary matches where a member of word is beside a character that is none, or not.
+// boundary matches between a member of word and another character, or, negated, everywhere else.
 func boundary(word *set, negate bool) node {
 	look := func(behind, negate bool) node { return lookNode{charNode{word}, behind, negate} }
 	return altNode{
@@ -111,14 +111,14 @@ func boundary(word *set, negate bool) node {
 	}
 }
 
-// fancyWord is \w: letters and what stands with them, marks, digits, connectors and joiners.
+// fancyWord is \w: alphabetic characters, marks, digits, connectors and joiners.
 func fancyWord() *set {
 	joiners := span{0x200C, 0x200D}
 	letters := &set{spans: unicodeTables().spans["Alphabetic"]}
 	return &set{mask: mask("M") | mask("Nd") | mask("Pc"), spans: []span{joiners}, parts: []*set{letters}}
 }
 
-// fancyProperty is a property; where case does not count, with the other cases of its members.
+// fancyProperty returns a property; in case-insensitive matching, with the other cases of its members.
 func (p *parser) fancyProperty(name string) (*set, error) {
 	if name == "Word" { // Oniguruma's
 		return nil, errors.New(`\p{Word} is not supported: write \w`)
@@ -138,7 +138,7 @@ func (p *parser) fancyProperty(name string) (*set, error) {
 	return &set{parts: []*set{s, more}}, nil
 }
 
-// fancyMember refuses what would be read otherwise where a member of a class begins, or could end.
+// fancyMember rejects syntax with a different meaning at the beginning of a member of a class, or after it.
 func (p *parser) fancyMember() error {
 	if !p.fancy {
 		return nil
@@ -151,7 +151,7 @@ func (p *parser) fancyMember() error {
 	return nil
 }
 
-// fancyAfterSet refuses a range that begins with a set.
+// fancyAfterSet rejects a range that begins with a set.
 func (p *parser) fancyAfterSet() error {
 	if p.fancy && strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") {
 		return errors.New("a range begins with a set of characters")

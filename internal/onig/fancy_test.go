@@ -18,7 +18,7 @@ func fancy(t testing.TB, pattern string) *Regexp {
 	return re
 }
 
-// fancyCases are patterns with the words into which tiktoken cuts texts.
+// fancyCases are patterns with the words into which tiktoken splits texts.
 type fancyCases struct {
 	Name, Pattern string
 	Cases         [][]string
@@ -37,8 +37,8 @@ func readFancy(t testing.TB) []fancyCases {
 	return groups
 }
 
-// TestCompileFancy_Golden: "1415" was one word by the pattern of cl100k_base, whose "{1,3}+" Oniguruma reads as a
-// repetition of a repetition. testdata/make_fancy.py says how the golden file was made.
+// TestCompileFancy_Golden: "1415" is two words by the pattern of cl100k_base, whose "{1,3}+" is possessive, but in
+// Oniguruma a repetition of a repetition. testdata/make_fancy.py has the command that made the golden file.
 func TestCompileFancy_Golden(t *testing.T) {
 	for _, g := range readFancy(t) {
 		re := fancy(t, g.Pattern)
@@ -50,7 +50,7 @@ func TestCompileFancy_Golden(t *testing.T) {
 	}
 }
 
-// TestCompileFancy: each was tried with fancy-regex 0.19.
+// TestCompileFancy: the expected results are those of fancy-regex 0.19.
 func TestCompileFancy(t *testing.T) {
 	for _, c := range []struct{ pattern, text, want string }{
 		{`a{2}?`, "aaa", "aa"},
@@ -82,7 +82,7 @@ func TestCompileFancy_NamesWhatIsNotSupported(t *testing.T) {
 	}
 }
 
-// FuzzCompileFancy: any pattern is refused, or finds matches in order, whatever the text.
+// FuzzCompileFancy: any pattern is an error, or finds matches in order in any text.
 func FuzzCompileFancy(f *testing.F) {
 	for _, g := range readFancy(f) {
 		f.Add(g.Pattern, "it's 1415 a]b\r\n \xff")

@@ -1,5 +1,5 @@
-"""Writes properties.txt: the character properties of Oniguruma as Hugging Face's tokenizers ships it, found by asking it
-about every code point.
+"""Writes properties.txt: the character properties of Oniguruma as Hugging Face's tokenizers ships it, found by matching
+every code point.
 
     python3 -m venv /tmp/onig && /tmp/onig/bin/pip install tokenizers==0.23.3
     cd internal/onig && /tmp/onig/bin/python make_properties.py
@@ -15,7 +15,8 @@ TEXT = "".join(map(chr, CODES))
 
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co".split()
 SCRIPTS = """Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Han Hangul
-Hebrew Hiragana Kannada Katakana Khmer Lao Latin Malayalam Mongolian Myanmar Sinhala Tamil Telugu Thai Tibetan""".split()
+Hebrew Hiragana Kannada Katakana Khmer Lao Latin Malayalam Mongolian Myanmar Sinhala Tamil Telugu Thai
+Tibetan""".split()
 OTHERS = {"Alphabetic": r"\p{Alphabetic}", "Word": r"\w"}
 
 

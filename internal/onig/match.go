@@ -7,45 +7,46 @@ import (
 	"unicode/utf8"
 )
 
-// matcher looks for matches in one text.
+// matcher searches one text for matches.
 type matcher struct {
 	re    *Regexp
 	text  string
 	stack []frame
-	steps int // of the search: choices that were taken back, and characters that were run over
+	steps int // of the search: backtracks, and characters of runs
 
-	// Once a search took too many steps:
-	memo     *memo         // nil before
-	outcomes map[state]int // where the programs of lookaround and atomic groups end; -1: nowhere
-	inner    map[int]*memo // what failed within each of these programs
-	runs     map[int]run   // of each instruction: the last run of its set
+	// Once a search has taken too many steps:
+	memo     *memo         // nil until then
+	outcomes map[state]int // where the programs of lookaround and atomic groups end; -1 if they fail
+	inner    map[int]*memo // the failures within each of these programs
+	runs     map[int]run   // by instruction: the last run of its set
 }
 
-// memo is what was tried in vain.
+// memo records the states that failed.
 type memo struct {
-	failed map[state]uint64 // choices: a bit for each of 64 places, of which the state has the number
-	ends   map[state]int    // of a run, by where it ends at the longest: the shortest end that was tried, with all longer ones
+	failed map[state]uint64 // choices: a bit for each of 64 positions, whose number is in the state
+	// ends are of runs, by their longest end: the shortest end that failed, as all longer ones did.
+	ends map[state]int
 }
 
 func newMemo() *memo { return &memo{map[state]uint64{}, map[state]int{}} }
 
-// run is a part of the text that has only characters of a set, and no more of them behind it.
+// run is a maximal part of the text with only characters of a set.
 type run struct{ start, end int }
 
-// state is a place in the program and in the text. Nothing else decides whether a match follows.
+// state is a position in the program and in the text. Whether a match follows depends on nothing else.
 type state struct{ pc, pos int }
 
-// frame is a choice that can be taken back: where to go on instead.
+// frame is a choice to backtrack to.
 type frame struct {
 	pc, pos int
 	next    int // of opAlt: the alternative to try; of opRun: the shortest end
 	end     int // of opRun: the longest end; of opLazy: the shortest
 }
 
-// patience is how many steps a search may take for each character before it begins to remember.
+// patience is how many steps a search may take for each character before it begins to memoize.
 const patience = 8
 
-// search returns the first match that begins at from or later.
+// search returns the first match that begins at or after from.
 func (m *matcher) search(from int) (start, end int, ok bool) {
 	m.steps, m.memo, m.outcomes = 0, nil, nil
 	if m.re.guarded {
@@ -63,7 +64,7 @@ func (m *matcher) search(from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// rememberWhenLong begins to remember when a search took too many steps.
+// rememberWhenLong begins to memoize once a search has taken too many steps.
 func (m *matcher) rememberWhenLong() {
 	if m.memo == nil && m.steps > patience*(len(m.text)+100) {
 		m.remember()
@@ -74,7 +75,7 @@ func (m *matcher) remember() {
 	m.memo, m.outcomes, m.inner, m.runs = newMemo(), map[state]int{}, map[int]*memo{}, map[int]run{}
 }
 
-// hopeless reports whether a choice was there before, and failed.
+// hopeless reports whether a choice has failed before.
 func (m *matcher) hopeless(pc, pos int) bool {
 	if m.memo == nil {
 		return false
@@ -85,8 +86,8 @@ func (m *matcher) hopeless(pc, pos int) bool {
 	return seen&bit != 0
 }
 
-// longest returns where the longest run of an instruction's set ends, and how many characters it has; when it has more
-// than the fewest, one more than these is enough to know.
+// longest returns the end of the longest run of an instruction's set, and its number of characters; if that is above
+// fewest, it may return fewest+1 instead.
 func (m *matcher) longest(i *inst, pc, pos int) (end, n int) {
 	if m.memo == nil || i.max != math.MaxInt {
 		end, n = i.set.run(m.text, pos, i.max)
@@ -97,7 +98,7 @@ func (m *matcher) longest(i *inst, pc, pos int) (end, n int) {
 	switch r := m.runs[pc]; {
 	case r.start <= pos && pos < r.end:
 		return r.end, n
-	case pos < r.start: // it may go on up to the run that is known
+	case pos < r.start: // it may extend up to the known run
 		if end, _ = i.set.run(m.text[:r.start], pos, i.max); end == r.start {
 			end = r.end
 		}
@@ -108,7 +109,7 @@ func (m *matcher) longest(i *inst, pc, pos int) (end, n int) {
 	return end, n
 }
 
-// untried returns the longest end of a run that was not tried yet; ok is false when there is none.
+// untried returns the longest end of a run that has not failed yet; ok is false if there is none.
 func (m *matcher) untried(i *inst, pc, end, shortest int) (next int, ok bool) {
 	if m.memo == nil || i.max != math.MaxInt {
 		return end, true
@@ -125,7 +126,7 @@ func (m *matcher) untried(i *inst, pc, end, shortest int) (next int, ok bool) {
 	return next, true
 }
 
-// run executes the program from pc on, and returns where the match that begins at pos ends.
+// run executes the program from pc on, and returns the end of the match that begins at pos.
 func (m *matcher) run(pc, pos int) (end int, ok bool) {
 	base := len(m.stack)
 	for {
@@ -162,7 +163,7 @@ func (m *matcher) run(pc, pos int) (end int, ok bool) {
 	}
 }
 
-// choose makes the first of some choices, and notes the others.
+// choose takes the first of several choices, and pushes the others.
 func (m *matcher) choose(i *inst, pc, pos int) (int, int, bool) {
 	if m.hopeless(pc, pos) {
 		return 0, 0, false
@@ -187,7 +188,7 @@ func (m *matcher) choose(i *inst, pc, pos int) (int, int, bool) {
 	return m.chooseRun(i, pc, pos)
 }
 
-// chooseRun takes the longest run, and notes the shorter ones.
+// chooseRun takes the longest run, and pushes the shorter ones.
 func (m *matcher) chooseRun(i *inst, pc, pos int) (int, int, bool) {
 	end, n := m.longest(i, pc, pos)
 	if n < i.min {
@@ -204,7 +205,7 @@ func (m *matcher) chooseRun(i *inst, pc, pos int) (int, int, bool) {
 	return pc + 1, next, true
 }
 
-// branch goes to the first alternative, k or later, that can begin with what is at pos.
+// branch takes the first alternative, k or later, that can begin with the text at pos.
 func (m *matcher) branch(i *inst, pc, pos, k int) (int, int, bool) {
 	next := 256 // the end
 	if pos < len(m.text) {
@@ -220,7 +221,7 @@ func (m *matcher) branch(i *inst, pc, pos, k int) (int, int, bool) {
 	return i.alts.at[bits.TrailingZeros64(fits)], pos, true
 }
 
-// back takes the last choice back and makes the next one.
+// back backtracks to the last choice, and takes its next alternative.
 func (m *matcher) back(base int) (pc, pos int, ok bool) {
 	for len(m.stack) > base {
 		m.steps++
@@ -260,7 +261,7 @@ func (m *matcher) back(base int) (pc, pos int, ok bool) {
 	return 0, 0, false
 }
 
-// tried notes an end of a run. Those between it and the longest were tried before.
+// tried records an end of a run. Those between it and the longest have been tried before.
 func (m *matcher) tried(f frame, end int) {
 	s := state{f.pc, f.end}
 	if before, seen := m.memo.ends[s]; seen && end < before {
@@ -268,7 +269,7 @@ func (m *matcher) tried(f frame, end int) {
 	}
 }
 
-// exhaust notes that a lazy run failed with all of its ends.
+// exhaust records that a lazy run failed with all its ends.
 func (m *matcher) exhaust(i *inst, f frame) {
 	if m.memo == nil || i.max != math.MaxInt {
 		return
@@ -279,7 +280,7 @@ func (m *matcher) exhaust(i *inst, f frame) {
 	}
 }
 
-// exhausted reports whether all ends of a lazy run, from the shortest on, failed before.
+// exhausted reports whether all ends of a lazy run, from the shortest on, have failed before.
 func (m *matcher) exhausted(i *inst, pc, pos, shortest int) bool {
 	if m.memo == nil || i.max != math.MaxInt {
 		return false
@@ -289,7 +290,7 @@ func (m *matcher) exhausted(i *inst, pc, pos, shortest int) bool {
 	return seen && first <= shortest
 }
 
-// nested executes the program of a lookaround or an atomic group.
+// nested executes the program of a lookaround or atomic group.
 func (m *matcher) nested(i *inst, pc, pos int) (int, int, bool) {
 	end, begins := -1, true
 	from := pos
@@ -306,14 +307,14 @@ func (m *matcher) nested(i *inst, pc, pos int) (int, int, bool) {
 	return i.x, pos, matched != i.negate
 }
 
-// outcome returns where the program at pc ends, or -1.
+// outcome returns the end of the match of the program at pc, or -1.
 func (m *matcher) outcome(pc, pos int) int {
 	s := state{pc, pos}
 	if end, known := m.outcomes[s]; known {
 		return end
 	}
 	outer := m.memo
-	if outer != nil { // what fails within may not fail outside, and the other way round
+	if outer != nil { // failures within do not carry over to the outside, nor vice versa
 		if m.inner[pc] == nil {
 			m.inner[pc] = newMemo()
 		}
@@ -326,9 +327,9 @@ func (m *matcher) outcome(pc, pos int) int {
 	if m.memo != nil {
 		m.inner[pc] = m.memo
 		if ok {
-			delete(m.inner, pc) // it holds states that did not fail
+			delete(m.inner, pc) // it has states that did not fail
 		}
-		if m.memo = outer; outer == nil { // it was within that a search began to remember
+		if m.memo = outer; outer == nil { // the search began to memoize within the program
 			m.memo = newMemo()
 		}
 	}
@@ -338,7 +339,7 @@ func (m *matcher) outcome(pc, pos int) int {
 	return end
 }
 
-// before returns the place n characters before pos.
+// before returns the offset n characters before pos.
 func (m *matcher) before(pos, n int) (int, bool) {
 	for ; n > 0; n-- {
 		if pos == 0 {

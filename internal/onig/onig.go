@@ -1,15 +1,16 @@
 // Package onig matches regular expressions as Oniguruma does, the engine of Hugging Face's tokenizers: the same syntax,
-// the same choice between matches, and the same Unicode version, whatever Go's own is.
+// the same choice between matches, and the same Unicode version, independently of Go's.
 //
-// It knows classes with nesting and intersection, properties, the POSIX classes, greedy, lazy and possessive
-// repetition, groups, lookaround, atomic groups, anchors and the options i, m and x. What it does not know (back
-// references, conditions, calls of groups) is an error that names it.
+// It supports classes with nesting and intersection, properties, the POSIX classes, greedy, lazy and possessive
+// repetition, groups, lookaround, atomic groups, anchors and the options i, m and x. Unsupported syntax (back
+// references, conditionals, subexpression calls) is an error that names it.
 //
-// [CompileFancy] reads the syntax of another engine, that of tiktoken.
+// [CompileFancy] has the syntax of another engine, that of tiktoken.
 //
-// A match is found by backtracking. A search that takes many steps begins to remember the states that failed, and the
-// ends of runs. Then nested repetitions take time in proportion to the text; only lookaround within a repetition may take
-// quadratic time.
+// Matching is by backtracking. A search that takes many steps begins to memoize the states that failed, and the ends of
+// runs. Then nested repetitions take linear time; only lookaround within a repetition may take quadratic time.
+//
+// The package is frozen: a new feature needs a released tokenizer that uses it.
 package onig
 
 import (
@@ -20,12 +21,12 @@ import (
 // Regexp is a compiled pattern. It is safe for concurrent use.
 type Regexp struct {
 	code    []inst
-	first   [256]bool // bytes that a match can begin with
-	empty   bool      // it can match no text
-	guarded bool      // it has a loop around what can match no text
+	first   [256]bool // the bytes that a match can begin with
+	empty   bool      // it can match the empty text
+	guarded bool      // it has a loop whose body can match the empty text
 }
 
-// Compile reads a pattern.
+// Compile compiles a pattern in the syntax of Oniguruma.
 func Compile(pattern string) (*Regexp, error) {
 	n, err := parse(pattern)
 	if err != nil {
@@ -44,7 +45,7 @@ func assemble(pattern string, n node) (*Regexp, error) {
 	return re, nil
 }
 
-// endless reports whether a loop of n could go around without end.
+// endless reports whether a loop of n could run forever.
 func endless(n node) bool {
 	switch n := n.(type) {
 	case seqNode:
@@ -71,7 +72,7 @@ func anyEndless(nodes []node) bool {
 }
 
 // Each calls yield for the matches in text, from left to right, until it returns false. An empty match at the end of
-// the match before is left out.
+// the previous match is skipped.
 func (re *Regexp) Each(text string, yield func(start, end int) bool) {
 	m := matcher{re: re, text: text}
 	last := -1
@@ -102,8 +103,8 @@ func width(text string, i int) int {
 	return n
 }
 
-// Class compiles a class, such as `[\p{L}_]`, to a test of single characters. It panics when it is not one: classes are
-// constants of a program.
+// Class compiles a class, such as `[\p{L}_]`, to a test of single characters. It panics if it is not a class: classes
+// are constants of a program.
 func Class(pattern string) func(rune) bool {
 	n, err := parse(pattern)
 	if err != nil {

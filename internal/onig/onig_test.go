@@ -40,7 +40,7 @@ func matches(re *Regexp, text string) []string {
 	return out
 }
 
-// peer matches with another backtracking engine, whose dialect agrees on the patterns that are tried.
+// peer matches with another backtracking engine, whose dialect agrees on the patterns of these tests.
 func peer(t testing.TB, pattern, text string) []string {
 	t.Helper()
 	re, err := regexp2.Compile(pattern)
@@ -63,7 +63,8 @@ func peer(t testing.TB, pattern, text string) []string {
 	return out
 }
 
-var pieces = []string{"the", " agent", "'s", "'LL", "12", "1234567", " ", "  ", "\n", "\r\n", "\t", "é", "e\u0301", "日本", "😀", "ſ", "\u00a0", "a", "b", "ab", "bcd",
+var pieces = []string{"the", " agent", "'s", "'LL", "12", "1234567", " ", "  ", "\n", "\r\n", "\t", "é", "e\u0301",
+"日本", "😀", "ſ", "\u00a0", "a", "b", "ab", "bcd",
 	"aab", "xy", "xxx", "HTTPServer", "/", "!", "...", "ꟃ", "½", "ǅ", "ʰ", "\u2028", "\u0085", "c", "_"}
 
 func TestEach_EqualsPeer(t *testing.T) {
@@ -87,7 +88,7 @@ func checkPeer(t *testing.T, pattern, text string) {
 	}
 }
 
-// TestEach_Oniguruma: what other engines do not have, or read differently; each was tried with tokenizers 0.23.3.
+// TestEach_Oniguruma: syntax that other engines lack or treat differently; the results are those of tokenizers 0.23.3.
 func TestEach_Oniguruma(t *testing.T) {
 	for _, c := range []struct{ pattern, text, want string }{
 		{`(?i:'s)`, "'s 'S 'ſ", "'s|'S|'ſ"},
@@ -110,7 +111,7 @@ func TestEach_Oniguruma(t *testing.T) {
 		{`\R`, "a\r\nb\n", "\r\n|\n"},
 		{`(?<name>a)b`, "ab", "ab"},
 		{`\A.|.\z`, "abc", "a|c"},
-		{`\p{Lu}`, "\u1c89", "\u1c89"}, // of Unicode 16
+		{`\p{Lu}`, "\u1c89", "\u1c89"}, // new in Unicode 16
 		{`[]a]+`, "]a", "]a"},
 		{`[a-]+`, "a-b", "a-"},
 		{`[^\w]`, "a!_", "!"},
@@ -135,7 +136,7 @@ func TestCompile_NamesWhatIsNotSupported(t *testing.T) {
 	}
 }
 
-// randomPattern nests what backtracks.
+// randomPattern returns nested constructs that backtrack.
 func randomPattern(rng *rand.Rand, depth int) string {
 	if depth == 0 {
 		return []string{"a", "b", "[ab]", ".", "(?!b)", "(?<=a)", "$"}[rng.IntN(7)]
@@ -159,7 +160,7 @@ func randomPattern(rng *rand.Rand, depth int) string {
 	return "(?:" + sub() + ")" + repeat()
 }
 
-// TestEach_Remembers: a search that remembers what failed finds the same matches as one that does not.
+// TestEach_Remembers: a search that memoizes failures finds the same matches as one that does not.
 func TestEach_Remembers(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -168,13 +169,14 @@ func TestEach_Remembers(t *testing.T) {
 	for range 20_000 {
 		pattern := randomPattern(rng, 4)
 		forgetful, err := Compile(pattern)
-		if err != nil || forgetful.guarded { // it remembers, or it would not end
+		if err != nil || forgetful.guarded { // these always memoize, or they would not terminate
 			continue
 		}
 		remembering := *forgetful
 		remembering.guarded = true
 		for range 5 {
-			text := strings.Repeat("ab", rng.IntN(3)) + strings.Repeat("a", rng.IntN(6)) + []string{"", "b", "bab", "c", "ca"}[rng.IntN(5)]
+			text := strings.Repeat("ab", rng.IntN(3)) + strings.Repeat("a", rng.IntN(6)) +
+[]string{"", "b", "bab", "c", "ca"}[rng.IntN(5)]
 			if got, want := matches(&remembering, text), matches(forgetful, text); !slices.Equal(got, want) {
 				t.Fatalf("pattern %q, text %q:\n got %q\nwant %q", pattern, text, got, want)
 			}
@@ -190,15 +192,16 @@ func TestEach_Remembers(t *testing.T) {
 func TestEach_Bounded(t *testing.T) {
 	text := strings.Repeat("a", 100_000) + "!"
 	began := time.Now()
-	for _, pattern := range []string{`(a+)+$`, `(a*)*b`, `(a|aa)+$`, `(?=(a+)+b)a`, `(?>(a+)+b)|c`, `(.*)*x`, `a*a*a*b`, `a++b`, `a*?b`, `(a+b?)+c`, `(?=a*b)a`} {
+	for _, pattern := range []string{`(a+)+$`, `(a*)*b`, `(a|aa)+$`, `(?=(a+)+b)a`, `(?>(a+)+b)|c`, `(.*)*x`, `a*a*a*b`,
+`a++b`, `a*?b`, `(a+b?)+c`, `(?=a*b)a`} {
 		matches(compiled(t, pattern), text)
 	}
 	if d := time.Since(began); d > time.Minute {
-		t.Errorf("%v", d) // it is a second or so; with quadratic time, hours
+		t.Errorf("%v", d) // linear time takes about a second, quadratic time hours
 	}
 }
 
-// TestCased: the list has all characters that others equal when case does not count.
+// TestCased: the list has all characters that equal others in case-insensitive matching.
 func TestCased(t *testing.T) {
 	for r := range unicode.MaxRune + 1 {
 		if _, listed := slices.BinarySearch(cased(), r); listed != (unicode.SimpleFold(r) != r) {
@@ -214,7 +217,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// FuzzEach: any pattern is refused, or finds matches in order, whatever the text.
+// FuzzEach: any pattern is an error, or finds matches in order in any text.
 func FuzzEach(f *testing.F) {
 	for _, p := range patterns {
 		f.Add(p, "it's 1234 a]b\r\n \xff")
@@ -252,7 +255,7 @@ func FuzzEach_Peer(f *testing.F) {
 	})
 }
 
-// young reports a character whose category the peer does not know: its tables are Go's.
+// young reports whether the peer, which has Go's tables, lacks the category of a character.
 func young(r rune) bool {
 	return r > 0x2FFFF || 0x1C80 <= r && r < 0x1C90 || 0xA7C0 <= r && r < 0xA800 || r > 0xFFFF
 }

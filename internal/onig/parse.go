@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// node is a piece of a pattern.
+// node is a node of the syntax tree of a pattern.
 type node interface{}
 
 type (
@@ -19,7 +19,7 @@ type (
 	altNode    []node
 	repeatNode struct {
 		what     node
-		min, max int // max < 0: no end
+		min, max int // max < 0: unbounded
 		mode     repeatMode
 	}
 	lookNode struct {
@@ -48,17 +48,17 @@ const (
 	textEndOrNewline
 	wordBoundary
 	notWordBoundary
-	behindNewline // or where the text starts
+	behindNewline // or at the beginning of the text
 )
 
-// Bounds of a pattern, so that a broken file cannot ask for all the memory.
+// Bounds of a pattern, so that a broken file cannot exhaust memory.
 const (
 	maxPattern = 1 << 16
 	maxDepth   = 100
 	maxRepeat  = 1000
 )
 
-// parser reads a pattern.
+// parser parses a pattern.
 type parser struct {
 	rest  string
 	depth int
@@ -70,7 +70,7 @@ type flags struct{ fold, dotAll, extended, multiLine bool }
 
 func parse(pattern string) (node, error) { return (&parser{rest: pattern}).all() }
 
-// all reads a whole pattern.
+// all parses a whole pattern.
 func (p *parser) all() (node, error) {
 	pattern := p.rest
 	if len(pattern) > maxPattern {
@@ -89,7 +89,7 @@ func (p *parser) all() (node, error) {
 	return n, nil
 }
 
-// take consumes text when it comes next.
+// take consumes text if it comes next.
 func (p *parser) take(text string) bool {
 	rest, ok := strings.CutPrefix(p.rest, text)
 	if ok {
@@ -128,7 +128,7 @@ func (p *parser) alternatives() (node, error) {
 
 func (p *parser) sequence() (node, error) {
 	var seq seqNode
-	letters := "" // of literals in a row, when case does not count
+	letters := "" // of consecutive literals, in case-insensitive matching
 	for p.rest != "" && p.rest[0] != '|' && p.rest[0] != ')' {
 		before := p.rest
 		n, err := p.atom()
@@ -149,7 +149,13 @@ func (p *parser) sequence() (node, error) {
 	return seq, nil
 }
 
-// checkFold refuses letters in a row that one character equals when case does not count, as "ß" does "ss".
+// foldPairs are the pairs that a single character equals in case-insensitive matching.
+var foldPairs = []string{
+	"ss", "ff", "fi", "fl", "st", "i\u0307", "\u02bcn", "j\u030c", "h\u0331", "t\u0308", "w\u030a", "y\u030a", "a\u02be",
+}
+
+// checkFold rejects consecutive letters that a single character equals in case-insensitive matching, as "ß" does
+// "ss".
 func (p *parser) checkFold(letters, before string, n node) (string, error) {
 	_, isChar := n.(charNode)
 	text := before[:len(before)-len(p.rest)]
@@ -157,15 +163,15 @@ func (p *parser) checkFold(letters, before string, n node) (string, error) {
 		return "", nil
 	}
 	letters = strings.ToLower(letters + text)
-	for _, pair := range []string{"ss", "ff", "fi", "fl", "st", "i\u0307", "\u02bcn", "j\u030c", "h\u0331", "t\u0308", "w\u030a", "y\u030a", "a\u02be"} {
+	for _, pair := range foldPairs {
 		if strings.HasSuffix(letters, pair) {
-			return "", fmt.Errorf("%q is not supported where case does not count: a single character matches it", pair)
+			return "", fmt.Errorf("%q is not supported in case-insensitive matching: a single character matches it", pair)
 		}
 	}
 	return letters, nil
 }
 
-// atom reads one thing that may be repeated; nil for what only changes the flags.
+// atom parses one operand of a quantifier; nil for syntax that only changes the flags.
 func (p *parser) atom() (node, error) {
 	switch r := p.next(); {
 	case r == '(':
@@ -210,7 +216,7 @@ func (p *parser) literal(r rune) node {
 	return charNode{&set{spans: []span{{r, r}}}}
 }
 
-// group reads what follows an opening parenthesis.
+// group parses what follows an opening parenthesis.
 func (p *parser) group() (node, error) {
 	wrap := func(n node) node { return n }
 	saved := p.flags
@@ -245,7 +251,7 @@ func (p *parser) group() (node, error) {
 		if inline && p.fancy {
 			return nil, p.fancyInline()
 		}
-		if inline { // the flags hold up to the end of the group around, alternatives included
+		if inline { // the flags apply up to the end of the enclosing group, alternatives included
 			return p.alternatives()
 		}
 	}
@@ -257,7 +263,7 @@ func (p *parser) group() (node, error) {
 	return wrap(n), nil
 }
 
-// named reads the rest of a group with a name. What it names is not looked at.
+// named parses the rest of a named group. The name is ignored.
 func (p *parser) named() (node, error) {
 	_, after, closed := strings.Cut(p.rest, ">")
 	if !closed {
@@ -267,7 +273,7 @@ func (p *parser) named() (node, error) {
 	return p.inside()
 }
 
-// inside reads what is in a group, and its end.
+// inside parses the content of a group, and its end.
 func (p *parser) inside() (node, error) {
 	n, err := p.alternatives()
 	if err == nil && !p.take(")") {
@@ -276,7 +282,7 @@ func (p *parser) inside() (node, error) {
 	return n, err
 }
 
-// options reads the letters of (?i) or (?i:...). inline tells of the first.
+// options parses the letters of (?i) or (?i:...). inline reports that it is the former.
 func (p *parser) options() (inline bool, err error) {
 	on := true
 	for {
@@ -306,7 +312,7 @@ func (p *parser) options() (inline bool, err error) {
 	}
 }
 
-// repeated reads the quantifiers behind n.
+// repeated parses the quantifiers after n.
 func (p *parser) repeated(n node) (node, error) {
 	if p.fancy {
 		return p.fancyRepeated(n)
@@ -323,7 +329,7 @@ func (p *parser) repeated(n node) (node, error) {
 			return nil, errors.New("{n}? is not supported: engines differ on it")
 		case p.take("?"):
 			mode = lazy
-		case !interval && p.take("+"): // behind an interval, a plus is another quantifier
+		case !interval && p.take("+"): // after an interval, a plus is another quantifier
 			mode = possessive
 		}
 		if _, ok := n.(assertNode); ok {
@@ -334,7 +340,7 @@ func (p *parser) repeated(n node) (node, error) {
 	return n, nil
 }
 
-// quantifier reads how often something is repeated. ok is false when there is none, or a brace that is a character.
+// quantifier parses a quantifier. ok is false if there is none, or a brace that is a literal.
 func (p *parser) quantifier() (lo, hi int, ok bool, err error) {
 	switch {
 	case p.take("*"):
@@ -349,7 +355,7 @@ func (p *parser) quantifier() (lo, hi int, ok bool, err error) {
 	return 0, 0, false, nil
 }
 
-// interval reads {n}, {n,}, {,m} or {n,m}.
+// interval parses {n}, {n,}, {,m} or {n,m}.
 func (p *parser) interval() (lo, hi int, ok bool, err error) {
 	body, after, closed := strings.Cut(p.rest[1:], "}")
 	first, second, ranged := strings.Cut(body, ",")

@@ -6,19 +6,19 @@ import (
 	"math"
 )
 
-// opcode is what an instruction does at a place of the text.
+// opcode is what an instruction does at a position of the text.
 type opcode uint8
 
 const (
 	opChar   opcode = iota // one character of set, then the next instruction
-	opRun                  // the longest run of set, between min and max characters; shorter ones when the rest fails
-	opLazy                 // the shortest run of set; longer ones when the rest fails
-	opTake                 // the longest run of set, and no other
-	opSplit                // go on at x, and at y when that fails
+	opRun                  // the longest run of set, of min to max characters; shorter ones if the rest fails
+	opLazy                 // the shortest run of set; longer ones if the rest fails
+	opTake                 // only the longest run of set
+	opSplit                // continue at x, and at y if that fails
 	opAlt                  // the first of alts that leads to a match
-	opJump                 // go on at x
-	opLook                 // the program behind must match, or not; go on at x
-	opAtomic               // the first match of the program behind; go on at x
+	opJump                 // continue at x
+	opLook                 // the program that follows must match, or not; continue at x
+	opAtomic               // the first match of the program that follows; continue at x
 	opAssert               // assert holds
 	opMatch                // a match ends here
 )
@@ -29,23 +29,23 @@ type inst struct {
 	min, max int
 	x, y     int
 	alts     *alternatives
-	back     int // of opLook: how many characters before the place the program begins
+	back     int // of opLook: how many characters before the position its program begins
 	behind   bool
 	negate   bool
 	assert   assertion
 }
 
-// alternatives are branches. fits has a bit for each that can match a text that begins with the byte; the last place is
-// for no text at all.
+// alternatives are branches. By first byte, fits has a bit for each branch that can match a text that begins with it;
+// the last element is for the end of the text.
 type alternatives struct {
 	at   []int
 	fits [257]uint64
 }
 
-// maxAlternatives is how many branches have a bit; those behind them are branches of the last.
+// maxAlternatives is how many branches have a bit; further ones are nested in the last.
 const maxAlternatives = 64
 
-// maxProgram bounds the instructions that repetitions unfold to.
+// maxProgram bounds the number of instructions to which repetitions are unrolled.
 const maxProgram = 1 << 14
 
 type compiler struct{ code []inst }
@@ -71,7 +71,7 @@ func (c *compiler) add(i inst) int {
 
 func (c *compiler) emit(n node) error {
 	if len(c.code) > maxProgram {
-		return fmt.Errorf("it unfolds to more than %d instructions", maxProgram)
+		return fmt.Errorf("its repetitions unroll to more than %d instructions", maxProgram)
 	}
 	switch n := n.(type) {
 	case charNode:
@@ -115,7 +115,7 @@ func (c *compiler) look(n lookNode) error {
 	if !ok {
 		alts = altNode{n.what}
 	}
-	if n.negate || len(alts) == 1 { // all of them must fail: one after the other
+	if n.negate || len(alts) == 1 { // all of them must fail: check them in sequence
 		for _, alt := range alts {
 			width, err := fixedWidth(alt)
 			if err != nil {
@@ -134,7 +134,7 @@ func (c *compiler) look(n lookNode) error {
 	return c.alternatives(looks)
 }
 
-// fixedWidth returns how many characters n matches, which must not depend on the text.
+// fixedWidth returns how many characters n matches; it is an error if that depends on the text.
 func fixedWidth(n node) (int, error) {
 	switch n := n.(type) {
 	case charNode:
@@ -162,7 +162,7 @@ func fixedWidth(n node) (int, error) {
 	return 0, errors.New("a lookbehind must match a fixed number of characters")
 }
 
-// alternatives emits the branches, each with a jump behind all of them.
+// alternatives emits the branches, each with a jump to the end of all.
 func (c *compiler) alternatives(n altNode) error {
 	if len(n) > maxAlternatives {
 		n = append(n[:maxAlternatives-1:maxAlternatives-1], n[maxAlternatives-1:])
@@ -215,7 +215,7 @@ func (c *compiler) repeat(n repeatNode) error {
 	return c.unfold(n)
 }
 
-// unfold emits a repeated group as copies, and a loop when there is no end.
+// unfold emits a repeated group as copies, and a loop if it is unbounded.
 func (c *compiler) unfold(n repeatNode) error {
 	for range n.min {
 		if err := c.emit(n.what); err != nil {
@@ -244,7 +244,7 @@ func (c *compiler) unfold(n repeatNode) error {
 	return nil
 }
 
-// branch makes a split choose between what follows it and the end of the code so far.
+// branch sets the targets of a split: the next instruction, and the end of the code so far.
 func (c *compiler) branch(split int, mode repeatMode) {
 	inside, outside := split+1, len(c.code)
 	if mode == lazy {
@@ -253,8 +253,8 @@ func (c *compiler) branch(split int, mode repeatMode) {
 	c.code[split].x, c.code[split].y = inside, outside
 }
 
-// final reports whether a run need not be tried shorter: the match ends behind it, or what follows cannot begin with a
-// character of it.
+// final reports whether shorter runs need not be tried: the match ends after the run, or what follows cannot begin with
+// one of its characters.
 func (c *compiler) final(i int) bool {
 	run, next := &c.code[i], i+1
 	for c.code[next].op == opJump {
@@ -271,7 +271,7 @@ func (c *compiler) final(i int) bool {
 	return false
 }
 
-// first marks the bytes that a match of n can begin with. empty reports that it can match no text at all.
+// first marks the bytes that a match of n can begin with. empty reports whether it can match the empty text.
 func first(n node, bytes *[256]bool) (empty bool) {
 	switch n := n.(type) {
 	case charNode:

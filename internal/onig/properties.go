@@ -11,7 +11,7 @@ import (
 )
 
 // properties.txt lists general categories, scripts and two derived properties, of Unicode 16. Go's own tables are of
-// another version, and change with the toolchain; token ids must not.
+// another version, which changes with the toolchain; token ids must not change.
 //
 //go:embed properties.txt
 var propertiesFile string
@@ -22,8 +22,9 @@ type span struct{ lo, hi rune }
 // category is a general category: a bit number in a mask of categories.
 type category uint8
 
-// categoryNames begins with that of code points that have no other.
-var categoryNames = strings.Fields("Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co")
+// categoryNames begins with the category of unassigned code points.
+var categoryNames = strings.Fields(
+	"Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co")
 
 // tables is properties.txt in memory.
 type tables struct {
@@ -83,13 +84,13 @@ func mask(name string) uint32 {
 	return m
 }
 
-// inSpans reports whether sorted spans hold r.
+// inSpans reports whether r is in sorted spans.
 func inSpans(spans []span, r rune) bool {
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].hi >= r })
 	return i < len(spans) && spans[i].lo <= r
 }
 
-// property returns the set that a name in \p{...} stands for.
+// property returns the set of a name in \p{...}.
 func property(name string) (*set, error) {
 	switch name {
 	case "Any":
@@ -115,7 +116,7 @@ func spaces() *set {
 	return &set{mask: mask("Z"), spans: []span{{'\t', '\r'}, {0x85, 0x85}}}
 }
 
-// bracketed is the POSIX classes in brackets, as Oniguruma reads them for Unicode.
+// bracketed returns a POSIX bracket class, as Oniguruma defines it for Unicode.
 func bracketed(name string) (*set, error) {
 	switch name {
 	case "alpha":

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// set is a set of characters: the union of categories, spans and parts, cut with all of and, and negated at the end.
+// set is a set of characters: the union of categories, spans and parts, intersected with all of and, and possibly
+// negated.
 type set struct {
 	mask   uint32 // bits of categories
-	spans  []span // sorted when there are more than eight
+	spans  []span // sorted if there are more than eight
 	parts  []*set
 	and    []*set
 	negate bool
@@ -19,7 +20,7 @@ type set struct {
 	category *[utf8.MaxRune + 1]category
 }
 
-// freeze computes what makes has quick. The set does not change after it.
+// freeze computes the tables that make has fast. The set must not change after it.
 func (s *set) freeze() *set {
 	if s.category != nil {
 		return s
@@ -67,8 +68,8 @@ func (s *set) inSpans(r rune) bool {
 	return false
 }
 
-// at returns the length of the character of text at i when the set has it, else 0. A byte that is not UTF-8 is one
-// character, U+FFFD.
+// at returns the length of the character of text at i if it is in the set, else 0. A byte that is not UTF-8 counts as
+// U+FFFD.
 func (s *set) at(text string, i int) int {
 	if i >= len(text) {
 		return 0
@@ -86,7 +87,7 @@ func (s *set) at(text string, i int) int {
 	return 0
 }
 
-// run returns the end of the longest run of at most limit members of text from i on, and how many there are.
+// run returns the end of the longest run of at most limit members from i on, and their number.
 func (s *set) run(text string, i, limit int) (end, count int) {
 	for ; count < limit && i < len(text); count++ {
 		c := text[i]
@@ -116,7 +117,7 @@ func (s *set) first(bytes *[256]bool) {
 	}
 }
 
-// overlaps reports whether a character can be in both; true when that is not known.
+// overlaps reports whether a character may be in both sets; true if that is not known.
 func (s *set) overlaps(o *set) bool {
 	for c := range s.ascii {
 		if s.ascii[c] && o.ascii[c] {
@@ -126,7 +127,7 @@ func (s *set) overlaps(o *set) bool {
 	return !s.simple() || !o.simple() || !s.disjoint(o)
 }
 
-// simple sets are told by their categories alone, for all characters above ASCII.
+// simple reports whether categories alone decide about all characters above ASCII.
 func (s *set) simple() bool {
 	return len(s.parts) == 0 && len(s.and) == 0 && (len(s.spans) == 0 || s.onlyASCII())
 }
@@ -151,7 +152,7 @@ func (s *set) disjoint(o *set) bool {
 	return a&b == 0
 }
 
-// cased lists the characters that others equal when case does not count.
+// cased lists the characters that equal others in case-insensitive matching.
 var cased = sync.OnceValue(func() []rune {
 	var out []rune
 	last := rune(unicode.CaseRanges[len(unicode.CaseRanges)-1].Hi)
@@ -163,7 +164,7 @@ var cased = sync.OnceValue(func() []rune {
 	return out
 })
 
-// folded returns the characters that equal r when case does not count.
+// folded returns the characters that equal r in case-insensitive matching.
 func folded(r rune) *set {
 	s := &set{spans: []span{{r, r}}}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -172,7 +173,7 @@ func folded(r rune) *set {
 	return s
 }
 
-// merged sorts spans and joins those that touch.
+// merged sorts spans, and merges adjacent ones.
 func merged(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return int(a.lo - b.lo) })
 	out := spans[:0]
