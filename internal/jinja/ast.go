@@ -10,7 +10,7 @@ type source struct {
 	slices   bool // a literal is sliced
 }
 
-// mode says what a name is used for.
+// mode is the use of a name: load or store.
 type mode int
 
 const (
@@ -52,7 +52,7 @@ type (
 		line int
 	}
 	conditionNode struct {
-		test, yes, no node // no is nil when there is no else
+		test, yes, no node // no is nil without else
 		line          int
 	}
 	getattrNode struct {
@@ -64,14 +64,14 @@ type (
 		x, arg node
 		line   int
 	}
-	sliceNode struct{ start, stop, step node } // nil where left out
+	sliceNode struct{ start, stop, step node } // nil if omitted
 	callNode  struct {
 		f    node
 		args arguments
 		line int
 	}
 	filterNode struct {
-		x    node // nil for the text of a block
+		x    node // nil for the text of a filter block or set block
 		name string
 		args arguments
 		line int
@@ -107,12 +107,12 @@ type (
 	}
 	setBlockNode struct {
 		target node
-		filter *filterNode // nil when there is none
+		filter *filterNode // nil if there is none
 		body   []node
 		line   int
 	}
 	forNode struct {
-		target, iter, test node // test is nil when there is none
+		target, iter, test node // test is nil if there is none
 		body, orElse       []node
 		recursive          bool
 		line               int
@@ -156,7 +156,7 @@ type (
 		signal signal
 		line   int
 	}
-	// unavailableNode is a statement that needs other templates.
+	// unavailableNode is a statement that needs other templates, which is an error.
 	unavailableNode struct {
 		what   string
 		stores []string // names that it would set
@@ -165,7 +165,7 @@ type (
 	}
 )
 
-// children returns the nodes directly below n, in the order of the text.
+// children returns the children of n, in source order.
 func children(n node) []node {
 	switch n := n.(type) {
 	case *tupleNode:
@@ -264,7 +264,7 @@ func (a *arguments) children() []node {
 	return append(out, present(a.dynArgs, a.dynNamed)...)
 }
 
-// present leaves out nil.
+// present drops nil nodes.
 func present(nodes ...node) []node {
 	var out []node
 	for _, n := range nodes {

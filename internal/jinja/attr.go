@@ -33,7 +33,7 @@ func (r *run) getitem(v, key any) any {
 	return &undefined{object: v, name: key, of: true}
 }
 
-// item returns v[key]; ok is false for what raises a TypeError or LookupError in Python.
+// item returns v[key]; ok is false if Python raises a TypeError or LookupError.
 func (r *run) item(v, key any) (any, bool) {
 	switch v := v.(type) {
 	case *Dict:
@@ -83,7 +83,7 @@ func iterableBySlice(v any) bool {
 	return false
 }
 
-// character returns the i-th code point of a text, counted from the end where i is negative.
+// character returns the i-th code point of a text, counted from the end if i is negative.
 func (r *run) character(s string, i int) (string, bool) {
 	r.look(s)
 	n := utf8.RuneCountInString(s)
@@ -100,8 +100,8 @@ func (r *run) character(s string, i int) (string, bool) {
 	return string([]rune(s)[i]), true
 }
 
-// attribute returns an attribute that is not an item; ok is false where there is none. What may not be used in the
-// sandbox is undefined, and using it a SecurityError.
+// attribute returns an attribute that is not an item; ok is false if there is none. An attribute that the sandbox
+// forbids is undefined, and using it is a SecurityError.
 func (r *run) attribute(v any, name string) (a any, ok bool) {
 	if u, isUndefined := v.(*undefined); isUndefined {
 		if !strings.HasPrefix(name, "__") || !strings.HasSuffix(name, "__") {
@@ -114,7 +114,8 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	}
 	if special(name) || changing[name] && changes(v, name) {
 		return &undefined{
-			hint: "access to attribute " + reprString(name) + " of '" + typeName(v) + "' object is unsafe.", object: v, name: name, of: true, kind: securityError,
+			hint:   "access to attribute " + reprString(name) + " of '" + typeName(v) + "' object is unsafe.",
+			object: v, name: name, of: true, kind: securityError,
 		}, true
 	}
 	switch v := v.(type) {
@@ -143,21 +144,22 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	return nil, false
 }
 
-// special tells whether every object has an attribute: those that all Python objects share and that templates try.
+// special reports whether an attribute is one of those that all Python objects have, which templates try to use.
 func special(name string) bool {
 	switch name {
-	case "__class__", "__doc__", "__dict__", "__init__", "__str__", "__repr__", "__eq__", "__hash__", "__len__", "__iter__",
-		"__getitem__", "__contains__", "__getattribute__", "__reduce__", "__module__", "__subclasshook__", "__dir__", "__format__",
-		"__sizeof__", "__new__", "__setattr__", "__delattr__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__init_subclass__", "__reduce_ex__":
+	case "__class__", "__doc__", "__dict__", "__init__", "__str__", "__repr__", "__eq__", "__hash__", "__len__",
+		"__iter__", "__getitem__", "__contains__", "__getattribute__", "__reduce__", "__module__",
+		"__subclasshook__", "__dir__", "__format__", "__sizeof__", "__new__", "__setattr__", "__delattr__",
+		"__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__init_subclass__", "__reduce_ex__":
 		return true
 	}
 	return false
 }
 
-// changing are the methods that change what they are called on.
+// changing are the methods that modify their receiver.
 var changing = map[string]bool{
-	"append": true, "clear": true, "pop": true, "reverse": true, "insert": true, "sort": true, "extend": true, "remove": true,
-	"popitem": true, "setdefault": true, "update": true,
+	"append": true, "clear": true, "pop": true, "reverse": true, "insert": true, "sort": true, "extend": true,
+	"remove": true, "popitem": true, "setdefault": true, "update": true,
 }
 
 func changes(v any, name string) bool {
@@ -224,7 +226,7 @@ func (r *run) indexOf(v any, a arg) any {
 	return nil
 }
 
-// clampRange makes a part of n items of start and stop, which count from the end where they are negative.
+// clampRange clamps start and stop to n items; negative ones count from the end.
 func clampRange(start, stop, n int) (from, to int) {
 	clamp := func(i int) int {
 		if i < 0 {
@@ -402,7 +404,7 @@ func (r *run) sliceSpan(v span, s slice) any {
 	return span{at(start), at(stop), v.step * step}
 }
 
-// sliceIndices returns where a slice of n items starts, its step, how many items it has, and where it stops.
+// sliceIndices returns the start of a slice of n items, its step, its number of items, and its stop.
 func (r *run) sliceIndices(s slice, n int) (start, step, count, stop int) {
 	what := "slice indices must be integers or None or have an __index__ method"
 	step = 1

@@ -38,13 +38,13 @@ func callable(v any) bool {
 	return false
 }
 
-// macro is a macro as it was defined in one place.
+// macro is a macro with the environment of its definition.
 type macro struct {
 	code *macroCode
 	env  *env
 }
 
-// call runs a macro and returns what it writes.
+// call runs a macro, and returns its output.
 func (m *macro) call(r *run, a arg) string {
 	defer r.enter()()
 	e := newEnv(m.code.fn, m.env)
@@ -52,7 +52,7 @@ func (m *macro) call(r *run, a arg) string {
 	return r.capture(func() { m.code.fn.body(r, e) })
 }
 
-// arguments lays out what a macro was called with in the order of its variables; what was not given is missing.
+// arguments orders the arguments of a macro by its variables; those not given are missing.
 func (m *macro) arguments(r *run, a arg) []any {
 	code := m.code
 	named := NewDict()
@@ -96,7 +96,7 @@ func (m *macro) arguments(r *run, a arg) []any {
 	return values
 }
 
-// remove takes a string key out.
+// remove deletes a string key.
 func (d *Dict) remove(key string) {
 	at := d.index[key]
 	d.keys, d.values = slices.Delete(slices.Clone(d.keys), at, at+1), slices.Delete(slices.Clone(d.values), at, at+1)
@@ -138,8 +138,8 @@ func (m *macro) attribute(name string) (any, bool) {
 type parameter struct {
 	name     string
 	optional bool
-	value    any  // when it is optional and not given
-	posOnly  bool // it has no name for callers
+	value    any  // the default, if it is optional
+	posOnly  bool // it cannot be passed by name
 }
 
 func param1(name string) parameter { return parameter{name: name} }
@@ -154,7 +154,7 @@ func optionalPositional(name string, value any) parameter {
 	return parameter{name, true, value, true}
 }
 
-// bind returns the arguments in the order of the parameters of a function.
+// bind returns the arguments of a function in the order of its parameters.
 func (a arg) bind(function string, params ...parameter) []any {
 	if len(a.pos) > len(params) {
 		raise(typeError, "%s() takes at most %d arguments (%d given)", function, len(params), len(a.pos))
@@ -186,7 +186,7 @@ func (a arg) bind(function string, params ...parameter) []any {
 	return out
 }
 
-// noNamed refuses keyword arguments.
+// noNamed rejects keyword arguments.
 func (a arg) noNamed(function string) {
 	if a.named != nil && a.named.Len() > 0 {
 		raise(typeError, "%s() takes no keyword arguments", function)

@@ -21,7 +21,7 @@ func (r *run) compare(op string, a, b any) bool {
 	return r.ordered(op, a, b)
 }
 
-// same is "a is b", as far as values here can tell.
+// same is "a is b", as far as values of this package can decide it.
 func same(a, b any) bool {
 	switch x := a.(type) {
 	case float64:
@@ -102,7 +102,7 @@ func (r *run) equalDicts(a, b *Dict) bool {
 	return true
 }
 
-// equalViews compares views as sets; those of values equal themselves only.
+// equalViews compares views as sets; views of values equal only themselves.
 func (r *run) equalViews(a, b *view) bool {
 	if a == b {
 		return true
@@ -128,7 +128,7 @@ func (v *view) items() []any {
 	return v.dict.pairs()
 }
 
-// compareNumbers returns -1, 0 or 1; ok is false for what has no order, a NaN.
+// compareNumbers returns -1, 0 or 1; ok is false for NaN, which has no order.
 func compareNumbers(a, b any) (c int, ok bool) {
 	x, okX := integer(a)
 	y, okY := integer(b)
@@ -184,7 +184,7 @@ func (r *run) ordered(op string, a, b any) bool {
 	return false
 }
 
-// orderedItems compares the first items that differ, or the lengths.
+// orderedItems compares the first items that differ, or else the lengths.
 func (r *run) orderedItems(op string, a, b []any) bool {
 	defer r.enter()()
 	for i := range min(len(a), len(b)) {

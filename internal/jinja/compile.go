@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// signal says how a statement ended.
+// signal is how a statement ended.
 type signal int
 
 const (
@@ -13,7 +13,7 @@ const (
 	continueLoop
 )
 
-// stmt and expr are compiled code. e holds the variables of the function that the code is in.
+// stmt and expr are compiled code. e has the variables of the function that contains the code.
 type (
 	stmt func(r *run, e *env) signal
 	expr func(r *run, e *env) any
@@ -25,7 +25,7 @@ type env struct {
 	up   *env // of the function around it
 }
 
-// missing is the value of a variable that has none.
+// missing is the value of an unset variable.
 type missingValue struct{}
 
 var missing any = missingValue{}
@@ -38,7 +38,7 @@ func newEnv(f *function, up *env) *env {
 	return e
 }
 
-// compiler makes code of a parsed template.
+// compiler compiles a parsed template to closures.
 type compiler struct {
 	blocks  map[string]*blockNode
 	slices  bool // the template slices literals
@@ -98,7 +98,7 @@ func (c *compiler) root(body []node, toplevel bool) *function {
 	return f.fn
 }
 
-// enter returns code that gives the variables of a frame their first values.
+// enter returns code that initializes the variables of a frame.
 func (f *frame) enter() func(r *run, e *env) {
 	type initial struct {
 		slot int
@@ -131,7 +131,7 @@ func (f *frame) enter() func(r *run, e *env) {
 	}
 }
 
-// leave returns code that takes the values of a frame away.
+// leave returns code that unsets the variables of a frame.
 func (f *frame) leave() func(e *env) {
 	var slots []int
 	for _, v := range f.vars {
@@ -144,17 +144,18 @@ func (f *frame) leave() func(e *env) {
 	}
 }
 
-// place returns where the variable of an owning frame is, seen from f: how many functions further out, and its slot.
-func (f *frame) place(owner *frame, name string) (up, slot int) {
+// locate returns the location of a variable of frame owner as seen from f: how many functions further out, and its
+// slot.
+func (f *frame) locate(owner *frame, name string) (up, slot int) {
 	for fn := f.fn; fn != owner.fn; fn = fn.parent {
 		up++
 	}
 	return up, owner.vars[name].slot
 }
 
-// variable returns code that reads a variable, missing or not.
+// variable returns code that reads a variable, which may be missing.
 func (f *frame) variable(owner *frame, name string) expr {
-	up, slot := f.place(owner, name)
+	up, slot := f.locate(owner, name)
 	if up == 0 {
 		return func(_ *run, e *env) any { return e.vars[slot] }
 	}
@@ -170,7 +171,8 @@ func (f *frame) variable(owner *frame, name string) expr {
 func (f *frame) read(name string, line int) expr {
 	owner, _ := f.find(name)
 	if owner == nil {
-		raiseAt(line, assertionError, "Tried to resolve a name to a reference that was unknown to the frame (%s)", reprString(name))
+		raiseAt(line, assertionError,
+			"Tried to resolve a name to a reference that was unknown to the frame (%s)", reprString(name))
 	}
 	value, unknown := f.variable(owner, name), &undefined{name: name}
 	return func(r *run, e *env) any {
@@ -187,7 +189,7 @@ type setter func(r *run, e *env, value any)
 func (c *compiler) target(n node, f *frame) setter {
 	switch n := n.(type) {
 	case *nameNode:
-		_, slot := f.place(f, n.name)
+		_, slot := f.locate(f, n.name)
 		return func(_ *run, e *env, value any) { e.vars[slot] = value }
 	case *attrTarget:
 		holder := f.read(n.name, n.line)
@@ -225,8 +227,8 @@ func names(n node) []string {
 	return nil
 }
 
-// export returns code that puts names into the context when f is the frame of the template: macros and blocks that are
-// called later look there.
+// export returns code that copies names to the context if f is the frame of the template: macros and blocks that are
+// called later find them there.
 func (c *compiler) export(f *frame, list []string) func(r *run, e *env) {
 	if !f.toplevel {
 		return func(*run, *env) {}
@@ -242,7 +244,7 @@ func (c *compiler) export(f *frame, list []string) func(r *run, e *env) {
 	}
 }
 
-// statements compiles statements that follow one another.
+// statements compiles a sequence of statements.
 func (c *compiler) statements(nodes []node, f *frame) stmt {
 	code := make([]stmt, 0, len(nodes))
 	for _, n := range nodes {
@@ -343,7 +345,8 @@ func (c *compiler) setBlock(n *setBlockNode, f *frame) stmt {
 	}
 }
 
-// captured returns code that runs statements in a frame of their own and returns what they write, or what a filter makes of it.
+// captured returns code that runs statements in a frame of their own, and returns their output, filtered if there is a
+// filter.
 func (c *compiler) captured(nodes []node, n *filterNode, g *frame) func(r *run, e *env) (any, signal) {
 	body := c.statements(nodes, g)
 	filter := func(_ *run, _ *env, text string) any { return text }
@@ -482,7 +485,7 @@ func (c *compiler) unavailable(n *unavailableNode, f *frame) stmt {
 	}
 }
 
-// checkLoopName refuses to set "loop" within a loop.
+// checkLoopName rejects "loop" as a loop's target.
 func (c *compiler) checkLoopName(n node) {
 	if name, ok := n.(*nameNode); ok && name.mode == store && name.name == "loop" {
 		raiseAt(name.line, assertionError, "Can't assign to special loop variable in for-loop target")
@@ -524,8 +527,11 @@ func (c *compiler) recursiveLoop(n *forNode, f *frame) stmt {
 // recursion renders a recursive loop for other items.
 type recursion func(items any, depth int) string
 
-// loopBody compiles what a loop in f does with its items, as a part of fn.
-func (c *compiler) loopBody(n *forNode, f *frame, fn *function) func(r *run, e *env, items any, again recursion, depth int) signal {
+// loopFunc runs a loop over items.
+type loopFunc func(r *run, e *env, items any, again recursion, depth int) signal
+
+// loopBody compiles a loop in f over given items, as a part of fn.
+func (c *compiler) loopBody(n *forNode, f *frame, fn *function) loopFunc {
 	g := f.within(fn)
 	g.loops++
 	g.declare("loop")
@@ -572,7 +578,7 @@ func (c *compiler) loopElse(n *forNode, g *frame) stmt {
 	return c.framed(n.orElse, g)
 }
 
-// framed compiles statements with a frame of their own.
+// framed compiles statements in a frame of their own.
 func (c *compiler) framed(nodes []node, g *frame) stmt {
 	enter, leave, body := g.enter(), g.leave(), c.statements(nodes, g)
 	return func(r *run, e *env) signal {
@@ -585,7 +591,7 @@ func (c *compiler) framed(nodes []node, g *frame) stmt {
 	}
 }
 
-// loopFilter compiles the condition of a loop: a function that yields the items for which it holds, one at a time.
+// loopFilter compiles the condition of a loop to a function that yields the items for which it holds, one at a time.
 func (c *compiler) loopFilter(n *forNode, f *frame, fn *function) func(r *run, e *env, items any) any {
 	if n.test == nil {
 		return nil
@@ -606,7 +612,7 @@ func (c *compiler) loopFilter(n *forNode, f *frame, fn *function) func(r *run, e
 	}
 }
 
-// macroCode is the part of a macro that does not depend on where it is defined.
+// macroCode is the code of a macro, without the environment of its definition.
 type macroCode struct {
 	name                                   string
 	params                                 []string
@@ -627,7 +633,8 @@ func (c *compiler) macroBody(n *macroNode, f *frame) *macroCode {
 		if a.name == "caller" {
 			m.explicitCaller = true
 			if i < len(n.args)-len(n.defaults) && mentions(n.body, "caller", "kwargs", "varargs")["caller"] {
-				raiseAt(n.line, assertionError, `When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
+				raiseAt(n.line, assertionError, `When defining macros or call blocks the special "caller" argument `+
+					`must be omitted or be given a default.`)
 			}
 		}
 	}
@@ -649,7 +656,7 @@ func (c *compiler) macroBody(n *macroNode, f *frame) *macroCode {
 	return m
 }
 
-// parameters returns code that gives the parameters their values, missing ones their defaults, in order.
+// parameters returns code that assigns the parameters in order, and defaults to missing ones.
 func (c *compiler) parameters(n *macroNode, g *frame, order []string) func(r *run, e *env, values []any) {
 	slots := make([]int, len(order))
 	for i, name := range order {
@@ -680,7 +687,7 @@ func (c *compiler) parameters(n *macroNode, g *frame, order []string) func(r *ru
 
 func (c *compiler) macro(n *macroNode, f *frame) stmt {
 	code := c.macroBody(n, f)
-	_, slot := f.place(f, n.name)
+	_, slot := f.locate(f, n.name)
 	export := c.export(f, []string{n.name})
 	return func(r *run, e *env) signal {
 		r.step(n.line)
@@ -707,16 +714,16 @@ func (c *compiler) callBlock(n *callBlockNode, f *frame) stmt {
 	}
 }
 
-// textFilter compiles filters whose innermost input is the text of a block.
+// textFilter compiles filters that are applied to the text of a block.
 func (c *compiler) textFilter(n *filterNode, f *frame) func(r *run, e *env, text string) any {
 	code := c.filter(n, f)
 	return func(r *run, e *env, text string) any {
-		r.blockText = text // is read first of all
+		r.blockText = text // the innermost input reads it before anything else
 		return code(r, e)
 	}
 }
 
-// known refuses filters and tests that there are none of, unless they may never be reached.
+// known rejects unknown filters and tests, unless they may never be reached.
 func (c *compiler) known(what, name string, ok bool, f *frame, line int) {
 	if !ok && !f.soft {
 		raiseAt(line, assertionError, "No %s named %s.", what, reprString(name))

@@ -168,7 +168,7 @@ func (c *compiler) getitem(n *getitemNode, f *frame) expr {
 	}
 }
 
-// slice is the value of start:stop:step. nil is a part that is left out, or None.
+// slice is the value of start:stop:step. A part is nil if it is omitted or None.
 type slice struct{ start, stop, step any }
 
 func (c *compiler) slice(n *sliceNode, f *frame) expr {
@@ -185,10 +185,10 @@ func (c *compiler) slice(n *sliceNode, f *frame) expr {
 // arg is the arguments of a call.
 type arg struct {
 	pos   []any
-	named *Dict // nil when there are none
+	named *Dict // nil if there are none
 }
 
-// arguments compiles the arguments of a call. caller is what a call block adds, or nil.
+// arguments compiles the arguments of a call. caller is the argument that a call block adds, or nil.
 func (c *compiler) arguments(a *arguments, f *frame, caller expr) func(r *run, e *env) arg {
 	pos := c.exprs(a.args, f)
 	var values []expr
@@ -223,7 +223,7 @@ func (c *compiler) arguments(a *arguments, f *frame, caller expr) func(r *run, e
 	}
 }
 
-// addNamed adds a keyword argument, which may be there only once.
+// addNamed adds a keyword argument, which must not be repeated.
 func (r *run) addNamed(d *Dict, name string, value any) {
 	if _, ok := d.Get(name); ok {
 		raise(typeError, "got multiple values for keyword argument %s", reprString(name))

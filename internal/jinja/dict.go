@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Dict is a Python dict: it keeps the order in which keys came. The zero value is not usable; see [NewDict].
+// Dict is a Python dict: it keeps keys in insertion order. The zero value is not usable; see [NewDict].
 type Dict struct {
 	keys, values []any
-	index        map[any]int // by what hashKey says
+	index        map[any]int // by hashKey
 }
 
 // NewDict returns an empty dict.
@@ -28,13 +28,13 @@ func (d *Dict) Get(key string) (value any, ok bool) {
 	return d.values[i], true
 }
 
-// Set gives a string key a value: nil, a bool, int, float64, string, *Dict, or what [FromJSON] or [List] returned.
+// Set sets the value of a string key: nil, a bool, int, float64, string, *Dict, or a result of [FromJSON] or [List].
 func (d *Dict) Set(key string, value any) { d.put(key, value) }
 
-// List returns a Python list of values such as [Dict.Set] takes.
+// List returns a Python list of values of the types that [Dict.Set] takes.
 func List(items ...any) any { return newList(items...) }
 
-// put sets the value of a key whose hash is the key.
+// put sets the value of a key that is its own hash.
 func (d *Dict) put(key, value any) { d.insert(key, key, value) }
 
 func (d *Dict) insert(hash, key, value any) {
@@ -61,7 +61,7 @@ func (d *Dict) find(r *run, key any) (any, bool) {
 	return d.values[i], true
 }
 
-// Keys of types of their own, so that they equal no other.
+// Hashes with types of their own, so that they equal no others.
 type (
 	bigKey       string
 	tupleKey     string
@@ -69,7 +69,7 @@ type (
 	spanKey      struct{ length, start, step int }
 )
 
-// hashKey returns a comparable value that is the same for keys that are equal.
+// hashKey returns a comparable value that is the same for equal keys.
 func (r *run) hashKey(v any) any {
 	r.look(v)
 	switch v := v.(type) {
@@ -107,7 +107,7 @@ func (r *run) hashKey(v any) any {
 	return v
 }
 
-// hashable tells whether v can be a key, but for what a tuple holds.
+// hashable reports whether v can be a key, without a look at the items of tuples.
 func hashable(v any) bool {
 	switch v := v.(type) {
 	case *list, *Dict, slice:
@@ -118,7 +118,7 @@ func hashable(v any) bool {
 	return true
 }
 
-// canBeKey tells whether v can be a key.
+// canBeKey reports whether v can be a key.
 func canBeKey(v any) bool {
 	if t, ok := v.(*tuple); ok {
 		return !slices.ContainsFunc(t.items, func(item any) bool { return !canBeKey(item) })
@@ -126,7 +126,7 @@ func canBeKey(v any) bool {
 	return hashable(v)
 }
 
-// hashTuple writes the keys of the items one after the other, each with its type and length.
+// hashTuple concatenates the hashes of the items, each with its type and length.
 func (r *run) hashTuple(t *tuple) tupleKey {
 	defer r.enter()()
 	key := ""
@@ -156,7 +156,7 @@ func (r *run) hashTuple(t *tuple) tupleKey {
 	return tupleKey(key)
 }
 
-// items of a dict as tuples.
+// items returns the items of a dict as tuples.
 func (d *Dict) pairs() []any {
 	out := make([]any, len(d.keys))
 	for i, k := range d.keys {
@@ -165,7 +165,7 @@ func (d *Dict) pairs() []any {
 	return out
 }
 
-// With returns a copy of d with the keys of other set. Those of both are strings.
+// With returns a copy of d updated with other. The keys of both must be strings.
 func (d *Dict) With(other *Dict) *Dict {
 	out := d.clone()
 	for i, k := range other.keys {
@@ -174,16 +174,16 @@ func (d *Dict) With(other *Dict) *Dict {
 	return out
 }
 
-// Clone returns a copy of d that can be changed apart from it.
+// Clone returns a shallow copy of d.
 func (d *Dict) Clone() *Dict { return d.clone() }
 
-// Items returns the items of a list, none for other values. They must not be changed.
+// Items returns the items of a list, nil for other values. They must not be modified.
 func Items(v any) []any {
 	items, _ := sequence(v)
 	return items
 }
 
-// MapTexts returns a value with each string in it changed by f, but for the keys of dicts.
+// MapTexts returns a value with f applied to each string in it, except for the keys of dicts.
 func MapTexts(v any, f func(s string) string) any {
 	switch v := v.(type) {
 	case string:

@@ -10,33 +10,35 @@ import (
 	"unicode/utf8"
 )
 
-// function is a filter or a test: it gets the value and the arguments.
+// filterFunc is a filter or a test of a value, with arguments.
 type filterFunc func(r *run, v any, a arg) any
 
 var filters map[string]filterFunc
 
 func init() {
 	filters = map[string]filterFunc{
-		"abs": (*run).absFilter, "attr": (*run).attrFilter, "batch": (*run).batchFilter, "capitalize": textFilter(capitalize),
-		"center": (*run).centerFilter, "count": (*run).lengthFilter, "d": (*run).defaultFilter, "default": (*run).defaultFilter,
-		"dictsort": (*run).dictsortFilter, "e": (*run).escapeFilter, "escape": (*run).escapeFilter,
-		"filesizeformat": (*run).filesizeFilter, "first": (*run).firstFilter, "float": (*run).floatFilter,
-		"forceescape": (*run).forceEscapeFilter, "format": (*run).formatFilter, "groupby": (*run).groupbyFilter,
-		"indent": (*run).indentFilter, "int": (*run).intFilter, "items": (*run).itemsFilter, "join": (*run).joinFilter,
-		"last": (*run).lastFilter, "length": (*run).lengthFilter, "list": (*run).listFilter, "lower": textFilter(toLower),
+		"abs": (*run).absFilter, "attr": (*run).attrFilter, "batch": (*run).batchFilter,
+		"capitalize": textFilter(capitalize), "center": (*run).centerFilter, "count": (*run).lengthFilter,
+		"d": (*run).defaultFilter, "default": (*run).defaultFilter, "dictsort": (*run).dictsortFilter,
+		"e": (*run).escapeFilter, "escape": (*run).escapeFilter, "filesizeformat": (*run).filesizeFilter,
+		"first": (*run).firstFilter, "float": (*run).floatFilter, "forceescape": (*run).forceEscapeFilter,
+		"format": (*run).formatFilter, "groupby": (*run).groupbyFilter, "indent": (*run).indentFilter,
+		"int": (*run).intFilter, "items": (*run).itemsFilter, "join": (*run).joinFilter, "last": (*run).lastFilter,
+		"length": (*run).lengthFilter, "list": (*run).listFilter, "lower": textFilter(toLower),
 		"map": (*run).mapFilter, "max": extreme("max", ">"), "min": extreme("min", "<"), "pprint": absent("pprint"),
 		"random": absent("random"), "reject": selection(false, false), "rejectattr": selection(false, true),
-		"replace": (*run).replaceFilter, "reverse": (*run).reverseFilter, "round": (*run).roundFilter, "safe": (*run).safeFilter,
-		"select": selection(true, false), "selectattr": selection(true, true), "slice": (*run).sliceFilter,
-		"sort": (*run).sortFilter, "string": (*run).stringFilter, "striptags": (*run).striptagsFilter, "sum": (*run).sumFilter,
-		"title": textFilter(titleWords), "tojson": (*run).tojsonFilter, "trim": (*run).trimFilter,
-		"truncate": (*run).truncateFilter, "unique": (*run).uniqueFilter, "upper": textFilter(toUpper),
-		"urlencode": (*run).urlencodeFilter, "urlize": absent("urlize"), "wordcount": (*run).wordcountFilter,
-		"wordwrap": absent("wordwrap"), "xmlattr": (*run).xmlattrFilter,
+		"replace": (*run).replaceFilter, "reverse": (*run).reverseFilter, "round": (*run).roundFilter,
+		"safe": (*run).safeFilter, "select": selection(true, false), "selectattr": selection(true, true),
+		"slice": (*run).sliceFilter, "sort": (*run).sortFilter, "string": (*run).stringFilter,
+		"striptags": (*run).striptagsFilter, "sum": (*run).sumFilter, "title": textFilter(titleWords),
+		"tojson": (*run).tojsonFilter, "trim": (*run).trimFilter, "truncate": (*run).truncateFilter,
+		"unique": (*run).uniqueFilter, "upper": textFilter(toUpper), "urlencode": (*run).urlencodeFilter,
+		"urlize": absent("urlize"), "wordcount": (*run).wordcountFilter, "wordwrap": absent("wordwrap"),
+		"xmlattr": (*run).xmlattrFilter,
 	}
 }
 
-// absent is a filter of Jinja2 that is not here.
+// absent returns an unsupported filter of Jinja2, which raises an error.
 func absent(name string) filterFunc {
 	return func(*run, any, arg) any {
 		raise(runtimeError, "the filter %s is not supported: its output is not for a model", name)
@@ -44,7 +46,7 @@ func absent(name string) filterFunc {
 	}
 }
 
-// textFilter makes a filter of what changes a text.
+// textFilter returns a filter that applies f to a text.
 func textFilter(f func(s string) string) filterFunc {
 	return func(r *run, v any, a arg) any {
 		a.bind("filter")
@@ -94,7 +96,7 @@ func (r *run) absFilter(v any, a arg) any {
 	return normInt(new(big.Int).Abs(n))
 }
 
-// attrFilter is getattr without a look at the items.
+// attrFilter is the filter attr: getattr that ignores items.
 func (r *run) attrFilter(v any, a arg) any {
 	name := a.bind("attr", param1("name"))[0]
 	s, ok := text(name)
@@ -222,8 +224,8 @@ func (r *run) joinFilter(v any, a arg) any {
 	return r.joined(parts, r.str(args[0]))
 }
 
-// getter returns a function that looks up "a.b.0" in an item. fold makes a str lower case, otherwise replaces what is
-// undefined on the way unless it is nil.
+// getter returns a function that looks up "a.b.0" in an item. fold makes a str lower case; otherwise replaces undefined
+// values on the way unless it is nil.
 func (r *run) getter(attribute any, fold bool, otherwise any) func(any) any {
 	parts := attributeParts(attribute)
 	return func(item any) any {
@@ -266,7 +268,7 @@ func attributeParts(attribute any) []any {
 	return out
 }
 
-// sorted sorts items by keys, equal ones as they came.
+// sorted sorts items by keys; the sort is stable.
 func (r *run) sorted(items []any, key func(any) any, reverse bool) []any {
 	type keyed struct{ key, item any }
 	list := make([]keyed, len(items))
@@ -397,7 +399,7 @@ func (r *run) mapFilter(v any, a arg) any {
 	})
 }
 
-// mapping returns what the filter map does with an item: an attribute, or a filter.
+// mapping returns the function that the filter map applies: an attribute lookup, or a filter.
 func (r *run) mapping(a arg) func(any) any {
 	if len(a.pos) == 0 && a.named != nil {
 		if _, ok := a.named.Get("attribute"); ok {
@@ -436,7 +438,7 @@ func selection(keep, attribute bool) filterFunc {
 	}
 }
 
-// predicate returns what the filters select and so on ask of an item: a test, or whether it is true.
+// predicate returns the condition of the filters select, reject and so on: a test, or whether an item is true.
 func (r *run) predicate(a arg, attribute bool) func(any) bool {
 	get := func(v any) any { return v }
 	pos := a.pos
@@ -476,7 +478,7 @@ func (r *run) sliceFilter(v any, a arg) any {
 	})
 }
 
-// slices divides items into n lists; the first ones get one more where it does not come out even.
+// slices divides items into n lists; the first ones get one more item if the number is not divisible.
 func (r *run) slices(items []any, count, fill any) []any {
 	if !isNumber(count) {
 		r.index(count)
@@ -582,7 +584,8 @@ func (r *run) indentFilter(v any, a arg) any {
 }
 
 func (r *run) truncateFilter(v any, a arg) any {
-	args := a.bind("truncate", optional("length", 255), optional("killwords", false), optional("end", "..."), optional("leeway", nil))
+	args := a.bind("truncate", optional("length", 255), optional("killwords", false), optional("end", "..."),
+		optional("leeway", nil))
 	end := textArg(args[2])
 	size, leeway := r.index(args[0]), 5
 	if args[3] != nil {
@@ -601,7 +604,7 @@ func (r *run) truncateFilter(v any, a arg) any {
 	}
 	s, ok := text(v)
 	if !ok {
-		raise(typeError, "a text is wanted, not %s", typeName(v))
+		raise(typeError, "expected str, not %s", typeName(v))
 	}
 	cut := string([]rune(s)[:size-endSize])
 	if truth(args[1]) {
@@ -621,7 +624,7 @@ func (r *run) wordcountFilter(v any, a arg) any {
 	return n
 }
 
-// titleWords is the filter title: unlike str.title, an apostrophe does not begin a word.
+// titleWords is the filter title: unlike in str.title, an apostrophe does not begin a word.
 func titleWords(s string) string {
 	var b strings.Builder
 	word := ""

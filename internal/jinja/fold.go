@@ -1,9 +1,9 @@
 package jinja
 
-// Jinja2 computes expressions of constants when it compiles a template. There a slice of what cannot be sliced is
-// undefined, and no error, unless the slice is all of an expression that is not printed.
+// Constant folding: Jinja2 evaluates constant expressions when it compiles a template. Then a slice of a value that
+// cannot be sliced is undefined instead of an error, unless it is the whole of an expression that is not printed.
 
-// foldable tells whether an expression is computed when a template is compiled.
+// foldable reports whether an expression is evaluated when the template is compiled.
 func foldable(n node) bool {
 	switch n := n.(type) {
 	case *constNode:
@@ -40,14 +40,14 @@ func isSlice(n node) bool {
 	return ok
 }
 
-// folded compiles an expression of constants.
+// folded compiles a constant expression.
 func (c *compiler) folded(n node, f *frame) expr {
 	c.folding = true
 	defer func() { c.folding = false }()
 	return c.expr(n, f)
 }
 
-// printed compiles an expression whose value is written.
+// printed compiles an expression whose value is printed.
 func (c *compiler) printed(n node, f *frame) expr {
 	if c.slices && foldable(n) {
 		return c.folded(n, f)

@@ -17,7 +17,7 @@ func (r *run) formatMap(s string, a arg) any {
 	a.noNamed("format_map")
 	d, ok := a.bind("format_map", positional("mapping"))[0].(*Dict)
 	if !ok {
-		raise(typeError, "format_map wants a dict")
+		raise(typeError, "format_map() argument must be a dict")
 	}
 	f := &formatter{r: r, args: arg{named: d}}
 	return f.expand(s, 2)
@@ -27,11 +27,11 @@ func (r *run) formatMap(s string, a arg) any {
 type formatter struct {
 	r    *run
 	args arg
-	auto int // the next field without a name; -1 when fields are numbered
+	auto int // the number of the next field without a name; -1 if fields are numbered
 	seen bool
 }
 
-// expand replaces fields; in their specifications too, depth levels deep.
+// expand replaces fields, also those in their specifications, up to depth levels.
 func (f *formatter) expand(s string, depth int) string {
 	if depth == 0 {
 		raise(valueError, "Max string recursion exceeded")
@@ -61,7 +61,7 @@ func (f *formatter) expand(s string, depth int) string {
 	return f.r.joined(parts, "")
 }
 
-// fieldEnd divides s behind the field that it begins with.
+// fieldEnd splits s after the field that it begins with.
 func fieldEnd(s string) (field, rest string) {
 	depth, bracket := 1, false
 	inName := true
@@ -122,7 +122,7 @@ func (f *formatter) field(s string, depth int) string {
 	return f.r.formatValue(v, f.expand(spec, depth-1+boolInt(spec == "")))
 }
 
-// nameEnd returns where the name of a field ends, -1 when nothing follows it.
+// nameEnd returns the end of the name of a field, -1 if nothing follows it.
 func nameEnd(s string) int {
 	bracket := false
 	for i := range len(s) {
@@ -172,7 +172,7 @@ func notEmpty(s string) string {
 	return s
 }
 
-// fieldKey returns a key of a field: digits are an int.
+// fieldKey parses a key of a field: digits are an int.
 func fieldKey(s string) any {
 	if n, err := strconv.Atoi(s); err == nil && strings.Trim(s, "0123456789") == "" {
 		return n
@@ -180,7 +180,7 @@ func fieldKey(s string) any {
 	return s
 }
 
-// first returns the argument that a field begins with.
+// first returns the argument that a field's name begins with.
 func (f *formatter) first(name string) any {
 	key := fieldKey(name)
 	if name == "" {
@@ -228,12 +228,12 @@ func (r *run) percent(format any, s string, v any) any {
 	return likeText(format, out)
 }
 
-// printf replaces the conversions of a format with %.
+// printf replaces the conversions of a printf-style format.
 type printf struct {
 	r       *run
 	values  []any
 	used    int
-	mapping any // missing when the values are not a mapping
+	mapping any // missing if the values are not a mapping
 	markup  bool
 }
 
@@ -259,7 +259,7 @@ func (p *printf) expand(s string) string {
 	}
 }
 
-// conversion formats what stands behind a %, and returns what follows.
+// conversion formats the conversion after a %, and returns the rest of the format.
 func (p *printf) conversion(s string) (out, rest string) {
 	named := missing
 	if strings.HasPrefix(s, "(") {
@@ -321,7 +321,7 @@ func (p *printf) conversion(s string) (out, rest string) {
 	return p.value(v, kind, f), s[1:]
 }
 
-// mappingKey reads the key of "%(key)s".
+// mappingKey parses the key of "%(key)s".
 func mappingKey(s string) (key, rest string) {
 	depth := 1
 	for i := range len(s) {
@@ -353,7 +353,7 @@ func (r *run) mappingItem(mapping any, key string) any {
 	return v
 }
 
-// number reads a width or a precision.
+// number parses a width or a precision.
 func (p *printf) number(s, what string) (int, string) {
 	if strings.HasPrefix(s, "*") {
 		v := p.next()
@@ -410,7 +410,7 @@ func (p *printf) text(v any, kind byte, f spec) string {
 			out = string(runes[:f.precision])
 		}
 	}
-	return p.r.place(out, f)
+	return p.r.pad(out, f)
 }
 
 func (p *printf) char(v any, f spec) string {
@@ -418,7 +418,7 @@ func (p *printf) char(v any, f spec) string {
 		if len([]rune(s)) != 1 {
 			raise(typeError, "%%c requires int or char")
 		}
-		return p.r.place(s, f)
+		return p.r.pad(s, f)
 	}
 	n, ok := bigInteger(v)
 	if !ok {
@@ -427,7 +427,7 @@ func (p *printf) char(v any, f spec) string {
 	if !n.IsInt64() || n.Int64() < 0 || n.Int64() > 0x10ffff {
 		raise(overflowError, "%%c arg not in range(0x110000)")
 	}
-	return p.r.place(string(rune(n.Int64())), f)
+	return p.r.pad(string(rune(n.Int64())), f)
 }
 
 func (p *printf) integer(v any, kind byte, f spec) string {

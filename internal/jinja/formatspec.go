@@ -17,7 +17,7 @@ type spec struct {
 	noMinus   bool // "z": -0 is 0
 	width     int
 	grouping  string
-	precision int // -1 when there is none
+	precision int // -1 if there is none
 	kind      byte
 }
 
@@ -63,7 +63,7 @@ func (r *run) parseSpec(s string) spec {
 	return f
 }
 
-// specReader reads a format specification from its beginning.
+// specReader parses a format specification.
 type specReader struct{ rest []rune }
 
 func (p *specReader) is(set string) bool {
@@ -84,7 +84,7 @@ func (p *specReader) take(c rune) bool {
 	return true
 }
 
-// alignment reads [[fill]align], and reports whether there is a fill.
+// alignment parses [[fill]align], and reports whether there is a fill.
 func (p *specReader) alignment(f *spec) (filled bool) {
 	const aligns = "<>=^"
 	if len(p.rest) > 1 && strings.ContainsRune(aligns, p.rest[1]) {
@@ -157,11 +157,11 @@ func (r *run) formatText(s string, f spec) string {
 	if f.align == 0 || f.align == '=' {
 		f.align = '<'
 	}
-	return r.place(s, f)
+	return r.pad(s, f)
 }
 
-// place fills a text up to the width.
-func (r *run) place(s string, f spec) string {
+// pad pads a text to the width.
+func (r *run) pad(s string, f spec) string {
 	missing := f.width - utf8.RuneCountInString(s)
 	if missing <= 0 {
 		return s
@@ -176,7 +176,7 @@ func (r *run) place(s string, f spec) string {
 	return r.spaces(f.fill, left) + s + r.spaces(f.fill, missing-left)
 }
 
-// number lays out a sign, a prefix such as 0x, digits, and the rest behind them.
+// number formats a sign, a prefix such as 0x, digits, and a rest such as a fraction.
 func (r *run) number(sign, prefix, digits, rest string, f spec) string {
 	group := 3
 	if strings.IndexByte("bxXo", f.kind) >= 0 && f.kind != 0 {
@@ -195,10 +195,10 @@ func (r *run) number(sign, prefix, digits, rest string, f spec) string {
 	case 0:
 		f.align = '>'
 	}
-	return r.place(head+digits+rest, f)
+	return r.pad(head+digits+rest, f)
 }
 
-// grouped puts a separator between groups of digits, and zeros before them up to a width.
+// grouped inserts a separator between groups of digits, and pads them with zeros to a width.
 func grouped(digits, sep string, group, width int) string {
 	if sep == "" {
 		if n := width - len(digits); n > 0 {
@@ -220,7 +220,7 @@ func grouped(digits, sep string, group, width int) string {
 			return out
 		}
 		out = sep + out
-		if digits == "" { // zeros go on in front of the separator
+		if digits == "" { // padding continues before the separator
 			digits = "0"
 			if width-len(out) > 1 {
 				digits = strings.Repeat("0", min(group, width-len(out)))
@@ -294,7 +294,7 @@ func (r *run) formatChar(v *big.Int, f spec) string {
 	if f.align == 0 {
 		f.align = '<'
 	}
-	return r.place(string(rune(v.Int64())), f)
+	return r.pad(string(rune(v.Int64())), f)
 }
 
 func (r *run) formatFloat(v float64, f spec) string {
@@ -333,7 +333,7 @@ func (r *run) formatFloat(v float64, f spec) string {
 	return r.number(signOf(negative, f), "", digits[:whole], digits[whole:], f)
 }
 
-// plainFloat is the format without a type: repr, or general with at least one digit behind the point.
+// plainFloat is the format without a type: repr, or general with at least one digit after the point.
 func plainFloat(x float64, f spec) string {
 	if f.precision < 0 {
 		return floatText(x)
@@ -342,7 +342,7 @@ func plainFloat(x float64, f spec) string {
 	if strings.ContainsAny(s, "infa") {
 		return s
 	}
-	// Without a type the exponent comes one digit earlier, so that there is room for ".0".
+	// Without a type the exponent is used from one digit less on, so that there is room for ".0".
 	p := max(1, f.precision)
 	e := strconv.FormatFloat(x, 'e', p-1, 64)
 	exponent, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:]) // FormatFloat writes one
@@ -362,7 +362,7 @@ func trimZeros(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// floatDigits writes a float that is not negative in the formats e, f and g of C, and their capitals.
+// floatDigits formats a float that is not negative as C does, with e, f, g or their capitals.
 func floatDigits(x float64, kind byte, precision int, alternate bool) string {
 	lower := kind | 0x20
 	if math.IsInf(x, 0) || math.IsNaN(x) {
@@ -389,7 +389,7 @@ func floatDigits(x float64, kind byte, precision int, alternate bool) string {
 	return s
 }
 
-// generalDigits is %g: an exponent below 1e-4 and from 10^precision on, no zeros at the end unless it is alternate.
+// generalDigits is %g: an exponent below 1e-4 and from 10^precision on, no trailing zeros unless it is alternate.
 func generalDigits(x float64, precision int, alternate bool) string {
 	precision = max(1, precision)
 	e := strconv.FormatFloat(x, 'e', precision-1, 64)

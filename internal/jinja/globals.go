@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// maxRange is how long a range may be in the sandbox.
+// maxRange is the maximum length of a range in the sandbox.
 const maxRange = 100000
 
 func makeRange(r *run, a arg) any {
@@ -91,7 +91,7 @@ func makeJoiner(r *run, a arg) any {
 	return &joiner{sep: r.str(a.bind("joiner", optional("sep", ", "))[0])}
 }
 
-// raiseException is how a template refuses a conversation.
+// raiseException is raise_exception, by which templates reject conversations.
 func raiseException(r *run, a arg) any {
 	raise("TemplateError", "%s", r.str(a.bind("raise_exception", param1("message"))[0]))
 	return nil

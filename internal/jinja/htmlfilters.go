@@ -8,7 +8,7 @@ import (
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
-// escape writes the characters that mean something in HTML as references.
+// escape replaces the special characters of HTML by references.
 func (r *run) escape(s string) string {
 	out := escaper.Replace(s)
 	r.size(len(out))
@@ -33,14 +33,14 @@ func (r *run) safeFilter(v any, a arg) any {
 	return markup(r.str(v))
 }
 
-// striptagsFilter takes comments and tags out, and makes white space one space.
+// striptagsFilter removes comments and tags, and collapses white space.
 func (r *run) striptagsFilter(v any, a arg) any {
 	a.bind("striptags")
 	s := cutAll(cutAll(r.str(v), "<!--", "-->"), "<", ">")
 	return html.UnescapeString(strings.Join(splitSpace(s, -1), " "))
 }
 
-// cutAll takes out what is between open and end, both included.
+// cutAll removes everything from each open to the next end, both included.
 func cutAll(s, open, end string) string {
 	var b strings.Builder
 	for {

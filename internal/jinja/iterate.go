@@ -1,22 +1,23 @@
 package jinja
 
-// maxGenerators bounds how many generators read from one another.
+// maxGenerators bounds the length of a chain of generators.
 const maxGenerators = 500
 
-// newGenerator returns a generator over items that come from source, which may be a generator too.
+// newGenerator returns a generator over the items of source, which may be a generator too.
 func newGenerator(source any, next iterator) *generator {
 	g := &generator{next: next, name: "generator"}
 	if s, ok := source.(*generator); ok {
 		g.depth = s.depth + 1
 	}
 	if g.depth > maxGenerators {
-		raise(limitError, "more than %d generators that read from one another", maxGenerators)
+		raise(limitError, "a chain of more than %d generators", maxGenerators)
 	}
 	return g
 }
 
-// lazily returns a generator over what a step makes of the items of v, without those for which it reports false. Nothing happens
-// before the first is asked for: begin returns the step then, nil where there is nothing to go through.
+// lazily returns a generator over the results of a step for the items of v, without those for which the step reports
+// false. It does nothing until the first item is read: then begin returns the step, nil if there is nothing to iterate
+// over.
 func (r *run) lazily(v any, begin func() (step func(item any) (made any, keep bool))) *generator {
 	var step func(any) (any, bool)
 	var next iterator
@@ -40,7 +41,7 @@ func (r *run) lazily(v any, begin func() (step func(item any) (made any, keep bo
 	})
 }
 
-// iterable tells whether v can be iterated over.
+// iterable reports whether v can be iterated over.
 func iterable(v any) bool {
 	switch v.(type) {
 	case string, markup, *list, *tuple, *Dict, *undefined, *view, span, *generator, *loop:
@@ -121,7 +122,7 @@ func (s span) iterate() iterator {
 	}
 }
 
-// items is list(v), as a slice that must not be changed.
+// items is list(v), as a slice that must not be modified.
 func (r *run) items(v any) []any {
 	if items, ok := sequence(v); ok {
 		return items
@@ -138,7 +139,7 @@ func (r *run) items(v any) []any {
 	}
 }
 
-// unpack returns the n items of v.
+// unpack returns the items of v, which must be n.
 func (r *run) unpack(v any, n int) []any {
 	if !iterable(v) {
 		raise(typeError, "cannot unpack non-iterable %s object", typeName(v))
@@ -169,17 +170,20 @@ type loop struct {
 	again     recursion
 	depth0    int
 	index0    int
-	known     int // the number of items, -1 when it is not known yet
+	known     int // the number of items, -1 if it is not known yet
 	current   any
 	before    any
-	after     any // the next item, when it was looked at
+	after     any // the next item, if peeked
 	peeked    bool
 	exhausted bool
 	changedTo any
 }
 
 func newLoop(r *run, items any, again recursion, depth int) *loop {
-	return &loop{r: r, items: items, next: r.iterate(items), again: again, depth0: depth, index0: -1, known: -1, current: missing, changedTo: missing}
+	return &loop{
+		r: r, items: items, next: r.iterate(items), again: again, depth0: depth,
+		index0: -1, known: -1, current: missing, changedTo: missing,
+	}
 }
 
 // advance goes to the next item.
@@ -203,7 +207,7 @@ func (l *loop) peek() (any, bool) {
 	return l.after, l.peeked
 }
 
-// length is the number of items; those of a generator are all computed for it.
+// length is the number of items; it evaluates all items of a generator.
 func (l *loop) length() int {
 	if l.known >= 0 {
 		return l.known

@@ -1,14 +1,17 @@
-// Package jinja renders chat templates. It is Jinja2 3.1 as Hugging Face's transformers sets it up: a sandbox in which
-// nothing can be changed, trim_blocks and lstrip_blocks, break and continue, {% generation %}, and the functions
-// raise_exception and strftime_now. Autoescape is off.
+// Package jinja renders chat templates. It is Jinja2 3.1 as Hugging Face's transformers configures it: an immutable
+// sandbox, trim_blocks and lstrip_blocks, break and continue, {% generation %}, and the functions raise_exception and
+// strftime_now. Autoescape is off.
 //
-// Values are Python's: printing, comparing, slicing, formatting and the methods of strings, lists and dicts give what
-// Python gives, and what raises an exception there is an [*Error] here, with the line of the template. What needs other
-// files (include, import, extends) is an error when it is reached, and so are the filters pprint, random, urlize and
-// wordwrap, lipsum, bytes and sets, which no chat template has use for; autoescape is one when the template is parsed.
+// Values are Python's: printing, comparing, slicing, formatting and the methods of strings, lists and dicts give the
+// same results as in Python. An exception of Python is an [*Error], with the line of the template. Statements that need
+// other files (include, import, extends) are errors when they are reached, and so are the filters pprint, random,
+// urlize and wordwrap, lipsum, bytes and sets, which no chat template needs; autoescape is an error when the template
+// is parsed.
 //
-// A [Template] is parsed once and can be rendered by many goroutines at a time. What a template may use up is bounded by
-// [Limits].
+// A [Template] is parsed once and can be rendered by many goroutines at a time. [Limits] bound the resources of a
+// rendering.
+//
+// The package is frozen: a new feature needs a released template that uses it.
 package jinja
 
 import (
@@ -17,12 +20,12 @@ import (
 	"time"
 )
 
-// Error is what a template did wrong: it does not parse, it raised an exception, or it ran into a limit.
+// Error is an error of a template: it does not parse, raised an exception, or exceeded a limit.
 type Error struct {
 	// Line of the template, from 1.
 	Line int
-	// Kind is the name of the exception in Python, such as "TypeError"; "TemplateError" is what raise_exception raises,
-	// "LimitError" what exceeds [Limits].
+	// Kind is the name of the exception in Python, such as "TypeError"; "TemplateError" is that of raise_exception,
+	// "LimitError" that of exceeded [Limits].
 	Kind    string
 	Message string
 }
@@ -32,14 +35,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("jinja: line %d: %s: %s", e.Line, e.Kind, e.Message)
 }
 
-// Limits bound what rendering may use up. Zero fields are the defaults.
+// Limits bound the resources of a rendering. Zero fields are the defaults.
 type Limits struct {
-	// Work bounds time and memory together: a byte that is made counts 1, an item of a list 16, one of a dict, a statement,
-	// iteration or call 64; of what is only looked at a byte counts 1/4 and an item 4. Default 2^28.
+	// Work bounds time and memory together: a byte that is written counts 1, a list item 16, a dict item, statement,
+	// iteration or call 64; a byte that is only read counts 1/4, an item 4. Default 2^28.
 	Work int
-	// Depth bounds calls within calls: macros, blocks and recursive loops. Default 200.
+	// Depth bounds nested calls: macros, blocks and recursive loops. Default 200.
 	Depth int
-	// Output bounds the rendered text, and every string on the way, in bytes. Default 2^24.
+	// Output bounds the length in bytes of the rendered text and of each intermediate string. Default 2^24.
 	Output int
 }
 
@@ -56,9 +59,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options shape one rendering. The zero value is the default.
+// Options are the options of one rendering. The zero value is the default.
 type Options struct {
-	// Context ends the rendering early, with its error. Default: none does.
+	// Context cancels the rendering, which then returns its error. Default: no cancellation.
 	Context context.Context
 	// Now is the clock of strftime_now. Default time.Now.
 	Now    func() time.Time
@@ -68,7 +71,7 @@ type Options struct {
 // Output is a rendered template.
 type Output struct {
 	Text string
-	// Generations are the parts of Text, as byte offsets, that {% generation %} blocks wrote outside of macros.
+	// Generations are the parts of Text, as byte offsets, that {% generation %} blocks outside macros wrote.
 	Generations [][2]int
 }
 
@@ -79,7 +82,7 @@ type Template struct {
 	blocks map[string]*function
 }
 
-// Parse reads a template.
+// Parse parses a template.
 func Parse(text string) (t *Template, err error) {
 	defer catch(&err, nil)
 	src := parse(text)
@@ -94,10 +97,10 @@ func (t *Template) Render(variables *Dict, opts Options) (out *Output, err error
 	return &Output{Text: r.out.text(), Generations: r.generations}, nil
 }
 
-// Literals returns the texts that stand in the template: its data and its string constants.
+// Literals returns the literal texts of the template: its data and its string constants.
 func (t *Template) Literals() []string { return t.source.literals }
 
-// catch turns a panic with an *Error into an error. Other panics go on.
+// catch recovers a panic with an *Error as an error. Other panics continue.
 func catch(err *error, r *run) {
 	switch e := recover().(type) {
 	case nil:
@@ -113,7 +116,7 @@ func catch(err *error, r *run) {
 	}
 }
 
-// The kinds of errors that are named more than once.
+// The kinds of errors that are raised in several functions.
 const (
 	syntaxError    = "TemplateSyntaxError"
 	assertionError = "TemplateAssertionError"
@@ -127,12 +130,12 @@ const (
 	limitError     = "LimitError"
 )
 
-// raise ends the rendering with an error on the current line.
+// raise panics with an error on the current line, which ends the rendering.
 func raise(kind, format string, args ...any) {
 	panic(&Error{Kind: kind, Message: fmt.Sprintf(format, args...)})
 }
 
-// raiseAt ends with an error on a line.
+// raiseAt panics with an error on a line.
 func raiseAt(line int, kind, format string, args ...any) {
 	panic(&Error{Line: line, Kind: kind, Message: fmt.Sprintf(format, args...)})
 }

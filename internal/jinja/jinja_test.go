@@ -17,7 +17,7 @@ func mustParse(t testing.TB, source string) *Template {
 	return template
 }
 
-// TestError_Line: an error names the line of the statement or the expression that it happened in.
+// TestError_Line: an error has the line of the statement or expression that raised it.
 func TestError_Line(t *testing.T) {
 	for source, want := range map[string]int{
 		"a\nb\n{{ x.y }}":                                                                3,
@@ -40,7 +40,7 @@ func TestError_Line(t *testing.T) {
 	}
 }
 
-// TestLimits: templates that loop, nest or grow without end are stopped, with the line.
+// TestLimits: templates that loop, nest or grow without bound are stopped, with an error that has the line.
 func TestLimits(t *testing.T) {
 	grow := "{% set ns = namespace(x='ab') %}{% for i in range(1000) %}\n{% set ns.x = ns.x "
 	for _, source := range []string{
@@ -49,8 +49,10 @@ func TestLimits(t *testing.T) {
 		"\n{% macro f() %}{{ caller }}{% call f() %}{% endcall %}{% endmacro %}{{ f() }}",
 		"\n{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
 		"\n{% block a %}{{ self.a() }}{% endblock %}",
-		grow + "~ ns.x %}{% endfor %}", grow + "+ ns.x %}{% endfor %}", grow + "* 9 %}{% endfor %}", grow + "|replace('a', ns.x) %}{% endfor %}",
-		grow + "|join(ns.x) %}{% endfor %}", grow + "|tojson %}{% endfor %}", "{% set ns = namespace(x=[]) %}{% for i in range(999) %}\n{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+		grow + "~ ns.x %}{% endfor %}", grow + "+ ns.x %}{% endfor %}", grow + "* 9 %}{% endfor %}",
+		grow + "|replace('a', ns.x) %}{% endfor %}",
+		grow + "|join(ns.x) %}{% endfor %}", grow + "|tojson %}{% endfor %}",
+		"{% set ns = namespace(x=[]) %}{% for i in range(999) %}\n{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
 		"{% set ns = namespace(x=[1]) %}{% for i in range(999) %}\n{% set ns.x = ns.x + ns.x %}{% endfor %}",
 		"{% set ns = namespace(x=2) %}{% for i in range(999) %}\n{% set ns.x = ns.x * ns.x %}{% endfor %}",
 		"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}\n{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
@@ -70,7 +72,8 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for _, source := range []string{
-		strings.Repeat("(", 9999), strings.Repeat("{% if a %}", 9999), "{{ " + strings.Repeat("(", 9999), "{{ " + strings.Repeat("[", 9999), "{{ " + strings.Repeat("not ", 9999),
+		strings.Repeat("(", 9999), strings.Repeat("{% if a %}", 9999), "{{ " + strings.Repeat("(", 9999),
+		"{{ " + strings.Repeat("[", 9999), "{{ " + strings.Repeat("not ", 9999),
 		"{{ " + strings.Repeat("-", 9999) + "1 }}", "{{ 1" + strings.Repeat("+1", 9999) + " }}", "{{ a" + strings.Repeat(".a", 9999) + " }}", "{{ a" + strings.Repeat("|e", 9999) + " }}",
 		"{{ " + strings.Repeat("a if b else ", 9999) + "c }}", "{{ " + strings.Repeat("{1: ", 9999), "{{ " + strings.Repeat("9", 99999) + " }}",
 	} {
@@ -95,7 +98,8 @@ func TestRender_Limits(t *testing.T) {
 }
 
 func TestRender_Generations(t *testing.T) {
-	out, err := mustParse(t, "é{% generation %}a{{ 1 }}{% endgeneration %}b{% for x in [1, 2] %}{% generation %}{{ x }}{% endgeneration %}{% endfor %}").Render(nil, Options{})
+	out, err := mustParse(t, "é{% generation %}a{{ 1 }}{% endgeneration %}b"+
+		"{% for x in [1, 2] %}{% generation %}{{ x }}{% endgeneration %}{% endfor %}").Render(nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +112,10 @@ func TestRender_Generations(t *testing.T) {
 	}
 }
 
-// TestRender_Concurrent: a template has no state of its own.
+// TestRender_Concurrent: rendering does not change a template.
 func TestRender_Concurrent(t *testing.T) {
-	template := mustParse(t, "{% set ns = namespace(x=0) %}{% for v in range(n) %}{% set ns.x = ns.x + v %}{% endfor %}{{ ns.x }}")
+	template := mustParse(t, "{% set ns = namespace(x=0) %}"+
+		"{% for v in range(n) %}{% set ns.x = ns.x + v %}{% endfor %}{{ ns.x }}")
 	var wait sync.WaitGroup
 	for n := range 50 {
 		wait.Go(func() {
@@ -142,7 +147,9 @@ func TestFromJSON(t *testing.T) {
 			t.Errorf("%s: %v, %v; want [%s]", text, out, err, want)
 		}
 	}
-	for _, text := range []string{``, `{`, `[1,]`, `1 2`, `{"a" 1}`, `nul`, strings.Repeat("[", 1000), strings.Repeat("9", 9999)} {
+	for _, text := range []string{
+		``, `{`, `[1,]`, `1 2`, `{"a" 1}`, `nul`, strings.Repeat("[", 1000), strings.Repeat("9", 9999),
+	} {
 		if v, err := FromJSON([]byte(text)); err == nil {
 			t.Errorf("%.20q is %v", text, v)
 		}
@@ -174,11 +181,17 @@ func FuzzTemplate(f *testing.F) {
 
 // BenchmarkRender renders a conversation of 20 messages with tools.
 func BenchmarkRender(b *testing.B) {
-	source := "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function | tojson }}{% endfor %}{% else %}{{ m.content | trim }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}"
+	source := "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}" +
+		"{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function | tojson }}{% endfor %}" +
+		"{% else %}{{ m.content | trim }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}"
 	template := mustParse(b, source)
 	var messages []any
 	for range 10 {
-		for _, text := range []string{`{"role": "user", "content": "What is the weather like in Paris today?"}`, `{"role": "assistant", "tool_calls": [{"function": {"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}}]}`} {
+		for _, text := range []string{
+			`{"role": "user", "content": "What is the weather like in Paris today?"}`,
+			`{"role": "assistant", "tool_calls": [{"function": {"name": "get_weather", ` +
+				`"arguments": {"city": "Paris", "days": 2}}}]}`,
+		} {
 			m, err := FromJSON([]byte(text))
 			if err != nil {
 				b.Fatal(err)

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// maxJSONDepth bounds how deep JSON may nest.
+// maxJSONDepth bounds the nesting of JSON.
 const maxJSONDepth = 150
 
-// FromJSON reads JSON text as Python's json.loads does: objects are a *Dict with its keys in their order, of keys that
-// come twice the last one counts, numbers without point and exponent are ints.
+// FromJSON parses JSON as Python's json.loads does: an object is a *Dict with its keys in order, the last of repeated
+// keys counts, and numbers without point and exponent are ints.
 func FromJSON(data []byte) (v any, err error) {
 	defer catch(&err, nil)
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -83,12 +83,12 @@ func readObject(d *json.Decoder, depth int) (any, error) {
 
 func jsonNumber(s string) (any, error) {
 	if !strings.ContainsAny(s, ".eE") {
-		if len(s) > maxIntDigits { // before they are read, which takes the square of their number
+		if len(s) > maxIntDigits { // before parsing, which takes quadratic time
 			return nil, fmt.Errorf("number of %d digits", len(s))
 		}
 		n, ok := new(big.Int).SetString(s, 10)
 		if !ok {
-			return nil, fmt.Errorf("%q is no number", s)
+			return nil, fmt.Errorf("%q is not a number", s)
 		}
 		return normInt(n), nil
 	}
@@ -101,7 +101,8 @@ func jsonNumber(s string) (any, error) {
 
 // tojsonFilter is json.dumps with the arguments that transformers gives the filter.
 func (r *run) tojsonFilter(v any, a arg) any {
-	args := a.bind("tojson", optional("ensure_ascii", false), optional("indent", nil), optional("separators", nil), optional("sort_keys", false))
+	args := a.bind("tojson", optional("ensure_ascii", false), optional("indent", nil), optional("separators", nil),
+		optional("sort_keys", false))
 	w := &jsonWriter{w: &writer{r: r}, ascii: truth(args[0]), sort: truth(args[3]), item: ", ", key: ": "}
 	if args[1] != nil {
 		w.item, w.lines = ",", true
@@ -123,12 +124,12 @@ func (r *run) tojsonFilter(v any, a arg) any {
 type jsonWriter struct {
 	w           *writer
 	ascii, sort bool
-	lines       bool // each item has a line of its own
+	lines       bool // each item is on its own line
 	indent      string
 	item, key   string // separators
 }
 
-// value writes a value; line is a line break and the indention that the value is at.
+// value writes a value; line is a line break and the current indentation.
 func (j *jsonWriter) value(v any, line string) {
 	switch v := v.(type) {
 	case nil:
@@ -168,7 +169,7 @@ func jsonFloat(f float64) string {
 	return floatText(f)
 }
 
-// between writes what stands before the i-th item, or, with i < 0, behind the last.
+// between writes the separator before the i-th item, or, if i < 0, after the last.
 func (j *jsonWriter) between(i int, line string) {
 	if i > 0 {
 		j.w.write(j.item)

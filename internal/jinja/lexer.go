@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind of a token. Operators are their own kind: "+", "//".
+// kind is the kind of a token. Operators are their own kind: "+", "//".
 type kind string
 
 const (
@@ -24,7 +24,7 @@ const (
 	tokEOF      kind = "end of template"
 )
 
-// token is a piece of a template. text is a name, a string or data; value a number.
+// token is a token of a template. text is a name, a string or data; value a number.
 type token struct {
 	kind  kind
 	line  int
@@ -32,17 +32,17 @@ type token struct {
 	value any
 }
 
-// lexer cuts a template into tokens.
+// lexer splits a template into tokens.
 type lexer struct {
 	src      string
 	pos      int
 	line     int
-	atLine   bool // the last match ended with a line break, or nothing was matched yet
+	atLine   bool // the last match ended with a line break, or there was none
 	brackets []byte
 	tokens   []token
 }
 
-// tokenize returns the tokens of a template, the end included. One line break at the end of the text does not count.
+// tokenize returns the tokens of a template, including the end. A single line break at the end of the text is dropped.
 func tokenize(text string) []token {
 	text = normalizeNewlines(text)
 	l := &lexer{src: strings.TrimSuffix(text, "\n"), line: 1, atLine: true}
@@ -65,10 +65,10 @@ func (l *lexer) add(t token) {
 	l.tokens = append(l.tokens, t)
 }
 
-// fail reports a mistake on the current line.
+// fail raises a syntax error on the current line.
 func (l *lexer) fail(format string, args ...any) { raiseAt(l.line, syntaxError, format, args...) }
 
-// advance goes on to a position.
+// advance moves to a position.
 func (l *lexer) advance(to int) {
 	passed := l.src[l.pos:to]
 	l.line += strings.Count(passed, "\n")
@@ -76,7 +76,7 @@ func (l *lexer) advance(to int) {
 	l.pos = to
 }
 
-// data reads text up to the next tag, and the tag.
+// data reads text up to the next tag, and the opening of the tag.
 func (l *lexer) data() {
 	rest := l.src[l.pos:]
 	at := nextTag(rest)
@@ -145,12 +145,13 @@ func (l *lexer) strip(s, sign string, statement bool) string {
 	return s
 }
 
-// spaceAfter returns the position behind white space.
+// spaceAfter returns the position after white space.
 func spaceAfter(s string, pos int) int {
 	return len(s) - len(strings.TrimLeftFunc(s[pos:], isSpace))
 }
 
-// endTag returns the position behind an end such as "%}", "-%}" with the space that it takes, or "+%}" where plus is allowed.
+// endTag returns the position after the end of a tag, such as "%}", "-%}" with the white space that it strips, or "+%}"
+// if plus is allowed.
 func endTag(s string, pos int, end string, plus, trim bool) (int, bool) {
 	switch rest := s[pos:]; {
 	case plus && strings.HasPrefix(rest, "+"+end):
@@ -177,7 +178,7 @@ func (l *lexer) comment() {
 	l.fail("Missing end of comment tag")
 }
 
-// rawTag reads "raw %}" behind "{%" and returns where it ends.
+// rawTag reads "raw %}" after "{%", and returns where it ends.
 func rawTag(s string, pos int) (int, bool) {
 	pos = spaceAfter(s, pos)
 	if !strings.HasPrefix(s[pos:], "raw") {
@@ -206,7 +207,7 @@ func (l *lexer) raw() {
 	l.fail("Missing end of raw directive")
 }
 
-// tag reads what is inside of a tag.
+// tag reads the content of a tag.
 func (l *lexer) tag(begin, end kind, start int) {
 	l.add(token{kind: begin})
 	l.advance(start)
@@ -267,7 +268,7 @@ func isIdentifier(s string) bool {
 	return s != ""
 }
 
-// stringEnd returns the length of the string literal that s begins with, 0 when it does not end.
+// stringEnd returns the length of the string literal that s begins with, 0 if it is not terminated.
 func stringEnd(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -281,7 +282,8 @@ func stringEnd(s string) int {
 }
 
 var operators = []string{
-	"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",
+	"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}",
+	">", "<", "=", ".", ":", "|", ",", ";",
 }
 
 var closing = map[string]byte{"{": '}', "(": ')', "[": ']'}
@@ -320,7 +322,7 @@ func (l *lexer) number(s string) {
 	if n := floatEnd(s); n > 0 && !afterDot {
 		f, err := strconv.ParseFloat(strings.ReplaceAll(s[:n], "_", ""), 64)
 		if err != nil && f == 0 {
-			l.fail("number %s cannot be read", s[:n])
+			l.fail("number %s is not valid", s[:n])
 		}
 		l.add(token{kind: tokFloat, value: f})
 		l.advance(l.pos + n)
@@ -329,13 +331,13 @@ func (l *lexer) number(s string) {
 	n := intEnd(s)
 	v, ok := new(big.Int).SetString(strings.ReplaceAll(s[:n], "_", ""), 0)
 	if !ok || n > maxIntDigits {
-		l.fail("number of %d digits cannot be read", n)
+		l.fail("number of %d digits is too long", n)
 	}
 	l.add(token{kind: tokInt, value: normInt(v)})
 	l.advance(l.pos + n)
 }
 
-// digitsEnd returns the length of a run of digits, in which single underscores may stand between digits.
+// digitsEnd returns the length of a run of digits, which may have single underscores between digits.
 func digitsEnd(s string, is func(c byte) bool) int {
 	n := 0
 	for n < len(s) && (is(s[n]) || n > 0 && s[n] == '_' && n+1 < len(s) && is(s[n+1])) {
@@ -401,8 +403,8 @@ func intEnd(s string) int {
 	return digitsEnd(s, isDigit)
 }
 
-// unescape reads the escapes of a string literal as Python's codec "unicode-escape" does, after what is not ASCII has
-// been written as escapes.
+// unescape decodes the escapes of a string literal as Python's codec "unicode-escape" does for a text whose non-ASCII
+// characters are escaped.
 func (l *lexer) unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -436,7 +438,7 @@ var simpleEscapes = map[byte]string{
 	'\\': "\\", '\'': "'", '"': `"`, 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\n': "",
 }
 
-// escape writes what the escape at the beginning of s means, and returns its length.
+// escape writes the character of the escape at the beginning of s, and returns the length of the escape.
 func (l *lexer) escape(out *strings.Builder, s string) int {
 	if len(s) == 1 {
 		l.fail(`\ at end of string`)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRender_Canceled: rendering ends soon after its context, and not with the limit of work.
+// TestRender_Canceled: rendering ends soon after its context, with the error of that, not of the limits.
 func TestRender_Canceled(t *testing.T) {
 	template, err := Parse(`{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}`)
 	if err != nil {
@@ -20,13 +20,14 @@ func TestRender_Canceled(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	var limit *Error
-	if _, err := template.Render(nil, Options{Context: t.Context(), Limits: Limits{Work: 1 << 20}}); !errors.As(err, &limit) || limit.Kind != limitError {
-		t.Errorf("with a context that goes on: error %v", err)
+	_, err = template.Render(nil, Options{Context: t.Context(), Limits: Limits{Work: 1 << 20}})
+	if !errors.As(err, &limit) || limit.Kind != limitError {
+		t.Errorf("with a context that does not end: error %v", err)
 	}
 }
 
-// TestFromJSON_LongNumber: a number of too many digits was read, in a time that is the square of their number, before it
-// was refused.
+// TestFromJSON_LongNumber: a number with too many digits is rejected before it is parsed, which would take quadratic
+// time.
 func TestFromJSON_LongNumber(t *testing.T) {
 	allocated := func(n int) uint64 {
 		text := []byte(strings.Repeat("7", n))

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxIntDigits is how many digits Python reads and writes an int with.
+// maxIntDigits is Python's limit on the digits of an int in conversions from and to str.
 const maxIntDigits = 4300
 
-// maxIntBits bounds how large an int can become.
+// maxIntBits bounds the size of an int.
 const maxIntBits = 1 << 17
 
 func boolInt(b bool) int {
@@ -20,7 +20,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// normInt returns an int in its only form.
+// normInt returns an int in its canonical form.
 func normInt(v *big.Int) any {
 	if v.IsInt64() {
 		if n := v.Int64(); int64(int(n)) == n {
@@ -61,7 +61,7 @@ func isNumber(v any) bool {
 	return false
 }
 
-// float is float(v) of a number.
+// float is float(v) for a number.
 func float(v any) float64 {
 	switch v := v.(type) {
 	case float64:
@@ -77,7 +77,7 @@ func float(v any) float64 {
 	return float64(n)
 }
 
-// clampInt returns an int, at most as far from 0 as an int can be; what names it in an error.
+// clampInt returns an int, clamped to the range of Go's int; what is the message of a TypeError for other values.
 func (r *run) clampInt(v any, what string) int {
 	switch v := v.(type) {
 	case int:
@@ -142,7 +142,7 @@ func unsupported(op string, a, b any) any {
 	return nil
 }
 
-// add joins strings, lists and tuples.
+// add concatenates strings, lists or tuples.
 func (r *run) add(a, b any) any {
 	if s, ok := text(a); ok {
 		t, ok := text(b)
@@ -188,7 +188,7 @@ func (r *run) concat(a, b []any) []any {
 	return append(append(make([]any, 0, len(a)+len(b)), a...), b...)
 }
 
-// repeat is a * n of a string, list or tuple.
+// repeat is a * n for a string, list or tuple.
 func (r *run) repeat(a, n any) (any, bool) {
 	if _, ok := bigInteger(n); !ok {
 		return nil, false
@@ -265,7 +265,7 @@ func (r *run) intOperate(op string, a, b any) any {
 	return normInt(mod)
 }
 
-// smallOperate computes with ints that are not big; ok is false where the result may be.
+// smallOperate computes with small ints; ok is false if the result may be big.
 func smallOperate(op string, x, y int) (v any, ok bool) {
 	const half = 1 << 30
 	switch op {
@@ -351,7 +351,7 @@ func floatPower(x, y float64) float64 {
 		raise("ZeroDivisionError", "0.0 cannot be raised to a negative power")
 	}
 	if x < 0 && y != math.Trunc(y) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
-		raise(valueError, "a negative number to the power of a fraction is a complex number, which there is none of here")
+		raise(valueError, "a negative number to the power of a fraction is complex, which is not supported")
 	}
 	f := math.Pow(x, y)
 	if math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
@@ -360,7 +360,7 @@ func floatPower(x, y float64) float64 {
 	return f
 }
 
-// floatDivmod is divmod of floats, step by step as CPython does it.
+// floatDivmod is divmod for floats, with the same steps as CPython.
 func floatDivmod(x, y float64) (div, mod float64) {
 	mod = math.Mod(x, y)
 	div = (x - mod) / y
@@ -409,7 +409,7 @@ func positive(v any) any {
 	return nil
 }
 
-// intText is str(v) of an int.
+// intText is str(v) for an int.
 func intText(v *big.Int) string {
 	if v.BitLen() > maxIntDigits*4 || len(v.String()) > maxIntDigits+1 {
 		raise(valueError, "Exceeds the limit (%d digits) for integer string conversion", maxIntDigits)
@@ -417,7 +417,7 @@ func intText(v *big.Int) string {
 	return v.String()
 }
 
-// floatText is repr(f): the shortest digits that mean f, with an exponent below 1e-4 and from 1e16 on.
+// floatText is repr(f): the shortest digits that round to f, with an exponent below 1e-4 and from 1e16 on.
 func floatText(f float64) string {
 	switch {
 	case math.IsInf(f, 1):

@@ -73,7 +73,8 @@ func parseInt(s string, base int) (any, bool) {
 		}
 		base = 10
 	}
-	if s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") || strings.ContainsAny(s, "+-") {
+	if s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") ||
+		strings.ContainsAny(s, "+-") {
 		return nil, false
 	}
 	digits := strings.ReplaceAll(s, "_", "")
@@ -170,7 +171,7 @@ func (r *run) roundFilter(v any, a arg) any {
 	return r.operate("/", x, scale)
 }
 
-// round is round(v, digits): to the nearest, halves to the even digit.
+// round is round(v, digits): to nearest, ties to even.
 func (r *run) round(v, digits any) any {
 	switch v.(type) {
 	case *undefined:
@@ -208,7 +209,7 @@ func roundFloat(f float64, n int) float64 {
 	case n < -308:
 		return math.Copysign(0, f)
 	case n >= 0:
-		out, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', n, 64), 64) // what was just written
+		out, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', n, 64), 64) // FormatFloat writes a valid number
 		return out
 	}
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-n)), nil)
@@ -224,7 +225,7 @@ func roundFloat(f float64, n int) float64 {
 	return out
 }
 
-// roundRat rounds to the nearest integer, halves to the even one.
+// roundRat rounds to the nearest integer, ties to even.
 func roundRat(x *big.Rat) *big.Int {
 	twice := new(big.Int).Mul(x.Num(), big.NewInt(2))
 	twice.Add(twice, x.Denom())

@@ -2,7 +2,7 @@ package jinja
 
 import "slices"
 
-// nameTarget reads a name that is assigned to.
+// nameTarget parses a name that is assigned to.
 func (p *parser) nameTarget() *nameNode {
 	t := p.expect(tokName)
 	n := &nameNode{t.text, store, t.line}
@@ -10,8 +10,8 @@ func (p *parser) nameTarget() *nameNode {
 	return n
 }
 
-// assignTarget reads what stands on the left of an assignment: a name, "ns.attribute" where attributes is set, or
-// several with commas. A tuple also ends before the name end.
+// assignTarget parses the left side of an assignment: a name, "ns.attribute" if attributes is set, or a tuple of these.
+// A tuple also ends before the name end.
 func (p *parser) assignTarget(end string, attributes bool) node {
 	line := p.cur().line
 	target := p.list(end, false, func() node { return p.primary(attributes) })
@@ -33,7 +33,7 @@ func setMode(n node, m mode) {
 
 var constants = map[string]any{"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil}
 
-// checkTarget refuses what cannot be assigned to.
+// checkTarget rejects expressions that cannot be assigned to.
 func (p *parser) checkTarget(n node, line int) {
 	switch n := n.(type) {
 	case *nameNode:
@@ -50,10 +50,10 @@ func (p *parser) checkTarget(n node, line int) {
 	}
 }
 
-// tuple reads an expression, or several with commas.
+// tuple parses an expression, or several separated by commas.
 func (p *parser) tuple(conditions bool) node { return p.tupleUntil(conditions, "") }
 
-// tupleUntil is tuple that also ends before a name.
+// tupleUntil is tuple, but also ends before a name.
 func (p *parser) tupleUntil(conditions bool, end string) node {
 	return p.list(end, false, func() node {
 		if conditions {
@@ -63,7 +63,7 @@ func (p *parser) tupleUntil(conditions bool, end string) node {
 	})
 }
 
-// list reads items with commas, a single one as itself. In parentheses there may be none.
+// list parses items separated by commas; a single one without a comma is not a tuple. In parentheses there may be none.
 func (p *parser) list(end string, parentheses bool, read func() node) node {
 	var items []node
 	tuple := false
@@ -91,7 +91,7 @@ func (p *parser) list(end string, parentheses bool, read func() node) node {
 	return &tupleNode{}
 }
 
-// expression reads an expression, inline if included.
+// expression parses an expression, including inline if.
 func (p *parser) expression() node {
 	defer p.nest()()
 	line := p.cur().line
@@ -107,7 +107,7 @@ func (p *parser) expression() node {
 	return x
 }
 
-// binary reads operands with operators between them, from left to right.
+// binary parses left-associative binary operators.
 func (p *parser) binary(operand func() node, operator func(t *token) bool) node {
 	line := p.cur().line
 	x := operand()
@@ -182,7 +182,9 @@ func (p *parser) concat() node {
 }
 
 func (p *parser) product() node {
-	return p.binary(p.power, func(t *token) bool { return t.kind == "*" || t.kind == "/" || t.kind == "//" || t.kind == "%" })
+	return p.binary(p.power, func(t *token) bool {
+		return t.kind == "*" || t.kind == "/" || t.kind == "//" || t.kind == "%"
+	})
 }
 
 func (p *parser) power() node {
@@ -206,7 +208,7 @@ func (p *parser) unary(filters bool) node {
 	return x
 }
 
-// primary reads a name, a literal or what is in brackets.
+// primary parses a name, a literal or a bracketed expression.
 func (p *parser) primary(attributes bool) node {
 	switch t := p.cur(); t.kind {
 	case tokName:
@@ -243,7 +245,7 @@ func (p *parser) primary(attributes bool) node {
 	}
 }
 
-// elements reads what is between brackets, with commas; the last one may have a comma too.
+// elements parses elements in brackets, separated by commas; a trailing comma is allowed.
 func (p *parser) elements(open, end kind, read func() node) []node {
 	var items []node
 	p.expect(open)
@@ -270,7 +272,7 @@ func (p *parser) dict() node {
 	return n
 }
 
-// postfix reads attributes, items and calls.
+// postfix parses attributes, items and calls.
 func (p *parser) postfix(x node) node {
 	for n := 0; ; n++ {
 		p.chain(n)
@@ -287,7 +289,7 @@ func (p *parser) postfix(x node) node {
 	}
 }
 
-// filtered reads filters, tests and calls.
+// filtered parses filters, tests and calls.
 func (p *parser) filtered(x node) node {
 	for n := 0; ; n++ {
 		p.chain(n)
@@ -337,7 +339,7 @@ func (p *parser) subscript(x node) node {
 	return &getitemNode{x, &tupleNode{args}, line}
 }
 
-// slice reads an index, or start:stop:step with each part optional.
+// slice parses an index, or start:stop:step with each part optional.
 func (p *parser) slice() node {
 	n := &sliceNode{}
 	part := func() node {
@@ -404,7 +406,7 @@ func (p *parser) arguments() arguments {
 	return a
 }
 
-// filters reads "|name" as often as it comes.
+// filters parses any number of "|name".
 func (p *parser) filters(x node) node {
 	for n := 0; p.skip("|"); n++ {
 		p.chain(n)
@@ -413,7 +415,7 @@ func (p *parser) filters(x node) node {
 	return x
 }
 
-// dotted reads a name that may have dots in it.
+// dotted parses a name that may contain dots.
 func (p *parser) dotted() string {
 	name := p.expect(tokName).text
 	for p.skip(".") {
@@ -422,7 +424,7 @@ func (p *parser) dotted() string {
 	return name
 }
 
-// filter reads the name of a filter and its arguments.
+// filter parses the name of a filter and its arguments.
 func (p *parser) filter(x node) node {
 	n := &filterNode{x: x, line: p.cur().line, name: p.dotted()}
 	if p.cur().kind == "(" {

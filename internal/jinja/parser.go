@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// parser turns tokens into statements. Each method reads one construct and leaves the parser behind it.
+// parser parses tokens into statements. Each method parses one construct, and leaves the parser after it.
 type parser struct {
 	tokens   []token
 	pos      int
 	depth    int
 	literals []string
 	slices   bool
-	ends     [][]string // the tags that may end the statements being read
+	ends     [][]string // the tags that may end the statements being parsed
 }
 
-// maxNesting bounds constructs within constructs, and the length of chains such as a + b + c, which nest too.
+// maxNesting bounds the nesting of constructs, and the length of chains such as a + b + c, which nest too.
 const maxNesting = 400
 
 func parse(text string) *source {
@@ -42,7 +42,7 @@ func (p *parser) failAt(line int, format string, args ...any) {
 	raiseAt(line, syntaxError, format, args...)
 }
 
-// nest counts a construct within a construct; call the result when it ends.
+// nest counts a nested construct; the result must be called at its end.
 func (p *parser) nest() func() {
 	p.depth++
 	if p.depth > maxNesting {
@@ -51,7 +51,7 @@ func (p *parser) nest() func() {
 	return func() { p.depth-- }
 }
 
-// chain counts the links of a chain.
+// chain counts the operators of a chain.
 func (p *parser) chain(n int) {
 	if n > maxNesting {
 		p.fail("an expression has more than %d operators in a row", maxNesting)
@@ -64,7 +64,7 @@ func (t *token) isAny(names ...string) bool {
 	return t.kind == tokName && slices.Contains(names, t.text)
 }
 
-// describe says what a token is, for errors.
+// describe describes a token for errors.
 func (t *token) describe() string {
 	if t.kind == tokName {
 		return "'" + t.text + "'"
@@ -102,7 +102,7 @@ func (p *parser) expectName(name string) *token {
 	return p.next()
 }
 
-// statements reads up to a tag that begins with one of the ends, which is the current token then, or, without ends, up
+// statements parses up to a tag that begins with one of the ends, which then is the current token, or, without ends, up
 // to the end of the template.
 func (p *parser) statements(ends ...string) []node {
 	defer p.nest()()
@@ -143,7 +143,7 @@ func (p *parser) statements(ends ...string) []node {
 	}
 }
 
-// failTag reports a tag that does not belong here, or the end of the template.
+// failTag raises the error for an unexpected tag or the end of the template.
 func (p *parser) failTag(name string) {
 	text := "Unexpected end of template."
 	if name != "" {
@@ -155,21 +155,21 @@ func (p *parser) failTag(name string) {
 	p.fail("%s", text)
 }
 
-// block reads the statements behind a tag that ends here, up to one of the ends.
+// block parses the end of a tag, and statements up to one of the ends.
 func (p *parser) block(ends ...string) []node {
 	p.skip(":")
 	p.expect(tokBlockEnd)
 	return p.statements(ends...)
 }
 
-// whole is block for a single end, which it takes.
+// whole is block with a single end, which it consumes.
 func (p *parser) whole(end string) []node {
 	body := p.block(end)
 	p.next()
 	return body
 }
 
-// statement reads a tag and what belongs to it.
+// statement parses a tag and its body.
 func (p *parser) statement() node {
 	t := p.cur()
 	if t.kind != tokName {
@@ -191,7 +191,8 @@ func init() {
 		"macro": (*parser).macro, "call": (*parser).callBlock, "filter": (*parser).filterBlock,
 		"print": (*parser).print, "block": (*parser).namedBlock, "autoescape": (*parser).autoescape,
 		"generation": (*parser).generation, "break": (*parser).breakLoop, "continue": (*parser).continueLoop,
-		"extends": (*parser).extends, "include": (*parser).include, "import": (*parser).importAll, "from": (*parser).importFrom,
+		"extends": (*parser).extends, "include": (*parser).include, "import": (*parser).importAll,
+		"from": (*parser).importFrom,
 	}
 }
 
@@ -260,7 +261,7 @@ func (p *parser) with(int) node {
 
 func (p *parser) autoescape(line int) node {
 	if c, ok := p.expression().(*constNode); !ok || truth(c.value) {
-		p.failAt(line, "autoescape can only be turned off here: this is not HTML")
+		p.failAt(line, "autoescape is not supported: the output is not HTML")
 	}
 	return &scopeNode{p.whole("endautoescape")}
 }
@@ -270,7 +271,8 @@ func (p *parser) namedBlock(line int) node {
 	n.scoped = p.skipName("scoped")
 	n.required = p.skipName("required")
 	if p.cur().kind == "-" {
-		p.fail("Block names in Jinja have to be valid Python identifiers and may not contain hyphens, use an underscore instead.")
+		p.fail("Block names in Jinja have to be valid Python identifiers and may not contain hyphens, " +
+			"use an underscore instead.")
 	}
 	n.body = p.whole("endblock")
 	if n.required && !blank(n.body) {
@@ -280,7 +282,7 @@ func (p *parser) namedBlock(line int) node {
 	return n
 }
 
-// blank tells whether statements are white space only.
+// blank reports whether statements are only white space.
 func blank(body []node) bool {
 	for _, n := range body {
 		out, ok := n.(*outputNode)
@@ -303,7 +305,7 @@ func (p *parser) macro(line int) node {
 	return n
 }
 
-// signature reads the parameters of a macro.
+// signature parses the parameters of a macro.
 func (p *parser) signature(n *macroNode) {
 	p.expect("(")
 	for p.cur().kind != ")" {

@@ -2,14 +2,14 @@ package jinja
 
 import (
 	"cmp"
-	_ "embed" // the templates of the goldens, and their variables
+	_ "embed" // templates and variables of the golden file
 	"encoding/json"
 	"os"
 	"testing"
 	"time"
 )
 
-// clock is the time at which the goldens were made.
+// clock is the time at which the golden file was made.
 func clock() time.Time { return time.Date(2026, 11, 21, 4, 5, 6, 0, time.UTC) }
 
 //go:embed testdata/variables.json
@@ -18,7 +18,8 @@ var goldenVariables []byte
 //go:embed testdata/templates.txt
 var goldenTemplates []byte
 
-// referenceCase is a template, its variables as JSON text, those of testdata if it is empty, and what Jinja2 makes of it: a text or an exception.
+// referenceCase is a template, its variables as JSON (empty for those of testdata), and the result of Jinja2: a text or
+// an exception.
 type referenceCase struct {
 	Name     string `json:"name"`
 	Template string `json:"template"`
@@ -74,10 +75,10 @@ func runReference(t *testing.T, file string) {
 	t.Logf("%d cases", len(cases))
 }
 
-// TestGolden holds what templates give against Jinja2. testdata/make_golden.py says how the file was made.
+// TestGolden compares renderings with Jinja2. testdata/make_golden.py has the command that made the file.
 func TestGolden(t *testing.T) { runReference(t, "testdata/golden.json") }
 
-// TestReference runs cases from elsewhere: ART_CHAT_TEMPLATES names a file in the form of testdata/golden.json.
+// TestReference runs further cases: ART_CHAT_TEMPLATES names a file in the format of testdata/golden.json.
 func TestReference(t *testing.T) {
 	file := os.Getenv("ART_CHAT_TEMPLATES")
 	if file == "" {

@@ -32,7 +32,7 @@ func (r *run) repr(v any) string {
 type writer struct {
 	r    *run
 	b    strings.Builder
-	open []*namespace // that are being written
+	open []*namespace // those being written
 }
 
 func (w *writer) write(s string) {
@@ -128,7 +128,7 @@ func (w *writer) span(s span) {
 	}
 }
 
-// namespace writes a namespace, which may hold itself.
+// namespace writes a namespace, which may contain itself.
 func (w *writer) namespace(n *namespace) {
 	for _, o := range w.open {
 		if o == n {
@@ -192,7 +192,7 @@ func writeEscape(b *strings.Builder, c rune) {
 	}
 }
 
-// asciiRepr is ascii(v) of a repr.
+// asciiRepr is ascii(v), given repr(v).
 func asciiRepr(s string) string {
 	var b strings.Builder
 	for _, c := range s {

@@ -10,16 +10,16 @@ import (
 type run struct {
 	template    *Template
 	variables   *Dict
-	vars        map[string]any // what the template has set at its top level
+	vars        map[string]any // set at the top level of the template
 	now         func() time.Time
 	limits      Limits
 	out         *buffer
 	root        *buffer
 	line        int
 	work, depth int
-	asked       int // work at which ctx was asked last whether it has ended
+	asked       int // the work at the last check of ctx
 	ctx         context.Context
-	blockText   string // the text that a filter block or a set block is about to filter
+	blockText   string // the text of a filter block or set block, before it is filtered
 	generations [][2]int
 }
 
@@ -48,7 +48,7 @@ func newRun(t *Template, variables *Dict, opts Options) *run {
 
 func (r *run) main() { r.template.root.body(r, newEnv(r.template.root, nil)) }
 
-// resolve looks a name up in the context: what the template has set, the variables it was given, the globals.
+// resolve looks up a name in the context: the variables that the template has set, those given to it, the globals.
 func (r *run) resolve(name string) any {
 	if v, ok := r.vars[name]; ok {
 		return v
@@ -62,7 +62,7 @@ func (r *run) resolve(name string) any {
 	return missing
 }
 
-// step counts a statement, an iteration or a call, and notes its line unless that is 0.
+// step counts a statement, an iteration or a call, and records its line unless that is 0.
 func (r *run) step(line int) {
 	if line > 0 {
 		r.line = line
@@ -70,11 +70,11 @@ func (r *run) step(line int) {
 	r.charge(64)
 }
 
-// charge counts work: bytes or elements that are made.
+// charge counts work: bytes or items that are written.
 func (r *run) charge(n int) {
 	r.work += n
 	if r.work > r.limits.Work || r.work < 0 {
-		raise(limitError, "the template does too much: its limit of work is used up")
+		raise(limitError, "the template exceeds the limit of work")
 	}
 	if r.work-r.asked > workPerAsk {
 		r.asked = r.work
@@ -84,23 +84,23 @@ func (r *run) charge(n int) {
 	}
 }
 
-// workPerAsk is how much work may pass until the end of the context is noticed: less than a millisecond.
+// workPerAsk is the work between checks of the context: less than a millisecond.
 const workPerAsk = 1 << 16
 
-// ended is the panic of a rendering whose context has ended.
+// ended is the panic value of a rendering whose context has ended.
 type ended struct{ err error }
 
-// itemWork is what looking at an item of a list counts.
+// itemWork is the work of reading a list item.
 const itemWork = 4
 
-// look counts reading a text without making one.
+// look counts the work of reading a text.
 func (r *run) look(v any) {
 	if s, ok := text(v); ok {
 		r.charge(len(s) / 4)
 	}
 }
 
-// enter counts a call within calls. The result ends it.
+// enter counts a nested call; the result must be called at its end.
 func (r *run) enter() func() {
 	r.depth++
 	if r.depth > r.limits.Depth {
@@ -111,7 +111,7 @@ func (r *run) enter() func() {
 
 func (r *run) leave() { r.depth-- }
 
-// size checks the length of a string that is about to be made, in bytes.
+// size checks the length in bytes of a string before it is built.
 func (r *run) size(n int) {
 	if n > r.limits.Output || n < 0 {
 		raise(limitError, "a text of more than %d bytes", r.limits.Output)
@@ -128,7 +128,7 @@ func (r *run) write(s string) {
 	r.out.b.WriteString(s)
 }
 
-// writeText writes the value of a block, which has to be a text.
+// writeText writes the value of a block, which must be a str.
 func (r *run) writeText(v any) {
 	s, ok := text(v)
 	if !ok {
@@ -137,7 +137,7 @@ func (r *run) writeText(v any) {
 	r.write(s)
 }
 
-// capture returns what f writes.
+// capture returns the output of f.
 func (r *run) capture(f func()) string {
 	outer := r.out
 	r.out = &buffer{}
@@ -147,7 +147,7 @@ func (r *run) capture(f func()) string {
 	return text
 }
 
-// generation writes what a generation block holds.
+// generation writes the content of a generation block, and records its range.
 func (r *run) generation(text string) {
 	start := r.out.b.Len()
 	r.write(text)
@@ -156,7 +156,7 @@ func (r *run) generation(text string) {
 	}
 }
 
-// block runs a block, which sees locals besides the context.
+// block runs a block, which sees locals in addition to the context.
 func (r *run) block(name string, locals map[string]any) {
 	defer r.enter()()
 	fn, outer := r.template.blocks[name], r.vars
@@ -175,7 +175,7 @@ func (r *run) block(name string, locals map[string]any) {
 	r.vars = outer
 }
 
-// joined joins strings.
+// joined concatenates strings.
 func (r *run) joined(parts []string, sep string) string {
 	n := len(sep) * max(0, len(parts)-1)
 	for _, p := range parts {

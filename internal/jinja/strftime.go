@@ -25,7 +25,7 @@ func strftime(t time.Time, format string) string {
 	return b.String()
 }
 
-// flagged changes how a field is filled up, or its case.
+// flagged applies a flag to a field, which changes its padding or its case.
 func flagged(s string, flag byte) string {
 	switch flag {
 	case '-':
@@ -88,9 +88,10 @@ func timeField(t time.Time, c byte) string {
 	return "%" + string(c)
 }
 
-// timeLayouts are the fields that Go has a layout for.
+// timeLayouts are the fields that Go has layouts for.
 var timeLayouts = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02", 'D': "01/02/06", 'e': "_2",
-	'F': "2006-01-02", 'h': "Jan", 'H': "15", 'I': "03", 'm': "01", 'M': "04", 'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'S': "05",
-	'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'y': "06", 'Y': "2006",
+	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02",
+	'D': "01/02/06", 'e': "_2", 'F': "2006-01-02", 'h': "Jan", 'H': "15", 'I': "03", 'm': "01", 'M': "04",
+	'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'S': "05", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05",
+	'y': "06", 'Y': "2006",
 }

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// isSpace is str.isspace of one character.
+// isSpace is str.isspace for one character.
 func isSpace(c rune) bool {
 	return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f
 }
 
-// isLineEnd tells whether str.splitlines ends a line at a character.
+// isLineEnd reports whether str.splitlines ends a line at a character.
 func isLineEnd(c rune) bool {
 	switch c {
 	case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
@@ -42,7 +42,7 @@ func splitLines(s string, keep bool) []string {
 	return out
 }
 
-// splitSpace is str.split without a separator, at most limit times; a negative limit is none.
+// splitSpace is str.split without a separator, with at most limit splits; unlimited if limit is negative.
 func splitSpace(s string, limit int) []string {
 	var out []string
 	for {
@@ -110,7 +110,7 @@ func splitRight(s, sep string, limit int) []string {
 	return out
 }
 
-// toUpper is str.upper, with the characters that become several.
+// toUpper is str.upper, including characters whose upper case is several characters.
 func toUpper(s string) string {
 	return mapCase(s, unicode.ToUpper, upperSpecial)
 }
@@ -140,7 +140,7 @@ func lowerAt(runes []rune, i int, c rune) string {
 	return string(unicode.ToLower(c))
 }
 
-// isFinalSigma tells whether the letter at i ends a word, as Unicode's rule Final_Sigma says.
+// isFinalSigma reports whether the letter at i ends a word, by Unicode's rule Final_Sigma.
 func isFinalSigma(runes []rune, i int) bool {
 	before := i - 1
 	for before >= 0 && caseIgnorable(runes[before]) {
@@ -154,11 +154,13 @@ func isFinalSigma(runes []rune, i int) bool {
 }
 
 func caseIgnorable(c rune) bool {
-	return unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’‧︓﹒﹕＇．：", c)
+	return unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) ||
+		strings.ContainsRune("'.:·’‧︓﹒﹕＇．：", c)
 }
 
 func cased(c rune) bool {
-	return unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c) || unicode.Is(unicode.Other_Lowercase, c) || unicode.Is(unicode.Other_Uppercase, c)
+	return unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c) ||
+		unicode.Is(unicode.Other_Lowercase, c) || unicode.Is(unicode.Other_Uppercase, c)
 }
 
 func isLower(c rune) bool { return unicode.IsLower(c) || unicode.Is(unicode.Other_Lowercase, c) }
@@ -180,7 +182,7 @@ func mapCase(s string, to func(rune) rune, special map[rune]string) string {
 	return b.String()
 }
 
-// titleCase of one character.
+// titleCase returns the title case of a character.
 func titleCase(c rune) string {
 	if t, ok := titleSpecial[c]; ok {
 		return t
@@ -277,7 +279,7 @@ func isTitle(s string) bool {
 	return found
 }
 
-// all tells whether s has characters, and is holds for each.
+// all reports whether s is not empty, and is holds for each of its characters.
 func all(s string, is func(c rune) bool) bool {
 	for _, c := range s {
 		if !is(c) {
@@ -287,7 +289,7 @@ func all(s string, is func(c rune) bool) bool {
 	return s != ""
 }
 
-// oneCase tells whether s has cased characters, and none for which not holds.
+// oneCase reports whether s has cased characters, but none that is title case or for which not holds.
 func oneCase(s string, not func(c rune) bool) bool {
 	found := false
 	for _, c := range s {
@@ -299,13 +301,14 @@ func oneCase(s string, not func(c rune) bool) bool {
 	return found
 }
 
-// isDigitRune is str.isdigit: decimal digits, and those in circles, raised and so on.
+// isDigitRune is str.isdigit for one character: decimal digits, and circled ones, superscripts and so on.
 func isDigitRune(c rune) bool {
 	if unicode.Is(unicode.Nd, c) {
 		return true
 	}
 	switch {
-	case c == 0xb2 || c == 0xb3 || c == 0xb9 || c >= 0x1369 && c <= 0x1371 || c == 0x19da || c == 0x2070 || c >= 0x2074 && c <= 0x2079,
+	case c == 0xb2 || c == 0xb3 || c == 0xb9 || c >= 0x1369 && c <= 0x1371 || c == 0x19da,
+		c == 0x2070, c >= 0x2074 && c <= 0x2079,
 		c >= 0x2080 && c <= 0x2089, c >= 0x2460 && c <= 0x2468, c >= 0x2474 && c <= 0x247c, c >= 0x2488 && c <= 0x2490,
 		c == 0x24ea, c >= 0x24f5 && c <= 0x24fd, c == 0x24ff, c >= 0x2776 && c <= 0x277e, c >= 0x2780 && c <= 0x2788,
 		c >= 0x278a && c <= 0x2792, c >= 0x10a40 && c <= 0x10a43, c >= 0x10e60 && c <= 0x10e68, c >= 0x11052 && c <= 0x1105a,
@@ -315,7 +318,7 @@ func isDigitRune(c rune) bool {
 	return false
 }
 
-// isNumericRune is str.isnumeric but for the ideographs that are numbers, of which it knows the common ones.
+// isNumericRune is str.isnumeric for one character, except that of numeric ideographs it knows only the common ones.
 func isNumericRune(c rune) bool {
 	return unicode.In(c, unicode.N) || strings.ContainsRune("〇一二三四五六七八九十百千万億兆零壱弐参", c)
 }

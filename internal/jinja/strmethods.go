@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// stringMethod returns a method of a str. What it returns of markup is markup.
+// stringMethod returns a method of a str. Methods of markup return markup.
 func stringMethod(v any, name string) (any, bool) {
 	method, ok := stringMethods[name]
 	if !ok {
@@ -45,7 +45,7 @@ func marked(v any) any {
 	return v
 }
 
-// escaped returns the arguments of methods that join the text of markup with another, escaped.
+// escaped escapes the arguments of methods that combine markup with other texts.
 func (r *run) escaped(method string, a arg) arg {
 	switch method {
 	case "join":
@@ -73,7 +73,7 @@ func (r *run) escapedValue(v any) any {
 	return v
 }
 
-// stringMethods are the methods of str. Each gets the text and the arguments.
+// stringMethods are the methods of str, which take the text and the arguments.
 var stringMethods map[string]func(r *run, s string, a arg) any
 
 func init() {
@@ -156,7 +156,7 @@ func stripText(s string, chars any, left, right bool) string {
 	return s
 }
 
-// texts makes a list of strings.
+// texts returns a list of strings.
 func (r *run) texts(parts []string) any {
 	out := make([]any, len(parts))
 	for i, p := range parts {
@@ -171,7 +171,7 @@ func splitArgs(r *run, name string, a arg) (sep any, limit int) {
 	return args[0], max(-1, r.index(args[1]))
 }
 
-// separator returns a separator that is not empty.
+// separator returns a separator, which must not be empty.
 func separator(v any) string {
 	s := textArg(v)
 	if s == "" {
@@ -218,7 +218,7 @@ func partition(index func(s, sep string) int) func(r *run, s string, a arg) any 
 	}
 }
 
-// part returns s[start:stop], and where it begins in code points; ok is false when start is behind the end.
+// part returns s[start:stop], and its offset in code points; ok is false if start is after the end.
 func (r *run) part(s string, start, stop any) (out string, offset int, ok bool) {
 	if start == nil && stop == nil {
 		return s, 0, true
@@ -342,7 +342,7 @@ func (r *run) join(s string, a arg) any {
 	return r.joined(parts, s)
 }
 
-// spaces returns n times a character.
+// spaces returns a character n times.
 func (r *run) spaces(fill string, n int) string {
 	if n <= 0 {
 		return ""
@@ -453,7 +453,7 @@ func (r *run) makeTrans(_ string, a arg) any {
 func (r *run) translate(s string, a arg) any {
 	table, ok := a.bind("translate", positional("table"))[0].(*Dict)
 	if !ok {
-		raise(typeError, "translate wants a dict, such as maketrans returns")
+		raise(typeError, "translate() argument must be a dict, as maketrans returns")
 	}
 	var b strings.Builder
 	for _, c := range s {
@@ -475,8 +475,8 @@ func (r *run) translate(s string, a arg) any {
 	return b.String()
 }
 
-// encode is an error: there are no bytes here.
+// encode raises an error: bytes are not supported.
 func encode(*run, string, arg) any {
-	raise(typeError, "str.encode gives bytes, which a chat template cannot use here")
+	raise(typeError, "str.encode is not supported: there is no type bytes")
 	return nil
 }

@@ -5,41 +5,41 @@ import (
 	"slices"
 )
 
-// action says how a variable of a frame gets its first value.
+// action is how a variable of a frame is initialized.
 type action int
 
 const (
-	actParam     action = iota // from outside: an argument, an item of a loop
+	actParam     action = iota // by the caller: an argument, an item of a loop
 	actResolve                 // from the context, by name
-	actAlias                   // from the variable of an outer frame
-	actUndefined               // it has none until it is assigned
+	actAlias                   // from a variable of an outer frame
+	actUndefined               // unset until it is assigned
 )
 
 // variable is a name in a frame.
 type variable struct {
 	name   string
 	action action
-	outer  *frame // of an alias: the frame that has the variable
+	outer  *frame // of an alias: the frame of the variable
 	slot   int
 }
 
-// frame is the names of one scope: the template, a block, a macro, a loop or another statement that keeps what is set in
-// it. Which variable a name means is decided when the template is compiled, as Jinja2 does (its module idtracking), so
-// that what a template sees of a name that is set inside of a loop or a branch is the same.
+// frame is the names of one scope: the template, a block, a macro, a loop or another statement with local variables.
+// Names are resolved to variables when the template is compiled, as in Jinja2 (its module idtracking), so that the
+// visibility of names that are set in loops and branches is the same.
 type frame struct {
 	parent *frame
 	fn     *function
 	level  int
 	vars   map[string]*variable
-	order  []string // the names in vars, as they came
+	order  []string // the names in vars, in order of declaration
 	stores map[string]bool
 
-	toplevel bool // what is set here is seen by macros and blocks
-	soft     bool // within an if: unknown filters matter only when they are reached
-	loops    int  // loops around this place within its function
+	toplevel bool // its variables are visible in macros and blocks
+	soft     bool // within an if: unknown filters are errors only when they are reached
+	loops    int  // enclosing loops within the function
 }
 
-// function is a piece of code with variables of its own: the template, a block, a macro, a recursive loop, a condition
+// function is code with an environment of its own: the template, a block, a macro, a recursive loop, or the condition
 // of a loop.
 type function struct {
 	parent *function
@@ -47,7 +47,7 @@ type function struct {
 	body   stmt
 }
 
-// slotKey names a variable within a function. Frames of one level share it, one after the other.
+// slotKey identifies a variable within a function. Successive frames of the same level share slots.
 type slotKey struct {
 	level int
 	name  string
@@ -84,14 +84,14 @@ func (f *frame) within(fn *function) *frame {
 	return g
 }
 
-// branch returns the frame of an if within f: the same names.
+// branch returns the frame of an if within f, which shares its names.
 func (f *frame) branch() *frame {
 	g := *f
 	g.soft = true
 	return &g
 }
 
-// copy returns a frame with copies of the names, to look at one branch of an if.
+// copy returns a frame with copies of the names, to analyze one branch of an if.
 func (f *frame) copy() *frame {
 	g := *f
 	g.vars, g.order, g.stores = map[string]*variable{}, slices.Clone(f.order), maps.Clone(f.stores)
@@ -142,14 +142,14 @@ func (f *frame) store(name string) {
 	f.define(name, actUndefined, nil)
 }
 
-// see collects the names of nodes, which stand in this frame.
+// see collects the names of nodes in this frame.
 func (f *frame) see(nodes ...node) {
 	for _, n := range nodes {
 		f.visit(n)
 	}
 }
 
-// visit collects the names of a node. It stops where another frame begins.
+// visit collects the names of a node, except for those in inner frames.
 func (f *frame) visit(n node) {
 	switch n := n.(type) {
 	case *nameNode:
@@ -196,8 +196,8 @@ func (f *frame) visitName(n *nameNode) {
 	}
 }
 
-// visitIf looks at the branches one by one. A name that only branches set is looked up in the outer frame, or the
-// context, before.
+// visitIf visits the branches one by one. A name that only some branches set is initialized from the outer frame or the
+// context.
 func (f *frame) visitIf(n *ifNode) {
 	f.visit(n.test)
 	var branches []*frame
@@ -243,7 +243,7 @@ func (f *frame) merge(branches []*frame) {
 	}
 }
 
-// mentions tells which of some names nodes use before they set them, wherever it is but in blocks.
+// mentions reports which of some names are used before they are set, anywhere in nodes except in blocks.
 func mentions(nodes []node, names ...string) map[string]bool {
 	found, open := map[string]bool{}, map[string]bool{}
 	for _, n := range names {

@@ -2,7 +2,7 @@ package jinja
 
 import "math/big"
 
-// tests are what can stand behind "is".
+// tests are the tests that can follow "is".
 var tests map[string]filterFunc
 
 func init() {
@@ -55,7 +55,7 @@ func isInteger(v any) bool {
 	return false
 }
 
-// isSequence tells whether v has a length and items.
+// isSequence reports whether v has a length and items.
 func isSequence(v any) bool {
 	switch v.(type) {
 	case string, markup, *list, *tuple, *Dict, span, *undefined:
@@ -87,7 +87,7 @@ func (r *run) upperTest(v any, a arg) any {
 	return oneCase(r.str(v), isLower)
 }
 
-// known tells whether there is a filter or test of a name.
+// known reports whether there is a filter or test of a name.
 func known(r *run, v any, table map[string]filterFunc) bool {
 	r.hashKey(v)
 	s, ok := text(v)

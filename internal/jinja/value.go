@@ -9,21 +9,21 @@ import (
 //
 //	nil             None
 //	bool, float64   themselves
-//	int, *big.Int   int; a big one only where it does not fit
+//	int, *big.Int   int; big only if it does not fit an int
 //	string, markup  str, and str that is known to be HTML
 //	*list, *tuple   list, tuple
 //	*Dict           dict
 //
-// or of a type of the interpreter below.
+// or has one of the types below, which are internal to the interpreter.
 type (
 	markup string
 	list   struct{ items []any }
 	tuple  struct {
 		items []any
-		group bool // groupby made it: its items are also called grouper and list
+		group bool // made by groupby: its items are also called grouper and list
 	}
 
-	// undefined is the value of a name or attribute that there is none of.
+	// undefined is the value of a name or attribute that does not exist.
 	undefined struct {
 		hint   string // the whole message, if set
 		name   any
@@ -40,7 +40,7 @@ type (
 	// generator is an iterator that can be used once.
 	generator struct {
 		next  iterator
-		depth int // generators that it reads from, one behind the other
+		depth int // the length of the chain of generators that it reads from
 		name  string
 	}
 	// builtin is a function or method.
@@ -71,7 +71,7 @@ func newFunctionValue(name string, call func(r *run, a arg) any) *builtin {
 	return &builtin{name: name, call: call}
 }
 
-// fail raises what using an undefined value raises.
+// fail raises the error for using an undefined value.
 func (u *undefined) fail() {
 	kind := u.kind
 	if kind == "" {
@@ -93,7 +93,7 @@ func (u *undefined) message() string {
 	}
 }
 
-// objectName says what an object is, for messages.
+// objectName describes an object for messages.
 func objectName(v any) string {
 	if v == nil {
 		return "None"
@@ -172,7 +172,7 @@ func truth(v any) bool {
 	return true
 }
 
-// length is len(v); ok is false where there is none.
+// length is len(v); ok is false if v has no length.
 func length(v any) (n int, ok bool) {
 	switch v := v.(type) {
 	case string:
@@ -234,9 +234,10 @@ func (n *namespace) set(name string, value any) {
 	n.attrs.put(name, value)
 }
 
-// checkAttribute refuses the attributes that transformers does not let templates keep in a namespace.
+// checkAttribute rejects the attributes that transformers does not let templates store in a namespace.
 func checkAttribute(name any) {
 	if s, ok := name.(string); ok && len(s) > 0 && s[0] == '_' {
-		raise(securityError, "Chat templates cannot store underscore-prefixed attributes on a namespace, but got %s.", reprString(s))
+		raise(securityError, "Chat templates cannot store underscore-prefixed attributes on a namespace, but got %s.",
+			reprString(s))
 	}
 }

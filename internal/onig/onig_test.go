@@ -64,7 +64,7 @@ func peer(t testing.TB, pattern, text string) []string {
 }
 
 var pieces = []string{"the", " agent", "'s", "'LL", "12", "1234567", " ", "  ", "\n", "\r\n", "\t", "é", "e\u0301",
-"日本", "😀", "ſ", "\u00a0", "a", "b", "ab", "bcd",
+	"日本", "😀", "ſ", "\u00a0", "a", "b", "ab", "bcd",
 	"aab", "xy", "xxx", "HTTPServer", "/", "!", "...", "ꟃ", "½", "ǅ", "ʰ", "\u2028", "\u0085", "c", "_"}
 
 func TestEach_EqualsPeer(t *testing.T) {
@@ -176,7 +176,7 @@ func TestEach_Remembers(t *testing.T) {
 		remembering.guarded = true
 		for range 5 {
 			text := strings.Repeat("ab", rng.IntN(3)) + strings.Repeat("a", rng.IntN(6)) +
-[]string{"", "b", "bab", "c", "ca"}[rng.IntN(5)]
+				[]string{"", "b", "bab", "c", "ca"}[rng.IntN(5)]
 			if got, want := matches(&remembering, text), matches(forgetful, text); !slices.Equal(got, want) {
 				t.Fatalf("pattern %q, text %q:\n got %q\nwant %q", pattern, text, got, want)
 			}
@@ -193,7 +193,7 @@ func TestEach_Bounded(t *testing.T) {
 	text := strings.Repeat("a", 100_000) + "!"
 	began := time.Now()
 	for _, pattern := range []string{`(a+)+$`, `(a*)*b`, `(a|aa)+$`, `(?=(a+)+b)a`, `(?>(a+)+b)|c`, `(.*)*x`, `a*a*a*b`,
-`a++b`, `a*?b`, `(a+b?)+c`, `(?=a*b)a`} {
+		`a++b`, `a*?b`, `(a+b?)+c`, `(?=a*b)a`} {
 		matches(compiled(t, pattern), text)
 	}
 	if d := time.Since(began); d > time.Minute {
