@@ -1,5 +1,5 @@
-"""Writes unicodetables.go: in which characters Hugging Face's tokenizers, whose components have tables of several Unicode
-versions, differs from Unicode 16 and 17. It is found by trying every code point.
+"""Writes unicodetables.go: the characters in which Hugging Face's tokenizers, whose components have tables of several
+Unicode versions, differs from Unicode 16 and 17. It tries every code point.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tokenizers==0.23.3 unicodedata2==17.0.0
     cd tokenizer && /tmp/golden/bin/python make_unicodetables.py
@@ -48,7 +48,8 @@ def later_marks():
         parts = unicode.decomposition(chr(c))
         if parts and not parts.startswith("<") and NFD.normalize_str(chr(c)) == chr(c):
             out.add(c)
-            out |= {p for p in (int(part, 16) for part in parts.split()) if not (unicode.combining(chr(p)) and is_sorted(p))}
+            out |= {p for p in (int(part, 16) for part in parts.split())
+                    if not (unicode.combining(chr(p)) and is_sorted(p))}
     return out
 
 
@@ -56,14 +57,25 @@ def later_compatible():
     return {c for c in CODES if unicode.decomposition(chr(c)).startswith("<") and NFKD.normalize_str(chr(c)) == chr(c)}
 
 
+def later_accents():
+    return members(r"[\p{M}\u1cf2\u1cf3]") - {c for c in CODES if STRIP.normalize_str("a" + chr(c)) == "a"}
+
+
+def later_punctuation():
+    return members(r"[\p{P}$+<=>^`|~\u166d\x{111c9}]") - removed(pre_tokenizers.Punctuation("removed"))
+
+
 TABLES = {
-    "laterMarks": ("""are the combining marks, and the characters that decompose or compose, of the versions after Unicode 9. The
-normalization forms have tables of Unicode 9: they neither sort nor decompose nor compose these.""", later_marks),
-    "laterCompatible": ("are the characters whose compatibility decompositions are younger than Unicode 9.", later_compatible),
+    "laterMarks": ("""are the combining marks, and the characters that decompose or compose, of the versions after Unicode 9.
+The normalization forms have tables of Unicode 9: they neither sort nor decompose nor compose these.""",
+                   later_marks),
+    "laterCompatible": ("are the characters whose compatibility decompositions are younger than Unicode 9.",
+                        later_compatible),
     "laterAccents": ("are the marks of Unicode 16 that StripAccents keeps, because they are younger than Unicode 9.",
-                     lambda: members(r"[\p{M}\u1cf2\u1cf3]") - {c for c in CODES if STRIP.normalize_str("a" + chr(c)) == "a"}),
-    "laterPunctuation": ("is the punctuation of Unicode 16 that the component Punctuation, which has Unicode 8, does not count.",
-                         lambda: members(r"[\p{P}$+<=>^`|~\u166d\x{111c9}]") - removed(pre_tokenizers.Punctuation("removed"))),
+                     later_accents),
+    "laterPunctuation": ("""is the punctuation of Unicode 16 that the component Punctuation does not count, because it has
+Unicode 8.""",
+                         later_punctuation),
 }
 
 

@@ -18,7 +18,8 @@ func TestNew_NamesWhatIsNotSupported(t *testing.T) {
 	}
 	regex := func(s string) map[string]string {
 		quoted, _ := json.Marshal(s)
-		return words(`{"type": "Split", "pattern": {"Regex": ` + string(quoted) + `}, "behavior": "Isolated", "invert": false}`)
+		return words(`{"type": "Split", "pattern": {"Regex": ` + string(quoted) +
+			`}, "behavior": "Isolated", "invert": false}`)
 	}
 	const tenfold = `{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}`
 	for _, c := range []struct {
@@ -203,7 +204,8 @@ func FuzzNew(f *testing.F) {
 	} {
 		f.Add(part, []byte(value), []byte(`{"eos_token": "<|im_end|>"}`))
 	}
-	f.Add("", []byte(`{"model": {"unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5e-7], ["T", -20.000000000000000000001]]}}`), []byte(`{}`))
+	f.Add("", []byte(`{"model": {"unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5e-7], `+
+		`["T", -20.000000000000000000001]]}}`), []byte(`{}`))
 	f.Fuzz(func(t *testing.T, part string, value, config []byte) {
 		if part != "" {
 			var object map[string]json.RawMessage

@@ -4,8 +4,8 @@ package tokenizer
 
 import "unicode"
 
-// laterMarks are the combining marks, and the characters that decompose or compose, of the versions after Unicode 9. The
-// normalization forms have tables of Unicode 9: they neither sort nor decompose nor compose these.
+// laterMarks are the combining marks, and the characters that decompose or compose, of the versions after Unicode 9.
+// The normalization forms have tables of Unicode 9: they neither sort nor decompose nor compose these.
 var laterMarks = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x7fd, 0x7fd, 1}, {0x897, 0x89f, 1}, {0x8ca, 0x8d3, 1}, {0x9fe, 0x9fe, 1},
@@ -72,7 +72,8 @@ var laterAccents = &unicode.RangeTable{
 	},
 }
 
-// laterPunctuation is the punctuation of Unicode 16 that the component Punctuation, which has Unicode 8, does not count.
+// laterPunctuation is the punctuation of Unicode 16 that the component Punctuation does not count, because it has
+// Unicode 8.
 var laterPunctuation = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x61d, 0x61d, 1}, {0x9fd, 0x9fd, 1}, {0xa76, 0xa76, 1}, {0xc77, 0xc77, 1},

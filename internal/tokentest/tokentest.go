@@ -56,9 +56,9 @@ func Rand(t testing.TB) *rand.Rand {
 
 // Pieces are what random texts consist of: words, white space, marks, control characters, and the tags of chats.
 var Pieces = []string{
-	"the ", "agent", " board", "it's", "12", "3456", " ", "  ", "\n", "\r\n", "\t", "é", "e\u0301", "日本", "😀", "👨\u200d👩",
-	"\u00a0", "\x00", "\u0301\u0323", "ж", "<|im_start|>", "<|im_end|>", "<|im_",
-	"<think>", "</think>", "<tool_call>", "</tool_call>",
+	"the ", "agent", " board", "it's", "12", "3456", " ", "  ", "\n", "\r\n", "\t", "é", "e\u0301", "日本", "😀",
+	"👨\u200d👩", "\u00a0", "\x00", "\u0301\u0323", "ж", "<|im_start|>", "<|im_end|>",
+	"<|im_", "<think>", "</think>", "<tool_call>", "</tool_call>",
 	"{\"name\": ", "}", "\"", "\\", "<", ">", "x", "\uFFFD", "\U0010FFFF",
 }
 

@@ -29,7 +29,8 @@ func newTemplate(t testing.TB) *Template {
 }
 
 var weather = art.Tool{Name: "get_weather", Description: `Weather "now" & <later> in °C`,
-	Parameters: json.RawMessage(`{"type":"object", "properties":{"city":{"type":"string","description":"a:b, c\\\", d"},"days":{"enum":[1,2]}},"required":["city"]}`)}
+	Parameters: json.RawMessage(`{"type":"object", ` +
+		`"properties":{"city":{"type":"string","description":"a:b, c\\\", d"},"days":{"enum":[1,2]}},"required":["city"]}`)}
 
 func TestPrompt_Text(t *testing.T) {
 	template := newTemplate(t)
@@ -82,7 +83,9 @@ func TestPrompt_Errors(t *testing.T) {
 		{[]art.Message{art.System("a"), {Role: "robot"}}, []art.Tool{weather}, `message 1: role "robot"`},
 		{nil, []art.Tool{weather, {Name: "f", Parameters: json.RawMessage(`{`)}}, "tool 1"},
 	} {
-		for name, err := range map[string]error{"Prompt": promptError(template, c.messages, c.tools), "Target": targetError(template, c.messages, c.tools)} {
+		for name, err := range map[string]error{
+			"Prompt": promptError(template, c.messages, c.tools), "Target": targetError(template, c.messages, c.tools),
+		} {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: error %v does not say %q", name, err, c.want)
 			}
@@ -211,11 +214,14 @@ func randomReply(rng *rand.Rand) art.Message {
 		m.Reasoning = randomText(rng)
 	}
 	for i := range rng.IntN(3) {
-		arguments, err := json.MarshalIndent(map[string]any{"text": randomText(rng), "n": rng.IntN(100)}, "", strings.Repeat(" ", rng.IntN(3)))
+		values := map[string]any{"text": randomText(rng), "n": rng.IntN(100)}
+		arguments, err := json.MarshalIndent(values, "", strings.Repeat(" ", rng.IntN(3)))
 		if err != nil {
 			panic(err)
 		}
-		m.ToolCalls = append(m.ToolCalls, art.ToolCall{ID: "call_" + string(rune('0'+i)), Name: "f" + randomText(rng), Arguments: string(arguments)})
+		m.ToolCalls = append(m.ToolCalls, art.ToolCall{
+			ID: "call_" + string(rune('0'+i)), Name: "f" + randomText(rng), Arguments: string(arguments),
+		})
 	}
 	return m
 }
@@ -232,7 +238,9 @@ func sampledReply(rng *rand.Rand, template *Template) art.Message {
 }
 
 // checkExtends checks sequence extension, on which training depends.
-func checkExtends(t *testing.T, template *Template, before []art.Message, reply art.Message, after []art.Message, tools []art.Tool) {
+func checkExtends(
+	t *testing.T, template *Template, before []art.Message, reply art.Message, after []art.Message, tools []art.Tool,
+) {
 	t.Helper()
 	prompt, err := template.Prompt(before, tools)
 	must(t, err)
@@ -252,7 +260,8 @@ func TestPrompt_Extends(t *testing.T) {
 	template, rng := newTemplate(t), seeded(t)
 	for range 2000 {
 		tools := []art.Tool{weather}[:rng.IntN(2)]
-		checkExtends(t, template, randomMessages(rng, template), sampledReply(rng, template), randomMessages(rng, template), tools)
+		before, reply := randomMessages(rng, template), sampledReply(rng, template)
+		checkExtends(t, template, before, reply, randomMessages(rng, template), tools)
 	}
 }
 
@@ -273,7 +282,8 @@ func FuzzPrompt_Extends(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 0))
 		before := append([]art.Message{art.System(system), art.User(user)}, randomMessages(rng, template)...)
-		checkExtends(t, template, before, m, append([]art.Message{art.ToolResult("", next), art.User(next)}, randomMessages(rng, template)...), tools)
+		after := append([]art.Message{art.ToolResult("", next), art.User(next)}, randomMessages(rng, template)...)
+		checkExtends(t, template, before, m, after, tools)
 	})
 }
 
@@ -289,7 +299,8 @@ func TestTarget(t *testing.T) {
 		must(t, err)
 		// The ids differ if a reply that was not sampled begins with white space: a prompt encodes it together with its
 		// header.
-		if whole := template.tok.Decode(prompt, false); len(mask) != len(ids) || !strings.HasPrefix(whole, template.tok.Decode(ids, false)) {
+		whole := template.tok.Decode(prompt, false)
+		if len(mask) != len(ids) || !strings.HasPrefix(whole, template.tok.Decode(ids, false)) {
 			t.Fatalf("%d ids and %d of mask; prompt %v, target %v", len(ids), len(mask), prompt, ids)
 		}
 		var want [][]int32
@@ -390,7 +401,9 @@ func TestParse_PlainTags(t *testing.T) {
 	template, err := New(tok, "")
 	must(t, err)
 	m := art.Message{Role: art.RoleAssistant, Reasoning: "hm", Content: "Wait.",
-		ToolCalls: []art.ToolCall{{ID: "call_0", Name: "f", Arguments: `{"a": "é"}`}, {ID: "call_1", Name: "g", Arguments: "{}"}}}
+		ToolCalls: []art.ToolCall{
+			{ID: "call_0", Name: "f", Arguments: `{"a": "é"}`}, {ID: "call_1", Name: "g", Arguments: "{}"},
+		}}
 	if got := parse(template, rendered(t, template, m)); !reflect.DeepEqual(got, m) {
 		t.Errorf("\n got %+v\nwant %+v", got, m)
 	}
@@ -398,7 +411,10 @@ func TestParse_PlainTags(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	template := newTemplate(f)
-	for _, s := range []string{"Hello", "<think>\nhm\n</think>\n\nHello<|im_end|>", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "<tool_call>", "\xff"} {
+	for _, s := range []string{
+		"Hello", "<think>\nhm\n</think>\n\nHello<|im_end|>",
+		"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "<tool_call>", "\xff",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -419,9 +435,12 @@ func FuzzParse(f *testing.F) {
 
 // FuzzNew builds a template from any added tokens and configuration, and parses a reply with it.
 func FuzzNew(f *testing.F) {
-	f.Add([]byte(`[{"id": 600, "content": "<|im_start|>", "special": true}, {"id": 601, "content": "<|im_end|>"}]`), []byte(`{}`))
-	f.Add([]byte(`[{"id": 600, "content": "<think>"}]`), []byte(`{"eos_token": "<think>", "chat_template": "<think>{{ messages }}"}`))
-	f.Add([]byte(`[]`), []byte(`{"chat_template": [{"name": "default", "template": "[TOOL_CALLS]"}, {"name": "tool_use", "template": "{{ tools }}"}]}`))
+	f.Add([]byte(`[{"id": 600, "content": "<|im_start|>", "special": true}, {"id": 601, "content": "<|im_end|>"}]`),
+		[]byte(`{}`))
+	f.Add([]byte(`[{"id": 600, "content": "<think>"}]`),
+		[]byte(`{"eos_token": "<think>", "chat_template": "<think>{{ messages }}"}`))
+	f.Add([]byte(`[]`), []byte(`{"chat_template": [{"name": "default", "template": "[TOOL_CALLS]"}, `+
+		`{"name": "tool_use", "template": "{{ tools }}"}]}`))
 	f.Fuzz(func(t *testing.T, added, config []byte) {
 		if !json.Valid(added) {
 			return

@@ -58,7 +58,8 @@ func ofReleased(t *testing.T, source string) (*Template, error) {
 	t.Helper()
 	var added []map[string]any
 	seen := map[string]bool{}
-	for _, token := range append([]string{"<s>", "<|end|>", "<|return|>", "<|call|>"}, tagLike.FindAllString(source, -1)...) {
+	tokens := append([]string{"<s>", "<|end|>", "<|return|>", "<|call|>"}, tagLike.FindAllString(source, -1)...)
+	for _, token := range tokens {
 		if !seen[token] {
 			added = append(added, map[string]any{"id": 900 + len(added), "content": token, "special": true})
 		}
@@ -96,7 +97,8 @@ func TestText_TwoSteps(t *testing.T) {
 
 // TestText_NullContent: in a message without calls, null becomes the empty string.
 func TestText_NullContent(t *testing.T) {
-	template, err := New(configured(t, map[string]any{"chat_template": "{% for m in messages %}<{{ m.content }}>{% endfor %}"}), "")
+	config := map[string]any{"chat_template": "{% for m in messages %}<{{ m.content }}>{% endfor %}"}
+	template, err := New(configured(t, config), "")
 	must(t, err)
 	var m art.Message
 	must(t, json.Unmarshal([]byte(`{"role": "assistant", "content": null}`), &m))
@@ -115,7 +117,9 @@ func TestText_ReleasedTwoSteps(t *testing.T) {
 		}
 		for n := 2; n <= len(twoSteps()); n++ {
 			text, err := template.render(twoSteps()[:n], []art.Tool{weather}, GenerationPrompt)
-			if saysNone := strings.Contains(fmt.Sprint(err), "NoneType") || strings.Contains(fmt.Sprint(err), "'None'"); saysNone || nulls(text) > nulls(source) {
+			message := fmt.Sprint(err)
+			saysNone := strings.Contains(message, "NoneType") || strings.Contains(message, "'None'")
+			if saysNone || nulls(text) > nulls(source) {
 				t.Errorf("%s, %d messages: %v; %q", name, n, err, text)
 			}
 		}

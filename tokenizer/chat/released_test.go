@@ -15,7 +15,8 @@ import (
 )
 
 // tokenLike finds the tags that are tokens in the vocabularies that templates are made for.
-var tokenLike = regexp.MustCompile(`<\|[a-zA-Z0-9_▁]+\|>|<｜[^｜<>]+｜>|\[/?[A-Z_]+\]|</?think>|</?tool_calls?>|</?arg_(?:key|value)>|<(?:start|end)_of_turn>|</s>`)
+var tokenLike = regexp.MustCompile(`<\|[a-zA-Z0-9_▁]+\|>|<｜[^｜<>]+｜>|\[/?[A-Z_]+\]|</?think>|` +
+	`</?tool_calls?>|</?arg_(?:key|value)>|<(?:start|end)_of_turn>|</s>`)
 
 // family is a released template with our own vocabulary and the tokens that the template mentions.
 func family(t *testing.T, source string) *Template {
@@ -75,10 +76,13 @@ var familyCases = []familyCase{
 }
 
 // familyTool has what templates require of a tool: descriptions, and one type for each parameter.
-var familyTool = art.Tool{Name: "get_weather", Description: "Weather.", Parameters: json.RawMessage(`{"type": "object", "required": [], "properties": {
-	"text": {"type": "string", "description": "a"}, "n": {"type": "integer", "description": "a"}, "x": {"type": "number", "description": "a"},
+var familyTool = art.Tool{Name: "get_weather", Description: "Weather.",
+	Parameters: json.RawMessage(`{"type": "object", "required": [], "properties": {
+	"text": {"type": "string", "description": "a"}, "n": {"type": "integer", "description": "a"},
+	"x": {"type": "number", "description": "a"},
 	"on": {"type": "boolean", "description": "a"}, "none": {"type": "null", "description": "a"},
-	"list": {"type": "array", "description": "a", "items": {"type": "string"}}, "object": {"type": "object", "description": "a", "properties": {}}}}`)}
+	"list": {"type": "array", "description": "a", "items": {"type": "string"}},
+	"object": {"type": "object", "description": "a", "properties": {}}}}`)}
 
 // TestReference_ParseInverts: what a released template writes for a random reply is parsed as that reply. The templates
 // are not committed: ART_SHARED names a folder with chat_templates/cases.json.
@@ -91,7 +95,9 @@ func TestReference_ParseInverts(t *testing.T) {
 	must(t, json.Unmarshal(read(t, filepath.Join(shared, "chat_templates", "cases.json")), &templates))
 	for _, c := range familyCases {
 		t.Run(c.name, func(t *testing.T) {
-			at := slices.IndexFunc(templates, func(s struct{ Name, Template string }) bool { return strings.Contains(s.Name, c.name) })
+			at := slices.IndexFunc(templates, func(s struct{ Name, Template string }) bool {
+				return strings.Contains(s.Name, c.name)
+			})
 			if at < 0 {
 				t.Fatal("there is no such template")
 			}
@@ -115,7 +121,8 @@ func (c *familyCase) reply(rng *rand.Rand) art.Message {
 		if c.noNull && strings.Contains(arguments, `"none"`) {
 			continue
 		}
-		m.ToolCalls = append(m.ToolCalls, art.ToolCall{ID: mistralID(len(m.ToolCalls)), Name: "get_weather", Arguments: arguments})
+		call := art.ToolCall{ID: mistralID(len(m.ToolCalls)), Name: "get_weather", Arguments: arguments}
+		m.ToolCalls = append(m.ToolCalls, call)
 	}
 	if len(m.ToolCalls) == 0 || !c.drops && rng.IntN(2) == 0 {
 		m.Content = text(plainText(rng))
@@ -132,7 +139,8 @@ func (c *familyCase) check(t *testing.T, template *Template) {
 	rng := seeded(t)
 	before, tools := []art.Message{art.User("Hi")}, []art.Tool{familyTool}
 	if c.noNull {
-		tools[0].Parameters = json.RawMessage(`{"type": "object", "properties": {"text": {"type": "string", "description": "a"}}}`)
+		tools[0].Parameters = json.RawMessage(`{"type": "object", "properties": {` +
+			`"text": {"type": "string", "description": "a"}}}`)
 	}
 	if !template.WritesTools() {
 		tools = nil

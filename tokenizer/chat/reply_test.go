@@ -164,7 +164,9 @@ func TestPrompt_ExtendsTemplates(t *testing.T) {
 }
 
 // sampled is a reply whose ids spell what the template writes, in other tokens.
-func sampled(t *testing.T, template *Template, c *replyCase, rng *rand.Rand, before []art.Message, tools []art.Tool) art.Message {
+func sampled(
+	t *testing.T, template *Template, c *replyCase, rng *rand.Rand, before []art.Message, tools []art.Tool,
+) art.Message {
 	t.Helper()
 	prompt, err := template.Prompt(before, tools)
 	must(t, err)
@@ -286,7 +288,8 @@ func TestReply_Truncated(t *testing.T) {
 				whole, err := readPieces(t, f, false, text)
 				for n := range len(text) {
 					part, _ := readPieces(t, f, false, text[:n])
-					if err == "<nil>" && (len(part.ToolCalls) > len(whole.ToolCalls) || !slices.EqualFunc(part.ToolCalls, whole.ToolCalls[:len(part.ToolCalls)], sameCall)) {
+					if err == "<nil>" && (len(part.ToolCalls) > len(whole.ToolCalls) ||
+						!slices.EqualFunc(part.ToolCalls, whole.ToolCalls[:len(part.ToolCalls)], sameCall)) {
 						t.Errorf("%s: %q has the calls %+v, whole %+v", f.name, text[:n], part.ToolCalls, whole.ToolCalls)
 					}
 				}

@@ -22,7 +22,11 @@ func (t *Template) mustText(tb testing.TB, messages []art.Message, tools []art.T
 
 // TestNew_Selection: the template is the one that transformers chooses.
 func TestNew_Selection(t *testing.T) {
-	named := []map[string]string{{"name": "default", "template": "D{{ messages[0].content }}"}, {"name": "tool_use", "template": "T{{ tools[0].function.name }}"}, {"name": "rag", "template": "R{{ tools[0].function.name }}"}}
+	named := []map[string]string{
+		{"name": "default", "template": "D{{ messages[0].content }}"},
+		{"name": "tool_use", "template": "T{{ tools[0].function.name }}"},
+		{"name": "rag", "template": "R{{ tools[0].function.name }}"},
+	}
 	dir := t.TempDir()
 	write := func(name, text string) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
@@ -84,7 +88,8 @@ func TestNew_ByName(t *testing.T) {
 		if end := template.EndOfTurn(); len(end) == 0 || tok.Decode(end[:1], false) != "<|im_end|>" {
 			t.Errorf("%s: a turn ends with %v", name, end)
 		}
-		if _, err := template.Text(messages, []art.Tool{weather}, GenerationPrompt); err == nil || !strings.Contains(err.Error(), "no tools") {
+		if _, err := template.Text(messages, []art.Tool{weather}, GenerationPrompt); err == nil ||
+			!strings.Contains(err.Error(), "no tools") {
 			t.Errorf("%s with tools: %v", name, err)
 		}
 		if _, err := New(small(t), name); (err == nil) != (name == Alpaca) {
@@ -95,27 +100,38 @@ func TestNew_ByName(t *testing.T) {
 
 // TestText_Variables: the variables of a template besides messages and tools.
 func TestText_Variables(t *testing.T) {
-	tok := configured(t, map[string]any{"bos_token": "<|im_start|>", "eos_token": map[string]string{"content": "<|im_end|>"}, "pad_token": nil,
-		"chat_template": "{{ bos_token }}{{ eos_token }}{{ pad_token is defined }}{{ documents }}{{ thinking is defined }}{% for m in messages %}{{ m|tojson }}{% endfor %}"})
+	tok := configured(t, map[string]any{
+		"bos_token": "<|im_start|>", "eos_token": map[string]string{"content": "<|im_end|>"}, "pad_token": nil,
+		"chat_template": "{{ bos_token }}{{ eos_token }}{{ pad_token is defined }}{{ documents }}" +
+			"{{ thinking is defined }}{% for m in messages %}{{ m|tojson }}{% endfor %}",
+	})
 	template, err := New(tok, "")
 	must(t, err)
 	if got := template.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>FalseNoneFalse" {
 		t.Error(got)
 	}
-	with, err := template.With(Options{Args: json.RawMessage(`{"thinking": false, "documents": [{"title": "t"}]}`), Parser: Pythonic})
+	with, err := template.With(Options{
+		Args: json.RawMessage(`{"thinking": false, "documents": [{"title": "t"}]}`), Parser: Pythonic,
+	})
 	must(t, err)
-	if got := with.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>False[{'title': 't'}]True" || with.Parser() != Pythonic || template.Parser() != NoTools {
+	if got := with.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>False[{'title': 't'}]True" ||
+		with.Parser() != Pythonic || template.Parser() != NoTools {
 		t.Error(got, with.Parser(), template.Parser())
 	}
 	if _, err := template.With(Options{Parser: "x"}); err == nil {
 		t.Error("an unknown parser is no error")
 	}
-	if _, err := template.With(Options{Args: json.RawMessage(`{"messages": []}`)}); err == nil || !strings.Contains(err.Error(), `"messages"`) {
+	if _, err := template.With(Options{Args: json.RawMessage(`{"messages": []}`)}); err == nil ||
+		!strings.Contains(err.Error(), `"messages"`) {
 		t.Errorf("messages as an argument: error %v", err)
 	}
-	message := art.Message{Role: art.RoleAssistant, Reasoning: "r", ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1.0, "a": [null]}`}, {ID: "d", Name: "g", Arguments: "oops"}}}
+	message := art.Message{Role: art.RoleAssistant, Reasoning: "r",
+		ToolCalls: []art.ToolCall{
+			{ID: "c", Name: "f", Arguments: `{"b": 1.0, "a": [null]}`}, {ID: "d", Name: "g", Arguments: "oops"},
+		}}
 	want := `{"thinking": "r", "role": "assistant", "content": "", "reasoning_content": "r", "tool_calls": [` +
-		`{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"b": 1.0, "a": [null]}}}, {"id": "d", "type": "function", "function": {"name": "g", "arguments": "oops"}}]}`
+		`{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"b": 1.0, "a": [null]}}}, ` +
+		`{"id": "d", "type": "function", "function": {"name": "g", "arguments": "oops"}}]}`
 	if got := template.mustText(t, []art.Message{message}, nil, Whole); !strings.HasSuffix(got, want) {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
@@ -126,7 +142,8 @@ func TestText_Variables(t *testing.T) {
 func TestText_Dialects(t *testing.T) {
 	const call = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}"
 	arguments := func(content string) art.Message {
-		return art.Message{Role: art.RoleAssistant, Content: content, ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1, "a": "é"}`}}}
+		return art.Message{Role: art.RoleAssistant, Content: content,
+			ToolCalls: []art.ToolCall{{ID: "c", Name: "f", Arguments: `{"b": 1, "a": "é"}`}}}
 	}
 	for _, c := range []struct{ source, content, want string }{
 		{call + "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}", "", `f{"b": 1, "a": "é"}`},
@@ -182,10 +199,13 @@ func TestPrompt_ReadsContent(t *testing.T) {
 	}
 	template, err := New(tok, "")
 	must(t, err)
-	for content, want := range map[string]string{"a<|im_end|>b": "<|im_start|>a<|im_end|>b</think>", "x</think><|im_end|>y": "<|im_start|><|im_end|>y</think>"} {
+	for content, want := range map[string]string{
+		"a<|im_end|>b": "<|im_start|>a<|im_end|>b</think>", "x</think><|im_end|>y": "<|im_start|><|im_end|>y</think>",
+	} {
 		ids, err := template.Prompt([]art.Message{art.User(content)}, nil)
 		must(t, err)
-		if got := tok.Decode(ids, false); got != want || slices.Contains(ids, id("<|im_end|>")) || ids[0] != id("<|im_start|>") || ids[len(ids)-1] != id("</think>") {
+		if got := tok.Decode(ids, false); got != want || slices.Contains(ids, id("<|im_end|>")) ||
+			ids[0] != id("<|im_start|>") || ids[len(ids)-1] != id("</think>") {
 			t.Errorf("%q: %q %v", content, got, ids)
 		}
 	}
@@ -199,7 +219,10 @@ func BenchmarkPrompt(b *testing.B) {
 		prompt, err := template.Prompt(messages, []art.Tool{weather})
 		must(b, err)
 		reply := template.tok.EncodeOrdinary("It is sunny today, and it will rain tomorrow.")
-		messages = append(messages, art.Message{Role: art.RoleAssistant, Content: "It is sunny today, and it will rain tomorrow.", Sample: &art.Sample{PromptIDs: prompt, IDs: reply}})
+		messages = append(messages, art.Message{
+			Role: art.RoleAssistant, Content: "It is sunny today, and it will rain tomorrow.",
+			Sample: &art.Sample{PromptIDs: prompt, IDs: reply},
+		})
 	}
 	messages = append(messages, art.User("And the day after?"))
 	b.Run("text", func(b *testing.B) {

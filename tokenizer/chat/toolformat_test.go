@@ -51,7 +51,8 @@ func TestText_ToolsLeftOut(t *testing.T) {
 
 // TestText_ToolOfConversationLeftOut: a template may write tools only in some conversations.
 func TestText_ToolOfConversationLeftOut(t *testing.T) {
-	template, err := New(configured(t, map[string]any{"chat_template": "{% if messages|length < 2 %}{{ tools }}{% endif %}"}), "")
+	config := map[string]any{"chat_template": "{% if messages|length < 2 %}{{ tools }}{% endif %}"}
+	template, err := New(configured(t, config), "")
 	must(t, err)
 	for n, want := range map[int]bool{1: true, 2: false} {
 		_, err := template.Text(twoSteps()[:n], []art.Tool{weather}, Whole)
@@ -65,25 +66,34 @@ func TestText_ToolOfConversationLeftOut(t *testing.T) {
 func TestText_ToolFormat(t *testing.T) {
 	call := art.ToolCall{ID: "c", Name: "get_weather", Arguments: `{"city": "Paris", "days": [1, true, null]}`}
 	messages := []art.Message{
-		art.System("S"), art.User("Weather?"), {Role: art.RoleAssistant, Content: "See.", ToolCalls: []art.ToolCall{call, call}},
-		art.ToolResult("c", "sun"), art.ToolResult("c", "rain"), art.User("Sure?"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}},
+		art.System("S"), art.User("Weather?"),
+		{Role: art.RoleAssistant, Content: "See.", ToolCalls: []art.ToolCall{call, call}},
+		art.ToolResult("c", "sun"), art.ToolResult("c", "rain"), art.User("Sure?"),
+		{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}},
 	}
-	const turns = "<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\nSee.\nCALLS<|im_end|>\n<|im_start|>user\n<tool_response>\nsun\n</tool_response>\n" +
+	const turns = "<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\nSee.\nCALLS<|im_end|>\n" +
+		"<|im_start|>user\n<tool_response>\nsun\n</tool_response>\n" +
 		"<tool_response>\nrain\n</tool_response>\nSure?<|im_end|>\n<|im_start|>assistant\nCALL<|im_end|>\n"
-	const hermes = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"days\": [1, true, null]}}\n</tool_call>"
-	const xml = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n[1, true, null]\n</parameter>\n</function>\n</tool_call>"
+	const hermes = "<tool_call>\n" +
+		"{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"days\": [1, true, null]}}\n</tool_call>"
+	const xml = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>" +
+		"\n<parameter=days>\n[1, true, null]\n</parameter>\n</function>\n</tool_call>"
 	const llama = `{"name": "get_weather", "parameters": {"city": "Paris", "days": [1, true, null]}}`
 	const python = `get_weather(city="Paris", days=[1, True, None])`
 	for format, want := range map[string]struct{ calls, call string }{
-		Hermes: {hermes + "\n" + hermes, hermes}, Qwen3Coder: {xml + "\n" + xml, xml}, Llama3JSON: {"<|python_tag|>" + llama + "; " + llama, llama},
-		Pythonic: {"<|python_start|>[" + python + ", " + python + "]<|python_end|>", "[" + python + "]"},
+		Hermes: {hermes + "\n" + hermes, hermes}, Qwen3Coder: {xml + "\n" + xml, xml},
+		Llama3JSON: {"<|python_tag|>" + llama + "; " + llama, llama},
+		Pythonic:   {"<|python_start|>[" + python + ", " + python + "]<|python_end|>", "[" + python + "]"},
 	} {
 		got := withToolFormat(t, "plain_chatml", format).mustText(t, messages, []art.Tool{weather}, Whole)
 		system, after, _ := strings.Cut(got, "<|im_end|>\n")
 		if rest := strings.NewReplacer("CALLS", want.calls, "CALL", want.call).Replace(turns); after != rest {
 			t.Errorf("%s:\n got %q\nwant %q", format, after, rest)
 		}
-		for _, part := range []string{"<|im_start|>system\nS\n\n", "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"get_weather\"", "°C", "</tools>", "<tool_response>"} {
+		for _, part := range []string{
+			"<|im_start|>system\nS\n\n", "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"get_weather\"",
+			"°C", "</tools>", "<tool_response>",
+		} {
 			if !strings.Contains(system, part) {
 				t.Errorf("%s: %q is not in %q", format, part, system)
 			}
@@ -104,7 +114,8 @@ func TestText_ToolFormatRoles(t *testing.T) {
 				}
 			}
 			without := template.mustText(t, twoSteps(), nil, GenerationPrompt)
-			if strings.Contains(without, "<tools>") || !strings.Contains(without, "<tool_response>\nsun\n</tool_response>") || !strings.Contains(without, "Paris") {
+			if strings.Contains(without, "<tools>") || !strings.Contains(without, "<tool_response>\nsun\n</tool_response>") ||
+				!strings.Contains(without, "Paris") {
 				t.Errorf("%s, %s, no tools: %q", name, format, without)
 			}
 		}
@@ -125,7 +136,9 @@ func formatMessage(rng *rand.Rand, c *replyCase) art.Message {
 func TestParse_InvertsToolFormats(t *testing.T) {
 	for _, format := range ToolFormats() {
 		for _, name := range withoutTools {
-			for _, tokens := range [][]string{nil, {"<tool_call>", "</tool_call>", "<|python_tag|>", "<|python_start|>", "<|python_end|>"}} {
+			for _, tokens := range [][]string{
+				nil, {"<tool_call>", "</tool_call>", "<|python_tag|>", "<|python_start|>", "<|python_end|>"},
+			} {
 				template, rng := withToolFormat(t, name, format, tokens...), seeded(t)
 				c := &replyCase{parser: format, mixed: true, ids: callID}
 				before, tools := []art.Message{art.User("Hi")}, []art.Tool{schema}
@@ -135,8 +148,10 @@ func TestParse_InvertsToolFormats(t *testing.T) {
 					m := formatMessage(rng, c)
 					ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 					must(t, err)
-					if got, err := template.Parse(prompt, masked(ids, mask), tools); err != nil || !reflect.DeepEqual(spaced(got), spaced(m)) {
-						t.Fatalf("%s, %s: %q\n got %+v (%v)\nwant %+v", name, format, template.tok.Decode(masked(ids, mask), false), got, err, m)
+					got, err := template.Parse(prompt, masked(ids, mask), tools)
+					if err != nil || !reflect.DeepEqual(spaced(got), spaced(m)) {
+						text := template.tok.Decode(masked(ids, mask), false)
+						t.Fatalf("%s, %s: %q\n got %+v (%v)\nwant %+v", name, format, text, got, err, m)
 					}
 				}
 			}
@@ -191,7 +206,8 @@ func TestPrompt_ToolFormatTokens(t *testing.T) {
 	template := withToolFormat(t, "plain_chatml", Hermes, "<tool_call>", "</tool_call>")
 	open, _ := template.tok.TokenID("<tool_call>")
 	call := art.ToolCall{ID: "c", Name: "f", Arguments: `{"a": "<tool_call>"}`}
-	ids, err := template.Prompt([]art.Message{art.User("<tool_call>"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}}, nil)
+	messages := []art.Message{art.User("<tool_call>"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}}
+	ids, err := template.Prompt(messages, nil)
 	must(t, err)
 	n := 0
 	for _, id := range ids {
@@ -219,14 +235,18 @@ func TestWith_ToolFormatErrors(t *testing.T) {
 	}
 	python := withToolFormat(t, "no_system", Pythonic)
 	m := art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{{Name: "f", Arguments: "oops"}}}
-	if _, err := python.Text([]art.Message{art.User("a"), m}, nil, Whole); err == nil || !strings.Contains(err.Error(), "message 1: tool call 0: its arguments are not a JSON object") {
+	if _, err := python.Text([]art.Message{art.User("a"), m}, nil, Whole); err == nil ||
+		!strings.Contains(err.Error(), "message 1: tool call 0: its arguments are not a JSON object") {
 		t.Errorf("%v", err)
 	}
-	if _, err := python.Text([]art.Message{{Role: art.RoleAssistant, Content: "a"}}, []art.Tool{weather}, Whole); err == nil || !strings.Contains(err.Error(), "takes no system message") {
+	_, err := python.Text([]art.Message{{Role: art.RoleAssistant, Content: "a"}}, []art.Tool{weather}, Whole)
+	if err == nil || !strings.Contains(err.Error(), "takes no system message") {
 		t.Errorf("%v", err)
 	}
-	must(t, json.Unmarshal([]byte(`{"role": "tool", "tool_call_id": "c", "content": [{"type": "image_url", "image_url": {"url": "a"}}]}`), &m))
-	if _, err := python.Text([]art.Message{art.User("a"), m}, nil, Whole); err == nil || !strings.Contains(err.Error(), "message 1: its content has parts other than text") {
+	must(t, json.Unmarshal([]byte(`{"role": "tool", "tool_call_id": "c", `+
+		`"content": [{"type": "image_url", "image_url": {"url": "a"}}]}`), &m))
+	if _, err := python.Text([]art.Message{art.User("a"), m}, nil, Whole); err == nil ||
+		!strings.Contains(err.Error(), "message 1: its content has parts other than text") {
 		t.Errorf("%v", err)
 	}
 }

@@ -56,7 +56,8 @@ func TestTemplate_ReleasedParsers(t *testing.T) {
 		if p, ok := want[name]; ok && (template.Parser() != p || len(template.Warnings()) > 0) {
 			t.Errorf("%s: parser %s, want %s; warnings %q", name, template.Parser(), p, template.Warnings())
 		}
-		if _, written := template.readBack(probeConversation()[1]); written && template.Parser() == NoTools && len(template.Warnings()) == 0 {
+		if _, written := template.readBack(probeConversation()[1]); written && template.Parser() == NoTools &&
+			len(template.Warnings()) == 0 {
 			t.Errorf("%s: calls are not read, and there is no warning", name)
 		}
 	}
@@ -81,7 +82,8 @@ func TestParse_ReleasedTwoSteps(t *testing.T) {
 			continue
 		}
 		whole, err := template.render([]art.Message{art.User("a"), reply}, []art.Tool{weather}, Whole)
-		if at := replyStart("", prompt, whole); err == nil && !contains([]art.Message{template.parseText(whole[:at], whole[at:], 0, nil)}, reply) {
+		if at := replyStart("", prompt, whole); err == nil &&
+			!contains([]art.Message{template.parseText(whole[:at], whole[at:], 0, nil)}, reply) {
 			t.Errorf("%s: %q is read as %+v", name, whole[at:], template.parseText(whole[:at], whole[at:], 0, nil))
 		}
 	}
@@ -101,9 +103,11 @@ func TestText_SecondCallLeftOut(t *testing.T) {
 // TestParse_Harmony: the name of a channel was once part of the content: "finalIt is 5".
 func TestParse_Harmony(t *testing.T) {
 	template := withTemplate(t, "channels", harmonyTags...)
-	ids := template.tok.Encode("<|channel|>analysis<|message|>2 + 3<|end|><|start|>assistant<|channel|>final<|message|>It is 5<|return|>", false)
+	ids := template.tok.Encode("<|channel|>analysis<|message|>2 + 3<|end|>"+
+		"<|start|>assistant<|channel|>final<|message|>It is 5<|return|>", false)
 	got, err := template.Parse(nil, ids, nil)
-	if want := (art.Message{Role: art.RoleAssistant, Reasoning: "2 + 3", Content: "It is 5"}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (art.Message{Role: art.RoleAssistant, Reasoning: "2 + 3", Content: "It is 5"}); err != nil ||
+		!reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -1,4 +1,4 @@
-"""Writes golden.json: what Hugging Face's tokenizers makes of our own small vocabulary, under many settings.
+"""Writes golden.json: results of Hugging Face's tokenizers with our own small vocabulary and many settings.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tokenizers==0.23.3
     cd tokenizer/testdata && /tmp/golden/bin/python make_golden.py
@@ -73,25 +73,33 @@ SETTINGS = {
     "ignore merges": {"model": {"ignore_merges": True}},
     "merges as text": {"model": {"merges": [" ".join(m) for m in BASE["model"]["merges"]]}},
     "template": {"post_processor": template([S, X], [E])},
-    "template in sequence": {"post_processor": {"type": "Sequence", "processors": [byte_level(), template([S], [E, X])]}},
+    "template in sequence": {"post_processor": {"type": "Sequence",
+                                                "processors": [byte_level(), template([S], [E, X])]}},
     "added tokens": {"normalizer": {"type": "NFC"}} | with_added(
-        added("<left>", lstrip=True), added("<right>", rstrip=True), added("<both>", lstrip=True, rstrip=True, special=True),
+        added("<left>", lstrip=True), added("<right>", rstrip=True),
+        added("<both>", lstrip=True, rstrip=True, special=True),
         added("agent", single_word=True), added("board game"), added("board"), added("né", normalized=True),
-        added("<norm>", normalized=True, special=True), added("  "), added("naïve word", normalized=True, single_word=True)),
+        added("<norm>", normalized=True, special=True), added("  "),
+        added("naïve word", normalized=True, single_word=True)),
 }
 for behavior in ["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]:
     for invert in [False, True]:
-        for kind, pattern in [("text", {"String": "a"}), ("regex", {"Regex": r"\s+|a|(?i:THE)"}), ("empty", {"Regex": "b*"})]:
+        for kind, pattern in [("text", {"String": "a"}), ("regex", {"Regex": r"\s+|a|(?i:THE)"}),
+                              ("empty", {"Regex": "b*"})]:
             name = f"split {kind} {behavior}" + (" inverted" if invert else "")
             SETTINGS[name] = steps(split(pattern, behavior, invert), byte_level())
 
 PIECES = [
-    "the ", "agent", " board", "board game", "it's", "WE'VE", "I'll", "'\u017f", "don't", "1", "22", "333", "123456", "½", "Ⅳ", "٣",
-    " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "\u200b", "\ufeff", "\0", "\x7f",
-    "é", "e\u0301", "né", "ne\u0301", "a\u0323\u0302", "q\u0307\u0323", "\u1100\u1161\u11a8", "Å", "ﬁ", "ß", "İ", "ж", "日本", "नमस्ते", "สวัสดี", "مرحبا",
+    "the ", "agent", " board", "board game", "it's", "WE'VE", "I'll", "'\u017f", "don't", "1", "22", "333", "123456",
+    "½", "Ⅳ", "٣",
+    " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "\u200b", "\ufeff", "\0",
+    "\x7f",
+    "é", "e\u0301", "né", "ne\u0301", "a\u0323\u0302", "q\u0307\u0323", "\u1100\u1161\u11a8", "Å", "ﬁ", "ß", "İ", "ж",
+    "日本", "नमस्ते", "สวัสดี", "مرحبا",
     "\u0301" * 40, "a" + "\u0301\u0323" * 20, "😀", "👨\u200d👩\u200d👧", "🏳\ufe0f\u200d🌈", "\U0010ffff", "\ufffd",
     S, E, X, "<|im_", "end|>", "<left>", "<right>", "<both>", "<norm>", "naïve word", "nai\u0308ve word", "x",
-    "aaa", "aa aa", "bbb", "ab", "ba", "{\"", "\": ", "://", "...", "!?", "-", "_", "—", "func main() {", "\\n", "a" * 60,
+    "aaa", "aa aa", "bbb", "ab", "ba", "{\"", "\": ", "://", "...", "!?", "-", "_", "—", "func main() {", "\\n",
+    "a" * 60,
 ]
 
 
@@ -112,7 +120,8 @@ def patched(patch):
 def case(tok, s):
     ids = tok.encode(s, add_special_tokens=False).ids
     special = tok.encode(s).ids
-    return {"s": s, "ids": ids, "sp": special, "dec": tok.decode(ids, skip_special_tokens=False), "decs": tok.decode(ids)}
+    return {"s": s, "ids": ids, "sp": special, "dec": tok.decode(ids, skip_special_tokens=False),
+            "decs": tok.decode(ids)}
 
 
 def broken(tok, seed, n):
@@ -120,7 +129,8 @@ def broken(tok, seed, n):
     rng = random.Random(seed)
     out = []
     for _ in range(n):
-        ids = [rng.randrange(tok.get_vocab_size()) if rng.random() < 0.5 else rng.randrange(256) for _ in range(rng.randint(1, 12))]
+        ids = [rng.randrange(tok.get_vocab_size()) if rng.random() < 0.5 else rng.randrange(256)
+               for _ in range(rng.randint(1, 12))]
         out.append({"ids": ids, "dec": tok.decode(ids, skip_special_tokens=False), "decs": tok.decode(ids)})
     return out
 

@@ -1,9 +1,10 @@
-"""Writes sentencepiece/*.model and *.json: small models of SentencePiece, and what its library makes of some texts.
+"""Writes sentencepiece/*.model and *.json: small models of SentencePiece, and ids by its library.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install sentencepiece==0.2.3 tokenizers==0.23.3
     cd tokenizer/testdata && /tmp/golden/bin/python make_sentencepiece.py
 
-With a folder as argument, it reads the *.model there, and writes 3000 texts each beside them: see TestReference_SentencePiece.
+With a folder as argument, it reads the *.model there, and writes 3000 texts for each beside it: see
+TestReference_SentencePiece.
 """
 
 import importlib.util
@@ -18,14 +19,19 @@ import sentencepiece
 assert sentencepiece.__version__ == "0.2.3", sentencepiece.__version__
 
 HERE = pathlib.Path(__file__).resolve().parent
-COMMON = dict(input=str(HERE / "corpus.txt"), hard_vocab_limit=False, character_coverage=0.995, num_threads=1, minloglevel=2)
+COMMON = dict(input=str(HERE / "corpus.txt"), hard_vocab_limit=False, character_coverage=0.995, num_threads=1,
+              minloglevel=2)
 MODELS = {
-    "bpe-bytes": dict(model_type="bpe", vocab_size=700, byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False,
-                      user_defined_symbols=["<tool>", "  ", "agent"], split_digits=True, allow_whitespace_only_pieces=True),
+    "bpe-bytes": dict(model_type="bpe", vocab_size=700, byte_fallback=True, normalization_rule_name="identity",
+                      remove_extra_whitespaces=False,
+                      user_defined_symbols=["<tool>", "  ", "agent"], split_digits=True,
+                      allow_whitespace_only_pieces=True),
     "bpe-trim": dict(model_type="bpe", vocab_size=500, normalization_rule_name="identity"),
     "unigram-nfkc": dict(model_type="unigram", vocab_size=500, user_defined_symbols=["<mask>", "reward"]),
-    "unigram-bytes": dict(model_type="unigram", vocab_size=700, byte_fallback=True, normalization_rule_name="identity", pad_id=3),
-    "unigram-plain": dict(model_type="unigram", vocab_size=400, normalization_rule_name="identity", add_dummy_prefix=False, bos_id=-1),
+    "unigram-bytes": dict(model_type="unigram", vocab_size=700, byte_fallback=True, normalization_rule_name="identity",
+                          pad_id=3),
+    "unigram-plain": dict(model_type="unigram", vocab_size=400, normalization_rule_name="identity",
+                          add_dummy_prefix=False, bos_id=-1),
 }
 
 
@@ -47,8 +53,8 @@ def field(number, value):
 
 
 def tied(path, step, count=60):
-    """Writes a Unigram model with many divisions of nearly equal score, which differ in the rounding of their sums. With
-    a large step the sums get so large that SentencePiece subtracts from them."""
+    """Writes a Unigram model with many segmentations of nearly equal score, which differ by the rounding of their sums.
+    With a large step the sums get so large that SentencePiece subtracts from them."""
     rng = random.Random(path.stem)
     pieces = [("<unk>", 0.0, 2), (",", 0.0, 4), ("()", 0.0, 4), ("\u2581", -step, 1)]
     for n, most in (1, 3), (2, 9), (3, 20), (4, 20):

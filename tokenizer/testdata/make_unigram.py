@@ -1,5 +1,5 @@
-"""Writes unigram.json: a Unigram file without a "type", as T5's is, with many divisions of nearly equal score; what
-Hugging Face's tokenizers makes of some texts; and which numbers it reads for some decimals.
+"""Writes unigram.json: a Unigram file without a "type", as T5's is, with many segmentations of nearly equal score; the
+ids of some texts by Hugging Face's tokenizers; and the numbers to which it parses some decimals.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tokenizers==0.23.3
     cd tokenizer/testdata && /tmp/golden/bin/python make_unigram.py
@@ -35,15 +35,17 @@ def pieces(rng):
 
 def file(vocab):
     space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": False}
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": space,
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+            "pre_tokenizer": space,
             "post_processor": None, "decoder": space, "model": {"unk_id": 0, "vocab": vocab}}
 
 
 def decimals(rng):
-    """Numbers as they may be written."""
-    yield from """0 -0 -0.0 0e5 1 -12 5e-324 -1e-400 0.1e1 1E2 1.5e+3 18446744073709551615 18446744073709551616 -9223372036854775809
-        18446744073709551619.0 184467440737095516159.75 1e22 1e23 8.5e-310 1e308 123456789012345678901234567890e-25 -2.0122928619384766
-        0.30000000000000004 170000000000000000000e288 1e-99999999999 0e99999999999 3.00000000000000000000000000000000000001e-5""".split()
+    """Numbers in many notations."""
+    yield from """0 -0 -0.0 0e5 1 -12 5e-324 -1e-400 0.1e1 1E2 1.5e+3 18446744073709551615 18446744073709551616
+        -9223372036854775809 18446744073709551619.0 184467440737095516159.75 1e22 1e23 8.5e-310 1e308 123456789012345678901234567890e-25
+        -2.0122928619384766 0.30000000000000004 170000000000000000000e288 1e-99999999999 0e99999999999
+        3.00000000000000000000000000000000000001e-5""".split()
     for _ in range(150):
         yield repr(single(-rng.uniform(2, 20)))
     for _ in range(50):
@@ -61,7 +63,8 @@ def main():
     raw = json.dumps(file(["NUMBERS"])).replace('"NUMBERS"', ",".join(f'["{i}", {n}]' for i, n in enumerate(written)))
     numbers = json.loads(tokenizers.Tokenizer.from_str(raw).to_str())["model"]["vocab"]
     read = [[w, struct.pack(">d", n).hex()] for w, (_, n) in zip(written, numbers, strict=True)]
-    (HERE / "unigram.json").write_text(json.dumps({"file": data, "cases": cases, "numbers": read}, separators=(",", ":")) + "\n")
+    (HERE / "unigram.json").write_text(json.dumps({"file": data, "cases": cases, "numbers": read},
+                                                  separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
