@@ -66,14 +66,16 @@ def later_punctuation():
 
 
 TABLES = {
-    "laterMarks": ("""are the combining marks, and the characters that decompose or compose, of the versions after Unicode 9.
+    "laterMarks": ("""\
+are the combining marks, and the characters that decompose or compose, of the versions after Unicode 9.
 The normalization forms have tables of Unicode 9: they neither sort nor decompose nor compose these.""",
                    later_marks),
     "laterCompatible": ("are the characters whose compatibility decompositions are younger than Unicode 9.",
                         later_compatible),
     "laterAccents": ("are the marks of Unicode 16 that StripAccents keeps, because they are younger than Unicode 9.",
                      later_accents),
-    "laterPunctuation": ("""is the punctuation of Unicode 16 that the component Punctuation does not count, because it has
+    "laterPunctuation": ("""\
+is the punctuation of Unicode 16 that the component Punctuation does not count, because it has
 Unicode 8.""",
                          later_punctuation),
 }

@@ -8,7 +8,7 @@
 //     template writes that reply the same way again.
 //
 // A template leaves much open: whether it writes tools at all, whether it takes the arguments of a call as an object or
-// as a string, what it makes of a message without content, and in which format it writes calls. [New] finds out by
+// as a string, how it treats a message without content, and in which format it writes calls. [New] finds out by
 // rendering small conversations.
 package chat
 

@@ -159,7 +159,8 @@ class Grammar:
         if k < 0.3:
             return str(self.r.randint(-4, 4))
         if k < 0.8:
-            return f"{self.pick('', '1', '-2', 'n', '100')}:{self.pick('', '2', '-1', 'n')}{self.pick('', ':2', ':-1', ':')}"
+            start, stop = self.pick("", "1", "-2", "n", "100"), self.pick("", "2", "-1", "n")
+            return f"{start}:{stop}{self.pick('', ':2', ':-1', ':')}"
         return self.expression(depth)
 
     def tag(self, text):

@@ -1,5 +1,5 @@
-"""Writes golden.json: ids of some texts by OpenAI's tiktoken. The vocabularies are taken from tokenizer.json files of the
-same models, which internal/bench/tokenizer/vocabularies.py DIR gpt4 gpt4o fetches.
+"""Writes golden.json: ids of some texts by OpenAI's tiktoken. The vocabularies are taken from tokenizer.json files of
+the same models, which internal/bench/tokenizer/vocabularies.py DIR gpt4 gpt4o fetches.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tiktoken==0.14.0
     cd tokenizer/openai/testdata && /tmp/golden/bin/python make_golden.py DIR
