@@ -14,7 +14,7 @@ const maxColumns = 120
 
 // checkColumns returns the lines of a Go file that are too long. Generated files pass, and so do three kinds of lines
 // of tests, which are data: those that begin with an element of a composite literal, such as a row of a table of cases,
-// those that begin within a raw string, and the expected output of examples.
+// those that begin with or within a string, and the expected output of examples.
 func checkColumns(file source) []string {
 	var long []int
 	for i, line := range strings.Split(string(file.data), "\n") {
@@ -69,6 +69,9 @@ func dataLines(set *token.FileSet, file *ast.File) map[int]bool {
 				}
 			}
 		case *ast.BasicLit:
+			if n.Kind == token.STRING && begins[line(n.Pos())] == n.Pos() {
+				lines[line(n.Pos())] = true
+			}
 			for i := line(n.Pos()) + 1; i <= line(n.End()); i++ {
 				lines[i] = true
 			}

@@ -14,7 +14,7 @@
 // # Decisions
 //
 //   - Tasks are placed in order of arrival ([Scheduler.Place]).
-//   - A task goes to the idle slot whose whole cache is a prefix of its prompt, and otherwise to the least recently used
+//   - A task goes to the idle slot whose whole cache is a prefix of its prompt, else to the least recently used
 //     idle slot. It begins with a copy of the longest prefix that any slot has cached for the same adapter, so that a
 //     conversation continues in its slot and the samples of a group compute their prompt once.
 //   - Prompts are computed in chunks of at most the largest width. Rows of a round have the same adapter and, after
