@@ -9,6 +9,7 @@ require (
 	github.com/gomlx/go-huggingface v0.4.3
 	github.com/gomlx/go-xla v0.4.5
 	github.com/gomlx/gomlx v0.28.8
+	github.com/google/jsonschema-go v0.4.3
 	github.com/klauspost/cpuid/v2 v2.3.0
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/rivo/uniseg v0.4.7

@@ -26,8 +26,11 @@ var (
 // layers is the house. A new package or dependency is a change to this table, made in the same commit. A key that ends
 // in "/..." stands for the package and all below.
 var layers = map[string]layer{
-	"":      {light: true},
-	"ruler": {own: []string{""}, light: true},
+	"":             {light: true},
+	"ruler":        {own: []string{""}, light: true},
+	"ruler/reward": {own: []string{""}, light: true},
+	"ruler/reward/schema": {own: []string{"ruler/reward"},
+		mods: []string{"github.com/google/jsonschema-go"}, light: true},
 	"tokenizer": {own: []string{"internal/onig"},
 		mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
 	"tokenizer/chat": {own: []string{"", "tokenizer", "internal/jinja"}, light: true},
