@@ -8,16 +8,16 @@ import (
 
 // Example is one line of a file of training data in OpenAI's fine-tuning format: {"messages": [...], "tools": [...]}.
 //
-// What was read is written back the same but for insignificant space: unknown fields of the line, of its messages and of
-// its tools, and the order of keys; see [Message.UnmarshalJSON].
+// What was read is written back the same but for insignificant space: unknown fields of the line, of its messages and
+// of its tools, and the order of keys; see [Message.UnmarshalJSON].
 type Example struct {
 	History
 
 	wire []wireField // what the fields above do not hold; nil for an example made in Go
 }
 
-// UnmarshalJSON reads a line. One without messages, or in which a field has the wrong type, is an [ErrInvalid] that names
-// the field.
+// UnmarshalJSON reads a line. One without messages, or in which a field has the wrong type, is an [ErrInvalid] that
+// names the field.
 func (e *Example) UnmarshalJSON(data []byte) error { return wireError("read example", e.decode(data)) }
 
 // decode is UnmarshalJSON with a plain error.

@@ -70,7 +70,8 @@ func TestExample_Errors(t *testing.T) {
 	}
 	wantErr(t, art.WriteJSONL(&bytes.Buffer{}, art.Example{}), art.ErrInvalid, "record 0", "messages is empty")
 	bad := art.Example{History: art.History{Messages: []art.Message{{}}}}
-	wantErr(t, art.WriteJSONL(&bytes.Buffer{}, art.Example{History: art.History{Messages: []art.Message{art.User("x")}}}, bad), art.ErrInvalid, "record 1", "role")
+	good := art.Example{History: art.History{Messages: []art.Message{art.User("x")}}}
+	wantErr(t, art.WriteJSONL(&bytes.Buffer{}, good, bad), art.ErrInvalid, "record 1", "role")
 	wantErr(t, art.WriteJSONL(fullDisk{}, 1), art.ErrStorage, "no space")
 }
 

@@ -147,8 +147,8 @@ func (f *jsonlFile) next() (jsonlLine, error) {
 	}
 }
 
-// readLine reads up to the next newline. With [io.EOF] it returns what stands behind the last one. It holds no more of a
-// line than the limit, and a buffer.
+// readLine reads up to the next newline. With [io.EOF] it returns what stands behind the last one. It holds no more
+// of a line than the limit, and a buffer.
 func (f *jsonlFile) readLine() ([]byte, error) {
 	var data []byte
 	for {

@@ -10,8 +10,8 @@ import (
 // StreamOptions say how JSONL files are read. The zero value and a nil *StreamOptions are the defaults: once, in order.
 type StreamOptions struct {
 	// Shuffle is how many lines are held in memory to be shuffled, fewer when they take more than 256 MiB: the buffer is
-	// filled, dealt out in random order, and filled again. The files come in random order too. Each epoch has another order,
-	// in which the buffer begins at other lines. Default 0, and 1: in order.
+	// filled, dealt out in random order, and filled again. The files come in random order too. Each epoch has another
+	// order, in which the buffer begins at other lines. Default 0, and 1: in order.
 	Shuffle int
 	// Seed of the order.
 	Seed uint64
@@ -20,8 +20,8 @@ type StreamOptions struct {
 	// MaxLine is the number of bytes that a line may have, its newline included. A longer one is an [ErrInvalid]; no more
 	// than this much of it is read. Default 16 MiB.
 	MaxLine int
-	// From is the position to start at: that of a [StreamRecord] or a [StreamBatch] of a stream with the same files, Shuffle and
-	// Seed. What follows is exactly what followed it there. nil is the beginning.
+	// From is the position to start at: that of a [StreamRecord] or a [StreamBatch] of a stream with the same files,
+	// Shuffle and Seed. What follows is exactly what followed it there. nil is the beginning.
 	From *StreamPosition
 	// Skip is how many records, of [StreamBatches] batches, are passed over after From. They are read and not decoded.
 	Skip int
@@ -55,14 +55,14 @@ type StreamRecord[T any] struct {
 	Next StreamPosition
 }
 
-// Stream reads JSONL files, each line as a T: [Example], or the type of a scenario. Files may be compressed by gzip. Blank
-// lines are passed over. What is held in memory is one line, or the buffer of [StreamOptions].Shuffle.
+// Stream reads JSONL files, each line as a T: [Example], or the type of a scenario. Files may be compressed by gzip.
+// Blank lines are passed over. What is held in memory is one line, or the buffer of [StreamOptions].Shuffle.
 //
 //	for record, err := range art.Stream[art.Example]([]string{"train.jsonl.gz"}, &art.StreamOptions{Shuffle: 10_000}) {
 //
-// An error ends the stream: an [ErrInvalid] that names file and line for one that is not JSON, not a T, too long, not UTF-8,
-// or cut off by the end of the file; [ErrInvalid] for options and files that cannot be used; [ErrStorage] when reading
-// fails. A value that is a bare number and was cut off after a digit goes unnoticed. opts may be nil.
+// An error ends the stream: an [ErrInvalid] that names file and line for one that is not JSON, not a T, too long, not
+// UTF-8, or cut off by the end of the file; [ErrInvalid] for options and files that cannot be used; [ErrStorage] when
+// reading fails. A value that is a bare number and was cut off after a digit goes unnoticed. opts may be nil.
 func Stream[T any](files []string, opts *StreamOptions) iter.Seq2[StreamRecord[T], error] {
 	return func(yield func(StreamRecord[T], error) bool) {
 		s, err := newStream(files, opts)
@@ -100,9 +100,9 @@ type StreamBatch[S any] struct {
 	Next StreamPosition
 }
 
-// StreamBatches deals a [Stream] out in batches of size records, in the manner of [Batches]: the last one of an epoch may be
-// smaller. A run that is resumed gives the Next of its last batch as [StreamOptions].From, or passes over as many batches as
-// it has trained on:
+// StreamBatches deals a [Stream] out in batches of size records, in the manner of [Batches]: the last one of an epoch
+// may be smaller. A run that is resumed gives the Next of its last batch as [StreamOptions].From, or passes over as
+// many batches as it has trained on:
 //
 //	for batch, err := range art.StreamBatches[Scenario](files, 8, &art.StreamOptions{Epochs: 3, Skip: model.Step()}) {
 //

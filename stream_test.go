@@ -42,8 +42,8 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// itemFiles writes the items 0 to n-1 to files, some with gzip, some with blank lines, a byte order mark or Windows' line
-// ends, some without a newline at the end.
+// itemFiles writes the items 0 to n-1 to files, some with gzip, some with blank lines, a byte order mark or Windows'
+// line ends, some without a newline at the end.
 func itemFiles(t *testing.T, r *rand.Rand, n, files int) []string {
 	t.Helper()
 	texts := make([]bytes.Buffer, files)
@@ -52,7 +52,8 @@ func itemFiles(t *testing.T, r *rand.Rand, n, files int) []string {
 		if b.Len() == 0 && r.IntN(3) == 0 {
 			b.WriteString("\ufeff")
 		}
-		fmt.Fprintf(b, `{"id":%d,"pad":%q}%s`, i, strings.Repeat("x", r.IntN(50)), []string{"\n", "\r\n", "\n \n\n"}[r.IntN(3)])
+		end := []string{"\n", "\r\n", "\n \n\n"}[r.IntN(3)]
+		fmt.Fprintf(b, `{"id":%d,"pad":%q}%s`, i, strings.Repeat("x", r.IntN(50)), end)
 	}
 	var paths []string
 	for i := range texts {
@@ -363,11 +364,13 @@ func TestStream_BadPosition(t *testing.T) {
 		}
 		_, err := streamErr([]string{file}, &art.StreamOptions{From: &at})
 		wantErr(t, err, art.ErrInvalid, file, "shorter than the position")
-		for _, bad := range []art.StreamPosition{{Stream: at.Stream, File: 2}, {Stream: at.Stream, Line: -1}, {Stream: at.Stream, Offset: -1}} {
+		for _, bad := range []art.StreamPosition{{File: 2}, {Line: -1}, {Offset: -1}} {
+			bad.Stream = at.Stream
 			_, err := streamErr([]string{file}, &art.StreamOptions{From: &bad})
 			wantErr(t, err, art.ErrInvalid, "no position that a stream gave")
 		}
-		_, err = streamErr([]string{file}, &art.StreamOptions{From: &art.StreamPosition{Stream: at.Stream, Dealt: math.MaxInt}})
+		far := art.StreamPosition{Stream: at.Stream, Dealt: math.MaxInt}
+		_, err = streamErr([]string{file}, &art.StreamOptions{From: &far})
 		wantErr(t, err, art.ErrInvalid, "shorter than the position")
 	}
 }

@@ -49,9 +49,10 @@ var (
 	answerIs   = regexp.MustCompile(`(?i)\banswer(?:\s+is\s*:?|\s*:)[*\s]*([^\n]+)`)
 )
 
-// FinalAnswer returns what a reply gives as its answer: the last \boxed{}, else the last <answer> section, else the rest of
-// the line behind the last "####", else what follows the last "answer is" or "answer:" up to the end of the sentence. ok is
-// false when there is none of these. A prompt should ask for one of them, and a format penalty make sure of it.
+// FinalAnswer returns what a reply gives as its answer: the last \boxed{}, else the last <answer> section, else the
+// rest of the line behind the last "####", else what follows the last "answer is" or "answer:" up to the end of the
+// sentence. ok is false when there is none of these. A prompt should ask for one of them, and a format penalty make
+// sure of it.
 func FinalAnswer(text string) (answer string, ok bool) {
 	if answer, ok = Boxed(text); ok {
 		return answer, true

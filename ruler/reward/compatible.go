@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// compatible replaces common compatibility forms of Unicode by the characters that they stand for, most of what NFKC does
-// to Latin text. Characters without a shape, such as a zero-width space, are dropped.
+// compatible replaces common compatibility forms of Unicode by the characters that they stand for, most of what NFKC
+// does to Latin text. Characters without a shape, such as a zero-width space, are dropped.
 func compatible(text string) string {
 	var b strings.Builder
 	last := rune(-1) // not written yet

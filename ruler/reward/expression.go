@@ -12,8 +12,8 @@ const (
 	maxDigits     = 1000 // of a number, and its exponent
 )
 
-// evaluate computes an expression that [plainMath] has simplified: numbers, pi, + - * / ^ % ( ) and sqrt, with * left out
-// where it may be. ok is false for everything else and for what is beyond the bounds.
+// evaluate computes an expression that [plainMath] has simplified: numbers, pi, + - * / ^ % ( ) and sqrt, with * left
+// out where it may be. ok is false for everything else and for what is beyond the bounds.
 func evaluate(text string) (s surd, ok bool) {
 	if len(text) > maxExpression {
 		return nil, false

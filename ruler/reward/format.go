@@ -13,9 +13,9 @@ func Tags(text string, tags ...string) float64 {
 	return 1
 }
 
-// Sections returns what stands between the tags <name> and </name> of each name. Text must consist of these sections, in this
-// order, each exactly once and not blank, with nothing but white space around them; a tag may not occur within another
-// section either. Otherwise the error says what is wrong.
+// Sections returns what stands between the tags <name> and </name> of each name. Text must consist of these sections,
+// in this order, each exactly once and not blank, with nothing but white space around them; a tag may not occur
+// within another section either. Otherwise the error says what is wrong.
 func Sections(text string, tags ...string) ([]string, error) {
 	rest := text
 	var sections []string
@@ -58,8 +58,8 @@ func onlySection(text, tag string) (string, error) {
 	return section, nil
 }
 
-// Tag returns what stands between <name> and </name>, wherever they are in text, without white space around it. ok is false
-// unless each of them occurs exactly once.
+// Tag returns what stands between <name> and </name>, wherever they are in text, without white space around it. ok is
+// false unless each of them occurs exactly once.
 func Tag(text, name string) (content string, ok bool) {
 	content, err := onlySection(text, name)
 	return strings.TrimSpace(content), err == nil

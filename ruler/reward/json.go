@@ -11,8 +11,8 @@ import (
 // maxObjects bounds the places of a text that are tried as the beginning of a JSON object.
 const maxObjects = 100
 
-// FirstJSON returns the first JSON object of text, whatever stands around it: words, a fence of Markdown. ok is false when
-// there is none among the first 100 opening braces.
+// FirstJSON returns the first JSON object of text, whatever stands around it: words, a fence of Markdown. ok is false
+// when there is none among the first 100 opening braces.
 func FirstJSON(text string) (object json.RawMessage, ok bool) {
 	for range maxObjects {
 		begin := strings.IndexByte(text, '{')
@@ -28,7 +28,8 @@ func FirstJSON(text string) (object json.RawMessage, ok bool) {
 	return nil, false
 }
 
-// OnlyJSON returns the JSON object or array that is all of text, but for white space and one fence of Markdown around it.
+// OnlyJSON returns the JSON object or array that is all of text, but for white space and one fence of Markdown around
+// it.
 func OnlyJSON(text string) (value json.RawMessage, ok bool) {
 	text = unfence(strings.TrimSpace(text))
 	if text == "" || text[0] != '{' && text[0] != '[' || !json.Valid([]byte(text)) {
@@ -52,8 +53,8 @@ func unfence(text string) string {
 	return strings.TrimSpace(inner)
 }
 
-// SameJSON returns 1 when answer and want are the same JSON value, else 0: keys in any order, numbers by their value, strings
-// as they are. Text that is not JSON is no value, and equals nothing.
+// SameJSON returns 1 when answer and want are the same JSON value, else 0: keys in any order, numbers by their value,
+// strings as they are. Text that is not JSON is no value, and equals nothing.
 func SameJSON(answer, want string) float64 {
 	a, okA := parseJSON(answer)
 	b, okB := parseJSON(want)

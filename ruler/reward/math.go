@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// Math returns 1 when answer says the same as one of the references, else 0. Both are expressions, not sentences: take them
-// out of a reply with [FinalAnswer] or [Boxed].
+// Math returns 1 when answer says the same as one of the references, else 0. Both are expressions, not sentences:
+// take them out of a reply with [FinalAnswer] or [Boxed].
 //
-// Numbers and expressions of numbers, pi, + - * / ^ %, brackets, fractions and roots, in plain text or LaTeX, are compared by
-// their exact value: 1/2, 0.5, 50% and \frac{2}{4} are the same, and so are \sqrt{12} and 2\sqrt{3}; 0.333 is not 1/3. Numbers
-// are read as by [LastNumber]. Lists, tuples, intervals and sets are compared element by element, sets in any order. Anything
-// else, such as expressions with variables, is compared as text, without spaces and in lower case.
+// Numbers and expressions of numbers, pi, + - * / ^ %, brackets, fractions and roots, in plain text or LaTeX, are
+// compared by their exact value: 1/2, 0.5, 50% and \frac{2}{4} are the same, and so are \sqrt{12} and 2\sqrt{3};
+// 0.333 is not 1/3. Numbers are read as by [LastNumber]. Lists, tuples, intervals and sets are compared element by
+// element, sets in any order. Anything else, such as expressions with variables, is compared as text, without spaces
+// and in lower case.
 //
-// What is on one side only counts for nothing: a percent sign (20% is also 20), the name of a variable before an equals sign,
-// in the answer a unit behind the number.
+// What is on one side only counts for nothing: a percent sign (20% is also 20), the name of a variable before an
+// equals sign, in the answer a unit behind the number.
 //
 // Expressions of more than 2,048 bytes, and values of more than 4,096 bits, are compared as text.
 func Math(answer string, want ...string) float64 {
@@ -45,7 +46,9 @@ var (
 	// named is the name before an equals sign: x, f(x).
 	named = regexp.MustCompile(`^[A-Za-z](?: ?\( ?[A-Za-z] ?\))? ?= ?`)
 	// withUnit is a number and a unit of up to three words behind it: cm, m/s^2, square \text{feet}.
-	withUnit = regexp.MustCompile(`^(.*[0-9)%])(?: *\\(?:text|textbf|mathrm|mbox|rm) ?\( *` + unitWords + `[ .]*\)(?:\^[0-9])?| +` + unitWords + `)$`)
+	withUnit = regexp.MustCompile(`^(.*[0-9)%])(?:` +
+		` *\\(?:text|textbf|mathrm|mbox|rm) ?\( *` + unitWords + `[ .]*\)(?:\^[0-9])?` +
+		`| +` + unitWords + `)$`)
 	// choice are the words that make two answers of one.
 	choice = regexp.MustCompile(`(?i)\b(?:or|and|not|but|maybe|perhaps)\b`)
 )
@@ -76,8 +79,8 @@ func sameMath(got, want string) bool {
 	return m != nil && !choice.MatchString(got) && canonical(m[1], 0) == canonical(want, 0)
 }
 
-// canonical returns a text that is the same for expressions that say the same. It begins with what kind it is of, so that a
-// value is never a word.
+// canonical returns a text that is the same for expressions that say the same. It begins with what kind it is of, so
+// that a value is never a word.
 func canonical(text string, depth int) string {
 	text = strings.TrimSpace(text)
 	opening, inner, closing := brackets(text)
@@ -109,7 +112,9 @@ func bareText(text string) string {
 }
 
 // words removes what makes no difference between texts.
-var words = strings.NewReplacer(" ", "", `\text`, "", `\mathrm`, "", `\textbf`, "", `\mathbf`, "", `\mbox`, "", `\rm`, "")
+var words = strings.NewReplacer(
+	" ", "", `\textbf`, "", `\text`, "", `\mathrm`, "", `\mathbf`, "", `\mbox`, "", `\rm`, "",
+)
 
 // canonicalList is canonical of each element. Those of a set are sorted, and each is there once.
 func canonicalList(elements []string, depth int, set bool) string {
@@ -124,7 +129,8 @@ func canonicalList(elements []string, depth int, set bool) string {
 	return strings.Join(out, ", ")
 }
 
-// brackets returns the brackets that are around all of text, and what is in them. ( and [ may close each other: an interval.
+// brackets returns the brackets that are around all of text, and what is in them. ( and [ may close each other: an
+// interval.
 func brackets(text string) (opening, inner, closing string) {
 	for _, bracket := range []string{"(", "[", `\{`} {
 		if strings.HasPrefix(text, bracket) {
@@ -160,8 +166,8 @@ func nesting(c byte) int {
 	return 0
 }
 
-// elements splits a list at the commas that are in no brackets. Bare numbers with commas between thousands are one element only
-// where all of text is a number.
+// elements splits a list at the commas that are in no brackets. Bare numbers with commas between thousands are one
+// element only where all of text is a number.
 func elements(text string) []string {
 	var out []string
 	depth, begin := 0, 0

@@ -25,7 +25,8 @@ func TestMath_Same(t *testing.T) {
 		{"0", "-0"}, {"0.0", "0/7"}, {`\sqrt{0}`, "0"}, {"１２", "１２"},
 	} {
 		if Math(pair[0], pair[1]) != 1 {
-			t.Errorf("%q is not %q: %q and %q", pair[0], pair[1], canonical(simplify(pair[0]), 0), canonical(simplify(pair[1]), 0))
+			got, want := canonical(simplify(pair[0]), 0), canonical(simplify(pair[1]), 0)
+			t.Errorf("%q is not %q: %q and %q", pair[0], pair[1], got, want)
 		}
 	}
 }
@@ -119,7 +120,9 @@ func TestFinalAnswer(t *testing.T) {
 
 // Whatever a model writes: no panic, an end, and the same in both directions where no side is stripped.
 func FuzzMath(f *testing.F) {
-	for _, s := range []string{`\frac{1}{2}`, `2\sqrt{3}-\pi^2`, "1,234.5e-3%", "x = 5 cm", `\{1,(2,3]\}`, "((1+2)^(1/2))", "9^99", `\boxed{\text{a}}`, "1 1/2", "sqrt[3]8/0"} {
+	for _, s := range []string{
+		`\frac{1}{2}`, `2\sqrt{3}-\pi^2`, "1,234.5e-3%", "x = 5 cm", `\{1,(2,3]\}`, "((1+2)^(1/2))", "9^99", `\boxed{\text{a}}`, "1 1/2", "sqrt[3]8/0",
+	} {
 		f.Add(s, "1/2")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {

@@ -19,13 +19,15 @@ const (
 
 var (
 	numberStart = regexp.MustCompile(`^` + scientific)
-	mixedStart  = regexp.MustCompile(`^(?: +([0-9]+)/([0-9]+)| ?frac ?(?:\( ?([0-9]+) ?\)|([0-9])) ?(?:\( ?([0-9]+) ?\)|([0-9])))`)
+	mixedStart  = regexp.MustCompile(`^(?: +([0-9]+)/([0-9]+)|` +
+		` ?frac ?(?:\( ?([0-9]+) ?\)|([0-9])) ?(?:\( ?([0-9]+) ?\)|([0-9])))`)
 	// numberInText is a number as people write it, after plainMath.
 	numberInText = regexp.MustCompile(`[-+]?[$€£¥]?(?:` + fraction + `|[0-9]+ +[0-9]+/[0-9]+|[0-9]+ ?` + fraction +
 		`|` + scientific + timesTen + `(?: ?/ ?[0-9]+)?)(?: ?%)?`)
 )
 
-// numberLength returns the bytes of the number that text begins with, 0 for none. Commas count where they separate thousands.
+// numberLength returns the bytes of the number that text begins with, 0 for none. Commas count where they separate
+// thousands.
 func numberLength(text string) int {
 	found := numberStart.FindString(text)
 	if rest := text[len(found):]; strings.Contains(found, ",") && rest != "" && isDigit(rest[0]) {
@@ -51,10 +53,11 @@ func mixedFraction(text string) (*big.Rat, int) {
 	return new(big.Rat).SetFrac(over, under), len(m[0])
 }
 
-// LastNumber returns the last number of text. It may have a sign, a currency sign, commas between thousands, a decimal point,
-// an exponent (1.5e3, 1.5 × 10^3), a denominator (3/4, \frac{3}{4}, 1 1/2) or a percent sign, which divides by 100. A comma
-// is never a decimal one. A sign counts where no letter, digit or closing bracket stands before it; digits in a word that
-// begins with a letter are no number. ok is false when there is none, or none of at most 1,000 digits.
+// LastNumber returns the last number of text. It may have a sign, a currency sign, commas between thousands, a
+// decimal point, an exponent (1.5e3, 1.5 × 10^3), a denominator (3/4, \frac{3}{4}, 1 1/2) or a percent sign, which
+// divides by 100. A comma is never a decimal one. A sign counts where no letter, digit or closing bracket stands
+// before it; digits in a word that begins with a letter are no number. ok is false when there is none, or none of at
+// most 1,000 digits.
 func LastNumber(text string) (x *big.Rat, ok bool) {
 	return rationalOf(lastNumberText(plainMath(text)))
 }
@@ -104,8 +107,8 @@ func lastNumberText(text string) string {
 	return last
 }
 
-// standing returns a number that stands behind some text: without its sign where that is a hyphen or an operator, and "" where
-// it is a part of a word or of a version.
+// standing returns a number that stands behind some text: without its sign where that is a hyphen or an operator, and
+// "" where it is a part of a word or of a version.
 func standing(before, found string) string {
 	r, _ := utf8.DecodeLastRuneInString(before)
 	letter := r == '_' || unicode.Is(unicode.Latin, r)
@@ -119,12 +122,14 @@ func standing(before, found string) string {
 	return found
 }
 
-// Number returns 1 when the last number of text, as [LastNumber] finds it, is that of want to a relative tolerance, else 0:
+// Number returns 1 when the last number of text, as [LastNumber] finds it, is that of want to a relative tolerance,
+// else 0:
 //
 //	|number - want| <= tolerance |want|
 //
-// A tolerance of 0, and one that is negative or NaN, demands equality, which is exact: numbers are fractions, not float64.
-// Where only one of the two has a percent sign, the number without the sign counts as well: 20% is 1/5 and 20.
+// A tolerance of 0, and one that is negative or NaN, demands equality, which is exact: numbers are fractions, not
+// float64. Where only one of the two has a percent sign, the number without the sign counts as well: 20% is 1/5 and
+// 20.
 func Number(text, want string, tolerance float64) float64 {
 	got, reference := lastNumberText(plainMath(text)), lastNumberText(plainMath(want))
 	if closeTo(got, reference, tolerance) {

@@ -10,8 +10,8 @@ func Matches(re *regexp.Regexp, text string) float64 {
 	return 0
 }
 
-// LastMatch returns the first group of the last match of re in text, or all of the match where re has no group. ok is false
-// when there is none. The last one is usually the answer: what stands before it is a draft.
+// LastMatch returns the first group of the last match of re in text, or all of the match where re has no group. ok is
+// false when there is none. The last one is usually the answer: what stands before it is a draft.
 func LastMatch(re *regexp.Regexp, text string) (found string, ok bool) {
 	if re == nil {
 		return "", false

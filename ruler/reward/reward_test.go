@@ -137,7 +137,8 @@ func TestSections(t *testing.T) {
 func TestCombine(t *testing.T) {
 	trajectory := &art.Trajectory{Reward: 9}
 	got := Combine(trajectory, Part{"right", 1, 0.5}, Part{"format", 0.5, -1}, Part{"format", 0, 3})
-	if got != 0 || trajectory.Reward != 0 || trajectory.Metrics["reward_right"] != 0.5 || trajectory.Metrics["reward_format"] != 2 {
+	metrics := trajectory.Metrics
+	if got != 0 || trajectory.Reward != 0 || metrics["reward_right"] != 0.5 || metrics["reward_format"] != 2 {
 		t.Errorf("reward %v: %+v", got, trajectory)
 	}
 	if got := Combine(nil, Part{"x", 2, 3}); got != 6 {
@@ -149,7 +150,8 @@ func TestCombine(t *testing.T) {
 }
 
 func TestSampledTokens(t *testing.T) {
-	trajectory := art.NewTrajectory(art.User("x"), art.Message{Role: art.RoleAssistant, Sample: &art.Sample{IDs: make([]int32, 3)}})
+	reply := art.Message{Role: art.RoleAssistant, Sample: &art.Sample{IDs: make([]int32, 3)}}
+	trajectory := art.NewTrajectory(art.User("x"), reply)
 	if SampledTokens(trajectory) != 3 || SampledTokens(nil) != 0 {
 		t.Error("tokens are miscounted")
 	}
@@ -163,7 +165,9 @@ func TestFirstJSON(t *testing.T) {
 			t.Errorf("FirstJSON(%q) = %s, %v, want %s", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "[1]", `{"a":1`, "{a:1}", strings.Repeat("{", 1000) + "}", strings.Repeat(`{"a":[`, 100000)} {
+	for _, text := range []string{
+		"", "[1]", `{"a":1`, "{a:1}", strings.Repeat("{", 1000) + "}", strings.Repeat(`{"a":[`, 100000),
+	} {
 		if got, ok := FirstJSON(text); ok {
 			t.Errorf("FirstJSON(%.20q) = %s", text, got)
 		}
@@ -178,7 +182,9 @@ func TestOnlyJSON(t *testing.T) {
 			t.Errorf("OnlyJSON(%q) = %s, %v, want %s", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "1", `"x"`, "null", `{} {}`, "Here: {}", "```json\n{}\n```\nDone", "```go\n{}\n```", "```", "```json {}```", "{"} {
+	for _, text := range []string{
+		"", "1", `"x"`, "null", `{} {}`, "Here: {}", "```json\n{}\n```\nDone", "```go\n{}\n```", "```", "```json {}```", "{",
+	} {
 		if got, ok := OnlyJSON(text); ok {
 			t.Errorf("OnlyJSON(%q) = %s", text, got)
 		}

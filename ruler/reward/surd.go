@@ -24,8 +24,8 @@ type unit struct {
 	pi   int
 }
 
-// surd is an exact number: a sum of terms, each a rational times a unit. Of each unit there is one term at most, and none is
-// 0, so that two surds are the same number exactly when they have the same terms (pi counts as an unknown).
+// surd is an exact number: a sum of terms, each a rational times a unit. Of each unit there is one term at most, and
+// none is 0, so that two surds are the same number exactly when they have the same terms (pi counts as an unknown).
 type surd map[unit]*big.Rat
 
 // one is the unit of rationals.
@@ -81,8 +81,8 @@ func (s surd) fits() bool {
 	return len(s) <= maxTerms
 }
 
-// calculator does arithmetic within the bounds. What goes beyond them, or has no value, such as a division by zero, sets
-// failed, and what is returned from then on means nothing.
+// calculator does arithmetic within the bounds. What goes beyond them, or has no value, such as a division by zero,
+// sets failed, and what is returned from then on means nothing.
 type calculator struct {
 	work   int
 	failed bool
@@ -151,8 +151,8 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// quotient returns a / b. Roots in the denominator are removed one prime p at a time, by multiplication with the conjugate,
-// in which sqrt(p) is -sqrt(p).
+// quotient returns a / b. Roots in the denominator are removed one prime p at a time, by multiplication with the
+// conjugate, in which sqrt(p) is -sqrt(p).
 func (c *calculator) quotient(a, b surd) surd {
 	for !c.failed {
 		if len(b) == 0 {

@@ -5,12 +5,13 @@ import (
 	"unicode"
 )
 
-// Normalize returns text as SQuAD compares it (Rajpurkar et al. 2016): in lower case, without punctuation and without the
-// articles a, an and the, words separated by one space. Compatibility forms of Unicode are replaced as far as they are
-// common: full-width characters, ligatures, superscript and subscript digits, Latin letters with a combining accent.
+// Normalize returns text as SQuAD compares it (Rajpurkar et al. 2016): in lower case, without punctuation and without
+// the articles a, an and the, words separated by one space. Compatibility forms of Unicode are replaced as far as
+// they are common: full-width characters, ligatures, superscript and subscript digits, Latin letters with a combining
+// accent.
 //
-// Text that is nothing but punctuation or articles keeps them: "A" may be a choice, "+" an operator. Punctuation of numbers
-// goes as well, so that "3.5" is "35": compare numbers with [Number] or [Math].
+// Text that is nothing but punctuation or articles keeps them: "A" may be a choice, "+" an operator. Punctuation of
+// numbers goes as well, so that "3.5" is "35": compare numbers with [Number] or [Math].
 func Normalize(text string) string {
 	words := strings.Fields(strings.ToLower(compatible(text)))
 	if bare := strings.Fields(withoutPunctuation(strings.Join(words, " "))); len(bare) > 0 {
@@ -54,8 +55,8 @@ func ExactMatch(answer string, want ...string) float64 {
 	return 0
 }
 
-// F1 returns how much answer and the closest of the references have in common, as SQuAD does: with the words that are left by
-// [Normalize], each as often as it occurs,
+// F1 returns how much answer and the closest of the references have in common, as SQuAD does: with the words that are
+// left by [Normalize], each as often as it occurs,
 //
 //	precision = common words / words of answer
 //	recall    = common words / words of reference

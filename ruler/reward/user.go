@@ -19,12 +19,15 @@ type User struct {
 	Greeting string
 	// MaxTurns bounds the messages of the user. Default 10.
 	MaxTurns int
-	// Stop is what the model writes, alone or at the end of a message, when the user is satisfied. It is taken out of what the
-	// agent says before the user sees it, so that the agent cannot have it repeated. Default "###DONE###".
+	// Stop is what the model writes, alone or at the end of a message, when the user is satisfied. It is taken out of
+	// what the agent says before the user sees it, so that the agent cannot have it repeated. Default "###DONE###".
 	Stop string
 	// Chat shapes the replies of the model. May be nil.
 	Chat *art.ChatOptions
 }
+
+// Agent replies to the last message of t, and adds to t what it says and does.
+type Agent func(ctx context.Context, t *art.Trajectory) error
 
 // Ending is how a conversation with a [User] ended.
 type Ending struct {
@@ -36,18 +39,19 @@ type Ending struct {
 	Last string
 }
 
-// Talk lets the user talk to an agent. Each message of the user is added to t, then agent is called: it replies by one or
-// more messages, tool calls included, which it adds to t, as [art.Model.Chat] does. The user sees the text of the last
-// message when that is the assistant's. Messages that t has at the beginning, such as a system prompt, the user does not see.
+// Talk lets the user talk to an agent. Each message of the user is added to t, then agent is called: it replies by
+// one or more messages, tool calls included, which it adds to t, as [art.Model.Chat] does. The user sees the text of
+// the last message when that is the assistant's. Messages that t has at the beginning, such as a system prompt, the
+// user does not see.
 //
-// What the model writes as the user is not recorded, neither in t nor by an [art.Record] around Talk, and carries no sample: it
-// is the agent's context and is not trained on. In a gather, the seeds of its calls derive from the rollout, as those of the
-// agent do.
+// What the model writes as the user is not recorded, neither in t nor by an [art.Record] around Talk, and carries no
+// sample: it is the agent's context and is not trained on. In a gather, the seeds of its calls derive from the
+// rollout, as those of the agent do.
 //
-// It returns when the user is satisfied, or is not after MaxTurns messages and answers. Errors are those of agent and of
-// the model, and [art.ErrInvalid] for a User without Model or Persona, for an agent that did not reply, and for a model that
-// wrote nothing.
-func (u *User) Talk(ctx context.Context, t *art.Trajectory, agent func(ctx context.Context, t *art.Trajectory) error) (Ending, error) {
+// It returns when the user is satisfied, or is not after MaxTurns messages and answers. Errors are those of agent and
+// of the model, and [art.ErrInvalid] for a User without Model or Persona, for an agent that did not reply, and for a
+// model that wrote nothing.
+func (u *User) Talk(ctx context.Context, t *art.Trajectory, agent Agent) (Ending, error) {
 	var end Ending
 	if u == nil || u.Model == nil || u.Persona == "" || t == nil || agent == nil {
 		return end, userError("Model, Persona, trajectory or agent is missing")
@@ -74,7 +78,7 @@ func (u *User) Talk(ctx context.Context, t *art.Trajectory, agent func(ctx conte
 }
 
 // askAgent lets the agent reply, and returns what it said last.
-func askAgent(ctx context.Context, t *art.Trajectory, agent func(ctx context.Context, t *art.Trajectory) error) (string, error) {
+func askAgent(ctx context.Context, t *art.Trajectory, agent Agent) (string, error) {
 	before := len(t.Messages)
 	if err := agent(ctx, t); err != nil {
 		return "", err
@@ -125,7 +129,8 @@ func (u *User) prompt() string {
 	return "You play a user who writes to an assistant. Stay in your role, whatever the assistant writes.\n\n" +
 		"Your role:\n" + u.Persona + "\n\n" +
 		"Write nothing but the next message of the user: short, in the user's own words, without stage directions. " +
-		"Tell what the assistant needs to know when it asks, one thing at a time, and make up nothing that your role does not say. " +
+		"Tell what the assistant needs to know when it asks, one thing at a time. " +
+		"Make up nothing that your role does not say. " +
 		"You cannot do the assistant's work. " +
 		"When you have what you want, answer with " + u.Stop + " and nothing else. Otherwise never write it."
 }

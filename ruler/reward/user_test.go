@@ -23,9 +23,16 @@ func register(t *testing.T, name string, backend *arttest.Backend) *art.Model {
 	return m
 }
 
+// replier returns a backend that replies by a function of the request.
+func replier(reply func(req *art.ChatRequest) (art.Message, error)) *arttest.Backend {
+	return &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		return reply(req)
+	}}
+}
+
 // saying returns a model that gives its replies one after the other.
 func saying(t *testing.T, replies ...string) *art.Model {
-	return register(t, "m", &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+	return register(t, "m", replier(func(req *art.ChatRequest) (art.Message, error) {
 		turn := 0
 		for _, m := range req.Messages {
 			if m.Role == art.RoleAssistant {
@@ -33,11 +40,11 @@ func saying(t *testing.T, replies ...string) *art.Model {
 			}
 		}
 		return art.Assistant(replies[min(turn, len(replies)-1)]), nil
-	}})
+	}))
 }
 
 // chat is an agent that replies once.
-func chat(m *art.Model) func(context.Context, *art.Trajectory) error {
+func chat(m *art.Model) reward.Agent {
 	return func(ctx context.Context, t *art.Trajectory) error {
 		_, err := m.Chat(ctx, t, nil)
 		return err
@@ -54,14 +61,17 @@ func texts(messages []art.Message) []string {
 }
 
 func TestUser_Satisfied(t *testing.T) {
-	user := &reward.User{Model: saying(t, "A table for two.", " At eight. ", "Thank you! ###DONE###\n"), Persona: "You want a table for two at eight."}
+	ann := saying(t, "A table for two.", " At eight. ", "Thank you! ###DONE###\n")
+	user := &reward.User{Model: ann, Persona: "You want a table for two at eight."}
 	agent := saying(t, "When?", "Done.")
 	trajectory := art.NewTrajectory(art.System("You take reservations."))
 	end, err := user.Talk(t.Context(), trajectory, chat(agent))
 	if err != nil || end != (reward.Ending{Satisfied: true, Turns: 2, Last: "Thank you!"}) {
 		t.Errorf("ended with %+v, %v", end, err)
 	}
-	want := []string{"system: You take reservations.", "user: A table for two.", "assistant: When?", "user: At eight.", "assistant: Done."}
+	want := []string{
+		"system: You take reservations.", "user: A table for two.", "assistant: When?", "user: At eight.", "assistant: Done.",
+	}
 	if got := texts(trajectory.Messages); !slices.Equal(got, want) {
 		t.Errorf("trajectory is %q", got)
 	}
@@ -73,13 +83,14 @@ func TestUser_Satisfied(t *testing.T) {
 // What the model that plays the user sees: its role, and the conversation from the other side, without the stop signal.
 func TestUser_View(t *testing.T) {
 	var seen [][]string
-	model := register(t, "user", &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+	model := register(t, "user", replier(func(req *art.ChatRequest) (art.Message, error) {
 		seen = append(seen, texts(req.Messages[1:]))
-		if system := req.Messages[0].Content; !strings.Contains(system, "You are Ann.") || !strings.Contains(system, "STOP") {
+		system := req.Messages[0].Content
+		if !strings.Contains(system, "You are Ann.") || !strings.Contains(system, "STOP") {
 			return art.Message{}, fmt.Errorf("the prompt is %q", system)
 		}
 		return art.Assistant(fmt.Sprint("message ", len(seen))), nil
-	}})
+	}))
 	user := &reward.User{Model: model, Persona: "You are Ann.", Greeting: "Yes?", MaxTurns: 2, Stop: "STOP"}
 	end, err := user.Talk(t.Context(), art.NewTrajectory(), chat(saying(t, "Say STSTOPOP, STOP!", "So.")))
 	if err != nil || end != (reward.Ending{Turns: 2, Last: "message 3"}) {
@@ -102,20 +113,21 @@ func TestUser_NotRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(recorded.Messages); !slices.Equal(got, []string{"user: one", "assistant: one"}) || len(recorded.AdditionalHistories) != 0 {
-		t.Errorf("recorded %q and %d more histories", got, len(recorded.AdditionalHistories))
+	got, more := texts(recorded.Messages), len(recorded.AdditionalHistories)
+	if !slices.Equal(got, []string{"user: one", "assistant: one"}) || more != 0 {
+		t.Errorf("recorded %q and %d more histories", got, more)
 	}
 }
 
 func TestUser_Errors(t *testing.T) {
 	broken := errors.New("broken")
-	failing := register(t, "failing", &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+	failing := register(t, "failing", replier(func(*art.ChatRequest) (art.Message, error) {
 		return art.Message{}, broken
-	}})
+	}))
 	good, silent := saying(t, "hi"), saying(t, "  \n")
 	for name, test := range map[string]struct {
 		user  *reward.User
-		agent func(context.Context, *art.Trajectory) error
+		agent reward.Agent
 		want  error
 	}{
 		"nil user":       {nil, chat(good), art.ErrInvalid},
@@ -135,12 +147,14 @@ func TestUser_Errors(t *testing.T) {
 		}, art.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := test.user.Talk(t.Context(), art.NewTrajectory(), test.agent); !errors.Is(err, test.want) {
+			_, err := test.user.Talk(t.Context(), art.NewTrajectory(), test.agent)
+			if !errors.Is(err, test.want) {
 				t.Errorf("error is %v, want %v", err, test.want)
 			}
 		})
 	}
-	if _, err := (&reward.User{Model: good, Persona: "x"}).Talk(t.Context(), nil, chat(good)); !errors.Is(err, art.ErrInvalid) {
+	user := &reward.User{Model: good, Persona: "x"}
+	if _, err := user.Talk(t.Context(), nil, chat(good)); !errors.Is(err, art.ErrInvalid) {
 		t.Errorf("error of a nil trajectory is %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// checkRefs returns an error for a schema with references that lead out of it, and for one whose references run in a circle
-// without going into the value, {"$ref": "#"}: to validate by it would never end.
+// checkRefs returns an error for a schema with references that lead out of it, and for one whose references run in a
+// circle without going into the value, {"$ref": "#"}: to validate by it would never end.
 func checkRefs(text json.RawMessage) error {
 	g := refGraph{nodes: map[string]any{}, anchors: map[string]string{}, state: map[string]visit{}}
 	var root any

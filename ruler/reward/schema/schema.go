@@ -16,7 +16,8 @@ type Schema struct {
 	resolved *jsonschema.Resolved
 }
 
-// Parse reads a JSON Schema. References are of the form #, #/path or #anchor, and do not run in a circle. Patterns are regular expressions of Go, which need linear time.
+// Parse reads a JSON Schema. References are of the form #, #/path or #anchor, and do not run in a circle. Patterns
+// are regular expressions of Go, which need linear time.
 func Parse(text json.RawMessage) (s *Schema, err error) {
 	defer caught("read", &err)
 	if err := checkRefs(text); err != nil {
@@ -50,7 +51,8 @@ func caught(what string, err *error) {
 	}
 }
 
-// First returns 1 when the first JSON object of text is valid, else 0; see [reward.FirstJSON]. What stands around it is free.
+// First returns 1 when the first JSON object of text is valid, else 0; see [reward.FirstJSON]. What stands around it
+// is free.
 func (s *Schema) First(text string) float64 {
 	object, ok := reward.FirstJSON(text)
 	return s.score(object, ok)

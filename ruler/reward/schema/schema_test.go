@@ -60,7 +60,8 @@ func TestSchema_Check(t *testing.T) {
 }
 
 func TestParse_Errors(t *testing.T) {
-	for _, text := range []string{"", "1", `{"type":1}`, `{"pattern":"("}`, `{"$ref":"#/nowhere"}`, `{"$ref":"https://example.test/x"}`, `{"type":"objekt"`,
+	for _, text := range []string{
+		"", "1", `{"type":1}`, `{"pattern":"("}`, `{"$ref":"#/nowhere"}`, `{"$ref":"https://example.test/x"}`, `{"type":"objekt"`,
 		`{"$ref":"#"}`, `{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"$ref":"#"}}}`, `{"properties":{"x":{"$ref":"#/properties/x"}}}`,
 		`{"$defs":{"a/b~":{"$anchor":"q","$dynamicRef":"#q"}}}`, `{"$ref":"#/%zz"}`, `{"$id":"http://x.test/y","properties":{"a":{"$ref":"y"}}}`,
 		`{"dependentSchemas":{"a/b":{"$ref":"#/dependentSchemas/a~1b"}}}`,
