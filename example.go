@@ -9,7 +9,8 @@ import (
 // Example is one line of a file of training data in OpenAI's fine-tuning format: {"messages": [...], "tools": [...]}.
 //
 // What was read is written back the same but for insignificant space: unknown fields of the line, of its messages and
-// of its tools, and the order of keys; see [Message.UnmarshalJSON].
+// of its tools, and the order of keys; see [Message.UnmarshalJSON]. Unknown fields have no effect on training: that
+// goes for OpenAI's weight of a message too.
 type Example struct {
 	History
 

@@ -23,7 +23,7 @@ type StreamOptions struct {
 	// From is the position to start at: that of a [StreamRecord] or a [StreamBatch] of a stream with the same files,
 	// Shuffle and Seed. What follows is exactly what followed it there. nil is the beginning.
 	From *StreamPosition
-	// Skip is how many records, of [StreamBatches] batches, are passed over after From. They are read and not decoded.
+	// Skip is how many records, of [StreamBatches] batches, are skipped after From. They are read and not decoded.
 	Skip int
 }
 
@@ -56,7 +56,7 @@ type StreamRecord[T any] struct {
 }
 
 // Stream reads JSONL files, each line as a T: [Example], or the type of a scenario. Files may be compressed by gzip.
-// Blank lines are passed over. What is held in memory is one line, or the buffer of [StreamOptions].Shuffle.
+// Blank lines are skipped. What is held in memory is one line, or the buffer of [StreamOptions].Shuffle.
 //
 //	for record, err := range art.Stream[art.Example]([]string{"train.jsonl.gz"}, &art.StreamOptions{Shuffle: 10_000}) {
 //
@@ -68,7 +68,7 @@ func Stream[T any](files []string, opts *StreamOptions) iter.Seq2[StreamRecord[T
 		s, err := newStream(files, opts)
 		if err == nil {
 			defer s.close()
-			err = s.pass(s.opts.Skip)
+			err = s.skip(s.opts.Skip)
 		}
 		for err == nil {
 			var line dealtLine
@@ -101,7 +101,7 @@ type StreamBatch[S any] struct {
 }
 
 // StreamBatches deals a [Stream] out in batches of size records, in the manner of [Batches]: the last one of an epoch
-// may be smaller. A run that is resumed gives the Next of its last batch as [StreamOptions].From, or passes over as
+// may be smaller. A run that is resumed gives the Next of its last batch as [StreamOptions].From, or skips as
 // many batches as it has trained on:
 //
 //	for batch, err := range art.StreamBatches[Scenario](files, 8, &art.StreamOptions{Epochs: 3, Skip: model.Step()}) {

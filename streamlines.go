@@ -54,8 +54,8 @@ func (s *lineStream) fileOrder(epoch int) []int {
 	return o.order(epoch, len(s.files))
 }
 
-// pass passes over n lines.
-func (s *lineStream) pass(n int) error {
+// skip skips n lines.
+func (s *lineStream) skip(n int) error {
 	for range n {
 		if _, err := s.next(); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxBoxes bounds how many boxes that are not closed are passed over.
+// maxBoxes bounds how many boxes that are not closed are skipped.
 const maxBoxes = 100
 
 // Boxed returns what stands in the last \boxed{} or \fbox{} of text that is closed.

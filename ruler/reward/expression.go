@@ -38,10 +38,10 @@ type parser struct {
 	depth int
 }
 
-// space passes over spaces.
+// space skips spaces.
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " ") }
 
-// next passes over a word or a sign and tells whether it was there.
+// next skips a word or a sign and tells whether it was there.
 func (p *parser) next(word string) bool {
 	p.space()
 	rest, ok := strings.CutPrefix(p.rest, word)

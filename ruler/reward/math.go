@@ -39,6 +39,11 @@ func simplify(text string) string {
 		text = `\{` + text[1:len(text)-1] + `\}`
 	}
 	text = withoutCurrency(plainMath(text))
+	if m := font.FindStringSubmatch(text); m != nil {
+		if opening, inner, closing := brackets(m[1]); opening == "(" && closing == ")" {
+			text = inner
+		}
+	}
 	return strings.TrimSpace(strings.TrimRight(text, " .;,"))
 }
 
@@ -46,9 +51,13 @@ var (
 	// named is the name before an equals sign: x, f(x).
 	named = regexp.MustCompile(`^[A-Za-z](?: ?\( ?[A-Za-z] ?\))? ?= ?`)
 	// withUnit is a number and a unit of up to three words behind it: cm, m/s^2, square \text{feet}.
-	withUnit = regexp.MustCompile(`^(.*[0-9)%])(?:` +
+	withUnit = regexp.MustCompile(`^(.*(?:[0-9)%]|pi))(?:` +
 		` *\\(?:text|textbf|mathrm|mbox|rm) ?\( *` + unitWords + `[ .]*\)(?:\^[0-9])?` +
 		`| +` + unitWords + `)$`)
+	// font is a font for all of an expression.
+	font = regexp.MustCompile(`^\\(?:text|textbf|mathbf|mathrm|mbox) *(\(.*\))$`)
+	// singlePower is a power in braces that needs none.
+	singlePower = regexp.MustCompile(`\^\(([A-Za-z0-9])\)`)
 	// choice are the words that make two answers of one.
 	choice = regexp.MustCompile(`(?i)\b(?:or|and|not|but|maybe|perhaps)\b`)
 )
@@ -100,7 +109,7 @@ func canonical(text string, depth int) string {
 
 // bareText returns text in lower case, without spaces, commands of fonts and brackets around it.
 func bareText(text string) string {
-	text = words.Replace(strings.ToLower(text))
+	text = singlePower.ReplaceAllString(words.Replace(strings.ToLower(text)), "^$1")
 	for range 5 {
 		opening, inner, closing := brackets(text)
 		if opening != "(" || closing != ")" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,30 @@ func texts(messages []art.Message) []string {
 		out = append(out, string(m.Role)+": "+m.Content)
 	}
 	return out
+}
+
+// A user who wants a table talks to an agent. The agent's replies are samples; what the user writes is its context.
+func ExampleUser() {
+	ctx := context.Background()
+	play := func(name string, replies ...string) *art.Model {
+		m := art.NewModel(name, nil)
+		if err := m.Register(ctx, &arttest.Backend{Reply: arttest.Script(replies...)}); err != nil {
+			log.Fatal(err)
+		}
+		return m
+	}
+	agent := play("agent", "For when?", "You have a table at eight.")
+	user := &reward.User{
+		Model:   play("user", "A table for two, please.", "At eight.", "###DONE###"),
+		Persona: "You want a table for two at eight. You tell the time only when asked.",
+	}
+	t := art.NewTrajectory(art.System("You take reservations."))
+	end, err := user.Talk(ctx, t, func(ctx context.Context, t *art.Trajectory) error {
+		_, err := agent.Chat(ctx, t, nil)
+		return err
+	})
+	fmt.Println(end.Satisfied, end.Turns, len(t.Samples()), err)
+	// Output: true 2 2 <nil>
 }
 
 func TestUser_Satisfied(t *testing.T) {
