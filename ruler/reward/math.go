@@ -67,6 +67,15 @@ const unitWords = `[A-Za-z]+(?:\^-?[0-9])?(?:[ ./*][A-Za-z]+(?:\^-?[0-9])?){0,2}
 
 // sameMath compares two expressions that were simplified.
 func sameMath(got, want string) bool {
+	if sameExpression(got, want) {
+		return true
+	}
+	valueGot, valueWant := named.ReplaceAllString(got, ""), named.ReplaceAllString(want, "")
+	return (valueGot == got) != (valueWant == want) && sameExpression(valueGot, valueWant)
+}
+
+// sameExpression is sameMath of expressions whose names count.
+func sameExpression(got, want string) bool {
 	if got == "" || want == "" {
 		return false
 	}
@@ -76,10 +85,6 @@ func sameMath(got, want string) bool {
 	bareGot, bareWant := strings.TrimSuffix(got, "%"), strings.TrimSuffix(want, "%")
 	if (bareGot == got) != (bareWant == want) && canonical(bareGot, 0) == canonical(bareWant, 0) {
 		return true
-	}
-	valueGot, valueWant := named.ReplaceAllString(got, ""), named.ReplaceAllString(want, "")
-	if (valueGot == got) != (valueWant == want) {
-		return sameMath(valueGot, valueWant)
 	}
 	if _, isValue := evaluate(got); isValue {
 		return false

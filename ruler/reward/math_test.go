@@ -86,6 +86,22 @@ func TestMath_Bounds(t *testing.T) {
 	}
 }
 
+// Expressions that are as much work as the bounds allow, and long texts, end: that is all that is tested.
+func TestMath_Work(t *testing.T) {
+	repeat := strings.Repeat
+	for _, text := range []string{
+		repeat("sqrt(9^999)*", 170) + "1", "1/(" + repeat("sqrt(9999999967)+", 100) + "1)", repeat("9^999/7^999+", 150) + "1",
+		"1/(sqrt2+sqrt3+sqrt5+sqrt7+sqrt11+sqrt13)", "(" + repeat("9^999,", 300) + "1)", repeat("(9^999)^(1/3)+", 140) + "1",
+		repeat("x=", 50_000), repeat("1 ", 50_000), repeat("frac(", 20_000), repeat(`\boxed{`, 10_000), repeat("5 cm ", 20_000),
+		repeat("<answer>", 10_000), repeat("1,111", 20_000), repeat("(", 100_000), repeat("1 frac(1)(", 10_000),
+	} {
+		Math(text, "5")
+		Math("5", text)
+		Number(text, text, 0)
+		FinalAnswer(text)
+	}
+}
+
 func TestLastNumber(t *testing.T) {
 	for text, want := range map[string]string{
 		"The answer is 42.": "42", "3 + 4 = 7": "7", "x=-5": "-5", "from 5-3": "3", "GPT-4": "4", "a - 3": "3", "(2)-3": "3", "is: +7!": "7",
