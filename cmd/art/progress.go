@@ -6,6 +6,9 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/track/terminal"
 )
 
 // progress is a line on a terminal that says what is going on. It is silent elsewhere.
@@ -21,4 +24,12 @@ func newProgress(w io.Writer) progress {
 // say replaces the line.
 func (p progress) say(format string, args ...any) {
 	fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
+}
+
+// liveLine tells on a terminal how far a gather or a training is; elsewhere it is silent.
+func liveLine(w io.Writer) *art.Events {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return terminal.New(&terminal.Options{Output: f})
+	}
+	return &art.Events{}
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
+	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/hub"
@@ -14,8 +19,51 @@ import (
 
 // models is what the help of verbs says about MODEL.
 const models = `MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched. It
-may also be a run, .art/PROJECT/models/NAME, or a folder in its checkpoints: that is the base model
-of the run with the adapter of the newest checkpoint, or of the given one.`
+may also be a run, run:[PROJECT/]NAME[@STEP|@best], its name alone, its folder, or a folder in its
+checkpoints: that is the base model of the run with the adapter of the newest checkpoint, or of the
+given one.`
+
+// runNames is what the help of verbs says about RUN.
+const runNames = `RUN is run:[PROJECT/]NAME[@STEP|@best], with run: or without, or the folder of a run. @best is the
+step with the highest val/reward. Runs are looked up in .art, or in the folder of $ART_DIR.`
+
+// runPrefix marks the name of a run.
+const runPrefix = "run:"
+
+// runsRoot is where runs are looked up.
+func runsRoot() string { return cmp.Or(os.Getenv("ART_DIR"), ".art") }
+
+// findRun returns the run that a name or a folder stands for, and the step: the newest when none is named.
+func findRun(name string) (r *rundir.Run, step int, err error) {
+	plain, marked := strings.CutPrefix(name, runPrefix)
+	if !marked && exists(filepath.Join(name, "model.json")) {
+		if r, err = rundir.Open(name); err != nil {
+			return nil, 0, err
+		}
+		steps, err := r.Steps()
+		if len(steps) > 0 {
+			step = steps[len(steps)-1]
+		}
+		return r, step, err
+	}
+	r, step, err = rundir.Find(runsRoot(), plain)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; art runs lists those in %s", err, runsRoot())
+	}
+	return r, step, err
+}
+
+// isRunName tells whether a name is that of a run: it is marked, or a single word that is no model and that a run has.
+func isRunName(name string) bool {
+	if strings.HasPrefix(name, runPrefix) {
+		return true
+	}
+	if name == tiny.Name || strings.ContainsAny(name, `/\`) || exists(name) {
+		return false
+	}
+	_, _, err := rundir.Find(runsRoot(), name)
+	return err == nil
+}
 
 const adapterConfig = "adapter_config.json"
 
@@ -32,6 +80,8 @@ func find(name string) (source, error) {
 	s := source{name: name}
 	var err error
 	switch {
+	case isRunName(name):
+		s.run, s.adapter, err = findStep(name)
 	case isRun(name):
 		s.run = name
 		s.adapter, err = newestCheckpoint(name)
@@ -51,6 +101,21 @@ func find(name string) (source, error) {
 		err = fmt.Errorf("the base model of %s: %w; name the base model, and the run with --adapter", name, err)
 	}
 	return s, err
+}
+
+// findStep returns the folders of a run and of the checkpoint that a name stands for; a run that is not trained has
+// none.
+func findStep(name string) (run, checkpoint string, err error) {
+	r, step, err := findRun(name)
+	if err != nil {
+		return "", "", err
+	}
+	steps, err := r.Steps()
+	if err != nil || len(steps) == 0 {
+		return r.Dir(), "", err
+	}
+	checkpoint, err = r.Checkpoint(step)
+	return r.Dir(), checkpoint, err
 }
 
 // findBase returns the path of a base model: of a folder, a file, or what the cache of the hub has under a name. That

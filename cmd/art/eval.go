@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/ruler/reward"
+)
+
+func init() {
+	verbs["eval"] = verb{
+		summary: "how well a model or a run answers a file of scenarios",
+		args:    "MODEL FILE",
+		text: `
+Answers scenarios, scores the replies, and prints the mean score with its 95 % confidence interval.
+Replies are greedy unless --temperature is set. Scores are from 0 to 1:
+
+  exact     the reply is the answer, but for case, punctuation and articles
+  contains  the reply contains the answer, likewise
+  f1        words in common, as in SQuAD
+  number    the last number of the reply is the answer
+  math      the expression in \boxed{} or at the end equals the answer
+  json      the first JSON object of the reply equals the answer
+  calls     the reply is the tool call that the answer writes as name({"argument": "value"})
+  regex     the answer is a regular expression, and the reply matches it
+
+With --store SPLIT, trajectories and metrics are stored in the run that MODEL names.
+
+` + scenariosHelp + `
+
+` + models,
+		define: func(flags *flag.FlagSet) action {
+			e := evaluator{}
+			e.play.flags(flags)
+			flags.StringVar(&e.check, "check", "exact", "`name` of the score")
+			flags.StringVar(&e.store, "store", "", "`split` to store the result under, in the run")
+			flags.IntVar(&e.tries, "tries", 1, "`times` that each scenario is answered")
+			flags.IntVar(&e.show, "show", 3, "print so `many` of the worst replies")
+			flags.BoolVar(&e.asJSON, "json", false, "print one JSON object: score, low, high, scenarios, failures")
+			return e.run
+		},
+	}
+}
+
+// evaluator is the verb eval with its flags.
+type evaluator struct {
+	play         playerOptions
+	check, store string
+	tries, show  int
+	asJSON       bool
+}
+
+// evaluation is what eval prints.
+type evaluation struct {
+	Model     string  `json:"model"`
+	Check     string  `json:"check"`
+	Score     float64 `json:"score"`
+	Low       float64 `json:"low"`  // of the 95 % confidence interval
+	High      float64 `json:"high"` //
+	Scenarios int     `json:"scenarios"`
+	Failures  int     `json:"failures"`
+}
+
+// checks are the scores by name: of a reply and the answer that is wanted.
+var checks = map[string]func(reply, want string) float64{
+	"exact": func(reply, want string) float64 { return reward.ExactMatch(reply, want) },
+	"contains": func(reply, want string) float64 {
+		return truth(strings.Contains(reward.Normalize(reply), reward.Normalize(want)))
+	},
+	"f1":     func(reply, want string) float64 { return reward.F1(reply, want) },
+	"number": func(reply, want string) float64 { return reward.Number(reply, want, 0) },
+	"math":   func(reply, want string) float64 { return reward.Math(reply, want) },
+	"json": func(reply, want string) float64 {
+		object, ok := reward.FirstJSON(reply)
+		if !ok {
+			return 0
+		}
+		return reward.SameJSON(string(object), want)
+	},
+	"calls": func(reply, want string) float64 { return truth(strings.TrimSpace(reply) == strings.TrimSpace(want)) },
+	"regex": func(reply, want string) float64 {
+		pattern, err := regexp.Compile(want)
+		return truth(err == nil && pattern.MatchString(reply))
+	},
+}
+
+func truth(ok bool) float64 {
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+func (e *evaluator) run(args []string, stdout, stderr io.Writer) error {
+	check, ok := checks[e.check]
+	switch {
+	case len(args) != 2:
+		return badUsage("want MODEL and a FILE of scenarios")
+	case !ok:
+		return badUsage("--check %s: there are %s", e.check, strings.Join(sortedKeys(checks), ", "))
+	case e.tries < 1:
+		return badUsage("--tries %d: want at least 1", e.tries)
+	}
+	list, err := e.scenarios(args[1])
+	if err != nil {
+		return err
+	}
+	groups, err := e.answers(args[0], list, stderr)
+	if err != nil {
+		return err
+	}
+	result := evaluation{Model: args[0], Check: e.check, Scenarios: len(list)}
+	for i, g := range groups {
+		result.Failures += len(g.Failures)
+		for _, t := range g.Trajectories {
+			t.Reward = check(lastReply(t), *list[i].Answer)
+		}
+	}
+	result.Score, result.Low, result.High = plot.RewardInterval(groups)
+	if math.IsNaN(result.Score) {
+		return fmt.Errorf("all %d replies failed; the first: %s", result.Failures, groups[0].Failures[0].Message)
+	}
+	if e.store != "" {
+		if err := e.keep(args[0], groups); err != nil {
+			return err
+		}
+	}
+	if e.asJSON {
+		return writeJSON(stdout, result)
+	}
+	return write(stdout, e.text(result, list, groups))
+}
+
+// scenarios reads those to answer, which all have an answer that can be checked.
+func (e *evaluator) scenarios(path string) ([]scenario, error) {
+	list, err := readScenarios(path)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range list {
+		if s.Answer == nil {
+			return nil, fmt.Errorf("%s: scenario %d has no answer to check replies against", path, i+1)
+		}
+		if _, err := regexp.Compile(*s.Answer); e.check == "regex" && err != nil {
+			return nil, fmt.Errorf("%s: scenario %d: %w", path, i+1, err)
+		}
+	}
+	return list, nil
+}
+
+// answers plays the scenarios.
+func (e *evaluator) answers(name string, list []scenario, stderr io.Writer) (groups []*art.TrajectoryGroup, err error) {
+	ctx := context.Background()
+	p, err := openPlayer(ctx, name, e.play, stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	return p.play(ctx, list, e.tries, liveLine(stderr))
+}
+
+// keep stores the result in a run.
+func (e *evaluator) keep(name string, groups []*art.TrajectoryGroup) (err error) {
+	r, step, err := findRun(name)
+	if err != nil {
+		return fmt.Errorf("--store %s: %w", e.store, err)
+	}
+	ref := runs.ReferenceOf(r.Dir())
+	run, err := runs.Open(filepath.Dir(filepath.Dir(filepath.Dir(r.Dir()))), ref.Project, ref.Name, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if err := run.WriteTrajectories(e.store, step, groups); err != nil {
+		return err
+	}
+	return run.Log(e.store, step, art.Metrics(groups...))
+}
+
+// text prints the result and the worst replies.
+func (e *evaluator) text(r evaluation, list []scenario, groups []*art.TrajectoryGroup) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s %.4f  (95 %%: %.4f to %.4f)  %d scenarios", r.Model, r.Check, r.Score, r.Low, r.High,
+		r.Scenarios)
+	if e.tries > 1 {
+		fmt.Fprintf(&b, " x %d", e.tries)
+	}
+	if r.Failures > 0 {
+		fmt.Fprintf(&b, ", %d failures", r.Failures)
+	}
+	b.WriteString("\n")
+	order := make([]int, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch x, y := meanReward(groups[a]), meanReward(groups[b]); {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	for _, i := range order[:min(e.show, len(order))] {
+		g := groups[i]
+		if len(g.Trajectories) == 0 || meanReward(g) == 1 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%.2f  %s\n  wanted  %s\n  got     %s\n", meanReward(g),
+			indent(list[i].question()), indent(*list[i].Answer), indent(lastReply(g.Trajectories[0])))
+	}
+	return b.String()
+}
+
+// meanReward of a group, 0 for one without trajectories.
+func meanReward(g *art.TrajectoryGroup) float64 {
+	sum := 0.0
+	for _, t := range g.Trajectories {
+		sum += t.Reward
+	}
+	return sum / float64(max(1, len(g.Trajectories)))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/internal/runs"
+)
+
+func init() {
+	verbs["fork"] = verb{
+		summary: "begin a run with a step of another",
+		args:    "RUN NAME",
+		text: `
+Makes a run that begins, at step 0, with the weights and the optimizer of a step of RUN, in the same
+project. A program continues it with the same ModelOptions: Fork and the name.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			return func(args []string, stdout, stderr io.Writer) error {
+				if len(args) != 2 {
+					return badUsage("want RUN and the NAME of the new run")
+				}
+				return fork(args[0], args[1], stdout, stderr)
+			}
+		},
+	}
+}
+
+// fork makes the run.
+func fork(from, name string, stdout, stderr io.Writer) (err error) {
+	r, step, err := findRun(from)
+	if err != nil {
+		return err
+	}
+	ref := runs.ReferenceOf(r.Dir())
+	ctx, root := context.Background(), filepath.Dir(filepath.Dir(filepath.Dir(r.Dir())))
+	if exists(filepath.Join(root, ref.Project, "models", name)) {
+		return fmt.Errorf("the run %s/%s exists already: take another name", ref.Project, name)
+	}
+	backend, err := local.Open(ctx, &local.Options{Dir: root, Progress: stderr, Slots: 1, Context: 256})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	about := r.About()
+	opts := &art.ModelOptions{
+		Project: ref.Project, Base: about.Base, Seed: about.Seed, Fork: fmt.Sprintf("%s/%s@%d", ref.Project, ref.Name, step),
+	}
+	m := art.NewModel(strings.TrimPrefix(name, runPrefix), opts)
+	if err := m.Register(ctx, backend); err != nil {
+		return err
+	}
+	dir, err := backend.Dir(m)
+	if err != nil {
+		return err
+	}
+	return write(stdout, fmt.Sprintf("%s\ncontinue it with\n"+
+		"art.NewModel(%q, &art.ModelOptions{Project: %q, Base: %q, Seed: %d, Fork: %q})\n",
+		dir, m.Name(), opts.Project, opts.Base, opts.Seed, opts.Fork))
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/backend/rundir"
+)
+
+func init() {
+	verbs["plot"] = verb{
+		summary: "draw the curves of runs, or bars that compare them",
+		args:    "RUN...",
+		text: `
+Draws metrics of one or more runs over their steps as an SVG or PNG file. Metrics of split "train"
+are faint points with their trend; those of other splits are marked points. Where the trajectories
+of a reward are stored, it has an error band: its 95 % confidence interval by Student's t, with one
+value for each group.
+
+With --bars each run is a bar: the metric at the step of RUN, or the newest before it.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			var p plotter
+			flags.StringVar(&p.metrics, "metric", "train/reward,val/reward", "`names` of metrics, with commas between them")
+			flags.StringVar(&p.out, "out", "plot.svg", "`file` to write, .svg or .png")
+			flags.StringVar(&p.title, "title", "", "`text` above the plot; default: the runs")
+			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics")
+			flags.BoolVar(&p.percent, "percent", false, "draw values from 0 to 1 as percents")
+			flags.BoolVar(&p.bars, "bars", false, "draw bars that compare the runs")
+			return p.run
+		},
+	}
+}
+
+// plotter is the verb plot with its flags.
+type plotter struct {
+	metrics, out, title, y string
+	percent, bars          bool
+}
+
+func (p *plotter) run(args []string, stdout, _ io.Writer) error {
+	if len(args) == 0 {
+		return badUsage("want at least one RUN")
+	}
+	if format := strings.TrimPrefix(filepath.Ext(p.out), "."); !slices.Contains(plot.Formats, format) {
+		return badUsage("--out %s: want a file that ends in .svg or .png", p.out)
+	}
+	keys := strings.Split(p.metrics, ",")
+	if p.y == "" {
+		p.y = strings.Join(keys, ", ")
+	}
+	if p.title == "" {
+		p.title = strings.Join(args, ", ")
+	}
+	var d plot.Drawing
+	var err error
+	if p.bars {
+		d, err = p.compare(args, keys)
+	} else {
+		d, err = p.curves(args, keys)
+	}
+	if err != nil {
+		return err
+	}
+	if err := plot.Save(p.out, d); err != nil {
+		return err
+	}
+	return write(stdout, p.out+"\n")
+}
+
+// curves draws each metric of each run.
+func (p *plotter) curves(names, keys []string) (plot.Drawing, error) {
+	chart := &plot.Chart{Title: p.title, Y: p.y, Percent: p.percent}
+	for _, name := range names {
+		r, _, err := findRun(name)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := r.History()
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			points, err := p.points(r, rows, key)
+			if err != nil {
+				return nil, err
+			}
+			series := plot.Series{Name: key, Points: points, Smooth: strings.HasPrefix(key, "train/") ||
+				strings.HasPrefix(key, "loss/")}
+			if len(names) > 1 {
+				series.Name = name + " " + key
+			}
+			chart.Series = append(chart.Series, series)
+		}
+	}
+	if !slices.ContainsFunc(chart.Series, func(s plot.Series) bool { return len(s.Points) > 0 }) {
+		return nil, fmt.Errorf("--metric %s: none of the runs has logged it; art runs compare RUN RUN lists the metrics",
+			p.metrics)
+	}
+	return chart, nil
+}
+
+// points are the values of a metric, those of a reward with their confidence intervals.
+func (p *plotter) points(r *rundir.Run, rows []art.HistoryRow, key string) ([]plot.Point, error) {
+	points := plot.History(rows, key)
+	split, isReward := strings.CutSuffix(key, "/reward")
+	if !isReward || split == "train" {
+		return points, nil // of train, points and trend say how it scatters
+	}
+	for i := range points {
+		groups, err := r.ReadTrajectories(split, points[i].Step)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, points[i].Low, points[i].High = plot.RewardInterval(groups)
+	}
+	return points, nil
+}
+
+// compare draws a bar for each metric of each run.
+func (p *plotter) compare(names, keys []string) (plot.Drawing, error) {
+	bars := &plot.Bars{Title: p.title, Y: p.y, Percent: p.percent}
+	for _, name := range names {
+		r, step, err := findRun(name)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := r.History()
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			points, err := p.points(r, rows, key)
+			if err != nil {
+				return nil, err
+			}
+			points = slices.DeleteFunc(points, func(point plot.Point) bool { return point.Step > step })
+			if len(points) == 0 {
+				continue
+			}
+			last := points[len(points)-1]
+			label := fmt.Sprintf("%s, step %d", strings.TrimPrefix(name, runPrefix), last.Step)
+			if len(keys) > 1 {
+				label += ", " + key
+			}
+			bars.Bars = append(bars.Bars, plot.Bar{Name: label, Value: last.Value, Low: last.Low, High: last.High})
+		}
+	}
+	if len(bars.Bars) == 0 {
+		return nil, fmt.Errorf("--metric %s: none of the runs has logged it", p.metrics)
+	}
+	return bars, nil
+}

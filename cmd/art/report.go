@@ -1,0 +1,196 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/backend/rundir"
+)
+
+func init() {
+	verbs["report"] = verb{
+		summary: "a redacted bundle of a run, for a bug report or a colleague",
+		args:    "RUN",
+		text: `
+Writes a zip file about a run: what it was begun with, its history, the list of its files, the
+version of art and the machine, and a plot of the rewards. Trajectories, which hold what was said,
+are only in it with --trajectories; weights never are. Folders of this machine, user names and what
+looks like a key are replaced. Look at it before you hand it on.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			var r reporter
+			flags.StringVar(&r.out, "out", "report.zip", "`file` to write")
+			flags.BoolVar(&r.trajectories, "trajectories", false, "add the trajectories, as JSON")
+			return func(args []string, stdout, _ io.Writer) error {
+				if len(args) != 1 {
+					return badUsage("want one RUN")
+				}
+				return r.report(args[0], stdout)
+			}
+		},
+	}
+}
+
+// reporter is the verb report with its flags.
+type reporter struct {
+	out          string
+	trajectories bool
+}
+
+func (r *reporter) report(name string, stdout io.Writer) (err error) {
+	run, _, err := findRun(name)
+	if err != nil {
+		return err
+	}
+	var file bytes.Buffer
+	z := zip.NewWriter(&file)
+	parts := []func(*rundir.Run) (map[string][]byte, error){aboutPart, historyPart, listPart, plotPart}
+	if r.trajectories {
+		parts = append(parts, trajectoriesPart)
+	}
+	for _, part := range parts {
+		files, err := part(run)
+		if err != nil {
+			return err
+		}
+		for _, name := range sortedKeys(files) {
+			w, err := z.Create(name)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(redact(files[name])); err != nil {
+				return err
+			}
+		}
+	}
+	if err := errors.Join(z.Close(), os.WriteFile(r.out, file.Bytes(), 0o644)); err != nil {
+		return err
+	}
+	return write(stdout, fmt.Sprintf("%s  %s\n", r.out, sizeText(int64(file.Len()))))
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// aboutPart is what the run was begun with, and by what.
+func aboutPart(r *rundir.Run) (map[string][]byte, error) {
+	steps, err := r.Steps()
+	if err != nil {
+		return nil, err
+	}
+	info, _ := debug.ReadBuildInfo()
+	content, err := json.MarshalIndent(map[string]any{
+		"run": r.About(), "steps": steps, "art": versionOf(info), "cores": runtime.NumCPU(),
+	}, "", "  ")
+	return map[string][]byte{"about.json": content}, err
+}
+
+func historyPart(r *rundir.Run) (map[string][]byte, error) {
+	content, err := os.ReadFile(filepath.Join(r.Dir(), "history.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return map[string][]byte{"history.jsonl": content}, err
+}
+
+// listPart lists the files of the run with their sizes.
+func listPart(r *rundir.Run) (map[string][]byte, error) {
+	var b bytes.Buffer
+	err := filepath.WalkDir(r.Dir(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(r.Dir(), path)
+		fmt.Fprintf(&b, "%12d  %s  %s\n", info.Size(), info.ModTime().UTC().Format("2006-01-02 15:04:05"),
+			filepath.ToSlash(name))
+		return err
+	})
+	return map[string][]byte{"files.txt": b.Bytes()}, err
+}
+
+// plotPart draws the rewards, if there are any.
+func plotPart(r *rundir.Run) (map[string][]byte, error) {
+	rows, err := r.History()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = plot.Write(&b, "svg", &plot.Chart{Title: "reward", Y: "reward", Series: []plot.Series{
+		{Name: "train/reward", Points: plot.History(rows, "train/reward"), Smooth: true},
+		{Name: "val/reward", Points: plot.History(rows, "val/reward")},
+	}})
+	return map[string][]byte{"reward.svg": b.Bytes()}, err
+}
+
+// trajectoriesPart is what was said.
+func trajectoriesPart(r *rundir.Run) (map[string][]byte, error) {
+	stored, err := r.Trajectories()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for split, steps := range stored {
+		for _, step := range steps {
+			groups, err := r.ReadTrajectories(split, step)
+			if err != nil {
+				return nil, err
+			}
+			content, err := json.MarshalIndent(groups, "", " ")
+			if err != nil {
+				return nil, err
+			}
+			out[fmt.Sprintf("trajectories/%s/%04d.json", split, step)] = content
+		}
+	}
+	return out, nil
+}
+
+// secrets are what keys look like: those of APIs by their prefix, and values behind words such as "token".
+var secrets = []*regexp.Regexp{
+	regexp.MustCompile(`\b(?:sk|pk|hf|gsk|xai|ghp|gho|github_pat|glpat|AKIA|AIza)[-_]?[A-Za-z0-9_-]{16,}`),
+	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`), // JSON web tokens
+	regexp.MustCompile(`(?i)\bbearer +[A-Za-z0-9._~+/=-]{8,}`),
+}
+
+// redact replaces keys, folders of this machine, and the name of the user.
+func redact(content []byte) []byte {
+	text := string(content)
+	for _, secret := range secrets {
+		text = secret.ReplaceAllString(text, "REDACTED")
+	}
+	if home, err := os.UserHomeDir(); err == nil && len(home) > 1 {
+		text = strings.ReplaceAll(text, home, "HOME")
+	}
+	if here, err := os.Getwd(); err == nil && len(here) > 1 {
+		text = strings.ReplaceAll(text, here, "HERE")
+	}
+	if user := os.Getenv("USER"); len(user) > 3 {
+		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(user)+`\b`).ReplaceAllString(text, "USER")
+	}
+	return []byte(text)
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+)
+
+// trainedRun makes a run of three steps, the first of which is the best, in a folder that verbs look runs up in.
+func trainedRun(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	t.Setenv("ART_DIR", root)
+	b, err := local.Open(t.Context(), &local.Options{Dir: root, Progress: io.Discard, Slots: 8, Context: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	m := art.NewModel("player", &art.ModelOptions{Project: "games", Chat: art.ChatOptions{MaxTokens: new(4)}})
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for step := range 3 {
+		groups, err := art.GatherGroups(t.Context(), []string{"yes or no", "7+5="},
+			func(ctx context.Context, s string) (*art.Trajectory, error) {
+				trajectory := art.NewTrajectory(art.System("Be brief."), art.User(s))
+				reply, err := m.Chat(ctx, trajectory, nil)
+				trajectory.Logs = append(trajectory.Logs, "because of its length")
+				if err == nil {
+					trajectory.Reward = float64(len(reply.Content) % 5)
+				}
+				return trajectory, err
+			}, &art.GatherOptions{GroupSize: 4, Seed: uint64(step)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Log(t.Context(), "val", groups, map[string]float64{"reward": float64(9 - step)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// wantOutput runs the command, which must succeed and print these texts.
+func wantOutput(t *testing.T, args string, want ...string) string {
+	t.Helper()
+	status, stdout, stderr := command(strings.Fields(args)...)
+	if status != 0 {
+		t.Fatalf("art %s: status %d: %s", args, status, stderr)
+	}
+	for _, text := range want {
+		if !strings.Contains(stdout, text) {
+			t.Errorf("art %s: no %q in\n%s", args, text, stdout)
+		}
+	}
+	return stdout
+}
+
+// wantFailure runs the command, which must fail with an error that holds the texts.
+func wantFailure(t *testing.T, args string, want ...string) {
+	t.Helper()
+	status, _, stderr := command(strings.Fields(args)...)
+	if status == 0 {
+		t.Fatalf("art %s succeeds", args)
+	}
+	for _, text := range want {
+		if !strings.Contains(stderr, text) {
+			t.Errorf("art %s: no %q in %s", args, text, stderr)
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	root := trainedRun(t)
+	wantOutput(t, "runs", "games/player", "tiny", "VAL/REWARD")
+	list := output[[]runSummary](t, "runs", "--json")
+	if len(list) != 1 || list[0].Step != 3 || list[0].BestStep == nil || *list[0].BestStep != 0 || list[0].Bytes == 0 {
+		t.Fatalf("%+v", list)
+	}
+	wantOutput(t, "runs compare player games/player", "val/reward", "7 (9)", "loss/entropy")
+	wantOutput(t, "runs prune player", "keeps [0 3] of 4 checkpoints; --yes deletes the others")
+	wantOutput(t, "runs prune player --newest 2 --yes", "keeps [0 2 3] of 4 checkpoints; ")
+	entries, err := os.ReadDir(filepath.Join(root, "games", "models", "player", "checkpoints"))
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	wantFailure(t, "runs compare player", "want no arguments")
+	wantFailure(t, "runs prune nobody", "art runs lists those in")
+	t.Setenv("ART_DIR", t.TempDir())
+	wantOutput(t, "runs", "no runs in")
+}
+
+func TestShow(t *testing.T) {
+	trainedRun(t)
+	wantOutput(t, "show player", "games/player, split val, step 2: 8 trajectories in 2 groups, 0 failures",
+		"user      yes or no",
+		"because of its length", "== group 1, trajectory 3: reward ")
+	wantOutput(t, "show player@1 --split train --group 1 --limit 2 --sort worst", "split train, step 1: 4 trajectories",
+		"the first 2",
+		"7+5=")
+	text := wantOutput(t, "show player --tokens --limit 1", "assistant")
+	if !strings.Contains(text, "]") || strings.Contains(text, "\x1b") {
+		t.Errorf("probabilities, without colours where there is no terminal:\n%s", text)
+	}
+	groups := output[[]*art.TrajectoryGroup](t, "show", "player", "--json")
+	if len(groups) != 2 || groups[0].Trajectories[0].Messages[2].Sample == nil {
+		t.Errorf("%+v", groups)
+	}
+	wantFailure(t, "show player --split test", "the run has trajectories of train, val")
+	wantFailure(t, "show player --group 7", "has 2 groups")
+}
+
+func TestPlot(t *testing.T) {
+	trainedRun(t)
+	dir := t.TempDir()
+	for name, args := range map[string]string{
+		"a.svg": "plot player", "b.png": "plot run:games/player@1 player --metric loss/entropy --y nats",
+		"c.svg": "plot --bars player@0 player --metric val/reward",
+	} {
+		file := filepath.Join(dir, name)
+		wantOutput(t, args+" --out "+file, file)
+		if info, err := os.Stat(file); err != nil || info.Size() < 1000 {
+			t.Errorf("%s: %v, %v", args, info, err)
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "c.svg"))
+	if err != nil || !strings.Contains(string(content), "player, step 2") ||
+		!strings.Contains(string(content), "player@0, step 0") {
+		t.Errorf("%v in %s", err, content)
+	}
+	wantFailure(t, "plot player --metric val/none", "none of the runs has logged it")
+	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
+}
+
+// scenarioFile writes a file of scenarios.
+func scenarioFile(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "scenarios.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestEval(t *testing.T) {
+	root := trainedRun(t)
+	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "nothing like it"}`,
+		`{"messages": [{"role": "user", "content": "say goodbye"}, {"role": "assistant", "content": "neither"}]}`)
+	result := output[evaluation](t, "eval", "tiny", file, "--json", "--max-tokens", "4", "--context", "64")
+	if result.Score != 0 || result.Scenarios != 2 || result.Failures != 0 {
+		t.Errorf("%+v", result)
+	}
+	any := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "(?s).*"}`)
+	wantOutput(t, "eval player@1 "+any+" --check regex --store held_out --max-tokens 4 --tries 2 --context 64",
+		"player@1  regex 1.0000  (95 %: 1.0000 to 1.0000)  1 scenarios x 2")
+	wantOutput(t, "show player --split held_out", "step 1: 2 trajectories", "reward 1")
+	history, err := os.ReadFile(filepath.Join(root, "games", "models", "player", "history.jsonl"))
+	if err != nil || !strings.Contains(string(history), `"held_out/reward":1`) {
+		t.Errorf("%v", err)
+	}
+	wantFailure(t, "eval tiny "+file+" --check wishful", "there are calls, contains, exact")
+	wantFailure(t, "eval tiny "+scenarioFile(t, `{"messages": []}`), ":1: ", "no messages")
+	wantFailure(t, "eval tiny "+scenarioFile(t, `{"messages": [{"role": "user", "content": "a"}]}`), "has no answer")
+}
+
+func TestChecks(t *testing.T) {
+	for _, c := range []struct {
+		check, reply, want string
+		score              float64
+	}{
+		{"exact", "The Cat.", "cat", 1}, {"exact", "a dog", "cat", 0}, {"contains", "It is the cat!", "Cat", 1},
+		{"f1", "cat dog", "cat", 2.0 / 3}, {"number", "so it is 1,200", "1200", 1}, {"math", `\boxed{1/2}`, "0.5", 1},
+		{"json", "well: {\"a\": 1}", `{"a":1.0}`, 1}, {"json", "none", "{}", 0}, {"calls", `f({"a": 1})`, `f({"a": 1}) `, 1},
+		{"regex", "abc", "^a.c$", 1}, {"regex", "abd", "^a.c$", 0},
+	} {
+		if got := checks[c.check](c.reply, c.want); got < c.score-1e-9 || got > c.score+1e-9 {
+			t.Errorf("%s of %q for %q is %v, want %v", c.check, c.reply, c.want, got, c.score)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	trainedRun(t)
+	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "yes or no"}], "answer": "yes"}`)
+	wantOutput(t, "diff player@0 tiny "+file+" --context 64", "0 of 1 replies differ")
+	text := wantOutput(t, "diff --all player@0 player@3 "+file+" --context 64 --max-tokens 4", "== 0: yes or no",
+		"wanted   yes", "- player@0", "+ player@3")
+	if !strings.Contains(text, "of 1 replies differ") {
+		t.Error(text)
+	}
+	wantFailure(t, "diff player tiny", "want two of MODEL and a FILE")
+}
+
+func TestSFT(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("ART_DIR", root)
+	var lines []string
+	for i := range 6 {
+		lines = append(lines,
+			fmt.Sprintf(`{"messages": [{"role": "user", "content": "say %d"}, {"role": "assistant", "content": "%d"}]}`, i, i))
+	}
+	file := scenarioFile(t, lines...)
+	args := "sft --run taught --size 4 --rate 1e-3 --context 64 " + file
+	wantOutput(t, args, "step 1: 4 examples, loss ", "step 2: 2 examples, loss ", "taught is at step 2")
+	wantOutput(t, args, "nothing is left to train on")
+	wantOutput(t, args+" --epochs 2", "step 3: 4 examples", "taught is at step 4")
+	wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, `{"messages": 3}`), ":1: ", "messages is a number")
+}
+
+func TestFork(t *testing.T) {
+	root := trainedRun(t)
+	wantOutput(t, "fork player@best second", filepath.Join(root, "games", "models", "second"), `Fork: "games/player@0"`)
+	wantOutput(t, "runs", "games/second")
+	wantFailure(t, "fork player second", "exists already")
+	b, err := local.Open(t.Context(), &local.Options{Dir: root, Progress: io.Discard, Slots: 8, Context: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	m := art.NewModel("second", &art.ModelOptions{Project: "games", Fork: "games/player@0"})
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Errorf("a program cannot go on with it: %v", err)
+	}
+}
+
+// A report has no weights, no folders of this machine and no keys.
+func TestReport(t *testing.T) {
+	root := trainedRun(t)
+	t.Setenv("HOME", root)
+	file := filepath.Join(t.TempDir(), "r.zip")
+	wantOutput(t, "report player --trajectories --out "+file, file)
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	contents := map[string]string{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents[f.Name] = string(content)
+		if strings.Contains(string(content), root) {
+			t.Errorf("%s has the folder of this machine", f.Name)
+		}
+	}
+	for _, name := range []string{"about.json", "history.jsonl", "files.txt", "reward.svg", "trajectories/val/0001.json"} {
+		if contents[name] == "" {
+			t.Errorf("no %s in %v", name, sortedKeys(contents))
+		}
+	}
+	var about struct{ Run struct{ Base string } }
+	if err := json.Unmarshal([]byte(contents["about.json"]), &about); err != nil || about.Run.Base != "tiny" {
+		t.Errorf("%v %+v", err, about)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USER", "somebody")
+	text := string(redact([]byte("sk-proj-abcdefghijklmnop1234 hf_abcdefghijklmnopqrst Bearer abc.def-ghi " + home +
+		"/x somebody nobody eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4")))
+	if text != "REDACTED REDACTED REDACTED HOME/x USER nobody REDACTED" {
+		t.Error(text)
+	}
+}
+
+// A run is named in all its forms where a model is.
+func TestRunNames(t *testing.T) {
+	root := trainedRun(t)
+	for _, name := range []string{"player", "run:player", "run:games/player", "run:games/player@3",
+		filepath.Join(root, "games", "models", "player")} {
+		s, err := find(name)
+		if err != nil || filepath.Base(s.adapter) != "0003" || s.path != "tiny" {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+	if s, err := find("player@best"); err != nil || filepath.Base(s.adapter) != "0000" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, name := range []string{"run:nobody", "nobody", "run:player@9", "run:a/b/c"} {
+		if s, err := find(name); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}

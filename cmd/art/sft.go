@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+)
+
+func init() {
+	verbs["sft"] = verb{
+		summary: "train a run on examples: supervised fine-tuning",
+		args:    "FILE...",
+		text: `
+Trains an adapter on what the assistant says in the examples of one or more JSONL files, in the
+format of OpenAI's fine-tuning: {"messages": [...], "tools": [...]} on each line; .gz is read too.
+
+Each step of the run takes --size examples. Stop it at any time: run again, it goes on behind the
+last step. The run is a run like any other: continue it by reinforcement learning with the same
+name.`,
+		define: func(flags *flag.FlagSet) action {
+			s := sftVerb{}
+			flags.StringVar(&s.name, "run", "sft", "`name` of the run")
+			flags.StringVar(&s.opts.Project, "project", "default", "`project` of the run")
+			flags.StringVar(&s.opts.Base, "model", "tiny", "base `model`: a folder, a GGUF file, ORG/NAME, or tiny")
+			flags.IntVar(&s.opts.LoRA.Rank, "rank", 8, "rank of the adapter")
+			flags.Uint64Var(&s.opts.Seed, "seed", 0, "`seed` of the adapter and of the order of examples")
+			flags.IntVar(&s.size, "size", 256, "`examples` of a step")
+			flags.IntVar(&s.shuffle, "shuffle", 10_000, "`examples` that are held in memory to be shuffled; 0: in order")
+			flags.IntVar(&s.epochs, "epochs", 1, "times that the data is passed over")
+			flags.Float64Var(&s.cfg.LearningRate, "rate", 1e-4, "learning rate")
+			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
+			flags.IntVar(&s.context, "context", 0, "most `tokens` of an example; 0 is that of the model, if it fits into memory")
+			return s.run
+		},
+	}
+}
+
+// sftVerb is the verb sft with its flags.
+type sftVerb struct {
+	name                           string
+	opts                           art.ModelOptions
+	cfg                            art.SFTConfig
+	size, shuffle, epochs, context int
+}
+
+func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
+	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 {
+		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle of 0 or more")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	backend, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: s.context})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	s.opts.Events = liveLine(stderr)
+	m := art.NewModel(s.name, &s.opts)
+	if err := m.Register(ctx, backend); err != nil {
+		return err
+	}
+	trained, err := s.train(ctx, m, args, stdout)
+	if err != nil {
+		return err
+	}
+	dir, err := backend.Dir(m)
+	if err != nil {
+		return err
+	}
+	if trained == 0 {
+		return write(stdout, fmt.Sprintf("nothing is left to train on: %s is at step %d\n", dir, m.Step()))
+	}
+	return write(stdout, fmt.Sprintf("%s is at step %d\n", dir, m.Step()))
+}
+
+// train makes a step of each batch that the run has not seen.
+func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdout io.Writer) (steps int, err error) {
+	stream := &art.StreamOptions{Shuffle: s.shuffle, Epochs: s.epochs, Seed: s.opts.Seed, Skip: m.Step()}
+	for batch, err := range art.StreamBatches[art.Example](files, s.size, stream) {
+		if err != nil {
+			return steps, err
+		}
+		var list []*art.Trajectory
+		for _, example := range batch.Items {
+			list = append(list, example.Trajectory())
+		}
+		cfg := s.cfg
+		cfg.Seed = uint64(m.Step())
+		result, err := m.TrainSFT(ctx, list, &cfg)
+		if err != nil {
+			return steps, err
+		}
+		steps++
+		text := fmt.Sprintf("step %d: %d examples, loss %.4f\n", result.Step, len(list), result.Metrics["loss/sft"])
+		if n := len(result.Skipped); n > 0 {
+			text = fmt.Sprintf("%s  left out %d, the first: %s\n", text, n, result.Skipped[0].Detail)
+		}
+		if err := write(stdout, text); err != nil {
+			return steps, err
+		}
+	}
+	return steps, nil
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/tokenizer"
+)
+
+func init() {
+	verbs["show"] = verb{
+		summary: "the trajectories of a run, as a person reads chats",
+		args:    "RUN",
+		text: `
+Prints what a run did: each trajectory with its messages, tool calls, reward, metrics, and the lines
+that were logged for it, such as the explanation of a judge. Without --step it is the newest step
+that has trajectories of the split.
+
+With --tokens each sampled token is followed by its probability in percent, and coloured by it on a
+terminal: tokens that were unlikely stand out. NO_COLOR turns colours off.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			var s shower
+			flags.StringVar(&s.split, "split", "", "`name` of the split; default: val, or what there is")
+			flags.IntVar(&s.step, "step", -1, "`number` of the step; default: that of RUN, or the newest before it")
+			flags.IntVar(&s.group, "group", -1, "only the group with this `index`")
+			flags.StringVar(&s.sort, "sort", "", "worst or best: order by `reward`")
+			flags.IntVar(&s.limit, "limit", 10, "print at most `n` trajectories; 0: all")
+			flags.BoolVar(&s.tokens, "tokens", false, "show sampled tokens with their probabilities")
+			flags.BoolVar(&s.asJSON, "json", false, "print the groups as JSON")
+			return s.run
+		},
+	}
+}
+
+// shower is the verb show with its flags.
+type shower struct {
+	split, sort        string
+	step, group, limit int
+	tokens, asJSON     bool
+
+	color     bool
+	tokenizer *tokenizer.Tokenizer
+}
+
+// shown is a trajectory and where it is from.
+type shown struct {
+	group, index int
+	*art.Trajectory
+}
+
+func (s *shower) run(args []string, stdout, _ io.Writer) error {
+	if len(args) != 1 || s.sort != "" && s.sort != "worst" && s.sort != "best" || s.limit < 0 {
+		return badUsage("want one RUN, --sort worst or best, and --limit of 0 or more")
+	}
+	r, step, err := findRun(args[0])
+	if err != nil {
+		return err
+	}
+	if s.step < 0 {
+		s.step = step
+	}
+	if err := s.choose(r); err != nil {
+		return err
+	}
+	groups, err := r.ReadTrajectories(s.split, s.step)
+	if err != nil {
+		return err
+	}
+	if s.group >= 0 {
+		if s.group >= len(groups) {
+			return fmt.Errorf("--group %d: split %s of step %d has %d groups, from 0", s.group, s.split, s.step, len(groups))
+		}
+	}
+	if s.asJSON {
+		return writeJSON(stdout, groups)
+	}
+	if s.tokens {
+		if err := s.openTokenizer(r); err != nil {
+			return err
+		}
+	}
+	if f, ok := stdout.(*os.File); ok {
+		s.color = term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+	}
+	return s.print(r, groups, stdout)
+}
+
+// choose fills in split and step.
+func (s *shower) choose(r *rundir.Run) error {
+	stored, err := r.Trajectories()
+	if err != nil {
+		return err
+	}
+	var splits []string
+	for split := range stored {
+		splits = append(splits, split)
+	}
+	slices.Sort(splits)
+	if len(splits) == 0 {
+		return fmt.Errorf("%s has no trajectories yet", r.Dir())
+	}
+	if s.split == "" {
+		s.split = splits[0]
+		if slices.Contains(splits, "val") {
+			s.split = "val"
+		}
+	}
+	steps := stored[s.split]
+	if len(steps) == 0 {
+		return fmt.Errorf("--split %s: the run has trajectories of %s", s.split, strings.Join(splits, ", "))
+	}
+	at := sort.SearchInts(steps, s.step+1) - 1
+	if at < 0 {
+		return fmt.Errorf("no trajectories of split %s up to step %d; there are those of steps %v", s.split, s.step, steps)
+	}
+	s.step = steps[at]
+	return nil
+}
+
+// openTokenizer opens that of the base model, which makes texts of ids.
+func (s *shower) openTokenizer(r *rundir.Run) error {
+	found, err := find(r.Dir())
+	if err != nil {
+		return err
+	}
+	base, err := basemodel.Open(found.path)
+	if err != nil {
+		return err
+	}
+	s.tokenizer = base.Tokenizer
+	return base.Close()
+}
+
+// print prints the trajectories.
+func (s *shower) print(r *rundir.Run, groups []*art.TrajectoryGroup, w io.Writer) error {
+	var list []shown
+	failures := 0
+	for g, group := range groups {
+		if s.group >= 0 && g != s.group {
+			continue
+		}
+		failures += len(group.Failures)
+		for i, t := range group.Trajectories {
+			list = append(list, shown{g, i, t})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b shown) int {
+		switch {
+		case s.sort == "" || a.Reward == b.Reward:
+			return 0
+		case (a.Reward < b.Reward) == (s.sort == "worst"):
+			return -1
+		}
+		return 1
+	})
+	total := len(list)
+	if s.limit > 0 {
+		list = list[:min(s.limit, len(list))]
+	}
+	var b strings.Builder
+	about := r.About()
+	fmt.Fprintf(&b, "%s/%s, split %s, step %d: %d trajectories in %d groups, %d failures", about.Project, about.Name,
+		s.split,
+		s.step, total, len(groups), failures)
+	if len(list) < total {
+		fmt.Fprintf(&b, "; the first %d, see --limit", len(list))
+	}
+	b.WriteString("\n")
+	for _, t := range list {
+		s.trajectory(&b, t)
+	}
+	return write(w, b.String())
+}
+
+// trajectory writes one.
+func (s *shower) trajectory(b *strings.Builder, t shown) {
+	fmt.Fprintf(b, "\n%s\n",
+		s.style("1", fmt.Sprintf("== group %d, trajectory %d: reward %.4g%s", t.group, t.index, t.Reward,
+			metricsText(t.Metrics))))
+	for i, h := range t.Histories() {
+		if i > 0 {
+			fmt.Fprintf(b, "-- additional history %d\n", i)
+		}
+		for _, tool := range h.Tools {
+			fmt.Fprintf(b, "%s %s  %s\n", s.style("2", "tool     "), tool.Name, tool.Description)
+		}
+		for j := range h.Messages {
+			s.message(b, &h.Messages[j])
+		}
+	}
+	for _, line := range t.Logs {
+		fmt.Fprintf(b, "%s %s\n", s.style("33", "log      "), indent(line))
+	}
+}
+
+// metricsText writes metrics behind the reward.
+func metricsText(metrics map[string]float64) string {
+	var names []string
+	for name := range metrics {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := ""
+	for _, name := range names {
+		text += fmt.Sprintf(", %s %.4g", name, metrics[name])
+	}
+	return text
+}
+
+// message writes who said what.
+func (s *shower) message(b *strings.Builder, m *art.Message) {
+	color := map[art.Role]string{art.RoleSystem: "2", art.RoleUser: "36", art.RoleAssistant: "32",
+		art.RoleTool: "35"}[m.Role]
+	head := s.style(color, fmt.Sprintf("%-9s", m.Role))
+	if s.tokens && m.Sample != nil {
+		fmt.Fprintf(b, "%s %s\n", head, indent(s.sampled(m.Sample)))
+		return
+	}
+	if m.Reasoning != "" {
+		fmt.Fprintf(b, "%s %s\n", head, indent("("+m.Reasoning+")"))
+	}
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		fmt.Fprintf(b, "%s %s\n", head, indent(m.Content))
+	}
+	for _, call := range m.ToolCalls {
+		fmt.Fprintf(b, "%s calls %s(%s)\n", head, call.Name, indent(call.Arguments))
+	}
+}
+
+// sampled writes tokens with their probabilities.
+func (s *shower) sampled(sample *art.Sample) string {
+	var b strings.Builder
+	for i, id := range sample.IDs {
+		text := s.tokenizer.Decode([]int32{id}, false)
+		p := percentOf(sample.Logprobs[i])
+		color := "32"
+		switch {
+		case p < 10:
+			color = "31"
+		case p < 50:
+			color = "33"
+		}
+		fmt.Fprintf(&b, "%s%s", s.style(color, text), s.style("2", fmt.Sprintf("[%.0f]", p)))
+	}
+	return b.String()
+}
+
+// style writes a text in a style of the terminal.
+func (s *shower) style(code, text string) string {
+	if !s.color || code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// indent moves the lines behind the first to the right.
+func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n          ") }
+
+// percentOf is the probability of a logprob, in percent.
+func percentOf(logprob float32) float64 { return 100 * math.Exp(float64(logprob)) }
