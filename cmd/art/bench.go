@@ -30,7 +30,7 @@ GFLOP/s is 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, b
 			var o benchOptions
 			flags.BoolVar(&o.json, "json", false, "print one JSON object: machine, results")
 			flags.StringVar(&o.run, "run", "", "measure the operations whose name matches `regexp`; all when empty")
-			flags.DurationVar(&o.time, "time", 300*time.Millisecond, "`duration` of each measurement; 300ms when left out")
+			flags.DurationVar(&o.time, "time", 300*time.Millisecond, "`duration` of each measurement; default 300ms")
 			return func(_ []string, stdout, stderr io.Writer) error {
 				return o.bench(stdout, newProgress(stderr))
 			}

@@ -15,23 +15,23 @@ import (
 
 func init() {
 	verbs["export"] = verb{
-		summary: "write a model, with an adapter merged into it",
+		summary: "write a model, with a merged adapter",
 		args:    "MODEL FOLDER",
 		text: `
 Writes a model into a new folder that transformers, vLLM and this library read: config.json, the
-weights as safetensors, and the tokenizer. The matrices of a LoRA adapter, that of a run or that of
---adapter, own or PEFT's, are added to the weights of their layers.
+weights as safetensors, and the tokenizer. A LoRA adapter, that of the run or that of --adapter
+(written by this library or by PEFT), is merged into the weights of its layers.
 
 ` + models + `
 
-Sums are made in float32 or more, and rounded once to the type that is written. Of a GGUF file the
-converted weights are written, four or two bytes each.`,
+The merge computes in float32 or float64 and rounds once, to the type that is written. The quantized
+weights of a GGUF file are dequantized: four or two bytes each.`,
 		define: func(flags *flag.FlagSet) action {
 			var e exporter
 			flags.BoolVar(&e.asJSON, "json", false, "print one JSON object: folder, files")
 			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter, or of a run")
 			flags.StringVar(&e.dtype, "dtype", model.Float32, "float32 or bfloat16, the `type` of the weights")
-			flags.Int64Var(&e.shard, "shard", 5e9, "most `bytes` of weights in a file; 0 is no bound")
+			flags.Int64Var(&e.shard, "shard", 5e9, "maximum `bytes` of weights in a file; 0 is no limit")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
 					return badUsage("want MODEL and FOLDER, --dtype float32 or bfloat16, and --shard of 0 or more")

@@ -18,40 +18,39 @@ import (
 
 func init() { verbs["generate"] = generate(os.Stdin) }
 
-// generate returns the verb that lets a model write.
+// generate returns the verb that samples from a model.
 func generate(stdin io.Reader) verb {
 	return verb{
-		summary: "what a model writes",
+		summary: "sample text from a model",
 		args:    "MODEL [TEXT...]",
 		text: `
-Prints what a model writes after a prompt. It computes in float32. Unless a temperature is given it
-is greedy: the most likely token is taken each time.
+Samples a continuation of a prompt and prints it. It computes in float32. By default decoding is
+greedy: the most likely token is chosen each time.
 
 ` + models + `
 
 The prompt is one of
-  TEXT         which is continued; special tokens in it are read as such
-  --chat TEXT  one message of a user, in the model's chat template
+  TEXT         which is continued; special tokens in it are recognised
+  --chat TEXT  one user message, rendered with the model's chat template
   --messages   a JSON list of messages as in OpenAI's chat completions, or an object with the keys
-               messages, tools and, for the template, chat_template_kwargs, in its template
+               messages, tools and, for the template, chat_template_kwargs; rendered the same way
   --ids        token ids
-A reply to a chat ends with the end of the turn, a text with the end of the sequence.`,
+A reply to a chat ends with the end-of-turn token, a text with the end-of-sequence token.`,
 		define: func(flags *flag.FlagSet) action {
 			g := generator{prompt: prompt{renderer: renderer{stdin: stdin}}}
 			flags.BoolVar(&g.asJSON, "json", false,
 				"print one JSON object: prompt_ids, ids, texts, logprobs, text, finish, sampling")
-			flags.BoolVar(&g.prompt.chat, "chat", false, "TEXT is a message of a user")
-			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is the input")
+			flags.BoolVar(&g.prompt.chat, "chat", false, "TEXT is a user message")
+			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is standard input")
 			flags.StringVar(&g.prompt.renderer.toolFormat, "tool-format", "", toolFormatUsage)
-			flags.StringVar(&g.prompt.ids, "ids", "", "`ids` of the prompt, with commas between them")
-			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's, or of a run")
+			flags.StringVar(&g.prompt.ids, "ids", "", "`ids` of the prompt, separated by commas")
+			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, this library's or PEFT's, or of a run")
 			flags.IntVar(&g.sampling.MaxTokens, "max-tokens", 128, "write at most `n` tokens; 0 is the rest of the context")
 			flags.Float64Var(&g.sampling.Temperature, "temperature", 0, "divide logits by `t`; 0 is greedy")
-			flags.Float64Var(&g.sampling.TopP, "top-p", 1,
-				"draw from the most likely tokens that make up this `share`; 1 is all")
-			flags.IntVar(&g.sampling.TopK, "top-k", 0, "draw from that `many` most likely tokens; 0 is all")
-			flags.Uint64Var(&g.sampling.Seed, "seed", 0, "of what is drawn")
-			flags.Func("stop", "end at this `text`; may be given several times", func(s string) error {
+			flags.Float64Var(&g.sampling.TopP, "top-p", 1, "nucleus sampling with this cumulative `probability`; 1 is off")
+			flags.IntVar(&g.sampling.TopK, "top-k", 0, "sample from the `k` most likely tokens; 0 is all")
+			flags.Uint64Var(&g.sampling.Seed, "seed", 0, "of the sampler")
+			flags.Func("stop", "stop at this `text`; may be repeated", func(s string) error {
 				g.sampling.Stop = append(g.sampling.Stop, s)
 				return nil
 			})
@@ -106,18 +105,17 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 	}
 	out := generated{
 		Model: args[0], Adapter: m.source.adapter, PromptIDs: ids, IDs: result.IDs, Texts: m.texts(result.IDs),
-		Logprobs: result.Logprobs,
-		Text:     m.tokenizer.Decode(result.IDs, true), Finish: finishes[result.Reason], Sampling: g.sampling,
+		Logprobs: result.Logprobs, Text: m.tokenizer.Decode(result.IDs, true),
+		Finish: finishes[result.Reason], Sampling: g.sampling,
 	}
 	if g.asJSON {
 		return writeJSON(stdout, out)
 	}
-	return write(stdout,
-		fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n", out.Text, len(result.IDs), len(ids),
-			out.Finish, how(g.sampling)))
+	return write(stdout, fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n",
+		out.Text, len(result.IDs), len(ids), out.Finish, settingsText(g.sampling)))
 }
 
-// checkStops refuses stop texts that no reply contains: special tokens are not part of its text.
+// checkStops refuses stop texts that cannot match: special tokens are not part of a reply's text.
 func checkStops(tok *tokenizer.Tokenizer, stops []string) error {
 	for _, stop := range stops {
 		for _, id := range tok.Encode(stop, false) {
@@ -133,15 +131,15 @@ func checkStops(tok *tokenizer.Tokenizer, stops []string) error {
 // finishes say why a reply ended.
 var finishes = map[engine.Reason]string{engine.End: "end", engine.Stopped: "stop", engine.Length: "length"}
 
-// how says how tokens were chosen.
-func how(s art.Sampling) string {
+// settingsText describes how tokens were chosen.
+func settingsText(s art.Sampling) string {
 	if s.Temperature == 0 {
 		return "greedy (--temperature 0)"
 	}
 	return fmt.Sprintf("temperature %v, top-p %v, top-k %d, seed %d", s.Temperature, s.TopP, s.TopK, s.Seed)
 }
 
-// complete continues a prompt. The cache is made for that prompt.
+// complete continues a prompt. The KV cache is as long as that prompt and reply need.
 func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, error) {
 	length := m.config.MaxPositions
 	if s.MaxTokens > 0 {
@@ -162,14 +160,14 @@ func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, 
 	return e.Complete(context.Background(), r)
 }
 
-// prompt is what a model shall continue, in one of several forms.
+// prompt is the text that a model continues, in one of several forms.
 type prompt struct {
 	chat          bool
 	messages, ids string
 	renderer      renderer // reads messages
 }
 
-// check reports arguments that name no prompt, or several.
+// check reports arguments without a prompt, or with several.
 func (p *prompt) check(args []string) error {
 	forms := 0
 	for _, given := range []bool{len(args) > 1, p.messages != "", p.ids != ""} {
@@ -183,7 +181,7 @@ func (p *prompt) check(args []string) error {
 	return nil
 }
 
-// read returns the ids of the prompt, and those that end what follows.
+// read returns the ids of the prompt, and the ids that end a reply.
 func (p *prompt) read(tok *tokenizer.Tokenizer, args []string) (ids, end []int32, err error) {
 	text := strings.Join(args, " ")
 	switch {
@@ -206,7 +204,7 @@ func (p *prompt) read(tok *tokenizer.Tokenizer, args []string) (ids, end []int32
 	return tok.Encode(text, true), tok.EOS(), nil
 }
 
-// render writes messages in the model's template.
+// render renders messages with the model's template.
 func (p *prompt) render(tok *tokenizer.Tokenizer, c conversation) (ids, end []int32, err error) {
 	t, err := chat.New(tok, "")
 	if err != nil {

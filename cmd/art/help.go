@@ -36,7 +36,7 @@ func overview() string {
 	for _, name := range slices.Sorted(maps.Keys(verbs)) {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, verbs[name].summary)
 	}
-	b.WriteString("\n`art help VERB` says more. Flags may stand before and behind arguments; -- ends them.\n")
+	b.WriteString("\n`art help VERB` says more. Flags may come before and after arguments; -- ends them.\n")
 	return b.String()
 }
 

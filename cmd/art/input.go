@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/basemodel"
 )
 
-// readInput reads a file that the user named, and says what to do where that cannot be.
+// readInput reads a file that the user named. Its errors say what to do.
 func readInput(path string) ([]byte, error) {
 	if basemodel.IsFolder(path) {
 		return nil, fmt.Errorf("%s is a folder: name a file in it", path)
@@ -24,7 +24,7 @@ func readInput(path string) ([]byte, error) {
 	return content, err
 }
 
-// parseIDs reads numbers with commas or spaces between them, in brackets or without. An empty text has none.
+// parseIDs reads numbers separated by commas or spaces, in brackets or without. An empty text has none.
 func parseIDs(text string) ([]int32, error) {
 	text = strings.Trim(text, "[] \n")
 	if text == "" {
@@ -34,12 +34,12 @@ func parseIDs(text string) ([]int32, error) {
 	for between := range strings.SplitSeq(text, ",") {
 		parts := strings.Fields(between)
 		if len(parts) == 0 {
-			return nil, badUsage("--ids: there is no id between two commas, or behind the last, of %q", text)
+			return nil, badUsage("--ids: there is no id between two commas, or after the last one, of %q", text)
 		}
 		for _, part := range parts {
 			n, err := strconv.ParseInt(part, 10, 32)
 			if err != nil || n < 0 {
-				return nil, badUsage("--ids: %q is not an id; want numbers with commas between them", part)
+				return nil, badUsage("--ids: %q is not an id; want numbers separated by commas", part)
 			}
 			ids = append(ids, int32(n))
 		}
@@ -47,7 +47,7 @@ func parseIDs(text string) ([]int32, error) {
 	return ids, nil
 }
 
-// in names the file or the folder of which an error tells what is wrong. err may be nil.
+// in adds the file or folder that an error is about. err may be nil.
 func in(path string, err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w (in %s)", err, path)

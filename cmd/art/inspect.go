@@ -16,24 +16,24 @@ import (
 
 func init() {
 	verbs["inspect"] = verb{
-		summary: "what a model is, and the memory it takes",
+		summary: "describe a model, and the memory it needs",
 		args:    "MODEL",
 		text: `
-Prints what a model is: architecture, number of parameters, types of the weights, chat template; and
-how much memory it takes on the CPU device. Weights are not loaded.
+Prints the architecture of a model, its number of parameters, the types of its weights, its chat
+template, and how much memory it needs on the CPU device. Weights are not loaded.
 
 ` + models + `
 
-Memory is that of the local backend: the weights in float32, and for each length the keys and values
-of all slots and what is computed at once; for training also the copies of a LoRA adapter and what
-the micro-batches of all workers compute, when every token is trained on. The graphs of both are
-compiled to know. What a process takes besides, 134 MB, is in both sums.`,
+Memory is that of the local backend: the weights in float32, and for each length the KV cache of all
+slots and the intermediate results; for training also the copies of a LoRA adapter and the
+intermediate results of the micro-batches of all workers, when every token is trained on. The graphs
+of both are compiled for exact numbers. Both sums include 134 MB for the rest of the process.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
-			lengths := flags.String("lengths", "", "`tokens` of prompt and reply, several with commas; 512,2048 or the context")
-			slots := flags.Int("slots", engine.DefaultSlots, "conversations that are computed at once")
+			lengths := flags.String("lengths", "", "`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
+			slots := flags.Int("slots", engine.DefaultSlots, "conversations decoded at once")
 			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
-			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches that are trained on at once")
+			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 1 {
 					return badUsage("one model: art inspect [flags] MODEL")
@@ -43,16 +43,16 @@ compiled to know. What a process takes besides, 134 MB, is in both sums.`,
 					return err
 				}
 				if *slots < 1 || *rank < 0 || *workers < 1 {
-					return badUsage("--slots %d --rank %d --workers %d: numbers above 0 are wanted, and 0 or more for the rank",
+					return badUsage("--slots %d --rank %d --workers %d: want slots and workers > 0, rank >= 0",
 						*slots, *rank, *workers)
 				}
-				return examineModel(args[0], plan{list, *slots, *rank, *workers}, *asJSON, stdout)
+				return inspectModel(args[0], memoryPlan{list, *slots, *rank, *workers}, *asJSON, stdout)
 			}
 		},
 	}
 }
 
-// parseLengths reads numbers. None are asked for by an empty text.
+// parseLengths reads numbers separated by commas. An empty text has none.
 func parseLengths(text string) ([]int, error) {
 	var list []int
 	if text == "" {
@@ -61,15 +61,14 @@ func parseLengths(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 2 {
-			return nil, badUsage("--lengths %s: %q is not a length; want numbers of at least 2 with commas between them", text,
-				part)
+			return nil, badUsage("--lengths %s: %q is not a length; want numbers >= 2 separated by commas", text, part)
 		}
 		list = append(list, n)
 	}
 	return list, nil
 }
 
-// inspection is what inspect says of a model.
+// inspection is what inspect prints.
 type inspection struct {
 	Model        string         `json:"model"`
 	Path         string         `json:"path,omitempty"`
@@ -85,7 +84,7 @@ type inspection struct {
 	Problem      string         `json:"problem,omitempty"` // why it cannot be used
 }
 
-// adapterReport tells of the adapter that a run made.
+// adapterReport describes the adapter of a run.
 type adapterReport struct {
 	Folder string `json:"folder"`
 	Base   string `json:"base"` // model that it is for
@@ -112,17 +111,17 @@ type modelShape struct {
 	Vocab   int  `json:"vocabulary"`
 	Context int  `json:"context"`
 	Tied    bool `json:"tied_embeddings"`
-	// Of mixtures of experts: how many a layer has, how many compute a token, and the size of each.
+	// Of mixtures of experts: experts per layer, active experts per token, and the size of each.
 	Experts         int `json:"experts,omitempty"`
 	ExpertsPerToken int `json:"experts_per_token,omitempty"`
 	ExpertMLP       int `json:"expert_mlp,omitempty"`
 }
 
-// templateReport tells of the chat template.
+// templateReport describes the chat template.
 type templateReport struct {
 	Bytes   int    `json:"bytes"` // 0: there is none
 	Problem string `json:"problem,omitempty"`
-	// Of a template that can be used: what reads tool calls, and whether it writes tools and calls.
+	// Of a usable template: the parser of tool calls, and whether it renders tools and calls.
 	Parser      string   `json:"parser,omitempty"`
 	WritesTools bool     `json:"writes_tools"`
 	WritesCalls bool     `json:"writes_calls"`
@@ -140,8 +139,8 @@ type lengthMemory struct {
 	Train     int64          `json:"training_total"` // inference between the steps included
 }
 
-// examineModel prints what a model is. What is known is printed even where it cannot be used, which is an error then.
-func examineModel(name string, p plan, asJSON bool, stdout io.Writer) error {
+// inspectModel prints what a model is. A model that cannot be used is an error, after what is known of it.
+func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) error {
 	r, config, err := examine(name)
 	if err != nil {
 		return err
@@ -169,7 +168,7 @@ func (r inspection) rank() int {
 	return r.Adapter.Rank
 }
 
-// table is the inspection for people.
+// table is the inspection in text.
 func (r inspection) table() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -187,15 +186,15 @@ func (r inspection) table() string {
 	}
 	line("architecture", "%s", r.Architecture)
 	if s := r.Shape; s != nil {
-		line("shape", "%d layers, hidden %d, %d heads of %d, %d of keys and values, MLP %d", s.Layers, s.Hidden, s.Heads,
-			s.HeadDim, s.KVHeads, s.MLP)
+		line("shape", "%d layers, hidden %d, %d heads of %d, %d KV heads, MLP %d", s.Layers, s.Hidden, s.Heads, s.HeadDim,
+			s.KVHeads, s.MLP)
 		if s.Experts > 0 {
-			line("experts", "%d, of which a token has %d, MLP %d; adapters attach to attention", s.Experts, s.ExpertsPerToken,
+			line("experts", "%d, %d active per token, MLP %d; adapters attach to attention", s.Experts, s.ExpertsPerToken,
 				s.ExpertMLP)
 		}
 		tied := ""
 		if s.Tied {
-			tied = ", shared with the output"
+			tied = ", tied embeddings"
 		}
 		line("vocabulary", "%d%s", s.Vocab, tied)
 		line("context", "%d tokens", s.Context)
@@ -214,8 +213,8 @@ func (r inspection) table() string {
 	}
 	for _, m := range r.Memory {
 		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights),
-			sizeText(m.Inference.Cache), sizeText(m.Infer),
-			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Train))
+			sizeText(m.Inference.Cache), sizeText(m.Infer), sizeText(m.Training.Adapter), sizeText(m.Training.Work),
+			sizeText(m.Train))
 	}
 	return b.String()
 }
@@ -227,19 +226,18 @@ func (t templateReport) text() string {
 	case t.Problem != "":
 		return "cannot be used: " + t.Problem
 	}
-	return fmt.Sprintf("%d bytes; tool calls are read by the parser %s", t.Bytes, t.Parser)
+	return fmt.Sprintf("%d bytes; parser of tool calls: %s", t.Bytes, t.Parser)
 }
 
-// notes says what the template leaves out, and what of replies is not understood.
+// notes say what the template does not render, and which replies cannot be parsed.
 func (t templateReport) notes() []string {
 	if t.Parser == "" {
 		return nil
 	}
 	var out []string
 	if !t.WritesTools || !t.WritesCalls {
-		out = append(out,
-			fmt.Sprintf("it writes tools: %t, calls of tools: %t; what it leaves out is an error without ToolFormat",
-				t.WritesTools, t.WritesCalls))
+		out = append(out, fmt.Sprintf("renders tools: %t, tool calls: %t; set ToolFormat for what it does not render",
+			t.WritesTools, t.WritesCalls))
 	}
 	for _, warning := range t.Warnings {
 		out = append(out, "warning: "+warning)

@@ -166,7 +166,7 @@ func TestInspect_Fails(t *testing.T) {
 		want   string
 	}{
 		{"inspect", 2, "one model"},
-		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers of at least 2`},
+		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},

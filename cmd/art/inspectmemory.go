@@ -10,18 +10,18 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// processBytes is what a process takes besides tensors: the program, a tokenizer, compiled graphs, and garbage that has
-// not been collected yet. It is measured, by internal/bench/memory.
+// processBytes is the memory of a process besides tensors: the program, a tokenizer, compiled graphs, and garbage that
+// has not been collected yet, as internal/bench/memory measures it.
 const processBytes = 128 << 20
 
-// plan is what memory is asked for.
-type plan struct {
+// memoryPlan are the sizes that memory is computed for.
+type memoryPlan struct {
 	lengths              []int
 	slots, rank, workers int
 }
 
-// memory returns what a model takes at each length.
-func (p plan) memory(c *model.Config) ([]lengthMemory, error) {
+// memory returns the memory of a model at each length.
+func (p memoryPlan) memory(c *model.Config) ([]lengthMemory, error) {
 	device, err := cpu.New(nil)
 	if err != nil {
 		return nil, err
@@ -38,16 +38,15 @@ func (p plan) memory(c *model.Config) ([]lengthMemory, error) {
 	var list []lengthMemory
 	for _, length := range p.of(c) {
 		if length > c.MaxPositions {
-			return list, fmt.Errorf("length %d: the model has a context of %d tokens: give others with --lengths", length,
-				c.MaxPositions)
+			return list, fmt.Errorf("length %d: the model has a context of %d tokens: use --lengths", length, c.MaxPositions)
 		}
 		m := lengthMemory{Length: length, Slots: p.slots, Process: processBytes}
-		if m.Inference, err = engine.Plan(engine.Options{Device: device, Config: c, Slots: p.slots, Context: length},
-			layout); err != nil {
+		serving := engine.Options{Device: device, Config: c, Slots: p.slots, Context: length}
+		if m.Inference, err = engine.Plan(serving, layout); err != nil {
 			return list, err
 		}
-		if m.Training, err = trainer.Plan(c, layout, length,
-			trainer.Options{Device: device, Workers: p.workers}); err != nil {
+		training := trainer.Options{Device: device, Workers: p.workers}
+		if m.Training, err = trainer.Plan(c, layout, length, training); err != nil {
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
@@ -58,8 +57,8 @@ func (p plan) memory(c *model.Config) ([]lengthMemory, error) {
 	return list, nil
 }
 
-// of returns the lengths for a model: those that were asked for, or usual ones that are within its context.
-func (p plan) of(c *model.Config) []int {
+// of returns the lengths for a model: those of --lengths, or usual ones within its context.
+func (p memoryPlan) of(c *model.Config) []int {
 	if p.lengths != nil {
 		return p.lengths
 	}

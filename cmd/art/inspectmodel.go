@@ -18,7 +18,7 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-// examine tells what a model is. config is nil when it cannot be used; Problem says why.
+// examine describes a model. config is nil when it cannot be used; Problem says why.
 func examine(name string) (r inspection, config *model.Config, err error) {
 	s, err := find(name)
 	if err != nil {
@@ -34,7 +34,7 @@ func examine(name string) (r inspection, config *model.Config, err error) {
 	return r, config, err
 }
 
-// examineAdapter reads the adapter of a run, which must be one of the model.
+// examineAdapter reads the adapter of a run, which must fit the model.
 func examineAdapter(s source, c *model.Config) (*adapterReport, error) {
 	a, err := loadAdapter(s.adapter, c)
 	if err != nil {
@@ -43,7 +43,7 @@ func examineAdapter(s source, c *model.Config) (*adapterReport, error) {
 	return &adapterReport{Folder: s.adapter, Base: s.name, Rank: a.Config().Rank, Layers: len(a.Layers())}, nil
 }
 
-// examineBase tells what a base model is.
+// examineBase describes a base model.
 func examineBase(name, path string) (r inspection, config *model.Config, err error) {
 	switch {
 	case path == tiny.Name:
@@ -88,13 +88,13 @@ func examineFolder(name, dir string) (r inspection, config *model.Config, err er
 	r.Template = templateOf(tokenizer.Load(dir))
 	if config, err = model.LoadConfig(dir); err != nil {
 		r.Problem = err.Error()
-		return r, nil, nil //nolint:nilerr // it is told with what is known
+		return r, nil, nil //nolint:nilerr // the report says it
 	}
 	r.Shape = shapeOf(config)
 	return r, config, nil
 }
 
-// architecture returns the name of the architecture, of one that is not supported too.
+// architecture returns the name of the architecture, supported or not.
 func architecture(dir string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(dir, model.ConfigFile))
 	if err != nil {
@@ -130,13 +130,13 @@ func examineGGUF(path string) (r inspection, config *model.Config, err error) {
 	c, err := model.Open(path)
 	if err != nil {
 		r.Problem = err.Error()
-		return r, nil, nil //nolint:nilerr // it is told with what is known
+		return r, nil, nil //nolint:nilerr // the report says it
 	}
 	r.Shape, r.Architecture = shapeOf(c.Config), strings.Join(c.Config.Architectures, ", ")
 	return r, c.Config, c.Close()
 }
 
-// templateOf tells whether chats can be rendered, and what is lost of tools.
+// templateOf describes how chats are rendered, and what of tools is not.
 func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 	if err != nil {
 		return templateReport{Problem: err.Error()}
@@ -155,8 +155,7 @@ func templateOf(t *tokenizer.Tokenizer, err error) templateReport {
 func shapeOf(c *model.Config) *modelShape {
 	return &modelShape{
 		Layers: c.NumLayers, Hidden: c.HiddenSize, Heads: c.NumHeads, KVHeads: c.NumKVHeads, HeadDim: c.HeadDim,
-		MLP:   c.IntermediateSize,
-		Vocab: c.VocabSize, Context: c.MaxPositions, Tied: c.TieEmbeddings,
+		MLP: c.IntermediateSize, Vocab: c.VocabSize, Context: c.MaxPositions, Tied: c.TieEmbeddings,
 		Experts: c.NumExperts, ExpertsPerToken: c.ExpertsPerToken, ExpertMLP: c.MoEIntermediateSize,
 	}
 }
@@ -169,7 +168,7 @@ func elements(shape []int) int64 {
 	return n
 }
 
-// counter sums up tensors by type.
+// counter counts tensors by type.
 type counter map[string]*storedType
 
 func newCounter() counter { return counter{} }
@@ -185,7 +184,7 @@ func (c counter) add(kind string, elements, bytes int64) {
 	t.Bytes += bytes
 }
 
-// inspection returns the sums, the largest first.
+// inspection returns the sums, largest first.
 func (c counter) inspection(name, path string) inspection {
 	r := inspection{Model: name, Path: path, Types: []storedType{}}
 	for _, t := range c {

@@ -23,7 +23,7 @@ type loaded struct {
 	adapter   *engine.Adapter
 }
 
-// load brings what MODEL names to the device, and the adapter of a folder or a run, if one is named.
+// load uploads the model that MODEL names to a device, and the adapter of a folder or a run, if one is named.
 func load(name, adapter string) (m *loaded, err error) {
 	s, err := find(name)
 	if err == nil {
@@ -55,7 +55,7 @@ func load(name, adapter string) (m *loaded, err error) {
 	return m, nil
 }
 
-// adapt brings an adapter to the device.
+// adapt uploads an adapter to the device.
 func (m *loaded) adapt(dir string) error {
 	a, err := loadAdapter(dir, m.config)
 	if err != nil {
@@ -65,7 +65,7 @@ func (m *loaded) adapt(dir string) error {
 	return err
 }
 
-// loadAdapter reads an adapter, which must be one of the model.
+// loadAdapter reads an adapter, which must fit the model.
 func loadAdapter(dir string, c *model.Config) (*lora.Adapter, error) {
 	a, err := lora.Load(dir)
 	if err != nil {
@@ -78,7 +78,7 @@ func loadAdapter(dir string, c *model.Config) (*lora.Adapter, error) {
 	return a, a.Check(layers)
 }
 
-// texts returns each id as text. A token that is a part of a character is shown as U+FFFD.
+// texts returns each id as text. A token that is only a part of a character becomes U+FFFD.
 func (m *loaded) texts(ids []int32) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {

@@ -1,8 +1,8 @@
-// Command art tells what a machine can do for the library, and measures it.
+// Command art inspects models and machines, fetches, runs and exports models, and benchmarks the CPU device.
 //
 //	go run ./cmd/art help
 //
-// A verb is a file of this folder that puts itself into [verbs].
+// Each verb is a file that registers itself in [verbs].
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes the command and returns its exit status: 0, 1 when a verb fails, and 2 when the arguments make no sense.
+// run executes the command and returns its exit status: 0, 1 when a verb fails, and 2 when the arguments are invalid.
 func run(args []string, stdout, stderr io.Writer) int {
 	err := dispatch(args, stdout, stderr)
 	if err == nil {
@@ -27,12 +27,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// usageError is a mistake in the arguments. It says what there is instead.
+// usageError is a mistake in the arguments. Its text says what is valid.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
-// badUsage returns a mistake in the arguments.
+// badUsage returns a usageError.
 func badUsage(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // dispatch runs the verb that the first argument names.

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// width of what is printed for people.
+// width of texts that are printed for people.
 const width = 100
 
 // label is the width of the first column of a report.
 const label = 14
 
-// bytesText is a size for people.
+// bytesText writes bytes as MiB or GiB.
 func bytesText(n int64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
@@ -22,7 +22,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// durationText is a time for people, with three digits or more.
+// durationText writes a duration with three digits or more.
 func durationText(d time.Duration) string {
 	switch ns := float64(d.Nanoseconds()); {
 	case ns < 1e3:

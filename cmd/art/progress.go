@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art/backend/track/terminal"
 )
 
-// progress is a line on a terminal that says what is going on. It is silent elsewhere.
+// progress is a status line on a terminal. It is silent elsewhere.
 type progress struct{ w io.Writer }
 
 func newProgress(w io.Writer) progress {

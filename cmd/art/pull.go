@@ -19,10 +19,9 @@ func init() {
 		args:    "ORG/NAME[@revision]",
 		text: `
 Fetches a model from the Hugging Face hub into the cache that Python's huggingface_hub uses, and
-prints its folder: configuration, tokenizer, chat template, and weights as safetensors. What the
-cache has is not fetched again, a download that was cut continues, and every file is checked
-against the checksum that the hub names. The revision is a branch, a tag or a commit; main when
-there is none.
+prints its folder: configuration, tokenizer, chat template, and weights as safetensors. Files in the
+cache are not fetched again, an interrupted download is resumed, and every file is checked against
+the hub's checksum. The revision is a branch, a tag or a commit; default main.
 
 environment:
   HF_ENDPOINT        the hub; https://huggingface.co when empty
@@ -30,12 +29,12 @@ environment:
                      HF_HOME/token
   HF_HUB_CACHE       the cache; HF_HOME/hub when empty
   HF_HOME            ~/.cache/huggingface when empty
-  HF_HUB_OFFLINE     1: only look into the cache`,
+  HF_HUB_OFFLINE     1: use the cache only`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			return func(args []string, stdout, stderr io.Writer) error {
 				if len(args) != 1 {
-					return badUsage("one model at a time, behind the flags: art pull [--json] ORG/NAME[@revision]")
+					return badUsage("want one model: art pull [--json] ORG/NAME[@revision]")
 				}
 				return pull(args[0], *asJSON, stdout, stderr)
 			}
@@ -69,7 +68,7 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	s, err := hub.Pull(context.Background(), name, &hub.Options{
 		Progress: func(p hub.Progress) {
 			bar.ChangeMax64(p.Total)
-			_ = bar.Set64(p.Done) // a bar that cannot be drawn is no reason to stop
+			_ = bar.Set64(p.Done) // failing to draw is no reason to stop
 		},
 		Retry: func(r hub.Retry) {
 			terminal.say("")
@@ -91,7 +90,7 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	return writeJSON(stdout, out)
 }
 
-// downloadBar shows how far a download is.
+// downloadBar shows the progress of a download.
 func downloadBar(w io.Writer, title string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(-1,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
@@ -100,13 +99,13 @@ func downloadBar(w io.Writer, title string) *progressbar.ProgressBar {
 	)
 }
 
-// describe measures the files of a snapshot.
+// describe lists the files of a snapshot with their sizes.
 func describe(s *hub.Snapshot) (pulled, error) {
 	out := pulled{Name: s.Name.Repo, Revision: s.Name.Revision, Commit: s.Commit, Folder: s.Dir}
 	for _, name := range s.Files {
 		info, err := os.Stat(filepath.Join(s.Dir, name))
 		if err != nil {
-			return out, fmt.Errorf("it was there a moment ago: %w", err)
+			return out, fmt.Errorf("the file has just been fetched: %w", err)
 		}
 		out.Files = append(out.Files, pulledFile{name, info.Size()})
 		out.Bytes += info.Size()

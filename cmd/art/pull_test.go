@@ -61,8 +61,8 @@ func TestPull_Fails(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"pull"}, 2, "art: pull: one model at a time"},
-		{[]string{"pull", "a/b", "c/d"}, 2, "one model at a time"},
+		{[]string{"pull"}, 2, "art: pull: want one model"},
+		{[]string{"pull", "a/b", "c/d"}, 2, "want one model"},
 		{[]string{"pull", "robot"}, 2, `"robot" is not the name of a model`},
 		{[]string{"pull", "acme/robot@v2"}, 1, `there is no revision "v2"`},
 		{[]string{"pull", "--json", "acme/unknown"}, 1, "no such model"},

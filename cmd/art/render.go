@@ -14,13 +14,13 @@ import (
 
 func init() { verbs["render"] = render(os.Stdin) }
 
-// render returns the verb that shows what a model is given for a conversation.
+// render returns the verb that shows the prompt of a conversation.
 func render(stdin io.Reader) verb {
 	return verb{
-		summary: "messages to the prompt of a model, and its ids",
+		summary: "render messages as a model's prompt",
 		args:    "MODEL [FILE]",
 		text: `
-Prints the text that a chat template makes of messages, and the ids that the model gets.
+Prints the text that a chat template renders from messages, and its token ids.
 
 ` + vocabularies + `
 
@@ -31,17 +31,17 @@ input.`,
 			r := renderer{stdin: stdin}
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
 			flags.StringVar(&r.format, "format", "", "`name` of a format, instead of the model's own template")
-			flags.StringVar(&r.args, "args", "", "more variables of the template, a JSON `object`")
+			flags.StringVar(&r.args, "args", "", "further variables of the template, a JSON `object`")
 			flags.StringVar(&r.toolFormat, "tool-format", "", toolFormatUsage)
-			flags.BoolVar(&r.whole, "whole", false, "end with the last message, not with the beginning of a reply")
-			flags.BoolVar(&r.proceed, "continue", false, "end within the last message, to go on with it")
+			flags.BoolVar(&r.whole, "whole", false, "end after the last message, without the beginning of a reply")
+			flags.BoolVar(&r.proceed, "continue", false, "end within the last message, to continue it")
 			return r.run
 		},
 	}
 }
 
 // toolFormatUsage explains the flag --tool-format.
-const toolFormatUsage = "`name` of the format of tools, for a template that leaves them out"
+const toolFormatUsage = "`name` of the format of tools, for a template that does not render them"
 
 // renderer is the verb render with its flags.
 type renderer struct {
@@ -65,7 +65,7 @@ type rendered struct {
 	Text      string  `json:"text"`
 	IDs       []int32 `json:"ids"`
 	EndOfTurn []int32 `json:"end_of_turn"`
-	// Warnings tell what of replies is not understood.
+	// Warnings say which replies cannot be parsed.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -147,7 +147,7 @@ func parseChat(data []byte) (c conversation, err error) {
 	return c, err
 }
 
-// isArray tells whether JSON text is a list.
+// isArray reports whether JSON text is a list.
 func isArray(data []byte) bool {
 	var list []json.RawMessage
 	return json.Unmarshal(data, &list) == nil

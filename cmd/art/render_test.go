@@ -125,7 +125,7 @@ func TestRender_ToolFormat(t *testing.T) {
 // TestTemplateReport: inspect says what a template leaves out, and what of replies is not understood.
 func TestTemplateReport(t *testing.T) {
 	for source, want := range map[string]string{
-		"{% for m in messages %}<{{ m.content }}>{% endfor %}": "it writes tools: false, calls of tools: false",
+		"{% for m in messages %}<{{ m.content }}>{% endfor %}": "renders tools: false, tool calls: false",
 		"{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}CALL {{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}": "warning: it writes tool calls in a format that no parser reads",
 	} {
 		config, err := json.Marshal(map[string]string{"chat_template": source})

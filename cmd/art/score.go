@@ -13,27 +13,26 @@ import (
 
 func init() { verbs["score"] = score(os.Stdin) }
 
-// score returns the verb that tells how likely a model finds a text.
+// score returns the verb that computes the logprobs of a text.
 func score(stdin io.Reader) verb {
 	return verb{
-		summary: "how likely a model finds a text, token by token",
+		summary: "logprobs of the tokens of a text",
 		args:    "MODEL [TEXT...]",
 		text: `
-Prints the logprob of each token of a text after those before it: the natural logarithm of the
-probability that the model gives it at temperature 1. The first token has none. It computes in
-float32.
+Prints the logprob of each token of a text given those before it: the natural logarithm of its
+probability at temperature 1. The first token has none. It computes in float32.
 
 ` + models + `
 
 The text is the arguments, joined by spaces; without any, the file of --file; without that, the
-input. Special tokens in it are read as such, and those that the model puts around a text are added;
+input. Special tokens in it are recognised, and those that the model puts around a text are added;
 with --ids nothing is added.`,
 		define: func(flags *flag.FlagSet) action {
 			s := scorer{stdin: stdin}
 			flags.BoolVar(&s.asJSON, "json", false, "print one JSON object: ids, texts, logprobs, sum")
-			flags.StringVar(&s.ids, "ids", "", "score these `ids`, with commas between them, instead of a text")
-			flags.StringVar(&s.text.file, "file", "", "read the text from a `file`; - is the input")
-			flags.StringVar(&s.adapter, "adapter", "", "`folder` of a LoRA adapter, own or PEFT's, or of a run")
+			flags.StringVar(&s.ids, "ids", "", "score these `ids`, separated by commas, instead of a text")
+			flags.StringVar(&s.text.file, "file", "", "read the text from a `file`; - is standard input")
+			flags.StringVar(&s.adapter, "adapter", "", "`folder` of a LoRA adapter, this library's or PEFT's, or of a run")
 			return s.run
 		},
 	}
@@ -91,7 +90,7 @@ func (s *scorer) run(args []string, stdout, _ io.Writer) error {
 	return out.write(stdout)
 }
 
-// add takes the logprobs of all ids but the first.
+// add adds the logprobs of all ids but the first.
 func (s *scored) add(logprobs []float32) {
 	s.Logprobs = make([]*float32, len(s.IDs))
 	for i := range logprobs {

@@ -17,7 +17,7 @@ import (
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// models is what the help of verbs says about MODEL.
+// models explains MODEL in the help of verbs.
 const models = `MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched. It
 may also be a run, run:[PROJECT/]NAME[@STEP|@best], its name alone, its folder, or a folder in its
 checkpoints: that is the base model of the run with the adapter of the newest checkpoint, or of the
@@ -69,13 +69,13 @@ const adapterConfig = "adapter_config.json"
 
 // source is what MODEL names: a base model, and an adapter when it is a run or one of its checkpoints.
 type source struct {
-	name    string // of the base model, as it was given or as the run has it
+	name    string // of the base model, as given or as recorded in the run
 	path    string // of the base model: a folder, a file, or tiny
 	adapter string // folder of the adapter; empty: none
 	run     string // folder of the run; empty: none
 }
 
-// find returns what a name says.
+// find resolves a name.
 func find(name string) (source, error) {
 	s := source{name: name}
 	var err error
@@ -174,7 +174,7 @@ func (s source) with(adapter string) (source, error) {
 	return s, err
 }
 
-// base returns the name of the base model that a run, or else the file of an adapter, tells.
+// base returns the name of the base model that the run records, or else the configuration of the adapter.
 func (s source) base() (string, error) {
 	if s.run == "" {
 		var c struct {
@@ -183,7 +183,7 @@ func (s source) base() (string, error) {
 		if err := readJSON(filepath.Join(s.adapter, adapterConfig), &c); err != nil || c.Base != "" {
 			return c.Base, err
 		}
-		return "", fmt.Errorf("%s does not tell its base model: name that, and this folder with --adapter", s.adapter)
+		return "", fmt.Errorf("%s does not record its base model: name that, and this folder with --adapter", s.adapter)
 	}
 	var m struct{ Base, Commit string }
 	path := filepath.Join(s.run, "model.json")
@@ -191,7 +191,7 @@ func (s source) base() (string, error) {
 		return "", err
 	}
 	if m.Base == "" {
-		return "", fmt.Errorf("%s does not tell the base model: name that, and the run with --adapter", path)
+		return "", fmt.Errorf("%s does not record the base model: name that, and the run with --adapter", path)
 	}
 	if name, err := hub.ParseName(m.Base); err == nil && m.Commit != "" {
 		return name.Repo + "@" + m.Commit, nil
@@ -199,7 +199,7 @@ func (s source) base() (string, error) {
 	return m.Base, nil
 }
 
-// isRun tells whether a folder is that of a run.
+// isRun reports whether a folder is that of a run.
 func isRun(dir string) bool {
 	return exists(filepath.Join(dir, "model.json")) && basemodel.IsFolder(filepath.Join(dir, "checkpoints"))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// suggest returns ", did you mean X?" for the name that is most like a misspelt one, and "" when none is much like it.
+// suggest returns ", did you mean X?" for the name closest to a misspelt one, and "" when none is close.
 func suggest(prefix, misspelt string, names []string) string {
 	best, least := "", max(2, len(misspelt)/3)+1
 	for _, name := range names {
@@ -20,7 +20,7 @@ func suggest(prefix, misspelt string, names []string) string {
 	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
 }
 
-// distance is Levenshtein's: how many characters have to be inserted, deleted or replaced to make b of a.
+// distance is Levenshtein's: the number of bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

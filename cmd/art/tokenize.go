@@ -14,10 +14,10 @@ import (
 
 func init() {
 	verbs["tokenize"] = verb{
-		summary: "turns text into token ids",
+		summary: "encode text as token ids",
 		args:    "MODEL [TEXT...]",
-		text: `Prints the ids of a text, each with its token in the spelling of the vocabulary and with the bytes
-of the text that it comes from.
+		text: `Prints the ids of a text, each with its token as the vocabulary spells it and its range of bytes in
+the text.
 
 ` + vocabularies + `
 
@@ -25,9 +25,9 @@ The text is the arguments, joined by spaces; without any, the file of --file; wi
 input.`,
 		define: func(flags *flag.FlagSet) action {
 			var o tokenizeOptions
-			flags.StringVar(&o.file, "file", "", "read the text from a `file`; - is the input")
+			flags.StringVar(&o.file, "file", "", "read the text from a `file`; - is standard input")
 			flags.BoolVar(&o.special, "special", false, "add the tokens that the model puts around a text")
-			flags.BoolVar(&o.ordinary, "ordinary", false, "take special tokens in the text for ordinary text")
+			flags.BoolVar(&o.ordinary, "ordinary", false, "treat special tokens in the text as ordinary text")
 			flags.BoolVar(&o.json, "json", false, "print one JSON object")
 			return func(args []string, stdout, _ io.Writer) error { return o.run(args, os.Stdin, stdout) }
 		},

@@ -16,12 +16,12 @@ import (
 	"github.com/goart-dev/art/tokenizer/openai"
 )
 
-// vocabularies is what the help of verbs says about MODEL.
+// vocabularies explains MODEL in the help of verbs that need a tokenizer only.
 const vocabularies = `MODEL is a model's folder, a tokenizer.json, a GGUF file, a SentencePiece model (*.model), "tiny"
 for the built-in model, ORG/NAME[@revision] of a model that art pull fetched, the folder of a run,
 or the name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.`
 
-// openTokenizer reads a tokenizer from whatever a name says, with the chat templates that come with it.
+// openTokenizer reads the tokenizer that a name refers to, with its chat templates.
 func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
 	if name == tiny.Name {
 		return basemodel.Tokenizer(name)
@@ -62,7 +62,7 @@ func namedTokenizer(name string, missing error) (*tokenizer.Tokenizer, error) {
 	return folderTokenizer(s.Dir)
 }
 
-// folderTokenizer reads tokenizer.json, and what the folder says about conversations, if it does.
+// folderTokenizer reads tokenizer.json, and the chat template if the folder has one.
 func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	if _, err := os.Stat(filepath.Join(dir, "tokenizer_config.json")); !errors.Is(err, fs.ErrNotExist) {
 		return tokenizer.Load(dir)
@@ -79,7 +79,7 @@ func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	return tok, in(dir, err)
 }
 
-// fileTokenizer reads a file, whose beginning or name tells what it is.
+// fileTokenizer reads a file, whose format its first bytes or its name determine.
 func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	f, err := os.Open(path)
 	if err != nil {

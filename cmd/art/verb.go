@@ -7,23 +7,23 @@ import (
 	"io"
 )
 
-// verb is what the first argument names.
+// verb is a subcommand, which the first argument names.
 type verb struct {
 	summary string // one line
-	args    string // what may follow the flags, as help writes it; empty: nothing
-	text    string // what help says besides, in lines of up to 100 columns
+	args    string // the arguments after the flags, as help prints them; empty: none
+	text    string // the body of the help, in lines of up to 100 columns
 
-	// define adds the flags and returns what reads them after they were parsed.
+	// define adds the flags and returns the action, which reads them after parsing.
 	define func(flags *flag.FlagSet) action
 }
 
-// action does what a verb is for. Results go to stdout; an error is printed by the caller.
+// action runs a verb. Results go to stdout; the caller prints the error.
 type action func(args []string, stdout, stderr io.Writer) error
 
-// verbs by name. Each file of a verb adds its own.
+// verbs by name.
 var verbs = map[string]verb{}
 
-// flags returns the flags of a verb, which print nothing, and its action.
+// flags returns the flag set of a verb, which prints nothing itself, and its action.
 func (v verb) flags(name string) (*flag.FlagSet, action) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -48,7 +48,7 @@ func (v verb) execute(name string, args []string, stdout, stderr io.Writer) erro
 	return nil
 }
 
-// parse reads flags before, between and behind other arguments, which it returns. Behind "--" there are no flags.
+// parse reads flags before, between and after other arguments, which it returns. After "--" there are no flags.
 func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {

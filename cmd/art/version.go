@@ -13,11 +13,11 @@ import (
 
 func init() {
 	verbs["version"] = verb{
-		summary: "what this program was built of",
+		summary: "print the version",
 		text: `
-Prints the version of the module, the commit that the program was built from, the device that
-computes, and the version of Go. Give it with a report of a problem. The commit is known to programs
-that go build or go install made in a checkout; go run tells none.`,
+Prints the version of the module, the commit that the program was built from, the CPU device, and
+the version of Go. Include it in bug reports. The commit is known when the program was built by go
+build or go install in a checkout, not by go run.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object: version, commit, modified, device, go, platform")
 			return func(_ []string, stdout, _ io.Writer) error {
@@ -42,7 +42,7 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
-// versionOf reads what the compiler noted down; info may be nil.
+// versionOf reads what the compiler recorded; info may be nil.
 func versionOf(info *debug.BuildInfo) version {
 	v := version{
 		Version: "unknown", Device: deviceText(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -72,7 +72,7 @@ func deviceText() string {
 	return device.Description()
 }
 
-// text is the version for people.
+// text is the version in text.
 func (v version) text() string {
 	commit := cmp.Or(v.Commit, "unknown")
 	if v.Modified {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// xlaReport is what the doctor says of XLA.
+// xlaReport describes XLA for doctor.
 type xlaReport struct {
 	Plugins []xlaPlugin `json:"plugins"`
 	Problem string      `json:"problem,omitempty"` // why there are none
@@ -14,7 +14,7 @@ type xlaReport struct {
 // xlaPlugin is a plug-in that was found.
 type xlaPlugin struct {
 	Device   string   `json:"device"` // as local.Options names it
-	Path     string   `json:"path"`   // "" when nothing was found, and the machine could use it
+	Path     string   `json:"path"`   // "" when the machine could use the plug-in and it was not found
 	API      string   `json:"pjrt_version,omitempty"`
 	Platform string   `json:"platform,omitempty"`
 	Devices  []string `json:"devices,omitempty"`
@@ -32,7 +32,7 @@ func (p xlaPlugin) String() string {
 		strings.Join(p.Devices, " "), p.Path)
 }
 
-// lines are the report for people, one for each plug-in.
+// lines are the report in text, one for each plug-in.
 func (r xlaReport) lines() []string {
 	if len(r.Plugins) == 0 {
 		return []string{r.Problem}

@@ -4,7 +4,7 @@ package main
 
 import "github.com/goart-dev/art/backend/device/xla"
 
-// inspectXLA loads the plug-ins of this machine.
+// inspectXLA loads the plug-ins that it finds on this machine.
 func inspectXLA() xlaReport {
 	r := xlaReport{Plugins: []xlaPlugin{}} // an empty list in JSON, not null
 	for _, p := range xla.Plugins() {

@@ -56,8 +56,8 @@ func TestSMI_Hangs(t *testing.T) {
 		t.Skip("the program is a script")
 	}
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "nvidia-smi"), []byte("#!/bin/sh\nsleep 20\necho late\n"),
-		0o700); err != nil { //nolint:gosec // it is run
+	script := []byte("#!/bin/sh\nsleep 20\necho late\n")
+	if err := os.WriteFile(filepath.Join(folder, "nvidia-smi"), script, 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -73,8 +73,9 @@ func TestSMI_Hangs(t *testing.T) {
 
 // FuzzGPUs: no text causes a panic, or negative memory.
 func FuzzGPUs(f *testing.F) {
-	for _, text := range []string{"", "NVIDIA H200, 580.65.06, 143771, 143160\n", "a,b,9223372036854775807,-1",
-		",,,\n,,,"} {
+	for _, text := range []string{
+		"", "NVIDIA H200, 580.65.06, 143771, 143160\n", "a,b,9223372036854775807,-1", ",,,\n,,,",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -42,7 +42,7 @@ def best(call):
     return least * 1e9
 
 
-def product(shape, layout):
+def matmul(shape, layout):
     m, k, n = map(int, shape.split("x"))
     a, b, c = torch.randn(m, k), torch.randn(k, n), torch.empty(m, n)
     if layout == "transposed":
@@ -79,8 +79,8 @@ def rows(operation, shape):
 
 def peers(name):
     operation, shape, *layout = name.split("/")
-    if operation == "product":
-        yield from product(shape, layout[0])
+    if operation == "matmul":
+        yield from matmul(shape, layout[0])
     else:
         yield "torch", rows(operation, shape)
 
