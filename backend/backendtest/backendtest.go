@@ -4,8 +4,8 @@
 //		backendtest.Run(t, func(t *testing.T) art.Backend { return open(t) })
 //	}
 //
-// It is made for fakes and for real small models alike: replies are at most 4 tokens long, and it never asks what they
-// say. Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.HTTPServer]) are tested when
+// It works for fakes and for small real models: replies have at most 4 tokens, and their content does not matter.
+// Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.HTTPServer]) are tested when
 // the backend implements them.
 package backendtest
 
@@ -22,11 +22,12 @@ import (
 const (
 	// maxTokens bounds replies.
 	maxTokens = 4
-	// patience bounds what has to be prompt. It is long: a real model may have graphs to compile.
+	// patience bounds calls that must return soon. It is long: a real model may have to compile graphs.
 	patience = 2 * time.Minute
 )
 
-// Run tests a backend. open returns a new one on which nothing is registered; Run closes it. Base "tiny" must work.
+// Run tests a backend. open returns a new one without registered models; Run closes it. The base model "tiny" must
+// work.
 func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 	b := open(t)
 	t.Cleanup(func() { b.Close() })
@@ -88,7 +89,7 @@ func ask(question string) *art.History {
 	return &art.History{Messages: []art.Message{art.System("Answer in one word."), art.User(question)}}
 }
 
-// complete asks for one reply.
+// complete requests one reply.
 func complete(t *testing.T, m *art.Model, question string, opts *art.ChatOptions) *art.ChatResponse {
 	t.Helper()
 	response, err := m.Complete(t.Context(), ask(question), opts)
@@ -101,7 +102,7 @@ func complete(t *testing.T, m *art.Model, question string, opts *art.ChatOptions
 // seeded returns options with a seed.
 func seeded(seed uint64) *art.ChatOptions { return &art.ChatOptions{Seed: &seed} }
 
-// gather makes groups of real completions, with rewards 0 and 1 in turn.
+// gather makes groups of real completions, with alternating rewards 0 and 1.
 func gather(t *testing.T, m *art.Model, groups int) []*art.TrajectoryGroup {
 	t.Helper()
 	questions := []string{"What is the colour of the sky?", "What do cows drink?", "How are you?"}[:groups]
@@ -159,7 +160,7 @@ func testRegister(t *testing.T, b art.Backend) {
 	}
 }
 
-// testClose checks that a closed backend says so, whatever it is asked.
+// testClose checks that every method of a closed backend returns ErrClosed.
 func testClose(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)

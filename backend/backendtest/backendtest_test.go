@@ -178,7 +178,7 @@ func afterTrain(change func(r *art.TrainResult)) func(*defective) {
 
 var calls atomic.Uint64
 
-// defects are what is wrong with a backend, and the test of the suite that finds it.
+// defects are broken backends, each with the test of the suite that finds it.
 var defects = map[string]struct {
 	test  string
 	apply func(d *defective)
@@ -215,12 +215,12 @@ var defects = map[string]struct {
 	"context is ignored": {"Cancelled", beforeComplete(func(ctx context.Context, _ *art.ChatRequest) context.Context {
 		return context.WithoutCancel(ctx)
 	})},
-	"neighbours matter": {"Concurrent", func(d *defective) {
+	"batch matters": {"Concurrent", func(d *defective) {
 		var running atomic.Int64
 		d.complete = func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 			req.Settings.Seed += uint64(running.Add(1)) * 1000
 			defer running.Add(-1)
-			time.Sleep(2 * time.Millisecond) // the others come meanwhile
+			time.Sleep(2 * time.Millisecond) // other requests arrive meanwhile
 			return d.Backend.Complete(ctx, m, req)
 		}
 	}},
@@ -300,7 +300,7 @@ var defects = map[string]struct {
 	}},
 }
 
-// TestBroken runs the suite on a defective backend, and fails then. It does nothing on its own.
+// TestBroken runs the suite on a defective backend, and then fails. Without the environment variable it does nothing.
 func TestBroken(t *testing.T) {
 	defect, ok := defects[*broken]
 	if !ok {
@@ -313,7 +313,7 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// A test that cannot fail is none: each defect is found, by the test that is there for it.
+// Each defect is found by the test that is meant to find it.
 func TestRun_FindsDefects(t *testing.T) {
 	for name, defect := range defects {
 		t.Run(name, func(t *testing.T) {

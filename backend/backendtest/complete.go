@@ -21,7 +21,7 @@ func testUnregistered(t *testing.T, b art.Backend) {
 	wantError(t, "Complete", err, art.ErrNotRegistered)
 }
 
-// testSample checks what a reply of a trainable model says about itself.
+// testSample checks the sample of a reply of a trainable model.
 func testSample(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	response := complete(t, m, "What is the colour of grass?", seeded(1))
@@ -45,7 +45,7 @@ func testSample(t *testing.T, b art.Backend) {
 	}
 }
 
-// checkSample checks that the lists of a sample fit together and hold logprobs.
+// checkSample checks that the lists of a sample have equal lengths and hold logprobs.
 func checkSample(t *testing.T, s *art.Sample) {
 	t.Helper()
 	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.IDs) != len(s.Logprobs) {
@@ -55,7 +55,7 @@ func checkSample(t *testing.T, s *art.Sample) {
 		t.Errorf("%d ids, %d logprobs as sampled, %d marks of forced ones", len(s.IDs), len(s.Sampled), len(s.Forced))
 	}
 	for i, x := range append(slices.Clone(s.Logprobs), s.Sampled...) {
-		// A distribution that sums to 1 only nearly may give a little more than 0.
+		// A distribution that sums to 1 only approximately may give slightly more than 0.
 		if x := float64(x); math.IsNaN(x) || math.IsInf(x, 0) || x > 1e-4 {
 			t.Errorf("logprob %d is %v", i, x)
 		}
@@ -72,7 +72,7 @@ func testFrozen(t *testing.T, b art.Backend) {
 	wantStep(t, m, 0)
 }
 
-// sameReply tells whether two replies say the same and were sampled the same.
+// sameReply reports whether two replies have the same text and the same samples.
 func sameReply(a, b *art.ChatResponse) bool {
 	return a.Message.Content == b.Message.Content && slices.Equal(a.Message.Sample.IDs, b.Message.Sample.IDs) &&
 		a.Finish == b.Finish
@@ -99,7 +99,7 @@ func testSeed(t *testing.T, b art.Backend) {
 	t.Error("32 seeds, one reply: the seed has no effect")
 }
 
-// testConcurrent checks that requests do not disturb each other.
+// testConcurrent checks that concurrent requests do not affect each other.
 func testConcurrent(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	const n = 8
@@ -131,7 +131,7 @@ func testMaxTokens(t *testing.T, b art.Backend) {
 		response := complete(t, m, "Tell me everything.", &art.ChatOptions{MaxTokens: &limit, Seed: &seed})
 		n := len(response.Message.Sample.IDs)
 		if n > limit {
-			t.Errorf("%d tokens, at most %d were asked for", n, limit)
+			t.Errorf("%d tokens, the limit is %d", n, limit)
 		}
 		if n < limit && response.Finish == art.FinishLength {
 			t.Errorf("finish is %q after %d of %d tokens", response.Finish, n, limit)
@@ -139,7 +139,7 @@ func testMaxTokens(t *testing.T, b art.Backend) {
 	}
 }
 
-// testCancelled checks that nothing is done for a context that has ended.
+// testCancelled checks that a context that has ended stops each method.
 func testCancelled(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)

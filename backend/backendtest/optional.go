@@ -41,8 +41,8 @@ func testLogger(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)
 	for i := range 2 {
-		if err := m.Log(t.Context(), "val", groups,
-			map[string]float64{fmt.Sprint("try", i): 1, "accuracy": float64(i)}); err != nil {
+		metrics := map[string]float64{fmt.Sprint("try", i): 1, "accuracy": float64(i)}
+		if err := m.Log(t.Context(), "val", groups, metrics); err != nil {
 			t.Fatalf("Log: %v", err)
 		}
 	}
@@ -51,7 +51,7 @@ func testLogger(t *testing.T, b art.Backend) {
 	}
 	keeper, ok := b.(art.CheckpointKeeper)
 	if !ok {
-		return // nothing reads a log back
+		return // without it a log cannot be read
 	}
 	rows := rowsOf(t, keeper, m, "val", 0)
 	if len(rows) != 1 {
@@ -68,8 +68,8 @@ func testLogger(t *testing.T, b art.Backend) {
 	}
 }
 
-// testTrainRow checks that row k has the rewards that policy k earned and the update from k to k+1, from the training
-// on, and that a log of the same groups after it is of the same row.
+// testTrainRow checks that row k has the rewards that policy k earned and the update from k to k+1 as soon as the
+// training has ended, and that a later log of the same groups adds to that row.
 func testTrainRow(t *testing.T, b art.Backend) {
 	optional[art.Logger](t, b)
 	keeper := optional[art.CheckpointKeeper](t, b)
@@ -111,7 +111,7 @@ func wantRow(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, step int, 
 	}
 }
 
-// testCheckpointKeeper checks that each step leaves a checkpoint, and which are deleted.
+// testCheckpointKeeper checks that each step leaves a checkpoint, and which ones are deleted.
 func testCheckpointKeeper(t *testing.T, b art.Backend) {
 	keeper := optional[art.CheckpointKeeper](t, b)
 	m := register(t, b, nil)
@@ -121,8 +121,8 @@ func testCheckpointKeeper(t *testing.T, b art.Backend) {
 			t.Fatalf("Train: %v", err)
 		}
 		if logs {
-			if err := m.Log(t.Context(), "val", nil,
-				map[string]float64{"reward": float64(step % 3)}); err != nil { // best at step 2
+			metrics := map[string]float64{"reward": float64(step % 3)} // best at step 2
+			if err := m.Log(t.Context(), "val", nil, metrics); err != nil {
 				t.Fatalf("Log: %v", err)
 			}
 		}
@@ -143,7 +143,7 @@ func testCheckpointKeeper(t *testing.T, b art.Backend) {
 	}
 }
 
-// wantCheckpoints checks the stored steps above 0; whether the beginning is stored too is the backend's choice.
+// wantCheckpoints checks the stored steps above 0; a backend may also store step 0.
 func wantCheckpoints(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, want ...int) {
 	t.Helper()
 	got, err := keeper.Checkpoints(t.Context(), m)
@@ -156,7 +156,7 @@ func wantCheckpoints(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, wa
 	}
 }
 
-// lessons are given answers.
+// lessons are conversations for supervised training.
 func lessons() []*art.Trajectory {
 	return []*art.Trajectory{
 		art.NewTrajectory(append(ask("What is the colour of the sky?").Messages, art.Assistant("Blue"))...),
@@ -183,7 +183,7 @@ func testSFTTrainer(t *testing.T, b art.Backend) {
 	wantStep(t, m, 1)
 }
 
-// testHTTPServer checks that an OpenAI client in process gets what a Go call gets, and is recorded.
+// testHTTPServer checks that an OpenAI client in process gets the same reply as a Go call, and is recorded.
 func testHTTPServer(t *testing.T, b art.Backend) {
 	server := optional[art.HTTPServer](t, b)
 	m := register(t, b, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// testTrain checks that a training makes the next step, and that the next reply is of it.
+// testTrain checks that a training makes the next step, and that the next reply comes from it.
 func testTrain(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	for step := 1; step <= 2; step++ {
@@ -29,8 +29,7 @@ func testTrain(t *testing.T, b art.Backend) {
 	}
 }
 
-// testTrainWhileServing checks that requests during a training are answered, by the step before or the step that it
-// makes.
+// testTrainWhileServing checks that requests during a training are answered, by the previous or by the new step.
 func testTrainWhileServing(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)
@@ -41,7 +40,7 @@ func testTrainWhileServing(t *testing.T, b art.Backend) {
 		}
 		return err
 	}
-	// Progress is called when an optimizer step is done and the policy step is not committed.
+	// Progress is called after an optimizer step, before the policy step is committed.
 	cfg := &art.TrainConfig{Progress: func(p art.TrainProgress) {
 		if p.Done < 1 || p.Done > p.Total {
 			t.Errorf("progress is %d of %d", p.Done, p.Total)
@@ -82,7 +81,8 @@ func keepAsking(t *testing.T, m *art.Model, stop <-chan struct{}) {
 	}
 }
 
-// testTrainNothing checks what comes of groups that cannot be trained on: reasons, and a step all the same.
+// testTrainNothing checks that groups that cannot be trained on are listed with reasons, and that a step is made
+// anyway.
 func testTrainNothing(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	bad := useless(t, m)
@@ -150,7 +150,7 @@ func withRewards(t *testing.T, m *art.Model, rewards ...float64) *art.Trajectory
 	return g
 }
 
-// testTrainInvalid checks that what is refused makes no step.
+// testTrainInvalid checks that a refused training makes no step.
 func testTrainInvalid(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)

@@ -30,7 +30,8 @@ intermediate results of the micro-batches of all workers, when every token is tr
 of both are compiled for exact numbers. Both sums include 134 MB for the rest of the process.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
-			lengths := flags.String("lengths", "", "`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
+			lengths := flags.String("lengths", "",
+				"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
 			slots := flags.Int("slots", engine.DefaultSlots, "conversations decoded at once")
 			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")

@@ -1,8 +1,8 @@
 // Command arithmetic trains a language model to add two digits, in this process: go run ./examples/arithmetic
 //
-// One message asks, the reply is the answer: the smallest task for reinforcement learning. A quarter of the sums is
-// never trained on, and the model is measured on them before and after: what it learns there, it has not seen. With
-// -model FOLDER, FILE.gguf or ORG/NAME it trains another model than the built-in one.
+// One message is the question, the reply is the answer: the smallest task for reinforcement learning. A quarter of the
+// sums is held out for evaluation. With -model FOLDER, FILE.gguf or ORG/NAME it trains another model than the built-in
+// one.
 package main
 
 import (
@@ -23,13 +23,12 @@ import (
 )
 
 var (
-	base  = flag.String("model", "tiny", "base model: a folder, a GGUF file, a name on the hub, or tiny")
+	base  = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
 	seed  = flag.Uint64("seed", 1, "seed of the run")
 	steps = flag.Int("steps", 60, "training steps")
-	batch = flag.Int("batch", 16, "questions of a step, each asked 8 times")
-	rate  = flag.Float64("rate", 2e-3,
-		"learning rate; a larger model wants a smaller one, 1e-4 for 100 million parameters")
-	dir = flag.String("dir", ".art", "where runs are stored")
+	batch = flag.Int("batch", 16, "questions per step, each asked 8 times")
+	rate  = flag.Float64("rate", 2e-3, "learning rate; larger models need less, 1e-4 for 100 million parameters")
+	dir   = flag.String("dir", ".art", "where runs are stored")
 )
 
 // sum is a question: a + b.
@@ -55,14 +54,13 @@ func main() {
 	rows, err := backend.History(ctx, model)
 	check(err)
 	if right, ok := art.Logged(rows, "val/right", model.Step()); ok { // logged before the run was stopped
-		fmt.Printf("greedy at step %d: %.0f%% answered right, as measured before\n", model.Step(), 100*right)
+		fmt.Printf("greedy at step %d: %.0f%% correct, as measured before\n", model.Step(), 100*right)
 	} else {
 		evaluate(ctx, model, unseen)
 	}
 	if model.Step() >= *steps {
 		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d, or begin another with "+
-			"-seed or -dir.\n",
-			model.Step(), *steps, model.Step()+20)
+			"-seed or -dir.\n", model.Step(), *steps, model.Step()+20)
 	}
 
 	start := time.Now()
@@ -77,7 +75,7 @@ func main() {
 		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: *rate, MaxGradNorm: 1})
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
-		fmt.Printf("step %3d  right %3.0f%%  entropy %.2f  %v\n",
+		fmt.Printf("step %3d  correct %3.0f%%  entropy %.2f  %v\n",
 			result.Step-1, 100*art.Metrics(groups...)["right"], result.Metrics["loss/entropy"],
 			time.Since(start).Round(time.Second))
 		if model.Step()%10 == 0 || model.Step() == *steps {
@@ -91,14 +89,14 @@ func main() {
 	check(err)
 	curves := filepath.Join(folder, "reward.svg")
 	check(plot.Save(curves,
-		&plot.Chart{Title: "Sums of two digits", Y: "right answers", Percent: true, Series: []plot.Series{
+		&plot.Chart{Title: "Sums of two digits", Y: "correct answers", Percent: true, Series: []plot.Series{
 			{Name: "training", Points: plot.History(rows, "train/right"), Smooth: true},
-			{Name: "greedy, on sums never trained on", Points: plot.History(rows, "val/right")},
+			{Name: "greedy, on held-out sums", Points: plot.History(rows, "val/right")},
 		}}))
 	fmt.Println("curves:", curves)
 }
 
-// split returns the sums of two digits, each in four wordings: three quarters to train on, and those never trained on.
+// split returns the sums of two digits, each in four wordings: three quarters to train on, and the held-out ones.
 func split() (known, unseen []sum) {
 	for i, cell := range rand.New(rand.NewPCG(0, 0)).Perm(100) {
 		for _, question := range []string{"What is {a} + {b}?", "{a} plus {b}?", "{a}+{b}=", "How much is {a} plus {b}?"} {
@@ -113,12 +111,12 @@ func split() (known, unseen []sum) {
 	return known, unseen
 }
 
-// ask is the agent. A right answer is the number and nothing else; another number is worth a little, so that a model
-// that likes to talk learns first to answer.
+// ask is the agent. A correct answer is the number and nothing else; a wrong number gets a small reward, so that a
+// model that talks around the answer first learns to give one.
 func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
 	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
 	t := art.NewTrajectory(art.System("Reply with a number."))
-	if *base != "tiny" { // which knows what an answer looks like; others are shown one
+	if *base != "tiny" { // which knows what an answer looks like; others get an example
 		t.Add(art.User("What is 10 + 10?"))
 		t.Add(art.Assistant("20"))
 	}
@@ -138,13 +136,13 @@ func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*
 	return t, nil
 }
 
-// evaluate asks each question once, greedily.
+// evaluate asks each question once, with greedy decoding.
 func evaluate(ctx context.Context, model *art.Model, sums []sum) {
 	g, err := art.Gather(ctx, sums, func(ctx context.Context, s sum) (*art.Trajectory, error) {
 		return ask(ctx, model, s, &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64})
 	check(err)
-	fmt.Printf("greedy at step %d: %.0f%% of %d questions never trained on answered right\n", model.Step(),
+	fmt.Printf("greedy at step %d: %.0f%% of %d held-out questions correct\n", model.Step(),
 		100*art.Metrics(g)["right"], len(sums))
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 }

@@ -27,7 +27,7 @@ func (b *board) free() (cells []int) {
 
 func (b *board) over() bool { return b.won('X') || b.won('O') || len(b.free()) == 0 }
 
-// play puts the agent's mark where its reply says, and reports whether that is a move: one free cell, 1 to 9.
+// play makes the agent's move, and reports whether the reply is a legal one: one free cell, 1 to 9.
 func (b *board) play(reply string) bool {
 	cell, err := strconv.Atoi(reply)
 	if err != nil || cell < 1 || cell > 9 || b[cell-1] != 0 {
@@ -44,7 +44,7 @@ func random(intn func(int) int) opponent {
 	return func(b *board) int { free := b.free(); return free[intn(len(free))] }
 }
 
-// sharp wins where it can, and moves at random elsewhere: what it is not kept from, it takes.
+// sharp wins where it can, and moves at random otherwise.
 func sharp(intn func(int) int) opponent {
 	return func(b *board) int {
 		for _, cell := range b.free() {

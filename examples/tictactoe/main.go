@@ -1,9 +1,9 @@
 // Command tictactoe trains a language model to play tic-tac-toe, in this process: go run ./examples/tictactoe
 //
-// A game is a chat and one trajectory: a message is the opponent's cell, the reply is the agent's, the reward is the
-// end. It trains against an opponent that wins where it can, and is measured against one that moves at random. Stop it
-// at any time: run again, it goes on at the last step. With -model FOLDER, FILE.gguf or ORG/NAME it trains another
-// model than the built-in one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8 -measure 100 -steps 10.
+// A game is a chat and one trajectory: each message is the opponent's cell, each reply the agent's, and the result is
+// the reward. It trains against an opponent that wins where it can, and is evaluated against one that moves at random.
+// It can be stopped at any time: the next run resumes at the last step. With -model FOLDER, FILE.gguf or ORG/NAME it
+// trains another model than the built-in one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8 -measure 100 -steps 10.
 package main
 
 import (
@@ -22,18 +22,18 @@ import (
 	"github.com/goart-dev/art/backend/plot"
 )
 
-// Rewards. A draw is worth nearly a win: what counts is not to lose.
+// Rewards. A draw is worth nearly a win.
 const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
 	seed   = flag.Uint64("seed", 1, "seed of the run")
-	steps  = flag.Int("steps", 200, "training steps, of 4 groups of games each")
-	group  = flag.Int("group", 32, "games of a group")
-	games  = flag.Int("measure", 1000, "games of a measurement, an even number")
-	rate   = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
+	steps  = flag.Int("steps", 200, "training steps, each with 4 groups of games")
+	group  = flag.Int("group", 32, "games per group")
+	games  = flag.Int("measure", 1000, "games per evaluation, an even number")
+	rate   = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it decays as 1/step")
 	dir    = flag.String("dir", ".art", "where runs are stored")
-	base   = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
-	device = flag.String("device", "cpu", "what computes: cpu, or xla:cpu, xla:cuda where XLA is installed")
+	base   = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
+	device = flag.String("device", "cpu", "cpu, or xla:cpu, xla:cuda where XLA is installed")
 	short  = flag.Bool("short", false, "10 steps; fail unless fewer games are lost after them")
 )
 
@@ -68,7 +68,7 @@ func main() {
 		})
 		check(err)
 		check(model.Log(ctx, "train", groups, result.Metrics))
-		fmt.Printf("step %3d  not lost %3.0f%%  entropy %.2f  %v\n",
+		fmt.Printf("step %3d  won or drawn %3.0f%%  entropy %.2f  %v\n",
 			step, 100*art.Metrics(groups...)["not_lost"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
 		if step%20 == 19 || step == *steps-1 {
 			after = evaluate(ctx, model)
@@ -80,13 +80,14 @@ func main() {
 	rows, err := backend.History(ctx, model)
 	check(err)
 	curves := filepath.Join(dir, "reward.svg")
-	check(plot.Save(curves, &plot.Chart{Title: "Tic-tac-toe", Y: "games not lost", Percent: true, Series: []plot.Series{
+	chart := &plot.Chart{Title: "Tic-tac-toe", Y: "games won or drawn", Percent: true, Series: []plot.Series{
 		{Name: "training, against a stronger opponent", Points: plot.History(rows, "train/not_lost"), Smooth: true},
 		{Name: "greedy, against a random opponent", Points: plot.History(rows, "val/not_lost")},
-	}}))
+	}}
+	check(plot.Save(curves, chart))
 	fmt.Println("curves:", curves)
 	if *short && began < *steps && after <= before {
-		log.Fatalf("it did not learn: %.3f not lost, then %.3f", before, after)
+		log.Fatalf("no improvement: %.3f won or drawn before, %.3f after", before, after)
 	}
 }
 
@@ -97,7 +98,7 @@ func check(err error) {
 }
 
 func open(ctx context.Context) (*local.Backend, *art.Model, error) {
-	name, room := fmt.Sprintf("player-%d", *seed), 64 // tokens that a game takes in the template of the built-in model
+	name, room := fmt.Sprintf("player-%d", *seed), 64 // tokens of a game in the template of the built-in model
 	if *base != "tiny" {
 		name, room = fmt.Sprintf("player-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed), 384
 	}
@@ -111,7 +112,8 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	return backend, model, model.Register(ctx, backend)
 }
 
-// begin is what a game begins with. The built-in model knows what a move looks like; others are told, and shown a few.
+// begin starts the conversation of a game. The built-in model knows what a move looks like; others get the rules and
+// examples.
 func begin() *art.Trajectory {
 	if *base == "tiny" {
 		return art.NewTrajectory(art.System("Play tic-tac-toe."))
@@ -124,7 +126,7 @@ func begin() *art.Trajectory {
 	)
 }
 
-// play is the agent: an ordinary loop around a chat. first says that it begins.
+// play is the agent: an ordinary loop around a chat. first is set when it moves first.
 func play(
 	ctx context.Context, model *art.Model, first bool, next opponent, opts *art.ChatOptions,
 ) (*art.Trajectory, error) {
@@ -165,21 +167,20 @@ func play(
 	return t, nil
 }
 
-// measured returns the share of games that is not lost at the step of the run: as it was logged before the run was
-// stopped, or else measured now.
+// measured returns the fraction of games won or drawn at the step of the run: the logged one, or else measured now.
 func measured(ctx context.Context, backend *local.Backend, model *art.Model) (float64, error) {
 	rows, err := backend.History(ctx, model)
 	if err != nil {
 		return 0, err
 	}
 	if share, ok := art.Logged(rows, "val/not_lost", model.Step()); ok {
-		fmt.Printf("greedy at step %d: %.1f%% of games not lost, as measured before\n", model.Step(), 100*share)
+		fmt.Printf("greedy at step %d: %.1f%% of games won or drawn, as measured before\n", model.Step(), 100*share)
 		return share, nil
 	}
 	return evaluate(ctx, model), nil
 }
 
-// evaluate plays games greedily, half of them on each side, and returns the share that was not lost.
+// evaluate plays games with greedy decoding, half of them on each side, and returns the fraction won or drawn.
 func evaluate(ctx context.Context, model *art.Model) float64 {
 	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, *games/2), func(
 		ctx context.Context, first bool,
@@ -188,7 +189,7 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
 	check(err)
 	m := art.Metrics(g)
-	fmt.Printf("greedy at step %d: %.1f%% of %d games not lost, %.2f%% of moves legal\n",
+	fmt.Printf("greedy at step %d: %.1f%% of %d games won or drawn, %.2f%% of moves legal\n",
 		model.Step(), 100*m["not_lost"], len(g.Trajectories), 100-100*m["illegal"]/m["moves"])
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 	return m["not_lost"]

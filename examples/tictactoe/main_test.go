@@ -55,8 +55,8 @@ func TestSharp(t *testing.T) {
 	}
 }
 
-// A run that is begun again is not measured twice at one step: -short on a finished run compared a measurement with
-// itself, and failed.
+// A resumed run is not evaluated twice at one step: otherwise -short on a finished run compares an evaluation with
+// itself and fails.
 func TestMeasured_Again(t *testing.T) {
 	usual := *games
 	*games, *dir, *seed = 4, t.TempDir(), 1

@@ -1,5 +1,4 @@
-// Package arttest has a fake [art.Backend] that needs no model: for tests and examples of everything that only talks to
-// one.
+// Package arttest has a fake [art.Backend] without a model, for tests and examples of code that only calls a backend.
 package arttest
 
 import (
@@ -16,7 +15,7 @@ import (
 // function fields before. To hide the optional interfaces, wrap it: struct{ art.Backend }{fake}.
 //
 // A token is a rune, and its logprob is made up; both depend on the request only. A training step counts what can be
-// trained on and commits; it changes no replies, unless Reply looks at m.Step().
+// trained on and commits; replies stay the same, unless Reply depends on m.Step().
 type Backend struct {
 	// Reply writes the reply to a request. Default: letters that depend on the seed and the conversation; see also
 	// [Script].
@@ -47,8 +46,8 @@ var (
 	_ art.HTTPServer       = (*Backend)(nil)
 )
 
-// Script returns a Reply that gives the i-th text to a conversation that has i assistant messages, and begins again
-// after the last. Replies do not depend on what other conversations are going on.
+// Script returns a Reply that answers a conversation with i assistant messages with the i-th text, and starts over
+// after the last. Replies do not depend on other conversations.
 func Script(replies ...string) func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
 	return func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
 		turn := 0
@@ -161,7 +160,7 @@ func (b *Backend) TrainSFT(
 	return b.advance(ctx, "train sft", m, nil, result, func() error { return nil })
 }
 
-// advance does the work of a step and commits it, with its row. groups are those whose rewards are part of it.
+// advance makes a step and commits it with its row. groups are those whose rewards belong to it.
 func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups []*art.TrajectoryGroup,
 	result *art.TrainResult, work func() error,
 ) (*art.TrainResult, error) {

@@ -12,7 +12,7 @@ func TestBackend_Contract(t *testing.T) {
 	backendtest.Run(t, func(*testing.T) art.Backend { return &arttest.Backend{} })
 }
 
-// A backend with nothing optional passes as well: the suite asks only for what is there.
+// A backend without optional interfaces passes too: the suite tests only those that are implemented.
 func TestBackend_ContractMinimal(t *testing.T) {
 	backendtest.Run(t, func(*testing.T) art.Backend { return struct{ art.Backend }{&arttest.Backend{}} })
 }

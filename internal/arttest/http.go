@@ -20,7 +20,7 @@ type wireRequest struct {
 	Seed        *uint64       `json:"seed"`
 }
 
-// Handler implements [art.HTTPServer]. It answers everybody, and supports no options.
+// Handler implements [art.HTTPServer]. It answers every client, and supports no options.
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	if opts != nil {
 		return nil, &art.Error{Op: "serve", Err: art.ErrUnsupported, Hint: "the fake answers everybody: pass nil"}
@@ -109,5 +109,5 @@ func errorBody(message string) map[string]any {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that is gone is no concern of the fake
+	_ = json.NewEncoder(w).Encode(body) // fails only when the client has gone
 }

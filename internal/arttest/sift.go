@@ -18,7 +18,7 @@ func sift(groups []*art.TrajectoryGroup) (trainable int, skipped []art.Skip) {
 	return trainable, skipped
 }
 
-// siftGroup tells whether the group of that index can be trained on, and what of it is skipped.
+// siftGroup reports whether the group can be trained on, and what of it is skipped. index is its index.
 func siftGroup(index int, g *art.TrajectoryGroup) (ok bool, skips []art.Skip) {
 	if g == nil || len(g.Trajectories) == 0 {
 		return false, []art.Skip{{Group: index, Trajectory: -1, Reason: art.SkipEmptyGroup}}

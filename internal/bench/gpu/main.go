@@ -4,7 +4,7 @@
 //	gpu -device xla:cuda -shape qwen3-0.6b -weights bfloat16 -batch 16 decode
 //	gpu table results.jsonl
 //
-// It needs no files and no Go: gpu.sh builds it on one machine and runs it, beside peers.py, on another. Jobs are
+// It needs neither files nor Go: gpu.sh builds it on one machine and runs it, next to peers.py, on another. Jobs are
 // parity (with the CPU device), forward, prefill, decode and train.
 package main
 
@@ -23,7 +23,7 @@ import (
 	"github.com/goart-dev/art/internal/graphx"
 )
 
-// options are what the command line says.
+// options are the flags.
 type options struct {
 	device, shape, weights string
 	batch, tokens, steps   int
@@ -46,7 +46,7 @@ func run() error {
 	flag.IntVar(&o.batch, "batch", 1, "sequences")
 	flag.IntVar(&o.tokens, "tokens", 512,
 		"tokens of a prompt, or of a sequence that is trained on; for decode, tokens to make")
-	flag.IntVar(&o.steps, "steps", 32, "tokens of a call of decode; 1 is a call for each")
+	flag.IntVar(&o.steps, "steps", 32, "tokens per call of decode")
 	flag.IntVar(&o.runs, "runs", 5, "runs after the first, which compiles")
 	flag.DurationVar(&o.budget, "budget", time.Minute, "time after which no further run begins")
 	flag.Parse()
@@ -76,7 +76,7 @@ type result struct {
 	Best    float64 `json:"best_s"`
 	Median  float64 `json:"median_s"`
 	Rate    float64 `json:"tokens_per_s"`           // of all sequences, in the median run
-	TFLOPs  float64 `json:"tflop_per_s,omitempty"`  // of products with weights
+	TFLOPs  float64 `json:"tflop_per_s,omitempty"`  // of matmuls with weights
 	GBs     float64 `json:"weights_gb_s,omitempty"` // weights read
 	Go      string  `json:"go,omitempty"`
 }

@@ -21,7 +21,7 @@ import (
 // promptOfDecode is the number of tokens that are cached when decoding begins.
 const promptOfDecode = 128
 
-// measureJob draws a model and measures one job.
+// measureJob makes random weights and measures one job.
 func measureJob(job string, o options) error {
 	c, err := configOf(o.shape)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *subject) engine(context, steps int) (*engine.Engine, error) {
 	})
 }
 
-// complete sends requests at once.
+// complete sends all requests at once.
 func complete(e *engine.Engine, prompts [][]int32, tokens int) error {
 	errs := make([]error, len(prompts))
 	var wg sync.WaitGroup
@@ -166,7 +166,7 @@ func complete(e *engine.Engine, prompts [][]int32, tokens int) error {
 	return nil
 }
 
-// prefill makes one token after new prompts.
+// prefill makes one token after prompts that are not cached.
 func (s *subject) prefill() error {
 	e, err := s.engine(s.tokens+1, s.steps)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// comparison is by how much a device differs from the CPU device, for one model.
+// comparison says how much a device differs from the CPU device, for one model.
 type comparison struct {
 	Job      string `json:"job"`
 	Device   string `json:"device"`
@@ -28,15 +28,15 @@ type comparison struct {
 	Weights  string `json:"weights"`
 	Replies  int    `json:"replies"`
 	EqualIDs int    `json:"equal_ids"`    // replies with the same ids as on the CPU device
-	Loop     int    `json:"loop_equal"`   // replies of a loop with the same ids as one step at a time on this device
+	Loop     int    `json:"loop_equal"`   // replies of the decode loop with the ids of single steps on this device
 	Gap      figure `json:"gap_max"`      // of sampler and trainer on the device, nats
-	Logprob  figure `json:"logprob_max"`  // of the device's replies, as the trainer of the CPU device has them, nats
-	Gradient figure `json:"gradient_max"` // of a tensor, of its length
+	Logprob  figure `json:"logprob_max"`  // of the device's replies, against the trainer of the CPU device, nats
+	Gradient figure `json:"gradient_max"` // of a tensor, relative to its norm
 	OK       bool   `json:"ok"`
 	Problem  string `json:"problem,omitempty"` // why it is not
 }
 
-// figure is a number that may be none. JSON has finite ones only; the others are the texts "NaN", "+Inf" and "-Inf".
+// figure is a number that may be NaN or infinite. JSON has finite numbers only; the others are "NaN", "+Inf", "-Inf".
 type figure float64
 
 func (f figure) MarshalJSON() ([]byte, error) {
@@ -47,7 +47,7 @@ func (f figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// agrees reports whether the differences are those of rounding. No figure that is NaN does.
+// agrees reports whether the differences are rounding errors. NaN is none.
 func (c comparison) agrees() bool {
 	if c.Weights == "float32" {
 		return c.Gap < 1e-4 && c.Logprob < 1e-4 && c.Gradient < 1e-3 && c.Loop == c.Replies && c.EqualIDs == c.Replies
@@ -55,8 +55,8 @@ func (c comparison) agrees() bool {
 	return c.Gap < 0.2 && c.Logprob < 0.5 && c.Gradient < 0.1
 }
 
-// parity compares the built-in model, and one of random weights with dimensions that nothing divides. With float32 the
-// differences must be those of rounding. A model that cannot be compared does not keep the next one from it.
+// parity compares the built-in model, and one with random weights and odd dimensions. With float32 the differences must
+// be rounding errors. When one comparison fails, the next ones still run.
 func parity(o options) error {
 	device, err := openDevice(o.device)
 	if err != nil {
@@ -155,7 +155,7 @@ func compare(host, device compute.Backend, w *model.Weights, weights string) (r 
 	return r, nil
 }
 
-// gapOf is the largest gap. The maximum that a device takes may pass over a NaN, the mean does not.
+// gapOf is the largest gap. The maximum of a device may ignore a NaN, the mean does not.
 func gapOf(metrics map[string]float64) figure {
 	if math.IsNaN(metrics["loss/log_ratio_mean"]) {
 		return figure(math.NaN())
@@ -163,8 +163,8 @@ func gapOf(metrics map[string]float64) figure {
 	return figure(metrics["loss/log_ratio_max"])
 }
 
-// apart is how far b is from a, of the length of a. It is infinite or NaN where only a is zero, or one of them is not
-// finite.
+// apart is the distance of b from a, relative to the norm of a. It is infinite or NaN when only a is zero, or one of
+// them is not finite.
 func apart(a, b []float32) figure {
 	d := distance(a, b)
 	if d == 0 {
@@ -173,7 +173,7 @@ func apart(a, b []float32) figure {
 	return figure(d / distance(a, nil))
 }
 
-// replies are prompts, which stand first, with what was sampled after them.
+// replies are prompts followed by what was sampled after them.
 func replies(
 	on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, steps int,
 ) ([]grpo.Sequence, error) {
@@ -215,7 +215,7 @@ func replies(
 	return all, nil
 }
 
-// gradient makes an update of rate 0 that remembers nothing: the first moments of the state are the gradient.
+// gradient makes an update with learning rate 0 and beta1 0: the first moments of the state are then the gradient.
 func gradient(
 	on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, batch []grpo.Sequence,
 ) (*trainer.State, *trainer.Report, error) {
@@ -226,7 +226,7 @@ func gradient(
 		})
 }
 
-// distance is Euclidean; from nil it is the length.
+// distance is Euclidean; from nil it is the norm.
 func distance(a, b []float32) float64 {
 	sum := 0.0
 	for i := range a {

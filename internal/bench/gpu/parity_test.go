@@ -13,7 +13,7 @@ var (
 	infinity = math.Inf(1)
 )
 
-// TestComparison_NotFinite: a figure that is not finite is no agreement, and a line of JSON all the same.
+// TestComparison_NotFinite: a figure that is not finite is no agreement, and is still written as JSON.
 func TestComparison_NotFinite(t *testing.T) {
 	for _, weights := range []string{"float32", "bfloat16"} {
 		good := comparison{Weights: weights, Replies: 2, EqualIDs: 2, Loop: 2, Gap: 1e-6, Logprob: 1e-6, Gradient: 1e-6}
@@ -37,8 +37,7 @@ func TestComparison_NotFinite(t *testing.T) {
 	}
 }
 
-// TestApart_NotFinite: no element that is not finite makes two gradients agree, on either side, and neither does one
-// that is zero.
+// TestApart_NotFinite: gradients with an element that is not finite do not agree, nor do a gradient and zeros.
 func TestApart_NotFinite(t *testing.T) {
 	require.InDelta(t, 0.2, float64(apart([]float32{3, 4}, []float32{3, 5})), 1e-9)
 	require.Zero(t, apart([]float32{0, 0}, []float32{0, 0}))
@@ -51,7 +50,7 @@ func TestApart_NotFinite(t *testing.T) {
 	}
 }
 
-// TestGapOf_NaN: a maximum that passed over a NaN does not hide it.
+// TestGapOf_NaN: a maximum that ignored a NaN does not hide it.
 func TestGapOf_NaN(t *testing.T) {
 	gap := func(most, mean float64) figure {
 		return gapOf(map[string]float64{"loss/log_ratio_max": most, "loss/log_ratio_mean": mean})

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standIn is a program in place of this one, to see what gpu.sh makes of its results: parity fails as long as there is
-// a file called broken.
+// standIn replaces this program in tests of gpu.sh: parity fails as long as there is a file called broken.
 const standIn = `#!/usr/bin/env bash
 case "${!#}" in
 parity) [ ! -e broken ] ;;
@@ -20,7 +19,7 @@ parity) [ ! -e broken ] ;;
 esac
 `
 
-// script is a folder with gpu.sh and the program in place of this one. It returns a function that runs slices.
+// script makes a folder with gpu.sh and the replacement. It returns a function that runs slices.
 func script(t *testing.T) (folder string, run func(slices ...string) (output string, status int)) {
 	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("there is no bash")
@@ -41,8 +40,8 @@ func script(t *testing.T) (folder string, run func(slices ...string) (output str
 	}
 }
 
-// TestScript_Failed: a slice that fails makes the exit status 1, the next ones run, and the table tells until it has
-// run again.
+// TestScript_Failed: a slice that fails makes the exit status 1, the next ones run, and the table shows the failure
+// until the slice has passed.
 func TestScript_Failed(t *testing.T) {
 	folder, run := script(t)
 	broken := filepath.Join(folder, "broken")

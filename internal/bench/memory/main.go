@@ -1,10 +1,10 @@
-// Command memory measures what a model takes, beside what art inspect plans: inference with all slots full, and one
-// training step. It makes a checkpoint of random numbers in the shape of a config.json.
+// Command memory measures the memory of a model and compares it with what art inspect predicts: inference with all
+// slots full, and one training step. It makes a checkpoint of random numbers for a config.json.
 //
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
-// It prints what is planned for tensors, to which art inspect adds 134 MB for the process, and the peak of resident
-// memory in each phase. It needs Linux.
+// It prints the prediction for tensors, to which art inspect adds 134 MB for the process, and the peak resident memory
+// of each phase. It needs Linux.
 package main
 
 import (
@@ -152,7 +152,7 @@ func trainerOptions(device *cpu.Device) trainer.Options {
 	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro}
 }
 
-// plan prints what art inspect says.
+// plan prints the prediction of art inspect.
 func plan(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
 	inference, err := engine.Plan(engine.Options{Device: device, Config: c, Slots: *slots, Context: *length}, layout)
 	if err != nil {
@@ -194,7 +194,7 @@ func ids(vocabulary int, seed uint64) []int32 {
 	return out
 }
 
-// batch is sequences of which every token is trained on, as many as fill the micro-batches of all workers.
+// batch returns sequences whose tokens are all trained on, as many as fill the micro-batches of all workers.
 func batch(vocabulary int) []grpo.Sequence {
 	rows := *workers * max(1, *micro / *length)
 	out := make([]grpo.Sequence, rows)

@@ -2,7 +2,7 @@
 //
 //	go test ./internal/bench/model -run - -bench . -benchtime 5x
 //
-// One benchmark a process gives honest peaks of memory.
+// For correct peaks of memory, run one benchmark per process.
 package model
 
 import (
@@ -47,7 +47,7 @@ type subject struct {
 	bytes  int // of the weights
 }
 
-// newSubject draws weights of the size that trained ones have. The host holds no copy.
+// newSubject makes random weights with the standard deviation of trained ones. The host holds no copy.
 func newSubject(b *testing.B, kind dtypes.DType) *subject {
 	b.Helper()
 	device, err := cpu.New(nil)
@@ -100,7 +100,7 @@ func (s *subject) forward(in []*Node) (f *model.Forward, rest []*Node) {
 	return &model.Forward{Config: config, Param: s.params.Lookup(weights), Frozen: true}, in[n:]
 }
 
-// measure runs f again and again, and reports what a call does. flops are those of its products, with weights or not.
+// measure runs f repeatedly, and reports the rates of a call. flops are those of all its matmuls.
 func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() error) {
 	b.Helper()
 	if err := f(); err != nil {
@@ -117,22 +117,22 @@ func (s *subject) measure(b *testing.B, tokens int, flops float64, f func() erro
 	s.compare(b, flops, f)
 }
 
-// compare runs f in turns with what the machine is measured by: products of cubes of 1,024, and reading as many bytes
-// as the weights have. It reports what a call takes of the time that its products would take at the speed of the first
-// before and after it, and of the time of the second: medians.
+// compare alternates f with two measurements of the machine: square matmuls of size 1,024, and memory bandwidth. It
+// reports, as medians, the time of a call relative to the time that its matmuls would take at the speed of the square
+// ones around it ("x-matmul"), and to the time that reading the weights would take ("x-read").
 func (s *subject) compare(b *testing.B, flops float64, f func() error) {
 	b.Helper()
-	cubes, read := s.cubes(b), s.reading(b)
-	var products, reads []float64
-	product, reading := seconds(b, cubes), seconds(b, read)
+	multiply, read := s.squareMatmuls(b), s.reading(b)
+	var matmuls, reads []float64
+	matmul, reading := seconds(b, multiply), seconds(b, read)
 	for range max(5, b.N) {
-		call, lastProduct, lastReading := seconds(b, f), product, reading
-		product, reading = seconds(b, cubes), seconds(b, read)
-		products = append(products, 2*call/(product+lastProduct)*cubeFLOPs/flops)
+		call, lastMatmul, lastReading := seconds(b, f), matmul, reading
+		matmul, reading = seconds(b, multiply), seconds(b, read)
+		matmuls = append(matmuls, 2*call/(matmul+lastMatmul)*squareFLOPs/flops)
 		reads = append(reads, 2*call/(reading+lastReading)*readBytes/float64(s.bytes))
 	}
-	b.ReportMetric(median(products), "x-products")
-	b.ReportMetric(median(reads), "x-reading")
+	b.ReportMetric(median(matmuls), "x-matmul")
+	b.ReportMetric(median(reads), "x-read")
 }
 
 func seconds(b *testing.B, f func() error) float64 {
@@ -149,10 +149,10 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-const cubeFLOPs = 10 << 31
+const squareFLOPs = 10 << 31
 
-// cubes multiplies matrices of 1,024 x 1,024, ten times.
-func (s *subject) cubes(b *testing.B) func() error {
+// squareMatmuls multiplies matrices of 1,024 x 1,024, ten times.
+func (s *subject) squareMatmuls(b *testing.B) func() error {
 	b.Helper()
 	x, err := graphx.Upload(s.device, slices.Repeat([]float32{1}, 1<<20), 1<<10, 1<<10)
 	if err != nil {
@@ -169,13 +169,13 @@ func (s *subject) cubes(b *testing.B) func() error {
 		}
 		return nil
 	}
-	seconds(b, run) // it is compiled, and its memory was used
+	seconds(b, run) // compiles, and touches the memory
 	return run
 }
 
 const readBytes = 1 << 29
 
-// reading reads memory from end to end.
+// reading reads memory sequentially.
 func (s *subject) reading(b *testing.B) func() error {
 	b.Helper()
 	device := s.device.(*cpu.Device)
@@ -195,7 +195,7 @@ func (s *subject) reading(b *testing.B) func() error {
 	return run
 }
 
-// peak is the most memory that the process had, in bytes.
+// peak is the peak resident memory of the process, in bytes.
 func peak(b *testing.B) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -208,13 +208,12 @@ func peak(b *testing.B) float64 {
 	return float64(kb) * 1024
 }
 
-// attentionFLOPs are the operations of the products of queries, keys and values of a sequence that sees what is before
-// it: half of the scores.
+// attentionFLOPs are the operations of causal attention over a sequence: half of the scores.
 func attentionFLOPs() float64 {
 	return 2 * length * length * float64(config.NumLayers*config.NumHeads*config.HeadDim)
 }
 
-// adapterFLOPs are the operations of the products of n tokens with all matrices of an adapter once.
+// adapterFLOPs are the operations of one pass of n tokens through all matrices of an adapter.
 func adapterFLOPs(rank, n int) float64 {
 	count := 0
 	for _, l := range config.Linears() {
@@ -223,7 +222,7 @@ func adapterFLOPs(rank, n int) float64 {
 	return 2 * float64(n) * float64(count)
 }
 
-// weightsFLOPs are the operations of the products of n tokens with all weights once.
+// weightsFLOPs are the operations of one pass of n tokens through all weights.
 func weightsFLOPs(n int) float64 {
 	count := 0
 	for _, spec := range config.Specs() {
@@ -252,7 +251,7 @@ func drop(out []*tensors.Tensor) {
 func eachKind(b *testing.B, measure func(b *testing.B, s *subject)) {
 	for _, kind := range []dtypes.DType{dtypes.Float32, dtypes.BFloat16} {
 		b.Run(strings.ToLower(kind.String()), func(b *testing.B) {
-			runtime.GC() // the weights of the kind before
+			runtime.GC() // frees the weights of the other type
 			measure(b, newSubject(b, kind))
 		})
 	}
@@ -301,7 +300,7 @@ func train(b *testing.B, s *subject) {
 		return append(Gradient(loss, rest[:n]...), loss)
 	})
 	in := s.inputs(append(more, ids(1, length), ids(length, 1))...)
-	// Backward, a product has one for each operand that needs a gradient. Weights need none.
+	// Backward, a matmul has one matmul for each operand that needs a gradient. Weights need none.
 	flops := 2*weightsFLOPs(length) + 3*adapterFLOPs(rank, length) + 3*attentionFLOPs()
 	s.measure(b, length, flops, func() error {
 		out, err := exec.Call(in...)
@@ -310,8 +309,8 @@ func train(b *testing.B, s *subject) {
 	})
 }
 
-// BenchmarkDecode computes the next tokens of sequences that have 256 in their cache of 512, on average. "x-one" is the
-// tokens in the time of one, in turns with a single sequence: a median.
+// BenchmarkDecode computes the next tokens of sequences with 256 tokens on average in a cache of 512. "x-one" is the
+// number of tokens in the time of one, against a single sequence in alternating runs: a median.
 func BenchmarkDecode(b *testing.B) {
 	eachKind(b, func(b *testing.B, s *subject) {
 		for _, batch := range []int{1, 2, 4, 8, 16} {
@@ -340,7 +339,7 @@ func (s *subject) decode(b *testing.B, batch int) {
 	b.ReportMetric(median(gains), "x-one")
 }
 
-// empty is a cache of zeros for so many sequences.
+// empty is a cache of zeros for a number of sequences.
 func (s *subject) empty(batch int) []*tensors.Tensor {
 	return MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
 		for range 2 * config.NumLayers {
@@ -350,8 +349,8 @@ func (s *subject) empty(batch int) []*tensors.Tensor {
 	})
 }
 
-// decoder returns what decodes the next token of each sequence of a batch, and what ends it. Each token has a position
-// of its own, since the model adds to the zeros there; after the last of some positions the cache is emptied.
+// decoder returns functions that decode the next token of each sequence of a batch, and that release the decoder. Each
+// token has its own position, since the model adds to the zeros there; after the last position the cache is cleared.
 func (s *subject) decoder(batch int) (run func() error, end func()) {
 	const first, behind = cached - positions/2, cached + positions/2
 	layers, position := s.empty(batch), first

@@ -1,5 +1,5 @@
-// Package realmodels compares released models with transformers. The models are not ours: fetch.py gets them, and
-// ART_REAL_MODELS names their folder. Without it nothing is compared.
+// Package realmodels compares released models with transformers. fetch.py downloads the models, and ART_REAL_MODELS
+// names their folder. Without it the tests are skipped.
 package realmodels
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-// tie is a difference of logits that float32 does not tell apart: another order of the same additions turns it around.
+// tie is a difference of logits within float32 rounding: another order of the same additions may change its sign.
 const tie = 1e-3
 
 // reference is a chat that reference.py recorded.
@@ -28,9 +28,8 @@ type reference struct {
 	Gaps   []float64 `json:"gaps"` // of logits, from each to the second best
 }
 
-// TestGreedy_SmolLM2 and TestGreedy_Gemma3 hold greedy replies against those of transformers on the same weights: they
-// are equal, or the first token that differs is one of two that were equally likely. The goldens are made by
-// reference.py.
+// TestGreedy_SmolLM2 and TestGreedy_Gemma3 compare greedy replies with those of transformers on the same weights: they
+// are equal, or the first token that differs is one of two equally likely ones. reference.py makes the goldens.
 func TestGreedy_SmolLM2(t *testing.T) {
 	base := open(t, "SmolLM2-135M-Instruct.Q4_1.gguf")
 	template, err := chat.New(base.Tokenizer, "")
@@ -86,7 +85,7 @@ func compare(t *testing.T, base *basemodel.Base, golden string, encode func(text
 	})
 }
 
-// check compares ids with the reference. Behind a tie there is nothing left to compare.
+// check compares ids with the reference, up to the first tie.
 func (c reference) check(t *testing.T, ids []int32) {
 	require.Len(t, ids, len(c.IDs))
 	for i, want := range c.IDs {
