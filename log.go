@@ -197,3 +197,33 @@ func populationStd(xs []float64) float64 {
 	}
 	return math.Sqrt(square.value())
 }
+
+// MetricInfo documents a metric.
+type MetricInfo struct {
+	// Name has the section as prefix: "loss/entropy". "<split>" stands for a split, "<key>" for any key.
+	Name string
+	// Formula says how it is computed.
+	Formula string
+	// Unit is empty for a count or a ratio.
+	Unit string
+	// Healthy says what to expect of a good run; empty where that depends on the task.
+	Healthy string
+	// Sum is set when it is also summed over the steps of a run, in the same section: "data/cum/tokens_sampled".
+	Sum bool
+}
+
+// LogMetrics describes what [Model.Log] stores of groups, see [Metrics].
+func LogMetrics() []MetricInfo {
+	return []MetricInfo{
+		{Name: "<split>/reward", Formula: "mean over the trajectories", Healthy: "rises"},
+		{Name: "<split>/reward_std_dev",
+			Formula: "mean over the groups of two or more of their population standard deviation",
+			Healthy: "above 0: without differences nothing is learned"},
+		{Name: "<split>/exception_rate", Formula: "failures / (failures + trajectories)", Healthy: "below 0.05"},
+		{Name: "<split>/duration", Formula: "mean over the trajectories whose Duration is set", Unit: "s"},
+		{Name: "<split>/<key>", Formula: "mean over the trajectories that have the metric"},
+		{Name: "<split>/group_<key>", Formula: "mean over the groups that have the metric"},
+		{Name: "<split>/nan_values", Formula: "values that are NaN, which the means leave out; absent for none",
+			Healthy: "absent"},
+	}
+}

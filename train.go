@@ -3,6 +3,7 @@ package art
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -157,3 +158,54 @@ const (
 	SkipBadSample     SkipReason = "bad_sample"     // inconsistent lengths, logprobs not finite, ids not in the vocabulary
 	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
 )
+
+// collapse counts consecutive trainings without differing rewards in any group.
+type collapse struct {
+	mu   sync.Mutex
+	flat int
+}
+
+// check returns an [ErrCollapsed] when groups are the limit-th consecutive batch without differing rewards in any
+// group. A limit of 0 is none.
+func (c *collapse) check(limit int, groups []*TrajectoryGroup) error {
+	varied, rewarded := spreadOf(groups)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if varied {
+		c.flat = 0
+		return nil
+	}
+	c.flat++
+	if limit == 0 || c.flat < limit {
+		return nil
+	}
+	what, hint := "all rewards of a group are equal",
+		"make scenarios of more even difficulty, raise the temperature or the group size, or let a judge rank ties"
+	if !rewarded {
+		what, hint = "all rewards are 0", "go back with Model.Restore if rewards were higher before; "+
+			"otherwise give partial credit or begin with easier scenarios"
+	}
+	return &Error{"train", fmt.Errorf("%w: %s, for %d trainings in a row; no step was made", ErrCollapsed, what, c.flat),
+		hint}
+}
+
+// spreadOf reports whether rewards differ within any group, and whether any is not 0.
+func spreadOf(groups []*TrajectoryGroup) (varied, rewarded bool) {
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		var first *Trajectory
+		for _, t := range g.Trajectories {
+			if t == nil {
+				continue
+			}
+			if first == nil {
+				first = t
+			}
+			varied = varied || t.Reward != first.Reward
+			rewarded = rewarded || t.Reward != 0
+		}
+	}
+	return varied, rewarded
+}

@@ -175,3 +175,23 @@ func (g *TrajectoryGroup) Clone() *TrajectoryGroup {
 func (h History) clone() History {
 	return History{Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools)}
 }
+
+// TrackDuration starts a clock. The function that it returns stops it and adds the seconds to the metric
+// name_duration of t, so that several parts of the same name sum up:
+//
+//	defer t.TrackDuration("search")()
+//
+// Stopping a second time adds nothing. Like all of a trajectory it is not for concurrent use.
+func (t *Trajectory) TrackDuration(name string) (stop func()) {
+	start, running := time.Now(), true
+	return func() {
+		if !running {
+			return
+		}
+		running = false
+		if t.Metrics == nil {
+			t.Metrics = map[string]float64{}
+		}
+		t.Metrics[name+"_duration"] += time.Since(start).Seconds()
+	}
+}

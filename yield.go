@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 )
 
 // CaptureYield runs f and returns the trajectory that code below it hands out with [Yield], however deep in the call
@@ -66,24 +65,4 @@ func (c *capture) close() *Trajectory {
 	defer c.mu.Unlock()
 	c.closed = true
 	return c.t
-}
-
-// TrackDuration starts a clock. The function that it returns stops it and adds the seconds to the metric
-// name_duration of t, so that several parts of the same name sum up:
-//
-//	defer t.TrackDuration("search")()
-//
-// Stopping a second time adds nothing. Like all of a trajectory it is not for concurrent use.
-func (t *Trajectory) TrackDuration(name string) (stop func()) {
-	start, running := time.Now(), true
-	return func() {
-		if !running {
-			return
-		}
-		running = false
-		if t.Metrics == nil {
-			t.Metrics = map[string]float64{}
-		}
-		t.Metrics[name+"_duration"] += time.Since(start).Seconds()
-	}
 }

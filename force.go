@@ -7,22 +7,22 @@ import (
 
 // Tokenizer is a [Backend] that shows the token ids of a model.
 type Tokenizer interface {
-	// Tokenize returns the ids of the prompt that [Backend.Complete] makes of req, and those that reply would have behind
-	// it, with the token that ends its turn. A nil reply has none. req.Settings is not looked at.
+	// Tokenize returns the ids of the prompt that [Backend.Complete] renders from req, and the ids of reply after it, with
+	// the end-of-turn token. A nil reply has none. req.Settings is ignored.
 	Tokenize(ctx context.Context, m *Model, req *ChatRequest, reply *Message) (prompt, ids []int32, err error)
 }
 
 // Sampler is a [Backend] that computes with token ids.
 type Sampler interface {
 	// Logprobs returns the logprob of each of ids but the first, given those before it, under the newest step of m at
-	// temperature 1; and that step. For what the step itself has sampled they equal [Sample].Logprobs, up to rounding.
+	// temperature 1; and that step. For ids that this step sampled they equal [Sample].Logprobs, up to rounding.
 	Logprobs(ctx context.Context, m *Model, ids []int32) (logprobs []float32, step int, err error)
 }
 
-// Force lets the model give an answer that is written already, as a teacher's or one from a file: it appends reply to
-// t's main history, as [Model.Chat] would, with the [Sample] that the current step would have, had it sampled reply:
-// teacher forcing. So the answer can be trained on, by [Model.Train] with a reward or by [Model.TrainSFT]. It returns a
-// copy of the message. opts may be nil; of its fields only TemplateArgs is looked at.
+// Force appends a given reply, such as a teacher's or one from a file, to t's main history, as [Model.Chat] would
+// append its own (teacher forcing): with the [Sample] that the current step would have had for it. So the reply can be
+// trained on, by [Model.Train] with a reward or by [Model.TrainSFT]. It returns a copy of the message. opts may be nil;
+// only its TemplateArgs are used.
 //
 // It returns [ErrNotRegistered], [ErrInvalid], [ErrFrozen], [ErrContextLength], and [ErrUnsupported] when the backend
 // is not both a [Tokenizer] and a [Sampler]; t is unchanged then.
@@ -44,8 +44,8 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 		return nil, err
 	}
 	request := &ChatRequest{
-		Messages: cloneMessages(t.Messages), Tools: cloneTools(t.Tools), Settings: Sampling{Temperature: 1,
-			TopP: 1}, TemplateArgs: args,
+		Messages: cloneMessages(t.Messages), Tools: cloneTools(t.Tools), Settings: Sampling{Temperature: 1, TopP: 1},
+		TemplateArgs: args,
 	}
 	reply = cloneMessages([]Message{reply})[0]
 	reply.Sample = nil
@@ -66,7 +66,7 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 	return &reply, nil
 }
 
-// checkForced refuses what cannot be an answer of m in t.
+// checkForced refuses what cannot be a reply of m in t.
 func (m *Model) checkForced(t *Trajectory, reply *Message) error {
 	if t == nil {
 		return problems{"trajectory is nil"}.err("force", "start one with NewTrajectory")
@@ -80,7 +80,7 @@ func (m *Model) checkForced(t *Trajectory, reply *Message) error {
 	return t.History.validate()
 }
 
-// scored returns the sample of ids behind prompt.
+// scored returns the sample of ids after prompt.
 func scored(ctx context.Context, m *Model, sampler Sampler, prompt, ids []int32) (*Sample, error) {
 	all := append(append([]int32(nil), prompt...), ids...)
 	logprobs, step, err := sampler.Logprobs(ctx, m, all)
