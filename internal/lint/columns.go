@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns is the greatest length of a line of Go, in characters. A tab counts as one.
+// maxColumns is the maximum length of a line of Go, in characters. A tab counts as one.
 const maxColumns = 120
 
 // checkColumns returns the lines of a Go file that are too long. Generated files pass, and so do three kinds of lines

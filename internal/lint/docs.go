@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// checkDocs returns which packages and exported names of the files have no doc comment. Tests are left out.
+// checkDocs returns the packages and exported names of the files without a doc comment. Tests are left out.
 func checkDocs(files []source) []string {
 	var problems []string
 	packages := map[string]*documented{}
@@ -43,7 +43,7 @@ func checkDocs(files []source) []string {
 	return problems
 }
 
-// documented tells whether a package has a doc comment.
+// documented reports whether a package has a doc comment.
 type documented struct {
 	path  string // of its first file
 	begin string // how the comment must begin
@@ -75,7 +75,7 @@ func undocumented(file *ast.File) []string {
 	return names
 }
 
-// isPublic tells whether a receiver is of an exported type. No receiver is public.
+// isPublic reports whether a receiver is of an exported type. No receiver is public.
 func isPublic(recv *ast.FieldList) bool {
 	if recv == nil {
 		return true

@@ -12,10 +12,10 @@ import (
 
 // layer says what a package may import besides the standard library.
 type layer struct {
-	own   []string // packages of this module, relative to the root, which is ""; "x/..." is x and all below
+	own   []string // packages of this module, relative to the root, which is ""; "x/..." is x and all below it
 	mods  []string // packages of other modules, by prefix
 	any   bool     // a program: it may import everything
-	light bool     // the rule holds for _test.go files too, so that a user's go mod tidy fetches nothing more
+	light bool     // the rule holds for _test.go files too, so that go mod tidy of a user fetches nothing for them
 }
 
 var (
@@ -23,8 +23,8 @@ var (
 	gomlx   = []string{"github.com/gomlx/gomlx", compute}
 )
 
-// layers is the house. A new package or dependency is a change to this table, made in the same commit. A key that ends
-// in "/..." stands for the package and all below.
+// layers has an entry for each package. A new package or dependency is a change to this table, made in the same commit.
+// A key that ends in "/..." stands for the package and all below.
 var layers = map[string]layer{
 	"":             {light: true},
 	"ruler":        {own: []string{""}, light: true},
@@ -36,18 +36,18 @@ var layers = map[string]layer{
 	"tokenizer/chat": {own: []string{"", "tokenizer", "internal/jinja"}, light: true},
 	"grpo":           {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"lora": {own: []string{"internal/graphx", "internal/safetensors"},
-		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns of PEFT's files
+		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns in PEFT's configuration
 	"tokenizer/openai": {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
 	"model":            {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
 	"model/hub": {own: []string{"internal/safetensors"}, mods: []string{
 		"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock",
-	}}, // words of the hub's protocol; locks shared with Python
+	}}, // constants of the hub's protocol; locks shared with Python
 	"model/tiny":          {own: []string{"model"}},
 	"backend":             {},
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "ruler", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
+			"", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 			"backend/device/cpu", "backend/rundir", "backend/server",
 			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/runs",
 			"internal/safetensors", "internal/trainer",
@@ -75,7 +75,6 @@ var layers = map[string]layer{
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
-	"internal/golden":           {light: true},
 	"internal/graphx":           {mods: gomlx},
 	"internal/graphx/graphtest": {own: []string{"backend/device/cpu", "internal/race"}, mods: gomlx},
 	"internal/jinja":            {light: true},
@@ -99,11 +98,11 @@ var layers = map[string]layer{
 
 // testOnly may be imported by the tests of every package.
 var testOnly = []string{
-	"backend/backendtest", "internal/arttest", "internal/golden", "internal/race", "internal/tokentest",
+	"backend/backendtest", "internal/arttest", "internal/race", "internal/tokentest",
 	"internal/wire/wiretest",
 }
 
-// checkImports returns what is wrong with the imports of a file.
+// checkImports returns the imports of a file that the table does not allow.
 func checkImports(file source) []string {
 	rule, ok := findLayer(file.pkg())
 	if !ok {
@@ -127,7 +126,7 @@ func checkImports(file source) []string {
 	return problems
 }
 
-// findLayer returns the rule of a package. A name of its own goes before a family.
+// findLayer returns the rule of a package. An exact entry takes precedence over a family.
 func findLayer(pkg string) (layer, bool) {
 	if rule, ok := layers[pkg]; ok {
 		return rule, true
@@ -140,16 +139,16 @@ func findLayer(pkg string) (layer, bool) {
 	return layer{}, false
 }
 
-// isFamily tells whether an entry stands for a package and all below.
+// isFamily reports whether an entry stands for a package and all below.
 func isFamily(entry string) bool { return strings.HasSuffix(entry, "/...") }
 
-// matches tells whether an entry names a package.
+// matches reports whether an entry names a package.
 func matches(entry, pkg string) bool {
 	top, family := strings.CutSuffix(entry, "/...")
 	return pkg == top || family && strings.HasPrefix(pkg, top+"/")
 }
 
-// allows tells whether a file of this layer may import a package.
+// allows reports whether a file of this layer may import a package.
 func (l layer) allows(imported string, file source) bool {
 	switch {
 	case imported == "C":
@@ -165,8 +164,8 @@ func (l layer) allows(imported string, file source) bool {
 	return slices.ContainsFunc(l.mods, func(m string) bool { return matches(path.Join(m, "..."), imported) })
 }
 
-// allowsOwn tells whether a file may import a package of this module. The tests of a package may import it, and the
-// fakes.
+// allowsOwn reports whether a file may import a package of this module. Tests may import their own package, and those
+// of testOnly.
 func (l layer) allowsOwn(rel string, file source) bool {
 	named := func(entry string) bool { return matches(entry, rel) }
 	if slices.ContainsFunc(l.own, named) {
@@ -175,7 +174,7 @@ func (l layer) allowsOwn(rel string, file source) bool {
 	return file.isTest() && (rel == file.pkg() || slices.Contains(testOnly, rel))
 }
 
-// firstElement returns an import path up to its first slash. That of another module is a host, with a dot.
+// firstElement returns an import path up to its first slash. For another module it is a host, with a dot.
 func firstElement(imported string) string {
 	first, _, _ := strings.Cut(imported, "/")
 	return first

@@ -1,7 +1,10 @@
 package lint
 
 import (
+	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,20 +58,43 @@ func TestLayers_Table(t *testing.T) {
 	}
 }
 
+// TestLayers_Folders: the table and CONTRIBUTING.md name only folders that exist.
+func TestLayers_Folders(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := slices.Collect(maps.Keys(layers))
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`"+`.*?) \|`).FindAllStringSubmatch(string(guide), -1) {
+		for _, name := range regexp.MustCompile("`(.*?)`").FindAllStringSubmatch(row[1], -1) {
+			named = append(named, name[1])
+		}
+	}
+	if !slices.Contains(named, "art") {
+		t.Error("CONTRIBUTING.md has no table of packages")
+	}
+	for _, name := range named {
+		dir := filepath.Join(root, strings.TrimSuffix(name, "/..."))
+		if info, err := os.Stat(dir); name != "art" && (err != nil || !info.IsDir()) {
+			t.Errorf("%q is no folder", name)
+		}
+	}
+}
+
 // TestCheckImports shows violations and what is no violation to the checker. want is a part of the message; "" is none.
 func TestCheckImports(t *testing.T) {
 	const art, ml = module, "github.com/gomlx/gomlx/core/graph"
 	cases := []struct{ path, imported, want string }{
 		{"chat.go", "net/http", ""},
 		{"chat.go", ml, `package "" may not import ` + ml},
-		{"chat.go", art + "/ruler", "may not import"},
+		{"chat.go", art + "/grpo", "may not import"},
 		{"chat_test.go", art, ""},
 		{"chat_test.go", art + "/internal/arttest", ""},
 		{"chat_test.go", art + "/backend/local", "may not import"},
 		{"chat_test.go", "github.com/stretchr/testify/require", "may not import"},
-		{"ruler/judge.go", art, ""},
-		{"ruler/judge.go", art + "/tokenizer", "may not import"},
-		{"ruler/judge.go", art + "/internal/arttest", "may not import"},
+		{"backend/backendtest/train.go", art, ""},
+		{"backend/backendtest/train.go", art + "/tokenizer", "may not import"},
+		{"backend/backendtest/train.go", art + "/internal/arttest", "may not import"},
 		{"tokenizer/bpe.go", "github.com/rivo/uniseg", ""},
 		{"tokenizer/bpe.go", ml, "may not import"},
 		{"tokenizer/bpe_test.go", ml, "may not import"},

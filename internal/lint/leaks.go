@@ -22,7 +22,7 @@ var leaks = []struct {
 	}, "|"))},
 }
 
-// checkLeaks returns the lines of a text file that tell of a machine. Files that are not text pass.
+// checkLeaks returns the lines of a text file that reveal something about a machine. Binary files pass.
 func checkLeaks(file source) []string {
 	if bytes.IndexByte(file.data, 0) >= 0 {
 		return nil

@@ -27,7 +27,7 @@ func (s source) pkg() string {
 	return ""
 }
 
-// isTest tells whether the file is compiled for tests only.
+// isTest reports whether the file is compiled for tests only.
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
 // goFiles returns the Go files of the module: without nested modules, testdata, and folders that the go command
@@ -40,7 +40,7 @@ func goFiles(root string) ([]source, error) {
 	}, func(file string) bool { return strings.HasSuffix(file, ".go") })
 }
 
-// allFiles returns the files of the repository, without what git ignores or keeps for itself.
+// allFiles returns the files of the repository, without ignored files and those of git itself.
 func allFiles(root string) ([]source, error) {
 	ignored := map[string]bool{".git": true, ".art": true, filepath.Join(".ci", "out"): true}
 	return readFiles(root, func(dir string) bool {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// privateWords were used in this project and nowhere else. Each has a standard term that takes its place.
+// privateWords are terms that only this project used. Each has a standard one.
 var privateWords = []struct {
 	pattern *regexp.Regexp
 	use     string
@@ -34,7 +34,7 @@ func checkWords(file source) []string {
 	for i, line := range bytes.Split(file.data, []byte("\n")) {
 		for _, word := range privateWords {
 			if found := word.pattern.Find(line); found != nil {
-				problems = append(problems, fmt.Sprintf("%s:%d: write %s in place of %q", file.path, i+1, word.use, found))
+				problems = append(problems, fmt.Sprintf("%s:%d: write %s instead of %q", file.path, i+1, word.use, found))
 			}
 		}
 	}

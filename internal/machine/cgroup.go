@@ -32,7 +32,7 @@ func v1Levels(fsys fs.FS, controller string) []string {
 }
 
 // levels returns the folders of a group and of all above it, up to the root. In a container the root may be the group
-// itself, and the folders below, which are named as outside, are missing.
+// itself, and the folders below, which have their names outside of the container, are missing.
 func levels(fsys fs.FS, controller, root string) []string {
 	group, ok := cgroupPath(readText(fsys, "proc/self/cgroup"), controller)
 	if !ok {
@@ -69,7 +69,7 @@ func cpuMax(text string) float64 {
 	return float64(quota) / float64(period)
 }
 
-// noLimit is where the numbers begin that version 1 writes for none: the most that fits, in whole pages.
+// noLimit is the least number that means no limit: version 1 writes the largest one that fits, in whole pages.
 const noLimit = 1 << 60
 
 // byteCount returns the number in a file such as memory.max; 0 when there is none, or it means no limit.

@@ -1,9 +1,10 @@
-// Package machine says what this machine and the cgroups of the process allow: cores, and memory that is free now.
+// Package machine describes this machine and what the cgroups of the process allow: processor, cores, free memory,
+// GPUs.
 package machine
 
 import "io/fs"
 
-// Facts are what the system tells. What is not known is zero.
+// Facts are what the system reports. What is unknown is zero.
 type Facts struct {
 	CPU   string  // name of the processor
 	Cache int64   // bytes of the largest cache

@@ -126,7 +126,7 @@ func TestCgroup_LeastOfAll(t *testing.T) {
 	}
 }
 
-// FuzzProc: no text ends the command, or makes up a size that is negative.
+// FuzzProc: no text causes a panic, or a negative size.
 func FuzzProc(f *testing.F) {
 	for _, text := range []string{intel, raspberry, graviton, meminfo, "0::/a\n", "150000 100000", "max",
 		"cache size: 9223372036854775807 KB", ":", "\xff: \xff"} {

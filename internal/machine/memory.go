@@ -8,12 +8,12 @@ import (
 	"runtime/metrics"
 )
 
-// Memory is what is known of memory, in bytes. What is not known is 0.
+// Memory is in bytes. What is unknown is 0.
 type Memory struct {
 	Total     int64 // of the machine
 	Available int64 // that the system could give without swapping
-	Limit     int64 // the least of the cgroups', versions 1 and 2; 0 when there is none
-	Left      int64 // where there is a Limit: what the group that has least left can still take
+	Limit     int64 // the lowest limit of the cgroups, versions 1 and 2; 0 when there is none
+	Left      int64 // if there is a Limit: what the fullest group can still take
 }
 
 // goLimit returns Go's soft limit (GOMEMLIMIT) and what counts against it now. Tests replace it.
@@ -33,7 +33,7 @@ var goLimit = func() (limit, used int64) {
 //	limit - (usage - pages of files)  of each cgroup, for pages of files can be dropped,
 //	GOMEMLIMIT - what Go uses of it.
 //
-// known is false where the system tells nothing and there is no limit: other systems than Linux and macOS.
+// known is false where the system reports nothing and there is no limit: on other systems than Linux and macOS.
 func Free(fsys fs.FS) (bytes int64, known bool) {
 	m := readMemory(fsys)
 	bytes = math.MaxInt64
@@ -49,7 +49,7 @@ func Free(fsys fs.FS) (bytes int64, known bool) {
 	return bytes, bytes < math.MaxInt64
 }
 
-// readMemory asks the system.
+// readMemory returns what the system reports.
 func readMemory(fsys fs.FS) Memory {
 	meminfo := readText(fsys, "proc/meminfo")
 	m := Memory{Total: memoryBytes(meminfo, "MemTotal"), Available: memoryBytes(meminfo, "MemAvailable")}

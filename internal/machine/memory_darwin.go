@@ -2,7 +2,7 @@ package machine
 
 import "golang.org/x/sys/unix"
 
-// systemMemory returns the bytes of memory of the machine, 0 when it does not say.
+// systemMemory returns the bytes of memory of the machine, 0 when unknown.
 func systemMemory() int64 {
 	n, err := unix.SysctlUint64("hw.memsize")
 	if err != nil || n > noLimit {

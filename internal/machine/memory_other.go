@@ -2,5 +2,5 @@
 
 package machine
 
-// systemMemory returns 0: Linux tells in /proc, and of other systems it is not known.
+// systemMemory returns 0: Linux has /proc, and on other systems it is unknown.
 func systemMemory() int64 { return 0 }

@@ -15,7 +15,7 @@ func field(text, name string) (string, bool) {
 	return "", false
 }
 
-// cpuName returns the name of the CPU from /proc/cpuinfo; "" when it does not say. ARM names the board, or nothing.
+// cpuName returns the name of the CPU from /proc/cpuinfo; "" when unknown. On ARM it is the board, or nothing.
 func cpuName(cpuinfo string) string {
 	for _, name := range []string{"model name", "Model", "Hardware"} {
 		if value, _ := field(cpuinfo, name); value != "" {
@@ -25,7 +25,7 @@ func cpuName(cpuinfo string) string {
 	return ""
 }
 
-// cacheBytes returns the size of the largest cache from /proc/cpuinfo; 0 when it does not say.
+// cacheBytes returns the size of the largest cache from /proc/cpuinfo; 0 when unknown.
 func cacheBytes(cpuinfo string) int64 {
 	value, _ := field(cpuinfo, "cache size")
 	return kilobytes(strings.TrimSuffix(value, "KB"))
@@ -37,7 +37,7 @@ func memoryBytes(meminfo, name string) int64 {
 	return kilobytes(strings.TrimSuffix(value, "kB"))
 }
 
-// kilobytes returns the number of bytes, which is 0 for what is not a size.
+// kilobytes returns the number of bytes, 0 for what is not a size.
 func kilobytes(number string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil || n < 0 || n > 1<<50 {
