@@ -29,7 +29,7 @@ func scripted(opts *art.ModelOptions, replies ...string) *art.Model {
 	return m
 }
 
-// A message from elsewhere keeps what this package does not know of it.
+// A message from another program keeps its unknown fields.
 func ExampleMessage() {
 	wire := `{"role":"assistant","refusal":null,"content":[{"type":"text","text":"Check"},{"type":"text","text":"mate."}]}`
 	var m art.Message
@@ -107,7 +107,7 @@ func ExampleModelOptions_frozen() {
 	// true
 }
 
-// Each scenario is tried several times. What fails is a value on its group.
+// Each scenario is tried several times. A failed rollout is a Failure of its group.
 func ExampleGatherGroups() {
 	model := scripted(nil, "4")
 	sums := []string{"2+2", "2+3", "crash"}
@@ -207,7 +207,7 @@ func ExampleRand() {
 	// [2 6 6 2 3]
 }
 
-// A resumed run goes on with the batches that it would have seen.
+// A resumed run continues with the next batch.
 func ExampleBatches() {
 	tasks := []string{"a", "b", "c"}
 	for _, start := range []int{0, 2} {
@@ -227,7 +227,7 @@ func ExampleBatches() {
 	// 1 3 [c]
 }
 
-// An agent that talks to OpenAI keeps its code: it gets another HTTP client.
+// An agent that uses an OpenAI client keeps its code and gets another HTTP client.
 func ExampleRecord() {
 	model := scripted(nil, "Paris")
 	agent := func(ctx context.Context, client *http.Client) error {
@@ -263,7 +263,7 @@ func ExampleMetrics() {
 	// Output: 0.5 0.5 3.5
 }
 
-// Metrics of the groups are computed; others are given.
+// Metrics of the groups are computed; others can be given.
 func ExampleModel_Log() {
 	ctx := context.Background()
 	model := scripted(nil, "x")
@@ -277,11 +277,11 @@ func ExampleModel_Log() {
 	// Output: map[loss/policy:0.25 train/exception_rate:0 train/reward:0.5 train/reward_std_dev:0.5 train/seconds:2 train/turns:5]
 }
 
-// bandit is a backend with a policy of three numbers: how much it likes each move.
+// bandit is a backend with a policy of three numbers: the logits of the moves.
 type bandit struct {
-	mu   sync.Mutex
-	step int
-	like [3]float64
+	mu     sync.Mutex
+	step   int
+	logits [3]float64
 }
 
 var moves = []string{"rock", "paper", "scissors"}
@@ -289,28 +289,28 @@ var moves = []string{"rock", "paper", "scissors"}
 func (b *bandit) Register(context.Context, *art.Model) (int, error) { return b.step, nil }
 func (b *bandit) Close() error                                      { return nil }
 
-// Complete samples a move with probability proportional to exp(like).
+// Complete samples a move with probability proportional to exp(logit).
 func (b *bandit) Complete(_ context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	total := 0.0
-	for _, like := range b.like {
-		total += math.Exp(like)
+	for _, logit := range b.logits {
+		total += math.Exp(logit)
 	}
 	u := total * rand.New(rand.NewPCG(req.Settings.Seed, 0)).Float64()
 	move := 0
-	for ; move < 2 && u >= math.Exp(b.like[move]); move++ {
-		u -= math.Exp(b.like[move])
+	for ; move < 2 && u >= math.Exp(b.logits[move]); move++ {
+		u -= math.Exp(b.logits[move])
 	}
 	reply := art.Assistant(moves[move])
-	logprob := float32(b.like[move] - math.Log(total))
+	logprob := float32(b.logits[move] - math.Log(total))
 	reply.Sample = &art.Sample{
 		IDs: []int32{int32(move)}, Logprobs: []float32{logprob}, Settings: req.Settings, Step: b.step, Finish: art.FinishStop,
 	}
 	return &art.ChatResponse{Model: fmt.Sprintf("%s@%d", m.Name(), b.step), Message: reply, Finish: art.FinishStop}, nil
 }
 
-// Train moves the likings along the advantage: REINFORCE with the mean of the group as baseline.
+// Train moves the logits along the advantage: REINFORCE with the mean of the group as baseline.
 func (b *bandit) Train(
 	_ context.Context, _ *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
 ) (*art.TrainResult, error) {
@@ -323,7 +323,7 @@ func (b *bandit) Train(
 		}
 		for _, t := range g.Trajectories {
 			for _, s := range t.Samples() {
-				b.like[s.IDs[0]] += cfg.LearningRate * (t.Reward - mean)
+				b.logits[s.IDs[0]] += cfg.LearningRate * (t.Reward - mean)
 			}
 		}
 	}
@@ -368,7 +368,7 @@ func ExampleBackend() {
 	// Output: step 20 wins 9 of 10 games: true
 }
 
-// Training makes the next step of the model, and the next reply is of it.
+// Training makes the next step of the model, and the next reply comes from it.
 func ExampleModel_Train() {
 	ctx := context.Background()
 	model := scripted(nil, "x")

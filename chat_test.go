@@ -35,15 +35,15 @@ func TestModel_Chat(t *testing.T) {
 	wantErr(t, err, art.ErrInvalid, "trajectory is nil")
 }
 
-// An error leaves the trajectory as it was.
+// An error leaves the trajectory unchanged.
 func TestModel_ChatFails(t *testing.T) {
 	boom := errors.New("boom")
 	m := registered(t, &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
 		return art.Message{}, boom
 	}}, nil)
 	tr := art.NewTrajectory(art.User("u"))
-	if reply, err := m.Chat(t.Context(), tr, nil); err != boom || reply != nil ||
-		len(tr.Messages) != 1 { //nolint:errorlint // it comes back as it is
+	reply, err := m.Chat(t.Context(), tr, nil)
+	if err != boom || reply != nil || len(tr.Messages) != 1 { //nolint:errorlint // it is returned unwrapped
 		t.Errorf("reply %v, error %v, %d messages", reply, err, len(tr.Messages))
 	}
 }
@@ -78,7 +78,7 @@ func TestModel_CompleteSettings(t *testing.T) {
 	wantEqual(t, "of the call", ask(t, model, call), art.Sampling{Temperature: 2, TopP: 1, Stop: []string{}, Seed: 5})
 }
 
-// The variables of the chat template are those of the model, and of the call before them.
+// The variables of the chat template are those of the model, overridden by those of the call.
 func TestModel_CompleteTemplateArgs(t *testing.T) {
 	var got json.RawMessage
 	fake := &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {

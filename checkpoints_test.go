@@ -55,7 +55,7 @@ func TestModel_DeleteCheckpoints(t *testing.T) {
 	}
 }
 
-// The best by the rewards of training was the policy after the best, which the rewards of the best had made.
+// The best step by training reward is the policy that earned it, not the next one.
 func TestModel_DeleteCheckpointsByTrainReward(t *testing.T) {
 	fake := &arttest.Backend{}
 	m := registered(t, fake, nil)

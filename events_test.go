@@ -11,14 +11,14 @@ import (
 	"github.com/goart-dev/art/internal/arttest"
 )
 
-// eventLog notes what it is told, in order.
+// eventLog records events in order.
 type eventLog struct{ lines []string }
 
 func (l *eventLog) addf(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// events returns all functions there are.
+// events returns callbacks for all events.
 func (l *eventLog) events() *art.Events {
 	return &art.Events{
 		GatherStart:  func(e art.GatherStart) { l.addf("gather %d x %d, seed %d", e.Scenarios, e.GroupSize, e.Seed) },
@@ -72,7 +72,7 @@ func TestEvents_Gather(t *testing.T) {
 	})
 }
 
-// Events of a model tell of a step that is made, of what was left out, of one that fails, and of what is logged.
+// Events of a model report a step, what it skipped, a training that fails, and what is logged.
 func TestEvents_Model(t *testing.T) {
 	var log eventLog
 	fail := false

@@ -19,8 +19,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// The tests of gathering run in synctest bubbles: time is simulated, and a bubble does not end before every goroutine
-// in it has, so that each of them is a test for leaks too.
+// The tests of gathering run in synctest bubbles: time is simulated, and a bubble ends only after every goroutine in it
+// has, so that each of them also tests for leaks.
 
 // numbers returns 0 to n-1.
 func numbers(n int) []int {
@@ -151,7 +151,7 @@ func TestGatherGroups_KeepsDuration(t *testing.T) {
 	}
 }
 
-// What goes wrong in a rollout is a value on its group, and other rollouts go on.
+// A failed rollout is a Failure of its group, and other rollouts go on.
 func TestGatherGroups_Failures(t *testing.T) {
 	cases := []struct {
 		name     string
@@ -241,7 +241,7 @@ func TestGatherGroups_Timeout(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantEqual(t, "duration", time.Since(start), c.took)
-				close(release) // the one that was left behind returns now; its result must go nowhere
+				close(release) // the abandoned rollout returns now; its result must be dropped
 				synctest.Wait()
 				wantEqual(t, "rewards", rewards([]*art.TrajectoryGroup{group}), [][]float64{{1}})
 				if len(group.Failures) != 1 || !strings.Contains(group.Failures[0].Message, c.message) {
@@ -479,7 +479,7 @@ func TestGatherGroups_After(t *testing.T) {
 	})
 }
 
-// A hook that fails takes its group with it, within the budget, and nothing else.
+// A hook that fails makes its own group fail, within the budget, and no other.
 func TestGatherGroups_AfterFails(t *testing.T) {
 	hooks := map[string]func() ([]*art.TrajectoryGroup, error){
 		"judge is down": func() ([]*art.TrajectoryGroup, error) { return nil, errors.New("judge is down") },
@@ -519,7 +519,7 @@ func TestGatherGroups_AfterFails(t *testing.T) {
 	}
 }
 
-// A hook that hears the end of the context, or does not, leaves its group incomplete.
+// When the context ends during a hook, its group is incomplete, whether the hook returns or not.
 func TestGatherGroups_CancelDuringAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -545,7 +545,7 @@ func TestGatherGroups_CancelDuringAfter(t *testing.T) {
 func TestGatherGroups_Progress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int64
-		var seen []art.GatherProgress // unguarded: calls are one at a time, or the race detector says so
+		var seen []art.GatherProgress // no lock: calls are one at a time, or the race detector reports it
 		_, err := art.GatherGroups(t.Context(), numbers(5), func(_ context.Context, scenario int) (*art.Trajectory, error) {
 			if scenario == 4 {
 				time.Sleep(time.Second)

@@ -12,10 +12,10 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// explode panics: a literal trajectory has no maps.
+// explode panics: the maps of a literal trajectory are nil.
 func explode(t *art.Trajectory) { t.Metrics["x"] = 1 } // line 16
 
-// The error of a gather whose rollout panicked was "panic: assignment to entry in nil map": not where.
+// The error of a gather whose rollout panicked says where.
 func TestGather_PanicIsLocated(t *testing.T) {
 	_, err := art.GatherGroups(t.Context(), numbers(3), func(_ context.Context, scenario int) (*art.Trajectory, error) {
 		tr := &art.Trajectory{}
@@ -58,7 +58,7 @@ func TestGather_PanicStackIsTrimmed(t *testing.T) {
 	}
 }
 
-// A panic while a panic unwinds, a dereference of nil, deep recursion, and hooks: each is located.
+// A panic during a panic, a nil dereference, deep recursion, and hooks: the location of each is reported.
 func TestGather_PanicKinds(t *testing.T) {
 	var nothing *art.Trajectory
 	var deep func(n int)
@@ -98,7 +98,7 @@ func TestGather_PanicKinds(t *testing.T) {
 	}
 }
 
-// An error that was the panic's value is still found in the error.
+// The error of a panic whose value is an error wraps it.
 func TestGather_PanicUnwraps(t *testing.T) {
 	_, err := art.Gather(t.Context(), numbers(1),
 		func(context.Context, int) (*art.Trajectory, error) { panic(fs.ErrExist) }, nil)

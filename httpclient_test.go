@@ -13,12 +13,12 @@ import (
 	"github.com/goart-dev/art/internal/arttest"
 )
 
-// statusError is what openai-go makes of a response that is not a success: its text leaves the message out.
+// statusError is like the error of openai-go for an error response: its text leaves the message out.
 type statusError struct{ status, body string }
 
 func (e *statusError) Error() string { return "OpenAI API error: " + e.status }
 
-// ask sends a request, and hides what is in an answer that is an error.
+// ask sends a request, and returns an error response as a statusError.
 func ask(ctx context.Context, m *art.Model, body string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art.invalid/v1/chat/completions",
 		strings.NewReader(body))
@@ -42,8 +42,7 @@ const (
 	badRequest  = `{"messages": []}`
 )
 
-// TestGather_FailureTellsTheAnswer: the Failure of a rollout that uses openai-go said "400 Bad Request", and nowhere
-// why.
+// TestGather_FailureTellsTheAnswer: the Failure of a rollout whose client says only "400 Bad Request" says why.
 func TestGather_FailureTellsTheAnswer(t *testing.T) {
 	m := registered(t, &arttest.Backend{}, nil)
 	rollouts := map[string]struct {
@@ -86,7 +85,7 @@ func TestGather_FailureTellsTheAnswer(t *testing.T) {
 	}
 }
 
-// TestRecord_ErrorTellsTheAnswer: outside of a gather too, and the client's error can still be looked at, body and all.
+// TestRecord_ErrorTellsTheAnswer: the same outside of a gather, and the client's error is still wrapped.
 func TestRecord_ErrorTellsTheAnswer(t *testing.T) {
 	m := registered(t, &arttest.Backend{}, nil)
 	_, err := art.Record(t.Context(), func(ctx context.Context) error { return ask(ctx, m, badRequest) })

@@ -54,7 +54,7 @@ func TestModel_LogMetrics(t *testing.T) {
 		"val/group_spread":   6,
 		"val/nan_values":     2,
 		"val/accuracy":       0.25,
-		"val/won":            9, // what is given wins
+		"val/won":            9, // given metrics take precedence
 		"loss/policy":        0.5,
 	})
 }
@@ -78,7 +78,7 @@ func sampledAt(steps ...int) *art.TrajectoryGroup {
 	return g
 }
 
-// The step of a log is that of the policy that sampled the groups; it was that of the policy that was trained on them.
+// The step of a log is that of the policy that sampled the groups, not of the one that was trained on them.
 func TestModel_LogStep(t *testing.T) {
 	fake := &arttest.Backend{}
 	m := registered(t, fake, nil)

@@ -35,7 +35,7 @@ func decode[T any](t *testing.T, text string) T {
 	return v
 }
 
-// The wire form of what is made in Go, and that it reads back equal.
+// The wire form of messages made in Go, which read back equal.
 func TestMessage_GoldenJSON(t *testing.T) {
 	call := art.ToolCall{ID: "c1", Name: "move", Arguments: `{"to": "<e4>"}`}
 	cases := []struct {
@@ -122,7 +122,7 @@ func TestMessage_WireNormalises(t *testing.T) {
 	}
 }
 
-// Fields that are changed in Go win over what was read; the rest stays.
+// Fields that are changed in Go override what was read; the rest stays.
 func TestMessage_EditedWire(t *testing.T) {
 	const parts = `{"x":1,"content":[{"type":"text","text":"a"}],"role":"user","name":null}`
 	const calls = `{"role":"assistant","tool_calls":[{"function":{"strict":true,"arguments":{"a":1},"name":"f"},` +
@@ -200,7 +200,7 @@ func TestMessage_InvalidJSON(t *testing.T) {
 	wantErr(t, err, art.ErrInvalid, "write message", "role is empty")
 }
 
-// randomText returns a text with what encoders treat specially.
+// randomText returns a text with characters that encoders treat specially.
 func randomText(r *rand.Rand) string {
 	pieces := []string{
 		"", "a", "word ", "<b>", "&", "\u2028", "\u2029", `"`, `\`, `\u003c`, "\n", "\x00", "\x7f", "é", "世界", "🙂", "{\"a\":1}", "\ufffd", "/",
@@ -321,8 +321,8 @@ func FuzzMessage(f *testing.F) {
 	)
 }
 
-// TestMessage_DuplicateKeys: of a key that is there twice the last value counts, in the place of the first, also among
-// many keys.
+// TestMessage_DuplicateKeys: of a duplicate key the last value counts, at the position of the first, also among many
+// keys.
 func TestMessage_DuplicateKeys(t *testing.T) {
 	var data, want strings.Builder
 	for i := range 100 {

@@ -41,7 +41,7 @@ func TestNewModel_Defaults(t *testing.T) {
 	wantEqual(t, "options that were given", art.NewModel("m", &given).Options(), want)
 }
 
-// What the caller holds and what the model holds are apart.
+// The caller and the model share no memory.
 func TestModel_OptionsAreCopies(t *testing.T) {
 	opts := &art.ModelOptions{
 		LoRA: art.LoRA{Targets: []string{"q_proj"}},

@@ -82,7 +82,8 @@ func TestRecord_Conversation(t *testing.T) {
 	}
 }
 
-// A client that keeps the conversation in structs of its own sends less back than it got. The recording has it all.
+// A client that keeps the conversation in its own structs sends back less than it received. The recording has
+// everything.
 func TestRecord_HTTPClientRebuildsMessages(t *testing.T) {
 	replies := []art.Message{
 		{Role: art.RoleAssistant, Reasoning: "hm", ToolCalls: []art.ToolCall{{ID: "c1", Name: "f", Arguments: `{"b": 1, "a": [2.50]}`}}},
@@ -141,7 +142,7 @@ func post(ctx context.Context, m *art.Model, body string) error {
 	return err
 }
 
-// What does not continue a history is another one, and no sample is in two.
+// A request that continues no history starts another one, and no sample is in two.
 func TestRecord_Forks(t *testing.T) {
 	call := func(id, name, arguments string) art.Message {
 		return art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{{ID: id, Name: name, Arguments: arguments}}}
@@ -259,7 +260,7 @@ func TestRecord_OtherToolsFork(t *testing.T) {
 	wantEqual(t, "tools of the fork", tr.AdditionalHistories[0].Tools, tool(`{"a":2}`))
 }
 
-// A sample from before the recording is the model's work too.
+// A sample from before the recording is kept.
 func TestRecord_KeepsForeignSamples(t *testing.T) {
 	m := registered(t, counting(), nil)
 	tr := record(t, func(ctx context.Context) error {
@@ -279,7 +280,7 @@ func TestRecord_Fails(t *testing.T) {
 	}
 	wantEqual(t, "histories", histories(tr), [][]string{{"user:u", "assistant:1*"}})
 	empty, err := art.Record(t.Context(), func(context.Context) error { return boom })
-	if err != boom || len(empty.Messages) != 0 { //nolint:errorlint // it comes back as it is
+	if err != boom || len(empty.Messages) != 0 { //nolint:errorlint // it is returned unwrapped
 		t.Errorf("%d messages, error %v", len(empty.Messages), err)
 	}
 }
@@ -311,7 +312,7 @@ func TestRecord_Nested(t *testing.T) {
 	wantEqual(t, "outer", histories(outer), [][]string{{"user:out", "assistant:2*"}})
 }
 
-// Sub-agents that talk at the same time each get a history, whole and in order.
+// Concurrent sub-agents each get a complete history, in order.
 func TestRecord_Concurrent(t *testing.T) {
 	m := registered(t, &arttest.Backend{}, nil)
 	const agents, turns = 8, 5
@@ -342,8 +343,7 @@ func TestRecord_Concurrent(t *testing.T) {
 	}
 }
 
-// A function that did not hand its context to the client recorded nothing, and nothing told so: an empty trajectory
-// came back.
+// A function that does not pass its context to the client records nothing, which is an error.
 func TestRecord_NothingRecorded(t *testing.T) {
 	m := registered(t, counting(), nil)
 	silent := registered(t, &arttest.Backend{Reply: func(

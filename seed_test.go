@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/arttest"
 )
 
-// seedLog collects the seeds that a backend is asked to use, by the text of the last message.
+// seedLog collects the seeds of requests, by the text of the last message.
 type seedLog struct {
 	mu    sync.Mutex
 	seeds map[string]uint64
@@ -25,7 +25,7 @@ func (l *seedLog) reply(_ context.Context, _ *art.Model, req *art.ChatRequest) (
 	return art.Assistant("x"), nil
 }
 
-// run is what the seeds of a gather may depend on.
+// run is everything that the seeds of a gather may depend on.
 type seedRun struct {
 	seed, gather uint64
 	steps        int
@@ -178,7 +178,7 @@ func TestRand(t *testing.T) {
 	}
 }
 
-// Neighbouring places give unrelated numbers: each bit of the first draw is set about as often as not.
+// Adjacent positions give unrelated numbers: each bit of the first draw is set about half of the time.
 func TestRand_Spread(t *testing.T) {
 	const n = 2000
 	counts, flips := [64]int{}, 0

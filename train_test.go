@@ -26,8 +26,8 @@ func TestModel_Train(t *testing.T) {
 	}
 	wantEqual(t, "config that the backend gets", cfg, (*art.TrainConfig)(nil).WithDefaults())
 	fail = boom
-	if result, err := m.Train(t.Context(), groups, nil); err != boom || result != nil ||
-		m.Step() != 1 { //nolint:errorlint // it comes back as it is
+	result, err = m.Train(t.Context(), groups, nil)
+	if err != boom || result != nil || m.Step() != 1 { //nolint:errorlint // it is returned unwrapped
 		t.Errorf("after a failure: result %v, error %v, step %d", result, err, m.Step())
 	}
 	cfg = nil
@@ -36,7 +36,7 @@ func TestModel_Train(t *testing.T) {
 	_, err = m.Train(t.Context(), nil, nil)
 	wantErr(t, err, art.ErrNoGroups)
 	if cfg != nil {
-		t.Error("the backend was asked for a training that is invalid")
+		t.Error("the backend was called with an invalid configuration")
 	}
 }
 

@@ -127,7 +127,7 @@ func TestTrajectory_StartIsUTC(t *testing.T) {
 	}
 }
 
-// randomFloat returns a number that is hard to store.
+// randomFloat returns a number, often a special one.
 func randomFloat(r *rand.Rand) float64 {
 	special := []float64{
 		0, math.Copysign(0, -1), 1, -3, 0.1, 1e21, 1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53, math.Inf(1), math.Inf(-1),
@@ -240,7 +240,7 @@ func TestTrajectoryGroup_RoundTripProperty(t *testing.T) {
 	}
 }
 
-// NaN equals nothing, itself included: it is compared by what is written.
+// NaN is not equal to itself, so the JSON is compared.
 func TestTrajectory_NaN(t *testing.T) {
 	nan := math.NaN()
 	tr := art.NewTrajectory(sampled("a", 0))
@@ -330,7 +330,7 @@ func TestTrajectoryGroup_Clone(t *testing.T) {
 	wantEqual(t, "clone of nothing", new(art.Trajectory).Clone(), new(art.Trajectory))
 }
 
-// What can be read is written in a form that is read and written the same.
+// JSON that can be read is written in a form that reads and writes the same.
 func FuzzTrajectoryGroup(f *testing.F) {
 	text, err := json.Marshal(whole())
 	if err != nil {
@@ -378,7 +378,7 @@ func TestHistory_Breaks(t *testing.T) {
 	}
 }
 
-// Metrics of a new trajectory, and of whatever this package makes, can be written at once: they were nil maps.
+// Metrics of a new trajectory, and of every trajectory and group that this package makes, are not nil.
 func TestMaps_AreMade(t *testing.T) {
 	m := registered(t, counting(), nil)
 	recorded := record(t, func(ctx context.Context) error { return complete(ctx, m, art.User("u")) })

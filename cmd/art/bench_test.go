@@ -9,7 +9,7 @@ import (
 
 const someJobs = "^(matmul/(2048x8x896/plain|1x896x4864/transposed)|.*/256x896)$"
 
-// TestBench_JSON: each result has its keys, and numbers that agree.
+// TestBench_JSON: each result has its keys, and consistent numbers.
 func TestBench_JSON(t *testing.T) {
 	status, stdout, stderr := command("bench", "--json", "--time", "1ms", "--run", someJobs)
 	if status != 0 || stderr != "" {
@@ -49,7 +49,7 @@ func TestBench_Table(t *testing.T) {
 	checkWidth(t, stdout)
 }
 
-// TestBench_NoDevice: there is nothing to measure.
+// TestBench_NoDevice: without a device nothing can be measured.
 func TestBench_NoDevice(t *testing.T) {
 	t.Setenv("ART_CPU", "mmx")
 	if status, stdout, stderr := command("bench"); status != 1 || stdout != "" || !strings.Contains(stderr, "mmx") {

@@ -9,7 +9,7 @@ import (
 	"github.com/goart-dev/art/internal/machine"
 )
 
-// TestDoctor_JSON: the keys that scripts read are there, with numbers that can be.
+// TestDoctor_JSON: the keys that scripts read are there, with plausible numbers.
 func TestDoctor_JSON(t *testing.T) {
 	tinyDoctor(t)
 	status, stdout, stderr := command("doctor", "--json")
@@ -44,7 +44,7 @@ func checkMachine(t *testing.T, got map[string]any) {
 	}
 }
 
-// TestDoctor_XLA: without a plug-in it says how to get one, with one what it is.
+// TestDoctor_XLA: without a plug-in the report says how to get one, with one it describes it.
 func TestDoctor_XLA(t *testing.T) {
 	tinyDoctor(t)
 	_, stdout, _ := command("doctor", "--json")
@@ -69,7 +69,7 @@ func TestDoctor_XLA(t *testing.T) {
 	}
 }
 
-// TestDoctor_Table: people read the same in lines that fit.
+// TestDoctor_Table: the text report has the same facts, in lines that fit.
 func TestDoctor_Table(t *testing.T) {
 	tinyDoctor(t)
 	status, stdout, stderr := command("doctor")
@@ -85,7 +85,7 @@ func TestDoctor_Table(t *testing.T) {
 	checkWidth(t, stdout)
 }
 
-// TestDoctor_ChosenInstructions: the choice shows, with its price.
+// TestDoctor_ChosenInstructions: the report shows the chosen instruction set.
 func TestDoctor_ChosenInstructions(t *testing.T) {
 	tinyDoctor(t)
 	t.Setenv("ART_CPU", "portable")
@@ -95,7 +95,7 @@ func TestDoctor_ChosenInstructions(t *testing.T) {
 	}
 }
 
-// TestDoctor_NoDevice: a device that cannot be opened is what the doctor is asked about. The rest is still told.
+// TestDoctor_NoDevice: when no device can be opened, the report says why, and has everything else.
 func TestDoctor_NoDevice(t *testing.T) {
 	tinyDoctor(t)
 	t.Setenv("ART_CPU", "mmx")
@@ -143,7 +143,7 @@ func TestDoctor_GPUs(t *testing.T) {
 	}
 }
 
-// good is a machine with nothing wrong.
+// good is a machine without problems.
 func good() platform {
 	return platform{
 		Instructions: "avx512", Available: []string{"portable", "avx2", "avx512"}, Cores: 4, Workers: 4,
@@ -151,7 +151,7 @@ func good() platform {
 	}
 }
 
-// TestNotes: each thing that is wrong has one note, and the tables of all fit.
+// TestNotes: each problem has one note, and the lines of all reports fit.
 func TestNotes(t *testing.T) {
 	for _, c := range []struct {
 		want   string

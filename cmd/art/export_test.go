@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/internal/gguftest"
 )
 
-// TestExport: a folder that was written says what the model says that it was made of: with an adapter merged what the
-// model says with the adapter, and whether it is in one file or in shards.
+// TestExport: an exported model generates the same text as its source, with a merged adapter, in one file and in
+// shards.
 func TestExport(t *testing.T) {
 	adapter, file := tinyAdapter(t, true), gguftest.Folder(t, "../../model/tiny")
 	const ids = "760,268,449,415,32,50,43,50,63,761"

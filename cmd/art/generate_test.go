@@ -28,12 +28,12 @@ func output[T any](t *testing.T, args ...string) (out T) {
 	return out
 }
 
-// numbers writes ids with commas.
+// numbers writes ids separated by commas.
 func numbers(ids []int32) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
 }
 
-// tinyAdapter writes an adapter of the built-in model that changes what it says, or not.
+// tinyAdapter writes an adapter of the built-in model, zero-initialised or not.
 func tinyAdapter(t *testing.T, changes bool) string {
 	t.Helper()
 	w, err := tiny.Load()
@@ -62,8 +62,8 @@ func tinyAdapter(t *testing.T, changes bool) string {
 	return dir
 }
 
-// TestGenerate_Forms: one prompt in all its forms, for the built-in model, its folder and its GGUF file, is one reply.
-// Scoring the prompt with the reply gives the logprobs of the reply.
+// TestGenerate_Forms: one prompt in all its forms, for the built-in model, its folder and its GGUF file, gives the same
+// reply. Scoring the prompt with the reply gives the logprobs of the reply.
 func TestGenerate_Forms(t *testing.T) {
 	messages := file(t, t.TempDir(), "chat.json", `[{"role": "user", "content": "What is 2+2?"}]`)
 	want := output[generated](t, "generate", "--json", "--chat", "tiny", "What", "is", "2+2?")
@@ -88,7 +88,7 @@ func TestGenerate_Forms(t *testing.T) {
 	other := output[generated](t, "generate", "--json", "--chat", "--adapter", tinyAdapter(t, true), "tiny",
 		"What is 2+2?")
 	if slices.Equal(other.Logprobs, want.Logprobs) {
-		t.Error("the adapter changes nothing")
+		t.Error("the adapter has no effect")
 	}
 
 	all := slices.Concat(want.PromptIDs, want.IDs)
@@ -110,8 +110,7 @@ func TestGenerate_Forms(t *testing.T) {
 	}
 }
 
-// TestGenerate_Sampling: a seed gives one reply, and another seed another; a text ends it, and so does a number of
-// tokens.
+// TestGenerate_Sampling: the seed determines the reply; a stop text and a number of tokens end it.
 func TestGenerate_Sampling(t *testing.T) {
 	draw := func(args ...string) generated {
 		return output[generated](t,
@@ -138,7 +137,7 @@ func TestGenerate_Sampling(t *testing.T) {
 	}
 }
 
-// TestGenerate_Text: what people read says how tokens were chosen.
+// TestGenerate_Text: the text output says how tokens were chosen.
 func TestGenerate_Text(t *testing.T) {
 	_, stdout, _ := command("generate", "--chat", "--max-tokens", "2", "tiny", "What is 2+2?")
 	if !strings.Contains(stdout, "2 tokens after 13 of the prompt, finish: length, greedy (--temperature 0)") {
@@ -150,7 +149,7 @@ func TestGenerate_Text(t *testing.T) {
 	}
 }
 
-// TestScore_Text: a text, from wherever it comes, is scored token by token.
+// TestScore_Text: a text from any source is scored token by token.
 func TestScore_Text(t *testing.T) {
 	usually := verbs["score"]
 	t.Cleanup(func() { verbs["score"] = usually })
@@ -212,7 +211,7 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 	}
 }
 
-// TestScoreAndGenerate_NotFinite: a model whose numbers are spoilt has nothing to tell, as text or as JSON.
+// TestScoreAndGenerate_NotFinite: a model with numbers that are not finite is an error, as text and as JSON.
 func TestScoreAndGenerate_NotFinite(t *testing.T) {
 	base, err := basemodel.Open("tiny")
 	if err != nil {

@@ -24,7 +24,7 @@ func tinyFolder(t *testing.T) map[string][]byte {
 	return files
 }
 
-// TestInspect_Tiny: a folder is what the built-in model is; only the stored type differs.
+// TestInspect_Tiny: the folder has the same report as the built-in model, except for the stored type.
 func TestInspect_Tiny(t *testing.T) {
 	inspect := func(name string) map[string]any {
 		status, stdout, stderr := command("inspect", "--json", "--lengths", "64,256", "--slots", "4", "--workers", "1", name)
@@ -64,7 +64,7 @@ func TestInspect_Tiny(t *testing.T) {
 	}
 }
 
-// TestInspect_Architectures: of each, all parameters are planned for, and both graphs compile.
+// TestInspect_Architectures: the memory of each covers all parameters, and both graphs compile.
 func TestInspect_Architectures(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
 		status, stdout, stderr := command("inspect", "--json", "--lengths", "32", "--slots", "2", "--workers", "1", m.Dir)
@@ -85,7 +85,7 @@ func TestInspect_Architectures(t *testing.T) {
 	}
 }
 
-// TestInspect_Text: the report for people has the same facts, in the width of a terminal.
+// TestInspect_Text: the text report has the same facts, in the width of a terminal.
 func TestInspect_Text(t *testing.T) {
 	s := hubtest.New("acme/robot", tinyFolder(t))
 	defer s.Close()
@@ -110,8 +110,8 @@ func TestInspect_Text(t *testing.T) {
 	}
 }
 
-// TestInspect_GGUF: a file is what the folder is that it was made of, and one that cannot be used is described by its
-// header.
+// TestInspect_GGUF: a file has the same report as the folder that it was made of, and one that cannot be used is
+// described by its header.
 func TestInspect_GGUF(t *testing.T) {
 	path := gguftest.Folder(t, "../../model/tiny")
 	status, stdout, stderr := command("inspect", "--json", "--lengths", "64", path)
@@ -136,7 +136,7 @@ func TestInspect_GGUF(t *testing.T) {
 	positive(t, object, "parameters", "bytes")
 }
 
-// TestInspect_Unsupported: what is known of another architecture is printed, and the status says that it is not enough.
+// TestInspect_Unsupported: what is known of an unsupported architecture is printed, with an error status.
 func TestInspect_Unsupported(t *testing.T) {
 	dir := t.TempDir()
 	files := tinyFolder(t)
@@ -153,7 +153,7 @@ func TestInspect_Unsupported(t *testing.T) {
 	}
 }
 
-// TestInspect_Fails: mistakes are told with what is wanted.
+// TestInspect_Fails: errors say what is valid.
 func TestInspect_Fails(t *testing.T) {
 	broken := t.TempDir()
 	for name, content := range tinyFolder(t) {

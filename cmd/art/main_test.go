@@ -22,15 +22,15 @@ func command(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// tinyDoctor makes the doctor quick for a test.
+// tinyDoctor makes doctor fast for a test.
 func tinyDoctor(t *testing.T) {
 	usually := verbs["doctor"]
 	t.Cleanup(func() { verbs["doctor"] = usually })
-	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // no plug-in of this machine speaks in between
+	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // hides the plug-ins of this machine
 	verbs["doctor"] = doctor(devicebench.Effort{ReadBytes: 1 << 20, Size: 64, Budget: time.Millisecond})
 }
 
-// TestRun_Help: help that is asked for goes to standard output.
+// TestRun_Help: requested help goes to standard output.
 func TestRun_Help(t *testing.T) {
 	for args, want := range map[string][]string{
 		"help":                {"usage: art VERB", "\n  bench  ", "\n  doctor "},
@@ -38,7 +38,7 @@ func TestRun_Help(t *testing.T) {
 		"--help":              {"usage: art VERB"},
 		"help doctor":         {"usage: art doctor [flags]\n", "ART_CPU", "\n  --json  "},
 		"doctor -h":           {"usage: art doctor [flags]\n", "\n  --json  "},
-		"help -h":             {"usage: art VERB"}, // it was an unknown verb
+		"help -h":             {"usage: art VERB"},
 		"help --help":         {"usage: art VERB"},
 		"help help":           {"usage: art VERB"},
 		"tokenize tiny -h":    {"usage: art tokenize [flags] MODEL"},
@@ -69,7 +69,7 @@ func TestHelp_Width(t *testing.T) {
 	}
 }
 
-// TestRun_FlagsAnywhere: flags behind the model were an error. What is behind -- is text.
+// TestRun_FlagsAnywhere: flags may come after the model. What follows -- is text.
 func TestRun_FlagsAnywhere(t *testing.T) {
 	want := output[map[string]any](t, "tokenize", "--json", "tiny", "a b")
 	for _, args := range [][]string{{"tiny", "--json", "a b"}, {"tiny", "a", "--json", "b"},
@@ -85,7 +85,7 @@ func TestRun_FlagsAnywhere(t *testing.T) {
 	}
 }
 
-// TestVersion: what is known of the build is told.
+// TestVersion: what is known of the build is printed.
 func TestVersion(t *testing.T) {
 	for _, verb := range []string{"version", "--version"} {
 		status, stdout, stderr := command(verb)
@@ -108,7 +108,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestRun_BadUsage: a mistake is told on standard error, with what there is instead.
+// TestRun_BadUsage: a mistake is reported on standard error, with what is valid.
 func TestRun_BadUsage(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -145,7 +145,7 @@ func TestRun_BadUsage(t *testing.T) {
 	}
 }
 
-// TestRun_CannotWrite: output that is lost is an error.
+// TestRun_CannotWrite: lost output is an error.
 func TestRun_CannotWrite(t *testing.T) {
 	tinyDoctor(t)
 	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "--run", "sum/256"},
@@ -174,7 +174,7 @@ func checkWidth(t *testing.T, text string) {
 	}
 }
 
-// decode reads one JSON object with nothing behind it, as a map of keys.
+// decode reads one JSON object with nothing after it, as a map.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var object map[string]any

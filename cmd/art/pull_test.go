@@ -22,7 +22,7 @@ func testHub(t *testing.T) *hubtest.Server {
 	return s
 }
 
-// TestPull prints the folder, which has the model, and nothing else.
+// TestPull checks that the folder of the model is printed, and nothing else.
 func TestPull(t *testing.T) {
 	s := testHub(t)
 	status, stdout, stderr := command("pull", "acme/robot")
@@ -53,7 +53,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPull_Fails: the status tells a mistake in the arguments from one of the hub.
+// TestPull_Fails: the status distinguishes mistakes in the arguments from failures of the hub.
 func TestPull_Fails(t *testing.T) {
 	testHub(t)
 	for _, c := range []struct {
@@ -74,8 +74,7 @@ func TestPull_Fails(t *testing.T) {
 	}
 }
 
-// TestPull_TellsRetries: a hub that cannot be reached is told at the first failure, not after the last: that took 15 s
-// of silence.
+// TestPull_TellsRetries: a hub that cannot be reached is reported at the first failure, not after the last.
 func TestPull_TellsRetries(t *testing.T) {
 	s := testHub(t)
 	lines := make(chan string, 10)

@@ -100,7 +100,7 @@ func TestRender_Errors(t *testing.T) {
 	}
 }
 
-// TestRender_ToolFormat: a template that leaves tools out is an error, and with a format it is not.
+// TestRender_ToolFormat: a template that does not render tools is an error, unless a format is given.
 func TestRender_ToolFormat(t *testing.T) {
 	dir := t.TempDir()
 	vocabulary, config := tiny.Tokenizer()
@@ -122,7 +122,7 @@ func TestRender_ToolFormat(t *testing.T) {
 	}
 }
 
-// TestTemplateReport: inspect says what a template leaves out, and what of replies is not understood.
+// TestTemplateReport: inspect says what a template does not render, and which replies cannot be parsed.
 func TestTemplateReport(t *testing.T) {
 	for source, want := range map[string]string{
 		"{% for m in messages %}<{{ m.content }}>{% endfor %}": "renders tools: false, tool calls: false",

@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 )
 
-// newRun makes a run of the built-in model, with its step 0, and with a step 10 that says something else.
+// newRun makes a run of the built-in model, with step 0, and a step 10 whose replies differ.
 func newRun(t *testing.T) string {
 	t.Helper()
 	b, err := local.Open(t.Context(), &local.Options{Dir: t.TempDir(), Progress: io.Discard})
@@ -36,8 +36,8 @@ func newRun(t *testing.T) string {
 	return dir
 }
 
-// TestRunFolder: a run is its base model with the newest checkpoint, and a checkpoint is itself, wherever a model or an
-// adapter is named. Runs were refused: "has neither model.safetensors nor model.safetensors.index.json".
+// TestRunFolder: wherever a model or an adapter is named, a run is its base model with the newest checkpoint, and a
+// checkpoint is its base model with itself.
 func TestRunFolder(t *testing.T) {
 	run := newRun(t)
 	newest, first := filepath.Join(run, "checkpoints", "0010"), filepath.Join(run, "checkpoints", "0000")
@@ -47,7 +47,7 @@ func TestRunFolder(t *testing.T) {
 	}
 	want, base := generate("--adapter", newest, "tiny"), generate("tiny")
 	if slices.Equal(want.Logprobs, base.Logprobs) {
-		t.Fatal("the adapter changes nothing")
+		t.Fatal("the adapter has no effect")
 	}
 	for _, args := range [][]string{{run}, {newest}, {run + "/"}, {"--adapter", run, "tiny"}} {
 		if got := generate(args...); !slices.Equal(got.Logprobs, want.Logprobs) || got.Adapter != newest &&
@@ -58,7 +58,7 @@ func TestRunFolder(t *testing.T) {
 	if got := generate(first); !slices.Equal(got.Logprobs, base.Logprobs) || got.Adapter != first {
 		t.Errorf("step 0: %+v, want %+v", got, base)
 	}
-	// An adapter that was copied elsewhere tells its base model.
+	// A copied adapter records its base model.
 	if got := generate(tinyAdapter(t, true)); !slices.Equal(got.Logprobs, want.Logprobs) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

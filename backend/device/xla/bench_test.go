@@ -64,7 +64,7 @@ func measure(b *testing.B, tokens int, f func()) {
 	b.ReportMetric(first.Seconds(), "s-first")
 }
 
-// complete sends requests at once.
+// complete sends all requests at once.
 func complete(b *testing.B, e *engine.Engine, requests []engine.Request) {
 	var wg sync.WaitGroup
 	for _, r := range requests {
@@ -97,8 +97,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkLoop decodes in calls of many tokens: those of BenchmarkDecode, drawn from the whole distribution, and from
-// its most likely tokens.
+// BenchmarkLoop is BenchmarkDecode with many tokens per call, sampled from the whole distribution and with top-p.
 func BenchmarkLoop(b *testing.B) {
 	large, err := wideWeights()
 	require.NoError(b, err)

@@ -19,8 +19,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// halved are weights whose matrices are rounded to bfloat16.
-func halved(w *model.Weights) *model.Weights {
+// rounded are weights whose matrices are rounded to bfloat16.
+func rounded(w *model.Weights) *model.Weights {
 	out := &model.Weights{Config: w.Config, Tensors: slices.Clone(w.Tensors)}
 	for i, x := range out.Tensors {
 		if len(x.Shape) == 2 {
@@ -34,7 +34,7 @@ func halved(w *model.Weights) *model.Weights {
 }
 
 // TestBFloat16: a model with bfloat16 matrices samples and trains. Its logprobs and its gradient are those of the CPU
-// device with the same weights, but for the other sides of the products, which are rounded, too.
+// device with the same weights, except that here the activations are rounded too.
 func TestBFloat16(t *testing.T) {
 	w := weights(t)["tiny"]
 	on, a := device(t, configs[0]), adapter(t, w.Config)
@@ -68,7 +68,7 @@ func TestBFloat16(t *testing.T) {
 		report.Gap.Tokens)
 	require.Less(t, report.Gap.Max, 0.1)
 
-	onCPU, err := halved(w).Params(graphtest.Device(t))
+	onCPU, err := rounded(w).Params(graphtest.Device(t))
 	require.NoError(t, err)
 	want, report, err := trainer.New(trainer.AdapterTarget(w.Config, onCPU, a),
 		trainer.Options{Device: graphtest.Device(t), FewShapes: true}).

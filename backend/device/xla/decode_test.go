@@ -16,7 +16,7 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// TestDecode_LikeSteps: a loop on the device draws the tokens that single steps do, with and without top-k and top-p.
+// TestDecode_LikeSteps: a loop on the device samples the same tokens as single steps, with and without top-k and top-p.
 func TestDecode_LikeSteps(t *testing.T) {
 	for name, w := range weights(t) {
 		for _, config := range configs {
@@ -65,8 +65,8 @@ func TestDecode_LikeSteps(t *testing.T) {
 	}
 }
 
-// TestDecode_Ends: replies of one token, to the end of the context, with more end ids than a loop looks for, of
-// adapters of two shapes at once, and after a caller who went, are those of single steps.
+// TestDecode_Ends: the replies are those of single steps: of one token, up to the end of the context, with more end ids
+// than the loop compares, with adapters of two shapes at once, and after a cancelled request.
 func TestDecode_Ends(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of compilation")

@@ -15,8 +15,8 @@ import (
 // required is the environment variable that makes tests fail which need a plug-in and find none.
 const required = "ART_REQUIRE_XLA"
 
-// configs are the two ways of a device: the host reads and writes the buffers themselves, as CPUs can, or copies of
-// them, as with a GPU.
+// configs are the two kinds of devices: those whose buffers the host can access, as on CPUs, and those that copy them,
+// as GPUs do.
 var configs = []string{"cpu", "cpu,noshared_buffers"}
 
 var opened = map[string]func() (compute.Backend, error){

@@ -1,12 +1,13 @@
-// Package xla offers XLA to programs that import it: the same graphs, compiled for CPUs and GPUs by a PJRT plug-in.
+// Package xla makes XLA devices available to programs that import it: the same graphs, compiled for CPUs and GPUs by a
+// PJRT plug-in.
 //
 //	import _ "github.com/goart-dev/art/backend/device/xla"
 //
 //	backend, err := local.Open(ctx, &local.Options{Device: "xla:cuda"})
 //
-// It stands on go-xla, to which the author of gopjrt moved it, and needs cgo: without, the package is empty. A plug-in
-// is a shared library (Linux, macOS) that this package looks for and never downloads. The simplest way to one is a
-// Python package, in any virtual environment:
+// It uses go-xla, the successor of gopjrt, and needs cgo: without it, the package is empty. A plug-in is a shared
+// library (Linux, macOS) that this package searches for and never downloads. The simplest way to get one is a Python
+// package, in any virtual environment:
 //
 //	pip install lammps-jax-pjrt-cpu   # xla:cpu
 //	pip install "jax[cuda13]"         # xla:cuda, with NVIDIA's libraries
@@ -17,9 +18,9 @@
 //	xla:/path/plugin.so   this file
 //	xla                   CUDA where there is an NVIDIA GPU and a plug-in for it, otherwise CPU
 //
-// Options of go-xla may follow, divided by commas: "xla:cuda,memory_fraction=0.9".
+// Options of go-xla may follow, separated by commas: "xla:cuda,memory_fraction=0.9".
 //
-// # Where plug-ins are looked for
+// # Where plug-ins are searched for
 //
 // If PJRT_PLUGIN_LIBRARY_PATH is set, in the folders that it lists, and nowhere else. Otherwise in
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// TestGap_PerBucket: by how much the sampler's logprobs differ from the trainer's, for each number of tokens that the
+// TestGap_PerBucket: the difference between the logprobs of sampler and trainer, for each number of tokens that the
 // sampler has a graph for. On the CPU device it is 0.
 func TestGap_PerBucket(t *testing.T) {
 	w := weights(t)["tiny"]
@@ -51,7 +51,7 @@ func TestGap_PerBucket(t *testing.T) {
 		buckets = []int{4, 24, 128} // seconds of compilation each
 	}
 	for _, bucket := range buckets {
-		least := bucket*2/3 + 1 // the bucket before ends there or later
+		least := bucket*2/3 + 1 // the previous bucket ends there or earlier
 		t.Logf("prompt of %d", bucket)
 		require.Less(t, gap(sample([]int{least, min(bucket, 250), min(bucket-1, 249)}, 1)), 1e-4)
 	}
@@ -59,7 +59,7 @@ func TestGap_PerBucket(t *testing.T) {
 	require.Less(t, gap(sample([]int{1, 5, 20, 40, 90, 150, 200}, 50)), 1e-4)
 }
 
-// sequence is a reply as something to train on.
+// sequence is a reply to train on.
 func sequence(prompt []int32, r *engine.Result, i int) grpo.Sequence {
 	ids := append(append([]int32{}, prompt...), r.IDs...)
 	s := grpo.Sequence{

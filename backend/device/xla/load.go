@@ -11,8 +11,8 @@ import (
 	"github.com/gomlx/go-xla/pjrt"
 )
 
-// oldest is the first version of the PJRT C API, 0.x, that has all that go-xla v0.4.5 reads: the peak of the memory
-// statistics that it asks for after each compilation.
+// oldest is the first version of the PJRT C API, 0.x, with everything that go-xla v0.4.5 reads: it needs the peak of
+// the memory statistics after each compilation.
 const oldest = 72
 
 // load opens the shared library. It stays open.
@@ -32,7 +32,7 @@ func load(f file) (*pjrt.Plugin, error) {
 	return plugin, checkVersion(f, plugin)
 }
 
-// versioned is what a plug-in tells about itself.
+// versioned is what a plug-in reports about itself.
 type versioned interface{ Version() (major, minor int) }
 
 func checkVersion(f file, plugin versioned) error {
@@ -55,8 +55,8 @@ const (
 	cudaChecks = "GOPJRT_CUDA_CHECKS"
 )
 
-// pointToCUDA tells XLA where the programs and the bitcode lie that it compiles with. XLA reads the environment once,
-// when the plug-in is loaded. What the user has set there stays.
+// pointToCUDA tells XLA where the programs and the bitcode are that it compiles with. XLA reads the environment once,
+// when the plug-in is loaded. Values that the user has set stay.
 func pointToCUDA(path string) error {
 	flags := os.Getenv(xlaFlags)
 	if folder := cudaFolder(path); folder != "" && !strings.Contains(flags, cudaFlag) {

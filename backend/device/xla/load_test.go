@@ -27,7 +27,7 @@ func TestNew_NoPlugin(t *testing.T) {
 	require.Empty(t, Plugins())
 }
 
-// TestNew_NotALibrary: what cannot be loaded is an error, and is listed with it.
+// TestNew_NotALibrary: a file that cannot be loaded is an error, and is listed with it.
 func TestNew_NotALibrary(t *testing.T) {
 	path := machine(t) + "/.local/lib/go-xla/pjrt_c_api_cpu_plugin.so"
 	touch(t, path, path+"2")
@@ -56,7 +56,7 @@ func TestCheckVersion(t *testing.T) {
 	}
 }
 
-// TestPointToCUDA: NVIDIA's files beside the plug-in are made known, once, and not where the user has done it.
+// TestPointToCUDA: NVIDIA's files next to the plug-in are announced once, and not when the user has done it.
 func TestPointToCUDA(t *testing.T) {
 	home := machine(t)
 	packages := home + "/lib/python3.12/site-packages"

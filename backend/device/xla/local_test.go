@@ -26,7 +26,7 @@ func run(t *testing.T, dir, device string) (m *art.Model, end func()) {
 	return m, func() { require.NoError(t, b.Close()) }
 }
 
-// play is an answer that is worth more the fewer bytes it has. At the temperature of run, there are many.
+// play rewards short answers. At the temperature of run, answers differ.
 func play(m *art.Model) func(ctx context.Context, question string) (*art.Trajectory, error) {
 	return func(ctx context.Context, question string) (*art.Trajectory, error) {
 		t := art.NewTrajectory(art.User(question))
@@ -39,7 +39,7 @@ func play(m *art.Model) func(ctx context.Context, question string) (*art.Traject
 	}
 }
 
-// greedy is what a model says without chance.
+// greedy is the greedy reply of a model.
 func greedy(t *testing.T, m *art.Model) *art.Sample {
 	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("What is 31-12?")),
 		&art.ChatOptions{Temperature: new(0.0)})
@@ -48,8 +48,8 @@ func greedy(t *testing.T, m *art.Model) *art.Sample {
 	return reply.Sample
 }
 
-// TestLocal_BFloat16: a run with bfloat16 matrices samples, trains, is stored and goes on, through the local backend.
-// On the CPU device sampler and trainer agree to the bit, on XLA as far as in TestBFloat16.
+// TestLocal_BFloat16: a run with bfloat16 matrices samples, trains, is stored and resumed, through the local backend.
+// On the CPU device sampler and trainer agree bit for bit, on XLA as closely as in TestBFloat16.
 func TestLocal_BFloat16(t *testing.T) {
 	for name, bound := range map[string]float64{"cpu": 0, "xla:" + configs[0]: 0.1, "xla:" + configs[1]: 0.1} {
 		t.Run(name, func(t *testing.T) {

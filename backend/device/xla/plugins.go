@@ -18,9 +18,9 @@ type Plugin struct {
 	Err      error    // why it cannot be used
 }
 
-// Plugins looks for plug-ins, loads each of them and opens its devices for a moment. A plug-in whose name was found
-// before has its path for a name. It takes a second or more for each one. On a machine with an NVIDIA GPU the one for
-// CUDA is listed in any case, without a path and with what to install where there is none.
+// Plugins searches for plug-ins, loads each of them and opens its devices briefly, which takes a second or more each. A
+// plug-in with the same name as an earlier one has its path as name. On a machine with an NVIDIA GPU the one for CUDA
+// is always listed, if it is missing without a path and with what to install.
 func Plugins() []Plugin { return plugins(search(), hasNVIDIA()) }
 
 func plugins(files []file, nvidia bool) []Plugin {
@@ -41,7 +41,7 @@ func plugins(files []file, nvidia bool) []Plugin {
 	return all
 }
 
-// examine asks a plug-in what it is.
+// examine loads a plug-in and reads what it reports.
 func examine(f file) Plugin {
 	p := Plugin{Path: f.path}
 	plugin, err := load(f)
@@ -56,11 +56,11 @@ func examine(f file) Plugin {
 	return p
 }
 
-// open reads what only a client knows.
+// open reads what only a client reports.
 func (p *Plugin) open(f file, plugin *pjrt.Plugin) error {
 	options := pjrt.NamedValuesMap{}
 	if f.name == "cuda" {
-		options["preallocate"] = false // to look must not take the memory of the GPU
+		options["preallocate"] = false // an inspection must not allocate the memory of the GPU
 	}
 	client, err := plugin.NewClient(options)
 	if err != nil {

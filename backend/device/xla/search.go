@@ -18,8 +18,8 @@ type file struct {
 	path string
 }
 
-// search lists plug-ins in the order of the places they are looked for in. A later one of the same name is only used
-// when it is asked for by its path.
+// search lists plug-ins in the order in which folders are searched. A later one of the same name is only used when it
+// is requested by its path.
 func search() []file {
 	if list, ok := os.LookupEnv(pjrt.PJRTPluginPathsEnv); ok {
 		return distinct(inFolders(filepath.SplitList(list)))
@@ -42,7 +42,7 @@ func usualFolders() []string {
 	return append(folders, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
 }
 
-// inFolders looks for files that are named for a plug-in.
+// inFolders searches for files that are named like a plug-in.
 func inFolders(folders []string) []file {
 	var found []file
 	for _, folder := range folders {
@@ -71,8 +71,8 @@ func pythonPrefixes() []string {
 	return slices.DeleteFunc(prefixes, func(p string) bool { return !filepath.IsAbs(p) })
 }
 
-// inPython looks at the packages of one Python installation that bring a plug-in: those of JAX, of the XLA project, and
-// others that name their file as go-xla does.
+// inPython searches the packages of one Python installation that may contain a plug-in: those of JAX, of the XLA
+// project, and others that name their file as go-xla does.
 func inPython(prefix string) []file {
 	var found []file
 	for _, packages := range glob(prefix, "lib*/python3*/*-packages") {
@@ -87,26 +87,26 @@ func inPython(prefix string) []file {
 	return found
 }
 
-// glob is filepath.Glob below a folder whose name may hold any character. The matches are sorted, the latest last.
+// glob is filepath.Glob below a folder whose name may contain any character. The matches are sorted, the latest last.
 func glob(folder, pattern string) []string {
 	matches, err := filepath.Glob(filepath.Join(meta.ReplaceAllString(folder, `\$0`), pattern))
 	if err != nil {
-		panic(err) // the pattern is ours
+		panic(err) // the pattern is a constant
 	}
 	return matches
 }
 
-// meta are the characters that mean something in a pattern.
+// meta are the special characters of a pattern.
 var meta = regexp.MustCompile(`[*?\[\\]`)
 
-// fileNames are how plug-ins are called: by go-xla and its installers, by JAX, and by the XLA project.
+// fileNames are the names of plug-ins: of go-xla and its installers, of JAX, and of the XLA project.
 var fileNames = []*regexp.Regexp{
 	regexp.MustCompile(`^pjrt_c_api_([a-z0-9]+)(?:_v[0-9.]+)?_plugin\.(?:so|dylib)$`),
 	regexp.MustCompile(`^pjrt[-_]plugin[-_]([a-z0-9]+)\.(?:so|dylib)$`),
 	regexp.MustCompile(`^xla_([a-z]+)[0-9]*_(?:plugin|pjrt)\.(?:so|dylib)$`),
 }
 
-// nameOf returns the name of a plug-in by that of its file, "" when it is not called like one.
+// nameOf returns the name of a plug-in by that of its file, "" when it is not named like one.
 func nameOf(path string) string {
 	for _, names := range fileNames {
 		if m := names.FindStringSubmatch(filepath.Base(path)); m != nil {
@@ -116,7 +116,7 @@ func nameOf(path string) string {
 	return ""
 }
 
-// distinct leaves out what was found a second time, by another way to the same file.
+// distinct drops duplicates: other paths to the same file.
 func distinct(files []file) []file {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(files, func(f file) bool {
@@ -141,7 +141,7 @@ func choose(files []file, name string) (file, bool) {
 	return files[i], true
 }
 
-// names lists what can be asked for.
+// names lists the names of devices.
 func names(files []file) string {
 	var all []string
 	for _, f := range files {

@@ -17,7 +17,7 @@ func machine(t *testing.T) string {
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PATH"} {
 		t.Setenv(name, "")
 	}
-	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // so that it is put back
+	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // so that it is restored
 	require.NoError(t, os.Unsetenv("PJRT_PLUGIN_LIBRARY_PATH"))
 	if found := search(); len(found) > 0 {
 		t.Skipf("this machine has plug-ins in folders of the system: %v", found)
@@ -25,7 +25,7 @@ func machine(t *testing.T) string {
 	return home
 }
 
-// touch makes files that are called like plug-ins.
+// touch makes files that are named like plug-ins.
 func touch(t *testing.T, paths ...string) {
 	for _, path := range paths {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -52,7 +52,7 @@ func TestNameOf(t *testing.T) {
 	}
 }
 
-// TestSearch_Places: each place is found, in its order, and a file that two ways lead to once.
+// TestSearch_Places: each folder is searched, in order, and a file that two paths lead to is listed once.
 func TestSearch_Places(t *testing.T) {
 	home := machine(t)
 	venv, conda, odd := filepath.Join(home, "venv"), filepath.Join(home, "conda"), filepath.Join(home, "od[d]*?")
@@ -79,7 +79,7 @@ func TestSearch_Places(t *testing.T) {
 	require.ElementsMatch(t, wants, search(), "the python3 in PATH is enough")
 
 	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", odd+":"+home+"/nowhere")
-	require.Equal(t, wants[2:3], search(), "the variable replaces all other places")
+	require.Equal(t, wants[2:3], search(), "the variable replaces all other folders")
 	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "")
 	require.Empty(t, search())
 }
@@ -120,7 +120,7 @@ func TestConfig_SharedBuffers(t *testing.T) {
 	}
 }
 
-// TestPlugins_CUDAWanted: where there is an NVIDIA GPU and no plug-in for it, that is listed with what to install.
+// TestPlugins_CUDAWanted: with an NVIDIA GPU and no plug-in for it, the missing plug-in is listed with what to install.
 func TestPlugins_CUDAWanted(t *testing.T) {
 	require.Empty(t, plugins(nil, false))
 	list := plugins(nil, true)

@@ -27,7 +27,7 @@ import (
 
 const seed = 11
 
-// weights are those of the built-in model, and random ones with dimensions that no vector divides.
+// weights are those of the built-in model, and random ones with dimensions that are no multiple of a vector.
 func weights(t testing.TB) map[string]*model.Weights {
 	trained, err := tiny.Load()
 	require.NoError(t, err)
@@ -98,8 +98,8 @@ func farthest(t testing.TB, a, b []float32) float64 {
 	return most
 }
 
-// rounding is by how much a logprob, which is -5 to -20 here, may differ for sums taken in another order: 1e-5 was
-// measured.
+// rounding is how much a logprob, -5 to -20 in these tests, may differ because sums are taken in another order: 1e-5
+// was measured.
 const rounding = 5e-5
 
 // TestLogProbs_LikeCPU: every logprob of a pass, for all tokens of the vocabulary.
@@ -133,7 +133,7 @@ func sampler(
 	return e, loaded
 }
 
-// conversations are the replies of several turns, some of which begin like others: caches are continued and copied.
+// conversations are the replies of several turns, some with a common prefix: caches are continued and copied.
 func conversations(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter) []*engine.Result {
 	e, loaded := sampler(t, on, w, a, 4)
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -174,14 +174,14 @@ func TestEngine_LikeCPU(t *testing.T) {
 	}
 }
 
-// objectives are the losses that a run can have.
+// objectives are the losses of runs.
 var objectives = map[string]trainer.Run{
 	"supervised": {Loss: grpo.SupervisedLoss{}},
 	"ppo":        {Loss: grpo.PolicyLoss{Kind: grpo.PPO}},
 	"cispo":      {Loss: grpo.PolicyLoss{Kind: grpo.CISPO}},
 }
 
-// batch is what a policy near a uniform one might have sampled.
+// batch is what a nearly uniform policy might have sampled.
 func batch(rng *rand.Rand, c *model.Config) []grpo.Sequence {
 	all := make([]grpo.Sequence, 7)
 	for i := range all {
@@ -199,7 +199,7 @@ func batch(rng *rand.Rand, c *model.Config) []grpo.Sequence {
 	return all
 }
 
-// gradient makes one update that remembers nothing: the first moment is the gradient.
+// gradient makes one update with beta1 0: the first moment is the gradient.
 func gradient(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapter, run trainer.Run) *trainer.State {
 	target, state := trainer.FullTarget(w.Config), trainer.FullState(w)
 	if a != nil {
@@ -229,7 +229,7 @@ func norm(a, b []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// TestGradient_LikeCPU: the gradient of every tensor, of an adapter and of all weights, within 1e-4 of its length.
+// TestGradient_LikeCPU: the gradient of every tensor, of an adapter and of all weights, within 1e-4 of its norm.
 func TestGradient_LikeCPU(t *testing.T) {
 	for name, w := range weights(t) {
 		for what, a := range map[string]*lora.Adapter{"adapter": adapter(t, w.Config), "weights": nil} {

@@ -13,10 +13,10 @@ import (
 	"github.com/gomlx/go-xla/pjrt"
 )
 
-// Name is what the names of XLA devices begin with, in GoMLX's registry and in local.Options.
+// Name is the prefix of the names of XLA devices, in GoMLX's registry and in local.Options.
 const Name = goxla.BackendName
 
-// go-xla registers itself under the same name; this takes its place, with more places to look in and other errors.
+// go-xla registers itself under the same name. This replaces it: it searches more folders and has better errors.
 func init() {
 	goxla.EnableAutoInstall(false)
 	compute.Register(Name, New)
@@ -72,7 +72,7 @@ var install = map[string]string{
 	"cuda": `pip install "jax[cuda13]"`,
 }
 
-// missing is the error of a plug-in that was not found: what there is, what to install, and how to point to it.
+// missing is the error of a plug-in that was not found: which ones were, what to install, and how to name the file.
 func missing(name string, files []file) error {
 	there := "there is none at all"
 	if len(files) > 0 {
@@ -86,8 +86,8 @@ func missing(name string, files []file) error {
 		ErrNoPlugin, Name+":"+name, there, how, Name+":/path/to/plugin.so", pjrt.PJRTPluginPathsEnv)
 }
 
-// config is what go-xla opens the file with. By itself it guesses from the path whether the host can read the buffers
-// of a device; a folder may be called anything.
+// config is what go-xla opens the file with. It says whether the host can access the buffers of the device: go-xla
+// alone guesses that from the path.
 func (f file) config(options string) string {
 	config := f.path
 	if !strings.Contains(options, sharedOption) {
