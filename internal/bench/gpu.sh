@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Measures models on a GPU through XLA, beside transformers and PEFT, in slices of less than 8 minutes each.
+# Measures models on a GPU through XLA, next to transformers and PEFT, in slices of less than 8 minutes each.
 #
 #   internal/bench/gpu.sh build          here: needs Go and a C compiler; makes .gpu/ with the program and peers.py
 #   .gpu/gpu.sh SLICE...                 there: needs jax's CUDA plug-in, PyTorch, transformers and PEFT, and no Go
 #   .gpu/gpu.sh table                    the figures of all slices so far
 #
-# Slices are parity, 0.6b, 4b, 7b (ours), and peers-0.6b, peers-4b, peers-7b. Parity comes first: where it fails, no figure counts.
-# A slice of which something fails does not keep the next ones from running. The exit status is then 1, and below the table stands
-# what failed, until the slice has run again.
+# Slices are parity, 0.6b, 4b, 7b (ours), and peers-0.6b, peers-4b, peers-7b. Parity comes first: where it fails, no
+# figure counts. After a slice that fails the next ones still run. The exit status is then 1, and what failed is listed
+# below the table until the slice has passed.
 #
-#   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny all of it is tried without a GPU
-#   PYTHON   python3; XLA's plug-in is also looked for in its packages
+#   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny it can be tried without a GPU
+#   PYTHON   python3; its packages are also searched for XLA's plug-in
 #   OUT      folder of the results, .gpu/out: lines of JSON, and log.txt with what failed
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -20,7 +20,7 @@ PEER_DEVICE=${PEER_DEVICE:-cuda}
 PYTHON=${PYTHON:-python3}
 LIMIT=460 # seconds of a slice
 
-# build makes a folder that holds all that the other machine needs.
+# build makes a folder with everything that the other machine needs.
 build() {
 	local to
 	cd ../..
@@ -31,7 +31,7 @@ build() {
 	du -sh "$to"
 }
 
-# left is how many seconds of the slice are left.
+# left prints how many seconds of the slice are left.
 left() { echo $((LIMIT - SECONDS)); }
 
 # failed REASON... records what failed of this slice.
@@ -58,7 +58,7 @@ job() {
 	esac
 }
 
-# ours SHAPE: a call of 32 tokens beside one of a single token says what the loop on the device is worth.
+# ours SHAPE measures this project. Calls of 32 tokens and of one show what the loop on the device gains.
 ours() {
 	local shape=$1 file=art-$1.jsonl
 	gpu() { job "$file" ./gpu -device "$DEVICE" -shape "$shape" -budget 20s "$@"; }
@@ -72,7 +72,7 @@ ours() {
 	gpu -tokens 64 -steps 1 -batch 16 decode
 }
 
-# peers SHAPE measures the same with transformers and PEFT. Their decoding takes longest and comes last.
+# peers SHAPE measures the same with transformers and PEFT. Their decoding is slowest and comes last.
 peers() {
 	local shape=$1 file=peers-$1.jsonl
 	peer() { job "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 "$@"; }

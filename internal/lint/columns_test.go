@@ -6,9 +6,16 @@ import (
 	"testing"
 )
 
-// TestColumns checks the lines of all Go files.
+// TestColumns checks the lines of all Go files, also of the nested modules.
 func TestColumns(t *testing.T) {
-	for _, file := range skipUncleaned(mustGoFiles(t)) {
+	files, err := allFiles(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range skipUncleaned(files) {
+		if !strings.HasSuffix(file.path, ".go") {
+			continue
+		}
 		for _, problem := range checkColumns(file) {
 			t.Error(problem)
 		}

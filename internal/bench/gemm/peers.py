@@ -1,4 +1,4 @@
-"""Times the products of BenchmarkMul of backend/device/cpu/internal/gemm with numpy and PyTorch.
+"""Times the matmuls of BenchmarkMul of backend/device/cpu/internal/gemm with numpy and PyTorch.
 
 python peers.py [--threads 2] [--only text] [--seconds 0.5]
 """
@@ -11,7 +11,7 @@ import time
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--only", default="", help="part of a name")
-parser.add_argument("--seconds", type=float, default=0.5, help="how long to measure a product")
+parser.add_argument("--seconds", type=float, default=0.5, help="how long to measure a matmul")
 options = parser.parse_args()
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(options.threads)
@@ -21,7 +21,7 @@ import torch  # noqa: E402
 
 torch.set_num_threads(options.threads)
 
-# name, m, n, k, whether the columns of a and of b lie together, batch
+# name, m, n, k, whether a and b are stored by columns, batch
 JOBS = [
     ("cube", 512, 512, 512, False, False, 1),
     ("cube", 1024, 1024, 1024, False, False, 1),

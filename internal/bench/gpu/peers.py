@@ -1,9 +1,9 @@
-"""Measures transformers and PEFT on what the Go program measures: models of the same shapes with random weights, made on the device.
+"""Measures transformers and PEFT as the Go program measures ours: models of the same shapes with random weights.
 
     python peers.py --device cuda --shape qwen3-0.6b --batch 16 decode
 
-Jobs are forward, prefill, decode and train. One line of JSON for each, with the versions. Tried with torch 2.15.0, transformers 4.57.1
-and PEFT 0.17.1 on a CPU. A job that does not fit into memory is told and is no figure.
+Jobs are forward, prefill, decode and train. One line of JSON for each, with the versions. Tried with torch 2.15.0,
+transformers 4.57.1 and PEFT 0.17.1 on a CPU. A job that does not fit into memory is reported and has no figures.
 """
 
 import argparse

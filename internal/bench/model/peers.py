@@ -1,10 +1,10 @@
-"""Measures PyTorch on what bench_test.go measures: a model of Qwen3-0.6B's shape with random float32 weights.
+"""Measures PyTorch as bench_test.go measures ours: a model of Qwen3-0.6B's shape with random float32 weights.
 
     python -m venv /somewhere && . /somewhere/bin/activate
     pip install torch==2.15.0 transformers==4.57.1 peft==0.17.1
     python internal/bench/model/peers.py [--threads 2] [--runs 3] [forward train decode]
 
-One measurement a process gives honest peaks of memory: name one. Prints one line of JSON for each.
+For correct peaks of memory, name one measurement per process. Prints one line of JSON for each.
 """
 
 import argparse

@@ -4,8 +4,8 @@
     pip install torch==2.15.0 numpy==2.4.6
     python internal/bench/operations/compare.py /tmp/art [--only REGEXP] [--threads 2] [--rounds 3]
 
-The programs take turns, so that all see the same machine; the best time of each counts. A ratio above 1 says that art is faster
-than the faster peer.
+The programs run alternately, so that all see the same machine load; the best time of each counts. With a ratio above 1
+art is faster than the fastest peer.
 """
 
 import argparse

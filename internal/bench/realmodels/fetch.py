@@ -1,4 +1,4 @@
-"""Fetches the files of released models into a folder, and checks them. What is there is not fetched again.
+"""Fetches the files of released models into a folder, and checks them. Existing files are not fetched again.
 
     python3 internal/bench/realmodels/fetch.py FOLDER smollm2 [gemma3]
 

@@ -1,11 +1,11 @@
-"""Holds merged models that `art export` wrote against transformers and PEFT: the same logits, within 1e-4 in float32.
+"""Compares merged models that `art export` wrote with transformers and PEFT: the same logits, within 1e-4 in float32.
 
     python3 -m venv merged && merged/bin/pip install torch==2.15.0 transformers==4.57.1 peft==0.17.1 gguf==0.19.0
     go build -o art ./cmd/art
     merged/bin/python internal/bench/realmodels/merged.py ./art internal/testdata/architectures/{qwen3,llama} [file.gguf]
 
-For the model of a folder PEFT makes an adapter with random numbers, and `art export` merges it: into one file, into shards, and
-in bfloat16. Of a GGUF file, the model as it is exported is held against the one that transformers reads from the file.
+For the model of a folder PEFT makes a random adapter, and `art export` merges it: into one file, into shards, and in
+bfloat16. The exported model of a GGUF file is compared with the one that transformers reads from the file.
 """
 
 import pathlib

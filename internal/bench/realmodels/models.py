@@ -1,4 +1,4 @@
-"""The released models that tests are run with: which packages carry their GGUF files, and what the files must be."""
+"""The released models of the tests: the packages that contain their GGUF files, and the checksums of the files."""
 
 import pathlib
 

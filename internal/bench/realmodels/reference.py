@@ -1,11 +1,11 @@
-"""Writes what transformers says of released models: for eight chats 32 greedy tokens, and at each how far the second is behind.
+"""Writes greedy replies of transformers for released models: 32 tokens for eight chats, each with the gap to the second.
 
     python3 -m venv real && real/bin/pip install torch==2.15.0 transformers==4.57.1 tokenizers==0.22.2 gguf==0.19.0 sentencepiece==0.2.3 protobuf==7.36.2
     python3 internal/bench/realmodels/fetch.py FOLDER smollm2 gemma3
     real/bin/python internal/bench/realmodels/reference.py FOLDER smollm2 gemma3
 
-The weights are those of the GGUF file, which Python's gguf dequantizes to float32. A token that ends a reply ends nothing here:
-all have 32. Results go to testdata/NAME.json beside this script.
+The weights are those of the GGUF file, which Python's gguf dequantizes to float32. End tokens do not end a reply: all
+have 32. Results go to testdata/NAME.json next to this script.
 """
 
 import json

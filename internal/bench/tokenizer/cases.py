@@ -1,4 +1,4 @@
-"""Records what Hugging Face's tokenizers makes of fuzz strings, for each vocabulary of a folder.
+"""Records how Hugging Face's tokenizers encodes fuzz strings, for each vocabulary of a folder.
 
     python3 -m venv /tmp/reference && /tmp/reference/bin/pip install tokenizers==0.23.3
     python3 vocabularies.py DIR

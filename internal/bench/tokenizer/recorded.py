@@ -1,5 +1,5 @@
 """Writes tokenizer/testdata/recorded.json: some of the texts of cases.py, and for each vocabulary of a folder a digest of
-what Hugging Face's tokenizers makes of each text. It is small enough to be committed; the vocabularies are not.
+how Hugging Face's tokenizers encodes each text. It is small enough to be committed; the vocabularies are not.
 
     python3 vocabularies.py DIR && /tmp/reference/bin/python cases.py DIR
     /tmp/reference/bin/python recorded.py DIR

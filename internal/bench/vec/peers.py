@@ -2,7 +2,7 @@
 
     python peers.py [THREADS]
 
-Results go to tensors that exist already where PyTorch offers that, as in the Go benchmark. A line is the name and the
+Results go to preallocated tensors where PyTorch allows that, as in the Go benchmark. A line is the name and the
 microseconds of the fastest call.
 """
 

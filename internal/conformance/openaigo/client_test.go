@@ -70,7 +70,7 @@ func newClient(t *testing.T, b *backend) client.Client {
 	)
 }
 
-// params is a request for a model that has another name here.
+// params is a request that names another model.
 func params() client.ChatCompletionNewParams {
 	return client.ChatCompletionNewParams{
 		Model:    "gpt-4o",
@@ -80,8 +80,10 @@ func params() client.ChatCompletionNewParams {
 
 // look is a tool.
 var look = client.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-	Name:       "look",
-	Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{"at": map[string]any{"type": "integer"}}},
+	Name: "look",
+	Parameters: shared.FunctionParameters{
+		"type": "object", "properties": map[string]any{"at": map[string]any{"type": "integer"}},
+	},
 })
 
 func TestClient_Plain(t *testing.T) {
@@ -96,7 +98,8 @@ func TestClient_Plain(t *testing.T) {
 		t.Fatal(err)
 	}
 	choice := got.Choices[0]
-	if got.Model != "player@3" || choice.Message.Content != "Hi" || choice.FinishReason != "stop" || got.Usage.TotalTokens != 3 {
+	if got.Model != "player@3" || choice.Message.Content != "Hi" || choice.FinishReason != "stop" ||
+		got.Usage.TotalTokens != 3 {
 		t.Errorf("got %s", got.RawJSON())
 	}
 	if tokens := choice.Logprobs.Content; len(tokens) != 2 || tokens[0].Token != "H" || tokens[1].Logprob != -0.5 {
@@ -131,7 +134,8 @@ func TestClient_Tools(t *testing.T) {
 	if choice.FinishReason != "tool_calls" || len(choice.Message.ToolCalls) != 1 {
 		t.Fatalf("got %s", got.RawJSON())
 	}
-	if call := choice.Message.ToolCalls[0]; call.ID != "c1" || call.Function.Name != "look" || call.Function.Arguments != `{"at":1}` {
+	if call := choice.Message.ToolCalls[0]; call.ID != "c1" || call.Function.Name != "look" ||
+		call.Function.Arguments != `{"at":1}` {
 		t.Errorf("call is %+v", call)
 	}
 
@@ -148,7 +152,9 @@ func TestClient_Tools(t *testing.T) {
 }
 
 func TestClient_Streaming(t *testing.T) {
-	calls := []art.ToolCall{{ID: "c1", Name: "look", Arguments: `{"at":1}`}, {ID: "c2", Name: "look", Arguments: `{"at":2}`}}
+	calls := []art.ToolCall{
+		{ID: "c1", Name: "look", Arguments: `{"at":1}`}, {ID: "c2", Name: "look", Arguments: `{"at":2}`},
+	}
 	c := newClient(t, &backend{reply: art.Message{Content: "Looking.", ToolCalls: calls}})
 	p := params()
 	p.Tools = []client.ChatCompletionToolUnionParam{look}
@@ -191,7 +197,7 @@ func TestClient_Errors(t *testing.T) {
 	}
 }
 
-// TestClient_FailureTellsTheAnswer: the client's error says "400 Bad Request" only, so a Failure said no more.
+// TestClient_FailureTellsTheAnswer: the client's error says only "400 Bad Request", but a Failure says why.
 func TestClient_FailureTellsTheAnswer(t *testing.T) {
 	m := art.NewModel("player", nil)
 	if err := m.Register(t.Context(), &backend{}); err != nil {
@@ -210,7 +216,8 @@ func TestClient_FailureTellsTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := groups[0].Failures[0]
-	if !strings.Contains(f.Message, "n is supported only as 1") || strings.Count(f.Message, "last answer") != 1 || f.Type != "*apierror.Error" {
+	if !strings.Contains(f.Message, "n is supported only as 1") || strings.Count(f.Message, "last answer") != 1 ||
+		f.Type != "*apierror.Error" {
 		t.Errorf("type %s, message %s", f.Type, f.Message)
 	}
 	t.Log(f.Message)

@@ -1,3 +1,3 @@
-// Package openaigo tests that OpenAI's own Go client works with backend/server. It is a module of its own, so that the
+// Package openaigo tests that OpenAI's own Go client works with backend/server. It is its own module, so that the
 // client is no dependency of art.
 package openaigo

@@ -20,7 +20,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 )
 
-// questions are what the agent practises on, and worth is the reward of an answer; of another one it is 0.
+// questions are the training scenarios. worth is the reward of an answer, 0 for unknown ones.
 var questions = []string{"yes or no", "maybe, yes or no?", "Answer with yes, no or maybe.", "no, maybe or yes"}
 var worth = map[string]float64{"yes": 0.5, "no": 0.75, "maybe": 1}
 
@@ -32,14 +32,16 @@ func main() {
 	defer stop()
 	listener, err := net.Listen("tcp", *addr)
 	if err == nil {
-		err = serve(ctx, listener, *dir, func(p art.TrainProgress) { log.Printf("training: update %d of %d", p.Done, p.Total) })
+		err = serve(ctx, listener, *dir, func(p art.TrainProgress) {
+			log.Printf("training: update %d of %d", p.Done, p.Total)
+		})
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// serve answers until ctx ends, and then gives the requests under way a minute to finish. A run in dir is continued.
+// serve answers until ctx ends, and then gives running requests a minute to finish. It resumes the run in dir.
 func serve(ctx context.Context, listener net.Listener, dir string, progress func(art.TrainProgress)) (err error) {
 	defer listener.Close()
 	backend, err := local.Open(ctx, &local.Options{Dir: dir, Context: 64})
@@ -47,7 +49,8 @@ func serve(ctx context.Context, listener net.Listener, dir string, progress func
 		return err
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
-	s := &service{progress: progress, model: art.NewModel("agent", &art.ModelOptions{Chat: art.ChatOptions{MaxTokens: new(4)}})}
+	model := art.NewModel("agent", &art.ModelOptions{Chat: art.ChatOptions{MaxTokens: new(4)}})
+	s := &service{progress: progress, model: model}
 	if err := s.model.Register(ctx, backend); err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func serve(ctx context.Context, listener net.Listener, dir string, progress func
 	return errors.Join(server.Shutdown(ctx), server.Close())
 }
 
-// service is an agent, and the model that it learns with.
+// service is an agent and its model.
 type service struct {
 	model    *art.Model
 	progress func(art.TrainProgress)
@@ -89,7 +92,7 @@ func (s *service) attempt(ctx context.Context, question string) (*art.Trajectory
 	return t, err
 }
 
-// ask runs the agent once, for somebody who wants to know.
+// ask runs the agent once, for a client.
 func (s *service) ask(r *http.Request) (any, error) {
 	t, err := s.attempt(r.Context(), r.FormValue("question"))
 	if err != nil {
@@ -99,7 +102,7 @@ func (s *service) ask(r *http.Request) (any, error) {
 	return map[string]any{"answer": reply.Content, "model": fmt.Sprintf("%s@%d", s.model.Name(), reply.Sample.Step)}, nil
 }
 
-// train runs the agent a few times on each question, and makes the next step of that.
+// train runs the agent a few times on each question, and makes the next step.
 func (s *service) train(r *http.Request) (any, error) {
 	s.training.Lock()
 	defer s.training.Unlock()
@@ -119,6 +122,6 @@ func handler(f func(*http.Request) (any, error)) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(reply) // a client that is gone is no concern of the service
+		_ = json.NewEncoder(w).Encode(reply) // fails only when the client has gone
 	}
 }

@@ -15,17 +15,19 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// client gives up on what takes too long, so that a service that waits for itself fails a test instead of blocking it.
+// client has a timeout, so that a service in a deadlock fails a test instead of blocking it.
 var client = http.Client{Timeout: time.Minute}
 
-// reply is what the service says: of an answer the model, of a training its result.
+// reply is the response of the service: of an answer the model, of a training its result.
 type reply struct {
 	Model string
 	art.TrainResult
 }
 
-// start runs the service. stop tells it to end, and wait returns what serve said.
-func start(t *testing.T, dir string, progress func(art.TrainProgress)) (address string, stop func(), wait func() error) {
+// start runs the service. stop ends it, and wait returns the result of serve.
+func start(
+	t *testing.T, dir string, progress func(art.TrainProgress),
+) (address string, stop func(), wait func() error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,10 +48,11 @@ func start(t *testing.T, dir string, progress func(art.TrainProgress)) (address 
 
 // post sends a form and decodes the reply. It may be called from any goroutine.
 func post(t *testing.T, address, question string) reply {
-	return decode(t, func() (*http.Response, error) { return client.PostForm(address, url.Values{"question": {question}}) })
+	return decode(t,
+		func() (*http.Response, error) { return client.PostForm(address, url.Values{"question": {question}}) })
 }
 
-// decode makes a request and decodes the reply, which has to be a good one.
+// decode makes a request, which must succeed, and decodes the reply.
 func decode(t *testing.T, request func() (*http.Response, error)) (got reply) {
 	response, err := request()
 	if err != nil {
@@ -67,12 +70,12 @@ func decode(t *testing.T, request func() (*http.Response, error)) (got reply) {
 	return got
 }
 
-// TestService asks, trains and asks again. Requests while the step is made are answered by the step before.
+// TestService asks, trains and asks again. Requests during the training are answered by the previous step.
 func TestService(t *testing.T) {
 	var address string
 	during := 0
 	address, _, _ = start(t, t.TempDir(), func(art.TrainProgress) {
-		during++ // here, the step is being made: an answer that waited for it would never come
+		during++ // the training is in progress: an answer that waited for it would never come
 		if got := post(t, address+"/ask", "yes or no"); got.Model != "agent@0" {
 			t.Errorf("during the training, %q answered", got.Model)
 		}
