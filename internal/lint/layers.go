@@ -27,6 +27,7 @@ var (
 // A key that ends in "/..." stands for the package and all below.
 var layers = map[string]layer{
 	"":             {light: true},
+	"ruler":        {own: []string{""}, light: true},
 	"ruler/reward": {own: []string{""}, light: true},
 	"ruler/reward/schema": {own: []string{"ruler/reward"},
 		mods: []string{"github.com/google/jsonschema-go"}, light: true},

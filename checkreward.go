@@ -1,0 +1,126 @@
+package art
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// RewardReport is what [CheckReward] finds.
+type RewardReport struct {
+	Groups, Trajectories int
+	// Errors are trajectories for which the function failed, and NotFinite those whose reward is NaN or infinite.
+	Errors, NotFinite int
+	// Changing are trajectories that get another reward when they are asked for again.
+	Changing int
+	// Low and High are the lowest and the highest reward, Mean their mean and Spread the mean over the groups of the
+	// standard deviation of their rewards.
+	Low, High, Mean, Spread float64
+	// Ties is the fraction of the pairs of a group that have equal rewards.
+	Ties float64
+	// ZeroVariance is the fraction of the groups without any difference: nothing is learned from them.
+	ZeroVariance float64
+	// Err is that of the first trajectory for which the function failed.
+	Err error
+}
+
+// CheckReward tries a reward function on groups, such as stored ones, before money is spent on training: it tells the
+// spread, bounds, ties, the share of groups without variance, and whether the function gives the same twice. The groups
+// are left as they are.
+func CheckReward(groups []*TrajectoryGroup, reward func(t *Trajectory) (float64, error)) *RewardReport {
+	r := &RewardReport{Low: math.Inf(1), High: math.Inf(-1)}
+	var all, spread, ties, flat mean
+	for _, g := range groups {
+		values := r.rewards(g, reward)
+		if len(values) == 0 {
+			continue
+		}
+		r.Groups++
+		for _, x := range values {
+			r.Low, r.High = min(r.Low, x), max(r.High, x)
+			all.add(x)
+		}
+		spread.add(populationStd(values))
+		equal, pairs := tiedPairs(values)
+		if pairs > 0 {
+			ties.add(float64(equal) / float64(pairs))
+		}
+		flat.add(0)
+		if equal == pairs {
+			flat.sum++
+		}
+	}
+	if r.Groups == 0 {
+		r.Low, r.High = 0, 0
+	}
+	r.Mean, r.Spread, r.Ties, r.ZeroVariance = all.value(), spread.value(), ties.value(), flat.value()
+	return r
+}
+
+// rewards computes those of a group that are numbers, each twice.
+func (r *RewardReport) rewards(g *TrajectoryGroup, reward func(t *Trajectory) (float64, error)) []float64 {
+	if g == nil {
+		return nil
+	}
+	var values []float64
+	for _, t := range g.Clone().Trajectories {
+		if t == nil {
+			continue
+		}
+		r.Trajectories++
+		x, err := reward(t)
+		switch {
+		case err != nil:
+			r.Errors++
+			if r.Err == nil {
+				r.Err = err
+			}
+			continue
+		case !finite(x):
+			r.NotFinite++
+			continue
+		}
+		if again, err := reward(t); err != nil || again != x {
+			r.Changing++
+		}
+		values = append(values, x)
+	}
+	return values
+}
+
+// tiedPairs counts pairs, and those of equal values.
+func tiedPairs(values []float64) (equal, pairs int) {
+	for i := range values {
+		for j := range i {
+			pairs++
+			if values[i] == values[j] {
+				equal++
+			}
+		}
+	}
+	return equal, pairs
+}
+
+// String writes the report for people, with what is worrying about it.
+func (r *RewardReport) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d groups, %d trajectories: rewards from %.4g to %.4g, mean %.4g, spread in a group %.4g\n", r.Groups,
+		r.Trajectories,
+		r.Low, r.High, r.Mean, r.Spread)
+	fmt.Fprintf(&b, "tied pairs %.0f %%, groups without differences %.0f %%\n", 100*r.Ties, 100*r.ZeroVariance)
+	for _, w := range []struct {
+		bad  bool
+		text string
+	}{
+		{r.Errors > 0, fmt.Sprintf("%d trajectories have no reward, the first: %v", r.Errors, r.Err)},
+		{r.NotFinite > 0, fmt.Sprintf("%d rewards are NaN or infinite: they are not trained on", r.NotFinite)},
+		{r.Changing > 0, fmt.Sprintf("%d rewards are another number the second time: noise is learned as well", r.Changing)},
+		{r.Groups > 0 && r.ZeroVariance > 0.5, "most groups have no differences: give partial credit, take scenarios of " +
+			"middling difficulty, or raise the group size"},
+	} {
+		if w.bad {
+			b.WriteString("! " + w.text + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,47 @@
+package art_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+func TestCheckReward(t *testing.T) {
+	group := func(rewards ...float64) *art.TrajectoryGroup {
+		g := &art.TrajectoryGroup{}
+		for _, r := range rewards {
+			g.Trajectories = append(g.Trajectories, rewarded(r))
+		}
+		return g
+	}
+	calls := 0.0
+	report := art.CheckReward([]*art.TrajectoryGroup{group(1, 3), group(2, 2), nil, group(-1, -2, 7), {}},
+		func(t *art.Trajectory) (float64, error) {
+			switch {
+			case t.Reward == -1:
+				return 0, errors.New("no answer")
+			case t.Reward == -2:
+				return math.NaN(), nil
+			case t.Reward == 7:
+				calls++
+				return calls, nil
+			}
+			return t.Reward, nil
+		})
+	want := &art.RewardReport{
+		Groups: 3, Trajectories: 7, Errors: 1, NotFinite: 1, Changing: 1, Low: 1, High: 3, Mean: 9.0 / 5, Spread: 1.0 / 3, Ties: 0.5,
+		ZeroVariance: 2.0 / 3, Err: report.Err,
+	}
+	wantEqual(t, "report", report, want)
+	for _, text := range []string{"3 groups, 7 trajectories: rewards from 1 to 3", "no answer", "NaN or infinite",
+		"the second time", "most groups"} {
+		if !strings.Contains(report.String(), text) {
+			t.Errorf("no %q in %s", text, report)
+		}
+	}
+	none := art.CheckReward(nil, nil)
+	wantEqual(t, "of nothing", none, &art.RewardReport{})
+}

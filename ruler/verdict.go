@@ -1,0 +1,146 @@
+package ruler
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/goart-dev/art"
+)
+
+// verdict is what the judges say of a group.
+type verdict struct {
+	list  []subject
+	votes []*vote
+}
+
+// concurrency is how many votes of a group are asked for at once.
+const concurrency = 4
+
+// judge asks all judges for all votes.
+func (r *Ruler) judge(ctx context.Context, g *art.TrajectoryGroup) (*verdict, error) {
+	if slices.Contains(g.Trajectories, nil) {
+		g.Trajectories = slices.DeleteFunc(g.Trajectories, func(t *art.Trajectory) bool { return t == nil })
+	}
+	list, err := subjectsOf(g)
+	if err != nil {
+		return nil, &art.Error{Op: "judge", Err: errors.Join(art.ErrInvalid, err), Hint: "a message or a tool has no JSON"}
+	}
+	task, err := r.newTask(g, list)
+	if err != nil {
+		return nil, err
+	}
+	content := ""
+	for _, s := range list {
+		text, err := contentOf(s.Trajectory)
+		if err != nil {
+			return nil, err
+		}
+		content += text
+	}
+	v := &verdict{list: list}
+	for j, judge := range r.judges {
+		for i := range r.opts.Votes {
+			v.votes = append(v.votes, &vote{r: r, judge: judge, task: task, list: list, seed: r.seedOf(content, j, i)})
+		}
+	}
+	return v, v.ask(ctx)
+}
+
+// ask runs the votes. The first failure ends the others.
+func (v *verdict) ask(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, concurrency)
+	errs := make([]error, len(v.votes))
+	for i, one := range v.votes {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			if errs[i] = one.run(ctx); errs[i] != nil {
+				cancel(errs[i])
+			}
+		})
+	}
+	wait.Wait()
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// apply writes the verdict into a group.
+func (v *verdict) apply(g *art.TrajectoryGroup) {
+	n := float64(len(v.votes))
+	for i, s := range v.list {
+		var score, pass float64
+		criteria := map[string]float64{}
+		var explanations []string
+		for _, vote := range v.votes {
+			r := vote.rating[i]
+			score += r.score / n
+			if r.pass {
+				pass += 1 / n
+			}
+			for name, value := range r.criteria {
+				criteria[name] += value / n
+			}
+			if r.explanation != "" {
+				explanations = append(explanations, "ruler ("+vote.judge.Name()+"): "+r.explanation)
+			}
+		}
+		for _, member := range s.members {
+			t := g.Trajectories[member]
+			setMetric(&t.Metrics, "independent_reward", t.Reward)
+			setMetric(&t.Metrics, "ruler_score", score)
+			for name, value := range criteria {
+				setMetric(&t.Metrics, "ruler_"+name, value)
+			}
+			if v.votes[0].task.passFail {
+				setMetric(&t.Metrics, "ruler_pass", pass)
+			}
+			t.Reward = score
+			t.Logs = append(t.Logs, explanations...)
+		}
+	}
+	v.applyCosts(g)
+}
+
+// applyCosts writes what the verdict cost, and how far the votes agree.
+func (v *verdict) applyCosts(g *art.TrajectoryGroup) {
+	var cost Usage
+	again := 0
+	for _, vote := range v.votes {
+		cost.add(vote.cost)
+		again += vote.again
+	}
+	for key, value := range map[string]int{
+		"judge_calls": cost.Calls, "judge_cached": cost.Cached, "judge_prompt_tokens": cost.PromptTokens,
+		"judge_completion_tokens": cost.CompletionTokens, "judge_corrections": again,
+	} {
+		setMetric(&g.Metrics, key, float64(value))
+	}
+	if len(v.votes) > 1 {
+		setMetric(&g.Metrics, "judge_disagreement", v.disagreement())
+	}
+}
+
+// disagreement is the mean over trajectories of the standard deviation of their scores over the votes.
+func (v *verdict) disagreement() float64 {
+	sum := 0.0
+	for i := range v.list {
+		mean, square := 0.0, 0.0
+		for _, vote := range v.votes {
+			mean += vote.rating[i].score / float64(len(v.votes))
+		}
+		for _, vote := range v.votes {
+			d := vote.rating[i].score - mean
+			square += d * d / float64(len(v.votes))
+		}
+		sum += math.Sqrt(square)
+	}
+	return sum / float64(len(v.list))
+}
