@@ -50,42 +50,50 @@ func checkColumns(file source) []string {
 func dataLines(set *token.FileSet, file *ast.File) map[int]bool {
 	lines := map[int]bool{}
 	line := func(pos token.Pos) int { return set.Position(pos).Line }
-	begins := map[int]token.Pos{} // of each line, its first node
-	ast.Inspect(file, func(n ast.Node) bool {
-		if n == nil {
-			return true
-		}
-		if first, ok := begins[line(n.Pos())]; !ok || n.Pos() < first {
-			begins[line(n.Pos())] = n.Pos()
-		}
-		return true
-	})
+	first := firstNodes(set, file)
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CompositeLit:
 			for _, element := range n.Elts {
-				if begins[line(element.Pos())] == element.Pos() {
-					lines[line(element.Pos())] = true
-				}
+				lines[line(element.Pos())] = lines[line(element.Pos())] || first[line(element.Pos())] == element.Pos()
 			}
 		case *ast.BasicLit:
-			if n.Kind == token.STRING && begins[line(n.Pos())] == n.Pos() {
+			if n.Kind == token.STRING && first[line(n.Pos())] == n.Pos() {
 				lines[line(n.Pos())] = true
 			}
-			for i := line(n.Pos()) + 1; i <= line(n.End()); i++ {
-				lines[i] = true
-			}
+			addLines(lines, line(n.Pos())+1, line(n.End()))
 		}
 		return true
 	})
 	for _, group := range file.Comments {
 		if isOutput(group) {
-			for i := line(group.Pos()); i <= line(group.End()); i++ {
-				lines[i] = true
-			}
+			addLines(lines, line(group.Pos()), line(group.End()))
 		}
 	}
 	return lines
+}
+
+// firstNodes returns where the first node of each line begins.
+func firstNodes(set *token.FileSet, file *ast.File) map[int]token.Pos {
+	first := map[int]token.Pos{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			return true
+		}
+		line := set.Position(n.Pos()).Line
+		if pos, ok := first[line]; !ok || n.Pos() < pos {
+			first[line] = n.Pos()
+		}
+		return true
+	})
+	return first
+}
+
+// addLines adds the lines from one to another.
+func addLines(lines map[int]bool, from, to int) {
+	for i := from; i <= to; i++ {
+		lines[i] = true
+	}
 }
 
 // isOutput reports whether a comment is the expected output of an example.
