@@ -1,0 +1,176 @@
+// Package mailbox makes the mail of an office, and questions about it that one mail each answers.
+//
+// People write about the items of projects: what the budget of the river project is, for which month. A thread is one item
+// of one project. Its messages have the same people, the same subject and nearly the same words: they differ in the date
+// and the amount, and replies repeat the words without the amount. Everything is a function of the seed.
+package mailbox
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Message is a mail.
+type Message struct {
+	ID       string
+	From, To string
+	Date     string // 2024-03-14
+	Subject  string
+	Body     string
+}
+
+// Question asks for what one message says.
+type Question struct {
+	Text   string
+	Answer string
+	Source string // id of the message
+	// Keywords find the message, among others. From, After and Before tell it apart where the words alone do not; they are
+	// empty where they do.
+	Keywords            string
+	From, After, Before string
+}
+
+// Box is the mail, and the questions of one level.
+type Box struct {
+	Messages []Message // the oldest first
+	// Train and Held are questions to train on, and those to measure with. No thread has questions in both.
+	Train, Held []Question
+}
+
+// The levels of difficulty.
+const (
+	// Named questions say what to search for, and the search finds one message.
+	Named = 1
+	// Replied questions are about messages with a reply that has the same words and is newer.
+	Replied = 2
+	// Dated questions name the sender and the month of a message. Its text has neither, and its thread is full of others.
+	Dated = 3
+)
+
+// heldOut is one thread of how many has its questions held out.
+const heldOut = 4
+
+// New makes a mailbox of at least n messages with the questions of a level.
+func New(n, level int, seed uint64) *Box {
+	g := &generator{rng: rand.New(rand.NewPCG(seed, 1)), level: level}
+	threads := g.rng.Perm(len(projects) * len(items))
+	for i, at := range threads {
+		g.thread(projects[at/len(items)], items[at%len(items)], i%heldOut == 0)
+	}
+	for len(g.mail) < n {
+		g.add(Message{From: g.person(), To: g.person(), Date: g.date(g.rng.IntN(12)), Subject: "hello", Body: pick(g.rng, smallTalk)})
+	}
+	return g.box()
+}
+
+// generator collects what a box consists of. Ids are given at the end: until then the index of a message stands for it.
+type generator struct {
+	rng         *rand.Rand
+	level       int
+	mail        []Message
+	train, held []Question
+}
+
+// thread adds what two people wrote about an item in some months. In every second thread the texts name the month.
+func (g *generator) thread(project, item string, held bool) {
+	named := g.rng.IntN(2) == 0
+	pair := [2]string{g.person(), g.person()}
+	for pair[0] == pair[1] {
+		pair[1] = g.person()
+	}
+	amounts := g.rng.Perm(900)
+	for i, month := range g.rng.Perm(12)[:5+g.rng.IntN(3)] {
+		sender, amount := i%2, strconv.Itoa(100+amounts[i])
+		m := Message{From: pair[sender], To: pair[1-sender], Date: g.date(month), Subject: project + " " + item}
+		m.Body = fmt.Sprintf("The %s %s is %s.", project, item, amount)
+		if named {
+			m.Body = fmt.Sprintf("The %s %s for %s is %s.", project, item, months[month], amount)
+		}
+		q := Question{Answer: amount, Source: strconv.Itoa(g.add(m)), Keywords: m.Subject}
+		replied := g.rng.IntN(2) == 0
+		if replied {
+			about := strings.TrimSuffix(strings.TrimSuffix(m.Body, " is "+amount+"."), ".")
+			g.add(Message{From: m.To, To: m.From, Date: m.Date + "+", Subject: "Re: " + m.Subject, Body: "Thanks! I will check t" + about[1:] + "."})
+		}
+		if g.levelOf(named, replied) == g.level {
+			g.ask(q, &m, project, item, month, held)
+		}
+	}
+}
+
+// levelOf says for which level a message is.
+func (g *generator) levelOf(named, replied bool) int {
+	switch {
+	case !named:
+		return Dated
+	case replied:
+		return Replied
+	}
+	return Named
+}
+
+// ask adds the question about a message.
+func (g *generator) ask(q Question, m *Message, project, item string, month int, held bool) {
+	switch g.level {
+	case Named:
+		q.Keywords += " " + months[month]
+		q.Text = fmt.Sprintf("Search for %s. What is the %s?", q.Keywords, item)
+	case Replied:
+		q.Keywords += " " + months[month]
+		q.Text = fmt.Sprintf("What is the %s %s for %s?", project, item, months[month])
+	case Dated:
+		q.From = m.From
+		q.After, q.Before = fmt.Sprintf("2024-%02d-01", month+1), fmt.Sprintf("2024-%02d-31", month+1)
+		q.Text = fmt.Sprintf("What %s %s did %s send between %s and %s?", project, item, q.From, q.After, q.Before)
+	}
+	if held {
+		g.held = append(g.held, q)
+	} else {
+		g.train = append(g.train, q)
+	}
+}
+
+// add stores a message and returns its index.
+func (g *generator) add(m Message) int {
+	g.mail = append(g.mail, m)
+	return len(g.mail) - 1
+}
+
+func (g *generator) person() string { return pick(g.rng, people) }
+
+// date is a day of a month that leaves a day for the reply.
+func (g *generator) date(month int) string {
+	return fmt.Sprintf("2024-%02d-%02d", month+1, 1+g.rng.IntN(27))
+}
+
+// box gives messages their ids and dates, and orders everything.
+func (g *generator) box() *Box {
+	b := &Box{Messages: g.mail, Train: g.train, Held: g.held}
+	low := 1000
+	for 9*low < len(g.mail) {
+		low *= 10
+	}
+	ids := g.rng.Perm(9 * low)
+	for i := range b.Messages {
+		m := &b.Messages[i]
+		m.ID = strconv.Itoa(low + ids[i])
+		if day, reply := strings.CutSuffix(m.Date, "+"); reply {
+			n, _ := strconv.Atoi(day[8:])
+			m.Date = fmt.Sprintf("%s%02d", day[:8], n+1)
+		}
+	}
+	for _, list := range [][]Question{b.Train, b.Held} {
+		for i := range list {
+			at, _ := strconv.Atoi(list[i].Source)
+			list[i].Source = b.Messages[at].ID
+		}
+		g.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	slices.SortStableFunc(b.Messages, func(a, c Message) int { return strings.Compare(a.Date, c.Date) })
+	return b
+}
+
+func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
