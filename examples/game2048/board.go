@@ -1,0 +1,158 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// moves are the words that the agent may reply with.
+var moves = []string{"up", "down", "left", "right"}
+
+// board holds the value of each tile, row by row; 0 is an empty cell.
+type board struct {
+	columns int
+	cells   []int
+}
+
+// newBoard returns a board with two tiles.
+func newBoard(rows, columns int, rng *rand.Rand) *board {
+	b := &board{columns, make([]int, rows*columns)}
+	b.spawn(rng)
+	b.spawn(rng)
+	return b
+}
+
+// spawn puts a 2 or, in one of ten cases, a 4 into an empty cell. There is one.
+func (b *board) spawn(rng *rand.Rand) {
+	tile, nth := 2, rng.IntN(b.empty())
+	if rng.IntN(10) == 0 {
+		tile = 4
+	}
+	for i, cell := range b.cells {
+		if cell > 0 {
+			continue
+		}
+		if nth == 0 {
+			b.cells[i] = tile
+			return
+		}
+		nth--
+	}
+}
+
+func (b *board) empty() (n int) {
+	for _, cell := range b.cells {
+		if cell == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *board) highest() int { return slices.Max(b.cells) }
+
+func (b *board) sum() (total int) {
+	for _, cell := range b.cells {
+		total += cell
+	}
+	return total
+}
+
+// over reports whether the target is reached or no cell is empty. A full board ends the game also where tiles could merge.
+func (b *board) over(target int) bool { return b.highest() >= target || b.empty() == 0 }
+
+// slide moves all tiles and merges equal ones that meet, each once. It reports whether the word is a move. A move that
+// changes nothing is one: it costs a tile.
+func (b *board) slide(move string) bool {
+	if !slices.Contains(moves, move) {
+		return false
+	}
+	for _, line := range b.lines(move) {
+		b.slideLine(line)
+	}
+	return true
+}
+
+// lines returns the indices of the cells of each row or column, beginning at the side that tiles move to.
+func (b *board) lines(move string) [][]int {
+	count, length, across, along := len(b.cells)/b.columns, b.columns, b.columns, 1
+	if move == "up" || move == "down" {
+		count, length, across, along = length, count, along, across
+	}
+	lines := make([][]int, count)
+	for i := range lines {
+		for j := range length {
+			lines[i] = append(lines[i], i*across+j*along)
+		}
+		if move == "down" || move == "right" {
+			slices.Reverse(lines[i])
+		}
+	}
+	return lines
+}
+
+// slideLine moves the tiles of one line towards its first cell.
+func (b *board) slideLine(line []int) {
+	var tiles []int
+	merged := false
+	for _, i := range line {
+		last := len(tiles) - 1
+		switch tile := b.cells[i]; {
+		case tile == 0:
+		case last >= 0 && tiles[last] == tile && !merged:
+			tiles[last], merged = 2*tile, true
+		default:
+			tiles, merged = append(tiles, tile), false
+		}
+	}
+	for j, i := range line {
+		b.cells[i] = 0
+		if j < len(tiles) {
+			b.cells[i] = tiles[j]
+		}
+	}
+}
+
+// String draws the board: a line for each row, cells right-aligned between bars, "_" where there is no tile.
+func (b *board) String() string {
+	width := len(strconv.Itoa(b.highest()))
+	var text strings.Builder
+	for i, cell := range b.cells {
+		switch {
+		case i == 0:
+		case i%b.columns == 0:
+			text.WriteByte('\n')
+		default:
+			text.WriteByte('|')
+		}
+		tile := "_"
+		if cell > 0 {
+			tile = strconv.Itoa(cell)
+		}
+		text.WriteString(strings.Repeat(" ", width-len(tile)) + tile)
+	}
+	return text.String()
+}
+
+// randomMove is the player who does not look at the board.
+func randomMove(_ *board, rng *rand.Rand) string { return moves[rng.IntN(len(moves))] }
+
+// greedyMove is the player who looks one move ahead: it takes the move that leaves most cells empty, any of the best, and
+// none that changes nothing if there is another.
+func greedyMove(b *board, rng *rand.Rand) string {
+	best, most := "", -2
+	for _, i := range rng.Perm(len(moves)) {
+		next := &board{b.columns, slices.Clone(b.cells)}
+		next.slide(moves[i])
+		left := next.empty()
+		if slices.Equal(next.cells, b.cells) {
+			left = -1
+		}
+		if left > most {
+			best, most = moves[i], left
+		}
+	}
+	return best
+}

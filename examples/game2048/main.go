@@ -1,0 +1,278 @@
+// Command game2048 trains a language model to play 2048 on a small board, in this process: go run ./examples/game2048
+//
+// A game is one trajectory. Each move is a chat of its own, because the board says all that a move depends on: the model
+// reads every board at the same place of its context, and a game may last as long as it likes. A move that changes nothing
+// is legal and costs a tile; the game ends when the target is reached or the board is full. The first step is supervised, on
+// the games of a player that moves at random: it teaches the words, and no skill. All others are reinforcement learning.
+// Stop it at any time: run again, it goes on at the last step. Other games are -board 3x3 -target 32 and -board 4x4
+// -target 64, and other models -model FOLDER, FILE.gguf or ORG/NAME.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/examples/internal/interval"
+)
+
+var (
+	base    = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
+	seed    = flag.Uint64("seed", 1, "seed of the run")
+	steps   = flag.Int("steps", 100, "training steps, the first of which is supervised")
+	groups  = flag.Int("groups", 8, "first boards of a step")
+	group   = flag.Int("group", 16, "games of a group, which begin with the same board")
+	games   = flag.Int("measure", 1000, "games of a measurement")
+	rate    = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
+	size    = flag.String("board", "2x3", "rows x columns")
+	target  = flag.Int("target", 16, "tile that wins, a power of 2")
+	judge   = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward of the game")
+	dir     = flag.String("dir", ".art", "where runs are stored")
+	device  = flag.String("device", "cpu", "what computes: cpu")
+	short   = flag.Bool("short", false, "10 steps; fail unless the reward is higher after them")
+	rows    int
+	columns int
+)
+
+// player chooses a move.
+type player func(*board) (string, error)
+
+func main() {
+	flag.Parse()
+	ctx := context.Background()
+	check(validate())
+	rewards, err := after(*judge)
+	check(err)
+	if *short {
+		*steps = 10
+	}
+	backend, model, err := open(ctx)
+	check(err)
+	defer backend.Close()
+	fmt.Printf("%d games each      reward                 reached %d\n", *games, *target)
+	lucky, greedy := baseline(ctx, "random player", randomMove), baseline(ctx, "greedy player", greedyMove)
+	began, start := model.Step(), time.Now()
+	before := measured(ctx, backend, model)
+	last := before
+	if began >= *steps {
+		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d and without -short, "+
+			"or begin another with -seed or -dir.\n", began, *steps, began+50)
+	}
+
+	if began == 0 {
+		check(teachMoves(ctx, model, 400))
+		last = evaluate(ctx, model)
+	}
+	for step := model.Step(); step < *steps; step++ {
+		gathered, err := art.GatherGroups(ctx, make([]struct{}, *groups), func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
+			return play(ctx, model, art.GroupRand(ctx), nil)
+		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards})
+		check(err)
+		result, err := model.Train(ctx, gathered, &art.TrainConfig{
+			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
+			Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
+		})
+		check(err)
+		check(model.Log(ctx, "train", gathered, result.Metrics))
+		m := art.Metrics(gathered...)
+		fmt.Printf("step %3d  reached %3.0f%%  invalid %3.0f%%  moves %4.1f  entropy %.2f  %v\n", step,
+			100*m["win"], 100*m["invalid_move"], m["num_moves"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+		if step%20 == 19 || step == *steps-1 {
+			last = evaluate(ctx, model)
+		}
+	}
+
+	curves, err := draw(ctx, backend, model, lucky, greedy)
+	check(err)
+	fmt.Println("curves:", curves)
+	if *short && began < *steps && last <= before {
+		log.Fatalf("it did not learn: mean reward %.3f, then %.3f", before, last)
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// validate reads the size of the board.
+func validate() error {
+	if n, err := fmt.Sscanf(*size, "%dx%d", &rows, &columns); n < 2 || err != nil || rows < 2 || columns < 2 || rows*columns > 64 {
+		return fmt.Errorf("-board is %q, want rows x columns such as 2x3", *size)
+	}
+	if *target < 8 || *target&(*target-1) != 0 {
+		return fmt.Errorf("-target is %d, want a power of 2 of at least 8", *target)
+	}
+	return nil
+}
+
+func open(ctx context.Context) (*local.Backend, *art.Model, error) {
+	name := strings.TrimSuffix(filepath.Base(*base), ".gguf")
+	name = fmt.Sprintf("%s-%s-%d-%d", name, *size, *target, *seed)
+	if *judge != "" {
+		name += "-" + *judge
+	}
+	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: 256})
+	if err != nil {
+		return nil, nil, err
+	}
+	model := art.NewModel(name, &art.ModelOptions{
+		Project: "game2048", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
+		Retention: &art.Retention{Newest: 1, Best: "val/reward"},
+	})
+	return backend, model, model.Register(ctx, backend)
+}
+
+// play is the agent: a chat for each move. first draws the first board.
+func play(ctx context.Context, model *art.Model, first *rand.Rand, opts *art.ChatOptions) (*art.Trajectory, error) {
+	t := art.NewTrajectory()
+	err := playGame(t, newBoard(rows, columns, first), art.Rand(ctx), func(b *board) (string, error) {
+		h := question(b)
+		reply, err := model.Complete(ctx, &h, opts)
+		if err != nil {
+			return "", err
+		}
+		h.Add(reply.Message)
+		if len(t.Messages) == 0 {
+			t.History = h
+		} else {
+			t.AdditionalHistories = append(t.AdditionalHistories, h)
+		}
+		return reply.Message.Content, nil
+	})
+	return t, err
+}
+
+// question is what the agent is asked before each move.
+func question(b *board) art.History {
+	return art.History{Messages: []art.Message{art.System("Slide the tiles: up, down, left or right?"), art.User(b.String())}}
+}
+
+// teachMoves trains the model on some games of the random player. Each move is as likely as the others.
+func teachMoves(ctx context.Context, model *art.Model, games int) error {
+	var shown []*art.Trajectory
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	for range games {
+		err := playGame(art.NewTrajectory(), newBoard(rows, columns, rng), rng, func(b *board) (string, error) {
+			t, move := &art.Trajectory{History: question(b)}, randomMove(b, rng)
+			t.Add(art.Assistant(move))
+			shown = append(shown, t)
+			return move, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err := model.TrainSFT(ctx, shown, &art.SFTConfig{LearningRate: 4e-3, BatchSize: 32, Epochs: 3, Decay: new(0.02), Seed: *seed})
+	return err
+}
+
+// playGame plays to the end and sets the reward and the metrics of t.
+func playGame(t *art.Trajectory, b *board, rng *rand.Rand, choose player) error {
+	t.Metrics = map[string]float64{"win": 0, "invalid_move": 0, "num_moves": 0}
+	for !b.over(*target) && t.Metrics["invalid_move"] == 0 {
+		move, err := choose(b)
+		if err != nil {
+			return err
+		}
+		t.Metrics["num_moves"]++
+		if !b.slide(move) {
+			t.Metrics["invalid_move"] = 1
+		} else if !b.over(*target) {
+			b.spawn(rng)
+		}
+	}
+	t.Reward = reward(b, *target)
+	if t.Metrics["invalid_move"] == 1 {
+		t.Reward = invalid
+	} else if b.highest() >= *target {
+		t.Metrics["win"] = 1
+	}
+	t.Metrics["max_value"], t.Metrics["board_value"] = float64(b.highest()), float64(b.sum())
+	return nil
+}
+
+// baseline measures a player that needs no model, and returns the share of its games that reached the target.
+func baseline(ctx context.Context, name string, move func(*board, *rand.Rand) string) float64 {
+	return measure(ctx, name, func(ctx context.Context) (*art.Trajectory, error) {
+		t, rng := art.NewTrajectory(), art.Rand(ctx)
+		first := newBoard(rows, columns, rng)
+		return t, playGame(t, first, rng, func(b *board) (string, error) { return move(b, rng), nil })
+	}).share.Value
+}
+
+// measured returns the mean reward at the step of the run: as it was logged before the run was stopped, or else measured now.
+func measured(ctx context.Context, backend *local.Backend, model *art.Model) float64 {
+	rows, err := backend.History(ctx, model)
+	check(err)
+	if mean, ok := art.Logged(rows, "val/reward", model.Step()); ok {
+		fmt.Printf("model, step %-4d   %.3f, as measured before\n", model.Step(), mean)
+		return mean
+	}
+	return evaluate(ctx, model)
+}
+
+// evaluate plays games greedily, with boards of its own, and returns the mean reward.
+func evaluate(ctx context.Context, model *art.Model) float64 {
+	r := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), func(ctx context.Context) (*art.Trajectory, error) {
+		return play(ctx, model, art.Rand(ctx), &art.ChatOptions{Temperature: new(0.0)})
+	})
+	check(model.Log(ctx, "val", []*art.TrajectoryGroup{r.group}, nil))
+	return r.mean
+}
+
+// result is what a measurement found.
+type result struct {
+	group *art.TrajectoryGroup
+	mean  float64 // reward
+	share interval.Share
+}
+
+// measure plays the games of a measurement and prints a row of the table, with 95 % confidence intervals.
+func measure(ctx context.Context, name string, game func(context.Context) (*art.Trajectory, error)) result {
+	g, err := art.Gather(ctx, make([]struct{}, *games), func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
+		return game(ctx)
+	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+	check(err)
+	wins := 0
+	for _, t := range g.Trajectories {
+		wins += int(t.Metrics["win"])
+	}
+	mean, low, high := plot.RewardInterval([]*art.TrajectoryGroup{g})
+	r := result{g, mean, interval.Wilson(wins, len(g.Trajectories))}
+	fmt.Printf("%-18s %6.3f [%6.3f, %6.3f]  %v\n", name, mean, low, high, r.share)
+	return r
+}
+
+// draw plots the share of games that reach the target, beside that of the players without a model.
+func draw(ctx context.Context, backend *local.Backend, model *art.Model, lucky, greedy float64) (string, error) {
+	folder, err := backend.Dir(model)
+	if err != nil {
+		return "", err
+	}
+	rows, err := backend.History(ctx, model)
+	if err != nil {
+		return "", err
+	}
+	level := func(share float64) []plot.Point {
+		return []plot.Point{{Value: share}, {Step: model.Step(), Value: share}}
+	}
+	curves := filepath.Join(folder, "reward.svg")
+	return curves, plot.Save(curves, &plot.Chart{
+		Title: fmt.Sprintf("2048 on %s", *size), Y: fmt.Sprintf("games that reach %d", *target), Percent: true, Series: []plot.Series{
+			{Name: "training", Points: plot.History(rows, "train/win"), Smooth: true},
+			{Name: "greedy", Points: plot.History(rows, "val/win")},
+			{Name: "random player", Points: level(lucky)},
+			{Name: "greedy player", Points: level(greedy)},
+		},
+	})
+}
