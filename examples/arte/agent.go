@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/arte/mailbox"
+)
+
+// prompt is the system message. It is as short as a small model likes it.
+const prompt = "Search for the mail. Read it with that id. Then answer with the number and the id."
+
+// policy writes the next message of an agent.
+type policy func(context.Context, *art.History) (art.Message, error)
+
+// sampled is the policy of a model: the one that is trained, or any other.
+func sampled(model *art.Model, opts *art.ChatOptions) policy {
+	return func(ctx context.Context, h *art.History) (art.Message, error) {
+		response, err := model.Complete(ctx, h, opts)
+		if err != nil {
+			return art.Message{}, err
+		}
+		return response.Message, nil
+	}
+}
+
+// run is an agent at work on a question.
+type run struct {
+	store    *mailbox.Store
+	question mailbox.Question
+	outcome
+}
+
+// answer lets a policy work on a question until it answers, breaks a rule or is out of turns.
+func answer(ctx context.Context, next policy, store *mailbox.Store, level int, q mailbox.Question) (*art.Trajectory, error) {
+	t := art.NewTrajectory(art.System(prompt), art.User(q.Text))
+	t.Tools = tools(level)
+	r := &run{store: store, question: q}
+	for r.end == working && r.turns < maxTurns {
+		r.turns++
+		reply, err := next(ctx, &t.History)
+		if err != nil {
+			return nil, err
+		}
+		t.Add(reply)
+		if len(reply.ToolCalls) == 0 {
+			r.end = noCall
+			break
+		}
+		result, err := r.call(ctx, &reply.ToolCalls[0]) // further calls of the turn are ignored
+		if err != nil {
+			return nil, err
+		}
+		t.Add(art.ToolResult(reply.ToolCalls[0].ID, result))
+	}
+	t.Reward, t.Metrics = r.reward(), r.metrics()
+	return t, nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/examples/internal/interval"
+)
+
+// baseline measures a player that needs no model, and returns the share of its games that reached the target.
+func baseline(ctx context.Context, name string, move func(*board, *rand.Rand) string) float64 {
+	return measure(ctx, name, func(ctx context.Context) (*art.Trajectory, error) {
+		t, rng := art.NewTrajectory(), art.Rand(ctx)
+		first := newBoard(rows, columns, rng)
+		return t, playGame(t, first, rng, func(b *board) (string, error) { return move(b, rng), nil })
+	}).share.Value
+}
+
+// measured returns the mean reward at the step of the run: as it was logged before the run was stopped, or else measured now.
+func measured(ctx context.Context, backend *local.Backend, model *art.Model) float64 {
+	rows, err := backend.History(ctx, model)
+	check(err)
+	if mean, ok := art.Logged(rows, "val/reward", model.Step()); ok {
+		fmt.Printf("model, step %-4d   %.3f, as measured before\n", model.Step(), mean)
+		return mean
+	}
+	return evaluate(ctx, model)
+}
+
+// evaluate plays games greedily, with boards of its own, and returns the mean reward.
+func evaluate(ctx context.Context, model *art.Model) float64 {
+	r := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), func(ctx context.Context) (*art.Trajectory, error) {
+		return play(ctx, model, art.Rand(ctx), &art.ChatOptions{Temperature: new(0.0)})
+	})
+	check(model.Log(ctx, "val", []*art.TrajectoryGroup{r.group}, nil))
+	return r.mean
+}
+
+// result is what a measurement found.
+type result struct {
+	group *art.TrajectoryGroup
+	mean  float64 // reward
+	share interval.Share
+}
+
+// measure plays the games of a measurement and prints a row of the table, with 95 % confidence intervals.
+func measure(ctx context.Context, name string, game func(context.Context) (*art.Trajectory, error)) result {
+	g, err := art.Gather(ctx, make([]struct{}, *games), func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
+		return game(ctx)
+	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+	check(err)
+	wins := 0
+	for _, t := range g.Trajectories {
+		wins += int(t.Metrics["win"])
+	}
+	mean, low, high := plot.RewardInterval([]*art.TrajectoryGroup{g})
+	r := result{g, mean, interval.Wilson(wins, len(g.Trajectories))}
+	fmt.Printf("%-18s %6.3f [%6.3f, %6.3f]  %v\n", name, mean, low, high, r.share)
+	return r
+}
+
+// draw plots the share of games that reach the target, beside that of the players without a model.
+func draw(ctx context.Context, backend *local.Backend, model *art.Model, lucky, greedy float64) (string, error) {
+	folder, err := backend.Dir(model)
+	if err != nil {
+		return "", err
+	}
+	rows, err := backend.History(ctx, model)
+	if err != nil {
+		return "", err
+	}
+	level := func(share float64) []plot.Point {
+		return []plot.Point{{Value: share}, {Step: model.Step(), Value: share}}
+	}
+	curves := filepath.Join(folder, "reward.svg")
+	return curves, plot.Save(curves, &plot.Chart{
+		Title: fmt.Sprintf("2048 on %s", *size), Y: fmt.Sprintf("games that reach %d", *target), Percent: true, Series: []plot.Series{
+			{Name: "training", Points: plot.History(rows, "train/win"), Smooth: true},
+			{Name: "greedy", Points: plot.History(rows, "val/win")},
+			{Name: "random player", Points: level(lucky)},
+			{Name: "greedy player", Points: level(greedy)},
+		},
+	})
+}
