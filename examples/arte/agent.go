@@ -8,7 +8,7 @@ import (
 )
 
 // prompt is the system message. It is as short as a small model likes it.
-const prompt = "Search for the mail. Read it with that id. Then answer with the number and the id."
+const prompt = "Call search with a query. Then call read with that id. Then call answer with the number and the id."
 
 // policy writes the next message of an agent.
 type policy func(context.Context, *art.History) (art.Message, error)
@@ -32,10 +32,9 @@ type run struct {
 }
 
 // answer lets a policy work on a question until it answers, breaks a rule or is out of turns.
-func answer(ctx context.Context, next policy, store *mailbox.Store, level int, q mailbox.Question) (*art.Trajectory, error) {
-	t := art.NewTrajectory(art.System(prompt), art.User(q.Text))
-	t.Tools = tools(level)
-	r := &run{store: store, question: q}
+func answer(ctx context.Context, next policy, r *run) (*art.Trajectory, error) {
+	t := art.NewTrajectory(art.System(prompt), art.User(r.question.Text))
+	t.Tools = tools(*level)
 	for r.end == working && r.turns < maxTurns {
 		r.turns++
 		reply, err := next(ctx, &t.History)

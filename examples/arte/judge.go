@@ -2,19 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/goart-dev/art"
 )
 
-// after returns what gives the trajectories of a group their rewards: nil for the reward bands. RULER is to be plugged in
-// here: "ruler" is an error until then.
-func after(judge string) (func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error), error) {
+// hook is the type of art.GatherOptions.After.
+type hook = func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
+
+// after returns what gives the trajectories of a group their rewards: nil for the reward bands. RULER belongs here;
+// until package ruler has a judge, "ruler" is an error.
+func after(judge string) (hook, error) {
 	switch judge {
 	case "":
 		return nil, nil
 	case "ruler":
-		return nil, fmt.Errorf("-judge ruler: package ruler does not judge yet; leave the flag out to train by the reward bands")
+		return nil, errors.New("-judge ruler: package ruler has no judge yet; without the flag, the reward bands count")
 	}
 	return nil, fmt.Errorf("-judge is %q, want ruler or nothing", judge)
 }

@@ -1,10 +1,13 @@
 // Command arte trains a language model to answer questions about a mailbox, in this process: go run ./examples/arte
 //
-// It is the mail agent ART·E in small. The agent searches, reads and answers by tool calls; a run is one chat and one
-// trajectory. The mail is synthetic, thousands of messages in SQLite with full-text search, and each question has exactly
-// one right source. Questions to measure with are about threads that are never trained on. -level 1 says what to search for,
-// -level 2 has replies with the same words, -level 3 wants the filters of the search. Stop it at any time: run again, it
-// goes on at the last step. -model FOLDER, FILE.gguf or ORG/NAME trains another model than the built-in one.
+// It is ART·E, the mail agent, in small. The agent searches, reads and answers by tool calls; a run is one chat and one
+// trajectory. The mail is synthetic: thousands of messages in SQLite with full-text search. Each question has exactly
+// one right source, and those of the measurements are about threads that are never trained on. The words of a question
+// find one message at -level 1, also a newer reply with the same words at -level 2, and a whole thread at -level 3.
+//
+// The first step is supervised, on runs for questions of level 1: it teaches the tools. All others are reinforcement
+// learning; with -demos 0 the first is too. Stop it at any time: run again, and it continues at the last step. -model
+// FOLDER, FILE.gguf or ORG/NAME trains another model than the built-in one.
 package main
 
 import (
@@ -24,14 +27,14 @@ import (
 var (
 	base     = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
 	seed     = flag.Uint64("seed", 1, "seed of the run and of the mail")
-	steps    = flag.Int("steps", 100, "training steps")
+	steps    = flag.Int("steps", 60, "training steps")
 	batch    = flag.Int("batch", 8, "questions of a step")
 	group    = flag.Int("group", 16, "runs of a group, which answer the same question")
 	count    = flag.Int("measure", 200, "held-out questions of a measurement")
-	rate     = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
-	level    = flag.Int("level", mailbox.Named, "difficulty of the questions, 1 to 3")
+	rate     = flag.Float64("rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
+	level    = flag.Int("level", mailbox.Replied, "difficulty of the questions, 1 to 3")
 	messages = flag.Int("messages", 6000, "messages in the mailbox, at least")
-	demos    = flag.Int("demos", 0, "runs of the oracle to begin with: the first step is then supervised")
+	demos    = flag.Int("demos", 600, "runs to learn the tools from, in a first step that is supervised; 0 is none")
 	judge    = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward bands")
 	url      = flag.String("baseline", "", "OpenAI-compatible URL of a model to measure beside")
 	name     = flag.String("baseline-model", "", "its name")
@@ -39,21 +42,38 @@ var (
 	short    = flag.Bool("short", false, "10 steps; fail unless the reward is higher after them")
 )
 
+// experiment is a run and what it is trained and measured on.
+type experiment struct {
+	backend *local.Backend
+	model   *art.Model
+	box     *mailbox.Box
+	store   *mailbox.Store
+}
+
 func main() {
 	flag.Parse()
 	if *short {
 		*steps = 10
 	}
 	ctx := context.Background()
-	box, store, err := openMail(ctx)
+	e, err := open(ctx)
 	check(err)
-	defer store.Close()
-	backend, model, err := open(ctx)
-	check(err)
-	defer backend.Close()
-	check(compare(ctx, store, box.Held))
-	before := measured(ctx, backend, model, store, box.Held)
-	check(train(ctx, backend, model, store, box, before))
+	defer e.close()
+	check(e.compare(ctx))
+	before, began := e.measured(ctx), e.model.Step()
+	if began >= *steps {
+		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d and without -short, "+
+			"or begin another with -seed or -dir.\n", began, *steps, began+50)
+	}
+	if began == 0 && *steps > 0 && *demos > 0 {
+		check(e.demonstrate(ctx))
+		before = e.evaluate(ctx)
+	}
+	last := e.train(ctx, before)
+	check(e.draw(ctx))
+	if *short && began < *steps && last <= before {
+		log.Fatalf("it did not learn: mean reward %.3f, then %.3f", before, last)
+	}
 }
 
 func check(err error) {
@@ -62,87 +82,87 @@ func check(err error) {
 	}
 }
 
-// openMail makes the mailbox and opens its database.
-func openMail(ctx context.Context) (*mailbox.Box, *mailbox.Store, error) {
+// open makes the mail and opens the run.
+func open(ctx context.Context) (*experiment, error) {
 	if *level < mailbox.Named || *level > mailbox.Dated {
-		return nil, nil, fmt.Errorf("-level is %d, want 1 to 3", *level)
+		return nil, fmt.Errorf("-level is %d, want 1 to 3", *level)
 	}
-	box := mailbox.New(*messages, *level, *seed)
-	box.Held = box.Held[:min(*count, len(box.Held))]
-	store, err := mailbox.Open(ctx, box.Messages)
-	return box, store, err
-}
-
-func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	run := fmt.Sprintf("%s-%d-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *level, *seed)
 	if *judge != "" {
 		run += "-" + *judge
 	}
-	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Slots: 64, Context: 1024})
-	if err != nil {
-		return nil, nil, err
-	}
-	model := art.NewModel(run, &art.ModelOptions{
-		Project: "arte", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(64)},
+	e := &experiment{box: mailbox.New(*messages, *level, *seed)}
+	e.model = art.NewModel(run, &art.ModelOptions{
+		Project: "arte", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32},
+		Chat:      art.ChatOptions{MaxTokens: new(64)},
 		Retention: &art.Retention{Newest: 1, Best: "val/reward"},
 	})
-	return backend, model, model.Register(ctx, backend)
+	var err error
+	if e.store, err = mailbox.Open(ctx, e.box.Messages); err != nil {
+		return nil, err
+	}
+	if e.backend, err = local.Open(ctx, &local.Options{Dir: *dir, Slots: 64, Context: 1024}); err != nil {
+		return nil, err
+	}
+	return e, e.model.Register(ctx, e.backend)
 }
 
-// train is the loop. It ends with a plot, and with -short by a comparison.
-func train(ctx context.Context, backend *local.Backend, model *art.Model, store *mailbox.Store, box *mailbox.Box, before float64) error {
+func (e *experiment) close() {
+	check(e.backend.Close())
+	check(e.store.Close())
+}
+
+// train makes the steps that are left and returns the last mean reward on held-out questions.
+func (e *experiment) train(ctx context.Context, last float64) float64 {
 	rewards, err := after(*judge)
-	if err != nil {
-		return err
-	}
-	began, last, start := model.Step(), before, time.Now()
-	if began >= *steps {
-		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d and without -short, "+
-			"or begin another with -seed or -dir.\n", began, *steps, began+50)
-	}
-	if began == 0 && *demos > 0 {
-		check(demonstrate(ctx, model, store, box.Train))
-		last = evaluate(ctx, model, store, box.Held)
-	}
-	for b := range art.Batches(box.Train, &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: model.Step()}) {
+	check(err)
+	deal := &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: e.model.Step()}
+	for b := range art.Batches(e.box.Train, deal) {
 		if b.Step >= *steps {
 			break
 		}
-		groups, err := art.GatherGroups(ctx, b.Items, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-			return answer(ctx, sampled(model, nil), store, *level, q)
-		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(b.Step), After: rewards})
+		start := time.Now()
+		groups, err := art.GatherGroups(ctx, b.Items, e.answer(sampled(e.model, nil)), &art.GatherOptions{
+			GroupSize: *group, Concurrency: 64, Seed: uint64(b.Step), After: rewards,
+		})
 		check(err)
-		result, err := model.Train(ctx, groups, &art.TrainConfig{
+		result, err := e.model.Train(ctx, groups, &art.TrainConfig{
 			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(b.Step+1)),
 			Epochs: 2, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		})
 		check(err)
-		check(model.Log(ctx, "train", groups, result.Metrics))
+		check(e.model.Log(ctx, "train", groups, result.Metrics))
 		m := art.Metrics(groups...)
-		fmt.Printf("step %3d  reward %5.2f  format %3.0f%%  found %3.0f%%  read %3.0f%%  cited %3.0f%%  right %3.0f%%  entropy %.2f  %v\n",
-			b.Step, m["reward"], 100*m["format"], 100*m["found"], 100*m["read"], 100*m["cited"], 100*m["right"],
+		fmt.Printf("step %3d  reward %5.2f  right %3.0f%%  read %3.0f%%  cited %3.0f%%  format %3.0f%%  entropy %.2f  %v\n",
+			b.Step, m["reward"], 100*m["right"], 100*m["read"], 100*m["cited"], 100*m["format"],
 			result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
 		if b.Step%20 == 19 || b.Step == *steps-1 {
-			last = evaluate(ctx, model, store, box.Held)
+			last = e.evaluate(ctx)
 		}
 	}
-	if err := draw(ctx, backend, model); err != nil {
-		return err
-	}
-	if *short && began < *steps && last <= before {
-		return fmt.Errorf("it did not learn: mean reward %.3f, then %.3f", before, last)
-	}
-	return nil
+	return last
 }
 
-// demonstrate trains the model on runs of the oracle.
-func demonstrate(ctx context.Context, model *art.Model, store *mailbox.Store, questions []mailbox.Question) error {
-	shown, err := art.Gather(ctx, questions[:min(*demos, len(questions))], func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return answer(ctx, oracle(q), store, *level, q)
+// answer is the rollout by a policy.
+func (e *experiment) answer(next policy) func(context.Context, mailbox.Question) (*art.Trajectory, error) {
+	return func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+		return answer(ctx, next, &run{store: e.store, question: q})
+	}
+}
+
+// demonstrate trains the model on runs of the oracle, whose questions are of level 1: they show how to use the tools,
+// and nothing of what is hard about the other levels. None is about a thread that is held out.
+func (e *experiment) demonstrate(ctx context.Context) error {
+	questions := mailbox.New(*messages, mailbox.Named, *seed).Train
+	questions = questions[:min(*demos, len(questions))]
+	shown, err := art.Gather(ctx, questions, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+		return e.answer(oracle(q))(ctx, q)
 	}, nil)
 	if err != nil {
 		return err
 	}
-	_, err = model.TrainSFT(ctx, shown.Trajectories, &art.SFTConfig{LearningRate: 2e-3, Decay: new(0.02), Seed: *seed})
+	_, err = e.model.TrainSFT(ctx, shown.Trajectories, &art.SFTConfig{
+		LearningRate: 2e-3, BatchSize: 16, Epochs: 3, Decay: new(0.02), Seed: *seed,
+	})
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -13,30 +14,33 @@ import (
 // best is the reward of a run that finds, reads and cites in three turns.
 const best = 1 + 0.3 + 0.1 + 0.1*(1-3.0/maxTurns)
 
-func openLevel(t *testing.T, n int) (*mailbox.Box, *mailbox.Store) {
+// mailOf returns the mail and the questions of a level, without a model.
+func mailOf(t *testing.T, n int) *experiment {
 	t.Helper()
-	usual := *count
-	*level, *count = n, 100
-	box, store, err := openMail(t.Context())
-	if err != nil {
+	usual := *level
+	*level = n
+	e := &experiment{box: mailbox.New(*messages, n, *seed)}
+	var err error
+	if e.store, err = mailbox.Open(t.Context(), e.box.Messages); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		*level, *count = mailbox.Named, usual
-		if err := store.Close(); err != nil {
+		*level = usual
+		if err := e.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return box, store
+	return e
 }
 
 // The oracle reaches the most that the reward gives, on each question of each level.
 func TestAnswer_Oracle(t *testing.T) {
 	for n := mailbox.Named; n <= mailbox.Dated; n++ {
-		box, store := openLevel(t, n)
-		for _, q := range append(box.Train[:100], box.Held...) {
-			r := work(t, oracle(q), store, n, q)
-			if math.Abs(r.Reward-best) > 1e-12 || r.Metrics["right"] != 1 || r.Metrics["cited"] != 1 || r.Metrics["read"] != 1 {
+		e := mailOf(t, n)
+		for _, q := range append(e.box.Train[:100:100], e.held()...) {
+			r := work(t, e, oracle(q), q)
+			m := r.Metrics
+			if math.Abs(r.Reward-best) > 1e-12 || m["right"] != 1 || m["cited"] != 1 || m["read"] != 1 || m["format"] != 1 {
 				t.Fatalf("level %d: %q: reward %v, %v", n, q.Text, r.Reward, r.Metrics)
 			}
 		}
@@ -45,10 +49,11 @@ func TestAnswer_Oracle(t *testing.T) {
 
 // The agent of valid random calls is right about never.
 func TestAnswer_Chance(t *testing.T) {
-	box, store := openLevel(t, mailbox.Named)
-	g, err := art.Gather(t.Context(), box.Train[:300], func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return answer(ctx, chance(art.Rand(ctx)), store, mailbox.Named, q)
-	}, nil)
+	e := mailOf(t, mailbox.Named)
+	g, err := art.Gather(t.Context(), e.box.Train[:300],
+		func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+			return e.answer(chance(art.Rand(ctx)))(ctx, q)
+		}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +73,9 @@ func script(messages ...art.Message) policy {
 }
 
 // work lets a policy answer a question.
-func work(t *testing.T, next policy, store *mailbox.Store, level int, q mailbox.Question) *art.Trajectory {
+func work(t *testing.T, e *experiment, next policy, q mailbox.Question) *art.Trajectory {
 	t.Helper()
-	r, err := answer(t.Context(), next, store, level, q)
+	r, err := e.answer(next)(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +83,11 @@ func work(t *testing.T, next policy, store *mailbox.Store, level int, q mailbox.
 }
 
 func TestAnswer_Bands(t *testing.T) {
-	box, store := openLevel(t, mailbox.Named)
-	q := box.Held[0]
+	e := mailOf(t, mailbox.Named)
+	q := e.box.Held[0]
 	search, read := called(2, "search", "query", q.Keywords), called(4, "read", "id", q.Source)
+	number := called(2, "read", "id", "7")
+	number.ToolCalls[0].Arguments = `{"id": 7}`
 	for name, c := range map[string]struct {
 		next   policy
 		reward float64
@@ -90,7 +97,7 @@ func TestAnswer_Bands(t *testing.T) {
 		"unknown tool":         {script(called(2, "find", "query", "x")), -1.9 + 0.1},
 		"unknown argument":     {script(called(2, "search", "words", "x")), -1.8 + 0.1},
 		"missing argument":     {script(called(2, "answer", "number", "100")), -1.8 + 0.1},
-		"number as a number":   {script(art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{{Name: "read", Arguments: `{"id": 7}`}}}), -1.8 + 0.1},
+		"id as a number":       {script(number), -1.8 + 0.1},
 		"wrong":                {script(search, read, called(6, "answer", "number", "1", "id", q.Source)), -1 + 0.4},
 		"wrong, invalid id":    {script(called(2, "read", "id", "0"), called(4, "answer", "number", "1", "id", "0")), -1},
 		"gave up":              {script(search, called(4, "answer", "number", dontKnow, "id", "0")), 0.2},
@@ -99,7 +106,7 @@ func TestAnswer_Bands(t *testing.T) {
 		"right, not cited":     {script(called(2, "answer", "number", " "+q.Answer+". ", "id", "0")), 1 + 0.1 + 0.1*(1-1.0/maxTurns)},
 		"right, two sources":   {script(called(2, "answer", "number", q.Answer, "id", "0, "+q.Source)), 1 + 0.3 + 0.05 + 0.1*(1-1.0/maxTurns)},
 	} {
-		if got := work(t, c.next, store, mailbox.Named, q); math.Abs(got.Reward-c.reward) > 1e-12 {
+		if got := work(t, e, c.next, q); math.Abs(got.Reward-c.reward) > 1e-12 {
 			t.Errorf("%s: reward %v, want %v", name, got.Reward, c.reward)
 		}
 	}
@@ -107,11 +114,12 @@ func TestAnswer_Bands(t *testing.T) {
 
 // What the agent reads is short and holds no more than it should.
 func TestAnswer_Results(t *testing.T) {
-	box, store := openLevel(t, mailbox.Replied)
-	q := box.Held[0]
-	r := work(t, oracle(q), store, mailbox.Replied, q)
+	e := mailOf(t, mailbox.Replied)
+	q := e.box.Held[0]
+	r := work(t, e, oracle(q), q)
 	hits, mail := r.Messages[3].Content, r.Messages[5].Content
-	if lines := strings.Split(hits, "\n"); len(lines) != 2 || !strings.Contains(lines[1], q.Source) || strings.Contains(hits, " is ") {
+	lines := strings.Split(hits, "\n")
+	if len(lines) != 2 || !strings.Contains(lines[1], q.Source) || strings.Contains(hits, " is ") {
 		t.Errorf("the search returns %s", hits)
 	}
 	if !strings.Contains(mail, " is "+q.Answer+".") {
@@ -119,10 +127,11 @@ func TestAnswer_Results(t *testing.T) {
 	}
 }
 
-func TestOpenMail_Level(t *testing.T) {
+func TestOpen_Level(t *testing.T) {
+	usual := *level
 	*level = 4
-	t.Cleanup(func() { *level = mailbox.Named })
-	if _, _, err := openMail(t.Context()); err == nil {
+	t.Cleanup(func() { *level = usual })
+	if _, err := open(t.Context()); err == nil {
 		t.Error("level 4 is no error")
 	}
 }
@@ -134,4 +143,36 @@ func TestFlags_NotYet(t *testing.T) {
 	if _, err := prompted("http://localhost", "m"); err == nil {
 		t.Error("-baseline is no error")
 	}
+}
+
+// A run of two steps on a few questions: supervised, then reinforced. It is resumed without measuring a step twice.
+func TestTrain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains")
+	}
+	*dir, *steps, *demos, *batch, *group, *count = t.TempDir(), 2, 16, 1, 2, 4
+	e, err := open(t.Context())
+	if errors.Is(err, art.ErrInvalid) && strings.Contains(err.Error(), "context") {
+		t.Skip("the context of the built-in model is too short for tools: ", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	e.measured(t.Context())
+	if err := e.demonstrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.train(t.Context(), e.evaluate(t.Context()))
+	if err := e.draw(t.Context()); err != nil {
+		t.Error(err)
+	}
+	rows, err := e.backend.History(t.Context(), e.model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := range 3 {
+		if _, ok := art.Logged(rows, "val/right", step); !ok || e.model.Step() != 2 {
+			t.Errorf("step %d is not measured; the run is at %d", step, e.model.Step())
+		}
+	}
+	e.close()
 }

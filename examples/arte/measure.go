@@ -6,69 +6,89 @@ import (
 	"path/filepath"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/examples/arte/mailbox"
 	"github.com/goart-dev/art/examples/internal/interval"
 )
 
+// measures are what the table shows beside the reward: keys of metrics and what they are called.
+var measures = [][2]string{
+	{"right", "right answer"}, {"read", "right mail read"}, {"cited", "right id cited"}, {"format", "format"},
+}
+
+// rollout answers a question.
+type rollout = func(context.Context, mailbox.Question) (*art.Trajectory, error)
+
+// held returns the questions of a measurement.
+func (e *experiment) held() []mailbox.Question { return e.box.Held[:min(*count, len(e.box.Held))] }
+
 // compare prints the head of the table, and the agents that are not trained.
-func compare(ctx context.Context, store *mailbox.Store, held []mailbox.Question) error {
-	fmt.Printf("%d held-out questions  reward  right answer           right mail read        right id cited         format\n", len(held))
-	_, err := measure(ctx, "oracle", held, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return answer(ctx, oracle(q), store, *level, q)
-	})
-	if err != nil {
-		return err
+func (e *experiment) compare(ctx context.Context) error {
+	fmt.Printf("%3d held-out questions   reward", len(e.held()))
+	for _, m := range measures {
+		fmt.Printf("  %-22s", m[1])
 	}
-	_, err = measure(ctx, "random calls", held, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return answer(ctx, chance(art.Rand(ctx)), store, *level, q)
-	})
-	if err != nil || *url == "" {
-		return err
+	fmt.Println()
+	agents := []struct {
+		name string
+		run  rollout
+	}{
+		{"oracle", func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+			return e.answer(oracle(q))(ctx, q)
+		}},
+		{"random calls", func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+			return e.answer(chance(art.Rand(ctx)))(ctx, q)
+		}},
+	}
+	for _, a := range agents {
+		if _, err := e.measure(ctx, a.name, a.run); err != nil {
+			return err
+		}
+	}
+	if *url == "" {
+		return nil
 	}
 	other, err := prompted(*url, *name)
 	if err != nil {
 		return err
 	}
-	_, err = measure(ctx, *name, held, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return answer(ctx, sampled(other, &art.ChatOptions{Temperature: new(0.0)}), store, *level, q)
-	})
+	_, err = e.measure(ctx, *name, e.answer(greedy(other)))
 	return err
 }
 
-// measured returns the mean reward at the step of the run: as it was logged before the run was stopped, or else measured now.
-func measured(ctx context.Context, backend *local.Backend, model *art.Model, store *mailbox.Store, held []mailbox.Question) float64 {
-	rows, err := backend.History(ctx, model)
+// greedy is the policy of a model that always takes the likeliest token.
+func greedy(model *art.Model) policy { return sampled(model, &art.ChatOptions{Temperature: new(0.0)}) }
+
+// measured returns the mean reward at the step of the run: logged before the run was stopped, or else measured now.
+func (e *experiment) measured(ctx context.Context) float64 {
+	rows, err := e.backend.History(ctx, e.model)
 	check(err)
-	if mean, ok := art.Logged(rows, "val/reward", model.Step()); ok {
-		fmt.Printf("model, step %-9d %7.3f  as measured before\n", model.Step(), mean)
+	if mean, ok := art.Logged(rows, "val/reward", e.model.Step()); ok {
+		fmt.Printf("model, step %-10d %7.3f  as measured before\n", e.model.Step(), mean)
 		return mean
 	}
-	return evaluate(ctx, model, store, held)
+	return e.evaluate(ctx)
 }
 
 // evaluate answers the held-out questions greedily and returns the mean reward.
-func evaluate(ctx context.Context, model *art.Model, store *mailbox.Store, held []mailbox.Question) float64 {
-	g, err := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), held, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return answer(ctx, sampled(model, &art.ChatOptions{Temperature: new(0.0)}), store, *level, q)
-	})
+func (e *experiment) evaluate(ctx context.Context) float64 {
+	g, err := e.measure(ctx, fmt.Sprintf("model, step %d", e.model.Step()), e.answer(greedy(e.model)))
 	check(err)
-	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
+	check(e.model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 	return art.Metrics(g)["reward"]
 }
 
-// measure runs an agent once for each question and prints a row of the table, with 95 % confidence intervals.
-func measure(ctx context.Context, name string, held []mailbox.Question, agent func(context.Context, mailbox.Question) (*art.Trajectory, error)) (*art.TrajectoryGroup, error) {
-	g, err := art.Gather(ctx, held, agent, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+// measure runs an agent once for each held-out question and prints a row of the table, with 95 % confidence intervals.
+func (e *experiment) measure(ctx context.Context, name string, run rollout) (*art.TrajectoryGroup, error) {
+	g, err := art.Gather(ctx, e.held(), run, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
 	if err != nil {
 		return nil, err
 	}
-	fmt.Printf("%-21s %7.3f", name, art.Metrics(g)["reward"])
-	for _, key := range []string{"right", "read", "cited", "format"} {
+	fmt.Printf("%-22s %7.3f", name, art.Metrics(g)["reward"])
+	for _, m := range measures {
 		n := 0
 		for _, t := range g.Trajectories {
-			n += int(t.Metrics[key])
+			n += int(t.Metrics[m[0]])
 		}
 		fmt.Printf("  %v", interval.Wilson(n, len(g.Trajectories)))
 	}
@@ -77,21 +97,22 @@ func measure(ctx context.Context, name string, held []mailbox.Question, agent fu
 }
 
 // draw plots what was right on held-out questions.
-func draw(ctx context.Context, backend *local.Backend, model *art.Model) error {
-	folder, err := backend.Dir(model)
+func (e *experiment) draw(ctx context.Context) error {
+	folder, err := e.backend.Dir(e.model)
 	if err != nil {
 		return err
 	}
-	rows, err := backend.History(ctx, model)
+	rows, err := e.backend.History(ctx, e.model)
 	if err != nil {
 		return err
+	}
+	series := []plot.Series{{Name: "right answer, training", Points: plot.History(rows, "train/right"), Smooth: true}}
+	for _, m := range measures {
+		series = append(series, plot.Series{Name: m[1] + ", held out", Points: plot.History(rows, "val/"+m[0])})
 	}
 	curves := filepath.Join(folder, "reward.svg")
 	fmt.Println("curves:", curves)
-	return plot.Save(curves, &plot.Chart{Title: fmt.Sprintf("Mail agent, level %d", *level), Y: "questions", Percent: true, Series: []plot.Series{
-		{Name: "right answer, training", Points: plot.History(rows, "train/right"), Smooth: true},
-		{Name: "right answer, held out", Points: plot.History(rows, "val/right")},
-		{Name: "right mail read, held out", Points: plot.History(rows, "val/read")},
-		{Name: "right id cited, held out", Points: plot.History(rows, "val/cited")},
-	}})
+	return plot.Save(curves, &plot.Chart{
+		Title: fmt.Sprintf("Mail agent, level %d", *level), Y: "questions", Percent: true, Series: series,
+	})
 }

@@ -25,7 +25,8 @@ func tools(level int) []art.Tool {
 	return []art.Tool{
 		tool("search", "Search the mail.", search, "query"),
 		tool("read", "Read a mail.", `"id": {"type": "string"}`, "id"),
-		tool("answer", "Answer with the number and the id.", `"number": {"type": "string"}, "id": {"type": "string"}`, "number", "id"),
+		tool("answer", "Answer with the number and the id.",
+			`"number": {"type": "string"}, "id": {"type": "string"}`, "number", "id"),
 	}
 }
 
@@ -63,7 +64,9 @@ func (r *run) call(ctx context.Context, c *art.ToolCall) (string, error) {
 	}
 	switch c.Name {
 	case "search":
-		return r.search(ctx, mailbox.Query{Keywords: args.Query, From: args.From, After: args.After, Before: args.Before})
+		return r.search(ctx, mailbox.Query{
+			Keywords: args.Query, From: args.From, After: args.After, Before: args.Before,
+		})
 	case "read":
 		return r.read(ctx, args.ID)
 	}
@@ -79,7 +82,8 @@ func (r *run) search(ctx context.Context, q mailbox.Query) (string, error) {
 	var lines []string
 	for _, m := range found {
 		r.found = r.found || m.ID == r.question.Source
-		lines = append(lines, fmt.Sprintf(`{"id": %q, "from": %q, "date": %q, "subject": %q}`, m.ID, m.From, m.Date, m.Subject))
+		lines = append(lines,
+			fmt.Sprintf(`{"id": %q, "from": %q, "date": %q, "subject": %q}`, m.ID, m.From, m.Date, m.Subject))
 	}
 	if len(lines) == 0 {
 		return "nothing", nil

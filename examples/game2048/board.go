@@ -60,11 +60,12 @@ func (b *board) sum() (total int) {
 	return total
 }
 
-// over reports whether the target is reached or no cell is empty. A full board ends the game also where tiles could merge.
+// over reports whether the target is reached or no cell is empty. A full board ends the game even where tiles could
+// merge.
 func (b *board) over(target int) bool { return b.highest() >= target || b.empty() == 0 }
 
 // slide moves all tiles and merges equal ones that meet, each once. It reports whether the word is a move. A move that
-// changes nothing is one: it costs a tile.
+// changes nothing is legal, and the game adds a tile after it too.
 func (b *board) slide(move string) bool {
 	if !slices.Contains(moves, move) {
 		return false
@@ -139,8 +140,8 @@ func (b *board) String() string {
 // randomMove is the player who does not look at the board.
 func randomMove(_ *board, rng *rand.Rand) string { return moves[rng.IntN(len(moves))] }
 
-// greedyMove is the player who looks one move ahead: it takes the move that leaves most cells empty, any of the best, and
-// none that changes nothing if there is another.
+// greedyMove is the player who looks one move ahead: it takes a move that leaves the most cells empty, and one that
+// changes nothing only if there is no other.
 func greedyMove(b *board, rng *rand.Rand) string {
 	best, most := "", -2
 	for _, i := range rng.Perm(len(moves)) {

@@ -1,11 +1,13 @@
 // Command game2048 trains a language model to play 2048 on a small board, in this process: go run ./examples/game2048
 //
-// A game is one trajectory. Each move is a chat of its own, because the board says all that a move depends on: the model
-// reads every board at the same place of its context, and a game may last as long as it likes. A move that changes nothing
-// is legal and costs a tile; the game ends when the target is reached or the board is full. The first step is supervised, on
-// the games of a player that moves at random: it teaches the words, and no skill. All others are reinforcement learning.
-// Stop it at any time: run again, it goes on at the last step. Other games are -board 3x3 -target 32 and -board 4x4
-// -target 64, and other models -model FOLDER, FILE.gguf or ORG/NAME.
+// A game is one trajectory. Each move is a chat of its own, because the board says all that a move depends on: the
+// model finds every board at the same position of its context, and the length of a game is not limited by the context.
+// A move that changes nothing is legal and adds a tile like any other; the game ends when the target is reached or the
+// board is full.
+//
+// The first step is supervised, on games of the random player: it teaches the four words and no skill. All others are
+// reinforcement learning. Stop it at any time: run again, and it continues at the last step. Other games are
+// -board 3x3 -target 32 and -board 4x4 -target 64, and other models -model FOLDER, FILE.gguf or ORG/NAME.
 package main
 
 import (
@@ -46,32 +48,43 @@ func main() {
 	flag.Parse()
 	ctx := context.Background()
 	check(validate())
-	rewards, err := after(*judge)
-	check(err)
 	if *short {
 		*steps = 10
 	}
 	backend, model, err := open(ctx)
 	check(err)
 	defer backend.Close()
-	fmt.Printf("%d games each      reward                 reached %d\n", *games, *target)
+	fmt.Printf("%5d games of each   reward                 reached %d\n", *games, *target)
 	lucky, greedy := baseline(ctx, "random player", randomMove), baseline(ctx, "greedy player", greedyMove)
-	began, start := model.Step(), time.Now()
-	before := measured(ctx, backend, model)
-	last := before
+	before, began := measured(ctx, backend, model), model.Step()
 	if began >= *steps {
 		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d and without -short, "+
 			"or begin another with -seed or -dir.\n", began, *steps, began+50)
 	}
-
-	if began == 0 {
+	if began == 0 && *steps > 0 {
 		check(teachMoves(ctx, model, 400))
-		last = evaluate(ctx, model)
+		before = evaluate(ctx, model)
 	}
+	last := train(ctx, model, before)
+	curves, err := draw(ctx, backend, model, lucky, greedy)
+	check(err)
+	fmt.Println("curves:", curves)
+	if *short && began < *steps && last <= before {
+		log.Fatalf("it did not learn: mean reward %.3f, then %.3f", before, last)
+	}
+}
+
+// train makes the steps that are left and returns the last mean reward that was measured.
+func train(ctx context.Context, model *art.Model, last float64) float64 {
+	rewards, err := after(*judge)
+	check(err)
 	for step := model.Step(); step < *steps; step++ {
-		gathered, err := art.GatherGroups(ctx, make([]struct{}, *groups), func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
-			return play(ctx, model, art.GroupRand(ctx), nil)
-		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards})
+		start := time.Now()
+		gathered, err := art.GatherGroups(ctx, make([]struct{}, *groups),
+			func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
+				return play(ctx, model, art.GroupRand(ctx))
+			},
+			&art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards})
 		check(err)
 		result, err := model.Train(ctx, gathered, &art.TrainConfig{
 			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
@@ -80,19 +93,14 @@ func main() {
 		check(err)
 		check(model.Log(ctx, "train", gathered, result.Metrics))
 		m := art.Metrics(gathered...)
-		fmt.Printf("step %3d  reached %3.0f%%  invalid %3.0f%%  moves %4.1f  entropy %.2f  %v\n", step,
-			100*m["win"], 100*m["invalid_move"], m["num_moves"], result.Metrics["loss/entropy"], time.Since(start).Round(time.Second))
+		fmt.Printf("step %3d  reached %3.0f%%  invalid %3.0f%%  moves %4.1f  entropy %.2f  %v\n",
+			step, 100*m["win"], 100*m["invalid_move"], m["num_moves"], result.Metrics["loss/entropy"],
+			time.Since(start).Round(time.Second))
 		if step%20 == 19 || step == *steps-1 {
 			last = evaluate(ctx, model)
 		}
 	}
-
-	curves, err := draw(ctx, backend, model, lucky, greedy)
-	check(err)
-	fmt.Println("curves:", curves)
-	if *short && began < *steps && last <= before {
-		log.Fatalf("it did not learn: mean reward %.3f, then %.3f", before, last)
-	}
+	return last
 }
 
 func check(err error) {
@@ -103,7 +111,8 @@ func check(err error) {
 
 // validate reads the size of the board.
 func validate() error {
-	if n, err := fmt.Sscanf(*size, "%dx%d", &rows, &columns); n < 2 || err != nil || rows < 2 || columns < 2 || rows*columns > 64 {
+	n, err := fmt.Sscanf(*size, "%dx%d", &rows, &columns)
+	if n < 2 || err != nil || rows < 2 || columns < 2 || rows*columns > 64 {
 		return fmt.Errorf("-board is %q, want rows x columns such as 2x3", *size)
 	}
 	if *target < 8 || *target&(*target-1) != 0 {
@@ -123,18 +132,19 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 		return nil, nil, err
 	}
 	model := art.NewModel(name, &art.ModelOptions{
-		Project: "game2048", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
+		Project: "game2048", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32},
+		Chat:      art.ChatOptions{MaxTokens: new(4)},
 		Retention: &art.Retention{Newest: 1, Best: "val/reward"},
 	})
 	return backend, model, model.Register(ctx, backend)
 }
 
 // play is the agent: a chat for each move. first draws the first board.
-func play(ctx context.Context, model *art.Model, first *rand.Rand, opts *art.ChatOptions) (*art.Trajectory, error) {
+func play(ctx context.Context, model *art.Model, first *rand.Rand) (*art.Trajectory, error) {
 	t := art.NewTrajectory()
 	err := playGame(t, newBoard(rows, columns, first), art.Rand(ctx), func(b *board) (string, error) {
 		h := question(b)
-		reply, err := model.Complete(ctx, &h, opts)
+		reply, err := model.Complete(ctx, &h, nil)
 		if err != nil {
 			return "", err
 		}
@@ -151,7 +161,9 @@ func play(ctx context.Context, model *art.Model, first *rand.Rand, opts *art.Cha
 
 // question is what the agent is asked before each move.
 func question(b *board) art.History {
-	return art.History{Messages: []art.Message{art.System("Slide the tiles: up, down, left or right?"), art.User(b.String())}}
+	return art.History{Messages: []art.Message{
+		art.System("Slide the tiles: up, down, left or right?"), art.User(b.String()),
+	}}
 }
 
 // teachMoves trains the model on some games of the random player. Each move is as likely as the others.
@@ -169,7 +181,9 @@ func teachMoves(ctx context.Context, model *art.Model, games int) error {
 			return err
 		}
 	}
-	_, err := model.TrainSFT(ctx, shown, &art.SFTConfig{LearningRate: 4e-3, BatchSize: 32, Epochs: 3, Decay: new(0.02), Seed: *seed})
+	_, err := model.TrainSFT(ctx, shown, &art.SFTConfig{
+		LearningRate: 2e-3, BatchSize: 32, Epochs: 3, Decay: new(0.02), Seed: *seed,
+	})
 	return err
 }
 

@@ -5,14 +5,14 @@ import "testing"
 // Two steps of a small run: the first is supervised, and teaches the words.
 func TestTrain(t *testing.T) {
 	useBoard(t, "2x2")
-	*games, *dir = 20, t.TempDir()
+	*games, *dir = 50, t.TempDir()
 	backend, model, err := open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer backend.Close()
 	before := measured(t.Context(), backend, model)
-	if err := teachMoves(t.Context(), model, 20); err != nil {
+	if err := teachMoves(t.Context(), model, 150); err != nil {
 		t.Fatal(err)
 	}
 	if after := evaluate(t.Context(), model); after <= before || model.Step() != 1 {

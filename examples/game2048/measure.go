@@ -21,21 +21,22 @@ func baseline(ctx context.Context, name string, move func(*board, *rand.Rand) st
 	}).share.Value
 }
 
-// measured returns the mean reward at the step of the run: as it was logged before the run was stopped, or else measured now.
+// measured returns the mean reward at the step of the run: logged before the run was stopped, or else measured now.
 func measured(ctx context.Context, backend *local.Backend, model *art.Model) float64 {
 	rows, err := backend.History(ctx, model)
 	check(err)
 	if mean, ok := art.Logged(rows, "val/reward", model.Step()); ok {
-		fmt.Printf("model, step %-4d   %.3f, as measured before\n", model.Step(), mean)
+		fmt.Printf("model, step %-8d %6.3f, as measured before\n", model.Step(), mean)
 		return mean
 	}
 	return evaluate(ctx, model)
 }
 
-// evaluate plays games greedily, with boards of its own, and returns the mean reward.
+// evaluate plays games with first boards of its own and returns the mean reward. Moves are sampled as in training: a
+// player that always moves the same way on a board can be stuck there.
 func evaluate(ctx context.Context, model *art.Model) float64 {
 	r := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), func(ctx context.Context) (*art.Trajectory, error) {
-		return play(ctx, model, art.Rand(ctx), &art.ChatOptions{Temperature: new(0.0)})
+		return play(ctx, model, art.Rand(ctx))
 	})
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{r.group}, nil))
 	return r.mean
@@ -60,7 +61,7 @@ func measure(ctx context.Context, name string, game func(context.Context) (*art.
 	}
 	mean, low, high := plot.RewardInterval([]*art.TrajectoryGroup{g})
 	r := result{g, mean, interval.Wilson(wins, len(g.Trajectories))}
-	fmt.Printf("%-18s %6.3f [%6.3f, %6.3f]  %v\n", name, mean, low, high, r.share)
+	fmt.Printf("%-20s %6.3f [%6.3f, %6.3f]  %v\n", name, mean, low, high, r.share)
 	return r
 }
 
@@ -79,9 +80,10 @@ func draw(ctx context.Context, backend *local.Backend, model *art.Model, lucky, 
 	}
 	curves := filepath.Join(folder, "reward.svg")
 	return curves, plot.Save(curves, &plot.Chart{
-		Title: fmt.Sprintf("2048 on %s", *size), Y: fmt.Sprintf("games that reach %d", *target), Percent: true, Series: []plot.Series{
+		Title: "2048 on " + *size, Y: fmt.Sprintf("games that reach %d", *target), Percent: true,
+		Series: []plot.Series{
 			{Name: "training", Points: plot.History(rows, "train/win"), Smooth: true},
-			{Name: "greedy", Points: plot.History(rows, "val/win")},
+			{Name: "measurement", Points: plot.History(rows, "val/win")},
 			{Name: "random player", Points: level(lucky)},
 			{Name: "greedy player", Points: level(greedy)},
 		},

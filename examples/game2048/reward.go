@@ -10,8 +10,8 @@ const invalid = -1.0
 //	W is reached: 2
 //	otherwise: (log2 highest - 1) / (log2 W - 1) + 0.2 (log2 sum - 1) / (log2 (cells W) - 1)
 //
-// The highest tile counts, and a little the sum of all, which grows with every move: rewards of a group differ then. It is
-// ART's reward for this game, whose boards have 16 cells.
+// The highest tile counts most. The sum of all tiles, which grows with every move, makes the rewards of a group differ.
+// This is ART's reward for this game, whose boards have 16 cells.
 func reward(b *board, target int) float64 {
 	if b.highest() >= target {
 		return 2

@@ -1,8 +1,8 @@
 // Package mailbox makes the mail of an office, and questions about it that one mail each answers.
 //
-// People write about the items of projects: what the budget of the river project is, for which month. A thread is one item
-// of one project. Its messages have the same people, the same subject and nearly the same words: they differ in the date
-// and the amount, and replies repeat the words without the amount. Everything is a function of the seed.
+// People write about the items of projects: what the budget of the river project is, for which month. A thread is about
+// one item of one project. Its messages have the same people, the same subject and nearly the same words; they differ
+// in the date and the amount. Replies repeat the words without the amount. Everything is a function of the seed.
 package mailbox
 
 import (
@@ -27,8 +27,8 @@ type Question struct {
 	Text   string
 	Answer string
 	Source string // id of the message
-	// Keywords find the message, among others. From, After and Before tell it apart where the words alone do not; they are
-	// empty where they do.
+	// Keywords find the message, perhaps among others. From, After and Before are set for the level whose words find a
+	// whole thread: with them the search finds the message alone.
 	Keywords            string
 	From, After, Before string
 }
@@ -42,11 +42,11 @@ type Box struct {
 
 // The levels of difficulty.
 const (
-	// Named questions say what to search for, and the search finds one message.
+	// Named questions give words that one message has.
 	Named = 1
-	// Replied questions are about messages with a reply that has the same words and is newer.
+	// Replied questions give words that two messages have: the right one, and a newer reply that does not tell the answer.
 	Replied = 2
-	// Dated questions name the sender and the month of a message. Its text has neither, and its thread is full of others.
+	// Dated questions give words that a whole thread has, and the sender and the month of the right message.
 	Dated = 3
 )
 
@@ -61,7 +61,9 @@ func New(n, level int, seed uint64) *Box {
 		g.thread(projects[at/len(items)], items[at%len(items)], i%heldOut == 0)
 	}
 	for len(g.mail) < n {
-		g.add(Message{From: g.person(), To: g.person(), Date: g.date(g.rng.IntN(12)), Subject: "hello", Body: pick(g.rng, smallTalk)})
+		m := Message{From: g.person(), To: g.person(), Date: g.date(g.rng.IntN(12)), Subject: "hello"}
+		m.Body = pick(g.rng, smallTalk)
+		g.add(m)
 	}
 	return g.box()
 }
@@ -83,20 +85,21 @@ func (g *generator) thread(project, item string, held bool) {
 	}
 	amounts := g.rng.Perm(900)
 	for i, month := range g.rng.Perm(12)[:5+g.rng.IntN(3)] {
-		sender, amount := i%2, strconv.Itoa(100+amounts[i])
-		m := Message{From: pair[sender], To: pair[1-sender], Date: g.date(month), Subject: project + " " + item}
-		m.Body = fmt.Sprintf("The %s %s is %s.", project, item, amount)
+		m := Message{From: pair[i%2], To: pair[1-i%2], Date: g.date(month), Subject: project + " " + item}
+		about, amount := "he "+m.Subject, strconv.Itoa(100+amounts[i])
 		if named {
-			m.Body = fmt.Sprintf("The %s %s for %s is %s.", project, item, months[month], amount)
+			about += " for " + months[month]
 		}
+		m.Body = "T" + about + " is " + amount + "."
 		q := Question{Answer: amount, Source: strconv.Itoa(g.add(m)), Keywords: m.Subject}
 		replied := g.rng.IntN(2) == 0
 		if replied {
-			about := strings.TrimSuffix(strings.TrimSuffix(m.Body, " is "+amount+"."), ".")
-			g.add(Message{From: m.To, To: m.From, Date: m.Date + "+", Subject: "Re: " + m.Subject, Body: "Thanks! I will check t" + about[1:] + "."})
+			r := Message{From: m.To, To: m.From, Date: m.Date + "+", Subject: "Re: " + m.Subject}
+			r.Body = "Thanks! I will check t" + about + "."
+			g.add(r)
 		}
 		if g.levelOf(named, replied) == g.level {
-			g.ask(q, &m, project, item, month, held)
+			g.ask(q, &m, month, held)
 		}
 	}
 }
@@ -113,18 +116,14 @@ func (g *generator) levelOf(named, replied bool) int {
 }
 
 // ask adds the question about a message.
-func (g *generator) ask(q Question, m *Message, project, item string, month int, held bool) {
-	switch g.level {
-	case Named:
-		q.Keywords += " " + months[month]
-		q.Text = fmt.Sprintf("Search for %s. What is the %s?", q.Keywords, item)
-	case Replied:
-		q.Keywords += " " + months[month]
-		q.Text = fmt.Sprintf("What is the %s %s for %s?", project, item, months[month])
-	case Dated:
+func (g *generator) ask(q Question, m *Message, month int, held bool) {
+	if g.level == Dated {
 		q.From = m.From
 		q.After, q.Before = fmt.Sprintf("2024-%02d-01", month+1), fmt.Sprintf("2024-%02d-31", month+1)
-		q.Text = fmt.Sprintf("What %s %s did %s send between %s and %s?", project, item, q.From, q.After, q.Before)
+		q.Text = fmt.Sprintf("Search for %s from %s after %s before %s.", q.Keywords, q.From, q.After, q.Before)
+	} else {
+		q.Keywords += " " + months[month]
+		q.Text = fmt.Sprintf("Search for %s.", q.Keywords)
 	}
 	if held {
 		g.held = append(g.held, q)

@@ -66,7 +66,8 @@ func TestNew_HeldOut(t *testing.T) {
 // states reports whether a message says what a question asks for, by the words of the question alone.
 func states(m *Message, q *Question) bool {
 	return !strings.HasPrefix(m.Subject, "Re: ") && containsAll(m.Subject+" "+m.Body, strings.Fields(q.Keywords)) &&
-		(q.From == "" || m.From == q.From) && (q.After == "" || m.Date >= q.After) && (q.Before == "" || m.Date <= q.Before)
+		(q.From == "" || m.From == q.From) &&
+		(q.After == "" || m.Date >= q.After) && (q.Before == "" || m.Date <= q.Before)
 }
 
 func containsAll(text string, words []string) bool {
@@ -102,8 +103,11 @@ func TestQuestions_OneSource(t *testing.T) {
 					t.Errorf("level %d: %q: message %s has the answer too", level, q.Text, m.ID)
 				}
 			}
-			if len(answers) != 1 || answers[0].ID != q.Source || !strings.Contains(answers[0].Body, " is "+q.Answer+".") || distractors < 4 {
-				t.Fatalf("level %d: %q: %d messages answer it, %d others in the thread", level, q.Text, len(answers), distractors)
+			if len(answers) != 1 || distractors < 4 {
+				t.Fatalf("level %d: %q: %d messages answer it, %d others do not", level, q.Text, len(answers), distractors)
+			}
+			if m := answers[0]; m.ID != q.Source || !strings.Contains(m.Body, " is "+q.Answer+".") {
+				t.Errorf("level %d: %q: the answer is %q in %s, not in %+v", level, q.Text, q.Answer, q.Source, m)
 			}
 		}
 	}
@@ -117,13 +121,12 @@ func TestSearch_Levels(t *testing.T) {
 		for _, q := range b.Held[:100] {
 			all := search(t, s, Query{Keywords: q.Keywords})
 			exact := search(t, s, Query{q.Keywords, q.From, q.After, q.Before})
-			switch {
-			case level == Named && (len(all) != 1 || all[0].ID != q.Source):
+			want := map[int]int{Named: 1, Replied: 2, Dated: 5}[level]
+			if len(all) < want || level != Dated && len(all) > want {
 				t.Errorf("%q finds %v", q.Text, all)
-			case level == Replied && (len(all) != 2 || all[1].ID != q.Source || !strings.HasPrefix(all[0].Subject, "Re: ")):
-				t.Errorf("%q finds %v, want the reply and the message", q.Text, all)
-			case level == Dated && (len(all) < 5 || len(exact) != 1 || exact[0].ID != q.Source):
-				t.Errorf("%q finds %d by words and %v by all", q.Text, len(all), exact)
+			}
+			if last := exact[len(exact)-1]; last.ID != q.Source || level == Dated && len(exact) != 1 {
+				t.Errorf("%q with its filters finds %v", q.Text, exact)
 			}
 		}
 	}

@@ -75,13 +75,15 @@ func (s *Store) Search(ctx context.Context, q Query, limit int) ([]Message, erro
 	}
 	where := "WHERE words MATCH ?"
 	args := []any{`"` + strings.Join(words, `" "`) + `"`} // quoted, a word is no operator; side by side means and
-	for _, filter := range [][2]string{{"sender = ? COLLATE NOCASE", q.From}, {"date >= ?", q.After}, {"date <= ?", q.Before}} {
+	filters := [][2]string{{"sender = ? COLLATE NOCASE", q.From}, {"date >= ?", q.After}, {"date <= ?", q.Before}}
+	for _, filter := range filters {
 		if filter[1] != "" {
 			where += " AND " + filter[0]
 			args = append(args, filter[1])
 		}
 	}
-	return s.query(ctx, "JOIN words ON words.rowid = mail.rowid "+where+" ORDER BY date DESC, id LIMIT ?", append(args, limit)...)
+	rest := "JOIN words ON words.rowid = mail.rowid " + where + " ORDER BY date DESC, id LIMIT ?"
+	return s.query(ctx, rest, append(args, limit)...)
 }
 
 // Read returns the message of an id; ok is false when there is none.

@@ -17,7 +17,7 @@ var (
 	months = strings.Fields(`January February March April May June July August September October November December`)
 
 	smallTalk = []string{
-		"See you at lunch.", "The coffee is back.", "Who has my umbrella?", "Please close the door.", "The lift is slow today.",
-		"There is cake.", "I am late.", "Happy birthday!", "The printer works again.", "Call me, please.",
+		"See you at lunch.", "The coffee is back.", "Who has my umbrella?", "Please close the door.", "I am late.",
+		"The lift is slow today.", "There is cake.", "Happy birthday!", "The printer works again.", "Call me, please.",
 	}
 )

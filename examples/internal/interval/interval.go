@@ -14,8 +14,8 @@ type Share struct {
 	N                int
 }
 
-// Wilson returns the share of successes among n trials, with the score interval of Wilson (1927), which also holds near 0
-// and 1:
+// Wilson returns the share of successes among n trials, with the score interval of Wilson (1927), which also holds near
+// 0 and 1:
 //
 //	(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)
 //
