@@ -3,7 +3,8 @@
 // It is ART·E, the mail agent, in small. The agent searches, reads and answers by tool calls; a run is one chat and one
 // trajectory. The mail is synthetic: thousands of messages in SQLite with full-text search. Each question has exactly
 // one right source, and those of the measurements are about threads that are never trained on. The words of a question
-// find one message at -level 1, also a newer reply with the same words at -level 2, and a whole thread at -level 3.
+// find one message at -level 1, also a request or a reply with the same words at -level 2, and a whole thread at
+// -level 3.
 //
 // The first step is supervised, on runs for questions of level 1: it teaches the tools. All others are reinforcement
 // learning; with -demos 0 the first is too. Stop it at any time: run again, and it continues at the last step. -model
@@ -32,7 +33,7 @@ var (
 	group    = flag.Int("group", 16, "runs of a group, which answer the same question")
 	count    = flag.Int("measure", 200, "held-out questions of a measurement")
 	rate     = flag.Float64("rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
-	level    = flag.Int("level", mailbox.Replied, "difficulty of the questions, 1 to 3")
+	level    = flag.Int("level", mailbox.Discussed, "difficulty of the questions, 1 to 3")
 	messages = flag.Int("messages", 6000, "messages in the mailbox, at least")
 	demos    = flag.Int("demos", 600, "runs to learn the tools from, in a first step that is supervised; 0 is none")
 	judge    = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward bands")

@@ -114,12 +114,12 @@ func TestAnswer_Bands(t *testing.T) {
 
 // What the agent reads is short and holds no more than it should.
 func TestAnswer_Results(t *testing.T) {
-	e := mailOf(t, mailbox.Replied)
+	e := mailOf(t, mailbox.Discussed)
 	q := e.box.Held[0]
 	r := work(t, e, oracle(q), q)
 	hits, mail := r.Messages[3].Content, r.Messages[5].Content
 	lines := strings.Split(hits, "\n")
-	if len(lines) != 2 || !strings.Contains(lines[1], q.Source) || strings.Contains(hits, " is ") {
+	if len(lines) < 2 || !strings.Contains(hits, q.Source) || strings.Contains(hits, " is ") {
 		t.Errorf("the search returns %s", hits)
 	}
 	if !strings.Contains(mail, " is "+q.Answer+".") {

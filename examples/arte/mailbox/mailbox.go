@@ -2,7 +2,8 @@
 //
 // People write about the items of projects: what the budget of the river project is, for which month. A thread is about
 // one item of one project. Its messages have the same people, the same subject and nearly the same words; they differ
-// in the date and the amount. Replies repeat the words without the amount. Everything is a function of the seed.
+// in the date and the amount. Requests and replies repeat the words without the amount. Everything is a function of the
+// seed.
 package mailbox
 
 import (
@@ -44,8 +45,9 @@ type Box struct {
 const (
 	// Named questions give words that one message has.
 	Named = 1
-	// Replied questions give words that two messages have: the right one, and a newer reply that does not tell the answer.
-	Replied = 2
+	// Discussed questions give words that the right message has, and also a request before it, a reply after it or both,
+	// which do not tell the answer.
+	Discussed = 2
 	// Dated questions give words that a whole thread has, and the sender and the month of the right message.
 	Dated = 3
 )
@@ -61,7 +63,7 @@ func New(n, level int, seed uint64) *Box {
 		g.thread(projects[at/len(items)], items[at%len(items)], i%heldOut == 0)
 	}
 	for len(g.mail) < n {
-		m := Message{From: g.person(), To: g.person(), Date: g.date(g.rng.IntN(12)), Subject: "hello"}
+		m := Message{From: g.person(), To: g.person(), Date: date(g.rng.IntN(12), 1+g.rng.IntN(28)), Subject: "hello"}
 		m.Body = pick(g.rng, smallTalk)
 		g.add(m)
 	}
@@ -85,32 +87,43 @@ func (g *generator) thread(project, item string, held bool) {
 	}
 	amounts := g.rng.Perm(900)
 	for i, month := range g.rng.Perm(12)[:5+g.rng.IntN(3)] {
-		m := Message{From: pair[i%2], To: pair[1-i%2], Date: g.date(month), Subject: project + " " + item}
-		about, amount := "he "+m.Subject, strconv.Itoa(100+amounts[i])
+		day, about := 2+g.rng.IntN(26), "he "+project+" "+item
 		if named {
 			about += " for " + months[month]
 		}
+		m := Message{From: pair[i%2], To: pair[1-i%2], Date: date(month, day), Subject: project + " " + item}
+		amount := strconv.Itoa(100 + amounts[i])
 		m.Body = "T" + about + " is " + amount + "."
 		q := Question{Answer: amount, Source: strconv.Itoa(g.add(m)), Keywords: m.Subject}
-		replied := g.rng.IntN(2) == 0
-		if replied {
-			r := Message{From: m.To, To: m.From, Date: m.Date + "+", Subject: "Re: " + m.Subject}
-			r.Body = "Thanks! I will check t" + about + "."
-			g.add(r)
-		}
-		if g.levelOf(named, replied) == g.level {
+		around := g.around(&m, month, day, about)
+		if g.levelOf(named, around) == g.level {
 			g.ask(q, &m, month, held)
 		}
 	}
 }
 
+// around adds a request the day before a message, a reply the day after it, both or neither, and reports whether it did.
+func (g *generator) around(m *Message, month, day int, about string) bool {
+	kind := g.rng.IntN(6) // 0 to 2: neither
+	other := Message{From: m.To, To: m.From}
+	if kind == 3 || kind == 5 {
+		other.Date, other.Subject, other.Body = date(month, day-1), "Request: "+m.Subject, "Please tell me t"+about+"."
+		g.add(other)
+	}
+	if kind == 4 || kind == 5 {
+		other.Date, other.Subject, other.Body = date(month, day+1), "Re: "+m.Subject, "Thanks! I will check t"+about+"."
+		g.add(other)
+	}
+	return kind > 2
+}
+
 // levelOf says for which level a message is.
-func (g *generator) levelOf(named, replied bool) int {
+func (g *generator) levelOf(named, around bool) int {
 	switch {
 	case !named:
 		return Dated
-	case replied:
-		return Replied
+	case around:
+		return Discussed
 	}
 	return Named
 }
@@ -119,7 +132,7 @@ func (g *generator) levelOf(named, replied bool) int {
 func (g *generator) ask(q Question, m *Message, month int, held bool) {
 	if g.level == Dated {
 		q.From = m.From
-		q.After, q.Before = fmt.Sprintf("2024-%02d-01", month+1), fmt.Sprintf("2024-%02d-31", month+1)
+		q.After, q.Before = date(month, 1), date(month, 31)
 		q.Text = fmt.Sprintf("Search for %s from %s after %s before %s.", q.Keywords, q.From, q.After, q.Before)
 	} else {
 		q.Keywords += " " + months[month]
@@ -140,12 +153,10 @@ func (g *generator) add(m Message) int {
 
 func (g *generator) person() string { return pick(g.rng, people) }
 
-// date is a day of a month that leaves a day for the reply.
-func (g *generator) date(month int) string {
-	return fmt.Sprintf("2024-%02d-%02d", month+1, 1+g.rng.IntN(27))
-}
+// date is a day of a month, both from January 2024 on.
+func date(month, day int) string { return fmt.Sprintf("2024-%02d-%02d", month+1, day) }
 
-// box gives messages their ids and dates, and orders everything.
+// box gives messages their ids, and orders everything.
 func (g *generator) box() *Box {
 	b := &Box{Messages: g.mail, Train: g.train, Held: g.held}
 	low := 1000
@@ -154,12 +165,7 @@ func (g *generator) box() *Box {
 	}
 	ids := g.rng.Perm(9 * low)
 	for i := range b.Messages {
-		m := &b.Messages[i]
-		m.ID = strconv.Itoa(low + ids[i])
-		if day, reply := strings.CutSuffix(m.Date, "+"); reply {
-			n, _ := strconv.Atoi(day[8:])
-			m.Date = fmt.Sprintf("%s%02d", day[:8], n+1)
-		}
+		b.Messages[i].ID = strconv.Itoa(low + ids[i])
 	}
 	for _, list := range [][]Question{b.Train, b.Held} {
 		for i := range list {
