@@ -31,8 +31,8 @@ type outcome struct {
 //
 //	1 + 0.3 cited + 0.1 / sources + 0.1 (1 - turns / maxTurns)
 //
-// and any other ending its band and a credit of 0.1 for each of: the right message was found, it was read, it was cited,
-// and no id that does not exist was read. So a run that fails later is worth more.
+// and any other ending its band and a credit of 0.1 for each of: the right message was found, it was read, it was
+// cited, and no id that does not exist was read. So a run that fails later is worth more.
 func (o *outcome) reward() float64 {
 	if o.end == right {
 		return 1 + 0.3*one(o.cited) + 0.1/float64(max(1, o.sources)) + 0.1*(1-float64(o.turns)/maxTurns)

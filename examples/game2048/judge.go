@@ -18,7 +18,7 @@ func after(judge string) (hook, error) {
 	case "":
 		return nil, nil
 	case "ruler":
-		return nil, errors.New("-judge ruler: package ruler has no judge yet; without the flag, the reward of the game counts")
+		return nil, errors.New("-judge ruler: package ruler has no judge yet; without the flag the game gives rewards")
 	}
 	return nil, fmt.Errorf("-judge is %q, want ruler or nothing", judge)
 }
