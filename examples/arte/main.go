@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -57,6 +58,8 @@ func main() {
 		*steps = 10
 	}
 	ctx := context.Background()
+	rewards, err := after(*judge)
+	check(err)
 	e, err := open(ctx)
 	check(err)
 	defer e.close()
@@ -70,7 +73,7 @@ func main() {
 		check(e.demonstrate(ctx))
 		before = e.evaluate(ctx)
 	}
-	last := e.train(ctx, before)
+	last := e.train(ctx, rewards, before)
 	check(e.draw(ctx))
 	if *short && began < *steps && last <= before {
 		log.Fatalf("it did not learn: mean reward %.3f, then %.3f", before, last)
@@ -103,9 +106,12 @@ func open(ctx context.Context) (*experiment, error) {
 		return nil, err
 	}
 	if e.backend, err = local.Open(ctx, &local.Options{Dir: *dir, Slots: 64, Context: 1024}); err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.store.Close())
 	}
-	return e, e.model.Register(ctx, e.backend)
+	if err := e.model.Register(ctx, e.backend); err != nil {
+		return nil, errors.Join(err, e.backend.Close(), e.store.Close())
+	}
+	return e, nil
 }
 
 func (e *experiment) close() {
@@ -114,9 +120,7 @@ func (e *experiment) close() {
 }
 
 // train makes the steps that are left and returns the last mean reward on held-out questions.
-func (e *experiment) train(ctx context.Context, last float64) float64 {
-	rewards, err := after(*judge)
-	check(err)
+func (e *experiment) train(ctx context.Context, rewards hook, last float64) float64 {
 	deal := &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: e.model.Step()}
 	for b := range art.Batches(e.box.Train, deal) {
 		if b.Step >= *steps {

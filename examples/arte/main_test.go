@@ -161,7 +161,7 @@ func TestTrain(t *testing.T) {
 	if err := e.demonstrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.train(t.Context(), e.evaluate(t.Context()))
+	e.train(t.Context(), nil, e.evaluate(t.Context()))
 	if err := e.draw(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -48,6 +48,8 @@ func main() {
 	flag.Parse()
 	ctx := context.Background()
 	check(validate())
+	rewards, err := after(*judge)
+	check(err)
 	if *short {
 		*steps = 10
 	}
@@ -65,7 +67,7 @@ func main() {
 		check(teachMoves(ctx, model, 400))
 		before = evaluate(ctx, model)
 	}
-	last := train(ctx, model, before)
+	last := train(ctx, model, rewards, before)
 	curves, err := draw(ctx, backend, model, lucky, greedy)
 	check(err)
 	fmt.Println("curves:", curves)
@@ -75,9 +77,7 @@ func main() {
 }
 
 // train makes the steps that are left and returns the last mean reward that was measured.
-func train(ctx context.Context, model *art.Model, last float64) float64 {
-	rewards, err := after(*judge)
-	check(err)
+func train(ctx context.Context, model *art.Model, rewards hook, last float64) float64 {
 	for step := model.Step(); step < *steps; step++ {
 		start := time.Now()
 		gathered, err := art.GatherGroups(ctx, make([]struct{}, *groups),
