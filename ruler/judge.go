@@ -55,7 +55,8 @@ func Answer(ratings ...Rating) string {
 	return string(content)
 }
 
-// JudgeFunc is a [Judge] that rates items by a function: a rule. It is called "rule".
+// JudgeFunc is a [Judge] that rates items by a function: a rule, which may look at their metrics too. It is called
+// "rule".
 type JudgeFunc func(ctx context.Context, items []Item) ([]Rating, error)
 
 // Name implements [Judge].

@@ -3,6 +3,8 @@ package ruler
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	"github.com/goart-dev/art"
 )
@@ -13,14 +15,19 @@ type subject struct {
 	members []int
 }
 
-// subjectsOf returns the trajectories of a group without repetitions: equal ones are judged once.
-func subjectsOf(g *art.TrajectoryGroup) ([]subject, error) {
+// subjectsOf returns the trajectories of a group without repetitions: equal ones are judged once. For rules, which may
+// look at metrics, those count too.
+func (r *Ruler) subjectsOf(g *art.TrajectoryGroup) ([]subject, error) {
+	rules := slices.ContainsFunc(r.judges, func(j Judge) bool { _, rule := j.(JudgeFunc); return rule })
 	var list []subject
 	index := map[string]int{}
 	for i, t := range g.Trajectories {
 		key, err := contentOf(t)
 		if err != nil {
 			return nil, err
+		}
+		if rules {
+			key += fmt.Sprint(t.Metrics) // in the order of keys
 		}
 		at, ok := index[key]
 		if !ok {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -103,8 +104,10 @@ func TestAnswer_Bands(t *testing.T) {
 		"gave up":              {script(search, called(4, "answer", "number", dontKnow, "id", "0")), 0.2},
 		"out of turns":         {script(search), 0.2},
 		"found nothing":        {script(called(2, "search", "query", "zebra")), 0.1},
-		"right, not cited":     {script(called(2, "answer", "number", " "+q.Answer+". ", "id", "0")), 1 + 0.1 + 0.1*(1-1.0/maxTurns)},
-		"right, two sources":   {script(called(2, "answer", "number", q.Answer, "id", "0, "+q.Source)), 1 + 0.3 + 0.05 + 0.1*(1-1.0/maxTurns)},
+		"right, not cited": {script(called(2, "answer", "number", " "+q.Answer+". ", "id", "0")), 1 + 0.1 +
+			0.1*(1-1.0/maxTurns)},
+		"right, two sources": {script(called(2, "answer", "number", q.Answer, "id", "0, "+q.Source)), 1 + 0.3 + 0.05 +
+			0.1*(1-1.0/maxTurns)},
 	} {
 		if got := work(t, e, c.next, q); math.Abs(got.Reward-c.reward) > 1e-12 {
 			t.Errorf("%s: reward %v, want %v", name, got.Reward, c.reward)
@@ -137,11 +140,38 @@ func TestOpen_Level(t *testing.T) {
 }
 
 func TestFlags_NotYet(t *testing.T) {
-	if _, err := after("ruler"); err == nil {
-		t.Error("-judge ruler is no error")
-	}
 	if _, err := prompted("http://localhost", "m"); err == nil {
 		t.Error("-baseline is no error")
+	}
+}
+
+// The judge prefers what is right, then what came closer.
+func TestAfter(t *testing.T) {
+	hook, err := after("ruler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &art.TrajectoryGroup{}
+	for i, o := range []outcome{
+		{end: right, cited: true, turns: 3}, {end: right, cited: true, turns: 4}, {end: right, turns: 3},
+		{end: wrong, found: true, opened: true, cited: true}, {end: wrong, found: true}, {end: gaveUp}, {end: noCall},
+	} {
+		// Equal trajectories are judged once: these differ in what they say.
+		g.Trajectories = append(g.Trajectories, &art.Trajectory{
+			History: art.History{Messages: []art.Message{art.Assistant(fmt.Sprint(i))}}, Metrics: o.metrics(),
+		})
+	}
+	judged, err := hook(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, trajectory := range judged[0].Trajectories[1:] {
+		if before := judged[0].Trajectories[i].Reward; trajectory.Reward >= before {
+			t.Errorf("the %d. gets %v, and the one before %v", i+1, trajectory.Reward, before)
+		}
+	}
+	if _, err := after("nobody"); err == nil {
+		t.Error("judge nobody is no error")
 	}
 }
 

@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
 
 // Two steps of a small run: the first is supervised, and teaches the words.
 func TestTrain(t *testing.T) {
@@ -30,9 +35,31 @@ func TestAfter(t *testing.T) {
 	if f, err := after(""); f != nil || err != nil {
 		t.Errorf("no judge: %v", err)
 	}
-	for _, judge := range []string{"ruler", "nobody"} {
-		if _, err := after(judge); err == nil {
-			t.Errorf("judge %q is no error", judge)
+	if _, err := after("nobody"); err == nil {
+		t.Error("judge nobody is no error")
+	}
+	hook, err := after("ruler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &art.TrajectoryGroup{}
+	for i, m := range []map[string]float64{
+		{"win": 1, "max_value": 16, "board_value": 20}, {"max_value": 8, "board_value": 20}, {"max_value": 8,
+			"board_value": 12},
+		{"max_value": 4, "board_value": 12}, {"max_value": 8, "board_value": 20, "invalid_move": 1},
+	} {
+		// Equal trajectories are judged once: these differ in what they say.
+		g.Trajectories = append(g.Trajectories, &art.Trajectory{
+			History: art.History{Messages: []art.Message{art.Assistant(fmt.Sprint(i))}}, Metrics: m,
+		})
+	}
+	judged, err := hook(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, trajectory := range judged[0].Trajectories[1:] {
+		if before := judged[0].Trajectories[i].Reward; trajectory.Reward >= before {
+			t.Errorf("the %d. gets %v, and the one before %v", i+1, trajectory.Reward, before)
 		}
 	}
 }
