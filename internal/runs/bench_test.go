@@ -14,7 +14,7 @@ import (
 // their messages as JSON and of their ids and logprobs, four each: the raw data.
 func manyTrajectories(n int) (groups []*art.TrajectoryGroup, raw int64) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields("the mail says that a meeting about budget plans moves to friday because nobody has time before noon")
+	words := strings.Fields("the mail says that a meeting about budget plans moves to friday because nobody has time")
 	text := func(n int) string {
 		out := make([]string, n)
 		for i := range out {

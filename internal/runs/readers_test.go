@@ -28,7 +28,8 @@ func TestReaders(t *testing.T) {
 		g := &art.TrajectoryGroup{Failures: []art.Failure{{Message: "lost"}}}
 		for i := range 3 {
 			trajectory := art.NewTrajectory(art.User("hi"), art.Assistant("hello"))
-			trajectory.Messages[1].Sample = &art.Sample{PromptIDs: []int32{1, 2}, IDs: []int32{3, 4, 5}, Logprobs: []float32{-1, -2, -3}}
+			trajectory.Messages[1].Sample = &art.Sample{PromptIDs: []int32{1, 2}, IDs: []int32{3, 4, 5},
+				Logprobs: []float32{-1, -2, -3}}
 			trajectory.Reward, trajectory.Metrics["turns"] = float64(i+step), float64(2*i)
 			g.Trajectories = append(g.Trajectories, trajectory)
 		}
