@@ -1,0 +1,152 @@
+package hosted
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// timeoutError is the cause of an attempt that took too long.
+type timeoutError struct{ after time.Duration }
+
+// Error says how long it took.
+func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.after) }
+
+// Is makes it a [context.DeadlineExceeded].
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// failed translates the error of a call into one of art. Secrets are removed from its text.
+func (b *Backend) failed(ctx context.Context, c *call, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if known := new(art.Error); errors.As(err, &known) {
+		return err
+	}
+	failure := new(Failure)
+	if !errors.As(err, &failure) {
+		return b.unanswered(err)
+	}
+	failure = &Failure{
+		Status: failure.Status, Code: failure.Code, Header: failure.Header, Torn: failure.Torn,
+		Message: b.redact(shortened(failure.Message)),
+	}
+	kind, hint := b.judge(ctx, c, failure)
+	return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", kind, named{failure, b.about.Name}), Hint: hint}
+}
+
+// named is a failure whose text says who failed, and with which status.
+type named struct {
+	*Failure
+	service string
+}
+
+// Error returns the message behind the service and the status.
+func (n named) Error() string {
+	return fmt.Sprintf("%s, status %d: %s", n.service, n.Status, cmp.Or(n.Message, http.StatusText(n.Status)))
+}
+
+// Unwrap returns the failure.
+func (n named) Unwrap() error { return n.Failure }
+
+// unanswered is the error of a request that got no answer.
+func (b *Backend) unanswered(err error) error {
+	hint := "check BaseURL of the Options, and that the server runs"
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = "raise Timeout of the Options"
+	case errors.Is(err, errTooLarge):
+		hint = "set MaxTokens, or ask for fewer logprobs"
+	}
+	text := b.redact(shortened(err.Error()))
+	if errors.Is(err, context.DeadlineExceeded) {
+		err := fmt.Errorf("%w: %w: %s", ErrService, context.DeadlineExceeded, text)
+		return &art.Error{Op: "complete", Err: err, Hint: hint}
+	}
+	return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %s: %s", ErrService, b.about.Name, text), Hint: hint}
+}
+
+// judge says what kind of error a failure is, and what to do about it.
+func (b *Backend) judge(ctx context.Context, c *call, f *Failure) (kind error, hint string) {
+	switch {
+	case f.tooLong():
+		return art.ErrContextLength, "send fewer or shorter messages, or lower MaxTokens"
+	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden:
+		return art.ErrInvalid, keyHint(&b.about, b.about.KeyVariables[b.host()])
+	case f.Status == http.StatusPaymentRequired, slices.Contains(exhausted, f.Code):
+		return ErrService, "the account has no credit or quota left"
+	case f.Status == http.StatusNotFound:
+		return art.ErrInvalid, b.missing(ctx, c.base)
+	case f.Status == http.StatusTooManyRequests:
+		return ErrService, "lower MaxConcurrent, or set RequestsPerMinute or TokensPerMinute of the Options"
+	case f.Status == http.StatusOK:
+		return ErrService, "check that BaseURL of the Options is that of the API"
+	case f.Status >= http.StatusInternalServerError:
+		return ErrService, "the service is at fault; try later"
+	}
+	return art.ErrInvalid, "the service refuses the request: correct what it names"
+}
+
+// maxNamed is how many models a hint lists.
+const maxNamed = 20
+
+// missing is the hint for a model that the service does not know: which it has, if it says so.
+func (b *Backend) missing(ctx context.Context, base string) string {
+	ctx, cancel := context.WithTimeout(ctx, min(b.opts.Timeout, 10*time.Second))
+	defer cancel()
+	models, err := b.service.Models(ctx)
+	if err != nil || len(models) == 0 {
+		return fmt.Sprintf("check ModelOptions.Base, which is %q, and BaseURL of the Options", base)
+	}
+	slices.Sort(models)
+	list := strings.Join(models[:min(len(models), maxNamed)], ", ")
+	if more := len(models) - maxNamed; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("ModelOptions.Base is %q; the service has %s", base, b.redact(shortened(list)))
+}
+
+// shortened returns at most 2 KiB of a text.
+func shortened(text string) string {
+	const longest = 2 << 10
+	text = strings.TrimSpace(text)
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// secrets lists what must not appear in an error.
+func secrets(c *Connection) []string {
+	var out []string
+	if c.Key != "" {
+		out = append(out, c.Key)
+	}
+	for _, values := range c.Headers {
+		for _, value := range values {
+			out = append(out, value)
+			if _, token, ok := strings.Cut(value, " "); ok { // "Bearer TOKEN"
+				out = append(out, token)
+			}
+		}
+	}
+	// Short ones are no secrets, and would tear words apart. The longest go first: one may contain another.
+	out = slices.DeleteFunc(out, func(s string) bool { return len(s) < 6 })
+	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
+	return out
+}
+
+// redact removes secrets from a text.
+func (b *Backend) redact(text string) string {
+	for _, secret := range b.secrets {
+		text = strings.ReplaceAll(text, secret, "[secret]")
+	}
+	return text
+}

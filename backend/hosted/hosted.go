@@ -1,0 +1,184 @@
+// Package hosted holds what the backends of hosted models share: options, prices, limits, retries, and the run
+// directory. Programs open backend/openai, backend/anthropic or backend/gemini, which return a [Backend] of this
+// package:
+//
+//	judge, err := openai.Open(ctx, &openai.Options{MaxSpend: 5})
+//	model := art.NewModel("judge", &art.ModelOptions{Base: "gpt-5-mini", Frozen: true})
+//	err = model.Register(ctx, judge)
+//
+// From there on a hosted model is used as a trained one: [art.Model.Chat], tools, [art.Record], [art.Gather],
+// [art.Model.HTTPClient]. It cannot be trained.
+//
+// # Failures
+//
+// A request is sent again after a connection that fails or breaks off, an attempt that takes longer than
+// [Options].Timeout, an answer that is not whole, and the statuses 408, 409, 425, 429, 500, 502, 503, 504, 520 to
+// 524 and 529; never after another status, a quota that is used up, or when the header x-should-retry says false.
+// The wait before the n-th retry is what the server asks for in Retry-After (seconds or a date) or retry-after-ms,
+// and otherwise a random time between half of [Options].Backoff x 2^(n-1) and all of it, at most [Options].MaxWait.
+// A server that asks for more than MaxWait is not waited for. An attempt that fails after it was sent may have been
+// charged, and is not in [Usage].
+//
+// # Costs
+//
+// The token counts are the server's. A model without a [Price] has an unknown cost: it is counted in
+// [Usage].UnknownCost. With [Options].MaxSpend a call is refused with [ErrSpendingLimit], before it is sent, when
+// what was spent, what the calls in flight may cost and what this one may cost exceed it together. What a call may
+// cost is estimated: a token for 4 bytes of the messages and tools, and the MaxTokens of the reply, or
+// [AssumedReply] tokens when it has no limit. What a call really costs can be more, so the last calls can pass the
+// limit by the difference.
+package hosted
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// Errors of hosted models, beside those of package art.
+var (
+	// ErrSpendingLimit is returned for a call that could exceed [Options].MaxSpend.
+	ErrSpendingLimit = errors.New("spending limit reached")
+	// ErrService is returned when a service fails, is overloaded or answers what cannot be read, after all retries.
+	ErrService = errors.New("the service of the model failed")
+)
+
+// Options of the backends of hosted models. Zero values are the defaults.
+type Options struct {
+	// BaseURL is where the service is. The default is that of the backend.
+	BaseURL string
+	// Key authenticates. Default: an environment variable, which the backend names, and which is only used for the
+	// service that the variable is for. A server that needs none gets none.
+	Key string
+	// Headers are added to every request. They may hold secrets: their values do not appear in errors.
+	Headers http.Header
+	// HTTPClient sends the requests. It is copied: redirects to another host are always refused. Default: a client
+	// without a timeout of its own; Timeout bounds each attempt.
+	HTTPClient *http.Client
+	// Extra is a JSON object of fields that each request has besides those that art sends, or instead of them:
+	// {"reasoning_effort": "low"}. A field with the value null is left out.
+	Extra []byte
+	// Timeout bounds each attempt. Default 5 minutes.
+	Timeout time.Duration
+	// Retries is how often a failed request is sent again. Default 5; negative is never.
+	Retries int
+	// Backoff is the wait before the first retry, and doubles with each. Default half a second.
+	Backoff time.Duration
+	// MaxWait bounds the wait before a retry. Default 1 minute.
+	MaxWait time.Duration
+	// MaxConcurrent bounds the calls that are being answered, those that wait for a retry among them; others wait.
+	// Default 16.
+	MaxConcurrent int
+	// RequestsPerMinute bounds the attempts in any 60 seconds; further ones wait. Default 0: no limit.
+	RequestsPerMinute int
+	// TokensPerMinute bounds the tokens of prompts and replies in any 60 seconds, with the estimates of package hosted
+	// for those that are not answered yet. A single call that is larger is sent alone. Default 0: no limit.
+	TokensPerMinute int
+	// Prices are what models cost. They replace the default, the list prices of the backend's own service.
+	Prices Prices
+	// MaxSpend bounds the cost of all calls of the backend, in the currency of Prices. All models need a price then.
+	// Default 0: no limit.
+	MaxSpend float64
+	// ContextLength is the context of the models, in tokens. A prompt that is longer is refused with
+	// [art.ErrContextLength] before it is sent. Tokens are counted as a lower bound: exactly for texts whose encoding
+	// is known, otherwise one for 16 bytes. Default: that of the model where the backend knows it; the server refuses
+	// the prompts that are left.
+	ContextLength int
+	// Dir is the root of the run directories. Default ".art".
+	Dir string
+	// Logger receives retries and warnings. nil discards.
+	Logger *slog.Logger
+}
+
+// Backend is an [art.Backend] that completes and logs. Its runs have no checkpoints, and their only step is 0.
+type Backend struct {
+	about   About
+	opts    Options
+	service Service
+	address *url.URL
+	secrets []string
+
+	slots  chan struct{} // one for each call that is being answered
+	window window
+	meter  meter
+
+	mu     sync.RWMutex
+	closed bool
+	models map[*art.Model]*entry // nil entries are being registered
+	order  []*art.Model          // of registration
+
+	life context.Context // ends with Close
+	quit context.CancelCauseFunc
+	busy sync.WaitGroup // calls and registrations in progress
+}
+
+var (
+	_ art.Backend     = (*Backend)(nil)
+	_ art.Logger      = (*Backend)(nil)
+	_ art.StateKeeper = (*Backend)(nil)
+	_ art.HTTPServer  = (*Backend)(nil)
+)
+
+// New makes a backend out of a service. connect is called once, with the connection that opts describe; opts may be
+// nil. It returns an [art.ErrInvalid] that lists what is wrong with opts.
+func New(about About, opts *Options, connect func(*Connection) (Service, error)) (*Backend, error) {
+	b := &Backend{about: about, models: map[*art.Model]*entry{}}
+	if opts != nil {
+		b.opts = *opts
+	}
+	connection, err := b.opts.complete(&about)
+	if err != nil {
+		return nil, err
+	}
+	b.address, b.secrets = connection.BaseURL, secrets(connection)
+	b.slots = make(chan struct{}, b.opts.MaxConcurrent)
+	b.window = newWindow(b.opts.RequestsPerMinute, b.opts.TokensPerMinute)
+	b.meter.limit = b.opts.MaxSpend
+	b.life, b.quit = context.WithCancelCause(context.Background())
+	b.service, err = connect(connection)
+	return b, err
+}
+
+// Close ends all calls and releases the run directories.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.mu.Unlock()
+	b.quit(b.errClosed("complete"))
+	b.busy.Wait()
+	var errs []error
+	for _, e := range b.models {
+		if e != nil {
+			errs = append(errs, e.run.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Train returns [art.ErrUnsupported].
+func (b *Backend) Train(
+	ctx context.Context, m *art.Model, _ []*art.TrajectoryGroup, _ *art.TrainConfig,
+) (*art.TrainResult, error) {
+	if _, err := b.entry("train", m); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, &art.Error{
+		Op: "train", Err: art.ErrUnsupported,
+		Hint: "a model behind an API answers and cannot be trained; train one of backend/local on what it recorded",
+	}
+}
+
+func (b *Backend) errClosed(op string) error { return &art.Error{Op: op, Err: art.ErrClosed} }

@@ -1,0 +1,88 @@
+// Package openai is the backend of models behind an API that speaks OpenAI's chat completions: OpenAI, OpenRouter,
+// vLLM, Ollama, llama.cpp, and the server of this module itself. It answers and logs, for judges and prompted
+// baselines:
+//
+//	backend, err := openai.Open(ctx, &openai.Options{BaseURL: "http://localhost:11434/v1"}) // Ollama
+//	model := art.NewModel("baseline", &art.ModelOptions{Base: "qwen3:8b", Frozen: true})
+//	err = model.Register(ctx, backend)
+//	reply, err := model.Chat(ctx, art.NewTrajectory(art.User("Hello?")), nil)
+//
+// Package hosted describes what is sent again, how costs are counted, and what the errors are.
+//
+// # Requests
+//
+// OpenAI itself gets max_completion_tokens, and temperature and top_p only when they are not 1, because some of its
+// models refuse them. TopK and TemplateArgs are an [art.ErrUnsupported] there. Other servers get max_tokens,
+// temperature and top_p, as some have defaults of their own for what is left out, and vLLM's top_k and
+// chat_template_kwargs when they are set. All get the seed. Extra of the [Options] changes what a server does not
+// like: {"seed": null}.
+//
+// Messages are sent as they are. Those of the assistant lose the unknown fields that servers return and do not
+// accept, and for OpenAI the reasoning.
+//
+// # Samples
+//
+// A server with vLLM's extensions returns tokens and logprobs when Extra is [ExactTokens]. The replies of a model
+// that is not Frozen then have an [art.Sample] when it is exact: at temperature 1 without top-p and top-k, with as
+// many logprobs as tokens. Its step is 0.
+//
+// # Context lengths
+//
+// For OpenAI's models and gpt-oss prompts are counted before they are sent: their texts in the encoding of the
+// model, 3 tokens more for each message and for the reply, and the names and descriptions of tools. Parameters of
+// tools, images and what the service adds are left out: the count is a lower bound.
+package openai
+
+import (
+	"context"
+
+	"github.com/goart-dev/art/backend/hosted"
+)
+
+// DefaultURL is where OpenAI's own models are.
+const DefaultURL = "https://api.openai.com/v1"
+
+// ExactTokens are the fields of Extra that make vLLM, and the server of this module, return the tokens of prompt and
+// reply, and sample from the model's distribution as it is.
+const ExactTokens = `{"return_token_ids": true, "logprobs": true, "top_k": -1, "min_p": 0, "repetition_penalty": 1}`
+
+// Options are those of all backends of hosted models.
+type Options = hosted.Options
+
+// Open prepares the connection; nothing is sent before the first call. opts may be nil: OpenAI.
+//
+// BaseURL includes the version: http://localhost:8000/v1. Its default is the environment variable OPENAI_BASE_URL,
+// and then [DefaultURL]. The default of Key is OPENAI_API_KEY for OpenAI and for OPENAI_BASE_URL, OPENROUTER_API_KEY
+// for openrouter.ai, and none for other hosts. That of Prices is [DefaultPrices] for OpenAI, and none for other
+// hosts.
+func Open(_ context.Context, opts *Options) (*hosted.Backend, error) {
+	about := hosted.About{
+		Name: "openai", BaseURL: DefaultURL, URLVariable: "OPENAI_BASE_URL", Prices: DefaultPrices(),
+		KeyVariables: map[string]string{"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"},
+	}
+	return hosted.New(about, opts, func(c *hosted.Connection) (hosted.Service, error) { return &service{c}, nil })
+}
+
+// service implements [hosted.Service].
+type service struct{ *hosted.Connection }
+
+// DefaultPrices returns list prices of OpenAI's models in US dollars, of June 2026. Prices change, and discounts and
+// surcharges (batches, priority, long contexts) are not in them: hand in your own where money matters.
+func DefaultPrices() hosted.Prices {
+	return hosted.Prices{
+		"gpt-4o":       {Prompt: 2.5, CachedPrompt: 1.25, Completion: 10},
+		"gpt-4o-mini":  {Prompt: 0.15, CachedPrompt: 0.075, Completion: 0.6},
+		"gpt-4.1":      {Prompt: 2, CachedPrompt: 0.5, Completion: 8},
+		"gpt-4.1-mini": {Prompt: 0.4, CachedPrompt: 0.1, Completion: 1.6},
+		"gpt-4.1-nano": {Prompt: 0.1, CachedPrompt: 0.025, Completion: 0.4},
+		"o3":           {Prompt: 2, CachedPrompt: 0.5, Completion: 8},
+		"o4-mini":      {Prompt: 1.1, CachedPrompt: 0.275, Completion: 4.4},
+		"gpt-5":        {Prompt: 1.25, CachedPrompt: 0.125, Completion: 10},
+		"gpt-5-mini":   {Prompt: 0.25, CachedPrompt: 0.025, Completion: 2},
+		"gpt-5-nano":   {Prompt: 0.05, CachedPrompt: 0.005, Completion: 0.4},
+		"gpt-5.4":      {Prompt: 2.5, CachedPrompt: 0.25, Completion: 15},
+		"gpt-5.4-mini": {Prompt: 0.75, CachedPrompt: 0.075, Completion: 4.5},
+		"gpt-5.4-nano": {Prompt: 0.2, CachedPrompt: 0.02, Completion: 1.25},
+		"gpt-5.5":      {Prompt: 5, CachedPrompt: 0.5, Completion: 30},
+	}
+}
