@@ -31,7 +31,8 @@ func TestHandler_AsHostedModel(t *testing.T) {
 	hosted := art.NewModel("hosted", &art.ModelOptions{Base: "served"})
 	require.NoError(t, hosted.Register(t.Context(), remote))
 
-	tool := art.Tool{Name: "add", Description: "Adds.", Parameters: []byte(`{"type":"object","properties":{"b":{},"a":{}}}`)}
+	schema := []byte(`{"type":"object","properties":{"b":{},"a":{}}}`)
+	tool := art.Tool{Name: "add", Description: "Adds.", Parameters: schema}
 	for _, h := range []*art.History{ask("Hello?"), ask("What is 1+1?", tool)} {
 		opts := &art.ChatOptions{Seed: new(uint64(1<<63 + 3)), MaxTokens: new(12)}
 		want, err := m.Complete(t.Context(), h, opts)

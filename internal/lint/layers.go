@@ -42,8 +42,12 @@ var layers = map[string]layer{
 	"model/hub": {own: []string{"internal/safetensors"}, mods: []string{
 		"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock",
 	}}, // constants of the hub's protocol; locks shared with Python
-	"model/tiny":          {own: []string{"model"}},
-	"backend":             {},
+	"model/tiny": {own: []string{"model"}},
+	"backend":    {},
+	"backend/anthropic": {own: []string{"", "backend/hosted"},
+		mods: []string{"github.com/anthropics/anthropic-sdk-go"}}, // a module of its own
+	"backend/gemini": {own: []string{"", "backend/hosted"},
+		mods: []string{"google.golang.org/genai"}}, // a module of its own
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
