@@ -108,11 +108,13 @@ func TestContract(t *testing.T) {
 
 // TestChat plays a turn with two calls at once, and compares what is sent.
 func TestChat(t *testing.T) {
-	s := newServer(t, said("tool_use", `{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"Wait."},
+	s := newServer(t, said("tool_use",
+		`{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"Wait."},
 		{"type":"tool_use","id":"a","name":"add","input":{"z":1,"b":2}},{"type":"tool_use","id":"b","name":"add","input":{}}`),
 		said("end_turn", hi))
 	prices := hosted.Prices{"m": {Prompt: 2, CachedPrompt: 1, Completion: 4}}
-	b := open(t, s, anthropic.Options{Prices: prices, Extra: []byte(`{"metadata":{"user_id":"me"},"stop_sequences":null}`)})
+	b := open(t, s, anthropic.Options{Prices: prices,
+		Extra: []byte(`{"metadata":{"user_id":"me"},"stop_sequences":null}`)})
 	m := register(t, b)
 	trajectory := art.NewTrajectory(art.System("Be brief."), art.User("1+2?"))
 	trajectory.Tools = []art.Tool{{Name: "add", Description: "Adds.",
@@ -172,7 +174,8 @@ func TestComplete_Failures(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}, nil, ""},
 		{"hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil, ""},
-		{"asks for an hour", failed(429, "rate_limit_error", "slow down", "Retry-After", "3600"), hosted.ErrService, "slow down"},
+		{"asks for an hour", failed(429, "rate_limit_error", "slow down", "Retry-After", "3600"), hosted.ErrService,
+			"slow down"},
 		{"400", failed(400, "invalid_request_error", "temperature: range"), art.ErrInvalid, "temperature: range"},
 		{"401", failed(401, "authentication_error", "invalid "+key), art.ErrInvalid, "invalid [secret]"},
 		{"404", failed(404, "not_found_error", "model: m"), art.ErrInvalid, "claude-other"},
@@ -204,7 +207,8 @@ func TestComplete_Unsupported(t *testing.T) {
 	s := newServer(t, said("end_turn", hi))
 	m := register(t, open(t, s, anthropic.Options{}))
 	var image art.Message
-	if err := json.Unmarshal([]byte(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`), &image); err != nil {
+	if err := json.Unmarshal([]byte(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`),
+		&image); err != nil {
 		t.Fatal(err)
 	}
 	call := art.Assistant("")

@@ -99,15 +99,16 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 		return s.complete(body, req.Tools)
 	}}
 	header := http.Header{}
-	response, err := s.client.Models.GenerateContent(context.WithValue(ctx, headersKey{}, &header), model, contents, config)
+	response, err := s.client.Models.GenerateContent(context.WithValue(ctx, headersKey{}, &header), model, contents,
+		config)
 	if err != nil {
 		return nil, failure(err, header)
 	}
 	return newReply(response)
 }
 
-// complete adds to the body of a request what the SDK does not write as it is: tools, because it sorts the keys of their
-// schemas, and the extra fields of the options.
+// complete adds to the body of a request what the SDK does not write as it is: tools, because it sorts the keys of
+// their schemas, and the extra fields of the options.
 func (s *service) complete(body map[string]any, tools []art.Tool) map[string]any {
 	if len(tools) > 0 {
 		body["tools"] = newTools(tools)

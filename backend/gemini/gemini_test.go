@@ -158,11 +158,13 @@ func TestChat(t *testing.T) {
 func TestChat_Tools(t *testing.T) {
 	s := newServer(t, said("STOP", hi))
 	trajectory := art.NewTrajectory(art.User("1+2?"))
-	trajectory.Tools = []art.Tool{{Name: "add", Parameters: json.RawMessage(`{"type":"object","properties":{"z":{},"b":{}}}`)}}
+	trajectory.Tools = []art.Tool{{Name: "add",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"z":{},"b":{}}}`)}}
 	if _, err := register(t, open(t, s, gemini.Options{})).Chat(t.Context(), trajectory, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"functionDeclarations":[{"name":"add","parametersJsonSchema":{"type":"object","properties":{"z":{},"b":{}}}}]}]`
+	want := `[{"functionDeclarations":[{"name":"add","parametersJsonSchema":` +
+		`{"type":"object","properties":{"z":{},"b":{}}}}]}]`
 	if got := string(s.body["tools"]); got != want {
 		t.Errorf("tools are\n%s, want\n%s", got, want)
 	}
@@ -220,7 +222,8 @@ func TestComplete_Unsupported(t *testing.T) {
 	s := newServer(t, said("STOP", hi))
 	m := register(t, open(t, s, gemini.Options{}))
 	var image art.Message
-	if err := json.Unmarshal([]byte(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`), &image); err != nil {
+	if err := json.Unmarshal([]byte(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`),
+		&image); err != nil {
 		t.Fatal(err)
 	}
 	call := art.Assistant("")
