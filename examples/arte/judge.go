@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/ruler"
@@ -11,16 +13,20 @@ import (
 // hook is the type of art.GatherOptions.After.
 type hook = func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
 
-// after returns what gives the trajectories of a group their rewards: nil for the reward bands, and RULER with a rule
-// in place of a language model, which costs nothing and knows the right answer.
-func after(judge string) (hook, error) {
-	switch judge {
-	case "":
+// after returns what gives the trajectories of a group their rewards: nil for the reward bands; RULER with a rule in
+// place of a language model, which costs nothing and knows the right answer; or RULER with a model behind a URL.
+func after(ctx context.Context, judge string) (hook, error) {
+	name, url, hosted := strings.Cut(judge, "@")
+	switch {
+	case judge == "":
 		return nil, nil
-	case "ruler":
+	case judge == "ruler":
 		return ruler.New(nil, &ruler.Options{Judges: []ruler.Judge{ruler.JudgeFunc(compare)}, Chunk: 64}).After, nil
+	case hosted:
+		m, err := prompted(ctx, url, name)
+		return ruler.New(m, &ruler.Options{OnFailure: ruler.Drop, Cache: filepath.Join(*dir, "judge")}).After, err
 	}
-	return nil, fmt.Errorf("-judge is %q, want ruler or nothing", judge)
+	return nil, fmt.Errorf("-judge is %q, want ruler, MODEL@URL or nothing", judge)
 }
 
 // compare rates runs as somebody who knows the answer would: right before wrong, fewer turns before more, and of those

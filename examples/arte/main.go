@@ -37,11 +37,12 @@ var (
 	level    = flag.Int("level", mailbox.Discussed, "difficulty of the questions, 1 to 3")
 	messages = flag.Int("messages", 6000, "messages in the mailbox, at least")
 	demos    = flag.Int("demos", 600, "runs to learn the tools from, in a first step that is supervised; 0 is none")
-	judge    = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward bands")
-	url      = flag.String("baseline", "", "OpenAI-compatible URL of a model to measure beside")
-	name     = flag.String("baseline-model", "", "its name")
-	dir      = flag.String("dir", ".art", "where runs are stored")
-	short    = flag.Bool("short", false, "10 steps; fail unless the reward is higher after them")
+	judge    = flag.String("judge", "",
+		"train by a judge alone: ruler is a rule, MODEL@URL a model; else by the reward bands")
+	url   = flag.String("baseline", "", "OpenAI-compatible URL of a model to measure beside")
+	name  = flag.String("baseline-model", "", "its name")
+	dir   = flag.String("dir", ".art", "where runs are stored")
+	short = flag.Bool("short", false, "10 steps; fail unless the reward is higher after them")
 )
 
 // experiment is a run and what it is trained and measured on.
@@ -58,7 +59,7 @@ func main() {
 		*steps = 10
 	}
 	ctx := context.Background()
-	rewards, err := after(*judge)
+	rewards, err := after(ctx, *judge)
 	check(err)
 	e, err := open(ctx)
 	check(err)

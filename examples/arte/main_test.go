@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -139,15 +141,30 @@ func TestOpen_Level(t *testing.T) {
 	}
 }
 
-func TestFlags_NotYet(t *testing.T) {
-	if _, err := prompted("http://localhost", "m"); err == nil {
-		t.Error("-baseline is no error")
+// A hosted model runs the same rollouts.
+func TestPrompted(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"id": "1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
+			"message": {"role": "assistant", "content": "no idea"}}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}`)
+	}))
+	defer server.Close()
+	usual := *dir
+	*dir = t.TempDir()
+	t.Cleanup(func() { *dir = usual })
+	m, err := prompted(t.Context(), server.URL+"/v1", "qwen3:8b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := m.Chat(t.Context(), art.NewTrajectory(art.User("Who?")), nil)
+	if err != nil || reply.Content != "no idea" || reply.Sample != nil {
+		t.Errorf("%+v, %v", reply, err)
 	}
 }
 
 // The judge prefers what is right, then what came closer.
 func TestAfter(t *testing.T) {
-	hook, err := after("ruler")
+	hook, err := after(t.Context(), "ruler")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +187,7 @@ func TestAfter(t *testing.T) {
 			t.Errorf("the %d. gets %v, and the one before %v", i+1, trajectory.Reward, before)
 		}
 	}
-	if _, err := after("nobody"); err == nil {
+	if _, err := after(t.Context(), "nobody"); err == nil {
 		t.Error("judge nobody is no error")
 	}
 }

@@ -48,7 +48,7 @@ func (e *experiment) compare(ctx context.Context) error {
 	if *url == "" {
 		return nil
 	}
-	other, err := prompted(*url, *name)
+	other, err := prompted(ctx, *url, *name)
 	if err != nil {
 		return err
 	}
