@@ -20,12 +20,12 @@ func TestCheckReward(t *testing.T) {
 	calls := 0.0
 	report := art.CheckReward([]*art.TrajectoryGroup{group(1, 3), group(2, 2), nil, group(-1, -2, 7), {}},
 		func(t *art.Trajectory) (float64, error) {
-			switch {
-			case t.Reward == -1:
+			switch t.Reward {
+			case -1:
 				return 0, errors.New("no answer")
-			case t.Reward == -2:
+			case -2:
 				return math.NaN(), nil
-			case t.Reward == 7:
+			case 7:
 				calls++
 				return calls, nil
 			}

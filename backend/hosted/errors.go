@@ -38,7 +38,7 @@ func (b *Backend) failed(ctx context.Context, c *call, err error) error {
 		Status: failure.Status, Code: failure.Code, Header: failure.Header, Torn: failure.Torn,
 		Message: b.redact(shortened(failure.Message)),
 	}
-	kind, hint := b.judge(ctx, c, failure)
+	hint, kind := b.judge(ctx, c, failure)
 	return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", kind, named{failure, b.about.Name}), Hint: hint}
 }
 
@@ -73,25 +73,25 @@ func (b *Backend) unanswered(err error) error {
 	return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %s: %s", ErrService, b.about.Name, text), Hint: hint}
 }
 
-// judge says what kind of error a failure is, and what to do about it.
-func (b *Backend) judge(ctx context.Context, c *call, f *Failure) (kind error, hint string) {
+// judge says what to do about a failure, and what kind of error it is.
+func (b *Backend) judge(ctx context.Context, c *call, f *Failure) (hint string, kind error) {
 	switch {
 	case f.tooLong():
-		return art.ErrContextLength, "send fewer or shorter messages, or lower MaxTokens"
+		return "send fewer or shorter messages, or lower MaxTokens", art.ErrContextLength
 	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden:
-		return art.ErrInvalid, keyHint(&b.about, b.about.KeyVariables[b.host()])
+		return keyHint(&b.about, b.about.KeyVariables[b.host()]), art.ErrInvalid
 	case f.Status == http.StatusPaymentRequired, slices.Contains(exhausted, f.Code):
-		return ErrService, "the account has no credit or quota left"
+		return "the account has no credit or quota left", ErrService
 	case f.Status == http.StatusNotFound:
-		return art.ErrInvalid, b.missing(ctx, c.base)
+		return b.missing(ctx, c.base), art.ErrInvalid
 	case f.Status == http.StatusTooManyRequests:
-		return ErrService, "lower MaxConcurrent, or set RequestsPerMinute or TokensPerMinute of the Options"
+		return "lower MaxConcurrent, or set RequestsPerMinute or TokensPerMinute of the Options", ErrService
 	case f.Status == http.StatusOK:
-		return ErrService, "check that BaseURL of the Options is that of the API"
+		return "check that BaseURL of the Options is that of the API", ErrService
 	case f.Status >= http.StatusInternalServerError:
-		return ErrService, "the service is at fault; try later"
+		return "the service is at fault; try later", ErrService
 	}
-	return art.ErrInvalid, "the service refuses the request: correct what it names"
+	return "the service refuses the request: correct what it names", art.ErrInvalid
 }
 
 // maxNamed is how many models a hint lists.

@@ -79,11 +79,11 @@ func TestSave(t *testing.T) {
 		content, err = os.ReadFile(filepath.Join(dir, name+".svg"))
 		require.NoError(t, err)
 		for d := xml.NewDecoder(bytes.NewReader(content)); ; {
-			if _, err := d.Token(); errors.Is(err, io.EOF) {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
 				break
-			} else {
-				require.NoError(t, err)
 			}
+			require.NoError(t, err)
 		}
 		for _, want := range c.texts {
 			require.Equal(t, 1, strings.Count(string(content), want), want)
