@@ -64,7 +64,7 @@ func (b *Backend) bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// prepare checks a call, estimates it, and reserves what it may cost.
+// prepare checks a call and estimates it.
 func (b *Backend) prepare(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -77,17 +77,20 @@ func (b *Backend) prepare(ctx context.Context, c *call) error {
 		c.reply = AssumedReply
 	}
 	c.price, c.priced = b.opts.Prices.of(c.base)
-	if b.opts.MaxSpend == 0 {
-		return nil
-	}
-	if !c.priced {
+	if b.opts.MaxSpend > 0 && !c.priced {
 		err := fmt.Errorf("%w: the price of %q is not known, so MaxSpend cannot be kept", art.ErrInvalid, c.base)
 		return &art.Error{Op: "complete", Err: err, Hint: "add the model to Prices of the Options"}
 	}
-	c.reserved = c.price.cost(art.Usage{PromptTokens: c.prompt, CompletionTokens: c.reply})
-	if err := b.meter.reserve(c.reserved); err != nil {
+	return nil
+}
+
+// reserve sets aside what a call may cost.
+func (b *Backend) reserve(c *call) error {
+	cost := c.price.cost(art.Usage{PromptTokens: c.prompt, CompletionTokens: c.reply})
+	if err := b.meter.reserve(cost); err != nil {
 		return &art.Error{Op: "complete", Err: err, Hint: "raise MaxSpend of the Options"}
 	}
+	c.reserved = cost
 	return nil
 }
 
@@ -97,8 +100,10 @@ func (b *Backend) answer(ctx context.Context, c *call) (*Reply, error) {
 	case b.slots <- struct{}{}:
 		defer func() { <-b.slots }()
 	case <-ctx.Done():
-		b.meter.count(&c.entry.usage, c.reserved, func(*Usage) {})
 		return nil, context.Cause(ctx)
+	}
+	if err := b.reserve(c); err != nil {
+		return nil, err
 	}
 	reply, err := b.attempts(ctx, c)
 	if err != nil {

@@ -29,6 +29,14 @@ func cut(w http.ResponseWriter, _ *http.Request) {
 // hang answers when the client is gone.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
+// hangInBody sends a part of an answer, and no more.
+func hangInBody(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, `{"id":`)
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
 func TestComplete_SentAgain(t *testing.T) {
 	for name, first := range map[string]http.HandlerFunc{
 		"429 at once":      reply(429, busy, "Retry-After", "0"),
@@ -39,6 +47,7 @@ func TestComplete_SentAgain(t *testing.T) {
 		"529":              reply(529, `{}`),
 		"cut":              cut,
 		"hang":             hang,
+		"hang in the body": hangInBody,
 		"torn JSON":        reply(200, `{"id":"x","choices":[{"mess`),
 		"no choices":       reply(200, `{"id":"x","choices":[]}`),
 		"error in 200":     reply(200, `{"error":{"message":"overloaded","code":503,"metadata":{"provider_name":"X"}}}`),

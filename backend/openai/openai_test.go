@@ -1,8 +1,10 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/backendtest"
 	"github.com/goart-dev/art/backend/openai"
+	"github.com/goart-dev/art/backend/rundir"
 )
 
 func TestContract(t *testing.T) {
@@ -93,6 +96,7 @@ func TestComplete_Sample(t *testing.T) {
 		{"temperature", "-1", &art.ChatOptions{Temperature: &hot}, false, false},
 		{"top-p", "-1", &art.ChatOptions{TopP: &narrow}, false, false},
 		{"floored", "-9999.0", nil, false, false},
+		{"a logprob too many", `-1},{"token":"c","logprob":-1`, nil, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newServer(t, reply(200, strings.ReplaceAll(exact, "LAST", test.last)))
@@ -179,5 +183,56 @@ func TestRegister_Continues(t *testing.T) {
 			t.Errorf("registration %d: error %v", i, err)
 		}
 		b.Close()
+	}
+}
+
+// TestHTTPClient: an agent with an OpenAI client is recorded on a hosted model as on one that is trained.
+func TestHTTPClient(t *testing.T) {
+	m := register(t, open(t, newServer(t, said("Hi.")), openai.Options{}), "m")
+	trajectory, err := art.Record(t.Context(), func(ctx context.Context) error {
+		body := strings.NewReader(`{"model":"any","messages":[{"role":"user","content":"Hello?"}]}`)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://art/v1/chat/completions", body)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		response, err := m.HTTPClient().Do(req)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	})
+	if err != nil || len(trajectory.Messages) != 2 || trajectory.Messages[1].Content != "Hi." {
+		t.Errorf("trajectory %+v, error %v", trajectory, err)
+	}
+}
+
+// TestLog_Trajectories: what is logged comes back.
+func TestLog_Trajectories(t *testing.T) {
+	b := open(t, newServer(t, said("Hi.")), openai.Options{})
+	m := register(t, b, "m")
+	trajectory := art.NewTrajectory(art.User("Hello?"))
+	if _, err := m.Chat(t.Context(), trajectory, nil); err != nil {
+		t.Fatal(err)
+	}
+	trajectory.Reward = 2
+	group := &art.TrajectoryGroup{Trajectories: []*art.Trajectory{trajectory, nil}}
+	if err := m.Log(t.Context(), "val", []*art.TrajectoryGroup{group, nil}, nil); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := b.Trajectories(t.Context(), m, "val", 0)
+	if err != nil || len(groups) != 1 || len(groups[0].Trajectories) != 1 {
+		t.Fatalf("groups %+v, error %v", groups, err)
+	}
+	if got := groups[0].Trajectories[0]; got.Reward != 2 || got.Messages[1].Content != "Hi." {
+		t.Errorf("trajectory %+v", got)
+	}
+	dir, err := b.Dir(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := rundir.Open(dir)
+	if err != nil || run.About().Base != "m" {
+		t.Errorf("run %+v, error %v", run, err)
 	}
 }
