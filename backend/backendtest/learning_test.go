@@ -62,7 +62,7 @@ func (b *bandit) Complete(_ context.Context, m *art.Model, req *art.ChatRequest)
 	}
 	logprob := float32(math.Log(p[k]))
 	if b.shifted {
-		logprob -= 1
+		logprob--
 	}
 	reply := art.Assistant("abcd"[k : k+1])
 	reply.Sample = &art.Sample{PromptIDs: []int32{9}, IDs: []int32{int32(k)}, Logprobs: []float32{logprob},

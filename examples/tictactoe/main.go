@@ -34,6 +34,7 @@ var (
 	dir    = flag.String("dir", ".art", "where runs are stored")
 	base   = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
 	device = flag.String("device", "cpu", "cpu, or xla:cpu, xla:cuda where XLA is installed")
+	judge  = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward of the game")
 	short  = flag.Bool("short", false, "10 steps; fail unless fewer games are lost after them")
 )
 
@@ -43,6 +44,8 @@ func main() {
 		*steps = 10
 	}
 	ctx := context.Background()
+	rewards, err := after(*judge)
+	check(err)
 	backend, model, err := open(ctx)
 	check(err)
 	defer backend.Close()
@@ -60,7 +63,7 @@ func main() {
 			ctx context.Context, first bool,
 		) (*art.Trajectory, error) {
 			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
-		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step)})
+		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
 			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
@@ -101,6 +104,9 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	name, room := fmt.Sprintf("player-%d", *seed), 64 // tokens of a game in the template of the built-in model
 	if *base != "tiny" {
 		name, room = fmt.Sprintf("player-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed), 384
+	}
+	if *judge != "" {
+		name += "-" + *judge
 	}
 	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: room})
 	if err != nil {
@@ -158,9 +164,12 @@ func play(
 	case b.won('X'):
 		t.Reward = win
 	}
-	t.Metrics = map[string]float64{"moves": moves, "illegal": 0, "not_lost": 0}
+	t.Metrics = map[string]float64{"moves": moves, "illegal": 0, "not_lost": 0, "won": 0}
 	if t.Reward >= draw {
 		t.Metrics["not_lost"] = 1
+		if t.Reward == win {
+			t.Metrics["won"] = 1
+		}
 	} else if !legal {
 		t.Metrics["illegal"] = 1
 	}

@@ -150,3 +150,35 @@ func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong 
 	}
 	return total, lost, wrong
 }
+
+// The judge prefers a game that was won, then one that was drawn, lost, broken off.
+func TestAfter(t *testing.T) {
+	hook, err := after("ruler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &art.TrajectoryGroup{}
+	for i, m := range []map[string]float64{
+		{"won": 1, "not_lost": 1, "moves": 3}, {"not_lost": 1, "moves": 5}, {"moves": 4}, {"moves": 2}, {"illegal": 1, "moves": 1},
+	} {
+		// Equal trajectories are judged once: these differ in what they say.
+		g.Trajectories = append(g.Trajectories, &art.Trajectory{
+			History: art.History{Messages: []art.Message{art.Assistant(strings.Repeat("1", i+1))}}, Metrics: m,
+		})
+	}
+	judged, err := hook(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, trajectory := range judged[0].Trajectories[1:] {
+		if before := judged[0].Trajectories[i].Reward; trajectory.Reward >= before {
+			t.Errorf("game %d gets %v, and the one before %v", i+1, trajectory.Reward, before)
+		}
+	}
+	if f, err := after(""); f != nil || err != nil {
+		t.Errorf("no judge: %v", err)
+	}
+	if _, err := after("nobody"); err == nil {
+		t.Error("judge nobody is no error")
+	}
+}
