@@ -34,6 +34,7 @@ Replies are greedy unless --temperature is set. Scores are from 0 to 1:
   json      the first JSON object of the reply equals the answer
   calls     the reply is the tool call that the answer writes as name({"argument": "value"})
   regex     the answer is a regular expression, and the reply matches it
+  judge     what the model of --judge says of the reply; it is shown the answer where there is one
 
 With --store SPLIT, trajectories and metrics are stored in the run that MODEL names.
 
@@ -44,6 +45,9 @@ With --store SPLIT, trajectories and metrics are stored in the run that MODEL na
 			e := evaluator{}
 			e.play.flags(flags)
 			flags.StringVar(&e.check, "check", "exact", "`name` of the score")
+			flags.StringVar(&e.judge, "judge", "",
+				"`MODEL@URL` of a hosted judge, such as gpt-5.4-mini@https://api.openai.com/v1")
+			flags.StringVar(&e.rubric, "rubric", "", "`text` that says to the judge what counts")
 			flags.StringVar(&e.store, "store", "", "`split` to store the result under, in the run")
 			flags.IntVar(&e.tries, "tries", 1, "`times` that each scenario is answered")
 			flags.IntVar(&e.show, "show", 3, "print so `many` of the worst replies")
@@ -55,10 +59,11 @@ With --store SPLIT, trajectories and metrics are stored in the run that MODEL na
 
 // evaluator is the verb eval with its flags.
 type evaluator struct {
-	play         playerOptions
-	check, store string
-	tries, show  int
-	asJSON       bool
+	play          playerOptions
+	check, store  string
+	judge, rubric string
+	tries, show   int
+	asJSON        bool
 }
 
 // evaluation is what eval prints.
@@ -103,12 +108,15 @@ func truth(ok bool) float64 {
 }
 
 func (e *evaluator) run(args []string, stdout, stderr io.Writer) error {
-	check, ok := checks[e.check]
+	_, ok := checks[e.check]
+	byJudge := e.check == "judge"
 	switch {
 	case len(args) != 2:
 		return badUsage("want MODEL and a FILE of scenarios")
-	case !ok:
-		return badUsage("--check %s: there are %s", e.check, strings.Join(sortedKeys(checks), ", "))
+	case !ok && !byJudge:
+		return badUsage("--check %s: there are %s and judge", e.check, strings.Join(sortedKeys(checks), ", "))
+	case byJudge != (e.judge != ""):
+		return badUsage("--check judge and --judge MODEL@URL belong together")
 	case e.tries < 1:
 		return badUsage("--tries %d: want at least 1", e.tries)
 	}
@@ -121,11 +129,11 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	result := evaluation{Model: args[0], Check: e.check, Scenarios: len(list)}
-	for i, g := range groups {
+	if groups, err = e.scored(list, groups); err != nil {
+		return err
+	}
+	for _, g := range groups {
 		result.Failures += len(g.Failures)
-		for _, t := range g.Trajectories {
-			t.Reward = check(lastReply(t), *list[i].Answer)
-		}
 	}
 	result.Score, result.Low, result.High = plot.RewardInterval(groups)
 	if math.IsNaN(result.Score) {
@@ -149,10 +157,13 @@ func (e *evaluator) scenarios(path string) ([]scenario, error) {
 		return nil, err
 	}
 	for i, s := range list {
-		if s.Answer == nil {
+		if s.Answer == nil && e.check != "judge" {
 			return nil, fmt.Errorf("%s: scenario %d has no answer to check replies against", path, i+1)
 		}
-		if _, err := regexp.Compile(*s.Answer); e.check == "regex" && err != nil {
+		if e.check != "regex" {
+			continue
+		}
+		if _, err := regexp.Compile(*s.Answer); err != nil {
 			return nil, fmt.Errorf("%s: scenario %d: %w", path, i+1, err)
 		}
 	}
@@ -219,7 +230,7 @@ func (e *evaluator) text(r evaluation, list []scenario, groups []*art.Trajectory
 			continue
 		}
 		fmt.Fprintf(&b, "\n%.2f  %s\n  wanted  %s\n  got     %s\n", meanReward(g),
-			indent(list[i].question()), indent(*list[i].Answer), indent(lastReply(g.Trajectories[0])))
+			indent(list[i].question()), indent(list[i].wanted()), indent(lastReply(g.Trajectories[0])))
 	}
 	return b.String()
 }

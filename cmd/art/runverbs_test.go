@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -173,6 +176,36 @@ func TestEval(t *testing.T) {
 	wantFailure(t, "eval tiny "+file+" --check wishful", "there are calls, contains, exact")
 	wantFailure(t, "eval tiny "+scenarioFile(t, `{"messages": []}`), ":1: ", "no messages")
 	wantFailure(t, "eval tiny "+scenarioFile(t, `{"messages": [{"role": "user", "content": "a"}]}`), "has no answer")
+}
+
+// A judge scores each reply by itself, and is shown the answer that is wanted.
+func TestEval_Judge(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, err := io.ReadAll(r.Body)
+		if err != nil || !strings.Contains(string(content), "the sea") || !strings.Contains(string(content), "Be kind.") {
+			http.Error(w, "no answer or rubric in "+string(content), http.StatusBadRequest)
+			return
+		}
+		id := regexp.MustCompile(`one for each of these ids: (\w+)`).FindSubmatch(content)
+		reply, err := json.Marshal(fmt.Sprintf(`{"scores": [{"id": %q, "explanation": "fair", "score": 0.75}]}`, id[1]))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id": "1", "model": "j", "choices": [{"index": 0, "finish_reason": "stop",
+			"message": {"role": "assistant", "content": %s}}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}`, reply)
+	}))
+	defer server.Close()
+	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "what is blue?"}], "answer": "the sea"}`)
+	status, stdout, stderr := command("eval", "tiny", file, "--check", "judge", "--judge", "j@"+server.URL+"/v1",
+		"--rubric", "Be kind.",
+		"--max-tokens", "4", "--context", "64")
+	if status != 0 || !strings.Contains(stdout, "tiny  judge 0.7500") {
+		t.Errorf("status %d: %s %s", status, stdout, stderr)
+	}
+	wantFailure(t, "eval tiny "+file+" --check judge", "belong together")
+	wantFailure(t, "eval tiny "+file+" --check judge --judge j", "want MODEL@URL")
 }
 
 func TestChecks(t *testing.T) {

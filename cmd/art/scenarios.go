@@ -59,6 +59,14 @@ func (s *scenario) UnmarshalJSON(line []byte) error {
 // question is the last message.
 func (s *scenario) question() string { return s.Messages[len(s.Messages)-1].Content }
 
+// wanted is the answer, if there is one.
+func (s *scenario) wanted() string {
+	if s.Answer == nil {
+		return "-"
+	}
+	return *s.Answer
+}
+
 // player answers scenarios with a model or a run, for verbs. Nothing is stored of it.
 type player struct {
 	backend *local.Backend
