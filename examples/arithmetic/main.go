@@ -20,6 +20,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/backend/track/terminal"
 )
 
 var (
@@ -39,6 +40,9 @@ type sum struct {
 
 var number = regexp.MustCompile(`-?[0-9]+`)
 
+// line shows on a terminal how far the program is.
+var line = terminal.New(&terminal.Options{Quiet: true})
+
 func main() {
 	flag.Parse()
 	ctx := context.Background()
@@ -47,6 +51,7 @@ func main() {
 	defer backend.Close()
 	name := fmt.Sprintf("adder-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed)
 	model := art.NewModel(name, &art.ModelOptions{
+		Events:  line,
 		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(8)},
 	})
 	check(model.Register(ctx, backend))
@@ -70,7 +75,7 @@ func main() {
 		}
 		groups, err := art.GatherGroups(ctx, b.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
 			return ask(ctx, model, s, nil)
-		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(b.Step)})
+		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(b.Step), Events: line})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: *rate, MaxGradNorm: 1})
 		check(err)
@@ -140,7 +145,7 @@ func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*
 func evaluate(ctx context.Context, model *art.Model, sums []sum) {
 	g, err := art.Gather(ctx, sums, func(ctx context.Context, s sum) (*art.Trajectory, error) {
 		return ask(ctx, model, s, &art.ChatOptions{Temperature: new(0.0)})
-	}, &art.GatherOptions{Concurrency: 64})
+	}, &art.GatherOptions{Concurrency: 64, Events: line})
 	check(err)
 	fmt.Printf("greedy at step %d: %.0f%% of %d held-out questions correct\n", model.Step(),
 		100*art.Metrics(g)["right"], len(sums))

@@ -23,6 +23,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/track/terminal"
 	"github.com/goart-dev/art/examples/arte/mailbox"
 )
 
@@ -52,6 +53,9 @@ type experiment struct {
 	box     *mailbox.Box
 	store   *mailbox.Store
 }
+
+// line shows on a terminal how far the program is.
+var line = terminal.New(&terminal.Options{Quiet: true})
 
 func main() {
 	flag.Parse()
@@ -98,6 +102,7 @@ func open(ctx context.Context) (*experiment, error) {
 	}
 	e := &experiment{box: mailbox.New(*messages, *level, *seed)}
 	e.model = art.NewModel(run, &art.ModelOptions{
+		Events:  line,
 		Project: "arte", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32},
 		Chat:      art.ChatOptions{MaxTokens: new(64)},
 		Retention: &art.Retention{Newest: 1, Best: "val/reward"},
@@ -129,6 +134,7 @@ func (e *experiment) train(ctx context.Context, rewards hook, last float64) floa
 		}
 		start := time.Now()
 		groups, err := art.GatherGroups(ctx, b.Items, e.answer(sampled(e.model, nil)), &art.GatherOptions{
+			Events:    line,
 			GroupSize: *group, Concurrency: 64, Seed: uint64(b.Step), After: rewards,
 		})
 		check(err)

@@ -80,7 +80,7 @@ func (e *experiment) evaluate(ctx context.Context) float64 {
 
 // measure runs an agent once for each held-out question and prints a row of the table, with 95 % confidence intervals.
 func (e *experiment) measure(ctx context.Context, name string, run rollout) (*art.TrajectoryGroup, error) {
-	g, err := art.Gather(ctx, e.held(), run, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+	g, err := art.Gather(ctx, e.held(), run, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: line})
 	if err != nil {
 		return nil, err
 	}

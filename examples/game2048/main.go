@@ -22,6 +22,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/track/terminal"
 )
 
 var (
@@ -43,6 +44,9 @@ var (
 
 // player chooses a move.
 type player func(*board) (string, error)
+
+// line shows on a terminal how far the program is.
+var line = terminal.New(&terminal.Options{Quiet: true})
 
 func main() {
 	flag.Parse()
@@ -84,7 +88,7 @@ func train(ctx context.Context, model *art.Model, rewards hook, last float64) fl
 			func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
 				return play(ctx, model, art.GroupRand(ctx))
 			},
-			&art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards})
+			&art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: line})
 		check(err)
 		result, err := model.Train(ctx, gathered, &art.TrainConfig{
 			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
@@ -132,6 +136,7 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 		return nil, nil, err
 	}
 	model := art.NewModel(name, &art.ModelOptions{
+		Events:  line,
 		Project: "game2048", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32},
 		Chat:      art.ChatOptions{MaxTokens: new(4)},
 		Retention: &art.Retention{Newest: 1, Best: "val/reward"},

@@ -53,7 +53,7 @@ type result struct {
 func measure(ctx context.Context, name string, game func(context.Context) (*art.Trajectory, error)) result {
 	g, err := art.Gather(ctx, make([]struct{}, *games), func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
 		return game(ctx)
-	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: line})
 	check(err)
 	wins := 0
 	for _, t := range g.Trajectories {

@@ -20,6 +20,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/backend/track/terminal"
 )
 
 // Rewards. A draw is worth nearly a win.
@@ -37,6 +38,9 @@ var (
 	judge  = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward of the game")
 	short  = flag.Bool("short", false, "10 steps; fail unless fewer games are lost after them")
 )
+
+// line shows on a terminal how far the program is.
+var line = terminal.New(&terminal.Options{Quiet: true})
 
 func main() {
 	flag.Parse()
@@ -63,7 +67,7 @@ func main() {
 			ctx context.Context, first bool,
 		) (*art.Trajectory, error) {
 			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
-		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards})
+		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: line})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
 			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
@@ -113,6 +117,7 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 		return nil, nil, err
 	}
 	model := art.NewModel(name, &art.ModelOptions{
+		Events:  line,
 		Project: "tictactoe", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
 	})
 	return backend, model, model.Register(ctx, backend)
@@ -195,7 +200,7 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 		ctx context.Context, first bool,
 	) (*art.Trajectory, error) {
 		return play(ctx, model, first, random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
-	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32})
+	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: line})
 	check(err)
 	m := art.Metrics(g)
 	fmt.Printf("greedy at step %d: %.1f%% of %d games won or drawn, %.2f%% of moves legal\n",

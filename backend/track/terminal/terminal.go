@@ -28,6 +28,8 @@ type Options struct {
 	Output io.Writer
 	// Live redraws a line while something goes on. nil is true where Output is a terminal.
 	Live *bool
+	// Quiet leaves no line about what is over: for programs that print lines of their own.
+	Quiet bool
 	// Color makes the title of the line bold. nil is true where Output is a terminal, NO_COLOR is not set, and TERM is not
 	// "dumb".
 	Color *bool
@@ -50,7 +52,7 @@ func New(opts *Options) *art.Events {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	l := &line{out: o.Output, now: o.Now, width: 80}
+	l := &line{out: o.Output, now: o.Now, width: 80, quiet: o.Quiet}
 	isTerminal := false
 	if f, ok := o.Output.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		isTerminal = true
@@ -76,6 +78,7 @@ type line struct {
 	now         func() time.Time
 	width       int
 	live, color bool
+	quiet       bool
 
 	mu    sync.Mutex
 	drawn time.Time // last
@@ -249,7 +252,9 @@ func (l *line) end(t *task, d time.Duration) {
 		}
 	}
 	l.erase()
-	l.write(l.text(t, "in "+short(d)) + "\n")
+	if !l.quiet {
+		l.write(l.text(t, "in "+short(d)) + "\n")
+	}
 	l.draw(true)
 }
 

@@ -92,3 +92,13 @@ func TestNew_File(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(content), "\r")
 }
+
+// A quiet line leaves nothing behind.
+func TestNew_Quiet(t *testing.T) {
+	var out bytes.Buffer
+	run(t, terminal.New(&terminal.Options{Output: &out, Quiet: true}))
+	require.Empty(t, out.String())
+	run(t, terminal.New(&terminal.Options{Output: &out, Quiet: true, Live: new(true), Now: clock()}))
+	require.NotContains(t, out.String(), "\n")
+	require.True(t, strings.HasSuffix(out.String(), "\r\x1b[K"), "the last line is erased: %q", out.String())
+}
