@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Chat lets the model continue t: it sends the messages and tools of t's main history, appends the reply, and returns
@@ -54,12 +55,31 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	request := &ChatRequest{
 		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
 	}
+	start := time.Now()
 	response, err := b.Complete(ctx, m, request)
+	m.tellCompletion(ctx, start, request, response, err)
 	if err != nil {
 		return nil, err
 	}
 	recordCompletion(ctx, request, response.Message)
 	return response, nil
+}
+
+// tellCompletion calls the event of a completion. response is ignored when err is set.
+func (m *Model) tellCompletion(
+	ctx context.Context, start time.Time, request *ChatRequest, response *ChatResponse, err error,
+) {
+	if m.events().Completion == nil {
+		return
+	}
+	e := CompletionEvent{Model: m, Time: start, Duration: time.Since(start), Request: request, Err: err}
+	if p := positionOf(ctx); p != nil {
+		e.Rollout, e.Try = p.rollout, p.try
+	}
+	if err == nil {
+		e.Response = response
+	}
+	m.events().Completion(e)
 }
 
 // validate checks that there is something to reply to.

@@ -92,7 +92,7 @@ func (r *run) addRow(row Row) {
 		return
 	}
 	r.stale = true
-	r.t.lost.Add(1)
+	r.t.queue.Lose(1)
 }
 
 // addGroups lets trajectories wait. When too many do, the oldest are dropped.
@@ -102,7 +102,7 @@ func (r *run) addGroups(g Groups) {
 	}
 	if len(r.groups) == maxGroups {
 		r.groups = slices.Delete(r.groups, 0, 1)
-		r.t.lost.Add(1)
+		r.t.queue.Lose(1)
 	}
 	r.groups = append(r.groups, g)
 }

@@ -32,14 +32,12 @@ type Options struct {
 // Tracker hands events to runs on a goroutine of its own, so that training never waits for it.
 type Tracker struct {
 	opts   Options
-	queue  chan event
-	quit   chan struct{}
+	queue  *Queue[event]
 	done   chan struct{}
 	once   sync.Once
 	ctx    context.Context // ends when Close has waited long enough
 	cancel context.CancelFunc
-	lost   atomic.Int64 // events and batches of trajectories
-	gap    atomic.Bool  // an event was dropped since the last look
+	gap    atomic.Bool // an event was dropped since the last look
 
 	runs  map[*art.Model]*run // of the goroutine, until done
 	order []*run
@@ -65,7 +63,7 @@ func New(opts Options) *Tracker {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	t := &Tracker{
-		opts: opts, queue: make(chan event, opts.Queue), quit: make(chan struct{}), done: make(chan struct{}),
+		opts: opts, queue: NewQueue[event](opts.Queue), done: make(chan struct{}),
 		runs: map[*art.Model]*run{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -85,7 +83,7 @@ func (t *Tracker) Events() *art.Events {
 
 // Dropped returns how many events, and how many batches of trajectories, were not stored because too many waited. Where
 // the backend keeps a history, the metrics of dropped events are stored later.
-func (t *Tracker) Dropped() int { return int(t.lost.Load()) }
+func (t *Tracker) Dropped() int { return t.queue.Lost() }
 
 // Close stores what waits, for [Options].Timeout at most, and ends the runs. The error says what could not be stored. A
 // second call returns the same.
@@ -93,7 +91,7 @@ func (t *Tracker) Close() error {
 	t.once.Do(func() {
 		timer := time.AfterFunc(t.opts.Timeout, t.cancel)
 		defer timer.Stop()
-		close(t.quit)
+		t.queue.Close()
 		<-t.done
 		t.cancel()
 	})
@@ -101,22 +99,14 @@ func (t *Tracker) Close() error {
 	return t.err
 }
 
-// send queues an event, and drops it when there is no room or the tracker is closed.
+// send queues an event, unless there is no room.
 func (t *Tracker) send(e event) {
 	e.at = time.Now()
-	select {
-	case <-t.quit:
-		t.lost.Add(1)
+	if t.queue.Send(e) {
 		return
-	default:
 	}
-	select {
-	case t.queue <- e:
-	default:
-		t.gap.Store(true)
-		if t.lost.Add(1) == 1 {
-			t.opts.Logger.Warn("tracker is too slow: an event was dropped", "tracker", t.opts.Name)
-		}
+	if !t.gap.Swap(true) {
+		t.opts.Logger.Warn("tracker is too slow: events are dropped", "tracker", t.opts.Name)
 	}
 }
 
@@ -127,11 +117,11 @@ func (t *Tracker) work() {
 	defer retry.Stop()
 	for {
 		select {
-		case e := <-t.queue:
+		case e := <-t.queue.Items():
 			t.handle(e)
 		case <-retry.C:
 			t.flush()
-		case <-t.quit:
+		case <-t.queue.Closed():
 			t.finish()
 			return
 		}
@@ -141,8 +131,8 @@ func (t *Tracker) work() {
 // handle stores an event, and then as many of those that wait as the format takes at once.
 func (t *Tracker) handle(e event) {
 	t.take(e)
-	for range len(t.queue) {
-		t.take(<-t.queue)
+	for range len(t.queue.Items()) {
+		t.take(<-t.queue.Items())
 	}
 	t.flush()
 }
@@ -168,8 +158,8 @@ func (t *Tracker) flush() {
 
 // finish stores what waits, ends the runs and says what was lost.
 func (t *Tracker) finish() {
-	for range len(t.queue) {
-		t.take(<-t.queue)
+	for range len(t.queue.Items()) {
+		t.take(<-t.queue.Items())
 	}
 	gap := t.gap.Swap(false)
 	var problems []error
