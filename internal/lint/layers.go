@@ -65,8 +65,11 @@ var layers = map[string]layer{
 	"backend/rundir":         {own: []string{"", "internal/runs"}},
 	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
+	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
 	"backend/track/tensorboard": {own: []string{"", "internal/track"},
+		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
+	"backend/track/wandb": {own: []string{"", "internal/track"},
 		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{
 		compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
