@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/hosted"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
@@ -25,6 +26,8 @@ func TestMetrics_Document(t *testing.T) {
 	table(&b, art.LogMetrics())
 	b.WriteString(metricsMiddle)
 	table(&b, Metrics())
+	b.WriteString(metricsHosted)
+	table(&b, hosted.Metrics())
 	path := filepath.Join("..", "..", "docs", "metrics.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
@@ -53,6 +56,13 @@ const metricsMiddle = `
 
 Where "sum" is marked, the sum over the steps of the run is stored too: ` + "`data/cum/groups`" + ` beside ` + "`data/groups`" + `.
 ` + "`time/wall_clock_sec`" + ` of every row is the time since the run began.
+
+`
+
+const metricsHosted = `
+## What a model behind an API stores
+
+Every row that is logged of such a model has what it used since its run began, in earlier processes too.
 
 `
 
