@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
@@ -46,9 +47,9 @@ func (s *scenario) UnmarshalJSON(line []byte) error {
 	}
 	if last := len(s.Messages) - 1; last >= 0 && s.Messages[last].Role == art.RoleAssistant {
 		if s.Answer == nil {
-			s.Answer = &s.Messages[last].Content
+			s.Answer = new(s.Messages[last].Content)
 		}
-		s.Messages = s.Messages[:last]
+		s.Messages = slices.Clip(s.Messages[:last]) // a reply that is appended must not take the place of the answer
 	}
 	if len(s.Messages) == 0 {
 		return errors.New("there are no messages to reply to")
