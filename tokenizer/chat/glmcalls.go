@@ -34,8 +34,7 @@ func parseGLM(section string, tools []art.Tool) ([]art.ToolCall, error) {
 
 // glmArguments reads pairs into a JSON object.
 func glmArguments(text string, tags [4]string, types map[string][]string) (string, error) {
-	var members []string
-	seen := map[string]bool{}
+	var members objectWriter
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		key, rest, ok := between(text, tags[0], tags[1])
 		if !ok {
@@ -48,18 +47,16 @@ func glmArguments(text string, tags [4]string, types map[string][]string) (strin
 		if key = strings.TrimSpace(key); key == "" {
 			return "", errors.New("an argument has no name")
 		}
-		if seen[key] {
-			return "", fmt.Errorf("the argument %s is repeated", key)
-		}
 		written, err := typedValue(value, types[key])
+		if err == nil {
+			err = members.add(key, written)
+		}
 		if err != nil {
 			return "", fmt.Errorf("the argument %s: %w", key, err)
 		}
-		seen[key] = true
-		members = append(members, quote(key)+": "+written)
 		text = rest
 	}
-	return "{" + strings.Join(members, ", ") + "}", nil
+	return members.String(), nil
 }
 
 // between returns what is between two tags at the beginning of a text, and what follows.

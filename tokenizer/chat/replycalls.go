@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -121,14 +122,15 @@ func (p *replyParser) stepBareCall(final bool) bool {
 	return false
 }
 
-// take adds calls. A line break before them is not content, and neither is white space between calls.
+// take adds calls, with ids of our own for those that have none, or one that another call of the reply has. Line breaks
+// before them are not content, and neither is white space between calls.
 func (p *replyParser) take(calls []art.ToolCall) {
 	if p.segment || len(p.message.ToolCalls) == 0 {
-		p.content.Write(bytes.TrimSuffix(p.held, []byte("\n")))
+		p.content.Write(p.format.calls.beforeBreaks(p.held))
 	}
 	p.held, p.segment = nil, false
 	for _, c := range calls {
-		if c.ID == "" {
+		if c.ID == "" || slices.ContainsFunc(p.message.ToolCalls, func(o art.ToolCall) bool { return o.ID == c.ID }) {
 			c.ID = p.format.calls.id(len(p.message.ToolCalls))
 		}
 		p.message.ToolCalls = append(p.message.ToolCalls, c)
@@ -149,7 +151,15 @@ func (p *replyParser) text(s string) {
 	if !p.segment && len(p.message.ToolCalls) > 0 {
 		return
 	}
-	text := bytes.TrimSuffix(p.held, []byte("\n"))
+	text := p.format.calls.beforeBreaks(p.held)
 	p.content.Write(text)
 	p.held = p.held[len(text):]
+}
+
+// beforeBreaks returns a text without the line breaks at its end that are not content if a section of calls follows.
+func (f *callFormat) beforeBreaks(text []byte) []byte {
+	for range max(1, f.breaks) {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	return text
 }
