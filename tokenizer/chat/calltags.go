@@ -11,6 +11,8 @@ import (
 // callTags are the tags of calls, each of which has some head, a separator and a body that ends with JSON.
 type callTags struct {
 	begin, separator, end string
+	// head returns the name and the id of the function that the head of a call names.
+	head func(head string) (name, id string)
 	// call reads the head of a call, and its body up to the end; it returns what follows.
 	call func(head, body, end string) (call art.ToolCall, rest string, err error)
 }

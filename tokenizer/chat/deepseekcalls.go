@@ -19,7 +19,9 @@ const (
 //
 //	name, deepSeekSeparator, {...}
 //	function, deepSeekSeparator, name, a line break, and {...} in a fenced JSON block
-var deepSeekTags = callTags{deepSeekBegin, deepSeekSeparator, deepSeekEnd, deepSeekCall}
+var deepSeekTags = callTags{deepSeekBegin, deepSeekSeparator, deepSeekEnd, deepSeekHead, deepSeekCall}
+
+func deepSeekHead(head string) (name, id string) { return strings.TrimSpace(head), "" }
 
 // deepSeekCall reads what follows the separator, up to the end of the call.
 func deepSeekCall(name, text, end string) (call art.ToolCall, rest string, err error) {

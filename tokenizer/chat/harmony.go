@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -62,6 +63,7 @@ func (p *replyParser) stepHeader(final bool) bool {
 	if tag != "" {
 		p.part = readHeader(string(p.pending[:at]))
 		p.enter(inBody, at+len(tag))
+		p.openStream(streamBody(p.part.function))
 		return true
 	}
 	if !final {
@@ -83,8 +85,11 @@ func (p *replyParser) stepBody(final bool) bool {
 	f := p.format
 	at, tag := p.find(final, f.tag(harmonyEnd), f.tag(harmonyCall), f.tag(harmonyReturn), f.tag(harmonyStart))
 	over := tag != "" || final
-	if p.part.function != "" && !over {
-		return false
+	if p.part.function != "" {
+		p.growCalls(at)
+		if !over {
+			return false
+		}
 	}
 	p.say(string(p.pending[:at]))
 	if tag == f.tag(harmonyStart) { // it belongs to the next header
@@ -120,9 +125,14 @@ func (p *replyParser) say(text string) {
 func (p *replyParser) sayCall(text string) {
 	call := art.ToolCall{Name: p.part.function}
 	var err error
-	if call.Arguments, err = wholeJSON(text); err != nil {
-		p.malformed(p.part.header+harmonyMessage+text, err)
-		return
+	call.Arguments, err = wholeJSON(text)
+	whole := p.part.header + harmonyMessage + text
+	switch {
+	case err == nil && p.settle([]art.ToolCall{call}):
+		p.take([]art.ToolCall{call}[p.begunCalls:])
+	case p.begunCalls > 0:
+		p.fail(whole, cmp.Or(err, errOtherCall))
+	default:
+		p.malformed(whole, err)
 	}
-	p.take([]art.ToolCall{call})
 }

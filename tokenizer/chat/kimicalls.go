@@ -16,16 +16,21 @@ const (
 
 // kimiTags are the tags of calls that have an id such as functions.get_weather:0, which names the function and counts
 // the calls of the conversation. Source: docs/tool_call_guidance.md of moonshotai/Kimi-K2-Instruct.
-var kimiTags = callTags{kimiBegin, kimiSeparator, kimiEnd, kimiCall}
+var kimiTags = callTags{kimiBegin, kimiSeparator, kimiEnd, kimiHead, kimiCall}
+
+// kimiHead returns the id, and the name in it.
+func kimiHead(head string) (name, id string) {
+	id = strings.TrimSpace(head)
+	name = strings.TrimPrefix(id, "functions.")
+	if at := strings.LastIndexByte(name, ':'); at >= 0 && isType(name[at+1:], "integer") {
+		name = name[:at]
+	}
+	return name, id
+}
 
 // kimiCall reads an id, and JSON up to the end of the call.
 func kimiCall(id, body, end string) (call art.ToolCall, rest string, err error) {
-	call.ID = strings.TrimSpace(id)
-	call.Name = strings.TrimPrefix(call.ID, "functions.")
-	if at := strings.LastIndexByte(call.Name, ':'); at >= 0 && isType(call.Name[at+1:], "integer") {
-		call.Name = call.Name[:at]
-	}
-	if call.Name == "" {
+	if call.Name, call.ID = kimiHead(id); call.Name == "" {
 		return call, "", errors.New("it has no name")
 	}
 	call.Arguments, rest, err = jsonBefore(body, end)

@@ -148,11 +148,25 @@ func TestParse_InvertsTemplates(t *testing.T) {
 			m := c.message(rng)
 			ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 			must(t, err)
-			if got, err := template.Parse(prompt, masked(ids, mask), tools); err != nil || !reflect.DeepEqual(got, m) {
-				t.Fatalf("%s: %q\n got %+v (%v)\nwant %+v", c.template, template.tok.Decode(masked(ids, mask), false), got, err, m)
+			got, err := template.Parse(prompt, masked(ids, mask), tools)
+			early, earlyErr := streamed(template.Stream(prompt, tools), masked(ids, mask))
+			if err != nil || !reflect.DeepEqual(got, m) || earlyErr != nil || !reflect.DeepEqual(early, m) {
+				t.Fatalf("%s: %q\n  got %+v (%v)\nearly %+v (%v)\n want %+v",
+					c.template, template.tok.Decode(masked(ids, mask), false), got, err, early, earlyErr, m)
 			}
 		}
 	}
+}
+
+// streamed is what the deltas of a reply add up to.
+func streamed(r *ReplyReader, ids []int32) (art.Message, error) {
+	m := art.Message{Role: art.RoleAssistant}
+	for _, id := range ids {
+		r.Add(id).AddTo(&m)
+	}
+	last, _, err := r.Close()
+	last.AddTo(&m)
+	return m, err
 }
 
 // TestPrompt_ExtendsTemplates: a prompt is the beginning of the next one for every template that writes earlier replies
@@ -250,31 +264,48 @@ func allFormats(t testing.TB) []*replyFormat {
 // readPieces reads a reply in pieces, and checks that the deltas add up to the message.
 func readPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
 	t.Helper()
+	return readDeltas(t, f.start(thinking, []art.Tool{schema}), pieces...)
+}
+
+// streamPieces is readPieces with calls while they grow.
+func streamPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
+	t.Helper()
 	p := f.start(thinking, []art.Tool{schema})
+	p.early = true
+	return readDeltas(t, p, pieces...)
+}
+
+func readDeltas(t *testing.T, p *replyParser, pieces ...string) (art.Message, string) {
+	t.Helper()
 	sum := art.Message{Role: art.RoleAssistant}
-	take := func(d Delta) {
-		sum.Reasoning += d.Reasoning
-		sum.Content += d.Content
-		sum.ToolCalls = append(sum.ToolCalls, d.ToolCalls...)
-	}
+	take := func(d Delta) { d.AddTo(&sum) }
 	for _, piece := range pieces {
 		take(p.add(piece))
 	}
 	last, err := p.close()
 	take(last)
 	if !reflect.DeepEqual(sum, p.message) {
-		t.Fatalf("%s, pieces %q:\n    deltas %+v\nmessage %+v", f.name, pieces, sum, p.message)
+		t.Fatalf("%s, pieces %q:\n    deltas %+v\nmessage %+v", p.format.name, pieces, sum, p.message)
 	}
 	return p.message, fmt.Sprint(err)
 }
 
-// checkSplits reads a reply cut in two at each position, and character by character.
+// checkSplits reads a reply cut in two at each position, and character by character. Calls that are given while they
+// grow are those that are given as a whole, unless some are malformed.
 func checkSplits(t *testing.T, f *replyFormat, thinking bool, text string) {
 	t.Helper()
 	want, wantErr := readPieces(t, f, thinking, text)
+	early, earlyErr := streamPieces(t, f, thinking, text)
+	other := strings.Contains(earlyErr, errOtherCall.Error())
+	if !other && (earlyErr == "<nil>") != (wantErr == "<nil>") || earlyErr == "<nil>" && !reflect.DeepEqual(early, want) {
+		t.Fatalf("%s, %q:\nearly %+v, %s\nwhole %+v, %s", f.name, text, early, earlyErr, want, wantErr)
+	}
 	check := func(pieces ...string) {
 		if got, err := readPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, want) || err != wantErr {
 			t.Fatalf("%s, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, want, wantErr)
+		}
+		if got, err := streamPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, early) || err != earlyErr {
+			t.Fatalf("%s, early, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, early, earlyErr)
 		}
 	}
 	for i := range text {

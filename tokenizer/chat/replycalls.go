@@ -2,9 +2,9 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -41,12 +41,25 @@ func (p *replyParser) find(final bool, tags ...string) (at int, tag string) {
 // open begins a section of calls at the n-th pending byte.
 func (p *replyParser) open(n int, opened string) {
 	p.enter(inCalls, n)
-	p.opened, p.section = opened, sectionReader{format: &p.format.calls}
+	f := &p.format.calls
+	p.opened, p.section = opened, sectionReader{format: f}
+	p.openStream(nil)
+	if p.early && f.stream != nil && opened != "" {
+		p.openStream(f.stream(p.format, p.tools))
+	}
 }
 
 // stepCalls looks for the end of a section of calls.
 func (p *replyParser) stepCalls(final bool) bool {
 	end, tag, ok := p.section.end(p.pending, final)
+	switch {
+	case p.section.tag != "": // it is not known yet whether what follows is a value
+		p.growCalls(p.section.tagAt)
+	case ok || final:
+		p.growCalls(end)
+	default:
+		p.growCalls(p.section.at)
+	}
 	if !ok && !final {
 		return false
 	}
@@ -87,8 +100,10 @@ func (p *replyParser) report(n int, tag string, calls []art.ToolCall, err error)
 		text += tag
 	}
 	switch {
-	case err == nil:
-		p.take(calls)
+	case err == nil && p.settle(calls):
+		p.take(calls[p.begunCalls:])
+	case p.begunCalls > 0:
+		p.fail(text, cmp.Or(err, errOtherCall))
 	case p.opened == "" && !strings.Contains(text, p.format.calls.closed): // a text that mentions the tag
 		p.text(text)
 	default:
@@ -122,24 +137,32 @@ func (p *replyParser) stepBareCall(final bool) bool {
 	return false
 }
 
-// take adds calls, with ids of our own for those that have none, or one that another call of the reply has. Line breaks
-// before them are not content, and neither is white space between calls.
+// take adds calls.
 func (p *replyParser) take(calls []art.ToolCall) {
-	if p.segment || len(p.message.ToolCalls) == 0 {
-		p.content.Write(p.format.calls.beforeBreaks(p.held))
-	}
-	p.held, p.segment = nil, false
+	p.endText()
 	for _, c := range calls {
-		if c.ID == "" || slices.ContainsFunc(p.message.ToolCalls, func(o art.ToolCall) bool { return o.ID == c.ID }) {
-			c.ID = p.format.calls.id(len(p.message.ToolCalls))
-		}
-		p.message.ToolCalls = append(p.message.ToolCalls, c)
+		p.calls.begin(c.Name, c.ID)
+		p.calls.grow(c.Arguments)
 	}
 }
 
-// malformed reports a call that cannot be parsed, and keeps its text.
-func (p *replyParser) malformed(text string, err error) {
+// endText ends the text before calls. Line breaks before them are not content, and neither is white space between
+// calls.
+func (p *replyParser) endText() {
+	if p.segment || len(p.calls.calls) == 0 {
+		p.content.Write(p.format.calls.beforeBreaks(p.held))
+	}
+	p.held, p.segment = nil, false
+}
+
+// fail reports calls that cannot be parsed.
+func (p *replyParser) fail(text string, err error) {
 	p.errs = append(p.errs, &MalformedCall{withoutTokens(text), err})
+}
+
+// malformed reports calls that cannot be parsed, and keeps their text.
+func (p *replyParser) malformed(text string, err error) {
+	p.fail(text, err)
 	p.text(text)
 }
 
@@ -148,7 +171,7 @@ func (p *replyParser) text(s string) {
 	s = withoutTokens(s)
 	p.held = append(p.held, s...)
 	p.segment = p.segment || strings.TrimSpace(s) != ""
-	if !p.segment && len(p.message.ToolCalls) > 0 {
+	if !p.segment && len(p.calls.calls) > 0 {
 		return
 	}
 	text := p.format.calls.beforeBreaks(p.held)

@@ -40,6 +40,8 @@ type callFormat struct {
 	complete bool
 	// parse parses a section. err says what is wrong with it; errNoCall means that it is text, not an attempt at a call.
 	parse func(section string, tools []art.Tool) ([]art.ToolCall, error)
+	// stream finds the calls of a section that begins with open, while it grows; nil if they are given only as a whole.
+	stream func(f *replyFormat, tools []art.Tool) callStream
 	// id returns the id of the i-th call of a reply, if it has none of its own.
 	id func(i int) string
 	// harmony says that a reply is a list of messages with headers; of the other fields only id and inner count then.

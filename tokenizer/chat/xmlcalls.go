@@ -50,7 +50,7 @@ func (s xmlSyntax) parse(section string, tools []art.Tool) ([]art.ToolCall, erro
 	if s.marker == "" {
 		section = withoutTokens(section)
 	} else {
-		s = s.in(section)
+		s = s.withMarker(tagIn(section, s.marker))
 	}
 	var calls []art.ToolCall
 	rest := strings.TrimSpace(section)
@@ -70,9 +70,8 @@ func (s xmlSyntax) parse(section string, tools []art.Tool) ([]art.ToolCall, erro
 	return calls, nil
 }
 
-// in returns the syntax with the marker as it is in a section.
-func (s xmlSyntax) in(section string) xmlSyntax {
-	marker := tagIn(section, s.marker)
+// withMarker returns the syntax with the marker as it is in a text.
+func (s xmlSyntax) withMarker(marker string) xmlSyntax {
 	for _, tag := range []*string{&s.function, &s.parameter, &s.functionEnd, &s.parameterEnd} {
 		*tag = strings.Replace(*tag, s.marker, marker, 1)
 	}
@@ -90,24 +89,33 @@ func (s xmlSyntax) arguments(body string, types map[string][]string) (arguments,
 		if body == "" {
 			return "", "", fmt.Errorf("it does not end with %s", withoutTokens(s.functionEnd))
 		}
-		inner, ok := strings.CutPrefix(body, s.parameter)
-		key, inner, ended := strings.Cut(inner, s.named)
-		if !ok || !ended || key == "" {
-			return "", "", fmt.Errorf("expected %skey%s, found %.40q", withoutTokens(s.parameter), s.named, withoutTokens(body))
+		var key, value string
+		if key, value, body, err = s.nextParameter(body, types); err != nil {
+			return "", "", err
 		}
-		value, after, ok := strings.Cut(inner, s.parameterEnd)
-		if !ok {
-			return "", "", fmt.Errorf("the parameter %s is not ended by %s", withoutTokens(key), withoutTokens(s.parameterEnd))
-		}
-		key, value, err := s.argument(withoutTokens(key), withoutTokens(value), types)
-		if err == nil {
-			err = members.add(key, value)
-		}
-		if err != nil {
+		if err := members.add(key, value); err != nil {
 			return "", "", fmt.Errorf("the parameter %s: %w", key, err)
 		}
-		body = after
 	}
+}
+
+// nextParameter reads the parameter that a text begins with: its name, and its value as JSON.
+func (s xmlSyntax) nextParameter(body string, types map[string][]string) (key, value, rest string, err error) {
+	inner, ok := strings.CutPrefix(body, s.parameter)
+	key, inner, ended := strings.Cut(inner, s.named)
+	if !ok || !ended || key == "" {
+		wanted := withoutTokens(s.parameter) + "key" + s.named
+		return "", "", "", fmt.Errorf("expected %s, found %.40q", wanted, withoutTokens(body))
+	}
+	key = withoutTokens(key)
+	value, rest, ok = strings.Cut(inner, s.parameterEnd)
+	if !ok {
+		return "", "", "", fmt.Errorf("the parameter %s is not ended by %s", key, withoutTokens(s.parameterEnd))
+	}
+	if key, value, err = s.argument(key, withoutTokens(value), types); err != nil {
+		return "", "", "", fmt.Errorf("the parameter %s: %w", key, err)
+	}
+	return key, value, rest, nil
 }
 
 // argument returns a parameter's name, and its value as JSON.
