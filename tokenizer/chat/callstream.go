@@ -29,23 +29,23 @@ type replyCall struct {
 
 // callList is the calls of a reply.
 type callList struct {
-	id    func(i int) string // of a call without one
-	calls []*replyCall
-	ids   map[string]bool
-	out   []CallDelta // since the last take
+	id   func(i int) string // of a call without one
+	list []*replyCall
+	ids  map[string]bool
+	out  []CallDelta // since the last take
 }
 
 // begin adds a call without arguments. It gets an id of our own if it has none, or one that another call has.
 func (l *callList) begin(name, id string) {
 	if id == "" || l.ids[id] {
-		id = l.id(len(l.calls))
+		id = l.id(len(l.list))
 	}
 	if l.ids == nil {
 		l.ids = map[string]bool{}
 	}
 	l.ids[id] = true
-	l.out = append(l.out, CallDelta{Index: len(l.calls), ID: id, Name: name})
-	l.calls = append(l.calls, &replyCall{id: id, name: name})
+	l.out = append(l.out, CallDelta{Index: len(l.list), ID: id, Name: name})
+	l.list = append(l.list, &replyCall{id: id, name: name})
 }
 
 // grow adds to the arguments of the last call.
@@ -53,8 +53,8 @@ func (l *callList) grow(arguments string) {
 	if arguments == "" {
 		return
 	}
-	last := len(l.calls) - 1
-	l.calls[last].arguments = append(l.calls[last].arguments, arguments...)
+	last := len(l.list) - 1
+	l.list[last].arguments = append(l.list[last].arguments, arguments...)
 	if n := len(l.out); n > 0 && l.out[n-1].Index == last {
 		l.out[n-1].Arguments += arguments
 		return
@@ -72,7 +72,7 @@ func (l *callList) take() []CallDelta {
 // all returns the calls.
 func (l *callList) all() []art.ToolCall {
 	var out []art.ToolCall
-	for _, c := range l.calls {
+	for _, c := range l.list {
 		out = append(out, art.ToolCall{ID: c.id, Name: c.name, Arguments: string(c.arguments)})
 	}
 	return out
@@ -110,7 +110,7 @@ func (p *replyParser) growCalls(n int) {
 // settle completes the calls that a stream has begun by those of the whole section. It reports false if these are
 // others.
 func (p *replyParser) settle(calls []art.ToolCall) bool {
-	begun := p.calls.calls[len(p.calls.calls)-p.begunCalls:]
+	begun := p.calls.list[len(p.calls.list)-p.begunCalls:]
 	if len(calls) < len(begun) {
 		return false
 	}

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 
@@ -126,13 +125,5 @@ func (p *replyParser) sayCall(text string) {
 	call := art.ToolCall{Name: p.part.function}
 	var err error
 	call.Arguments, err = wholeJSON(text)
-	whole := p.part.header + harmonyMessage + text
-	switch {
-	case err == nil && p.settle([]art.ToolCall{call}):
-		p.take([]art.ToolCall{call}[p.begunCalls:])
-	case p.begunCalls > 0:
-		p.fail(whole, cmp.Or(err, errOtherCall))
-	default:
-		p.malformed(whole, err)
-	}
+	p.accept(p.part.header+harmonyMessage+text, []art.ToolCall{call}, err)
 }

@@ -99,13 +99,20 @@ func (p *replyParser) report(n int, tag string, calls []art.ToolCall, err error)
 	if tag == p.format.calls.close {
 		text += tag
 	}
+	if err != nil && p.opened == "" && !strings.Contains(text, p.format.calls.closed) { // it mentions the tag
+		p.text(text)
+		return
+	}
+	p.accept(text, calls, err)
+}
+
+// accept takes the calls that a text was parsed as, or reports what is wrong with it.
+func (p *replyParser) accept(text string, calls []art.ToolCall, err error) {
 	switch {
 	case err == nil && p.settle(calls):
 		p.take(calls[p.begunCalls:])
 	case p.begunCalls > 0:
 		p.fail(text, cmp.Or(err, errOtherCall))
-	case p.opened == "" && !strings.Contains(text, p.format.calls.closed): // a text that mentions the tag
-		p.text(text)
 	default:
 		p.malformed(text, err)
 	}
@@ -149,7 +156,7 @@ func (p *replyParser) take(calls []art.ToolCall) {
 // endText ends the text before calls. Line breaks before them are not content, and neither is white space between
 // calls.
 func (p *replyParser) endText() {
-	if p.segment || len(p.calls.calls) == 0 {
+	if p.segment || len(p.calls.list) == 0 {
 		p.content.Write(p.format.calls.beforeBreaks(p.held))
 	}
 	p.held, p.segment = nil, false
@@ -171,7 +178,7 @@ func (p *replyParser) text(s string) {
 	s = withoutTokens(s)
 	p.held = append(p.held, s...)
 	p.segment = p.segment || strings.TrimSpace(s) != ""
-	if !p.segment && len(p.calls.calls) > 0 {
+	if !p.segment && len(p.calls.list) > 0 {
 		return
 	}
 	text := p.format.calls.beforeBreaks(p.held)

@@ -91,7 +91,7 @@ func (p *replyParser) close() (Delta, error) {
 	since := p.position()
 	for p.step(true) {
 	}
-	if p.segment || len(p.calls.calls) == 0 {
+	if p.segment || len(p.calls.list) == 0 {
 		p.content.Write(p.held)
 	}
 	p.held = nil
