@@ -81,6 +81,7 @@ type playerOptions struct {
 	temperature float64
 	seed        uint64
 	context     int
+	sampled     bool // replies have samples
 }
 
 // openPlayer loads what MODEL names. progress gets the bar of a download or a training.
@@ -101,7 +102,7 @@ func openPlayer(ctx context.Context, name string, o playerOptions, progress io.W
 	if p.backend, err = local.Open(ctx, &local.Options{Dir: p.dir, Progress: progress, Context: o.context}); err != nil {
 		return p, err
 	}
-	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == ""}
+	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == "" && !o.sampled}
 	if o.maxTokens > 0 {
 		opts.Chat.MaxTokens = &o.maxTokens
 	}
