@@ -25,6 +25,9 @@ const (
 	// trajectory still weigh 1/length, and advantages are still normalized over the batch, unless NormalizeAdvantages is
 	// false.
 	ScaleNone AdvantageScale = "none"
+	// ScaleBatch is the population standard deviation of all rewards of the call (Lite PPO, Liu et al. 2025): groups whose
+	// rewards hardly differ are not scaled up.
+	ScaleBatch AdvantageScale = "batch"
 )
 
 // Baseline says what is subtracted from a reward.
@@ -34,6 +37,27 @@ type Baseline string
 const (
 	BaselineMean     Baseline = "mean"          // mean of the group; the default
 	BaselineLeaveOne Baseline = "leave-one-out" // mean of the others (RLOO)
+)
+
+// Objective says what training is to raise in a group. grpo.Objective has formulas and sources.
+type Objective string
+
+// Objectives.
+const (
+	ObjectiveMean  Objective = "mean"   // the expected reward; the default
+	ObjectiveRank  Objective = "rank"   // the expected rank within the group: for rewards whose size means little
+	ObjectivePassK Objective = "pass@k" // the chance that one of K attempts is right; rewards are 0 and 1
+	ObjectiveMaxK  Objective = "max@k"  // the expected best reward of K attempts
+)
+
+// Weighting says how much a token counts in the loss. grpo.Weighting has formulas and sources.
+type Weighting string
+
+// Weightings.
+const (
+	WeightTrajectory Weighting = "trajectory" // each trajectory counts once, however long it is; the default
+	WeightToken      Weighting = "token"      // each token counts once (DAPO)
+	WeightConstant   Weighting = "constant"   // each token counts 1 / Length, the same for all (Dr. GRPO)
 )
 
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
@@ -57,6 +81,23 @@ type TrainConfig struct {
 	Baseline Baseline
 	// Scale defaults to [ScaleStd].
 	Scale AdvantageScale
+	// Objective defaults to [ObjectiveMean].
+	Objective Objective
+	// K is the number of attempts of [ObjectivePassK] and [ObjectiveMaxK], which need it; 0 for the others. A group with
+	// fewer trajectories is skipped.
+	K int
+	// VarianceTolerance is the spread of a group's rewards, relative to the largest, that counts as none. Default 1e-12,
+	// which is rounding. With the noisy scores of a judge, 0.01 skips groups in which all are about as good.
+	VarianceTolerance float64
+	// Weighting defaults to [WeightTrajectory].
+	Weighting Weighting
+	// Length is that of [WeightConstant], in tokens: the longest reply allowed is usual. 0 is the longest trajectory of
+	// the call, which makes steps of a different size as answers grow.
+	Length int
+	// AdvantageBalance, from -1 to 1, shrinks one sign of advantages: above 0 negative ones by the factor
+	// 1-AdvantageBalance, below 0 positive ones by 1+AdvantageBalance. ART's advantage_balance. Default 0. Try 0.5 when
+	// entropy explodes: negative advantages push probability to anything else.
+	AdvantageBalance float64
 	// NormalizeAdvantages divides advantages by their mean absolute value over the trained tokens of the batch, so that
 	// the size of a step does not depend on the size of rewards. nil is true. It is independent of Scale, which is per
 	// group.
@@ -114,6 +155,9 @@ func (c *TrainConfig) WithDefaults() *TrainConfig {
 	d.Loss = cmp.Or(d.Loss, LossCISPO)
 	d.Baseline = cmp.Or(d.Baseline, BaselineMean)
 	d.Scale = cmp.Or(d.Scale, ScaleStd)
+	d.Objective = cmp.Or(d.Objective, ObjectiveMean)
+	d.VarianceTolerance = cmp.Or(d.VarianceTolerance, 1e-12)
+	d.Weighting = cmp.Or(d.Weighting, WeightTrajectory)
 	d.NormalizeAdvantages = valueOr(d.NormalizeAdvantages, true)
 	d.Epochs = cmp.Or(d.Epochs, 1)
 	d.MiniBatches = cmp.Or(d.MiniBatches, 1)
@@ -153,7 +197,9 @@ func (c *TrainConfig) Validate() error {
 	p.notNegative("epsilon", c.Epsilon)
 	p.notNegative("epsilon high", c.EpsilonHigh)
 	checkName(&p, "baseline", c.Baseline, BaselineMean, BaselineLeaveOne)
-	checkName(&p, "scale", c.Scale, ScaleStd, ScaleNone)
+	checkName(&p, "scale", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
+	c.checkObjective(&p)
+	c.checkWeighting(&p)
 	p.check(c.Epochs >= 0, "epochs is %d, want >= 0", c.Epochs)
 	p.check(c.MiniBatches >= 0, "mini-batches is %d, want >= 0", c.MiniBatches)
 	p.check(c.MicroBatch >= 0, "micro-batch is %d, want >= 0", c.MicroBatch)
@@ -163,6 +209,34 @@ func (c *TrainConfig) Validate() error {
 	p.notNegative("eps", &c.Eps)
 	p.notNegative("weight decay", c.WeightDecay)
 	return p.err("train", configHint)
+}
+
+// checkObjective checks what advantages are computed from.
+func (c *TrainConfig) checkObjective(p *problems) {
+	checkName(p, "objective", c.Objective, ObjectiveMean, ObjectiveRank, ObjectivePassK, ObjectiveMaxK)
+	p.notNegative("variance tolerance", &c.VarianceTolerance)
+	switch c.Objective {
+	case ObjectivePassK, ObjectiveMaxK:
+		least := 1
+		if c.Objective == ObjectiveMaxK {
+			least = 2
+		}
+		p.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
+		p.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
+			c.Baseline)
+	default:
+		p.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
+	}
+}
+
+// checkWeighting checks what makes the weights of tokens.
+func (c *TrainConfig) checkWeighting(p *problems) {
+	checkName(p, "weighting", c.Weighting, WeightTrajectory, WeightToken, WeightConstant)
+	p.check(c.Length >= 0, "length is %d, want >= 0", c.Length)
+	p.check(c.Length <= 0 || c.Weighting == WeightConstant, "length is %d, only weighting %q uses it", c.Length,
+		WeightConstant)
+	p.check(c.AdvantageBalance >= -1 && c.AdvantageBalance <= 1, "advantage balance is %v, want -1 to 1",
+		c.AdvantageBalance)
 }
 
 // notNegative checks that *x, if there is one, is a finite number of at least 0.

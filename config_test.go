@@ -10,7 +10,8 @@ import (
 func TestTrainConfig_WithDefaults(t *testing.T) {
 	want := &art.TrainConfig{
 		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Baseline: art.BaselineMean,
-		Scale: art.ScaleStd, NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
+		Scale: art.ScaleStd, Objective: art.ObjectiveMean, VarianceTolerance: 1e-12, Weighting: art.WeightTrajectory,
+		NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
 	}
 	wantEqual(t, "of nil", (*art.TrainConfig)(nil).WithDefaults(), want)
 	wantEqual(t, "of the zero value", new(art.TrainConfig).WithDefaults(), want)
@@ -18,7 +19,8 @@ func TestTrainConfig_WithDefaults(t *testing.T) {
 
 	given := &art.TrainConfig{
 		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Baseline: art.BaselineLeaveOne,
-		Scale: art.ScaleNone, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
+		Scale: art.ScaleNone, Objective: art.ObjectiveRank, VarianceTolerance: 0.1, Weighting: art.WeightConstant, Length: 9,
+		AdvantageBalance: 0.5, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
 		Beta1: 0.5, Beta2: 0.6, Eps: 1e-3, WeightDecay: ptr(0.0),
 	}
 	filled := given.WithDefaults()
@@ -60,6 +62,31 @@ func TestTrainConfig_Validate(t *testing.T) {
 		"max grad norm is NaN",
 		"beta1 is 1", "beta2 is -0.5", "eps is +Inf", "weight decay is -4")
 	for _, good := range []*art.TrainConfig{nil, {}, {MaxGradNorm: -1}, (*art.TrainConfig)(nil).WithDefaults()} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+}
+
+// TestTrainConfig_Combinations: what cannot be combined is an error, and all of it is listed.
+func TestTrainConfig_Combinations(t *testing.T) {
+	for _, c := range []struct {
+		cfg  art.TrainConfig
+		want []string
+	}{
+		{art.TrainConfig{K: 2, Length: 5}, []string{"K is 2", "length is 5"}},
+		{art.TrainConfig{Objective: art.ObjectivePassK, Baseline: art.BaselineLeaveOne}, []string{"K is 0", "baseline of its own"}},
+		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 1}, []string{"at least 2"}},
+		{art.TrainConfig{Objective: "x", Weighting: "y", AdvantageBalance: 2, VarianceTolerance: -1}, []string{`unknown objective "x"`, `unknown weighting "y"`, "advantage balance is 2", "variance tolerance is -1"}},
+		{art.TrainConfig{AdvantageBalance: math.NaN()}, []string{"advantage balance is NaN"}},
+	} {
+		wantErr(t, c.cfg.Validate(), art.ErrInvalid, c.want...)
+	}
+	for _, good := range []*art.TrainConfig{
+		{Objective: art.ObjectivePassK, K: 4, Scale: art.ScaleNone}, {Objective: art.ObjectiveMaxK, K: 2},
+		{Objective: art.ObjectiveRank, Baseline: art.BaselineLeaveOne, Scale: art.ScaleBatch},
+		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1},
+	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}

@@ -151,12 +151,14 @@ type SkipReason string
 const (
 	SkipEmptyGroup    SkipReason = "empty_group"    // no trajectory in the group
 	SkipSingleton     SkipReason = "singleton"      // one usable trajectory: nothing to compare it with
-	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to 1e-12 of their size
+	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to TrainConfig.VarianceTolerance
 	SkipBadReward     SkipReason = "bad_reward"     // NaN, infinite, or so large that its advantage is
 	SkipNoSamples     SkipReason = "no_samples"     // nothing in it was sampled by the model
 	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
 	SkipBadSample     SkipReason = "bad_sample"     // inconsistent lengths, logprobs not finite, ids not in the vocabulary
 	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
+	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
+	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
 )
 
 // collapse counts consecutive trainings without differing rewards in any group.

@@ -11,7 +11,11 @@ import (
 
 // batch is what a training call trains on, and what it skips.
 type batch struct {
-	step      int // of the policy that is trained
+	cfg       *art.TrainConfig // with defaults; nil for supervised training
+	step      int              // of the policy that is trained
+	limit     int              // most tokens of a sequence
+	vocab     int              // number of ids
+	std       float64          // what advantages are divided by besides the group's scale
 	sequences []grpo.Sequence
 	skipped   []art.Skip
 	groups    int // with trajectories that are trained on
@@ -21,10 +25,13 @@ type batch struct {
 // collect converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
 // number of ids.
 func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *batch {
-	b := &batch{step: step}
+	b := &batch{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1}
+	if cfg.Scale == art.ScaleBatch {
+		b.std = batchStd(groups) + grpo.StdEpsilon
+	}
 	for g, group := range groups {
 		before := b.trained
-		b.addGroup(g, group, cfg, limit, vocab)
+		b.addGroup(g, group)
 		if b.trained > before {
 			b.groups++
 		}
@@ -38,7 +45,7 @@ func (b *batch) skip(group, trajectory int, reason art.SkipReason, detail string
 
 // addGroup adds a group with its advantages. A trajectory whose reward is not finite is excluded from the baseline; one
 // that cannot be trained on for another reason is not.
-func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig, limit, vocab int) {
+func (b *batch) addGroup(g int, group *art.TrajectoryGroup) {
 	if group == nil || len(group.Trajectories) == 0 {
 		b.skip(g, -1, art.SkipEmptyGroup, "")
 		return
@@ -55,18 +62,38 @@ func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig
 			rewards, usable = append(rewards, t.Reward), append(usable, i)
 		}
 	}
-	advantages, reason := grpo.Advantages(rewards,
-		grpo.AdvantageConfig{Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale)})
+	advantages, reason := grpo.Advantages(rewards, advantageConfig(b.cfg))
 	if reason != grpo.ReasonNone {
 		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
 		return
 	}
 	for k, i := range usable {
-		b.addTrajectory(g, i, group.Trajectories[i], advantages[k], limit, vocab)
+		b.addTrajectory(g, i, group.Trajectories[i], advantages[k]/b.std)
 	}
 }
 
-func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, limit, vocab int) {
+// advantageConfig translates a configuration.
+func advantageConfig(cfg *art.TrainConfig) grpo.AdvantageConfig {
+	return grpo.AdvantageConfig{
+		Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale), Objective: grpo.Objective(cfg.Objective),
+		K: cfg.K, Tolerance: cfg.VarianceTolerance,
+	}
+}
+
+// batchStd is the standard deviation of all rewards that are finite.
+func batchStd(groups []*art.TrajectoryGroup) float64 {
+	var rewards []float64
+	for _, g := range present(groups) {
+		for _, t := range g.Trajectories {
+			if !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
+				rewards = append(rewards, t.Reward)
+			}
+		}
+	}
+	return grpo.BatchStd(rewards)
+}
+
+func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	if len(t.Samples()) == 0 {
 		b.skip(g, i, art.SkipNoSamples, "no message was sampled by the model")
 		return
@@ -77,7 +104,7 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 	}
 	var sequences []grpo.Sequence
 	for _, h := range t.Histories() {
-		list, err := historySequences(h, b.step, vocab)
+		list, err := historySequences(h, b.step, b.vocab)
 		if err != nil {
 			b.skip(g, i, art.SkipBadSample, err.Error())
 			return
@@ -87,8 +114,8 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 	for k := range sequences {
 		s := &sequences[k]
 		s.Advantage, s.Trajectory = advantage, b.trained
-		if n := s.NumInputs(); n > limit {
-			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, limit))
+		if n := s.NumInputs(); n > b.limit {
+			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, b.limit))
 			return
 		}
 	}

@@ -43,7 +43,7 @@ func (b *Backend) Train(
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
 		run.Progress = bar.update(cfg.Progress)
-		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{Advantages: cfg.NormalizeAdvantages})
+		sequences, err := grpo.Normalize(batch.sequences, normalizeConfig(cfg))
 		if err != nil {
 			return nil, &art.Error{Op: "train", Err: err}
 		}
@@ -124,6 +124,14 @@ func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
 			MaxGradNorm: cfg.MaxGradNorm},
 		Rate:   func(int) float64 { return cfg.LearningRate },
 		Epochs: cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,
+	}
+}
+
+// normalizeConfig translates a configuration.
+func normalizeConfig(cfg *art.TrainConfig) grpo.NormalizeConfig {
+	return grpo.NormalizeConfig{
+		Weighting: grpo.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
+		Advantages: cfg.NormalizeAdvantages,
 	}
 }
 
