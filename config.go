@@ -5,13 +5,36 @@ import (
 	"slices"
 )
 
-// Loss names a policy loss.
+// Loss names a policy loss. A backend may have others beside these, such as those in the Options of backend/local.
 type Loss string
 
-// The losses that package grpo defines.
+// The losses that package grpo defines; grpo.PolicyLoss has formulas, sources and advice, and docs/losses.md a table.
 const (
 	LossCISPO Loss = "cispo" // clipped importance-sampling weight on the log-likelihood (MiniMax-M1); the default
 	LossPPO   Loss = "ppo"   // clipped surrogate (Schulman et al. 2017)
+	LossGRPO  Loss = "grpo"  // PPO's, as in GRPO (Shao et al. 2024)
+	// LossDrGRPO is PPO's without biases by length and difficulty (Liu et al. 2025). Scale defaults to ScaleNone,
+	// Weighting to WeightConstant, NormalizeAdvantages to false.
+	LossDrGRPO Loss = "dr_grpo"
+	// LossDAPO is PPO's with a higher upper bound (Yu et al. 2025). Weighting defaults to WeightToken.
+	LossDAPO Loss = "dapo"
+	// LossGSPO is PPO's with the ratio of a sequence (Zheng et al. 2025). Level defaults to LevelSequence.
+	LossGSPO               Loss = "gspo"
+	LossImportanceSampling Loss = "importance_sampling" // importance ratio times advantage, without bounds
+	LossReinforce          Loss = "reinforce"           // log-likelihood times advantage (Williams 1992)
+	LossDRO                Loss = "dro"                 // the same with a quadratic penalty (Richemond et al. 2024)
+	LossCrossEntropy       Loss = "cross_entropy"       // likelihood of what has a positive advantage (RAFT)
+)
+
+// Level says over what an importance ratio is taken. grpo.Level has the formulas.
+type Level string
+
+// Levels.
+const (
+	LevelToken     Level = "token"          // each token has its own; the default but for LossGSPO
+	LevelSequence  Level = "sequence"       // the geometric mean over a sequence
+	LevelAverage   Level = "average"        // the mean of both
+	LevelGeometric Level = "geometric_mean" // the geometric mean of both
 )
 
 // AdvantageScale says what a group's centred rewards are divided by.
@@ -67,8 +90,9 @@ type TrainConfig struct {
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
 	Loss Loss
-	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh].
-	// nil is 1 and 4 for CISPO, 0.2 and Epsilon for PPO.
+	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh]. nil is 1 and 4 for CISPO, 0.2 and
+	// Epsilon for PPO, GRPO and Dr. GRPO, 0.2 and 0.28 for DAPO, 3e-4 and 4e-4 for GSPO. The other losses have no bounds:
+	// setting them is an error.
 	//
 	// The ratio is that of a token's probability under the policy being trained to the one in [Sample].Logprobs: both over
 	// the whole vocabulary at temperature 1, whatever temperature, top-p and top-k it was sampled with. So it is 1 for
@@ -77,9 +101,23 @@ type TrainConfig struct {
 	// [Sample].Sampled, where likely ones are more frequent than under the policy when the temperature is below 1, and
 	// those that top-p or top-k cut off never occur. Temperature 1 without top-p and top-k has no such bias.
 	Epsilon, EpsilonHigh *float64
+	// Level is that of the importance ratio. Default [LevelToken], and [LevelSequence] for [LossGSPO]. Losses without a
+	// ratio have no other.
+	Level Level
+	// DualClip, above 1+EpsilonHigh, bounds the loss of tokens with a negative advantage (Ye et al. 2019). 0 is off; 3 is
+	// usual. For losses with PPO's form: PPO, GRPO, Dr. GRPO, DAPO and GSPO.
+	DualClip float64
+	// MaskRatio leaves out tokens whose ratio lies outside of the bounds. ART's mask_prob_ratio. For data that is several
+	// steps old.
+	MaskRatio bool
+	// KimiTau lowers the advantage of tokens that have become likelier since they were sampled, by KimiTau times the
+	// log-ratio. ART's kimi_k2_tau. 0 is off; 0.01 to 0.1 steadies long runs. Not for DRO and cross-entropy.
+	KimiTau float64
+	// DROBeta is the strength of the penalty of [LossDRO]. Default 0.05; 0 for other losses.
+	DROBeta float64
 	// Baseline defaults to [BaselineMean].
 	Baseline Baseline
-	// Scale defaults to [ScaleStd].
+	// Scale defaults to [ScaleStd], and [ScaleNone] for [LossDrGRPO].
 	Scale AdvantageScale
 	// Objective defaults to [ObjectiveMean].
 	Objective Objective
@@ -89,7 +127,7 @@ type TrainConfig struct {
 	// VarianceTolerance is the spread of a group's rewards, relative to the largest, that counts as none. Default 1e-12,
 	// which is rounding. With the noisy scores of a judge, 0.01 skips groups in which all are about as good.
 	VarianceTolerance float64
-	// Weighting defaults to [WeightTrajectory].
+	// Weighting defaults to [WeightTrajectory], [WeightToken] for [LossDAPO], [WeightConstant] for [LossDrGRPO].
 	Weighting Weighting
 	// Length is that of [WeightConstant], in tokens: the longest reply allowed is usual. 0 is the longest trajectory of
 	// the call, which makes steps of a different size as answers grow.
@@ -99,8 +137,8 @@ type TrainConfig struct {
 	// entropy explodes: negative advantages push probability to anything else.
 	AdvantageBalance float64
 	// NormalizeAdvantages divides advantages by their mean absolute value over the trained tokens of the batch, so that
-	// the size of a step does not depend on the size of rewards. nil is true. It is independent of Scale, which is per
-	// group.
+	// the size of a step does not depend on the size of rewards. nil is true, and false for [LossDrGRPO]. It is
+	// independent of Scale, which is per group.
 	NormalizeAdvantages *bool
 	// Epochs is the number of passes over the batch. Default 1.
 	Epochs int
@@ -152,30 +190,16 @@ func (c *TrainConfig) WithDefaults() *TrainConfig {
 		d = *c
 	}
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-6)
-	d.Loss = cmp.Or(d.Loss, LossCISPO)
+	d.fillLoss()
 	d.Baseline = cmp.Or(d.Baseline, BaselineMean)
-	d.Scale = cmp.Or(d.Scale, ScaleStd)
 	d.Objective = cmp.Or(d.Objective, ObjectiveMean)
 	d.VarianceTolerance = cmp.Or(d.VarianceTolerance, 1e-12)
-	d.Weighting = cmp.Or(d.Weighting, WeightTrajectory)
-	d.NormalizeAdvantages = valueOr(d.NormalizeAdvantages, true)
 	d.Epochs = cmp.Or(d.Epochs, 1)
 	d.MiniBatches = cmp.Or(d.MiniBatches, 1)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 0.1)
 	d.Beta1, d.Beta2, d.Eps = cmp.Or(d.Beta1, 0.9), cmp.Or(d.Beta2, 0.99), cmp.Or(d.Eps, 1e-8)
 	d.WeightDecay = valueOr(d.WeightDecay, 0.1)
-	d.fillEpsilons()
 	return &d
-}
-
-// fillEpsilons sets the bounds of the importance ratio, which depend on the loss.
-func (c *TrainConfig) fillEpsilons() {
-	low, high := 1.0, 4.0
-	if c.Loss == LossPPO {
-		low = 0.2
-		high = *valueOr(c.Epsilon, low)
-	}
-	c.Epsilon, c.EpsilonHigh = valueOr(c.Epsilon, low), valueOr(c.EpsilonHigh, high)
 }
 
 // valueOr returns a pointer to a copy of *p, or to v when p is nil.
@@ -186,16 +210,15 @@ func valueOr[T any](p *T, v T) *T {
 	return &v
 }
 
-// Validate returns an [ErrInvalid] that lists every problem of c. A nil c is valid. [Model.Train] calls it.
-func (c *TrainConfig) Validate() error {
+// Validate returns an [ErrInvalid] that lists every problem of c. A nil c is valid. own are losses that the backend has
+// beside the built-in ones. [Model.Train] calls it.
+func (c *TrainConfig) Validate(own ...Loss) error {
 	if c == nil {
 		return nil
 	}
 	var p problems
 	p.notNegative("learning rate", &c.LearningRate)
-	checkName(&p, "loss", c.Loss, LossCISPO, LossPPO)
-	p.notNegative("epsilon", c.Epsilon)
-	p.notNegative("epsilon high", c.EpsilonHigh)
+	c.checkLoss(&p, own)
 	checkName(&p, "baseline", c.Baseline, BaselineMean, BaselineLeaveOne)
 	checkName(&p, "scale", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
 	c.checkObjective(&p)

@@ -9,7 +9,7 @@ import (
 
 func TestTrainConfig_WithDefaults(t *testing.T) {
 	want := &art.TrainConfig{
-		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Baseline: art.BaselineMean,
+		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Level: art.LevelToken, Baseline: art.BaselineMean,
 		Scale: art.ScaleStd, Objective: art.ObjectiveMean, VarianceTolerance: 1e-12, Weighting: art.WeightTrajectory,
 		NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
 	}
@@ -18,7 +18,7 @@ func TestTrainConfig_WithDefaults(t *testing.T) {
 	wantEqual(t, "of the defaults", want.WithDefaults(), want)
 
 	given := &art.TrainConfig{
-		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Baseline: art.BaselineLeaveOne,
+		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Level: art.LevelAverage, DualClip: 3, MaskRatio: true, KimiTau: 0.1, Baseline: art.BaselineLeaveOne,
 		Scale: art.ScaleNone, Objective: art.ObjectiveRank, VarianceTolerance: 0.1, Weighting: art.WeightConstant, Length: 9,
 		AdvantageBalance: 0.5, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
 		Beta1: 0.5, Beta2: 0.6, Eps: 1e-3, WeightDecay: ptr(0.0),
@@ -41,6 +41,9 @@ func TestTrainConfig_EpsilonDefaults(t *testing.T) {
 		{art.LossPPO, nil, nil, 0.2, 0.2},
 		{art.LossPPO, ptr(0.1), nil, 0.1, 0.1},
 		{art.LossPPO, nil, ptr(0.28), 0.2, 0.28},
+		{art.LossDAPO, nil, nil, 0.2, 0.28},
+		{art.LossDAPO, ptr(0.1), nil, 0.1, 0.28},
+		{art.LossGSPO, nil, nil, 3e-4, 4e-4},
 	}
 	for _, c := range cases {
 		got := (&art.TrainConfig{Loss: c.loss, Epsilon: c.low, EpsilonHigh: c.high}).WithDefaults()
@@ -68,6 +71,39 @@ func TestTrainConfig_Validate(t *testing.T) {
 	}
 }
 
+// TestTrainConfig_LossDefaults: losses of papers come with what their papers normalise by, which can be overridden.
+func TestTrainConfig_LossDefaults(t *testing.T) {
+	for _, c := range []struct {
+		cfg, want art.TrainConfig
+	}{
+		{art.TrainConfig{Loss: art.LossDrGRPO}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleNone, Weighting: art.WeightConstant, NormalizeAdvantages: ptr(false)}},
+		{art.TrainConfig{Loss: art.LossDrGRPO, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: art.LossDAPO}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: art.LossGSPO}, art.TrainConfig{Level: art.LevelSequence, Scale: art.ScaleStd, Weighting: art.WeightTrajectory, NormalizeAdvantages: ptr(true)}},
+	} {
+		got := c.cfg.WithDefaults()
+		wantEqual(t, string(c.cfg.Loss), art.TrainConfig{Level: got.Level, Scale: got.Scale, Weighting: got.Weighting,
+			NormalizeAdvantages: got.NormalizeAdvantages}, c.want)
+	}
+	if got := (&art.TrainConfig{Loss: art.LossReinforce}).WithDefaults(); got.Epsilon != nil || got.EpsilonHigh != nil {
+		t.Errorf("reinforce has bounds: %+v", got)
+	}
+	if got := (&art.TrainConfig{Loss: art.LossDRO}).WithDefaults(); got.DROBeta != 0.05 {
+		t.Errorf("DRO's beta is %v", got.DROBeta)
+	}
+}
+
+// TestTrainConfig_OwnLoss: a loss of a backend is accepted where it is offered, without the options of others.
+func TestTrainConfig_OwnLoss(t *testing.T) {
+	cfg := &art.TrainConfig{Loss: "mine"}
+	wantErr(t, cfg.Validate(), art.ErrInvalid, `unknown loss "mine"`)
+	if err := cfg.WithDefaults().Validate("other", "mine"); err != nil {
+		t.Error(err)
+	}
+	cfg.Epsilon, cfg.KimiTau = ptr(0.1), 1
+	wantErr(t, cfg.Validate("mine"), art.ErrInvalid, `"mine" takes no epsilon`, `"mine" takes no kimi tau`)
+}
+
 // TestTrainConfig_Combinations: what cannot be combined is an error, and all of it is listed.
 func TestTrainConfig_Combinations(t *testing.T) {
 	for _, c := range []struct {
@@ -79,6 +115,9 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 1}, []string{"at least 2"}},
 		{art.TrainConfig{Objective: "x", Weighting: "y", AdvantageBalance: 2, VarianceTolerance: -1}, []string{`unknown objective "x"`, `unknown weighting "y"`, "advantage balance is 2", "variance tolerance is -1"}},
 		{art.TrainConfig{AdvantageBalance: math.NaN()}, []string{"advantage balance is NaN"}},
+		{art.TrainConfig{Loss: art.LossReinforce, Epsilon: ptr(1.0), MaskRatio: true, Level: art.LevelAverage, DualClip: 3, DROBeta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no DRO beta"}},
+		{art.TrainConfig{Loss: art.LossDAPO, DualClip: 1.28, Level: "word", KimiTau: -1}, []string{"more than 1 + epsilon high", `unknown level "word"`, "kimi tau is -1"}},
+		{art.TrainConfig{Loss: art.LossCrossEntropy, KimiTau: 1}, []string{"no kimi tau"}},
 	} {
 		wantErr(t, c.cfg.Validate(), art.ErrInvalid, c.want...)
 	}

@@ -21,7 +21,11 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	if err := m.trainable("train"); err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
+	var own []Loss
+	if p, ok := b.(LossProvider); ok {
+		own = p.Losses()
+	}
+	if err := cfg.Validate(own...); err != nil {
 		return nil, err
 	}
 	if len(groups) == 0 {

@@ -39,7 +39,7 @@ func (b *Backend) Train(
 	start := time.Now()
 	state := e.state
 	if len(batch.sequences) > 0 {
-		run := policyRun(cfg, trainSeed(m, step))
+		run := policyRun(cfg, b.lossOf(cfg), trainSeed(m, step))
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
 		run.Progress = bar.update(cfg.Progress)
@@ -117,9 +117,9 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 }
 
 // policyRun translates a configuration with defaults filled in.
-func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
+func policyRun(cfg *art.TrainConfig, loss grpo.Loss, seed uint64) trainer.Run {
 	return trainer.Run{
-		Loss: grpo.PolicyLoss{Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
+		Loss: loss,
 		Optimizer: grpo.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay,
 			MaxGradNorm: cfg.MaxGradNorm},
 		Rate:   func(int) float64 { return cfg.LearningRate },
