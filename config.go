@@ -83,6 +83,68 @@ const (
 	WeightConstant   Weighting = "constant"   // each token counts 1 / Length, the same for all (Dr. GRPO)
 )
 
+// CorrectionMethod says what is done with importance weights against what was sampled from. grpo.Correction has
+// sources.
+type CorrectionMethod string
+
+// Corrections.
+const (
+	CorrectTruncate CorrectionMethod = "truncate" // truncated importance sampling (TIS): weights are bounded
+	CorrectMask     CorrectionMethod = "mask"     // masked importance sampling (IcePop): tokens out of bounds are left out
+)
+
+// Correction weighs tokens by how likely they are under the policy, relative to what they were sampled from: for
+// samples of older steps, of settings that reshape the distribution, or of an engine with other numbers. grpo.Corrected
+// has the formula.
+type Correction struct {
+	// Method is none by default: no correction.
+	Method CorrectionMethod
+	// Low and High bound the weights. Defaults 0 and 2 for CorrectTruncate, 0.5 and 5 for CorrectMask.
+	Low, High float64
+	// Sequence takes one weight for a sequence, the product of those of its tokens.
+	Sequence bool
+	// Behavior takes the distribution that was sampled from, after temperature, top-p and top-k ([Sample].Sampled), in
+	// place of the policy's own ([Sample].Logprobs).
+	Behavior bool
+}
+
+// KLEstimator estimates how far the policy is from a reference. grpo.Estimator has the formulas.
+type KLEstimator string
+
+// Estimators.
+const (
+	KLK1 KLEstimator = "k1" // the log-ratio; the default in advantages
+	KLK2 KLEstimator = "k2" // half of its square
+	KLK3 KLEstimator = "k3" // GRPO's, never negative; the default in the loss
+)
+
+// KL keeps the policy close to a reference: the base model, unless Step or Lag say otherwise. It costs a forward pass.
+type KL struct {
+	// Coef is the strength. 0, the default, is off; 0.001 to 0.05 is usual.
+	Coef float64
+	// Estimator defaults to [KLK3], and to [KLK1] with Advantage.
+	Estimator KLEstimator
+	// Advantage takes the penalty into the advantages of tokens, as ART does, in place of a term of the loss.
+	// grpo.ShapeByKL has the formula.
+	Advantage bool
+	// Step is the step of the reference, whose checkpoint must exist. nil is the base model without an adapter.
+	Step *int
+	// Lag takes the step that is so many before the one being trained, or the first. ART's kl_penalty_step_lag. 0 is off.
+	// The run must keep as many checkpoints.
+	Lag int
+}
+
+// Overlong lowers the reward of long trajectories, softly: by 0 up to Longest-Buffer sampled tokens, by Penalty from
+// Longest on, linearly between (DAPO). grpo.OverlongPenalty has the formula.
+type Overlong struct {
+	// Longest is the number of sampled tokens of a trajectory from which the penalty is full; 0, the default, is off.
+	Longest int
+	// Buffer is the number of tokens over which the penalty rises, at most Longest. A fifth of Longest is usual.
+	Buffer int
+	// Penalty defaults to 1, the size of a right answer's reward.
+	Penalty float64
+}
+
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
 	// LearningRate of AdamW. Default 5e-6, as in ART. Small models need more: 1e-4 to 1e-3 for the built-in one. A step
@@ -115,6 +177,22 @@ type TrainConfig struct {
 	KimiTau float64
 	// DROBeta is the strength of the penalty of [LossDRO]. Default 0.05; 0 for other losses.
 	DROBeta float64
+	// PrecalculateLogprobs takes the importance ratio against logprobs that are computed before the first update, in place
+	// of those of the sampler, which then only matter for Correction. ART's precalculate_logprobs. It costs a forward
+	// pass. For samples of older steps: the bounds then limit how far this step moves, and Correction how far others have.
+	PrecalculateLogprobs bool
+	// Correction is off by default.
+	Correction Correction
+	// KL is off by default.
+	KL KL
+	// EntropyBonus rewards the entropy of the policy. 0, the default, is off; 0.001 to 0.01 is usual. It costs time and
+	// memory for a softmax over the vocabulary.
+	EntropyBonus float64
+	// MaskTruncated leaves out replies that ended at the limit of tokens: what they lack is not their fault. Their reward
+	// still counts in the baseline (DAPO's overlong filtering).
+	MaskTruncated bool
+	// Overlong is off by default.
+	Overlong Overlong
 	// Baseline defaults to [BaselineMean].
 	Baseline Baseline
 	// Scale defaults to [ScaleStd], and [ScaleNone] for [LossDrGRPO].
@@ -191,6 +269,7 @@ func (c *TrainConfig) WithDefaults() *TrainConfig {
 	}
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-6)
 	d.fillLoss()
+	d.fillTerms()
 	d.Baseline = cmp.Or(d.Baseline, BaselineMean)
 	d.Objective = cmp.Or(d.Objective, ObjectiveMean)
 	d.VarianceTolerance = cmp.Or(d.VarianceTolerance, 1e-12)
@@ -219,6 +298,7 @@ func (c *TrainConfig) Validate(own ...Loss) error {
 	var p problems
 	p.notNegative("learning rate", &c.LearningRate)
 	c.checkLoss(&p, own)
+	c.checkTerms(&p)
 	checkName(&p, "baseline", c.Baseline, BaselineMean, BaselineLeaveOne)
 	checkName(&p, "scale", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
 	c.checkObjective(&p)

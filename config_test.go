@@ -18,7 +18,9 @@ func TestTrainConfig_WithDefaults(t *testing.T) {
 	wantEqual(t, "of the defaults", want.WithDefaults(), want)
 
 	given := &art.TrainConfig{
-		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Level: art.LevelAverage, DualClip: 3, MaskRatio: true, KimiTau: 0.1, Baseline: art.BaselineLeaveOne,
+		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Level: art.LevelAverage, DualClip: 3, MaskRatio: true, KimiTau: 0.1,
+		PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectMask, Low: 0.1, High: 2}, KL: art.KL{Coef: 1, Estimator: art.KLK2, Lag: 3},
+		EntropyBonus: 0.1, MaskTruncated: true, Overlong: art.Overlong{Longest: 9, Buffer: 2, Penalty: 0.5}, Baseline: art.BaselineLeaveOne,
 		Scale: art.ScaleNone, Objective: art.ObjectiveRank, VarianceTolerance: 0.1, Weighting: art.WeightConstant, Length: 9,
 		AdvantageBalance: 0.5, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
 		Beta1: 0.5, Beta2: 0.6, Eps: 1e-3, WeightDecay: ptr(0.0),
@@ -117,7 +119,10 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		{art.TrainConfig{AdvantageBalance: math.NaN()}, []string{"advantage balance is NaN"}},
 		{art.TrainConfig{Loss: art.LossReinforce, Epsilon: ptr(1.0), MaskRatio: true, Level: art.LevelAverage, DualClip: 3, DROBeta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no DRO beta"}},
 		{art.TrainConfig{Loss: art.LossDAPO, DualClip: 1.28, Level: "word", KimiTau: -1}, []string{"more than 1 + epsilon high", `unknown level "word"`, "kimi tau is -1"}},
-		{art.TrainConfig{Loss: art.LossCrossEntropy, KimiTau: 1}, []string{"no kimi tau"}},
+		{art.TrainConfig{Loss: art.LossCrossEntropy, KimiTau: 1, PrecalculateLogprobs: true}, []string{"no kimi tau", "precalculate logprobs does nothing"}},
+		{art.TrainConfig{Correction: art.Correction{High: 3}, KL: art.KL{Lag: 1}, Overlong: art.Overlong{Penalty: 1}}, []string{"and no method", "and no coefficient", "and no longest"}},
+		{art.TrainConfig{Correction: art.Correction{Method: "x"}, KL: art.KL{Coef: -1, Estimator: "k4"}, EntropyBonus: -2}, []string{`unknown correction "x"`, "KL coefficient is -1", `unknown KL estimator "k4"`, "entropy bonus is -2"}},
+		{art.TrainConfig{Correction: art.Correction{Method: art.CorrectTruncate, Low: 2}, KL: art.KL{Coef: 1, Step: ptr(-1), Lag: 2}, Overlong: art.Overlong{Longest: 5, Buffer: 6}}, []string{"between 2 and 2", "KL step is -1", "want one of them", "buffer is 6"}},
 	} {
 		wantErr(t, c.cfg.Validate(), art.ErrInvalid, c.want...)
 	}
@@ -125,6 +130,9 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		{Objective: art.ObjectivePassK, K: 4, Scale: art.ScaleNone}, {Objective: art.ObjectiveMaxK, K: 2},
 		{Objective: art.ObjectiveRank, Baseline: art.BaselineLeaveOne, Scale: art.ScaleBatch},
 		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1},
+		{Loss: art.LossReinforce, PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectTruncate}},
+		{Correction: art.Correction{Method: art.CorrectMask, Sequence: true, Behavior: true}, PrecalculateLogprobs: true},
+		{KL: art.KL{Coef: 0.01, Step: ptr(0)}, EntropyBonus: 0.01, MaskTruncated: true, Overlong: art.Overlong{Longest: 100, Buffer: 20}},
 	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)

@@ -161,6 +161,7 @@ const (
 	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
 	SkipBadSample     SkipReason = "bad_sample"     // inconsistent lengths, logprobs not finite, ids not in the vocabulary
 	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
+	SkipTruncated     SkipReason = "truncated"      // all of its replies hit the limit of tokens, and MaskTruncated is set
 	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
 	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
 )

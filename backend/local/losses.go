@@ -53,12 +53,24 @@ func checkLosses(losses []grpo.Loss) error {
 
 // lossOf returns the loss of a valid configuration with defaults filled in.
 func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
+	var loss grpo.Loss = policyLoss(cfg)
 	for _, l := range b.opts.Losses {
 		if art.Loss(l.Spec().Key) == cfg.Loss {
-			return l
+			loss = l
 		}
 	}
-	return policyLoss(cfg)
+	if c := cfg.Correction; c.Method != "" {
+		loss = grpo.Corrected{Loss: loss, Method: grpo.Correction(c.Method), Low: c.Low, High: c.High, Sequence: c.Sequence,
+			FromOld: cfg.PrecalculateLogprobs}
+	}
+	penalty := grpo.Penalized{Loss: loss, Estimator: grpo.Estimator(cfg.KL.Estimator), Entropy: cfg.EntropyBonus}
+	if !cfg.KL.Advantage {
+		penalty.KL = cfg.KL.Coef
+	}
+	if penalty.KL == 0 && penalty.Entropy == 0 {
+		return loss
+	}
+	return penalty
 }
 
 // policyLoss translates a configuration with a built-in loss.

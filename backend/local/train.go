@@ -47,6 +47,10 @@ func (b *Backend) Train(
 		if err != nil {
 			return nil, &art.Error{Op: "train", Err: err}
 		}
+		sequences, err = e.addLogprobs(ctx, e.learner(b), cfg, sequences, metrics)
+		if err != nil {
+			return nil, trainError(ctx, "train", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
+		}
 		next, report, err := e.learner(b).Train(ctx, state, sequences, run)
 		if err != nil {
 			return nil, trainError(ctx, "train", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
