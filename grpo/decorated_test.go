@@ -18,7 +18,8 @@ func decoratedTokens(src *rand.Rand, n int) tokens {
 	in := randomTokens(src, n)
 	for i := range n {
 		in.Behavior = append(in.Behavior, in.Old[i]+0.02*src.NormFloat64()+[]float64{0, 0.9, -1.2, 0.05}[i%4])
-		in.Reference = append(in.Reference, in.New[i]+[]float64{-2, -0.5, -0.01, 0.001, 0.3, 1.5}[i%6]*(0.9+0.1*src.Float64()))
+		distance := []float64{-2, -0.5, -0.01, 0.001, 0.3, 1.5}[i%6]
+		in.Reference = append(in.Reference, in.New[i]+distance*(0.9+0.1*src.Float64()))
 		in.Entropy = append(in.Entropy, 3*src.Float64())
 	}
 	return in
@@ -64,7 +65,8 @@ func plainDecorated(l Loss, in tokens, frozen tokens, denominator float64) float
 	case Penalized:
 		sum := 0.0
 		for i := range in.New {
-			sum += in.Mask[i] * (l.KL*in.Weight[i]*plainPenalty(l.Estimator, in.New[i]-in.Reference[i]) - l.Entropy*in.Entropy[i])
+			penalty := plainPenalty(l.Estimator, in.New[i]-in.Reference[i])
+			sum += in.Mask[i] * (l.KL*in.Weight[i]*penalty - l.Entropy*in.Entropy[i])
 		}
 		return plainDecorated(l.Loss, in, frozen, denominator) + sum/denominator
 	case Corrected:

@@ -43,17 +43,24 @@ func ExampleOptions_losses() {
 	check(err)
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	backend, err := local.Open(ctx, &local.Options{Dir: dir, Context: 64, Progress: io.Discard, Losses: []grpo.Loss{sapo{}}})
+	backend, err := local.Open(ctx, &local.Options{
+		Dir: dir, Context: 64, Progress: io.Discard, Losses: []grpo.Loss{sapo{}},
+	})
 	check(err)
 	defer backend.Close()
 	model := art.NewModel("soft", &art.ModelOptions{Base: "tiny", Chat: art.ChatOptions{MaxTokens: new(4)}})
 	check(model.Register(ctx, backend))
 
-	groups, err := art.GatherGroups(ctx, []string{"yes or no"}, func(ctx context.Context, q string) (*art.Trajectory, error) {
-		t := art.NewTrajectory(art.User(q))
+	groups, err := art.GatherGroups(ctx, []string{"yes or no"}, func(
+		ctx context.Context, question string,
+	) (*art.Trajectory, error) {
+		t := art.NewTrajectory(art.User(question))
 		reply, err := model.Chat(ctx, t, nil)
+		if err != nil {
+			return nil, err
+		}
 		t.Reward = float64(len(reply.Content))
-		return t, err
+		return t, nil
 	}, &art.GatherOptions{GroupSize: 8})
 	check(err)
 	result, err := model.Train(ctx, groups, &art.TrainConfig{Loss: "sapo", LearningRate: 1e-3, KL: art.KL{Coef: 0.01}})

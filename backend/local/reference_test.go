@@ -59,7 +59,7 @@ func TestTrain_PrecalculatedLogprobs(t *testing.T) {
 	require.Greater(t, fresh.Metrics["offpolicy/logprob_diff_max"], 1e-3, "measured against the sampler all the same")
 }
 
-// TestCollect_Truncated: a reply that was cut is context for what follows it, and counts in the baseline; one after it
+// TestCollect_Truncated: a reply that was cut is context for what follows, and counts in the baseline; one after it
 // is trained on.
 func TestCollect_Truncated(t *testing.T) {
 	cut := func() art.Message {
@@ -69,7 +69,8 @@ func TestCollect_Truncated(t *testing.T) {
 	}
 	cfg := (&art.TrainConfig{MaskTruncated: true}).WithDefaults()
 	b := collect(group(
-		rewarded(1, cut(), art.User("u"), sampled([]int32{1, 2, 3, 4, 5}, []int32{6})), rewarded(0, cut()), rewarded(2, cut()),
+		rewarded(1, cut(), art.User("u"), sampled([]int32{1, 2, 3, 4, 5}, []int32{6})),
+		rewarded(0, cut()), rewarded(2, cut()),
 		rewarded(3, sampled([]int32{1, 2}, []int32{7})),
 	), cfg, 0, 20, 100)
 	require.Len(t, b.sequences, 2)
@@ -83,7 +84,8 @@ func TestCollect_Truncated(t *testing.T) {
 
 // TestCollect_Overlong: 4 sampled tokens of at most 5, with a buffer of 2, cost half of the penalty.
 func TestCollect_Overlong(t *testing.T) {
-	cfg := (&art.TrainConfig{Scale: art.ScaleNone, Overlong: art.Overlong{Longest: 5, Buffer: 2, Penalty: 3}}).WithDefaults()
+	overlong := art.Overlong{Longest: 5, Buffer: 2, Penalty: 3}
+	cfg := (&art.TrainConfig{Scale: art.ScaleNone, Overlong: overlong}).WithDefaults()
 	b := collect(group(
 		rewarded(1, sampled([]int32{1}, []int32{2, 3, 4, 5})), rewarded(1, sampled([]int32{1}, []int32{2})),
 	), cfg, 0, 20, 100)
