@@ -92,6 +92,12 @@ func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
 	return 0, false
 }
 
+// LossProvider is a Backend that trains with losses beside the built-in ones.
+type LossProvider interface {
+	// Losses lists the names that [TrainConfig].Loss may have besides those of [BuiltinLosses].
+	Losses() []Loss
+}
+
 // SFTTrainer is a [Backend] that can train on given answers.
 type SFTTrainer interface {
 	// TrainSFT makes the next step of m by supervised training on the assistant messages of the trajectories.

@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
 )
 
@@ -46,6 +47,9 @@ type Options struct {
 	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits: see Slots.
 	// Less is faster.
 	Context int
+	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
+	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.
+	Losses []grpo.Loss
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
 	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.
@@ -86,6 +90,7 @@ var (
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
+	_ art.LossProvider       = (*Backend)(nil)
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
@@ -103,6 +108,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Slots < 0 || b.opts.Context < 0 {
 		err := fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context)
 		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
+	}
+	if err := checkLosses(b.opts.Losses); err != nil {
+		return nil, err
 	}
 	device, err := openDevice(b.opts.Device)
 	if err != nil {

@@ -108,6 +108,11 @@ func TestMetrics_Complete(t *testing.T) {
 		_, err = m.Train(t.Context(), append(groups, flat), &art.TrainConfig{LearningRate: 1e-3})
 		require.NoError(t, err)
 	}
+	_, err = m.Train(t.Context(), append(groups, flat), &art.TrainConfig{
+		LearningRate: 1e-3, Correction: art.Correction{Method: art.CorrectTruncate}, KL: art.KL{Coef: 0.1},
+		EntropyBonus: 0.1, MaskTruncated: true, Overlong: art.Overlong{Longest: 100},
+	})
+	require.NoError(t, err)
 	lesson := art.NewTrajectory(art.User("1+1="), art.Assistant("2"))
 	_, err = m.TrainSFT(t.Context(), []*art.Trajectory{lesson}, nil)
 	require.NoError(t, err)
@@ -130,6 +135,6 @@ func TestMetrics_Complete(t *testing.T) {
 		}
 	}
 	last := rows[len(rows)-2].Metrics
-	require.Equal(t, 4.0, last["data/cum/groups"], "two groups of two trainings")
+	require.Equal(t, 6.0, last["data/cum/groups"], "two groups of three trainings")
 	require.Equal(t, rows[0].Metrics["time/train_s"]+rows[1].Metrics["time/train_s"], rows[1].Metrics["time/cum/train_s"])
 }
