@@ -18,6 +18,8 @@ type Config struct {
 	Tokens func(m *art.Model, id int32) []byte
 	// MaxBody limits the body of a request, in bytes. Default 32 MiB. [Handler] takes [art.HandlerOptions].MaxBody.
 	MaxBody int64
+	// Rollouts records what clients do, in rollouts that they open. If it is nil, there are none.
+	Rollouts *Rollouts
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }
@@ -45,8 +47,9 @@ func Routes(models Models, cfg *Config) http.Handler {
 	mux.Handle("/v1/chat/completions", h.route(http.MethodPost, h.complete))
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
+	h.routeRollouts(mux)
 	mux.Handle("/", h.route("", notFound))
-	return mux
+	return h.recorded(mux)
 }
 
 // route serves one method with a function that may fail; "" is any method.
