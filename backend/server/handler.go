@@ -20,6 +20,8 @@ type Config struct {
 	MaxBody int64
 	// Rollouts records what clients do, in rollouts that they open. If it is nil, there are none.
 	Rollouts *Rollouts
+	// Capture writes down completions that belong to no rollout, with consent. If it is nil, none.
+	Capture *Capture
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }

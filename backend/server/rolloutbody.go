@@ -99,11 +99,14 @@ func decodeOpen(body []byte) (*openRequest, error) {
 		return nil, wire.FieldError("group_size", "is %d, want > 0", req.GroupSize)
 	case req.GroupSize > 0 && req.Group == "":
 		return nil, wire.FieldError("group", "is missing; rollouts with the same name are compared")
-	case len(req.Group) > maxGroupName || strings.ContainsFunc(req.Group, func(r rune) bool { return r < ' ' || r == '/' }):
+	case len(req.Group) > maxGroupName || strings.ContainsFunc(req.Group, isSeparator):
 		return nil, wire.FieldError("group", "has a slash, control characters or more than %d bytes", maxGroupName)
 	}
 	return req, req.Metadata.check()
 }
+
+// isSeparator reports whether a character cannot be in an element of a path.
+func isSeparator(r rune) bool { return r < ' ' || r == '/' }
 
 // decodeClose reads and validates the request to close a rollout.
 func decodeClose(body []byte) (*closeRequest, error) {

@@ -64,8 +64,8 @@ func (s *Rollouts) hasBytes() error {
 	if s.bytes < s.opts.MaxBytes {
 		return nil
 	}
-	return tooMuch("too_many_bytes", fmt.Sprintf("recorded rollouts hold %d bytes; close rollouts, take groups with Next, "+
-		"or raise RolloutOptions.MaxBytes, which is %d", s.bytes, s.opts.MaxBytes))
+	return tooMuch("too_many_bytes", fmt.Sprintf("recorded rollouts hold %d bytes; "+
+		"close rollouts, take groups with Next, or raise RolloutOptions.MaxBytes, which is %d", s.bytes, s.opts.MaxBytes))
 }
 
 // tooMuch is the error of a bound that the clients can wait for.

@@ -135,8 +135,8 @@ func (s *Rollouts) oldestGroups() []*group {
 }
 
 // Next returns the group, of any model, that was complete first; see [art.GroupSource]. Metadata of the group has its
-// name as "group"; that of each trajectory has the id as "rollout", and what it was opened with. Trajectories are in the
-// order in which they were opened.
+// name as "group"; that of each trajectory has the id as "rollout", and what it was opened with. Trajectories are in
+// the order in which they were opened.
 func (s *Rollouts) Next(ctx context.Context) (*art.TrajectoryGroup, error) { return s.next(ctx, nil) }
 
 // Groups is the source of the groups of one model, where a server has several. Groups of others stay.

@@ -113,14 +113,14 @@ func (h *handler) rolloutBody(w http.ResponseWriter, r *http.Request) ([]byte, e
 	return body, nil
 }
 
-// recorded records the requests that name a rollout.
+// recorded records the requests that name a rollout, and captures others where the configuration says so.
 func (h *handler) recorded(routes http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, inner, err := rolloutOf(r)
 		switch {
 		case err != nil:
 		case id == "", strings.HasPrefix(r.URL.Path, "/v1/rollouts"): // a client may send the header always
-			routes.ServeHTTP(w, r)
+			h.captured(w, r, routes)
 		default:
 			err = h.recordedTurn(w, inner, id, routes)
 		}
@@ -177,7 +177,8 @@ func (h *handler) recordedTurn(w http.ResponseWriter, r *http.Request, id string
 
 // servedToRollouts reports whether what a path samples is recorded, or it samples nothing.
 func servedToRollouts(path string) bool {
-	return strings.HasPrefix(path, "/v1/models/") || slices.Contains(recordedPaths, path) || slices.Contains(plainPaths, path)
+	return slices.Contains(recordedPaths, path) || slices.Contains(plainPaths, path) ||
+		strings.HasPrefix(path, "/v1/models/")
 }
 
 // notRecorded is the error of a route that could sample without being recorded.

@@ -48,9 +48,9 @@ type RolloutOptions struct {
 //	POST /v1/rollouts/ID/close              ends it: {"reward", "metrics"?, "metadata"?, "logs"?} or {"failure": "why"}
 //	POST /v1/rollouts/groups/GROUP/close    completes a group as it is
 //
-// A client that cannot change its base URL names the rollout in the header X-Rollout-ID. Every model name is answered by
-// the model of the rollout. Requests are recorded by an [art.Recorder], also when several arrive at once; those under
-// way when the rollout is closed are cancelled. A rollout without a group can be read and is not trained on.
+// A client that cannot change its base URL names the rollout in the header X-Rollout-ID. Every model name is answered
+// by the model of the rollout. Requests are recorded by an [art.Recorder], also when several arrive at once; those
+// under way when the rollout is closed are cancelled. A rollout without a group can be read and is not trained on.
 //
 // A group is complete, and returned by Next, when it has as many closed rollouts as group_size says, when it is closed,
 // or after a timeout. A rollout that failed, by its own account or by a timeout, is a [art.Failure] of its group, whose

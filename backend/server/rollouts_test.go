@@ -19,8 +19,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// sampling is a backend whose n-th completion is the text "n", sampled as the tokens n and 0 after a prompt of one token
-// for each message.
+// sampling is a backend whose n-th completion is the text "n", sampled as the tokens n and 0 after a prompt of one
+// token for each message.
 type sampling struct {
 	art.Backend // the methods that are not called stay nil
 	calls       atomic.Int32
@@ -106,7 +106,9 @@ func (s *recording) open(fields string) (id, base string) {
 // turn asks for a reply to texts, of user and assistant by turns.
 func (s *recording) turn(base string, texts ...string) string {
 	s.t.Helper()
-	var reply struct{ Choices []struct{ Message art.Message } }
+	var reply struct {
+		Choices []struct{ Message art.Message }
+	}
 	s.must(http.StatusOK, "POST", base+"/v1/chat/completions", conversation(texts...), &reply)
 	return reply.Choices[0].Message.Content
 }
@@ -139,10 +141,10 @@ func (s *recording) next() *art.TrajectoryGroup {
 	return g
 }
 
-// refused checks an error response: its status, its code, and what its message says.
-func (s *recording) refused(key, method, path, body string, status int, code string, says ...string) {
+// refused checks the error response to the key k1: its status, its code, and what its message says.
+func (s *recording) refused(method, path, body string, status int, code string, says ...string) {
 	s.t.Helper()
-	got, text := s.do(key, method, path, body)
+	got, text := s.do("k1", method, path, body)
 	e := readWireError(s.t, strings.NewReader(text))
 	if got != status || e.Code != code {
 		s.t.Errorf("%s %s: status %d, want %d: %s", method, path, got, status, text)
@@ -175,7 +177,8 @@ func wantEqual(t *testing.T, what string, got, want any) {
 // What a client does is read, closed and taken with the samples, bit for bit.
 func TestRollouts_Lifecycle(t *testing.T) {
 	s := newRecording(t, &sampling{}, nil)
-	id, base := s.open(`, "scenario": "maze", "metadata": {"level": 3, "p": 0.5, "hard": true}, "group": "g", "group_size": 1`)
+	id, base := s.open(`, "scenario": "maze", "metadata": {"level": 3, "p": 0.5, "hard": true}, ` +
+		`"group": "g", "group_size": 1`)
 	wantEqual(t, "base", base, "/r/"+id)
 	if len(id) < 26 { // base32 of 128 bits
 		t.Errorf("id is %q", id)
@@ -205,7 +208,7 @@ func TestRollouts_Lifecycle(t *testing.T) {
 	if tr.Reward != 0.25 || tr.Duration <= 0 || len(g.Trajectories) != 1 || len(g.Failures) != 0 {
 		t.Errorf("reward %v, duration %v, %d trajectories", tr.Reward, tr.Duration, len(g.Trajectories))
 	}
-	s.refused("k1", "GET", "/v1/rollouts/"+id, "", 404, "rollout_not_found", "taken")
+	s.refused("GET", "/v1/rollouts/"+id, "", 404, "rollout_not_found", "taken")
 	wantEqual(t, "held", s.rollouts.held, 0)
 	wantEqual(t, "bytes", s.rollouts.bytes, int64(0))
 }
@@ -265,12 +268,16 @@ func TestRollouts_BelongToTheirKey(t *testing.T) {
 		{"POST", base + "/v1/chat/completions", conversation("go")},
 		{"GET", base + "/v1/models", ""},
 	} {
-		s.refused("k2", c[0], c[1], c[2], 404, "rollout_not_found")
+		if status, text := s.do("k2", c[0], c[1], c[2]); status != 404 || !strings.Contains(text, "rollout_not_found") {
+			t.Errorf("%s %s: status %d for another key: %s", c[0], c[1], status, text)
+		}
 		if status, _ := s.do("k3", c[0], c[1], c[2]); status != http.StatusUnauthorized {
 			t.Errorf("%s %s: status %d for an unknown key", c[0], c[1], status)
 		}
 	}
-	s.refused("k2", "POST", "/v1/rollouts/groups/g/close", "{}", 404, "group_not_found")
+	if status, text := s.do("k2", "POST", "/v1/rollouts/groups/g/close", "{}"); status != 404 {
+		t.Errorf("group: status %d for another key: %s", status, text)
+	}
 	if status, text := s.do("k2", "POST", "/v1/rollouts", `{"model": "other", "group": "g"}`); status != 201 {
 		t.Errorf("the same name with another key: status %d: %s", status, text)
 	}
@@ -301,7 +308,7 @@ func TestRollouts_ServeTheirModelOnly(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %s", path, got, status, text)
 		}
 	}
-	s.refused("k1", "POST", base+"/v1/completions", "{}", 404, "not_recorded", "/v1/chat/completions")
+	s.refused("POST", base+"/v1/completions", "{}", 404, "not_recorded", "/v1/chat/completions")
 	got, text := s.do("k1", "POST", base+"/v1/chat/completions", conversation("go"))
 	if got != 200 || !strings.Contains(text, `"player@5"`) {
 		t.Errorf("status %d: %s", got, text)
@@ -337,10 +344,10 @@ func TestRollouts_BadBodies(t *testing.T) {
 	id, base := s.open(`, "group": "g", "group_size": 2`)
 	s.turn(base, "go")
 	for body, says := range map[string]string{
-		`{"model": "nobody"}`:                                 "nobody",
-		`{}`:                                                  "model is missing",
-		`{"model": "player", "group_size": 2}`:                "group is missing",
-		`{"model": "player", "group": "a/b"}`:                 "slash",
+		`{"model": "nobody"}`:                  "nobody",
+		`{}`:                                   "model is missing",
+		`{"model": "player", "group_size": 2}`: "group is missing",
+		`{"model": "player", "group": "a/b"}`:  "slash",
 		`{"model": "player", "group": "h", "group_size": -1}`: "group_size is -1",
 		`{"model": "player", "group": "h", "group_size": 9}`:  "RolloutOptions.MaxRollouts",
 		`{"model": "player", "group": "g", "group_size": 3}`:  "begun with 2",
@@ -379,7 +386,7 @@ func TestRollouts_BadBodies(t *testing.T) {
 func TestRollouts_NothingRecorded(t *testing.T) {
 	s := newRecording(t, &sampling{}, nil)
 	id, base := s.open("")
-	s.refused("k1", "POST", "/v1/rollouts/"+id+"/close", `{"reward": 1}`, 409, "nothing_recorded", base+"/v1", "failure")
+	s.refused("POST", "/v1/rollouts/"+id+"/close", `{"reward": 1}`, 409, "nothing_recorded", base+"/v1", "failure")
 	s.close(id, `"failure": "no time"`)
 }
 
@@ -389,8 +396,8 @@ func TestRollouts_ClosedOnce(t *testing.T) {
 	id, base := s.open("")
 	s.turn(base, "go")
 	s.close(id, `"reward": 1`)
-	s.refused("k1", "POST", "/v1/rollouts/"+id+"/close", `{"reward": 2}`, 410, "rollout_closed")
-	s.refused("k1", "POST", base+"/v1/chat/completions", conversation("go"), 410, "rollout_closed")
+	s.refused("POST", "/v1/rollouts/"+id+"/close", `{"reward": 2}`, 410, "rollout_closed")
+	s.refused("POST", base+"/v1/chat/completions", conversation("go"), 410, "rollout_closed")
 	var tr art.Trajectory
 	s.must(200, "GET", "/v1/rollouts/"+id, "", &tr)
 	if tr.Reward != 1 || len(tr.Samples()) != 1 {
@@ -407,7 +414,7 @@ func TestRollouts_Groups(t *testing.T) {
 		s.turn(base, "go")
 		ids = append(ids, id)
 	}
-	s.refused("k1", "POST", "/v1/rollouts", `{"model": "player", "group": "sized"}`, 400, "", "all of its 3 rollouts")
+	s.refused("POST", "/v1/rollouts", `{"model": "player", "group": "sized"}`, 400, "", "all of its 3 rollouts")
 	s.close(ids[2], `"reward": 2`)
 	s.close(ids[1], `"failure": "browser crashed"`)
 	if len(s.rollouts.complete) != 0 {
@@ -472,7 +479,8 @@ func TestRollouts_IdleTimeout(t *testing.T) {
 		s.turn(base, "go", "1", "on")
 		slow = time.Hour - 2*time.Minute
 		time.Sleep(40 * time.Second)
-		s.refused("k1", "POST", "/v1/rollouts/"+idle+"/close", `{"reward": 1}`, 410, "rollout_closed", "RolloutOptions.IdleTimeout")
+		s.refused("POST", "/v1/rollouts/"+idle+"/close", `{"reward": 1}`, 410, "rollout_closed",
+			"RolloutOptions.IdleTimeout")
 		s.turn(base, "go", "1", "on", "2", "long")
 		s.close(used, `"reward": 1`)
 		g := s.next()
@@ -486,7 +494,7 @@ func TestRollouts_IdleTimeout(t *testing.T) {
 		time.Sleep(59 * time.Second)
 		s.must(200, "GET", "/v1/rollouts/"+lone, "", &art.Trajectory{})
 		time.Sleep(2 * time.Second)
-		s.refused("k1", "GET", "/v1/rollouts/"+lone, "", 404, "rollout_not_found")
+		s.refused("GET", "/v1/rollouts/"+lone, "", 404, "rollout_not_found")
 		wantEqual(t, "held", s.rollouts.held, 0)
 	})
 }
@@ -543,7 +551,7 @@ func TestRollouts_LateReplyIsRefused(t *testing.T) {
 			time.Sleep(time.Second)
 			s.close(id, `"failure": "enough"`)
 		}()
-		s.refused("k1", "POST", base+"/v1/chat/completions", conversation("go"), 410, "rollout_closed")
+		s.refused("POST", base+"/v1/chat/completions", conversation("go"), 410, "rollout_closed")
 	})
 }
 
@@ -552,21 +560,23 @@ func TestRollouts_Limits(t *testing.T) {
 	s := newRecording(t, &sampling{}, &RolloutOptions{MaxRollouts: 3, MaxTurns: 2, MaxBytes: 1000})
 	first, base := s.open(`, "group": "g", "group_size": 3`)
 	open := `{"model": "player"}`
-	s.refused("k1", "POST", "/v1/rollouts", open, 429, "too_many_rollouts", "1 are open", "RolloutOptions.MaxRollouts")
+	s.refused("POST", "/v1/rollouts", open, 429, "too_many_rollouts", "1 are open", "RolloutOptions.MaxRollouts")
 	s.turn(base, "go")
 	s.turn(base, "go", "1", "on")
-	s.refused("k1", "POST", base+"/v1/chat/completions", conversation("go"), 400, "too_many_turns", "RolloutOptions.MaxTurns")
+	s.refused("POST", base+"/v1/chat/completions", conversation("go"), 400, "too_many_turns",
+		"RolloutOptions.MaxTurns")
 	s.close(first, `"reward": 1`)
 	for range 2 {
 		id, _ := s.open(`, "group": "g"`)
 		s.close(id, `"failure": "x"`)
 	}
-	s.refused("k1", "POST", "/v1/rollouts", open, 429, "too_many_rollouts", "3 are in complete groups", "Next")
+	s.refused("POST", "/v1/rollouts", open, 429, "too_many_rollouts", "3 are in complete groups", "Next")
 	s.next()
 	id, base := s.open("")
 	s.turn(base, strings.Repeat("long ", 200))
-	s.refused("k1", "POST", base+"/v1/chat/completions", conversation("go"), 429, "too_many_bytes", "RolloutOptions.MaxBytes")
-	s.refused("k1", "POST", "/v1/rollouts", open, 429, "too_many_bytes")
+	s.refused("POST", base+"/v1/chat/completions", conversation("go"), 429, "too_many_bytes",
+		"RolloutOptions.MaxBytes")
+	s.refused("POST", "/v1/rollouts", open, 429, "too_many_bytes")
 	s.close(id, `"reward": 1`)
 }
 
@@ -613,8 +623,8 @@ func TestRollouts_Close(t *testing.T) {
 	if _, err := s.rollouts.Next(t.Context()); err != io.EOF { //nolint:errorlint // documented
 		t.Errorf("error is %v", err)
 	}
-	s.refused("k1", "POST", "/v1/rollouts", `{"model": "player"}`, 503, "recording_closed")
-	s.refused("k1", "POST", lone+"/v1/chat/completions", conversation("go"), 404, "rollout_not_found")
+	s.refused("POST", "/v1/rollouts", `{"model": "player"}`, 503, "recording_closed")
+	s.refused("POST", lone+"/v1/chat/completions", conversation("go"), 404, "rollout_not_found")
 	wantEqual(t, "held", s.rollouts.held, 0)
 }
 

@@ -75,7 +75,9 @@ func (a *flakyAgent) send(base string, talk []string) (reply string, ok bool) {
 	}
 	<-done
 	giveUp()
-	var body struct{ Choices []struct{ Message art.Message } }
+	var body struct {
+		Choices []struct{ Message art.Message }
+	}
 	if w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &body) != nil {
 		return "", false
 	}
