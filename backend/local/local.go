@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/internal/graphx"
 )
 
@@ -46,6 +47,10 @@ type Options struct {
 	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits: see Slots.
 	// Less is faster.
 	Context int
+	// Rollouts records, over HTTP, what agents in other processes do; see [server.Rollouts]. Capture writes down a part of
+	// the other requests; see [server.Capture]. Default: neither.
+	Rollouts *server.Rollouts
+	Capture  *server.Capture
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
 	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.
