@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"maps"
 	"time"
 
@@ -34,9 +33,6 @@ type rollout struct {
 
 // failure says why a rollout has no reward.
 type failure struct{ kind, message string }
-
-// errRolloutClosed is the cause of the end of requests that are under way when their rollout is closed.
-var errRolloutClosed = errors.New("the rollout was closed")
 
 // newRollout returns an open rollout.
 func newRollout(by owner, m *art.Model, req *openRequest) *rollout {

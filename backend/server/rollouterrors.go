@@ -18,6 +18,11 @@ func unknownRollout(id string) error {
 	}
 }
 
+// errRolloutClosed is the cause of the end of requests that are under way when their rollout is closed.
+var errRolloutClosed = &wire.Error{
+	Status: http.StatusGone, Message: "the rollout was closed meanwhile", Type: wire.TypeInvalid, Code: "rollout_closed",
+}
+
 // rolloutClosed is the error of using a closed rollout. Its status is one that clients do not retry.
 func rolloutClosed(r *rollout) error {
 	message := "the rollout is closed; open another one"

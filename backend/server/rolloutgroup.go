@@ -45,7 +45,7 @@ func (s *Rollouts) join(by owner, m *art.Model, req *openRequest) (*group, error
 		return nil, wire.FieldError("group", "is a group of the model %q", g.model.Name())
 	}
 	if req.GroupSize != 0 && req.GroupSize != g.size {
-		return nil, wire.FieldError("group_size", "is %d, and the group was begun with %d", req.GroupSize, g.size)
+		return nil, wire.FieldError("group_size", "is %d, and the group was begun with %d; 0 is none", req.GroupSize, g.size)
 	}
 	if g.size == 0 {
 		return g, s.reserve(1)

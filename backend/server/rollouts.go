@@ -53,8 +53,9 @@ type RolloutOptions struct {
 // under way when the rollout is closed are cancelled. A rollout without a group can be read and is not trained on.
 //
 // A group is complete, and returned by Next, when it has as many closed rollouts as group_size says, when it is closed,
-// or after a timeout. A rollout that failed, by its own account or by a timeout, is a [art.Failure] of its group, whose
-// Type is "failed", "idle_timeout", "group_timeout", "group_closed" or "server_closed".
+// or after a timeout; then its name can be used again. A rollout that failed, by its own account or by a timeout, is a
+// [art.Failure] of its group, whose Type is "failed", "idle_timeout", "group_timeout", "group_closed" or
+// "server_closed".
 //
 // A rollout belongs to the key of [art.HandlerOptions] that opened it: with another key its id does not exist, and the
 // names of groups are those of the key.
