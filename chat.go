@@ -25,12 +25,13 @@ func (m *Model) Chat(ctx context.Context, t *Trajectory, opts *ChatOptions) (*Me
 }
 
 // Complete asks the model for one reply to h, which it does not change. opts may be nil. The reply is recorded when ctx
-// comes from [Record].
+// comes from [Record] or a [Recorder].
 //
 // The seed of the call is opts.Seed, else the model's, else derived from the run's seed, the step and the position of
 // the call in its gather; see [GatherOptions].
 //
-// It returns [ErrNotRegistered], [ErrInvalid] for invalid messages or options, and the errors of the backend.
+// It returns [ErrNotRegistered], [ErrInvalid] for invalid messages or options, [ErrRecordingEnded] when the [Recorder]
+// of ctx was closed meanwhile, and the errors of the backend.
 func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*ChatResponse, error) {
 	b, err := m.registered("complete")
 	if err != nil {
@@ -44,7 +45,9 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	if err != nil {
 		return nil, err
 	}
-	recordCompletion(ctx, request, response.Message)
+	if err := recordCompletion(ctx, request, response.Message); err != nil {
+		return nil, err
+	}
 	return response, nil
 }
 

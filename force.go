@@ -47,7 +47,9 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 	if len(reply.ToolCalls) > 0 {
 		reply.Sample.Finish = FinishToolCalls
 	}
-	recordCompletion(ctx, request, reply)
+	if err := recordCompletion(ctx, request, reply); err != nil {
+		return nil, err
+	}
 	t.Add(reply)
 	return &reply, nil
 }

@@ -56,7 +56,9 @@ func (m *Model) Stream(
 	if err != nil {
 		return nil, err
 	}
-	recordCompletion(ctx, request, response.Message)
+	if err := recordCompletion(ctx, request, response.Message); err != nil {
+		return nil, err
+	}
 	return response, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
 )
@@ -50,6 +51,10 @@ type Options struct {
 	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
 	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.
 	Losses []grpo.Loss
+	// Rollouts records, over HTTP, what agents in other processes do; see [server.Rollouts]. Capture writes down a part of
+	// the other requests; see [server.Capture]. Default: neither.
+	Rollouts *server.Rollouts
+	Capture  *server.Capture
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
 	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.

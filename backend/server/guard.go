@@ -95,5 +95,5 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(g.logger, w, r, err)
 		return
 	}
-	g.routes.ServeHTTP(w, r)
+	g.routes.ServeHTTP(w, g.keys.withOwner(r))
 }

@@ -22,6 +22,10 @@ type Config struct {
 	// Ready says why requests cannot be answered yet, or any more, for GET /readyz. nil, the default, is that they can as
 	// soon as a model is registered.
 	Ready func(ctx context.Context) error
+	// Rollouts records what clients do, in rollouts that they open. If it is nil, there are none.
+	Rollouts *Rollouts
+	// Capture writes down completions that belong to no rollout, with consent. If it is nil, none.
+	Capture *Capture
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }
@@ -58,8 +62,9 @@ func Routes(models Models, cfg *Config) http.Handler {
 	mux.Handle(readyPath, h.route(http.MethodGet, h.ready))
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
+	h.routeRollouts(mux)
 	mux.Handle("/", h.route("", notFound))
-	return mux
+	return h.recorded(mux)
 }
 
 // route serves one method with a function that may fail; "" is any method.

@@ -36,9 +36,12 @@ func (models Models) visible(ctx context.Context) []*art.Model {
 	return nil
 }
 
-// find returns the model named id, which is name or name@step if step is the current one. A pinned model answers to
-// every name.
+// find returns the model named id, which is name or name@step if step is the current one. A pinned model, and that of a
+// rollout, answers to every name.
 func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
+	if name, ok := ctx.Value(rolloutModelKey{}).(string); ok {
+		id = name
+	}
 	if pin, pinned := ctx.Value(pinKey{}).(string); pinned {
 		id = pin
 	}
