@@ -62,7 +62,7 @@ func (j conjunction) with(nodes ...*schemaNode) conjunction {
 type schemaRules struct {
 	*compilation
 	options JSONOptions
-	byKey   map[string]int32
+	made    map[string]int32 // by the key of the conjunction
 }
 
 // schema returns the fragment of a schema document.
@@ -81,7 +81,7 @@ func (c *compilation) schema(raw json.RawMessage, options JSONOptions) (fragment
 	if depth > limits.Depth {
 		return nil, &LimitError{"Depth", limits.Depth, fmt.Sprintf("a schema of depth %d", depth)}
 	}
-	reader := &schemaReader{root: raw, options: options, nodes: map[string]*schemaNode{}}
+	reader := &schemaReader{root: raw, nodes: map[string]*schemaNode{}}
 	node, err := reader.node("", raw)
 	if err != nil {
 		return nil, err
@@ -94,11 +94,11 @@ func (c *compilation) schema(raw json.RawMessage, options JSONOptions) (fragment
 // rule returns the rule of a conjunction, which it makes if needed.
 func (s *schemaRules) rule(j conjunction) (int32, error) {
 	key := j.key()
-	if rule, ok := s.byKey[key]; ok {
+	if rule, ok := s.made[key]; ok {
 		return rule, nil
 	}
 	rule := s.newRule()
-	s.byKey[key] = rule
+	s.made[key] = rule
 	f, err := s.conjunctionText(j)
 	if err != nil {
 		return 0, err

@@ -48,8 +48,13 @@ func determinize(n *nfa, start, final int32) *dfa {
 
 // closure returns what the set reaches without input, in order.
 func (s *subsets) closure(set []int32, atBegin, atEnd bool) []int32 {
+	if len(set) == 1 {
+		if state := &s.nfa.states[set[0]]; len(state.empty)+len(state.begin)+len(state.end) == 0 {
+			return set
+		}
+	}
 	s.round++
-	var reached []int32
+	reached := make([]int32, 0, 2*len(set))
 	visit := func(states []int32) {
 		for _, state := range states {
 			if s.seen[state] != s.round {

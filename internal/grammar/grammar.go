@@ -75,7 +75,7 @@ func Regex(expression string) Grammar {
 	return part{fmt.Sprintf("regex(%q)", expression), func(c *compilation) (fragment, error) {
 		re, err := parsePattern(expression)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("grammar: %w", err)
 		}
 		return build(pattern(re, runes), c.budget).fragment, nil
 	}}

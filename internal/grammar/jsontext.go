@@ -45,36 +45,46 @@ func quoteJSON(text string) string {
 // else is written as it is. So different code points never have the same spelling, and sets of strings can be
 // intersected and subtracted as sets of spellings.
 func stringRunes(set []runeRange) fragment {
-	parts := []fragment{runes(without(set, escapedRunes))}
+	plain := runes(without(set, escapedRunes))
+	return func(n *nfa, from int32) int32 {
+		to := plain(n, from)
+		n.addEscapes(from, to, set)
+		return to
+	}
+}
+
+// addEscapes adds every escape of the code points of a set that must be escaped.
+func (n *nfa) addEscapes(from, to int32, set []runeRange) {
+	var short, long int32 // after the backslash, and after \u00
+	upper := map[rune]int32{}
 	for _, special := range escapedRunes {
 		for r := special.lo; r <= special.hi; r++ {
-			if contains(set, r) {
-				parts = append(parts, escapesOf(r))
+			if !contains(set, r) {
+				continue
 			}
+			if short == 0 {
+				short = literal(`\`)(n, from)
+				long = literal(`u00`)(n, short)
+			}
+			if text := escapeRune(r); len(text) == 2 {
+				n.addBytes(short, text[1], text[1], to)
+			}
+			if upper[r>>4] == 0 {
+				upper[r>>4] = literal(string('0'+r>>4))(n, long)
+			}
+			n.addHexDigit(upper[r>>4], byte(r&15), to)
 		}
 	}
-	return anyOf(parts...)
 }
 
-// escapesOf is every escape of a code point that must be escaped.
-func escapesOf(r rune) fragment {
-	digits := literal(`\u00`)
-	for _, c := range fmt.Sprintf("%02x", r) {
-		digits = sequence(digits, eitherCase(byte(c)))
+// addHexDigit adds a hexadecimal digit in lower and upper case.
+func (n *nfa) addHexDigit(from int32, digit byte, to int32) {
+	if digit < 10 {
+		n.addBytes(from, '0'+digit, '0'+digit, to)
+		return
 	}
-	if short := escapeRune(r); len(short) == 2 {
-		return anyOf(digits, literal(short))
-	}
-	return digits
-}
-
-// eitherCase is a hexadecimal digit in lower or upper case.
-func eitherCase(c byte) fragment {
-	if c < 'a' {
-		return byteSet([2]byte{c, c})
-	}
-	upper := c - 'a' + 'A'
-	return byteSet([2]byte{c, c}, [2]byte{upper, upper})
+	n.addBytes(from, 'a'+digit-10, 'a'+digit-10, to)
+	n.addBytes(from, 'A'+digit-10, 'A'+digit-10, to)
 }
 
 // anyStringRune is one code point within a JSON string, in every spelling (RFC 8259, section 7). Surrogates come in

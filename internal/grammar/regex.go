@@ -10,12 +10,18 @@ import (
 // jsEscape finds the escapes of ECMAScript that Go writes in another way, and passes over other escapes.
 var jsEscape = regexp.MustCompile(`\\(?:u\{([0-9A-Fa-f]+)\}|u([0-9A-Fa-f]{4})|[^u])`)
 
+// jsSurrogate finds half of a character beyond U+FFFF.
+var jsSurrogate = regexp.MustCompile(`\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
+
 // runeText makes the fragment of one code point of a set, in the encoding of the text around it.
 type runeText func(set []runeRange) fragment
 
 // parsePattern parses a regular expression in the syntax of Go's package regexp, to which \uXXXX and \u{X} are added.
 // Look-around, back references, word boundaries and flags that change ^ and $ are errors.
 func parsePattern(pattern string) (*syntax.Regexp, error) {
+	if surrogate := jsSurrogate.FindString(pattern); surrogate != "" {
+		return nil, fmt.Errorf(`pattern %q: write \u{X} instead of the surrogate %s`, pattern, surrogate)
+	}
 	rewritten := jsEscape.ReplaceAllStringFunc(pattern, func(found string) string {
 		groups := jsEscape.FindStringSubmatch(found)
 		if hex := groups[1] + groups[2]; hex != "" {
@@ -25,10 +31,10 @@ func parsePattern(pattern string) (*syntax.Regexp, error) {
 	})
 	re, err := syntax.Parse(rewritten, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("grammar: pattern %q: %w; the syntax is that of Go's package regexp", pattern, err)
+		return nil, fmt.Errorf("pattern %q: %w; the syntax is that of Go's package regexp", pattern, err)
 	}
 	if op, ok := findUnsupported(re); ok {
-		return nil, fmt.Errorf("grammar: pattern %q: %v is not supported", pattern, op)
+		return nil, fmt.Errorf("pattern %q: %v is not supported", pattern, op)
 	}
 	return re, nil
 }

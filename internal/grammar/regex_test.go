@@ -32,7 +32,7 @@ func TestRegex_MatchesAsGo(t *testing.T) {
 	v := byteVocabulary("ab", "é\n", "\xc3", "a1", "É.")
 	alphabet := []rune("abéÉ1.\n世")
 	matched := 0
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		rng := newRand(t, seed)
 		source := randomPattern(rng, 1+rng.IntN(4))
 		whole, some := regexp.MustCompile(`^(?:`+source+`)$`), regexp.MustCompile(source)
@@ -56,7 +56,7 @@ func TestRegex_MatchesAsGo(t *testing.T) {
 			}
 		}
 	}
-	if matched < 500 {
+	if matched < 250 {
 		t.Errorf("only %d texts matched", matched)
 	}
 }
@@ -66,6 +66,7 @@ func TestRegex_Refuses(t *testing.T) {
 	for source, want := range map[string]string{
 		`a(?!b)`: "Go's package regexp", `(a)\1`: "escape", `a\b`: "WordBoundary", `(?m)^a`: "BeginLine",
 		`a{2000}`: "repeat", `(a|b)*a(a|b){40}(a|b){40}`: "limit", `[^\x00-\x{10FFFF}]`: "no text", `a^b`: "no text",
+		`\ud83d\ude00`: "surrogate",
 	} {
 		if _, err := Compile(Regex(source), v, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", source, err, want)

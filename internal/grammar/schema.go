@@ -78,10 +78,9 @@ type arrayKeywords struct {
 
 // schemaReader parses a schema document.
 type schemaReader struct {
-	root    json.RawMessage
-	options JSONOptions
-	nodes   map[string]*schemaNode // by path
-	lastID  int
+	root   json.RawMessage
+	nodes  map[string]*schemaNode // by path
+	lastID int
 }
 
 // schemaError is an error at a place of a schema.
