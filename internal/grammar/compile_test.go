@@ -35,7 +35,8 @@ func TestCompile_BoundsCombinedAlternatives(t *testing.T) {
 		name := string(rune('a'+i%26)) + string(rune('a'+i/26))
 		groups = append(groups, `{"anyOf":[{"required":["`+name+`"]},{"required":["x`+name+`"]}]}`)
 	}
-	_, err := Compile(JSONSchema([]byte(`{"type":"object","allOf":[`+strings.Join(groups, ",")+`]}`), nil), byteVocabulary(), nil)
+	schema := `{"type":"object","allOf":[` + strings.Join(groups, ",") + `]}`
+	_, err := Compile(JSONSchema([]byte(schema), nil), byteVocabulary(), nil)
 	var limit *LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("error %v", err)
@@ -57,9 +58,15 @@ func TestCompile_RefusesBadElements(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	for want, tokens := range map[string][][]byte{"needs an end": nil, "outside the vocabulary": {nil}, "has 70000 bytes": {make([]byte, 70_000), nil}} {
-		end := map[string][]int32{"needs an end": nil, "outside the vocabulary": {1}, "has 70000 bytes": {1}}[want]
-		if _, err := NewVocabulary(tokens, end); err == nil || !strings.Contains(err.Error(), want) {
+	for want, tt := range map[string]struct {
+		tokens [][]byte
+		end    []int32
+	}{
+		"needs an end":           {},
+		"outside the vocabulary": {[][]byte{nil}, []int32{1}},
+		"has 70000 bytes":        {[][]byte{make([]byte, 70_000), nil}, []int32{1}},
+	} {
+		if _, err := NewVocabulary(tt.tokens, tt.end); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("vocabulary: error %v, want %q", err, want)
 		}
 	}

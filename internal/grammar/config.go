@@ -36,8 +36,7 @@ type config struct {
 	escaped bool      // an open frame may end here
 	next    []*config // successors by class of bytes; nil until computed
 	tokens  map[int32]*config
-	plain   [numUTF8]int8 // see allowsPlain: one more than the number of characters proved
-	refused [numUTF8]int8 // the number of characters refuted; 0 is none
+	proofs  [numSlices]proof
 	mask    *mask
 }
 

@@ -103,9 +103,12 @@ func (c *Compiled) staticOf(state int32) *static {
 	}
 	s := &static{trie: c.vocabulary.all}
 	begin := c.machine.within(state)
-	if c.machine.allowsPlain(begin, 0, maxPlain, &c.vocabulary.writable) {
-		copyBits(dst, c.vocabulary.plain)
-		s.trie = c.vocabulary.rest
+	for i, slice := range c.vocabulary.slices {
+		if c.machine.allows(begin, i, slice.alphabet, 0, maxPlain) {
+			copyBits(dst, slice.tokens)
+			s.trie = slice.rest
+			break
+		}
 	}
 	for _, node := range c.walk(s.trie, 0, int32(len(s.trie.label)), begin, dst) {
 		if missing(dst, s.trie.below(node)) {

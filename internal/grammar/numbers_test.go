@@ -63,7 +63,8 @@ func inBounds(text, low, high, kind string, exclusive bool) bool {
 func TestNumbers_LargeBounds(t *testing.T) {
 	v := byteVocabulary()
 	rng := newRand(t, 1)
-	c := mustCompile(t, JSONSchema([]byte(`{"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615}`), nil), v)
+	schema := `{"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615}`
+	c := mustCompile(t, JSONSchema([]byte(schema), nil), v)
 	for text, want := range map[string]bool{
 		"18446744073709551615": true, "18446744073709551616": false, "-9223372036854775808": true,
 		"-9223372036854775809": false, "0": true, "99999999999999999999": false, "1e3": false,

@@ -14,7 +14,9 @@ import (
 
 // randomPattern returns an expression over a few characters.
 func randomPattern(rng *rand.Rand, depth int) string {
-	atoms := []string{"a", "b", "é", ".", "[ab]", "[^a]", `\d`, `\W`, "^", "$", "(?i:É)", `\x{e9}`, "", "[a-é]", `\.`, "(?s:.)"}
+	atoms := []string{
+		"a", "b", "é", ".", "[ab]", "[^a]", `\d`, `\W`, "^", "$", "(?i:É)", `\x{e9}`, "", "[a-é]", `\.`, "(?s:.)",
+	}
 	if depth == 0 {
 		return atoms[rng.IntN(len(atoms))]
 	}

@@ -226,7 +226,8 @@ func objectShape(rng *rand.Rand, depth int) shape {
 	schema := fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s%s}`,
 		strings.Join(properties, ","), list, additional)
 	if rng.IntN(4) == 0 {
-		schema = fmt.Sprintf(`{"properties":{%s},"allOf":[{"required":%s}]%s}`, strings.Join(properties, ","), list, additional)
+		schema = fmt.Sprintf(`{"properties":{%s},"allOf":[{"required":%s}]%s}`,
+			strings.Join(properties, ","), list, additional)
 	}
 	return shape{schema, func(rng *rand.Rand, depth int) string {
 		var parts []string
@@ -236,7 +237,8 @@ func objectShape(rng *rand.Rand, depth int) shape {
 			}
 		}
 		for i := range rng.IntN(3) {
-			if key := randomText(rng, 1) + strconv.Itoa(i); !slices.Contains(names, key) && !strings.Contains(additional, "false") {
+			key := randomText(rng, 1) + strconv.Itoa(i)
+			if !slices.Contains(names, key) && !strings.Contains(additional, "false") {
 				parts = append(parts, quoteJSON(key)+": "+strconv.Itoa(i))
 			}
 		}
@@ -246,8 +248,8 @@ func objectShape(rng *rand.Rand, depth int) shape {
 
 // treeShape wraps a schema in a recursive one.
 func treeShape(inner shape) shape {
-	schema := fmt.Sprintf(`{"$defs":{"tree":{"type":"object","properties":{"value":%s,"left":{"anyOf":[{"$ref":"#/$defs/tree"},`+
-		`{"type":"null"}]},"right":{"$ref":"#/$defs/tree"}},"required":["value","left"],"additionalProperties":false}},`+
+	schema := fmt.Sprintf(`{"$defs":{"tree":{"type":"object","properties":{"value":%s,`+
+		`"left":{"anyOf":[{"$ref":"#/$defs/tree"},{"type":"null"}]},"right":{"$ref":"#/$defs/tree"}},"required":["value","left"],"additionalProperties":false}},`+
 		`"$ref":"#/$defs/tree"}`, inner.schema)
 	var write func(rng *rand.Rand, depth int) string
 	write = func(rng *rand.Rand, depth int) string {

@@ -15,8 +15,7 @@ type Vocabulary struct {
 	isEnd    map[int32]bool
 	writable [256]bool // bytes that are tokens of their own
 	all      *trie     // tokens with text
-	rest     *trie     // those of all that are not in plain
-	plain    []uint32  // see plain.go
+	slices   [numSlices]slice
 }
 
 // NewVocabulary takes the bytes of each token id and the ids that end a sequence. Control tokens have nil. A token may
@@ -40,7 +39,7 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 	}
 	sortByText(tokens, ids)
 	v.all = newTrie(tokens, ids)
-	v.splitPlain(ids)
+	v.setSlices(ids)
 	return v, nil
 }
 
