@@ -79,6 +79,7 @@ var layers = map[string]layer{
 	"internal/fixtures":         {own: []string{"internal/safetensors"}},
 	"internal/float16":          {light: true},
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
+	"internal/grammar":          {},
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
 	"internal/graphx":           {mods: gomlx},
