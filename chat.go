@@ -36,23 +36,9 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	if err != nil {
 		return nil, err
 	}
-	if err := h.validate(); err != nil {
-		return nil, err
-	}
-	settings := opts.settings(&m.opts.Chat)
-	if err := settings.Validate(); err != nil {
-		return nil, err
-	}
-	args, err := opts.templateArgs(&m.opts.Chat)
+	request, err := m.request(ctx, h, opts)
 	if err != nil {
 		return nil, err
-	}
-	if !opts.hasSeed() && !m.opts.Chat.hasSeed() {
-		settings.Seed = m.callSeed(ctx)
-	}
-	// Copies, because the backend and the recorder may keep the request while the caller edits its history.
-	request := &ChatRequest{
-		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
 	}
 	response, err := b.Complete(ctx, m, request)
 	if err != nil {
@@ -60,6 +46,37 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	}
 	recordCompletion(ctx, request, response.Message)
 	return response, nil
+}
+
+// request validates a call and resolves its options.
+func (m *Model) request(ctx context.Context, h *History, opts *ChatOptions) (*ChatRequest, error) {
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	settings, err := m.settings(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	args, err := opts.templateArgs(&m.opts.Chat)
+	if err != nil {
+		return nil, err
+	}
+	// Copies, because the backend and the recorder may keep the request while the caller edits its history.
+	return &ChatRequest{
+		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
+	}, nil
+}
+
+// settings resolves and validates the sampling options of a call, with its seed.
+func (m *Model) settings(ctx context.Context, opts *ChatOptions) (Sampling, error) {
+	settings := opts.settings(&m.opts.Chat)
+	if err := settings.Validate(); err != nil {
+		return Sampling{}, err
+	}
+	if !opts.hasSeed() && !m.opts.Chat.hasSeed() {
+		settings.Seed = m.callSeed(ctx)
+	}
+	return settings, nil
 }
 
 // validate checks that there is something to reply to.
