@@ -3,6 +3,7 @@ package arttest
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/goart-dev/art"
 )
@@ -49,4 +50,47 @@ func pieces(m *art.Message) []art.Piece {
 		out = slices.Concat([]art.Piece{{PromptIDs: m.Sample.PromptIDs}}, out)
 	}
 	return out
+}
+
+// Sample implements [art.Sampler]: the reply to a user who said the text of prompt. It is one piece.
+func (b *Backend) Sample(
+	ctx context.Context, m *art.Model, prompt []int32, s art.Sampling, piece func(art.Piece) error,
+) (*art.ChatResponse, error) {
+	req := &art.ChatRequest{Settings: s, Messages: conversation(string(prompt))}
+	r, err := b.Complete(ctx, m, req)
+	if err != nil {
+		return nil, err
+	}
+	ids := tokens(r.Message.Content)
+	r.Message.Sample = &art.Sample{
+		PromptIDs: prompt, IDs: ids, Logprobs: logprobs(ids), Settings: s, Finish: r.Finish, Step: m.Step(),
+	}
+	return r, piece(art.Piece{
+		ID: r.ID, Model: r.Model, PromptIDs: prompt, IDs: ids, Logprobs: logprobs(ids), Content: r.Message.Content,
+	})
+}
+
+// conversation reads what the function prompt wrote. A text that it did not write is what a user said.
+func conversation(text string) []art.Message {
+	var out []art.Message
+	for line := range strings.Lines(text) {
+		role, content, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		if !ok {
+			role, content = string(art.RoleUser), role
+		}
+		out = append(out, art.Message{Role: art.Role(role), Content: content})
+	}
+	return out
+}
+
+// Encode implements [art.Tokenizer]. There are no special tokens.
+func (b *Backend) Encode(ctx context.Context, m *art.Model, text string, _ bool) ([]int32, error) {
+	_, err := b.step(ctx, "encode", m)
+	return tokens(text), err
+}
+
+// Decode implements [art.Tokenizer].
+func (b *Backend) Decode(ctx context.Context, m *art.Model, ids []int32) (string, error) {
+	_, err := b.step(ctx, "decode", m)
+	return string(ids), err
 }
