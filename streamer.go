@@ -71,14 +71,14 @@ func (b whole) Stream(
 	if err != nil {
 		return nil, err
 	}
-	if err := piece(response.piece()); err != nil {
+	if err := piece(response.Piece()); err != nil {
 		return nil, err
 	}
 	return response, nil
 }
 
-// piece returns the whole response as one piece.
-func (r *ChatResponse) piece() Piece {
+// Piece returns the whole response as one piece.
+func (r *ChatResponse) Piece() Piece {
 	p := Piece{
 		ID: r.ID, Model: r.Model, Reasoning: r.Message.Reasoning, Content: r.Message.Content,
 		ToolCalls: slices.Clone(r.Message.ToolCalls),

@@ -32,6 +32,27 @@ type Sampler interface {
 	Sample(ctx context.Context, m *Model, prompt []int32, s Sampling, piece func(Piece) error) (*ChatResponse, error)
 }
 
+// Tokenize returns the token ids of the prompt that [Model.Complete] would render from h. opts may be nil; only its
+// TemplateArgs are used. It returns [ErrUnsupported] when the backend is no [Tokenizer].
+func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]int32, error) {
+	tokenizer, err := capability[Tokenizer](m, "tokenize", "art.Tokenizer, such as backend/local")
+	if err != nil {
+		return nil, err
+	}
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	args, err := opts.templateArgs(&m.opts.Chat)
+	if err != nil {
+		return nil, err
+	}
+	ids, _, err := tokenizer.Tokenize(ctx, m, &ChatRequest{
+		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: Sampling{Temperature: 1, TopP: 1},
+		TemplateArgs: args,
+	}, nil)
+	return ids, err
+}
+
 // Sample continues a prompt of token ids, without a chat template: see [Sampler]. opts and piece may be nil;
 // TemplateArgs of opts are of no use here and refused. Seeds are derived as for [Model.Complete]. [Record] does not
 // record the reply, which is no message of a conversation.

@@ -43,6 +43,9 @@ func Routes(models Models, cfg *Config) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/chat/completions", h.route(http.MethodPost, h.complete))
+	mux.Handle("/v1/responses", h.route(http.MethodPost, h.responses))
+	mux.Handle(messagesPath, h.route(http.MethodPost, h.messages))
+	mux.Handle(messagesPath+"/count_tokens", h.route(http.MethodPost, h.countTokens))
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
 	mux.Handle("/", h.route("", notFound))
@@ -74,30 +77,6 @@ func checkMethod(w http.ResponseWriter, r *http.Request, method string) error {
 		Type:    wire.TypeInvalid,
 		Code:    "method_not_allowed",
 	}
-}
-
-// complete serves chat completions.
-func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
-	req, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	m, err := h.models.find(r.Context(), req.Model)
-	if err != nil {
-		return err
-	}
-	reply, err := m.Complete(r.Context(), req.History(), req.Options())
-	if err != nil {
-		return err
-	}
-	resp, err := wire.NewChatResponse(req, reply, func(id int32) []byte { return h.Tokens(m, id) })
-	if err != nil {
-		return err
-	}
-	if req.Stream {
-		return sendEvents(w, resp.Chunks(req.StreamOptions))
-	}
-	return sendJSON(w, http.StatusOK, resp)
 }
 
 // list serves the list of models.
