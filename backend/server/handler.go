@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,9 @@ type Config struct {
 	Tokens func(m *art.Model, id int32) []byte
 	// MaxBody limits the body of a request, in bytes. Default 32 MiB. [Handler] takes [art.HandlerOptions].MaxBody.
 	MaxBody int64
+	// Ready says why requests cannot be answered yet, or any more, for GET /readyz. nil, the default, is that they can as
+	// soon as a model is registered.
+	Ready func(ctx context.Context) error
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }
@@ -28,8 +32,8 @@ type handler struct {
 	Config
 }
 
-// Routes serves POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id} without access control: it is for
-// [Transport], whose requests come from this process. Use [Handler] for requests from elsewhere. cfg may be nil.
+// Routes serves the routes of the package without access control: it is for [Transport], whose requests come from this
+// process. Use [Handler] for requests from elsewhere. cfg may be nil.
 func Routes(models Models, cfg *Config) http.Handler {
 	h := &handler{models: models}
 	if cfg != nil {
@@ -46,6 +50,12 @@ func Routes(models Models, cfg *Config) http.Handler {
 	mux.Handle("/v1/responses", h.route(http.MethodPost, h.responses))
 	mux.Handle(messagesPath, h.route(http.MethodPost, h.messages))
 	mux.Handle(messagesPath+"/count_tokens", h.route(http.MethodPost, h.countTokens))
+	mux.Handle("/v1/completions", h.route(http.MethodPost, h.completions))
+	mux.Handle("/inference/v1/generate", h.route(http.MethodPost, h.generate))
+	mux.Handle("/tokenize", h.route(http.MethodPost, h.tokenize))
+	mux.Handle("/detokenize", h.route(http.MethodPost, h.detokenize))
+	mux.Handle(healthPath, h.route(http.MethodGet, h.health))
+	mux.Handle(readyPath, h.route(http.MethodGet, h.ready))
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
 	mux.Handle("/", h.route("", notFound))
@@ -93,11 +103,15 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.NewModelInfo(m))
 }
 
+// served lists the routes.
+const served = "/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, " +
+	"/v1/models, /tokenize, /detokenize, /inference/v1/generate, " + healthPath + " and " + readyPath
+
 // notFound serves all other paths.
 func notFound(_ http.ResponseWriter, r *http.Request) error {
 	return &wire.Error{
 		Status:  http.StatusNotFound,
-		Message: fmt.Sprintf("%s is not served; there is /v1/chat/completions and /v1/models", r.URL.Path),
+		Message: fmt.Sprintf("%s is not served; there are %s", r.URL.Path, served),
 		Type:    wire.TypeInvalid,
 		Code:    "not_found",
 	}

@@ -61,6 +61,14 @@ func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
 	return nil, unknownModel("there is no model %s; %s", wire.Quote(id), listNames(visible))
 }
 
+// findOrOnly is find for requests that need not name a model when there is one only.
+func (models Models) findOrOnly(ctx context.Context, id string) (*art.Model, error) {
+	if visible := models.visible(ctx); id == "" && len(visible) == 1 {
+		return visible[0], nil
+	}
+	return models.find(ctx, id)
+}
+
 // listNames says which models there are.
 func listNames(models []*art.Model) string {
 	if len(models) == 0 {
