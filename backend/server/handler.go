@@ -22,6 +22,8 @@ type Config struct {
 	// Ready says why requests cannot be answered yet, or any more, for GET /readyz. nil, the default, is that they can as
 	// soon as a model is registered.
 	Ready func(ctx context.Context) error
+	// Metrics is served at GET /metrics. If it is nil, that path is not served.
+	Metrics Metrics
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }
@@ -56,6 +58,9 @@ func Routes(models Models, cfg *Config) http.Handler {
 	mux.Handle("/detokenize", h.route(http.MethodPost, h.detokenize))
 	mux.Handle(healthPath, h.route(http.MethodGet, h.health))
 	mux.Handle(readyPath, h.route(http.MethodGet, h.ready))
+	if h.Metrics != nil {
+		mux.Handle("/metrics", h.route(http.MethodGet, h.metrics))
+	}
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
 	mux.Handle("/", h.route("", notFound))
