@@ -22,6 +22,7 @@ type answer struct {
 
 // answer answers a request. After an error nothing has been sent.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) error {
+	a.ask = h.observed(a.model, a.ask)
 	if a.stream != nil {
 		return h.sendStream(w, r, a)
 	}

@@ -26,6 +26,8 @@ type Config struct {
 	Rollouts *Rollouts
 	// Capture writes down completions that belong to no rollout, with consent. If it is nil, none.
 	Capture *Capture
+	// Metrics is served at GET /metrics. If it is nil, that path is not served.
+	Metrics Metrics
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }
@@ -60,6 +62,9 @@ func Routes(models Models, cfg *Config) http.Handler {
 	mux.Handle("/detokenize", h.route(http.MethodPost, h.detokenize))
 	mux.Handle(healthPath, h.route(http.MethodGet, h.health))
 	mux.Handle(readyPath, h.route(http.MethodGet, h.ready))
+	if h.Metrics != nil {
+		mux.Handle("/metrics", h.route(http.MethodGet, h.metrics))
+	}
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
 	h.routeRollouts(mux)

@@ -64,6 +64,7 @@ var layers = map[string]layer{
 	"backend/plot":           {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
 	"backend/rundir":         {own: []string{"", "internal/runs"}},
 	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
+	"backend/server/metrics": {own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{
 		compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
