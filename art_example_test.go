@@ -387,10 +387,10 @@ func ExampleModel_Train() {
 		fmt.Println("sampled by step", groups[0].Trajectories[0].Samples()[0].Step, "trained step", result.Step, "skipped",
 			len(result.Skipped))
 	}
-	_, err := model.Train(ctx, nil, &art.TrainConfig{LearningRate: -1, Loss: "reinforce"})
+	_, err := model.Train(ctx, nil, &art.TrainConfig{LearningRate: -1, Loss: "a3c"})
 	fmt.Println(err)
 	// Output:
 	// sampled by step 0 trained step 1 skipped 0
 	// sampled by step 1 trained step 2 skipped 0
-	// art: train: invalid argument: learning rate is -1, want a finite number >= 0; unknown loss "reinforce", want one of ["cispo" "ppo"] (zero values are the defaults: leave out what need not change)
+	// art: train: invalid argument: learning rate is -1, want a finite number >= 0; unknown loss "a3c", want one of ["cispo" "ppo" "grpo" "dr_grpo" "dapo" "gspo" "importance_sampling" "reinforce" "dro" "cross_entropy"] (zero values are the defaults: leave out what need not change)
 }

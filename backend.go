@@ -9,7 +9,7 @@ import (
 )
 
 // Backend runs and trains models. What only some backends support is an optional interface: [Logger],
-// [CheckpointKeeper], [SFTTrainer], [HTTPServer].
+// [CheckpointKeeper], [SFTTrainer], [HTTPServer], [Streamer], [Tokenizer], [Sampler].
 //
 // A Backend is safe for concurrent use. Requests during Train are answered by the previous step.
 type Backend interface {
@@ -90,6 +90,12 @@ func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// LossProvider is a Backend that trains with losses beside the built-in ones.
+type LossProvider interface {
+	// Losses lists the names that [TrainConfig].Loss may have besides those of [BuiltinLosses].
+	Losses() []Loss
 }
 
 // SFTTrainer is a [Backend] that can train on given answers.

@@ -26,34 +26,21 @@ func (m *Model) Chat(ctx context.Context, t *Trajectory, opts *ChatOptions) (*Me
 }
 
 // Complete asks the model for one reply to h, which it does not change. opts may be nil. The reply is recorded when ctx
-// comes from [Record].
+// comes from [Record] or a [Recorder].
 //
 // The seed of the call is opts.Seed, else the model's, else derived from the run's seed, the step and the position of
 // the call in its gather; see [GatherOptions].
 //
-// It returns [ErrNotRegistered], [ErrInvalid] for invalid messages or options, and the errors of the backend.
+// It returns [ErrNotRegistered], [ErrInvalid] for invalid messages or options, [ErrRecordingEnded] when the [Recorder]
+// of ctx was closed meanwhile, and the errors of the backend.
 func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*ChatResponse, error) {
 	b, err := m.registered("complete")
 	if err != nil {
 		return nil, err
 	}
-	if err := h.validate(); err != nil {
-		return nil, err
-	}
-	settings := opts.settings(&m.opts.Chat)
-	if err := settings.Validate(); err != nil {
-		return nil, err
-	}
-	args, err := opts.templateArgs(&m.opts.Chat)
+	request, err := m.request(ctx, h, opts)
 	if err != nil {
 		return nil, err
-	}
-	if !opts.hasSeed() && !m.opts.Chat.hasSeed() {
-		settings.Seed = m.callSeed(ctx)
-	}
-	// Copies, because the backend and the recorder may keep the request while the caller edits its history.
-	request := &ChatRequest{
-		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
 	}
 	start := time.Now()
 	response, err := b.Complete(ctx, m, request)
@@ -61,8 +48,41 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	if err != nil {
 		return nil, err
 	}
-	recordCompletion(ctx, request, response.Message)
+	if err := recordCompletion(ctx, request, response.Message); err != nil {
+		return nil, err
+	}
 	return response, nil
+}
+
+// request validates a call and resolves its options.
+func (m *Model) request(ctx context.Context, h *History, opts *ChatOptions) (*ChatRequest, error) {
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	settings, err := m.settings(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	args, err := opts.templateArgs(&m.opts.Chat)
+	if err != nil {
+		return nil, err
+	}
+	// Copies, because the backend and the recorder may keep the request while the caller edits its history.
+	return &ChatRequest{
+		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
+	}, nil
+}
+
+// settings resolves and validates the sampling options of a call, with its seed.
+func (m *Model) settings(ctx context.Context, opts *ChatOptions) (Sampling, error) {
+	settings := opts.settings(&m.opts.Chat)
+	if err := settings.Validate(); err != nil {
+		return Sampling{}, err
+	}
+	if !opts.hasSeed() && !m.opts.Chat.hasSeed() {
+		settings.Seed = m.callSeed(ctx)
+	}
+	return settings, nil
 }
 
 // tellCompletion calls the event of a completion. response is ignored when err is set.

@@ -5,13 +5,36 @@ import (
 	"slices"
 )
 
-// Loss names a policy loss.
+// Loss names a policy loss. A backend may have others beside these, such as those in the Options of backend/local.
 type Loss string
 
-// The losses that package grpo defines.
+// The losses that package grpo defines; grpo.PolicyLoss has formulas, sources and advice, and docs/losses.md a table.
 const (
 	LossCISPO Loss = "cispo" // clipped importance-sampling weight on the log-likelihood (MiniMax-M1); the default
 	LossPPO   Loss = "ppo"   // clipped surrogate (Schulman et al. 2017)
+	LossGRPO  Loss = "grpo"  // PPO's, as in GRPO (Shao et al. 2024)
+	// LossDrGRPO is PPO's without biases by length and difficulty (Liu et al. 2025). Scale defaults to ScaleNone,
+	// Weighting to WeightConstant, NormalizeAdvantages to false.
+	LossDrGRPO Loss = "dr_grpo"
+	// LossDAPO is PPO's with a higher upper bound (Yu et al. 2025). Weighting defaults to WeightToken.
+	LossDAPO Loss = "dapo"
+	// LossGSPO is PPO's with the ratio of a sequence (Zheng et al. 2025). Level defaults to LevelSequence.
+	LossGSPO               Loss = "gspo"
+	LossImportanceSampling Loss = "importance_sampling" // importance ratio times advantage, without bounds
+	LossReinforce          Loss = "reinforce"           // log-likelihood times advantage (Williams 1992)
+	LossDRO                Loss = "dro"                 // the same with a quadratic penalty (Richemond et al. 2024)
+	LossCrossEntropy       Loss = "cross_entropy"       // likelihood of what has a positive advantage (RAFT)
+)
+
+// Level says over what an importance ratio is taken. grpo.Level has the formulas.
+type Level string
+
+// Levels.
+const (
+	LevelToken     Level = "token"          // each token has its own; the default but for LossGSPO
+	LevelSequence  Level = "sequence"       // the geometric mean over a sequence
+	LevelAverage   Level = "average"        // the mean of both
+	LevelGeometric Level = "geometric_mean" // the geometric mean of both
 )
 
 // AdvantageScale says what a group's centred rewards are divided by.
@@ -25,6 +48,9 @@ const (
 	// trajectory still weigh 1/length, and advantages are still normalized over the batch, unless NormalizeAdvantages is
 	// false.
 	ScaleNone AdvantageScale = "none"
+	// ScaleBatch is the population standard deviation of all rewards of the call (Lite PPO, Liu et al. 2025): groups whose
+	// rewards hardly differ are not scaled up.
+	ScaleBatch AdvantageScale = "batch"
 )
 
 // Baseline says what is subtracted from a reward.
@@ -36,6 +62,89 @@ const (
 	BaselineLeaveOne Baseline = "leave-one-out" // mean of the others (RLOO)
 )
 
+// Objective says what training is to raise in a group. grpo.Objective has formulas and sources.
+type Objective string
+
+// Objectives.
+const (
+	ObjectiveMean  Objective = "mean"   // the expected reward; the default
+	ObjectiveRank  Objective = "rank"   // the expected rank within the group: for rewards whose size means little
+	ObjectivePassK Objective = "pass@k" // the chance that one of K attempts is right; rewards are 0 and 1
+	ObjectiveMaxK  Objective = "max@k"  // the expected best reward of K attempts
+)
+
+// Weighting says how much a token counts in the loss. grpo.Weighting has formulas and sources.
+type Weighting string
+
+// Weightings.
+const (
+	WeightTrajectory Weighting = "trajectory" // each trajectory counts once, however long it is; the default
+	WeightToken      Weighting = "token"      // each token counts once (DAPO)
+	WeightConstant   Weighting = "constant"   // each token counts 1 / Length, the same for all (Dr. GRPO)
+)
+
+// CorrectionMethod says what is done with importance weights against what was sampled from. grpo.Correction has
+// sources.
+type CorrectionMethod string
+
+// Corrections.
+const (
+	CorrectTruncate CorrectionMethod = "truncate" // truncated importance sampling (TIS): weights are bounded
+	CorrectMask     CorrectionMethod = "mask"     // masked importance sampling (IcePop): tokens out of bounds are left out
+)
+
+// Correction weighs tokens by how likely they are under the policy, relative to what they were sampled from: for
+// samples of older steps, of settings that reshape the distribution, or of an engine with other numbers. grpo.Corrected
+// has the formula.
+type Correction struct {
+	// Method is none by default: no correction.
+	Method CorrectionMethod
+	// Low and High bound the weights. Defaults 0 and 2 for CorrectTruncate, 0.5 and 5 for CorrectMask.
+	Low, High float64
+	// Sequence takes one weight for a sequence, the product of those of its tokens.
+	Sequence bool
+	// Behavior takes the distribution that was sampled from, after temperature, top-p and top-k ([Sample].Sampled), in
+	// place of the policy's own ([Sample].Logprobs).
+	Behavior bool
+}
+
+// KLEstimator estimates how far the policy is from a reference. grpo.Estimator has the formulas.
+type KLEstimator string
+
+// Estimators.
+const (
+	KLK1 KLEstimator = "k1" // the log-ratio; the default in advantages
+	KLK2 KLEstimator = "k2" // half of its square
+	KLK3 KLEstimator = "k3" // GRPO's, never negative; the default in the loss
+)
+
+// KL keeps the policy close to a reference: the base model, unless Step or Lag say otherwise. It costs a forward pass.
+type KL struct {
+	// Coef is the strength. 0, the default, is off; 0.001 to 0.05 is usual.
+	Coef float64
+	// Estimator defaults to [KLK3], and to [KLK1] with Advantage.
+	Estimator KLEstimator
+	// Advantage takes the penalty into the advantages of tokens, as ART does, in place of a term of the loss.
+	// grpo.ShapeByKL has the formula.
+	Advantage bool
+	// Step is the step of the reference, whose checkpoint must exist. nil is the base model without an adapter.
+	Step *int
+	// Lag takes the step that is so many before the one being trained, or the first. ART's kl_penalty_step_lag. 0 is off.
+	// The run must keep as many checkpoints.
+	Lag int
+}
+
+// Overlong lowers the reward of long trajectories, softly: by 0 up to Longest-Buffer sampled tokens, by Penalty from
+// Longest on, linearly between (DAPO). grpo.OverlongPenalty has the formula.
+type Overlong struct {
+	// Longest is the number of sampled tokens of a trajectory from which the penalty is full; 0, the default, is off.
+	Longest int
+	// Buffer is the number of tokens over which the penalty rises, at most Longest. A fifth of Longest is usual.
+	Buffer int
+	// Penalty defaults to 1, the size of a right answer's reward.
+	Penalty float64
+}
+
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
 	// LearningRate of AdamW. Default 5e-6, as in ART. Small models need more: 1e-4 to 1e-3 for the built-in one. A step
@@ -43,8 +152,9 @@ type TrainConfig struct {
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
 	Loss Loss
-	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh].
-	// nil is 1 and 4 for CISPO, 0.2 and Epsilon for PPO.
+	// Epsilon and EpsilonHigh bound the importance ratio to [1-Epsilon, 1+EpsilonHigh]. nil is 1 and 4 for CISPO, 0.2 and
+	// Epsilon for PPO, GRPO and Dr. GRPO, 0.2 and 0.28 for DAPO, 3e-4 and 4e-4 for GSPO. The other losses have no bounds:
+	// setting them is an error.
 	//
 	// The ratio is that of a token's probability under the policy being trained to the one in [Sample].Logprobs: both over
 	// the whole vocabulary at temperature 1, whatever temperature, top-p and top-k it was sampled with. So it is 1 for
@@ -53,13 +163,60 @@ type TrainConfig struct {
 	// [Sample].Sampled, where likely ones are more frequent than under the policy when the temperature is below 1, and
 	// those that top-p or top-k cut off never occur. Temperature 1 without top-p and top-k has no such bias.
 	Epsilon, EpsilonHigh *float64
+	// Level is that of the importance ratio. Default [LevelToken], and [LevelSequence] for [LossGSPO]. Losses without a
+	// ratio have no other.
+	Level Level
+	// DualClip, above 1+EpsilonHigh, bounds the loss of tokens with a negative advantage (Ye et al. 2019). 0 is off; 3 is
+	// usual. For losses with PPO's form: PPO, GRPO, Dr. GRPO, DAPO and GSPO.
+	DualClip float64
+	// MaskRatio leaves out tokens whose ratio lies outside of the bounds. ART's mask_prob_ratio. For data that is several
+	// steps old.
+	MaskRatio bool
+	// KimiTau lowers the advantage of tokens that have become likelier since they were sampled, by KimiTau times the
+	// log-ratio. ART's kimi_k2_tau. 0 is off; 0.01 to 0.1 steadies long runs. Not for DRO and cross-entropy.
+	KimiTau float64
+	// DROBeta is the strength of the penalty of [LossDRO]. Default 0.05; 0 for other losses.
+	DROBeta float64
+	// PrecalculateLogprobs takes the importance ratio against logprobs that are computed before the first update, in place
+	// of those of the sampler, which then only matter for Correction. ART's precalculate_logprobs. It costs a forward
+	// pass. For samples of older steps: the bounds then limit how far this step moves, and Correction how far others have.
+	PrecalculateLogprobs bool
+	// Correction is off by default.
+	Correction Correction
+	// KL is off by default.
+	KL KL
+	// EntropyBonus rewards the entropy of the policy. 0, the default, is off; 0.001 to 0.01 is usual. It costs time and
+	// memory for a softmax over the vocabulary.
+	EntropyBonus float64
+	// MaskTruncated leaves out replies that ended at the limit of tokens: what they lack is not their fault. Their reward
+	// still counts in the baseline (DAPO's overlong filtering).
+	MaskTruncated bool
+	// Overlong is off by default.
+	Overlong Overlong
 	// Baseline defaults to [BaselineMean].
 	Baseline Baseline
-	// Scale defaults to [ScaleStd].
+	// Scale defaults to [ScaleStd], and [ScaleNone] for [LossDrGRPO].
 	Scale AdvantageScale
+	// Objective defaults to [ObjectiveMean].
+	Objective Objective
+	// K is the number of attempts of [ObjectivePassK] and [ObjectiveMaxK], which need it; 0 for the others. A group with
+	// fewer trajectories is skipped.
+	K int
+	// VarianceTolerance is the spread of a group's rewards, relative to the largest, that counts as none. Default 1e-12,
+	// which is rounding. With the noisy scores of a judge, 0.01 skips groups in which all are about as good.
+	VarianceTolerance float64
+	// Weighting defaults to [WeightTrajectory], [WeightToken] for [LossDAPO], [WeightConstant] for [LossDrGRPO].
+	Weighting Weighting
+	// Length is that of [WeightConstant], in tokens: the longest reply allowed is usual. 0 is the longest trajectory of
+	// the call, which makes steps of a different size as answers grow.
+	Length int
+	// AdvantageBalance, from -1 to 1, shrinks one sign of advantages: above 0 negative ones by the factor
+	// 1-AdvantageBalance, below 0 positive ones by 1+AdvantageBalance. ART's advantage_balance. Default 0. Try 0.5 when
+	// entropy explodes: negative advantages push probability to anything else.
+	AdvantageBalance float64
 	// NormalizeAdvantages divides advantages by their mean absolute value over the trained tokens of the batch, so that
-	// the size of a step does not depend on the size of rewards. nil is true. It is independent of Scale, which is per
-	// group.
+	// the size of a step does not depend on the size of rewards. nil is true, and false for [LossDrGRPO]. It is
+	// independent of Scale, which is per group.
 	NormalizeAdvantages *bool
 	// Epochs is the number of passes over the batch. Default 1.
 	Epochs int
@@ -111,27 +268,17 @@ func (c *TrainConfig) WithDefaults() *TrainConfig {
 		d = *c
 	}
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-6)
-	d.Loss = cmp.Or(d.Loss, LossCISPO)
+	d.fillLoss()
+	d.fillTerms()
 	d.Baseline = cmp.Or(d.Baseline, BaselineMean)
-	d.Scale = cmp.Or(d.Scale, ScaleStd)
-	d.NormalizeAdvantages = valueOr(d.NormalizeAdvantages, true)
+	d.Objective = cmp.Or(d.Objective, ObjectiveMean)
+	d.VarianceTolerance = cmp.Or(d.VarianceTolerance, 1e-12)
 	d.Epochs = cmp.Or(d.Epochs, 1)
 	d.MiniBatches = cmp.Or(d.MiniBatches, 1)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 0.1)
 	d.Beta1, d.Beta2, d.Eps = cmp.Or(d.Beta1, 0.9), cmp.Or(d.Beta2, 0.99), cmp.Or(d.Eps, 1e-8)
 	d.WeightDecay = valueOr(d.WeightDecay, 0.1)
-	d.fillEpsilons()
 	return &d
-}
-
-// fillEpsilons sets the bounds of the importance ratio, which depend on the loss.
-func (c *TrainConfig) fillEpsilons() {
-	low, high := 1.0, 4.0
-	if c.Loss == LossPPO {
-		low = 0.2
-		high = *valueOr(c.Epsilon, low)
-	}
-	c.Epsilon, c.EpsilonHigh = valueOr(c.Epsilon, low), valueOr(c.EpsilonHigh, high)
 }
 
 // valueOr returns a pointer to a copy of *p, or to v when p is nil.
@@ -142,18 +289,20 @@ func valueOr[T any](p *T, v T) *T {
 	return &v
 }
 
-// Validate returns an [ErrInvalid] that lists every problem of c. A nil c is valid. [Model.Train] calls it.
-func (c *TrainConfig) Validate() error {
+// Validate returns an [ErrInvalid] that lists every problem of c. A nil c is valid. own are losses that the backend has
+// beside the built-in ones. [Model.Train] calls it.
+func (c *TrainConfig) Validate(own ...Loss) error {
 	if c == nil {
 		return nil
 	}
 	var p problems
 	p.notNegative("learning rate", &c.LearningRate)
-	checkName(&p, "loss", c.Loss, LossCISPO, LossPPO)
-	p.notNegative("epsilon", c.Epsilon)
-	p.notNegative("epsilon high", c.EpsilonHigh)
+	c.checkLoss(&p, own)
+	c.checkTerms(&p)
 	checkName(&p, "baseline", c.Baseline, BaselineMean, BaselineLeaveOne)
-	checkName(&p, "scale", c.Scale, ScaleStd, ScaleNone)
+	checkName(&p, "scale", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
+	c.checkObjective(&p)
+	c.checkWeighting(&p)
 	p.check(c.Epochs >= 0, "epochs is %d, want >= 0", c.Epochs)
 	p.check(c.MiniBatches >= 0, "mini-batches is %d, want >= 0", c.MiniBatches)
 	p.check(c.MicroBatch >= 0, "micro-batch is %d, want >= 0", c.MicroBatch)
@@ -163,6 +312,34 @@ func (c *TrainConfig) Validate() error {
 	p.notNegative("eps", &c.Eps)
 	p.notNegative("weight decay", c.WeightDecay)
 	return p.err("train", configHint)
+}
+
+// checkObjective checks what advantages are computed from.
+func (c *TrainConfig) checkObjective(p *problems) {
+	checkName(p, "objective", c.Objective, ObjectiveMean, ObjectiveRank, ObjectivePassK, ObjectiveMaxK)
+	p.notNegative("variance tolerance", &c.VarianceTolerance)
+	switch c.Objective {
+	case ObjectivePassK, ObjectiveMaxK:
+		least := 1
+		if c.Objective == ObjectiveMaxK {
+			least = 2
+		}
+		p.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
+		p.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
+			c.Baseline)
+	default:
+		p.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
+	}
+}
+
+// checkWeighting checks what makes the weights of tokens.
+func (c *TrainConfig) checkWeighting(p *problems) {
+	checkName(p, "weighting", c.Weighting, WeightTrajectory, WeightToken, WeightConstant)
+	p.check(c.Length >= 0, "length is %d, want >= 0", c.Length)
+	p.check(c.Length <= 0 || c.Weighting == WeightConstant, "length is %d, only weighting %q uses it", c.Length,
+		WeightConstant)
+	p.check(c.AdvantageBalance >= -1 && c.AdvantageBalance <= 1, "advantage balance is %v, want -1 to 1",
+		c.AdvantageBalance)
 }
 
 // notNegative checks that *x, if there is one, is a finite number of at least 0.

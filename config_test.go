@@ -9,16 +9,20 @@ import (
 
 func TestTrainConfig_WithDefaults(t *testing.T) {
 	want := &art.TrainConfig{
-		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Baseline: art.BaselineMean,
-		Scale: art.ScaleStd, NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
+		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Level: art.LevelToken, Baseline: art.BaselineMean,
+		Scale: art.ScaleStd, Objective: art.ObjectiveMean, VarianceTolerance: 1e-12, Weighting: art.WeightTrajectory,
+		NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
 	}
 	wantEqual(t, "of nil", (*art.TrainConfig)(nil).WithDefaults(), want)
 	wantEqual(t, "of the zero value", new(art.TrainConfig).WithDefaults(), want)
 	wantEqual(t, "of the defaults", want.WithDefaults(), want)
 
 	given := &art.TrainConfig{
-		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Baseline: art.BaselineLeaveOne,
-		Scale: art.ScaleNone, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
+		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Level: art.LevelAverage, DualClip: 3, MaskRatio: true, KimiTau: 0.1,
+		PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectMask, Low: 0.1, High: 2}, KL: art.KL{Coef: 1, Estimator: art.KLK2, Lag: 3},
+		EntropyBonus: 0.1, MaskTruncated: true, Overlong: art.Overlong{Longest: 9, Buffer: 2, Penalty: 0.5}, Baseline: art.BaselineLeaveOne,
+		Scale: art.ScaleNone, Objective: art.ObjectiveRank, VarianceTolerance: 0.1, Weighting: art.WeightConstant, Length: 9,
+		AdvantageBalance: 0.5, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
 		Beta1: 0.5, Beta2: 0.6, Eps: 1e-3, WeightDecay: ptr(0.0),
 	}
 	filled := given.WithDefaults()
@@ -39,6 +43,9 @@ func TestTrainConfig_EpsilonDefaults(t *testing.T) {
 		{art.LossPPO, nil, nil, 0.2, 0.2},
 		{art.LossPPO, ptr(0.1), nil, 0.1, 0.1},
 		{art.LossPPO, nil, ptr(0.28), 0.2, 0.28},
+		{art.LossDAPO, nil, nil, 0.2, 0.28},
+		{art.LossDAPO, ptr(0.1), nil, 0.1, 0.28},
+		{art.LossGSPO, nil, nil, 3e-4, 4e-4},
 	}
 	for _, c := range cases {
 		got := (&art.TrainConfig{Loss: c.loss, Epsilon: c.low, EpsilonHigh: c.high}).WithDefaults()
@@ -60,6 +67,73 @@ func TestTrainConfig_Validate(t *testing.T) {
 		"max grad norm is NaN",
 		"beta1 is 1", "beta2 is -0.5", "eps is +Inf", "weight decay is -4")
 	for _, good := range []*art.TrainConfig{nil, {}, {MaxGradNorm: -1}, (*art.TrainConfig)(nil).WithDefaults()} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+}
+
+// TestTrainConfig_LossDefaults: losses of papers come with what their papers normalise by, which can be overridden.
+func TestTrainConfig_LossDefaults(t *testing.T) {
+	for _, c := range []struct {
+		cfg, want art.TrainConfig
+	}{
+		{art.TrainConfig{Loss: art.LossDrGRPO}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleNone, Weighting: art.WeightConstant, NormalizeAdvantages: ptr(false)}},
+		{art.TrainConfig{Loss: art.LossDrGRPO, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: art.LossDAPO}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: art.LossGSPO}, art.TrainConfig{Level: art.LevelSequence, Scale: art.ScaleStd, Weighting: art.WeightTrajectory, NormalizeAdvantages: ptr(true)}},
+	} {
+		got := c.cfg.WithDefaults()
+		wantEqual(t, string(c.cfg.Loss), art.TrainConfig{Level: got.Level, Scale: got.Scale, Weighting: got.Weighting,
+			NormalizeAdvantages: got.NormalizeAdvantages}, c.want)
+	}
+	if got := (&art.TrainConfig{Loss: art.LossReinforce}).WithDefaults(); got.Epsilon != nil || got.EpsilonHigh != nil {
+		t.Errorf("reinforce has bounds: %+v", got)
+	}
+	if got := (&art.TrainConfig{Loss: art.LossDRO}).WithDefaults(); got.DROBeta != 0.05 {
+		t.Errorf("DRO's beta is %v", got.DROBeta)
+	}
+}
+
+// TestTrainConfig_OwnLoss: a loss of a backend is accepted where it is offered, without the options of others.
+func TestTrainConfig_OwnLoss(t *testing.T) {
+	cfg := &art.TrainConfig{Loss: "mine"}
+	wantErr(t, cfg.Validate(), art.ErrInvalid, `unknown loss "mine"`)
+	if err := cfg.WithDefaults().Validate("other", "mine"); err != nil {
+		t.Error(err)
+	}
+	cfg.Epsilon, cfg.KimiTau = ptr(0.1), 1
+	wantErr(t, cfg.Validate("mine"), art.ErrInvalid, `"mine" takes no epsilon`, `"mine" takes no kimi tau`)
+}
+
+// TestTrainConfig_Combinations: what cannot be combined is an error, and all of it is listed.
+func TestTrainConfig_Combinations(t *testing.T) {
+	for _, c := range []struct {
+		cfg  art.TrainConfig
+		want []string
+	}{
+		{art.TrainConfig{K: 2, Length: 5}, []string{"K is 2", "length is 5"}},
+		{art.TrainConfig{Objective: art.ObjectivePassK, Baseline: art.BaselineLeaveOne}, []string{"K is 0", "baseline of its own"}},
+		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 1}, []string{"at least 2"}},
+		{art.TrainConfig{Objective: "x", Weighting: "y", AdvantageBalance: 2, VarianceTolerance: -1}, []string{`unknown objective "x"`, `unknown weighting "y"`, "advantage balance is 2", "variance tolerance is -1"}},
+		{art.TrainConfig{AdvantageBalance: math.NaN()}, []string{"advantage balance is NaN"}},
+		{art.TrainConfig{Loss: art.LossReinforce, Epsilon: ptr(1.0), MaskRatio: true, Level: art.LevelAverage, DualClip: 3, DROBeta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no DRO beta"}},
+		{art.TrainConfig{Loss: art.LossDAPO, DualClip: 1.28, Level: "word", KimiTau: -1}, []string{"more than 1 + epsilon high", `unknown level "word"`, "kimi tau is -1"}},
+		{art.TrainConfig{Loss: art.LossCrossEntropy, KimiTau: 1, PrecalculateLogprobs: true}, []string{"no kimi tau", "precalculate logprobs does nothing"}},
+		{art.TrainConfig{Correction: art.Correction{High: 3}, KL: art.KL{Lag: 1}, Overlong: art.Overlong{Penalty: 1}}, []string{"and no method", "and no coefficient", "and no longest"}},
+		{art.TrainConfig{Correction: art.Correction{Method: "x"}, KL: art.KL{Coef: -1, Estimator: "k4"}, EntropyBonus: -2}, []string{`unknown correction "x"`, "KL coefficient is -1", `unknown KL estimator "k4"`, "entropy bonus is -2"}},
+		{art.TrainConfig{Correction: art.Correction{Method: art.CorrectTruncate, Low: 2}, KL: art.KL{Coef: 1, Step: ptr(-1), Lag: 2}, Overlong: art.Overlong{Longest: 5, Buffer: 6}}, []string{"between 2 and 2", "KL step is -1", "want one of them", "buffer is 6"}},
+	} {
+		wantErr(t, c.cfg.Validate(), art.ErrInvalid, c.want...)
+	}
+	for _, good := range []*art.TrainConfig{
+		{Objective: art.ObjectivePassK, K: 4, Scale: art.ScaleNone}, {Objective: art.ObjectiveMaxK, K: 2},
+		{Objective: art.ObjectiveRank, Baseline: art.BaselineLeaveOne, Scale: art.ScaleBatch},
+		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1},
+		{Loss: art.LossReinforce, PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectTruncate}},
+		{Correction: art.Correction{Method: art.CorrectMask, Sequence: true, Behavior: true}, PrecalculateLogprobs: true},
+		{KL: art.KL{Coef: 0.01, Step: ptr(0)}, EntropyBonus: 0.01, MaskTruncated: true, Overlong: art.Overlong{Longest: 100, Buffer: 20}},
+	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}

@@ -24,6 +24,7 @@ var (
 	ErrNoGroups        = errors.New("no trajectory groups")
 	ErrTooManyFailures = errors.New("too many rollouts failed")
 	ErrNothingRecorded = errors.New("no completion was recorded")
+	ErrRecordingEnded  = errors.New("the recording has ended")
 )
 
 // Errors of storage.

@@ -21,8 +21,8 @@ type Events struct {
 	// GatherEnd is called after the last rollout of a gather.
 	GatherEnd func(GatherEnd)
 
-	// Completion is called after each call of [Model.Complete] that reached the backend: also those of [Model.Chat] and
-	// of HTTP clients, and failed ones. It is one of [ModelOptions].Events.
+	// Completion is called after each call of [Model.Complete] and [Model.Stream] that reached the backend: also those of
+	// [Model.Chat] and of HTTP clients, and failed ones. It is one of [ModelOptions].Events.
 	Completion func(CompletionEvent)
 	// TrainStart is called before a step is made, by [Model.Train] or [Model.TrainSFT].
 	TrainStart func(TrainStart)

@@ -155,7 +155,12 @@ func TestEvents_Completion(t *testing.T) {
 	if _, err := m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("?")}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "events", len(got), 4)
+	_, err = m.Stream(t.Context(), &art.History{Messages: []art.Message{art.User("!")}}, nil,
+		func(art.Piece) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "events", len(got), 5)
 	wantEqual(t, "first fails", errors.Is(got[0].Err, fs.ErrExist), true)
 	for i, want := range [][2]int{{0, 0}, {0, 1}, {1, 0}} {
 		wantEqual(t, "scenario and try", [2]int{got[i].Rollout.Scenario, got[i].Try}, want)
@@ -165,4 +170,5 @@ func TestEvents_Completion(t *testing.T) {
 	wantEqual(t, "outside of a gather", got[3].Rollout == nil, true)
 	wantEqual(t, "question", got[3].Request.Messages[0].Content, "?")
 	wantEqual(t, "has a duration", got[3].Duration > 0, true)
+	wantEqual(t, "of a stream", got[4].Response.Message.Content, "hi")
 }

@@ -5,20 +5,6 @@ import (
 	"fmt"
 )
 
-// Tokenizer is a [Backend] that shows the token ids of a model.
-type Tokenizer interface {
-	// Tokenize returns the ids of the prompt that [Backend.Complete] renders from req, and the ids of reply after it, with
-	// the end-of-turn token. A nil reply has none. req.Settings is ignored.
-	Tokenize(ctx context.Context, m *Model, req *ChatRequest, reply *Message) (prompt, ids []int32, err error)
-}
-
-// Sampler is a [Backend] that computes with token ids.
-type Sampler interface {
-	// Logprobs returns the logprob of each of ids but the first, given those before it, under the newest step of m at
-	// temperature 1; and that step. For ids that this step sampled they equal [Sample].Logprobs, up to rounding.
-	Logprobs(ctx context.Context, m *Model, ids []int32) (logprobs []float32, step int, err error)
-}
-
 // Force appends a given reply, such as a teacher's or one from a file, to t's main history, as [Model.Chat] would
 // append its own (teacher forcing): with the [Sample] that the current step would have had for it. So the reply can be
 // trained on, by [Model.Train] with a reward or by [Model.TrainSFT]. It returns a copy of the message. opts may be nil;
@@ -61,7 +47,9 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 	if len(reply.ToolCalls) > 0 {
 		reply.Sample.Finish = FinishToolCalls
 	}
-	recordCompletion(ctx, request, reply)
+	if err := recordCompletion(ctx, request, reply); err != nil {
+		return nil, err
+	}
 	t.Add(reply)
 	return &reply, nil
 }

@@ -21,7 +21,11 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	if err := m.trainable("train"); err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
+	var own []Loss
+	if p, ok := b.(LossProvider); ok {
+		own = p.Losses()
+	}
+	if err := cfg.Validate(own...); err != nil {
 		return nil, err
 	}
 	if len(groups) == 0 {
@@ -154,12 +158,15 @@ type SkipReason string
 const (
 	SkipEmptyGroup    SkipReason = "empty_group"    // no trajectory in the group
 	SkipSingleton     SkipReason = "singleton"      // one usable trajectory: nothing to compare it with
-	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to 1e-12 of their size
+	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to TrainConfig.VarianceTolerance
 	SkipBadReward     SkipReason = "bad_reward"     // NaN, infinite, or so large that its advantage is
 	SkipNoSamples     SkipReason = "no_samples"     // nothing in it was sampled by the model
 	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
 	SkipBadSample     SkipReason = "bad_sample"     // inconsistent lengths, logprobs not finite, ids not in the vocabulary
 	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
+	SkipTruncated     SkipReason = "truncated"      // all of its replies hit the limit of tokens, and MaskTruncated is set
+	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
+	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
 )
 
 // collapse counts consecutive trainings without differing rewards in any group.

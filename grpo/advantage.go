@@ -1,6 +1,8 @@
 package grpo
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,6 +31,10 @@ const (
 	// leaves out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's
 	// tokens. By default it also divides by the mean |advantage| of the batch, which Dr. GRPO does not.
 	ScaleNone Scale = "none"
+	// ScaleBatch is the population standard deviation of all rewards of the batch (Lite PPO, Liu et al. 2025,
+	// https://arxiv.org/abs/2508.08221): groups whose rewards hardly differ are not scaled up. [Advantages] sees one group
+	// only and does not divide; the caller divides by [BatchStd] + StdEpsilon.
+	ScaleBatch Scale = "batch"
 )
 
 // Reason says why a group has no advantages. Its values are those of art.SkipReason.
@@ -41,6 +47,8 @@ const (
 	ReasonSingleton  Reason = "singleton"   // one reward: nothing to compare it with
 	ReasonNoVariance Reason = "no_variance" // all rewards lie within VarianceTolerance of one another or of their mean
 	ReasonBadReward  Reason = "bad_reward"  // NaN, infinite, or so large that an unscaled advantage overflows float64
+	ReasonNotBinary  Reason = "not_binary"  // a reward other than 0 and 1, where the objective is pass@k
+	ReasonSmallGroup Reason = "small_group" // fewer than K rewards, where the objective is pass@k or max@k
 )
 
 const (
@@ -54,23 +62,32 @@ const (
 
 // AdvantageConfig says how rewards become advantages. The zero value is the default.
 type AdvantageConfig struct {
-	Baseline Baseline // default BaselineMean
-	Scale    Scale    // default ScaleStd
+	Baseline  Baseline  // default BaselineMean
+	Scale     Scale     // default ScaleStd
+	Objective Objective // default ObjectiveMean
+	K         int       // attempts of ObjectivePassK, at least 1, and ObjectiveMaxK, at least 2; 0 for the others
+	Tolerance float64   // spread of rewards that counts as none; 0 is VarianceTolerance
 }
 
-// Validate reports an unknown baseline or scale.
+// Validate lists every problem.
 func (c AdvantageConfig) Validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: "+format, args...)) }
 	switch c.Baseline {
 	case "", BaselineMean, BaselineLeaveOne:
 	default:
-		return fmt.Errorf("grpo: unknown baseline %q, use %q or %q", c.Baseline, BaselineMean, BaselineLeaveOne)
+		fail("unknown baseline %q, use %q or %q", c.Baseline, BaselineMean, BaselineLeaveOne)
 	}
 	switch c.Scale {
-	case "", ScaleStd, ScaleNone:
+	case "", ScaleStd, ScaleNone, ScaleBatch:
 	default:
-		return fmt.Errorf("grpo: unknown scale %q, use %q or %q", c.Scale, ScaleStd, ScaleNone)
+		fail("unknown scale %q, use %q, %q or %q", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
 	}
-	return nil
+	if !finite(c.Tolerance) || c.Tolerance < 0 {
+		fail("tolerance is %v, it must be finite and not negative", c.Tolerance)
+	}
+	c.validateObjective(fail)
+	return errors.Join(errs...)
 }
 
 // Advantages says how much better each reward r of one group is than the group. With n rewards
@@ -80,6 +97,8 @@ func (c AdvantageConfig) Validate() error {
 //	A    = r - mean                   (BaselineMean)
 //	A    = (r - mean)·n/(n-1)         (BaselineLeaveOne: r minus the mean of the others)
 //	A   /= std + StdEpsilon           (ScaleStd)
+//
+// That is ObjectiveMean; [Objective] has the others.
 //
 // Rewards above 1 are scaled by a power of two first, so that no square overflows; that changes no bit otherwise.
 // An advantage whose reward lies within VarianceTolerance of the mean is exactly 0. The result does not depend on the
@@ -91,11 +110,21 @@ func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
 	}
-	if reason := untrainable(rewards); reason != ReasonNone {
+	if reason := cfg.untrainable(rewards); reason != ReasonNone {
 		return nil, reason
 	}
+	switch cfg.Objective {
+	case ObjectivePassK:
+		return cfg.passK(rewards)
+	case ObjectiveRank:
+		rewards = ranks(rewards, cfg.tolerance()*largest(rewards))
+	}
 	exponent := scaleExponent(rewards)
-	centred, std := centre(scaled(rewards, -exponent))
+	units := scaled(rewards, -exponent)
+	centred, std := centre(units)
+	if cfg.Objective == ObjectiveMaxK {
+		centred = maxK(units, cfg.K)
+	}
 	if !slices.ContainsFunc(centred, func(a float64) bool { return a != 0 }) {
 		return nil, ReasonNoVariance
 	}
@@ -104,7 +133,7 @@ func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {
 		n := float64(len(rewards))
 		factor = n / (n - 1)
 	}
-	if cfg.Scale != ScaleNone {
+	if cfg.Scale == "" || cfg.Scale == ScaleStd {
 		factor /= std + math.Ldexp(StdEpsilon, -exponent)
 		exponent = 0 // the quotient has no scale
 	}
@@ -132,8 +161,11 @@ func scaled(x []float64, exponent int) []float64 {
 	return out
 }
 
+// tolerance returns the tolerance with its default.
+func (c AdvantageConfig) tolerance() float64 { return cmp.Or(c.Tolerance, VarianceTolerance) }
+
 // untrainable says why no advantages can be computed, if so.
-func untrainable(rewards []float64) Reason {
+func (c AdvantageConfig) untrainable(rewards []float64) Reason {
 	for _, r := range rewards {
 		if !finite(r) {
 			return ReasonBadReward
@@ -144,8 +176,10 @@ func untrainable(rewards []float64) Reason {
 		return ReasonEmptyGroup
 	case len(rewards) == 1:
 		return ReasonSingleton
-	case slices.Max(rewards)-slices.Min(rewards) <= VarianceTolerance*largest(rewards):
+	case slices.Max(rewards)-slices.Min(rewards) <= c.tolerance()*largest(rewards):
 		return ReasonNoVariance
+	case len(rewards) < c.K:
+		return ReasonSmallGroup
 	}
 	return ReasonNone
 }
@@ -172,6 +206,17 @@ func centre(rewards []float64) (centred []float64, std float64) {
 		}
 	}
 	return centred, math.Sqrt(squares / n)
+}
+
+// BatchStd returns the population standard deviation of the rewards of a batch, those of all its groups. A reward that
+// is not finite makes the result NaN: leave such trajectories out.
+func BatchStd(rewards []float64) float64 {
+	if len(rewards) == 0 {
+		return 0
+	}
+	exponent := scaleExponent(rewards)
+	_, std := centre(scaled(rewards, -exponent))
+	return math.Ldexp(std, exponent)
 }
 
 // largest returns the largest absolute value.

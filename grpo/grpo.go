@@ -8,7 +8,8 @@
 //	BuildLoss     logprobs, old and new        -> a scalar and metrics             (graph)
 //	AdamW.Step    gradients                    -> new parameters and moments       (graph)
 //
-// A [Loss] is a value: [PolicyLoss] and [SupervisedLoss] are two, and others need no change elsewhere.
+// A [Loss] is a value: [PolicyLoss] and [SupervisedLoss] are two, and others need no change elsewhere. [Corrected] and
+// [Penalized] are losses around a loss: importance sampling against the sampler, and a KL penalty or an entropy bonus.
 //
 // Functions that take or return a *Node build graphs and panic on misuse; everything else returns errors.
 //

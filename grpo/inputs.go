@@ -17,8 +17,8 @@ func LogprobInputsOf(tensors []*Node) LogprobInputs {
 // LossInputsOf names all of [MicroBatch.Tensors] in a graph; logprobs are [N], computed from the first ones.
 func LossInputsOf(tensors []*Node, logprobs *Node) LossInputs {
 	return LossInputs{
-		New: logprobs, Old: tensors[3], Advantage: tensors[4], Weight: tensors[5], Mask: tensors[6], Denominator: tensors[7],
-		Position: tensors[1],
+		New: logprobs, Old: tensors[3], Advantage: tensors[4], Weight: tensors[5], Mask: tensors[6],
+		Behavior: tensors[7], Reference: tensors[8], Denominator: tensors[9], Position: tensors[1],
 		Layout: Layout{Rows: tensors[0].Shape().Dim(0), Length: tensors[0].Shape().Dim(1),
 			Trained: logprobs.Shape().Dim(0)},
 	}

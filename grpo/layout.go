@@ -21,8 +21,8 @@ func (l Layout) Tokens() int { return l.Rows * l.Length }
 
 // Numbers of tensors of a micro-batch.
 const (
-	NumTensors        = 8 // see MicroBatch.Tensors
-	NumLogprobTensors = 3 // those that logprobs depend on, which come first: ids, position, target
+	NumTensors        = 10 // see MicroBatch.Tensors
+	NumLogprobTensors = 3  // those that logprobs depend on, which come first: ids, position, target
 )
 
 // Shapes returns the shapes of [MicroBatch.Tensors].
@@ -31,6 +31,7 @@ func (l Layout) Shapes() []shapes.Shape {
 	number := shapes.Make(dtypes.Float32, l.Trained)
 	return []shapes.Shape{
 		shapes.Make(dtypes.Int32, l.Rows, l.Length), index, index, number, number, number, number,
+		number, number,
 		shapes.Make(dtypes.Float32),
 	}
 }

@@ -5,6 +5,7 @@ package grpo
 import (
 	"fmt"
 
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
@@ -32,15 +33,22 @@ type LossSpec struct {
 	// Sampled says that the tokens were sampled by a policy, whose logprobs are in Old. The trainer then reports by how
 	// much they differ from its own.
 	Sampled bool
+	// Reference says that the loss uses LossInputs.Reference: every sequence must have them.
+	Reference bool
+	// Entropy says that the loss uses LossInputs.Entropy, which costs a softmax over the vocabulary with its gradient.
+	Entropy bool
 }
 
 // LossInputs are what a loss is computed from. Numbers have the same floating-point dtype.
 type LossInputs struct {
 	New       *Node // [N] logprob of the token under the policy being trained
-	Old       *Node // [N] logprob of the token under the policy that sampled it; 0 where none did
+	Old       *Node // [N] logprob of the token that ratios are taken against; 0 where no policy sampled it
 	Advantage *Node // [N]
 	Weight    *Node // [N]
 	Mask      *Node // [N] 1 for a token, 0 for padding
+	Behavior  *Node // [N] logprob under the distribution that was sampled from; see Sequence
+	Reference *Node // [N] logprob under the reference policy; 0 where there is none
+	Entropy   *Node // [N] of the whole distribution that the token is drawn from, in nats; nil unless LossSpec.Entropy
 	// Position is the index in [Rows * Length] of the token before, [N, 1] int32, and Layout has those dimensions.
 	// Position / Length is the row, and each row holds one sequence: losses of whole sequences sum over equal rows.
 	Position *Node
@@ -55,6 +63,29 @@ type LossInputs struct {
 //	Σ perToken·Weight / Denominator
 func (in LossInputs) Mean(perToken *Node) *Node {
 	return Div(ReduceAllSum(Mul(perToken, in.Weight)), in.Denominator)
+}
+
+// SequenceSum builds, for each token [N], the sum of x [N] over the trained tokens of its sequence.
+func (in LossInputs) SequenceSum(x *Node) *Node {
+	member := in.member()                                                                                // [N, B]
+	sums := ReduceSum(Mul(member, ExpandAxes(x, -1)), 0)                                                 // [B]
+	return ReduceSum(Mul(member, BroadcastToDims(ExpandAxes(sums, 0), member.Shape().Dimensions...)), 1) // [N]
+}
+
+// SequenceMean builds, for each token [N], the mean of x [N] over the trained tokens of its sequence; 0 for padding.
+func (in LossInputs) SequenceMean(x *Node) *Node {
+	return Div(in.SequenceSum(x), MaxScalar(in.SequenceSum(in.Mask), 1))
+}
+
+// member builds [N, B], 1 where a trained token belongs to a row.
+func (in LossInputs) member() *Node {
+	if in.Position == nil {
+		panic("grpo: a loss over sequences needs LossInputs.Position and Layout")
+	}
+	g, l := in.New.Graph(), in.Layout
+	row := BroadcastToDims(DivScalar(in.Position, l.Length), l.Trained, l.Rows) // [N, B]
+	own := Equal(row, Iota(g, shapes.Make(row.DType(), l.Trained, l.Rows), 1))  // [N, B]
+	return Mul(ConvertDType(own, in.New.DType()), ExpandAxes(in.Mask, -1))      // [N, B]
 }
 
 // BuildLoss builds a loss [] and its metrics, one vector in the order of its spec: a single transfer from the device.
@@ -92,8 +123,11 @@ func unpad(in LossInputs) LossInputs {
 	in.Denominator.AssertScalar()
 	real := GreaterThan(in.Mask, ZerosLike(in.Mask))
 	zero := ScalarZero(in.New.Graph(), in.New.DType())
-	for _, x := range []**Node{&in.New, &in.Old, &in.Advantage, &in.Weight} {
-		*x = Where(real, *x, zero)
+	for _, x := range []**Node{&in.New, &in.Old, &in.Advantage, &in.Weight, &in.Behavior, &in.Reference, &in.Entropy} {
+		if *x != nil {
+			(*x).AssertDims(n)
+			*x = Where(real, *x, zero)
+		}
 	}
 	return in
 }

@@ -17,8 +17,43 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// tokens are the inputs of a loss, but for the denominator.
-type tokens struct{ New, Old, Advantage, Weight, Mask []float64 }
+// tokens are the inputs of a loss, but for the denominator. Nil lists are those of one row, and on policy.
+type tokens struct {
+	New, Old, Advantage, Weight, Mask, Behavior, Reference, Entropy []float64
+	Rows                                                            []int
+}
+
+// columns lists the numbers.
+func (in *tokens) columns() []*[]float64 {
+	return []*[]float64{&in.New, &in.Old, &in.Advantage, &in.Weight, &in.Mask, &in.Behavior, &in.Reference, &in.Entropy}
+}
+
+// part is the tokens from lo to hi.
+func (in tokens) part(lo, hi int) tokens {
+	for _, x := range in.columns() {
+		if *x != nil {
+			*x = (*x)[lo:hi]
+		}
+	}
+	if in.Rows != nil {
+		in.Rows = in.Rows[lo:hi]
+	}
+	return in
+}
+
+// layout returns where tokens stand: each row is as long as there are tokens.
+func (in tokens) layout() (position []int32, l Layout) {
+	n := len(in.New)
+	l = Layout{Rows: 1, Length: n, Trained: n}
+	for i := range n {
+		row := 0
+		if in.Rows != nil {
+			row = in.Rows[i] - in.Rows[0]
+		}
+		position, l.Rows = append(position, int32(row*n+i)), max(l.Rows, row+1)
+	}
+	return position, l
+}
 
 // lossResult is what a device computed.
 type lossResult struct {
@@ -33,18 +68,21 @@ func deviceLoss[T float32 | float64](
 	t *testing.T, device compute.Backend, l Loss, in tokens, denominator float64,
 ) lossResult {
 	t.Helper()
-	args := []*tensors.Tensor{scalar(T(denominator))}
-	for _, x := range [][]float64{in.New, in.Old, in.Advantage, in.Weight, in.Mask} {
-		column := make([]T, len(x))
-		for i, v := range x {
+	position, layout := in.layout()
+	args := []*tensors.Tensor{scalar(T(denominator)), tensors.FromFlatDataAndDimensions(position, len(position), 1)}
+	for _, x := range in.columns() {
+		column := make([]T, len(in.New))
+		for i, v := range *x {
 			column[i] = T(v)
 		}
 		args = append(args, vector(column))
 	}
 	out := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-		loss, m := BuildLoss(l,
-			LossInputs{Denominator: n[0], New: n[1], Old: n[2], Advantage: n[3], Weight: n[4], Mask: n[5]})
-		return []*graph.Node{loss, graph.Gradient(loss, n[1])[0], m}
+		loss, m := BuildLoss(l, LossInputs{
+			Denominator: n[0], Position: n[1], Layout: layout, New: n[2], Old: n[3], Advantage: n[4], Weight: n[5], Mask: n[6],
+			Behavior: n[7], Reference: n[8], Entropy: n[9],
+		})
+		return []*graph.Node{loss, graph.Gradient(loss, n[2])[0], m}
 	}, args...)
 	r := lossResult{totals: NewTotals(l.Spec().Metrics), loss: float64(graphtest.Values[T](t, out[0])[0])}
 	for _, g := range graphtest.Values[T](t, out[1]) {
@@ -63,26 +101,78 @@ func deviceLoss[T float32 | float64](
 	return r
 }
 
+// sequenceMean is the mean over the tokens of the row of i.
+func (in tokens) sequenceMean(x []float64, i int) float64 {
+	sum, n := 0.0, 0.0
+	for j := range x {
+		if in.Mask[j] != 0 && (in.Rows == nil || in.Rows[j] == in.Rows[i]) {
+			sum, n = sum+x[j], n+1
+		}
+	}
+	return sum / n
+}
+
+// logRatios are those of the tokens.
+func (in tokens) logRatios() []float64 {
+	d := make([]float64, len(in.New))
+	for i := range d {
+		d[i] = in.New[i] - in.Old[i]
+	}
+	return d
+}
+
+// plainRatioOf is the importance ratio of token i, from log-ratios.
+func plainRatioOf(level Level, in tokens, d []float64, i int) float64 {
+	switch m := in.sequenceMean(d, i); level {
+	case LevelSequence:
+		return math.Exp(m)
+	case LevelAverage:
+		return (math.Exp(d[i]) + math.Exp(m)) / 2
+	case LevelGeometric:
+		return math.Sqrt(math.Exp(d[i]) * math.Exp(m))
+	default:
+		return math.Exp(d[i])
+	}
+}
+
 // plainLoss is the loss in plain Go, token by token and from the papers. frozen, if not nil, are the log-ratios that
-// CISPO's weight is computed from: that loss is only differentiated through new itself.
-func plainLoss(kind PolicyKind, lo, hi float64, in tokens, frozen []float64, denominator float64) float64 {
+// are taken for constants where the loss is not differentiated through them.
+func plainLoss(l PolicyLoss, in tokens, frozen []float64, denominator float64) float64 {
+	lo, hi := l.Bounds()
+	clip := func(r float64) float64 { return math.Max(lo, math.Min(r, hi)) }
+	d := in.logRatios()
+	if frozen == nil {
+		frozen = d
+	}
 	sum := 0.0
 	for i := range in.New {
 		if in.Mask[i] == 0 {
 			continue
 		}
-		ratio, a := math.Exp(in.New[i]-in.Old[i]), in.Advantage[i]
-		var l float64
-		switch kind {
-		case PPO:
-			l = math.Max(-ratio*a, -math.Max(lo, math.Min(ratio, hi))*a)
-		case CISPO:
-			if frozen != nil {
-				ratio = math.Exp(frozen[i])
-			}
-			l = -math.Max(lo, math.Min(ratio, hi)) * a * in.New[i]
+		ratio, fixed := plainRatioOf(l.level(), in, d, i), plainRatioOf(l.level(), in, frozen, i)
+		if l.MaskRatio && (fixed < lo || fixed > hi) {
+			continue
 		}
-		sum += l * in.Weight[i]
+		a := in.Advantage[i] - l.Tau*frozen[i]
+		var x float64
+		switch l.Kind {
+		case "", CISPO:
+			x = -clip(fixed) * a * in.New[i]
+		case ImportanceSampling:
+			x = -ratio * a
+		case Reinforce:
+			x = -a * in.New[i]
+		case DRO:
+			x = -(a*in.New[i] - l.beta()/2*d[i]*d[i])
+		case CrossEntropy:
+			x = -in.New[i] * float64(map[bool]int{true: 1}[a > 0])
+		default:
+			x = math.Max(-ratio*a, -clip(ratio)*a)
+			if a < 0 && l.DualClip > 0 {
+				x = math.Min(x, -l.DualClip*a)
+			}
+		}
+		sum += x * in.Weight[i]
 	}
 	return sum / denominator
 }
@@ -94,7 +184,10 @@ func randomTokens(src *rand.Rand, n int) tokens {
 	for i := range n {
 		old := -0.1 - 3*src.Float64()
 		in.Old = append(in.Old, old)
-		in.New = append(in.New, old+[]float64{-1.5, -0.9, -0.15, -0.05, 0, 0.05, 0.1, 0.5, 1, 1.9}[i%10]+0.001*src.Float64())
+		shift := []float64{0, -0.4, 0.2}[i/20%3] // of a row
+		in.New = append(in.New,
+			old+shift+[]float64{-1.5, -0.9, -0.15, -0.05, 0, 0.05, 0.1, 0.5, 1, 1.9}[i%10]+0.001*src.Float64())
+		in.Rows = append(in.Rows, i/20)
 		in.Advantage = append(in.Advantage, []float64{1, -1}[i/10%2]*(0.2+src.Float64()))
 		in.Weight = append(in.Weight, 0.5+src.Float64())
 		in.Mask = append(in.Mask, 1)
@@ -109,6 +202,25 @@ var lossCases = map[string]PolicyLoss{
 	"ppo narrow":   {Kind: PPO, Epsilon: ptr(0.03), EpsilonHigh: ptr(0.4)},
 	"cispo":        {Kind: CISPO},
 	"cispo narrow": {Epsilon: ptr(0.5), EpsilonHigh: ptr(0.25)},
+
+	"dapo":                {Kind: DAPO},
+	"dual clip":           {Kind: GRPO, DualClip: 2},
+	"gspo":                {Kind: GSPO},
+	"gspo wide":           {Kind: GSPO, Epsilon: ptr(0.5), EpsilonHigh: ptr(0.15)},
+	"importance sampling": {Kind: ImportanceSampling},
+	"reinforce":           {Kind: Reinforce},
+	"dro":                 {Kind: DRO},
+	"dro strong":          {Kind: DRO, Beta: 0.7},
+	"cross-entropy":       {Kind: CrossEntropy},
+	"ppo average":         {Kind: PPO, Level: LevelAverage},
+	"cispo average":       {Level: LevelAverage, EpsilonHigh: ptr(0.3)},
+	"ppo geometric":       {Kind: PPO, Level: LevelGeometric},
+	"cispo sequence":      {Level: LevelSequence, EpsilonHigh: ptr(0.05)},
+	"importance sequence": {Kind: ImportanceSampling, Level: LevelSequence},
+	"ppo masked":          {Kind: PPO, MaskRatio: true},
+	"cispo masked":        {MaskRatio: true, Epsilon: ptr(0.5)},
+	"cispo kimi":          {Tau: 0.3},
+	"ppo kimi":            {Kind: PPO, Tau: 0.3},
 }
 
 func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
@@ -116,8 +228,7 @@ func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
 	for name, cfg := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			in := randomTokens(rand.New(rand.NewPCG(10, 1)), 60)
-			lo, hi := cfg.Bounds()
-			want := plainLoss(cfg.kind(), lo, hi, in, nil, 50)
+			want := plainLoss(cfg, in, nil, 50)
 			require.InEpsilon(t, want, deviceLoss[float64](t, device, cfg, in, 50).loss, 1e-12)
 			require.InEpsilon(t, want, deviceLoss[float32](t, device, cfg, in, 50).loss, 1e-4)
 		})
@@ -129,23 +240,19 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 	for name, cfg := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			in := randomTokens(rand.New(rand.NewPCG(11, 1)), 60)
-			lo, hi := cfg.Bounds()
 			got := deviceLoss[float64](t, device, cfg, in, 50)
-			frozen := make([]float64, len(in.New))
-			for i := range frozen {
-				frozen[i] = in.New[i] - in.Old[i]
-			}
+			frozen := in.logRatios()
 			plain := func(x []float64) float64 {
 				at := in
 				at.New = x
-				return plainLoss(cfg.kind(), lo, hi, at, frozen, 50)
+				return plainLoss(cfg, at, frozen, 50)
 			}
 			want := fd.Gradient(nil, plain, in.New, &fd.Settings{Formula: fd.Central, Step: 1e-5})
 			require.InDeltaSlice(t, want, got.grad, 1e-9)
 			single := deviceLoss[float32](t, device, cfg, in, 50)
 			require.InDeltaSlice(t, want, single.grad, 1e-6)
 
-			if cfg.kind() == PPO { // the device's own loss, differentiated numerically
+			if cfg.kind() == PPO && cfg.Tau == 0 { // the device's own loss, differentiated numerically
 				own := func(x []float64) float64 {
 					at := in
 					at.New = x
@@ -241,9 +348,7 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 			var grad []float64
 			totals := NewTotals(cfg.Spec().Metrics)
 			for lo := 0; lo < 60; lo += 20 {
-				part := tokens{in.New[lo : lo+20], in.Old[lo : lo+20], in.Advantage[lo : lo+20], in.Weight[lo : lo+20],
-					in.Mask[lo : lo+20]}
-				r := deviceLoss[float64](t, device, cfg, part, 58)
+				r := deviceLoss[float64](t, device, cfg, in.part(lo, lo+20), 58)
 				sum += r.loss
 				grad = append(grad, r.grad...)
 				totals.AddUpdate(r.totals)
@@ -254,7 +359,7 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 			want["loss/policy"] /= 3 // the mean over three that are taken for updates
 			require.InDeltaMapValues(t, want, got, 1e-7)
 			require.Equal(t, want["loss/log_ratio_max"], got["loss/log_ratio_max"])
-			require.Equal(t, want["loss/clipped_fraction"], got["loss/clipped_fraction"])
+			require.InDelta(t, want["loss/clipped_fraction"], got["loss/clipped_fraction"], 1e-9)
 		})
 	}
 }
@@ -376,7 +481,7 @@ func TestBuildLoss_Misuse(t *testing.T) {
 	require.Error(t,
 		build(PolicyLoss{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
 	require.Error(t, build(PolicyLoss{}, func(in *LossInputs) { in.Denominator = in.New }))
-	require.ErrorContains(t, build(PolicyLoss{Kind: "reinforce"}, fine), "reinforce")
+	require.ErrorContains(t, build(PolicyLoss{Kind: "sapo"}, fine), "sapo")
 	require.NoError(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}}}, fine))
 	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/nll"}}}, fine),
 		`declares the metric "loss/nll" and does not build it`)
@@ -406,14 +511,31 @@ func TestPolicyLoss_Config(t *testing.T) {
 		{PolicyLoss{Kind: PPO, Epsilon: ptr(0.1)}, 0.9, 1.1},
 		{PolicyLoss{Kind: PPO, EpsilonHigh: ptr(0.28)}, 0.8, 1.28},
 		{PolicyLoss{Kind: CISPO, Epsilon: ptr(0)}, 1, 5},
+		{PolicyLoss{Kind: DrGRPO}, 0.8, 1.2},
+		{PolicyLoss{Kind: DAPO}, 0.8, 1.28},
+		{PolicyLoss{Kind: GSPO}, 0.9997, 1.0004},
+		{PolicyLoss{Kind: Reinforce}, 0, math.Inf(1)},
 	} {
 		require.NoError(t, c.cfg.Validate())
 		lo, hi := c.cfg.Bounds()
 		require.InDelta(t, c.lo, lo, 1e-15)
 		require.InDelta(t, c.hi, hi, 1e-15)
 	}
-	err := PolicyLoss{Kind: "x", Epsilon: ptr(-1), EpsilonHigh: ptr(math.NaN())}.Validate()
-	for _, want := range []string{`"x"`, "epsilon is -1", "epsilon high is NaN"} {
-		require.ErrorContains(t, err, want)
+	for _, c := range []struct {
+		cfg  PolicyLoss
+		want []string
+	}{
+		{PolicyLoss{Kind: "x", Epsilon: ptr(-1), EpsilonHigh: ptr(math.NaN())}, []string{`"x"`, "epsilon is -1", "epsilon high is NaN"}},
+		{PolicyLoss{Kind: Reinforce, Epsilon: ptr(1), MaskRatio: true, Level: LevelSequence, DualClip: 3, Beta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no beta"}},
+		{PolicyLoss{Kind: CrossEntropy, Tau: 1}, []string{"no tau"}},
+		{PolicyLoss{Kind: DAPO, DualClip: 1.28, Level: "word"}, []string{"above 1 + epsilon high", `unknown level "word"`}},
+		{PolicyLoss{DualClip: -1, Tau: math.Inf(1), Beta: -2}, []string{"dual clip is -1", "tau is +Inf", "beta is -2"}},
+	} {
+		for _, want := range c.want {
+			require.ErrorContains(t, c.cfg.Validate(), want)
+		}
+	}
+	for name, l := range lossCases {
+		require.NoError(t, l.Validate(), name)
 	}
 }

@@ -18,10 +18,13 @@ type MicroBatch struct {
 type TokenBatch struct {
 	Position  []int32   // [N] index in [B*T] of the token before, whose hidden state predicts this one
 	Target    []int32   // [N] id of the token
-	Old       []float32 // [N] its logprob when it was sampled
-	Advantage []float32 // [N]
+	Old       []float32 // [N] see Sequence; so are the next three
+	Advantage []float32 // [N] with its shaping
+	Behavior  []float32 // [N]
+	Reference []float32 // [N] 0 where there is none
 	Weight    []float32 // [N]
 	Mask      []float32 // [N] 1 for a token, 0 for padding
+	Logprob   []float32 // [N] its logprob when it was sampled; no loss depends on it
 	Staleness []int     // [N] see Sequence; no loss depends on it
 	NumReal   int       // tokens that are not padding; they come first
 }
@@ -42,9 +45,9 @@ func Pack(seqs []Sequence, layout Layout) (*MicroBatch, error) {
 	return m, nil
 }
 
-// Tensors returns the inputs of a graph: ids, position, target, old, advantage, weight, mask and denominator, the
-// number of trained tokens that one optimizer step sees. [Layout.Shapes] has their shapes, [LossInputsOf] names them in
-// a graph.
+// Tensors returns the inputs of a graph: ids, position, target, old, advantage, weight, mask, behavior, reference and
+// denominator, the number of trained tokens that one optimizer step sees. [Layout.Shapes] has their shapes,
+// [LossInputsOf] names them in a graph.
 func (m *MicroBatch) Tensors(denominator float32) []any {
 	b, n := &m.Tokens, m.Trained
 	return []any{
@@ -55,6 +58,8 @@ func (m *MicroBatch) Tensors(denominator float32) []any {
 		tensors.FromFlatDataAndDimensions(b.Advantage, n),
 		tensors.FromFlatDataAndDimensions(b.Weight, n),
 		tensors.FromFlatDataAndDimensions(b.Mask, n),
+		tensors.FromFlatDataAndDimensions(b.Behavior, n),
+		tensors.FromFlatDataAndDimensions(b.Reference, n),
 		tensors.FromScalar(denominator),
 	}
 }
@@ -67,23 +72,32 @@ func (t *TokenBatch) add(seq *Sequence, start int) {
 		}
 		t.Position = append(t.Position, int32(start+i-1))
 		t.Target = append(t.Target, seq.IDs[i])
-		t.Old = append(t.Old, seq.Logprobs[i])
-		t.Advantage = append(t.Advantage, float32(seq.Advantage))
+		t.Logprob = append(t.Logprob, seq.Logprobs[i])
+		t.Old = append(t.Old, at(seq.Old, i, seq.Logprobs[i]))
+		t.Behavior = append(t.Behavior, at(seq.Behavior, i, seq.Logprobs[i]))
+		t.Reference = append(t.Reference, at(seq.Reference, i, 0))
+		t.Advantage = append(t.Advantage, float32(seq.Advantage+at(seq.Shaping, i, 0)))
 		t.Weight = append(t.Weight, float32(seq.Weight))
 		t.Mask = append(t.Mask, 1)
-		staleness := 0
-		if seq.Staleness != nil {
-			staleness = seq.Staleness[i]
-		}
-		t.Staleness = append(t.Staleness, staleness)
+		t.Staleness = append(t.Staleness, at(seq.Staleness, i, 0))
 		t.NumReal++
 	}
+}
+
+// at returns list[i], or missing when there is no list.
+func at[T any](list []T, i int, missing T) T {
+	if list == nil {
+		return missing
+	}
+	return list[i]
 }
 
 // pad brings every list to length n with zeros.
 func (t *TokenBatch) pad(n int) {
 	ints, floats := make([]int32, n-t.NumReal), make([]float32, n-t.NumReal)
 	t.Position, t.Target = append(t.Position, ints...), append(t.Target, ints...)
+	t.Behavior, t.Reference = append(t.Behavior, floats...), append(t.Reference, floats...)
+	t.Logprob = append(t.Logprob, floats...)
 	t.Old, t.Advantage = append(t.Old, floats...), append(t.Advantage, floats...)
 	t.Weight, t.Mask = append(t.Weight, floats...), append(t.Mask, floats...)
 	t.Staleness = append(t.Staleness, make([]int, n-t.NumReal)...)

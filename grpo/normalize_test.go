@@ -64,6 +64,38 @@ func TestNormalize_Values(t *testing.T) {
 	}
 }
 
+// TestNormalize_Weightings holds numbers that were computed by hand.
+func TestNormalize_Weightings(t *testing.T) {
+	logprobs := []float32{0, -1, -1, -1}
+	seqs := []Sequence{ // 3 trained tokens, and 1
+		{IDs: []int32{1, 2, 3, 4}, Trained: []bool{false, true, true, true}, Logprobs: logprobs, Advantage: 1, Trajectory: 0},
+		{IDs: []int32{1, 2, 3, 4}, Trained: []bool{false, true, false, false}, Logprobs: logprobs, Advantage: -2, Trajectory: 1},
+	}
+	for _, c := range []struct {
+		cfg        NormalizeConfig
+		weights    []float64
+		advantages []float64
+	}{
+		{NormalizeConfig{Weighting: WeightToken}, []float64{1, 1}, []float64{1 / 1.25, -2 / 1.25}},
+		{NormalizeConfig{Weighting: WeightConstant}, []float64{4. / 6, 4. / 6}, []float64{1.2, -2.4}},
+		{NormalizeConfig{Weighting: WeightConstant, Length: 8, Advantages: new(false)}, []float64{0.25, 0.25}, []float64{1, -2}},
+		{NormalizeConfig{Balance: 0.5, Advantages: new(false)}, []float64{4. / 6, 2}, []float64{1, -1}},
+		{NormalizeConfig{Balance: 1}, []float64{4. / 6, 2}, []float64{2, 0}},
+		{NormalizeConfig{Balance: -0.25, Advantages: new(false)}, []float64{4. / 6, 2}, []float64{0.75, -2}},
+	} {
+		got, err := Normalize(seqs, c.cfg)
+		require.NoError(t, err)
+		for i := range got {
+			require.InDelta(t, c.weights[i], got[i].Weight, 1e-12, "%+v", c.cfg)
+			require.InDelta(t, c.advantages[i], got[i].Advantage, 1e-12, "%+v", c.cfg)
+		}
+	}
+	_, err := Normalize(seqs, NormalizeConfig{Weighting: "x", Length: 3, Balance: math.NaN()})
+	for _, want := range []string{`"x"`, "length is 3", "balance is NaN"} {
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestNormalize_Properties(t *testing.T) {
 	src := rand.New(rand.NewPCG(4, 4))
 	for range 50 {

@@ -11,41 +11,59 @@ import (
 // Spec implements [Loss].
 func (l PolicyLoss) Spec() LossSpec {
 	lo, hi := l.Bounds()
-	return LossSpec{
-		Key:     fmt.Sprintf("policy %s %v %v", l.kind(), lo, hi),
+	spec := LossSpec{
+		Key: fmt.Sprintf("policy %d %v %v %s %v %t %v", presets[l.kind()].form, lo, hi, l.level(), l.DualClip, l.MaskRatio,
+			l.Tau),
 		Sampled: true,
-		Metrics: []Metric{
-			{Name: "loss/policy", Reduction: MeanOverUpdates, Formula: "the loss, mean over the optimizer steps",
-				Healthy: "near 0; that it falls says nothing"},
-			{Name: "loss/entropy", Formula: "mean of -logprob over the trained tokens: an estimate of the entropy", Unit: "nats",
-				Healthy: "falls slowly; near 0 nothing is explored any more"},
-			{Name: "loss/kl_old_new", Formula: "mean of exp(d) - 1 - d, d the log-ratio: an estimate of KL(old, new)",
-				Unit:    "nats",
-				Healthy: "below 0.05"},
-			{Name: "loss/clipped_fraction", Formula: "trained tokens whose importance ratio lies outside of the bounds",
-				Healthy: "below 0.2"},
-			{Name: "loss/log_ratio_mean", Formula: "mean of |d|, d = log(new / old probability), over updates and tokens",
-				Unit:    "nats",
-				Healthy: "below 0.1"},
-			{Name: "loss/log_ratio_max", Reduction: Maximum, Formula: "maximum of |d|", Unit: "nats"},
-		},
 	}
+	if presets[l.kind()].form == quadratic {
+		spec.Key += fmt.Sprint(" ", l.beta())
+	}
+	for _, m := range policyMetrics {
+		if m.Name != clippedFraction || presets[l.kind()].bounded() {
+			spec.Metrics = append(spec.Metrics, m)
+		}
+	}
+	return spec
+}
+
+// clippedFraction is the metric that losses without bounds do not have.
+const clippedFraction = "loss/clipped_fraction"
+
+// policyMetrics are the metrics of a policy loss.
+var policyMetrics = []Metric{
+	{Name: "loss/policy", Reduction: MeanOverUpdates, Formula: "the loss, mean over the optimizer steps",
+		Healthy: "near 0; that it falls says nothing"},
+	{Name: "loss/entropy", Formula: "mean of -logprob over the trained tokens: an estimate of the entropy", Unit: "nats",
+		Healthy: "falls slowly; near 0 nothing is explored any more"},
+	{Name: "loss/kl_old_new", Formula: "mean of exp(d) - 1 - d, d the log-ratio: an estimate of KL(old, new)",
+		Unit:    "nats",
+		Healthy: "below 0.05"},
+	{Name: clippedFraction, Formula: "trained tokens whose importance ratio lies outside of the bounds",
+		Healthy: "below 0.2"},
+	{Name: "loss/log_ratio_mean", Formula: "mean of |d|, d = log(new / old probability), over updates and tokens",
+		Unit:    "nats",
+		Healthy: "below 0.1"},
+	{Name: "loss/log_ratio_max", Reduction: Maximum, Formula: "maximum of |d|", Unit: "nats"},
 }
 
 // metrics builds the metrics, each []. logRatio and ratio are [N]; for padding they are 0 and 1.
 func (l PolicyLoss) metrics(loss *Node, in LossInputs, logRatio, ratio *Node) map[string]*Node {
-	lo, hi := l.Bounds()
-	g, dtype := ratio.Graph(), ratio.DType()
-	outside := LogicalOr(LessThan(ratio, Scalar(g, dtype, lo)), GreaterThan(ratio, Scalar(g, dtype, hi)))
-	distance := Abs(logRatio)
-	return map[string]*Node{
-		"loss/policy":           loss,
-		"loss/entropy":          ReduceAllSum(Neg(in.New)),
-		"loss/kl_old_new":       ReduceAllSum(k3(logRatio, ratio)),
-		"loss/clipped_fraction": ReduceAllSum(ConvertDType(outside, dtype)),
-		"loss/log_ratio_mean":   ReduceAllSum(distance),
-		"loss/log_ratio_max":    ReduceAllMax(distance),
+	distance, ofToken := Abs(logRatio), ratio
+	if l.level() != LevelToken {
+		ofToken = boundedExp(logRatio)
 	}
+	out := map[string]*Node{
+		"loss/policy":         loss,
+		"loss/entropy":        ReduceAllSum(Neg(in.New)),
+		"loss/kl_old_new":     ReduceAllSum(k3(logRatio, ofToken)),
+		"loss/log_ratio_mean": ReduceAllSum(distance),
+		"loss/log_ratio_max":  ReduceAllMax(distance),
+	}
+	if presets[l.kind()].bounded() {
+		out[clippedFraction] = ReduceAllSum(ConvertDType(l.outside(ratio), ratio.DType()))
+	}
+	return out
 }
 
 // k3 builds exp(d) - 1 - d [N] from d and r = exp(d); for small d by its series, because the difference would cancel:

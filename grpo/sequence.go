@@ -15,7 +15,11 @@ type Sequence struct {
 	Trained    []bool    // [S] whether the token is in the loss; never the first
 	Logprobs   []float32 // [S] logprob under the policy that sampled it, in nats; read where Trained only
 	Staleness  []int     // [S] steps from that policy to the one being trained; nil is 0 for all
+	Old        []float32 // [S] logprob that importance ratios are taken against; nil is Logprobs
+	Behavior   []float32 // [S] logprob that a Correction is taken against, see there; nil is Logprobs
+	Reference  []float32 // [S] logprob under the policy that a Penalty keeps close to; nil is none
 	Advantage  float64   // of its trajectory
+	Shaping    []float64 // [S] added to the advantage of a token; nil is 0 for all
 	Weight     float64   // of each trained token; set by Normalize
 	Trajectory int       // index of the trajectory in the batch; histories of one trajectory share it
 }
@@ -60,9 +64,8 @@ func (s *Sequence) Validate() error {
 		return fmt.Errorf("grpo: sequence has %d ids, %d trained marks and %d logprobs; all three must be per token",
 			len(s.IDs), len(s.Trained), len(s.Logprobs))
 	}
-	if s.Staleness != nil && len(s.Staleness) != len(s.IDs) {
-		return fmt.Errorf("grpo: sequence has %d ids and %d staleness values; both must be per token", len(s.IDs),
-			len(s.Staleness))
+	if err := s.validateOptional(); err != nil {
+		return err
 	}
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: sequence "+format, args...)) }
@@ -84,7 +87,23 @@ func (s *Sequence) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateTokens reports the first negative id and the first invalid logprob.
+// validateOptional reports an optional list that is not per token.
+func (s *Sequence) validateOptional() error {
+	for _, list := range []struct {
+		what string
+		len  int
+	}{
+		{"staleness values", len(s.Staleness)}, {"old logprobs", len(s.Old)}, {"behavior logprobs", len(s.Behavior)},
+		{"reference logprobs", len(s.Reference)}, {"shaping values", len(s.Shaping)},
+	} {
+		if list.len != 0 && list.len != len(s.IDs) {
+			return fmt.Errorf("grpo: sequence has %d ids and %d %s; both must be per token", len(s.IDs), list.len, list.what)
+		}
+	}
+	return nil
+}
+
+// validateTokens reports the first negative id, and the first invalid number of each list.
 func (s *Sequence) validateTokens(fail func(format string, args ...any)) {
 	for i, id := range s.IDs {
 		if id < 0 {
@@ -92,9 +111,17 @@ func (s *Sequence) validateTokens(fail func(format string, args ...any)) {
 			break
 		}
 	}
-	for i, logprob := range s.Logprobs {
-		if s.Trained[i] && !(finite(float64(logprob)) && logprob <= maxLogprob) {
-			fail("has logprob %v at trained token %d; it must be finite and at most 0", logprob, i)
+	for _, list := range [][]float32{s.Logprobs, s.Old, s.Behavior, s.Reference} {
+		for i, logprob := range list {
+			if s.Trained[i] && !(finite(float64(logprob)) && logprob <= maxLogprob) {
+				fail("has logprob %v at trained token %d; it must be finite and at most 0", logprob, i)
+				break
+			}
+		}
+	}
+	for i, x := range s.Shaping {
+		if s.Trained[i] && !finite(x) {
+			fail("has shaping %v at trained token %d; it must be finite", x, i)
 			break
 		}
 	}

@@ -53,6 +53,9 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"CheckpointRestorer", testRestorer},
 		{"StateKeeper", testStateKeeper},
 		{"Sampler", testSampler},
+		{"SampleIDs", testSampleIDs},
+		{"Tokenizer", testTokenizer},
+		{"Streamer", testStreamer},
 		{"SFTTrainer", testSFTTrainer},
 		{"HTTPServer", testHTTPServer},
 	}

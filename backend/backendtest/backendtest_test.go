@@ -39,6 +39,37 @@ type defective struct {
 	patch    func(patch any) any
 	logprobs func(logprobs []float32) []float32
 	restored func(step int) int
+	piece    func(p *art.Piece)
+	seed     func(seed uint64) uint64
+	decoded  func(text string) string
+}
+
+func (d *defective) Stream(
+	ctx context.Context, m *art.Model, req *art.ChatRequest, piece func(art.Piece) error,
+) (*art.ChatResponse, error) {
+	return d.Backend.Stream(ctx, m, req, func(p art.Piece) error {
+		if d.piece != nil {
+			d.piece(&p)
+		}
+		return piece(p)
+	})
+}
+
+func (d *defective) Sample(
+	ctx context.Context, m *art.Model, prompt []int32, s art.Sampling, piece func(art.Piece) error,
+) (*art.ChatResponse, error) {
+	if d.seed != nil {
+		s.Seed = d.seed(s.Seed)
+	}
+	return d.Backend.Sample(ctx, m, prompt, s, piece)
+}
+
+func (d *defective) Decode(ctx context.Context, m *art.Model, ids []int32) (string, error) {
+	text, err := d.Backend.Decode(ctx, m, ids)
+	if d.decoded != nil {
+		text = d.decoded(text)
+	}
+	return text, err
 }
 
 func (d *defective) SaveState(ctx context.Context, m *art.Model, patch any) error {
@@ -291,10 +322,16 @@ var defects = map[string]struct {
 			return patch
 		}
 	}},
-	"logprobs are shifted":  {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return append(l[1:], l[0]) } }},
-	"a logprob is left out": {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return l[1:] } }},
-	"restoring has no step": {"CheckpointRestorer", func(d *defective) { d.restored = func(int) int { return 1 } }},
-	"sft has no step":       {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
+	"logprobs are shifted":          {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return append(l[1:], l[0]) } }},
+	"sampling ids has another seed": {"SampleIDs", func(d *defective) { d.seed = func(s uint64) uint64 { return s + 1 } }},
+	"decoding loses text":           {"Tokenizer", func(d *defective) { d.decoded = func(s string) string { return s[1:] } }},
+	"pieces lose text":              {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.Content = "" } }},
+	"pieces lose tokens":            {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.IDs = nil } }},
+	"pieces repeat the prompt":      {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.PromptIDs = []int32{1} } }},
+	"pieces have no model":          {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.Model = "" } }},
+	"a logprob is left out":         {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return l[1:] } }},
+	"restoring has no step":         {"CheckpointRestorer", func(d *defective) { d.restored = func(int) int { return 1 } }},
+	"sft has no step":               {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
 	"no transport": {"HTTPServer", func(d *defective) {
 		d.send = func(*art.Model) http.RoundTripper { return http.NewFileTransport(http.Dir(os.DevNull)) }
 	}},

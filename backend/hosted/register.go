@@ -12,8 +12,9 @@ import (
 
 // entry is a registered model.
 type entry struct {
-	run   *runs.Run
-	usage Usage // guarded by the meter
+	run    *runs.Run
+	before Usage // of earlier processes
+	usage  Usage // guarded by the meter
 }
 
 // Register opens the run directory of m. ModelOptions.Base is the name of the model at the service, which is not
@@ -28,16 +29,29 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	}
 	defer b.busy.Done()
 	run, err := b.open(m)
+	var before Usage
+	if err == nil {
+		before, err = readUsage(run)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
 		delete(b.models, m)
 		return 0, err
 	}
-	b.models[m] = &entry{run: run}
+	b.models[m] = &entry{run: run, before: before}
 	b.order = append(b.order, m)
 	b.opts.Logger.Info("model registered", "model", m.Name(), "base", m.Options().Base, "dir", run.Dir())
 	return 0, nil
+}
+
+// readUsage reads what the run has stored. It closes the run if that fails.
+func readUsage(run *runs.Run) (Usage, error) {
+	rows, err := run.History()
+	if err != nil {
+		return Usage{}, errors.Join(err, run.Close())
+	}
+	return storedUsage(rows), nil
 }
 
 // reserveModel notes that m is being registered.

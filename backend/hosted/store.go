@@ -8,7 +8,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// Log stores trajectories and metrics in the run directory, with [Usage.Metrics] of m since it was registered.
+// Log stores trajectories and metrics in the run directory, with [Usage.Metrics] of m since its run began, in earlier
+// processes too.
 func (b *Backend) Log(
 	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) error {
@@ -25,7 +26,7 @@ func (b *Backend) Log(
 			return err
 		}
 	}
-	all := b.meter.read(&e.usage).Metrics()
+	all := e.before.plus(b.meter.read(&e.usage)).Metrics()
 	maps.Copy(all, metrics)
 	return e.run.Log(split, step, all)
 }

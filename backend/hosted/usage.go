@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/goart-dev/art"
@@ -21,19 +22,74 @@ type Usage struct {
 	UnknownCost int
 }
 
-// Metrics returns the counts as they are logged: costs/requests, costs/failures, costs/retries, costs/prompt_tokens,
-// costs/cached_tokens, costs/completion_tokens, costs/total (left out when no cost is known) and
-// costs/unknown_requests.
+// counts are the metrics of a usage, each with the place of its value.
+var counts = []struct {
+	art.MetricInfo
+	of func(*Usage) *int
+}{
+	{art.MetricInfo{Name: "costs/requests", Formula: "calls that were answered"},
+		func(u *Usage) *int { return &u.Requests }},
+	{art.MetricInfo{Name: "costs/failures", Formula: "calls that ended with an error of the service", Healthy: "0"},
+		func(u *Usage) *int { return &u.Failures }},
+	{art.MetricInfo{Name: "costs/retries", Formula: "attempts beyond the first of a call", Healthy: "few"},
+		func(u *Usage) *int { return &u.Retries }},
+	{art.MetricInfo{Name: "costs/prompt_tokens", Formula: "prompt tokens, as the service counts", Unit: "tokens"},
+		func(u *Usage) *int { return &u.PromptTokens }},
+	{art.MetricInfo{Name: "costs/cached_tokens", Formula: "those of them in its cache", Unit: "tokens"},
+		func(u *Usage) *int { return &u.CachedTokens }},
+	{art.MetricInfo{Name: "costs/completion_tokens", Formula: "reply tokens, as the service counts", Unit: "tokens"},
+		func(u *Usage) *int { return &u.CompletionTokens }},
+	{art.MetricInfo{Name: "costs/unknown_requests", Formula: "answers whose cost is not in costs/total: the model has " +
+		"no price, or the service did not count tokens", Healthy: "0"}, func(u *Usage) *int { return &u.UnknownCost }},
+}
+
+// totalCost is the metric of [Usage].Cost.
+var totalCost = art.MetricInfo{Name: "costs/total", Unit: "that of the prices",
+	Formula: "sum of the known costs; left out when none is known"}
+
+// Metrics describes what Log adds. docs/metrics.md lists it.
+func Metrics() []art.MetricInfo {
+	list := []art.MetricInfo{totalCost}
+	for _, c := range counts {
+		list = append(list, c.MetricInfo)
+	}
+	return list
+}
+
+// Metrics returns the counts under the names that the function Metrics describes.
 func (u Usage) Metrics() map[string]float64 {
-	out := map[string]float64{
-		"costs/requests": float64(u.Requests), "costs/failures": float64(u.Failures), "costs/retries": float64(u.Retries),
-		"costs/prompt_tokens": float64(u.PromptTokens), "costs/cached_tokens": float64(u.CachedTokens),
-		"costs/completion_tokens": float64(u.CompletionTokens), "costs/unknown_requests": float64(u.UnknownCost),
+	out := map[string]float64{}
+	for _, c := range counts {
+		out[c.Name] = float64(*c.of(&u))
 	}
 	if u.UnknownCost < u.Requests || u.Requests == 0 {
-		out["costs/total"] = u.Cost
+		out[totalCost.Name] = u.Cost
 	}
 	return out
+}
+
+// storedUsage is what the processes before this one used, by the last row that has it.
+func storedUsage(rows []art.HistoryRow) (u Usage) {
+	for _, row := range slices.Backward(rows) {
+		if _, ok := row.Metrics[counts[0].Name]; !ok {
+			continue
+		}
+		for _, c := range counts {
+			*c.of(&u) = int(row.Metrics[c.Name])
+		}
+		u.Cost = row.Metrics[totalCost.Name]
+		return u
+	}
+	return u
+}
+
+// plus is the sum of two usages.
+func (u Usage) plus(v Usage) Usage {
+	for _, c := range counts {
+		*c.of(&u) += *c.of(&v)
+	}
+	u.Cost += v.Cost
+	return u
 }
 
 // answered counts an answer. usage may be nil; known says whether the model has a price.
@@ -92,7 +148,7 @@ func (m *meter) read(u *Usage) Usage {
 // Usage returns what all models of the backend used since it was opened.
 func (b *Backend) Usage() Usage { return b.meter.read(&b.meter.total) }
 
-// ModelUsage returns what m used since it was registered. Log stores it too.
+// ModelUsage returns what m used since it was registered. Log adds it to what the run had stored before.
 func (b *Backend) ModelUsage(m *art.Model) (Usage, error) {
 	e, err := b.entry("usage", m)
 	if err != nil {

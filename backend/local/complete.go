@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
@@ -31,11 +30,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 		return nil, promptError(err)
 	}
 	now, s := e.serving.Load(), req.Settings
-	result, err := e.base.engine.Complete(ctx, engine.Request{
-		Prompt: prompt, End: template.EndOfTurn(), Stop: e.base.stopper(s.Stop),
-		MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: now.adapter,
-		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
-	})
+	result, err := e.base.engine.Complete(ctx, e.base.request(prompt, template.EndOfTurn(), s, now.adapter))
 	if err != nil {
 		return nil, e.base.completionError(err)
 	}
@@ -54,6 +49,15 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}, nil
 }
 
+// request returns the engine's form of a request.
+func (s *base) request(prompt, end []int32, settings art.Sampling, adapter *engine.Adapter) engine.Request {
+	return engine.Request{
+		Prompt: prompt, End: end, Stop: s.stopper(settings.Stop),
+		MaxTokens: settings.MaxTokens, Seed: settings.Seed, Adapter: adapter,
+		Sampling: model.Sampling{Temperature: settings.Temperature, TopP: settings.TopP, TopK: settings.TopK},
+	}
+}
+
 // stopper returns what ends a reply at a stop string, nil if there are none.
 func (s *base) stopper(stop []string) engine.Stopper {
 	if len(stop) == 0 {
@@ -69,12 +73,7 @@ func (s *base) message(
 	if r.Reason != engine.Stopped {
 		return template.Parse(prompt, r.IDs, req.Tools)
 	}
-	stream, text := s.tokenizer.Stream(true, req.Settings.Stop...), strings.Builder{}
-	for _, id := range r.IDs {
-		delta, _ := stream.Add(id)
-		text.WriteString(delta)
-	}
-	return art.Assistant(text.String()), nil
+	return art.Assistant(s.text(r, req.Settings.Stop)), nil
 }
 
 func finishOf(r engine.Reason, m art.Message) string {

@@ -19,13 +19,20 @@ import (
 // gets an error in OpenAI's format that says what to do: status 401 for a key, 403 for a host or an origin, 408 for a
 // body that does not arrive, 413 for one that is too large, 415 for another type, 503 for too many at once.
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
-	return server.Handler(b.registered, &server.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}, opts)
+	return server.Handler(b.registered, b.serverConfig(), opts)
 }
 
 // Transport answers as m, whatever model a request names.
 func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 	only := func() []*art.Model { return []*art.Model{m} }
-	return server.Transport(server.Routes(only, &server.Config{Tokens: b.tokenBytes, Logger: b.opts.Logger}), m.Name())
+	return server.Transport(server.Routes(only, b.serverConfig()), m.Name())
+}
+
+// serverConfig is the configuration of both.
+func (b *Backend) serverConfig() *server.Config {
+	return &server.Config{
+		Tokens: b.tokenBytes, Rollouts: b.opts.Rollouts, Capture: b.opts.Capture, Logger: b.opts.Logger,
+	}
 }
 
 func (b *Backend) registered() []*art.Model {

@@ -14,6 +14,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
 )
 
@@ -46,6 +48,13 @@ type Options struct {
 	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits: see Slots.
 	// Less is faster.
 	Context int
+	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
+	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.
+	Losses []grpo.Loss
+	// Rollouts records, over HTTP, what agents in other processes do; see [server.Rollouts]. Capture writes down a part of
+	// the other requests; see [server.Capture]. Default: neither.
+	Rollouts *server.Rollouts
+	Capture  *server.Capture
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
 	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.
@@ -86,6 +95,7 @@ var (
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
+	_ art.LossProvider       = (*Backend)(nil)
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
@@ -103,6 +113,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Slots < 0 || b.opts.Context < 0 {
 		err := fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context)
 		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
+	}
+	if err := checkLosses(b.opts.Losses); err != nil {
+		return nil, err
 	}
 	device, err := openDevice(b.opts.Device)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 // step k to k+1. docs/metrics.md lists them.
 func Metrics() []art.MetricInfo {
 	var list []art.MetricInfo
-	for _, loss := range []grpo.Loss{grpo.PolicyLoss{}, grpo.SupervisedLoss{}} {
+	policy := grpo.Penalized{Loss: grpo.Corrected{Loss: grpo.PolicyLoss{}}, KL: 1, Entropy: 1}
+	for _, loss := range []grpo.Loss{policy, grpo.SupervisedLoss{}} {
 		for _, m := range loss.Spec().Metrics {
 			list = append(list, art.MetricInfo{Name: m.Name, Formula: m.Formula, Unit: m.Unit, Healthy: m.Healthy})
 		}
@@ -59,6 +60,10 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "data/tokens_sampled", Formula: "tokens that the model sampled for what was given", Unit: "tokens", Sum: true},
 	{Name: "data/tokens_trained", Formula: "tokens in the loss, sampled ones or targets, in one epoch", Unit: "tokens",
 		Sum: true},
+	{Name: "data/tokens_truncated", Formula: "sampled tokens left out by MaskTruncated", Unit: "tokens",
+		Healthy: "below a tenth of the tokens trained", Sum: true},
+	{Name: "data/overlong_penalty_mean", Formula: "mean over the trajectories given of what Overlong adds to rewards",
+		Healthy: "near 0"},
 	{Name: "time/train_s", Formula: "duration of the training call", Unit: "s", Sum: true},
 	{Name: "time/step_wall_s", Formula: "time since the step before was committed, or the model registered", Unit: "s",
 		Sum: true},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/hosted"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
@@ -25,6 +26,8 @@ func TestMetrics_Document(t *testing.T) {
 	table(&b, art.LogMetrics())
 	b.WriteString(metricsMiddle)
 	table(&b, Metrics())
+	b.WriteString(metricsHosted)
+	table(&b, hosted.Metrics())
 	path := filepath.Join("..", "..", "docs", "metrics.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
@@ -53,6 +56,13 @@ const metricsMiddle = `
 
 Where "sum" is marked, the sum over the steps of the run is stored too: ` + "`data/cum/groups`" + ` beside ` + "`data/groups`" + `.
 ` + "`time/wall_clock_sec`" + ` of every row is the time since the run began.
+
+`
+
+const metricsHosted = `
+## What a model behind an API stores
+
+Every row that is logged of such a model has what it used since its run began, in earlier processes too.
 
 `
 
@@ -98,6 +108,11 @@ func TestMetrics_Complete(t *testing.T) {
 		_, err = m.Train(t.Context(), append(groups, flat), &art.TrainConfig{LearningRate: 1e-3})
 		require.NoError(t, err)
 	}
+	_, err = m.Train(t.Context(), append(groups, flat), &art.TrainConfig{
+		LearningRate: 1e-3, Correction: art.Correction{Method: art.CorrectTruncate}, KL: art.KL{Coef: 0.1},
+		EntropyBonus: 0.1, MaskTruncated: true, Overlong: art.Overlong{Longest: 100},
+	})
+	require.NoError(t, err)
 	lesson := art.NewTrajectory(art.User("1+1="), art.Assistant("2"))
 	_, err = m.TrainSFT(t.Context(), []*art.Trajectory{lesson}, nil)
 	require.NoError(t, err)
@@ -120,6 +135,6 @@ func TestMetrics_Complete(t *testing.T) {
 		}
 	}
 	last := rows[len(rows)-2].Metrics
-	require.Equal(t, 4.0, last["data/cum/groups"], "two groups of two trainings")
+	require.Equal(t, 6.0, last["data/cum/groups"], "two groups of three trainings")
 	require.Equal(t, rows[0].Metrics["time/train_s"]+rows[1].Metrics["time/train_s"], rows[1].Metrics["time/cum/train_s"])
 }

@@ -29,6 +29,12 @@ func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
 		"data/trajectories_trained": float64(b.trained),
 		"data/tokens_trained":       float64(grpo.NumTrained(b.sequences)),
 	}
+	if cfg := b.cfg; cfg != nil && cfg.MaskTruncated {
+		out["data/tokens_truncated"] = float64(b.truncated)
+	}
+	if cfg := b.cfg; cfg != nil && cfg.Overlong.Longest != 0 {
+		out["data/overlong_penalty_mean"] = b.penalties / float64(max(trajectories, 1))
+	}
 	for _, s := range b.skipped {
 		out["data/skipped_"+string(s.Reason)]++
 	}

@@ -18,6 +18,9 @@ func trainError(ctx context.Context, op string, err error, opts learningOptions)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	if told := new(art.Error); errors.As(err, &told) {
+		return err
+	}
 	hint := ""
 	switch {
 	case errors.Is(err, trainer.ErrDiverged):

@@ -11,7 +11,13 @@ import (
 
 // batch is what a training call trains on, and what it skips.
 type batch struct {
-	step      int // of the policy that is trained
+	cfg       *art.TrainConfig // with defaults; nil for supervised training
+	step      int              // of the policy that is trained
+	limit     int              // most tokens of a sequence
+	vocab     int              // number of ids
+	std       float64          // what advantages are divided by besides the group's scale
+	penalties float64          // sum of penalties for length
+	truncated int              // sampled tokens that are left out because their reply was cut
 	sequences []grpo.Sequence
 	skipped   []art.Skip
 	groups    int // with trajectories that are trained on
@@ -23,11 +29,14 @@ type batch struct {
 // collect converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
 // number of ids.
 func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *batch {
-	b := &batch{step: step}
+	b := &batch{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1}
+	if cfg.Scale == art.ScaleBatch {
+		b.std = batchStd(groups) + grpo.StdEpsilon
+	}
 	for g, group := range groups {
 		before := b.trained
 		b.advantages = append(b.advantages, noAdvantages(group))
-		b.addGroup(g, group, cfg, limit, vocab)
+		b.addGroup(g, group)
 		if b.trained > before {
 			b.groups++
 		}
@@ -41,7 +50,7 @@ func (b *batch) skip(group, trajectory int, reason art.SkipReason, detail string
 
 // addGroup adds a group with its advantages. A trajectory whose reward is not finite is excluded from the baseline; one
 // that cannot be trained on for another reason is not.
-func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig, limit, vocab int) {
+func (b *batch) addGroup(g int, group *art.TrajectoryGroup) {
 	if group == nil || len(group.Trajectories) == 0 {
 		b.skip(g, -1, art.SkipEmptyGroup, "")
 		return
@@ -55,21 +64,41 @@ func (b *batch) addGroup(g int, group *art.TrajectoryGroup, cfg *art.TrainConfig
 		case math.IsNaN(t.Reward) || math.IsInf(t.Reward, 0):
 			b.skip(g, i, art.SkipBadReward, fmt.Sprintf("reward is %v", t.Reward))
 		default:
-			rewards, usable = append(rewards, t.Reward), append(usable, i)
+			rewards, usable = append(rewards, t.Reward+b.overlong(t)), append(usable, i)
 		}
 	}
-	advantages, reason := grpo.Advantages(rewards,
-		grpo.AdvantageConfig{Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale)})
+	advantages, reason := grpo.Advantages(rewards, advantageConfig(b.cfg))
 	if reason != grpo.ReasonNone {
 		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
 		return
 	}
 	for k, i := range usable {
-		b.addTrajectory(g, i, group.Trajectories[i], advantages[k], limit, vocab)
+		b.addTrajectory(g, i, group.Trajectories[i], advantages[k]/b.std)
 	}
 }
 
-func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, limit, vocab int) {
+// advantageConfig translates a configuration.
+func advantageConfig(cfg *art.TrainConfig) grpo.AdvantageConfig {
+	return grpo.AdvantageConfig{
+		Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale), Objective: grpo.Objective(cfg.Objective),
+		K: cfg.K, Tolerance: cfg.VarianceTolerance,
+	}
+}
+
+// batchStd is the standard deviation of all rewards that are finite.
+func batchStd(groups []*art.TrajectoryGroup) float64 {
+	var rewards []float64
+	for _, g := range present(groups) {
+		for _, t := range g.Trajectories {
+			if !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
+				rewards = append(rewards, t.Reward)
+			}
+		}
+	}
+	return grpo.BatchStd(rewards)
+}
+
+func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	if len(t.Samples()) == 0 {
 		b.skip(g, i, art.SkipNoSamples, "no message was sampled by the model")
 		return
@@ -80,7 +109,7 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 	}
 	var sequences []grpo.Sequence
 	for _, h := range t.Histories() {
-		list, err := historySequences(h, b.step, vocab)
+		list, err := b.historySequences(h)
 		if err != nil {
 			b.skip(g, i, art.SkipBadSample, err.Error())
 			return
@@ -90,19 +119,48 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64, li
 	for k := range sequences {
 		s := &sequences[k]
 		s.Advantage, s.Trajectory = advantage, b.trained
-		if n := s.NumInputs(); n > limit {
-			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, limit))
+		if n := s.NumInputs(); n > b.limit {
+			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, b.limit))
 			return
 		}
 	}
 	sequences = slices.DeleteFunc(sequences, func(s grpo.Sequence) bool { return s.NumTrained() == 0 })
 	if len(sequences) == 0 {
-		b.skip(g, i, art.SkipNoSamples, "every sampled token was forced")
+		b.skipUntrained(g, i, t)
 		return
 	}
 	b.sequences = append(b.sequences, sequences...)
 	b.advantages[g][i] = advantage
 	b.trained++
+}
+
+// skipUntrained skips a trajectory without a token to train.
+func (b *batch) skipUntrained(g, i int, t *art.Trajectory) {
+	if slices.ContainsFunc(t.Samples(), b.masked) {
+		b.skip(g, i, art.SkipTruncated, "its replies ended at the limit of tokens")
+		return
+	}
+	b.skip(g, i, art.SkipNoSamples, "every sampled token was forced")
+}
+
+// masked reports whether a sample is left out because it was cut.
+func (b *batch) masked(s *art.Sample) bool {
+	return b.cfg.MaskTruncated && s.Finish == art.FinishLength
+}
+
+// overlong returns what is added to the reward of a trajectory for its length.
+func (b *batch) overlong(t *art.Trajectory) float64 {
+	o := b.cfg.Overlong
+	if o.Longest == 0 {
+		return 0
+	}
+	tokens := 0
+	for _, s := range t.Samples() {
+		tokens += len(s.IDs)
+	}
+	penalty := o.Penalty * grpo.OverlongPenalty(tokens, o.Longest, o.Buffer)
+	b.penalties += penalty
+	return penalty
 }
 
 // noAdvantages returns NaN for each trajectory of a group.
@@ -118,21 +176,21 @@ func noAdvantages(group *art.TrajectoryGroup) []float64 {
 }
 
 // historySequences converts the samples of a conversation to as few sequences as possible: a sample whose prompt begins
-// with the whole previous sequence extends it. step is that of the policy to train.
-func historySequences(h *art.History, step, vocab int) ([]grpo.Sequence, error) {
+// with the whole previous sequence extends it.
+func (b *batch) historySequences(h *art.History) ([]grpo.Sequence, error) {
 	var out []grpo.Sequence
 	for i := range h.Messages {
 		s := h.Messages[i].Sample
 		if s == nil {
 			continue
 		}
-		if err := checkSample(s, vocab); err != nil {
+		if err := checkSample(s, b.vocab); err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
 		if n := len(out); n == 0 || !hasPrefix(s.PromptIDs, out[n-1].IDs) {
 			out = append(out, grpo.Sequence{})
 		}
-		extend(&out[len(out)-1], s, step)
+		b.extend(&out[len(out)-1], s)
 	}
 	return out, nil
 }
@@ -142,24 +200,38 @@ func hasPrefix(ids, prefix []int32) bool {
 }
 
 // extend appends the rest of the prompt of s, and its tokens.
-func extend(to *grpo.Sequence, s *art.Sample, step int) {
+func (b *batch) extend(to *grpo.Sequence, s *art.Sample) {
+	behavior := s.Logprobs
+	if s.Sampled != nil {
+		behavior = s.Sampled
+	}
+	add := func(id int32, trained bool, logprob, behavior float32, staleness int) {
+		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, logprob)
+		to.Staleness = append(to.Staleness, staleness)
+		if b.cfg.Correction.Behavior {
+			to.Behavior = append(to.Behavior, behavior)
+		}
+	}
 	for _, id := range s.PromptIDs[len(to.IDs):] {
-		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, false), append(to.Logprobs, 0)
-		to.Staleness = append(to.Staleness, 0)
+		add(id, false, 0, 0, 0)
+	}
+	masked := b.masked(s)
+	if masked {
+		b.truncated += len(s.IDs)
 	}
 	for i, id := range s.IDs {
-		trained := s.Forced == nil || !s.Forced[i]
-		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, s.Logprobs[i])
-		to.Staleness = append(to.Staleness, step-s.Step)
+		trained := (s.Forced == nil || !s.Forced[i]) && !masked
+		add(id, trained, s.Logprobs[i], behavior[i], b.step-s.Step)
 	}
 }
 
 // checkSample reports an invalid sample, such as of an edited file or with tokens of another model.
 func checkSample(s *art.Sample, vocab int) error {
-	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.Logprobs) != len(s.IDs) || s.Forced != nil &&
-		len(s.Forced) != len(s.IDs) {
-		return fmt.Errorf("%d prompt ids, %d ids, %d logprobs, %d forced marks do not fit together", len(s.PromptIDs),
-			len(s.IDs), len(s.Logprobs), len(s.Forced))
+	n := len(s.IDs)
+	if len(s.PromptIDs) == 0 || n == 0 || len(s.Logprobs) != n || s.Forced != nil && len(s.Forced) != n ||
+		s.Sampled != nil && len(s.Sampled) != n {
+		return fmt.Errorf("%d prompt ids, %d ids, %d logprobs, %d of them as sampled, %d forced marks do not fit together",
+			len(s.PromptIDs), n, len(s.Logprobs), len(s.Sampled), len(s.Forced))
 	}
 	for _, list := range [][]int32{s.PromptIDs, s.IDs} {
 		for _, id := range list {
@@ -168,7 +240,7 @@ func checkSample(s *art.Sample, vocab int) error {
 			}
 		}
 	}
-	for i, lp := range s.Logprobs {
+	for i, lp := range slices.Concat(s.Logprobs, s.Sampled) {
 		if !(lp <= 1e-3 && lp >= -math.MaxFloat32) {
 			return fmt.Errorf("logprob %d is %v", i, lp)
 		}

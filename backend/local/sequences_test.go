@@ -102,6 +102,37 @@ func TestCollect_Skips(t *testing.T) {
 	}
 }
 
+// TestCollect_ScaleBatch: advantages of all groups are divided by one standard deviation, that of all rewards, those of
+// groups that are skipped included.
+func TestCollect_ScaleBatch(t *testing.T) {
+	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
+	groups := append(group(play(0), play(1)), append(group(play(3), play(3)), group(play(0), play(0.5))...)...)
+	b := collect(groups, (&art.TrainConfig{Scale: art.ScaleBatch}).WithDefaults(), 0, 20, 100)
+	std := math.Sqrt((0+1+9+9+0+0.25)/6-math.Pow(7.5/6, 2)) + 1e-6
+	var got []float64
+	for _, s := range b.sequences {
+		got = append(got, s.Advantage)
+	}
+	require.InDeltaSlice(t, []float64{-0.5 / std, 0.5 / std, -0.25 / std, 0.25 / std}, got, 1e-12)
+}
+
+// TestCollect_Objectives: each reason of package grpo is counted under its own name.
+func TestCollect_Objectives(t *testing.T) {
+	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
+	for _, c := range []struct {
+		cfg  art.TrainConfig
+		want art.SkipReason
+	}{
+		{art.TrainConfig{Objective: art.ObjectivePassK, K: 2}, art.SkipNotBinary},
+		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 4}, art.SkipSmallGroup},
+		{art.TrainConfig{VarianceTolerance: 1}, art.SkipNoVariance},
+	} {
+		b := collect(group(play(0), play(0.5), play(1)), c.cfg.WithDefaults(), 0, 20, 100)
+		require.Empty(t, b.sequences)
+		require.Equal(t, 1.0, b.metrics(nil)["data/skipped_"+string(c.want)])
+	}
+}
+
 // TestCollect_Advantages: the result tells the advantage of each trajectory that is trained on, and NaN of others.
 func TestCollect_Advantages(t *testing.T) {
 	good := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }

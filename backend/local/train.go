@@ -39,13 +39,17 @@ func (b *Backend) Train(
 	start := time.Now()
 	state := e.state
 	if len(batch.sequences) > 0 {
-		run := policyRun(cfg, trainSeed(m, step))
+		run := policyRun(cfg, b.lossOf(cfg), trainSeed(m, step))
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 		defer bar.finish()
 		run.Progress = bar.update(cfg.Progress)
-		sequences, err := grpo.Normalize(batch.sequences, grpo.NormalizeConfig{Advantages: cfg.NormalizeAdvantages})
+		sequences, err := grpo.Normalize(batch.sequences, normalizeConfig(cfg))
 		if err != nil {
 			return nil, &art.Error{Op: "train", Err: err}
+		}
+		sequences, err = e.addLogprobs(ctx, e.learner(b), cfg, sequences, metrics)
+		if err != nil {
+			return nil, trainError(ctx, "train", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 		}
 		next, report, err := e.learner(b).Train(ctx, state, sequences, run)
 		if err != nil {
@@ -117,13 +121,21 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 }
 
 // policyRun translates a configuration with defaults filled in.
-func policyRun(cfg *art.TrainConfig, seed uint64) trainer.Run {
+func policyRun(cfg *art.TrainConfig, loss grpo.Loss, seed uint64) trainer.Run {
 	return trainer.Run{
-		Loss: grpo.PolicyLoss{Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh},
+		Loss: loss,
 		Optimizer: grpo.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay,
 			MaxGradNorm: cfg.MaxGradNorm},
 		Rate:   func(int) float64 { return cfg.LearningRate },
 		Epochs: cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,
+	}
+}
+
+// normalizeConfig translates a configuration.
+func normalizeConfig(cfg *art.TrainConfig) grpo.NormalizeConfig {
+	return grpo.NormalizeConfig{
+		Weighting: grpo.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
+		Advantages: cfg.NormalizeAdvantages,
 	}
 }
 

@@ -50,6 +50,30 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestUsage_Restart: what a run logs goes on where the process before stopped.
+func TestUsage_Restart(t *testing.T) {
+	dir, s := t.TempDir(), newServer(t, said("Hi."))
+	for processes := 1; processes <= 3; processes++ {
+		b := open(t, s, openai.Options{Prices: prices, Dir: dir})
+		m := register(t, b, "m")
+		if _, err := complete(t, m, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Log(t.Context(), "val", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := b.History(t.Context(), m)
+		each := map[string]float64{"costs/total": 0.0038, "costs/requests": 1, "costs/prompt_tokens": 1000}
+		for key, want := range each {
+			want *= float64(processes)
+			if got, ok := art.Logged(rows, key, 0); err != nil || !ok || math.Abs(got-want) > 1e-9 {
+				t.Errorf("process %d: %s is %v, want %v (error %v)", processes, key, got, want, err)
+			}
+		}
+		b.Close()
+	}
+}
+
 func TestMaxSpend(t *testing.T) {
 	s := newServer(t, said("Hi."))
 	b := open(t, s, openai.Options{Prices: prices, MaxSpend: 0.012, MaxConcurrent: 2})

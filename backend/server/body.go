@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// read reads and validates the body of a chat completions request.
-func (h *handler) read(w http.ResponseWriter, r *http.Request) (*wire.ChatRequest, error) {
+// read reads the body of a request, which must be JSON.
+func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !pinned(r.Context()) { // requests of this process do not come from a web page
 		if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
 			return nil, err
@@ -23,15 +23,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (*wire.ChatReques
 	if err != nil {
 		return nil, readError(err)
 	}
-	req, err := wire.DecodeChatRequest(r.Context(), body)
-	if err != nil {
-		return nil, err
-	}
-	if req.Logprobs && h.Tokens == nil {
-		return nil, wire.FieldError("logprobs",
-			"is not supported here: the text of tokens is not known; use return_token_ids")
-	}
-	return req, nil
+	return body, nil
 }
 
 // checkContentType accepts JSON in UTF-8 only: a web page can send other types, or none, without a CORS preflight.

@@ -87,9 +87,13 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerPreflight(w, r)
 		return
 	}
+	if isProbe(r) { // of an orchestrator, which has no key
+		g.routes.ServeHTTP(w, r)
+		return
+	}
 	if err := g.keys.check(w, r); err != nil {
 		fail(g.logger, w, r, err)
 		return
 	}
-	g.routes.ServeHTTP(w, r)
+	g.routes.ServeHTTP(w, g.keys.withOwner(r))
 }

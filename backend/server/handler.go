@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,15 @@ type Config struct {
 	Tokens func(m *art.Model, id int32) []byte
 	// MaxBody limits the body of a request, in bytes. Default 32 MiB. [Handler] takes [art.HandlerOptions].MaxBody.
 	MaxBody int64
+	// Ready says why requests cannot be answered yet, or any more, for GET /readyz. nil, the default, is that they can as
+	// soon as a model is registered.
+	Ready func(ctx context.Context) error
+	// Rollouts records what clients do, in rollouts that they open. If it is nil, there are none.
+	Rollouts *Rollouts
+	// Capture writes down completions that belong to no rollout, with consent. If it is nil, none.
+	Capture *Capture
+	// Metrics is served at GET /metrics. If it is nil, that path is not served.
+	Metrics Metrics
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }
@@ -28,8 +38,8 @@ type handler struct {
 	Config
 }
 
-// Routes serves POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id} without access control: it is for
-// [Transport], whose requests come from this process. Use [Handler] for requests from elsewhere. cfg may be nil.
+// Routes serves the routes of the package without access control: it is for [Transport], whose requests come from this
+// process. Use [Handler] for requests from elsewhere. cfg may be nil.
 func Routes(models Models, cfg *Config) http.Handler {
 	h := &handler{models: models}
 	if cfg != nil {
@@ -43,10 +53,23 @@ func Routes(models Models, cfg *Config) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/chat/completions", h.route(http.MethodPost, h.complete))
+	mux.Handle("/v1/responses", h.route(http.MethodPost, h.responses))
+	mux.Handle(messagesPath, h.route(http.MethodPost, h.messages))
+	mux.Handle(messagesPath+"/count_tokens", h.route(http.MethodPost, h.countTokens))
+	mux.Handle("/v1/completions", h.route(http.MethodPost, h.completions))
+	mux.Handle("/inference/v1/generate", h.route(http.MethodPost, h.generate))
+	mux.Handle("/tokenize", h.route(http.MethodPost, h.tokenize))
+	mux.Handle("/detokenize", h.route(http.MethodPost, h.detokenize))
+	mux.Handle(healthPath, h.route(http.MethodGet, h.health))
+	mux.Handle(readyPath, h.route(http.MethodGet, h.ready))
+	if h.Metrics != nil {
+		mux.Handle("/metrics", h.route(http.MethodGet, h.metrics))
+	}
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))
+	h.routeRollouts(mux)
 	mux.Handle("/", h.route("", notFound))
-	return mux
+	return h.recorded(mux)
 }
 
 // route serves one method with a function that may fail; "" is any method.
@@ -76,30 +99,6 @@ func checkMethod(w http.ResponseWriter, r *http.Request, method string) error {
 	}
 }
 
-// complete serves chat completions.
-func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
-	req, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	m, err := h.models.find(r.Context(), req.Model)
-	if err != nil {
-		return err
-	}
-	reply, err := m.Complete(r.Context(), req.History(), req.Options())
-	if err != nil {
-		return err
-	}
-	resp, err := wire.NewChatResponse(req, reply, func(id int32) []byte { return h.Tokens(m, id) })
-	if err != nil {
-		return err
-	}
-	if req.Stream {
-		return sendEvents(w, resp.Chunks(req.StreamOptions))
-	}
-	return sendJSON(w, http.StatusOK, resp)
-}
-
 // list serves the list of models.
 func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.NewModelList(h.models.visible(r.Context())))
@@ -114,11 +113,15 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.NewModelInfo(m))
 }
 
+// served lists the routes.
+const served = "/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, " +
+	"/v1/models, /tokenize, /detokenize, /inference/v1/generate, " + healthPath + " and " + readyPath
+
 // notFound serves all other paths.
 func notFound(_ http.ResponseWriter, r *http.Request) error {
 	return &wire.Error{
 		Status:  http.StatusNotFound,
-		Message: fmt.Sprintf("%s is not served; there is /v1/chat/completions and /v1/models", r.URL.Path),
+		Message: fmt.Sprintf("%s is not served; there are %s", r.URL.Path, served),
 		Type:    wire.TypeInvalid,
 		Code:    "not_found",
 	}

@@ -207,7 +207,7 @@ func TestRoutes_HTTP(t *testing.T) {
 		{"POST", "/v1/models", "", "", 405, "method_not_allowed"},
 		{"HEAD", "/v1/models/player", "", "", 200, ""},
 		{"GET", "/v1/models/other", "", "", 404, "model_not_found"},
-		{"POST", "/v1/completions", "", "{}", 404, "not_found"},
+		{"POST", "/v1/embeddings", "", "{}", 404, "not_found"},
 	}
 	for _, c := range cases {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))

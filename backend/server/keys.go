@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -38,6 +39,30 @@ func (k keys) check(w http.ResponseWriter, r *http.Request) error {
 		Type: wire.TypeInvalid,
 		Code: "invalid_api_key",
 	}
+}
+
+// owner identifies the key of an admitted request by its hash. It is zero when the server has no keys.
+type owner [sha256.Size]byte
+
+// ownerKey is the context key of an owner.
+type ownerKey struct{}
+
+// withOwner returns a request that check has admitted with its owner in its context.
+func (k keys) withOwner(r *http.Request) *http.Request {
+	if len(k) == 0 {
+		return r
+	}
+	key := bearer(r.Header.Get("Authorization"))
+	if k.has(key) == 0 {
+		key = r.Header.Get("X-Api-Key")
+	}
+	return r.WithContext(context.WithValue(r.Context(), ownerKey{}, owner(sha256.Sum256([]byte(key)))))
+}
+
+// ownerOf returns the owner that withOwner has set.
+func ownerOf(ctx context.Context) owner {
+	by, _ := ctx.Value(ownerKey{}).(owner)
+	return by
 }
 
 // has returns 1 if a key is one of k, else 0, in a time that depends on len(k) only.

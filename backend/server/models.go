@@ -36,9 +36,12 @@ func (models Models) visible(ctx context.Context) []*art.Model {
 	return nil
 }
 
-// find returns the model named id, which is name or name@step if step is the current one. A pinned model answers to
-// every name.
+// find returns the model named id, which is name or name@step if step is the current one. A pinned model, and that of a
+// rollout, answers to every name.
 func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
+	if name, ok := ctx.Value(rolloutModelKey{}).(string); ok {
+		id = name
+	}
 	if pin, pinned := ctx.Value(pinKey{}).(string); pinned {
 		id = pin
 	}
@@ -59,6 +62,14 @@ func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
 		}
 	}
 	return nil, unknownModel("there is no model %s; %s", wire.Quote(id), listNames(visible))
+}
+
+// findOrOnly is find for requests that need not name a model when there is one only.
+func (models Models) findOrOnly(ctx context.Context, id string) (*art.Model, error) {
+	if visible := models.visible(ctx); id == "" && len(visible) == 1 {
+		return visible[0], nil
+	}
+	return models.find(ctx, id)
 }
 
 // listNames says which models there are.

@@ -12,17 +12,26 @@ import (
 // fail sends an error response. Nothing may have been sent before.
 func fail(logger *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
 	e := wire.AsError(err)
-	if e.Status == http.StatusInternalServerError {
-		logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
-	}
+	logFailure(logger, r, err)
 	switch {
 	case e.RetryAfter > 0:
 		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	case e.Status == http.StatusServiceUnavailable:
 		w.Header().Set("X-Should-Retry", "false") // OpenAI's clients would retry, and a closed backend stays closed
 	}
-	if err := sendJSON(w, e.Status, e); err != nil {
+	var body any = e
+	if isMessages(r) {
+		body = wire.MessagesError{Error: e}
+	}
+	if err := sendJSON(w, e.Status, body); err != nil {
 		logger.ErrorContext(r.Context(), "error could not be encoded", "error", err)
+	}
+}
+
+// logFailure logs internal errors.
+func logFailure(logger *slog.Logger, r *http.Request, err error) {
+	if wire.AsError(err).Status == http.StatusInternalServerError {
+		logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 	}
 }
 
@@ -33,17 +42,6 @@ func sendJSON(w http.ResponseWriter, status int, body any) error {
 		return err
 	}
 	send(w, status, "application/json", data)
-	return nil
-}
-
-// sendEvents sends a stream of events. After an error nothing has been sent.
-func sendEvents(w http.ResponseWriter, chunks []*wire.ChatChunk) error {
-	data, err := wire.EncodeEvents(chunks)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Cache-Control", "no-cache")
-	send(w, http.StatusOK, "text/event-stream", data)
 	return nil
 }
 

@@ -157,6 +157,20 @@ func scenarioFile(t *testing.T, lines ...string) string {
 	return path
 }
 
+// TestScenario_AnswerKept: the answer stays what the file says when a reply is appended to the messages. It was the
+// reply, so that art eval scored such a file with 1.
+func TestScenario_AnswerKept(t *testing.T) {
+	var s scenario
+	line := `{"messages": [{"role": "user", "content": "1+1="}, {"role": "assistant", "content": "2"}]}`
+	if err := json.Unmarshal([]byte(line), &s); err != nil {
+		t.Fatal(err)
+	}
+	_ = append(s.Messages, art.Assistant("3"))
+	if s.wanted() != "2" {
+		t.Errorf("the answer is %q, want 2", s.wanted())
+	}
+}
+
 func TestEval(t *testing.T) {
 	root := trainedRun(t)
 	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "nothing like it"}`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
@@ -46,9 +47,9 @@ func (s *scenario) UnmarshalJSON(line []byte) error {
 	}
 	if last := len(s.Messages) - 1; last >= 0 && s.Messages[last].Role == art.RoleAssistant {
 		if s.Answer == nil {
-			s.Answer = &s.Messages[last].Content
+			s.Answer = new(s.Messages[last].Content)
 		}
-		s.Messages = s.Messages[:last]
+		s.Messages = slices.Clip(s.Messages[:last]) // a reply that is appended must not take the place of the answer
 	}
 	if len(s.Messages) == 0 {
 		return errors.New("there are no messages to reply to")
@@ -80,6 +81,7 @@ type playerOptions struct {
 	temperature float64
 	seed        uint64
 	context     int
+	sampled     bool // replies have samples
 }
 
 // openPlayer loads what MODEL names. progress gets the bar of a download or a training.
@@ -100,7 +102,7 @@ func openPlayer(ctx context.Context, name string, o playerOptions, progress io.W
 	if p.backend, err = local.Open(ctx, &local.Options{Dir: p.dir, Progress: progress, Context: o.context}); err != nil {
 		return p, err
 	}
-	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == ""}
+	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == "" && !o.sampled}
 	if o.maxTokens > 0 {
 		opts.Chat.MaxTokens = &o.maxTokens
 	}

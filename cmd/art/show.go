@@ -14,7 +14,6 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
-	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -88,13 +87,11 @@ func (s *shower) run(args []string, stdout, _ io.Writer) error {
 		return writeJSON(stdout, groups)
 	}
 	if s.tokens {
-		if err := s.openTokenizer(r); err != nil {
+		if s.tokenizer, err = openTokenizer(r.Dir()); err != nil {
 			return err
 		}
 	}
-	if f, ok := stdout.(*os.File); ok {
-		s.color = term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
-	}
+	s.color = colors(stdout)
 	return s.print(r, groups, stdout)
 }
 
@@ -128,20 +125,6 @@ func (s *shower) choose(r *rundir.Run) error {
 	}
 	s.step = steps[at]
 	return nil
-}
-
-// openTokenizer opens that of the base model, which makes texts of ids.
-func (s *shower) openTokenizer(r *rundir.Run) error {
-	found, err := find(r.Dir())
-	if err != nil {
-		return err
-	}
-	base, err := basemodel.Open(found.path)
-	if err != nil {
-		return err
-	}
-	s.tokenizer = base.Tokenizer
-	return base.Close()
 }
 
 // print prints the trajectories.
@@ -195,7 +178,7 @@ func (s *shower) trajectory(b *strings.Builder, t shown) {
 			fmt.Fprintf(b, "-- additional history %d\n", i)
 		}
 		for _, tool := range h.Tools {
-			fmt.Fprintf(b, "%s %s  %s\n", s.style("2", "tool     "), tool.Name, tool.Description)
+			fmt.Fprintf(b, "%s %s  %s\n", s.style("2", "tool     "), printable(tool.Name), printable(tool.Description))
 		}
 		for j := range h.Messages {
 			s.message(b, &h.Messages[j])
@@ -226,7 +209,7 @@ func (s *shower) message(b *strings.Builder, m *art.Message) {
 		art.RoleTool: "35"}[m.Role]
 	head := s.style(color, fmt.Sprintf("%-9s", m.Role))
 	if s.tokens && m.Sample != nil {
-		fmt.Fprintf(b, "%s %s\n", head, indent(s.sampled(m.Sample)))
+		fmt.Fprintf(b, "%s %s\n", head, strings.ReplaceAll(s.sampled(m.Sample), "\n", "\n          "))
 		return
 	}
 	if m.Reasoning != "" {
@@ -236,7 +219,7 @@ func (s *shower) message(b *strings.Builder, m *art.Message) {
 		fmt.Fprintf(b, "%s %s\n", head, indent(m.Content))
 	}
 	for _, call := range m.ToolCalls {
-		fmt.Fprintf(b, "%s calls %s(%s)\n", head, call.Name, indent(call.Arguments))
+		fmt.Fprintf(b, "%s calls %s(%s)\n", head, printable(call.Name), indent(call.Arguments))
 	}
 }
 
@@ -244,18 +227,22 @@ func (s *shower) message(b *strings.Builder, m *art.Message) {
 func (s *shower) sampled(sample *art.Sample) string {
 	var b strings.Builder
 	for i, id := range sample.IDs {
-		text := s.tokenizer.Decode([]int32{id}, false)
-		p := percentOf(sample.Logprobs[i])
-		color := "32"
-		switch {
-		case p < 10:
-			color = "31"
-		case p < 50:
-			color = "33"
-		}
-		fmt.Fprintf(&b, "%s%s", s.style(color, text), s.style("2", fmt.Sprintf("[%.0f]", p)))
+		b.WriteString(s.token(id, sample.Logprobs[i]))
 	}
 	return b.String()
+}
+
+// token writes a token with its probability in percent.
+func (s *shower) token(id int32, logprob float32) string {
+	p, color := percentOf(logprob), "32"
+	switch {
+	case p < 10:
+		color = "31"
+	case p < 50:
+		color = "33"
+	}
+	text := printable(s.tokenizer.Decode([]int32{id}, false))
+	return s.style(color, text) + s.style("2", fmt.Sprintf("[%.0f]", p))
 }
 
 // style writes a text in a style of the terminal.
@@ -266,8 +253,32 @@ func (s *shower) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// indent moves the lines behind the first to the right.
-func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n          ") }
+// colors reports whether a file is a terminal that wants colors (https://no-color.org).
+func colors(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// indent moves the lines behind the first to the right, and makes the text printable.
+func indent(text string) string { return strings.ReplaceAll(printable(text), "\n", "\n          ") }
+
+// printable shows control characters as pictures: what a model writes must not move the cursor or change the title of
+// the terminal. Line feeds and tabs stay.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < 0x20:
+			return 0x2400 + r
+		case r == 0x7f:
+			return 0x2421
+		case 0x80 <= r && r < 0xa0, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // C1 and bidirectional controls
+			return 0xfffd
+		}
+		return r
+	}, text)
+}
 
 // percentOf is the probability of a logprob, in percent.
 func percentOf(logprob float32) float64 { return 100 * math.Exp(float64(logprob)) }

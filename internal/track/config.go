@@ -3,6 +3,9 @@ package track
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
+	"strings"
+	"unicode"
 
 	"github.com/goart-dev/art"
 )
@@ -32,27 +35,51 @@ func chatConfig(o art.ChatOptions) map[string]any {
 	return config
 }
 
-// TrainConfig describes a training.
+// TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl" or "sft".
 func TrainConfig(e art.TrainStart) map[string]any {
-	if c := e.SFT; c != nil {
-		config := map[string]any{
-			"kind": "sft", "learning_rate": c.LearningRate, "batch_size": c.BatchSize, "epochs": c.Epochs,
-			"warmup": c.Warmup, "max_grad_norm": c.MaxGradNorm, "weight_decay": c.WeightDecay, "seed": c.Seed,
-		}
-		put(config, "decay", c.Decay)
+	if e.SFT != nil {
+		config := structConfig(reflect.ValueOf(*e.SFT))
+		config["kind"] = "sft"
 		return config
 	}
-	c := e.Config
-	config := map[string]any{
-		"kind": "rl", "learning_rate": c.LearningRate, "loss": string(c.Loss), "baseline": string(c.Baseline),
-		"scale": string(c.Scale), "epochs": c.Epochs, "mini_batches": c.MiniBatches, "max_grad_norm": c.MaxGradNorm,
-		"beta1": c.Beta1, "beta2": c.Beta2, "eps": c.Eps,
-	}
-	put(config, "epsilon", c.Epsilon)
-	put(config, "epsilon_high", c.EpsilonHigh)
-	put(config, "normalize_advantages", c.NormalizeAdvantages)
-	put(config, "weight_decay", c.WeightDecay)
+	config := structConfig(reflect.ValueOf(*e.Config))
+	config["kind"] = "rl"
 	return config
+}
+
+// structConfig returns the fields of a struct without functions, and what pointers point to.
+func structConfig(v reflect.Value) map[string]any {
+	config := map[string]any{}
+	for field, value := range v.Fields() {
+		for value.Kind() == reflect.Pointer && !value.IsNil() {
+			value = value.Elem()
+		}
+		switch value.Kind() {
+		case reflect.Func, reflect.Pointer, reflect.Interface, reflect.Chan:
+		case reflect.Struct:
+			config[snake(field.Name)] = structConfig(value)
+		case reflect.String:
+			config[snake(field.Name)] = value.String()
+		default:
+			config[snake(field.Name)] = value.Interface()
+		}
+	}
+	return withoutZeros(config)
+}
+
+// snake writes LearningRate as learning_rate, and KLCoefficient as kl_coefficient.
+func snake(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		upper := unicode.IsUpper(c)
+		after := i > 0 && !unicode.IsUpper(rune(name[i-1]))
+		before := i > 0 && i+1 < len(name) && unicode.IsLower(rune(name[i+1]))
+		if upper && (after || before) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
 }
 
 // put sets key to what p points to, if it points to something.

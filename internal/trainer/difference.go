@@ -31,7 +31,7 @@ func (r *Report) compare(tokens *grpo.TokenBatch, out *tensors.Tensor) error {
 			if tokens.Staleness[i] != 0 {
 				to = &r.OffPolicy
 			}
-			to.add(now[i], tokens.Old[i])
+			to.add(now[i], tokens.Logprob[i])
 		}
 	})
 }

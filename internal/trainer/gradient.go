@@ -122,8 +122,15 @@ func (t *Trainer) gradientGraph(l grpo.Loss) (*Exec, error) {
 	frozen := len(t.target.frozen)
 	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
 		trained, micro := in[frozen:len(in)-grpo.NumTensors], in[len(in)-grpo.NumTensors:]
-		logprobs := tokenLogprobs(t.target.forward(in[:frozen], trained), grpo.LogprobInputsOf(micro))
-		loss, metrics := grpo.BuildLoss(l, grpo.LossInputsOf(micro, logprobs))
+		forward := t.target.forward(in[:frozen], trained)
+		hidden, target := predicting(forward, grpo.LogprobInputsOf(micro))
+		logprobs := forward.TokenLogProbs(hidden, target)
+		inputs := grpo.LossInputsOf(micro, logprobs)
+		if l.Spec().Entropy {
+			all := forward.LogProbs(hidden) // [N, V]
+			inputs.Entropy = Neg(ReduceSum(Mul(Exp(all), all), -1))
+		}
+		loss, metrics := grpo.BuildLoss(l, inputs)
 		return append(Gradient(loss, trained...), metrics, logprobs)
 	})
 	if err != nil {
@@ -136,9 +143,13 @@ func (t *Trainer) gradientGraph(l grpo.Loss) (*Exec, error) {
 
 // tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
 func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
-	hidden, _ := f.Hidden(model.Input{Tokens: in.IDs})
-	hidden = Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position) // [N, D]
-	return f.TokenLogProbs(hidden, in.Target)
+	return f.TokenLogProbs(predicting(f, in))
+}
+
+// predicting builds the hidden states [N, D] that predict trained tokens, and returns their ids [N, 1].
+func predicting(f *model.Forward, in grpo.LogprobInputs) (hidden, target *Node) {
+	hidden, _ = f.Hidden(model.Input{Tokens: in.IDs})
+	return Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target
 }
 
 // updateGraph returns the graph of an update of n tensors: parameters, first and second moments, norm.

@@ -135,5 +135,13 @@ func (t *Trainer) check(batch []grpo.Sequence, run *Run) error {
 	if run.Loss == nil {
 		return errors.New("trainer: the run has no loss")
 	}
-	return errors.Join(run.Loss.Validate(), run.Optimizer.Validate())
+	if err := errors.Join(run.Loss.Validate(), run.Optimizer.Validate()); err != nil {
+		return err
+	}
+	for i := range batch {
+		if run.Loss.Spec().Reference && batch[i].Reference == nil {
+			return fmt.Errorf("trainer: sequence %d has no reference logprobs, which the loss needs", i)
+		}
+	}
+	return nil
 }

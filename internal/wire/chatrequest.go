@@ -30,6 +30,10 @@ type ChatSettings struct {
 	Logprobs            bool       `json:"logprobs,omitempty"`
 	TopLogprobs         int        `json:"top_logprobs,omitempty"` // only 0 is supported
 	ReturnTokenIDs      bool       `json:"return_token_ids,omitempty"`
+	// ReturnTokensAsTokenIDs is vLLM's: the tokens of logprobs are "token_id:N" in place of their text.
+	ReturnTokensAsTokenIDs bool `json:"return_tokens_as_token_ids,omitempty"`
+	// PromptLogprobs is vLLM's: 0 adds the logprobs of the prompt's tokens; more are not supported.
+	PromptLogprobs *int `json:"prompt_logprobs,omitempty"`
 
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"` // vLLM's: an object, or null
 	Stream             bool            `json:"stream,omitempty"`
@@ -40,6 +44,8 @@ type ChatSettings struct {
 type StreamOptions struct {
 	// IncludeUsage adds a last chunk with the token counts.
 	IncludeUsage bool `json:"include_usage"`
+	// ContinuousUsageStats is vLLM's. It is not supported: clients that add up usage would count tokens twice.
+	ContinuousUsageStats bool `json:"continuous_usage_stats"`
 }
 
 // History returns the conversation of a request. With tool_choice "none" the model does not see the tools.
@@ -52,22 +58,22 @@ func (r *ChatRequest) History() *art.History {
 }
 
 // Options returns the sampling options of a request. Fields that it leaves out have the defaults of the model.
-func (r *ChatRequest) Options() *art.ChatOptions {
+func (s *ChatSettings) Options() *art.ChatOptions {
 	opts := &art.ChatOptions{
-		Temperature: r.Temperature,
-		TopP:        r.TopP,
-		TopK:        r.TopK,
-		MaxTokens:   r.MaxTokens,
-		Stop:        r.Stop,
-		Seed:        (*uint64)(r.Seed),
+		Temperature: s.Temperature,
+		TopP:        s.TopP,
+		TopK:        s.TopK,
+		MaxTokens:   s.MaxTokens,
+		Stop:        s.Stop,
+		Seed:        (*uint64)(s.Seed),
 
-		TemplateArgs: r.ChatTemplateKwargs,
+		TemplateArgs: s.ChatTemplateKwargs,
 	}
-	if r.TopK != nil && *r.TopK == -1 {
+	if s.TopK != nil && *s.TopK == -1 {
 		opts.TopK = new(int)
 	}
 	if opts.MaxTokens == nil {
-		opts.MaxTokens = r.MaxCompletionTokens
+		opts.MaxTokens = s.MaxCompletionTokens
 	}
 	return opts
 }

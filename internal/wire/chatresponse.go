@@ -16,14 +16,16 @@ type ChatResponse struct {
 	Usage   *Usage       `json:"usage"`
 	// PromptTokenIDs is the exact context, if return_token_ids is set.
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
+	// PromptLogprobs are those of the context, if prompt_logprobs is set.
+	PromptLogprobs PromptLogprobs `json:"prompt_logprobs,omitempty"`
 }
 
 // ChatChoice is the reply in a [ChatResponse].
 type ChatChoice struct {
-	Index        int         `json:"index"`
-	Message      art.Message `json:"message"`
-	Logprobs     *Logprobs   `json:"logprobs"`
-	FinishReason string      `json:"finish_reason"`
+	Index        int       `json:"index"`
+	Message      Message   `json:"message"`
+	Logprobs     *Logprobs `json:"logprobs"`
+	FinishReason string    `json:"finish_reason"`
 	// TokenIDs are the sampled tokens, stop token included, if return_token_ids is set.
 	TokenIDs []int32 `json:"token_ids,omitempty"`
 }
@@ -54,7 +56,7 @@ func newUsage(u art.Usage) *Usage {
 // NewChatResponse converts the reply to a request, with its logprobs and token ids if the request set those fields.
 // They are an error if the reply has no [art.Sample]. tokens is called for logprobs only.
 func NewChatResponse(req *ChatRequest, reply *art.ChatResponse, tokens TokenBytes) (*ChatResponse, error) {
-	choice := ChatChoice{Message: reply.Message, FinishReason: reply.Finish}
+	choice := ChatChoice{Message: Message{reply.Message}, FinishReason: reply.Finish}
 	resp := &ChatResponse{
 		ID:      reply.ID,
 		Object:  "chat.completion",
@@ -64,10 +66,10 @@ func NewChatResponse(req *ChatRequest, reply *art.ChatResponse, tokens TokenByte
 	}
 	sample := reply.Message.Sample
 	if sample == nil && (req.Logprobs || req.ReturnTokenIDs) {
-		return nil, noSampleError(req, reply.Model)
+		return nil, noSampleError(&req.ChatSettings, reply.Model)
 	}
 	if req.Logprobs {
-		choice.Logprobs = newLogprobs(sample, tokens)
+		choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, req.tokenTexts(tokens))
 	}
 	if req.ReturnTokenIDs {
 		resp.PromptTokenIDs, choice.TokenIDs = sample.PromptIDs, sample.IDs
@@ -76,8 +78,16 @@ func NewChatResponse(req *ChatRequest, reply *art.ChatResponse, tokens TokenByte
 	return resp, nil
 }
 
+// tokenTexts returns how logprobs show tokens.
+func (s *ChatSettings) tokenTexts(tokens TokenBytes) TokenBytes {
+	if s.ReturnTokensAsTokenIDs {
+		return asTokenIDs
+	}
+	return tokens
+}
+
 // noSampleError says that a reply has none of the tokens that the request wants.
-func noSampleError(req *ChatRequest, model string) *Error {
+func noSampleError(req *ChatSettings, model string) *Error {
 	field := "return_token_ids"
 	if req.Logprobs {
 		field = "logprobs"

@@ -18,7 +18,7 @@ func DecodeChatRequest(ctx context.Context, body []byte) (*ChatRequest, error) {
 		return nil, decodeError(err)
 	}
 	var p problemList
-	checkUnsupported(&p, fields)
+	unsupported.check(&p, fields)
 	req := new(ChatRequest)
 	if err := json.Unmarshal(body, &req.ChatSettings); err != nil {
 		p.add(decodeError(err))
@@ -55,7 +55,7 @@ func decodeError(err error) *Error {
 	if errors.As(err, &kind) && kind.Field != "" {
 		return FieldError(kind.Field, "must be %s, not %s", kindName(kind.Type.String()), beginning(kind.Value))
 	}
-	message := fmt.Sprintf("the body is not a chat completions request: %v", err)
+	message := fmt.Sprintf("the body is not a request: %v", err)
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):

@@ -12,7 +12,7 @@ import (
 
 // decodeMessages decodes the field "messages".
 func decodeMessages(ctx context.Context, p *problemList, data json.RawMessage) ([]art.Message, error) {
-	return decodeList(ctx, p, "messages", data, func(path string, raw []byte, m *art.Message) {
+	return decodeList(ctx, p, "messages", data, func(p *problemList, path string, raw []byte, m *art.Message) {
 		if !checkParts(p, path, raw) {
 			return
 		}
@@ -20,13 +20,14 @@ func decodeMessages(ctx context.Context, p *problemList, data json.RawMessage) (
 			p.require(false, path, "is wrong: %v", err)
 			return
 		}
+		readReasoning(m, raw)
 		p.require(slices.Contains(roles, m.Role), path+".role", "is %s: it must be one of %q", Quote(m.Role), roles)
 	})
 }
 
 // decodeTools decodes the field "tools".
 func decodeTools(ctx context.Context, p *problemList, data json.RawMessage) ([]art.Tool, error) {
-	return decodeList(ctx, p, "tools", data, func(path string, raw []byte, t *art.Tool) {
+	return decodeList(ctx, p, "tools", data, func(p *problemList, path string, raw []byte, t *art.Tool) {
 		if !checkToolType(p, path, raw) {
 			return
 		}
@@ -41,7 +42,8 @@ func decodeTools(ctx context.Context, p *problemList, data json.RawMessage) ([]a
 // decodeList decodes the elements of a list one at a time. Absent and null are an empty list. It stops early, with the
 // error of ctx, when that is done, and without an error when the list of problems is full.
 func decodeList[T any](
-	ctx context.Context, p *problemList, field string, data json.RawMessage, decode func(path string, raw []byte, v *T),
+	ctx context.Context, p *problemList, field string, data json.RawMessage,
+	decode func(p *problemList, path string, raw []byte, v *T),
 ) ([]T, error) {
 	if len(data) == 0 || string(data) == "null" {
 		return nil, nil
@@ -62,7 +64,7 @@ func decodeList[T any](
 			return nil, err
 		}
 		var v T
-		decode(fmt.Sprintf("%s[%d]", field, len(list)), raw, &v)
+		decode(p, fmt.Sprintf("%s[%d]", field, len(list)), raw, &v)
 		list = append(list, v)
 	}
 	return list, nil

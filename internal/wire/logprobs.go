@@ -1,9 +1,8 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
-
-	"github.com/goart-dev/art"
 )
 
 // minLogprob replaces -Inf, which JSON cannot represent. OpenAI and vLLM use the same value.
@@ -27,20 +26,26 @@ type TokenLogprob struct {
 // TokenBytes returns the bytes of a token.
 type TokenBytes func(id int32) []byte
 
-// newLogprobs converts the logprobs of a sample.
-func newLogprobs(sample *art.Sample, tokens TokenBytes) *Logprobs {
-	content := make([]TokenLogprob, len(sample.IDs))
-	for i, id := range sample.IDs {
+// newLogprobs converts the logprobs of sampled tokens.
+func newLogprobs(ids []int32, logprobs []float32, tokens TokenBytes) *Logprobs {
+	content := make([]TokenLogprob, len(ids))
+	for i, id := range ids {
 		text := tokens(id)
 		content[i] = TokenLogprob{
-			Token:       strings.ToValidUTF8(string(text), "\uFFFD"),
-			Logprob:     finite(sample.Logprobs[i]),
+			Token:       validText(text),
+			Logprob:     finite(logprobs[i]),
 			Bytes:       byteValues(text),
 			TopLogprobs: []struct{}{},
 		}
 	}
 	return &Logprobs{Content: content}
 }
+
+// asTokenIDs returns a [TokenBytes] that shows a token as "token_id:" and its id, which no text can be taken for.
+func asTokenIDs(id int32) []byte { return fmt.Appendf(nil, "token_id:%d", id) }
+
+// validText returns a text with U+FFFD for bytes that are not UTF-8.
+func validText(text []byte) string { return strings.ToValidUTF8(string(text), "\uFFFD") }
 
 // finite returns x, or minLogprob if x is lower or NaN.
 func finite(x float32) float32 {

@@ -13,7 +13,7 @@ func TestNewLogprobs_Edges(t *testing.T) {
 		IDs:      []int32{0xC3, 1, 2},
 		Logprobs: []float32{float32(math.Inf(-1)), float32(math.NaN()), -0.1},
 	}
-	got := newLogprobs(sample, func(id int32) []byte { return []byte{byte(id)} }).Content
+	got := newLogprobs(sample.IDs, sample.Logprobs, func(id int32) []byte { return []byte{byte(id)} }).Content
 	if got[0].Token != "\uFFFD" || got[0].Bytes[0] != 0xC3 {
 		t.Errorf("half a character: %+v", got[0])
 	}

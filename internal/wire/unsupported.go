@@ -8,9 +8,12 @@ import (
 	"strings"
 )
 
-// unsupported lists the fields that would change the reply and are not supported, each with its neutral values in JSON.
-// null is neutral for all of them.
-var unsupported = map[string][]string{
+// fieldTable lists the fields of an API that would change the reply and are not supported, each with its neutral values
+// in JSON. null is neutral for all of them.
+type fieldTable map[string][]string
+
+// unsupported are those of chat completions.
+var unsupported = fieldTable{
 	// OpenAI's.
 	"audio":               nil,
 	"frequency_penalty":   {"0"},
@@ -41,16 +44,19 @@ var unsupported = map[string][]string{
 	"guided_json":                nil,
 	"guided_regex":               nil,
 	"ignore_eos":                 {"false"},
+	"include_reasoning":          {"true"},
 	"include_stop_str_in_output": {"false"},
 	"length_penalty":             {"1"},
 	"logits_processors":          {"[]"},
+	"logprob_token_ids":          {"[]"},
 	"min_p":                      {"0"},
 	"min_tokens":                 {"0"},
-	"prompt_logprobs":            nil,
 	"repetition_penalty":         {"1"},
+	"return_prompt_text":         {"false"},
 	"skip_special_tokens":        {"true"},
 	"stop_token_ids":             {"[]"},
 	"structured_outputs":         nil,
+	"thinking_token_budget":      nil,
 	"truncate_prompt_tokens":     nil,
 	"use_beam_search":            {"false"},
 }
@@ -63,12 +69,12 @@ var hints = map[string]string{
 	"response_format": "ask for the format in the prompt",
 }
 
-// checkUnsupported finds the unsupported fields whose value is not neutral, in the order of their names.
-func checkUnsupported(p *problemList, fields map[string]json.RawMessage) {
-	for _, name := range slices.Sorted(maps.Keys(unsupported)) {
+// check finds the unsupported fields whose value is not neutral, in the order of their names.
+func (t fieldTable) check(p *problemList, fields map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(t)) {
 		value, set := fields[name]
-		if set && !isNeutral(value, unsupported[name]) {
-			p.add(unsupportedError(name, unsupported[name]))
+		if set && !isNeutral(value, t[name]) {
+			p.add(unsupportedError(name, t[name]))
 		}
 	}
 }

@@ -46,4 +46,9 @@ func (s *ChatSettings) validateSampling(p *problemList) {
 func (s *ChatSettings) validateOutput(p *problemList) {
 	p.require(s.TopLogprobs == 0,
 		"top_logprobs", "must be 0: only the logprobs of the sampled tokens are known; set logprobs alone")
+	p.require(s.PromptLogprobs == nil || *s.PromptLogprobs == 0,
+		"prompt_logprobs", "must be 0: only the logprobs of the prompt's own tokens are known")
+	p.require(s.PromptLogprobs == nil || !s.Stream, "prompt_logprobs", "is not supported in a stream; leave stream out")
+	p.require(s.StreamOptions == nil || !s.StreamOptions.ContinuousUsageStats,
+		"stream_options.continuous_usage_stats", "is not supported: use include_usage")
 }

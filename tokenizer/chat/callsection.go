@@ -5,7 +5,7 @@ import "bytes"
 // valueSyntax tells where the values of a section of calls are. A tag that would end the section is text in them.
 type valueSyntax struct {
 	quotes     string // the characters that quote a value, in which a backslash escapes the next one
-	begin, end string // the tags around a value, in formats without quotes
+	begin, end string // the tags around a value, in formats without quotes; they may be the same
 }
 
 // sectionReader finds the end of a section of calls in a text that grows. It scans each byte once.
@@ -32,10 +32,11 @@ func (s *sectionReader) end(text []byte, final bool) (at int, tag string, ok boo
 		case tag == "":
 			s.step(rest[0])
 		case tag == f.values.begin || tag == f.values.end:
-			if s.inside && tag == f.values.begin && s.tag != "" { // the value before it has no end
+			ends := tag == f.values.end && (s.inside || tag != f.values.begin)
+			if s.inside && !ends && s.tag != "" { // the value before it has no end
 				return s.tagAt, s.tag, true
 			}
-			s.inside = tag == f.values.begin
+			s.inside = !ends
 		case !s.inside:
 			return s.at, tag, true
 		case s.tag == "":

@@ -47,6 +47,7 @@ type Template struct {
 	special  *controlTokens // those of control that are special tokens
 	toolText toolText       // writes what the template omits
 	support  func() toolSupport
+	namedIDs bool // calls have ids as Kimi K2 writes them
 	unparsed bool // the template writes calls that no parser reads
 
 	ctx context.Context // of the one call of [Template.PromptContext] that this copy is for; else nil
@@ -129,12 +130,15 @@ func (v *vocabulary) newTemplate(name, plain, tools string) (*Template, error) {
 	if err = t.findControl(); err != nil {
 		return nil, err
 	}
+	parser := v.detectParser(tools)
+	t.namedIDs = parser == KimiK2
 	t.dialect = dialect{textArguments: true} // built-in templates copy arguments as they are
 	if builtins()[name].source != plain {
 		t.dialect = t.findDialect()
+		t.dialect.resultNames = t.needsResultNames()
 	}
 	t.stops = t.findStops()
-	t.findParser(detectParser(tools), plain+tools)
+	t.findParser(parser, plain+tools)
 	return t, nil
 }
 
@@ -162,6 +166,9 @@ func (t *Template) Parser() string { return t.reply.name }
 // EndOfTurn returns the ids that end a reply. The first is the one that the template ends turns with, if it has one.
 func (t *Template) EndOfTurn() []int32 { return slices.Clone(t.stops) }
 
+// endTokens end a text or a tool call, in the vocabularies that have them.
+var endTokens = []string{"<|endoftext|>", "<|eom_id|>", harmonyCall, harmonyReturn, "<start_function_response>"}
+
 // findStops returns the ids that end a reply: the one that the template writes after a reply, the end-of-sequence
 // token, and those that end a text or a tool call.
 func (t *Template) findStops() []int32 {
@@ -175,7 +182,7 @@ func (t *Template) findStops() []int32 {
 		})
 	}
 	others := t.tok.EOS()
-	for _, token := range []string{"<|endoftext|>", "<|eom_id|>", harmonyCall, harmonyReturn} {
+	for _, token := range endTokens {
 		if id, ok := t.tok.added[token]; ok && t.tok.IsSpecial(id) {
 			others = append(others, id)
 		}

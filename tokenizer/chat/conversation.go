@@ -32,6 +32,12 @@ func (t *Template) conversation(messages []art.Message, tools []art.Tool) (*conv
 		}
 		c.messages = append(c.messages, m)
 	}
+	if t.namedIDs {
+		nameIDs(c.messages)
+	}
+	if t.dialect.resultNames {
+		nameResults(c.messages)
+	}
 	if len(tools) == 0 {
 		return c, nil
 	}

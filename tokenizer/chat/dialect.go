@@ -12,6 +12,7 @@ import (
 type dialect struct {
 	textArguments bool // arguments are the text of an object, not the object
 	content       contentForm
+	resultNames   bool // a result must say which function it is of
 }
 
 // contentForm is the content of a message with calls and no text.
@@ -31,7 +32,8 @@ func (t *Template) findDialect() dialect {
 	var best dialect
 	var most probeResult
 	for _, arguments := range []bool{false, true} {
-		null, empty := t.probeCalls(dialect{arguments, contentNull}), t.probeCalls(dialect{arguments, contentEmpty})
+		null := t.probeCalls(dialect{textArguments: arguments, content: contentNull})
+		empty := t.probeCalls(dialect{textArguments: arguments, content: contentEmpty})
 		found, form := empty, contentEmpty
 		switch null.compare(empty) {
 		case 1:
@@ -40,7 +42,7 @@ func (t *Template) findDialect() dialect {
 			form = contentAsIs
 		}
 		if most.compare(found) < 0 {
-			best, most = dialect{arguments, form}, found
+			best, most = dialect{textArguments: arguments, content: form}, found
 		}
 	}
 	return best

@@ -59,3 +59,30 @@ func ExampleTemplate_Parse() {
 	// "Is it raining?" "I will look."
 	// call_0 weather {"city": "Paris"}
 }
+
+func ExampleTemplate_Stream() {
+	tok := exampleTokenizer()
+	template, err := chat.New(tok, chat.ChatML)
+	if err != nil {
+		panic(err)
+	}
+	reply := tok.Encode("I look.\n<tool_call>\n"+
+		"{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call><|im_end|>", false)
+	content, arguments := "", ""
+	reader := template.Stream(nil, nil)
+	for _, id := range reply {
+		delta := reader.Add(id)
+		content += delta.Content
+		for _, call := range delta.ToolCalls {
+			if call.Name != "" {
+				fmt.Printf("%q, then %s\n", content, call.Name)
+			}
+			arguments += call.Arguments
+		}
+	}
+	_, message, err := reader.Close()
+	fmt.Println(arguments == message.ToolCalls[0].Arguments, err)
+	// Output:
+	// "I look.", then weather
+	// true <nil>
+}

@@ -21,45 +21,59 @@ func parseGLM(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	for i, tag := range glmTags {
 		tags[i] = tagIn(section, tag)
 	}
-	name, rest := section, ""
+	head, rest := section, ""
 	if at := strings.Index(section, tags[0]); at >= 0 {
-		name, rest = section[:at], section[at:]
+		head, rest = section[:at], section[at:]
 	}
-	if name = strings.TrimSpace(withoutTokens(name)); name == "" || strings.ContainsAny(name, "<>{}\n") {
-		return nil, fmt.Errorf("expected a name, found %.40q", name)
+	name, err := glmName(head)
+	if err != nil {
+		return nil, err
 	}
 	arguments, err := glmArguments(rest, tags, schemaOf(tools, name))
 	return single(art.ToolCall{Name: name, Arguments: arguments}, err)
 }
 
+// glmName reads what comes before the arguments.
+func glmName(head string) (name string, err error) {
+	if name = strings.TrimSpace(withoutTokens(head)); name == "" || strings.ContainsAny(name, "<>{}\n") {
+		return "", fmt.Errorf("expected a name, found %.40q", name)
+	}
+	return name, nil
+}
+
 // glmArguments reads pairs into a JSON object.
 func glmArguments(text string, tags [4]string, types map[string][]string) (string, error) {
-	var members []string
-	seen := map[string]bool{}
+	var members objectWriter
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		key, rest, ok := between(text, tags[0], tags[1])
-		if !ok {
-			return "", fmt.Errorf("expected <arg_key>key</arg_key>, found %.40q", withoutTokens(text))
-		}
-		value, rest, ok := between(strings.TrimSpace(rest), tags[2], tags[3])
-		if !ok {
-			return "", fmt.Errorf("the argument %s has no value between <arg_value> and </arg_value>", key)
-		}
-		if key = strings.TrimSpace(key); key == "" {
-			return "", errors.New("an argument has no name")
-		}
-		if seen[key] {
-			return "", fmt.Errorf("the argument %s is repeated", key)
-		}
-		written, err := typedValue(value, types[key])
+		key, value, rest, err := glmPair(text, tags, types)
 		if err != nil {
+			return "", err
+		}
+		if err := members.add(key, value); err != nil {
 			return "", fmt.Errorf("the argument %s: %w", key, err)
 		}
-		seen[key] = true
-		members = append(members, quote(key)+": "+written)
 		text = rest
 	}
-	return "{" + strings.Join(members, ", ") + "}", nil
+	return members.String(), nil
+}
+
+// glmPair reads the argument that a text begins with: its name, and its value as JSON.
+func glmPair(text string, tags [4]string, types map[string][]string) (key, value, rest string, err error) {
+	key, rest, ok := between(text, tags[0], tags[1])
+	if !ok {
+		return "", "", "", fmt.Errorf("expected <arg_key>key</arg_key>, found %.40q", withoutTokens(text))
+	}
+	plain, rest, ok := between(strings.TrimSpace(rest), tags[2], tags[3])
+	if !ok {
+		return "", "", "", fmt.Errorf("the argument %s has no value between <arg_value> and </arg_value>", key)
+	}
+	if key = strings.TrimSpace(key); key == "" {
+		return "", "", "", errors.New("an argument has no name")
+	}
+	if value, err = typedValue(plain, types[key]); err != nil {
+		return "", "", "", fmt.Errorf("the argument %s: %w", key, err)
+	}
+	return key, value, rest, nil
 }
 
 // between returns what is between two tags at the beginning of a text, and what follows.

@@ -62,6 +62,7 @@ func (p *replyParser) stepHeader(final bool) bool {
 	if tag != "" {
 		p.part = readHeader(string(p.pending[:at]))
 		p.enter(inBody, at+len(tag))
+		p.openStream(streamBody(p.part.function))
 		return true
 	}
 	if !final {
@@ -83,8 +84,11 @@ func (p *replyParser) stepBody(final bool) bool {
 	f := p.format
 	at, tag := p.find(final, f.tag(harmonyEnd), f.tag(harmonyCall), f.tag(harmonyReturn), f.tag(harmonyStart))
 	over := tag != "" || final
-	if p.part.function != "" && !over {
-		return false
+	if p.part.function != "" {
+		p.growCalls(at)
+		if !over {
+			return false
+		}
 	}
 	p.say(string(p.pending[:at]))
 	if tag == f.tag(harmonyStart) { // it belongs to the next header
@@ -120,9 +124,6 @@ func (p *replyParser) say(text string) {
 func (p *replyParser) sayCall(text string) {
 	call := art.ToolCall{Name: p.part.function}
 	var err error
-	if call.Arguments, err = wholeJSON(text); err != nil {
-		p.malformed(p.part.header+harmonyMessage+text, err)
-		return
-	}
-	p.take([]art.ToolCall{call})
+	call.Arguments, err = wholeJSON(text)
+	p.accept(p.part.header+harmonyMessage+text, []art.ToolCall{call}, err)
 }

@@ -107,14 +107,18 @@ func parseMistral(section string, tools []art.Tool) ([]art.ToolCall, error) {
 		return nil, errors.New("there is neither a JSON array nor [ARGS] after [TOOL_CALLS]")
 	}
 	var call art.ToolCall
-	call.Name, call.ID, _ = strings.Cut(name, "[CALL_ID]")
-	call.Name, call.ID = strings.TrimSpace(call.Name), strings.TrimSpace(call.ID)
-	if call.Name == "" {
+	if call.Name, call.ID = mistralHead(name); call.Name == "" {
 		return nil, errors.New("it has no name")
 	}
 	var err error
 	call.Arguments, err = wholeJSON(rest)
 	return single(call, err)
+}
+
+// mistralHead returns the name and the id of a call.
+func mistralHead(head string) (name, id string) {
+	name, id, _ = strings.Cut(withoutTokens(head), "[CALL_ID]")
+	return strings.TrimSpace(name), strings.TrimSpace(id)
 }
 
 // parseFunctionary reads a name, ">" and a JSON object, after <function=.

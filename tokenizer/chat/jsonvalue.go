@@ -14,31 +14,52 @@ func cutJSON(text string) (value, rest string) {
 	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return withoutTokens(text), ""
 	}
-	var written strings.Builder
-	depth, quoted, from := 0, false, 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == tokenByte[0], quoted && c < ' ':
-			written.WriteString(text[from:i])
-			written.WriteString(escapes[c])
+	c := jsonCopier{copying: true}
+	written, n := c.add([]byte(text))
+	return string(written), text[n:]
+}
+
+// jsonCopier copies an object or an array as cutJSON writes it, from a text that grows.
+type jsonCopier struct {
+	copying         bool // it has not ended
+	depth           int
+	quoted, escaped bool
+}
+
+// add takes the next text, and returns what to write and how much of the text belongs to the value.
+func (c *jsonCopier) add(text []byte) (written []byte, n int) {
+	from := 0
+	for i, b := range text {
+		switch {
+		case c.escaped:
+			c.escaped = false
+		case b == tokenByte[0], c.quoted && b < ' ':
+			written = append(append(written, text[from:i]...), escapes[b]...)
 			from = i + 1
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{', c == '[':
-			depth++
-		case c == '}', c == ']':
-			depth--
+		default:
+			c.scan(b)
 		}
-		if depth == 0 {
-			written.WriteString(text[from : i+1])
-			return written.String(), text[i+1:]
+		if c.depth == 0 {
+			c.copying = false
+			return append(written, text[from:i+1]...), i + 1
 		}
 	}
-	written.WriteString(text[from:])
-	return written.String(), ""
+	return append(written, text[from:]...), len(text)
+}
+
+// scan keeps track of strings and of depth.
+func (c *jsonCopier) scan(b byte) {
+	switch {
+	case c.quoted && b == '\\':
+		c.escaped = true
+	case b == '"':
+		c.quoted = !c.quoted
+	case c.quoted:
+	case b == '{', b == '[':
+		c.depth++
+	case b == '}', b == ']':
+		c.depth--
+	}
 }
 
 // beginsJSON reports whether a text begins with an object or an array, after white space.

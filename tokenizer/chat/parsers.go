@@ -27,6 +27,18 @@ const (
 	// DeepSeek reads, between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>, a name and arguments for each call, the
 	// arguments in a fenced JSON block (V3, R1) or without one (V3.1).
 	DeepSeek = "deepseek"
+	// DeepSeekV32 reads <｜DSML｜invoke name="..."> with <｜DSML｜parameter name="..." string="true"> blocks between
+	// <｜DSML｜function_calls> and </｜DSML｜function_calls>: DeepSeek V3.2. Source: encoding/encoding_dsv32.py of
+	// deepseek-ai/DeepSeek-V3.2.
+	DeepSeekV32 = "deepseek_v32"
+	// KimiK2 reads, between <|tool_calls_section_begin|> and <|tool_calls_section_end|>, an id that names the function,
+	// and JSON arguments for each call: Kimi K2.
+	KimiK2 = "kimi_k2"
+	// MiniMaxM2 reads <invoke name="..."> with <parameter name="..."> blocks between <minimax:tool_call> and
+	// </minimax:tool_call>: MiniMax M2.
+	MiniMaxM2 = "minimax_m2"
+	// FunctionGemma reads call:name{key:<escape>value<escape>} between <start_function_call> and <end_function_call>.
+	FunctionGemma = "functiongemma"
 	// GLM reads a name and pairs of <arg_key> and <arg_value> between <tool_call> and </tool_call>: GLM 4.5 and later.
 	GLM = "glm"
 	// Cohere reads a JSON array of objects with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|>:
@@ -42,7 +54,7 @@ const (
 	Functionary = "functionary"
 	// SeedOSS reads the same as Qwen3Coder between <seed:tool_call> and </seed:tool_call>: Seed-OSS.
 	SeedOSS = "seed_oss"
-	// LFM2 reads the same as Pythonic between <|tool_call_start|> and <|tool_call_end|>: LFM2.
+	// LFM2 reads the same as Pythonic, or as Hermes, between <|tool_call_start|> and <|tool_call_end|>: LFM2.
 	LFM2 = "lfm2"
 	// GPTOSS reads the Harmony format: the channel analysis is reasoning, a message with a recipient is a call, everything
 	// else is content: gpt-oss.
@@ -58,36 +70,53 @@ func Parsers() []string { return slices.Sorted(maps.Keys(callFormats)) }
 var (
 	jsonValues   = valueSyntax{quotes: `"`}
 	pythonValues = valueSyntax{quotes: `"'`}
-	xmlValues    = valueSyntax{begin: "<parameter=", end: "</parameter>"}
+	xmlValues    = valueSyntax{begin: qwenXML.parameter, end: qwenXML.parameterEnd}
+	invokeValues = valueSyntax{begin: miniMaxXML.parameter, end: miniMaxXML.parameterEnd}
+	dsmlValues   = valueSyntax{begin: dsml.parameter, end: dsml.parameterEnd}
+	gemmaValues  = valueSyntax{begin: gemmaEscape, end: gemmaEscape}
 	glmValues    = valueSyntax{begin: "<arg_value>", end: "</arg_value>"}
 )
 
 // callFormats are the formats of calls, by parser. Tags are spelled out here.
 var callFormats = map[string]callFormat{
 	Hermes: {open: "<tool_call>", close: "</tool_call>", values: jsonValues, complete: true,
-		parse: hermesKeys.parse, id: callID},
+		parse: hermesKeys.parse, stream: hermesKeys.stream, id: callID},
 	Qwen3Coder: {open: "<tool_call>", close: "</tool_call>", bareOpen: "<function=", closed: "</function>",
-		values: xmlValues, complete: true, parse: parseQwenXML, id: callID},
-	Llama3JSON: {open: "<|python_tag|>", bare: "{[", values: jsonValues, parse: parseLlamaJSON, id: callID},
+		values: xmlValues, complete: true, parse: qwenXML.parse, stream: qwenXML.stream, id: callID},
+	Llama3JSON: {open: "<|python_tag|>", bare: "{[", values: jsonValues,
+		parse: parseLlamaJSON, stream: llamaKeys.stream, id: callID},
 	Pythonic: {open: "<|python_start|>", close: "<|python_end|>", bare: "[", values: pythonValues, complete: true,
 		parse: parsePythonic, id: callID},
-	Mistral: {open: "[TOOL_CALLS]", values: jsonValues, parse: parseMistral, id: mistralID,
+	Mistral: {open: "[TOOL_CALLS]", values: jsonValues, parse: parseMistral, stream: streamMistral, id: mistralID,
 		inner: []string{"[ARGS]", "[CALL_ID]"}},
 	DeepSeek: {open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", values: jsonValues, complete: true,
-		parse: parseDeepSeek, id: callID, inner: []string{deepSeekBegin, deepSeekSeparator, deepSeekEnd}},
-	GLM: {open: "<tool_call>", close: "</tool_call>", values: glmValues, parse: parseGLM, id: callID, inner: glmTags},
+		parse: deepSeekTags.parse, stream: deepSeekTags.stream, id: callID,
+		inner: []string{deepSeekBegin, deepSeekSeparator, deepSeekEnd}},
+	DeepSeekV32: {open: "<" + dsmlMarker + "function_calls>", close: "</" + dsmlMarker + "function_calls>",
+		breaks: 2, values: dsmlValues, complete: true, parse: dsml.parse, stream: dsml.stream, id: callID,
+		inner: []string{dsmlMarker}},
+	KimiK2: {open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>", values: jsonValues, complete: true,
+		parse: kimiTags.parse, stream: kimiTags.stream, id: callID, inner: []string{kimiBegin, kimiSeparator, kimiEnd}},
+	MiniMaxM2: {open: "<minimax:tool_call>", close: "</minimax:tool_call>", values: invokeValues, complete: true,
+		parse: miniMaxXML.parse, stream: miniMaxXML.stream, id: callID},
+	FunctionGemma: {open: "<start_function_call>", close: "<end_function_call>", values: gemmaValues, complete: true,
+		parse: parseGemma, id: callID, inner: []string{gemmaEscape}},
+	GLM: {open: "<tool_call>", close: "</tool_call>", values: glmValues, parse: parseGLM, stream: streamGLM, id: callID,
+		inner: glmTags},
 	Cohere: {open: "<|START_ACTION|>", close: "<|END_ACTION|>", values: jsonValues, complete: true,
-		parse: cohereKeys.parse, id: callID},
+		parse: cohereKeys.parse, stream: cohereKeys.stream, id: callID},
 	Apriel: {open: "<tool_calls>", close: "</tool_calls>", values: jsonValues, complete: true,
-		parse: mistralKeys.parse, id: callID},
+		parse: mistralKeys.parse, stream: mistralKeys.stream, id: callID},
 	Nemotron: {open: "<TOOLCALL>", close: "</TOOLCALL>", values: jsonValues, complete: true,
-		parse: hermesKeys.parse, id: callID},
-	Granite:     {open: "<|tool_call|>", values: jsonValues, parse: hermesKeys.parse, id: callID},
-	Functionary: {open: "<function=", close: "</function>", values: jsonValues, parse: parseFunctionary, id: callID},
+		parse: hermesKeys.parse, stream: hermesKeys.stream, id: callID},
+	Granite: {open: "<|tool_call|>", values: jsonValues,
+		parse: hermesKeys.parse, stream: hermesKeys.stream, id: callID},
+	Functionary: {open: "<function=", close: "</function>", values: jsonValues,
+		parse: parseFunctionary, stream: streamFunctionary, id: callID},
 	SeedOSS: {open: "<seed:tool_call>", close: "</seed:tool_call>", bareOpen: "<function=", closed: "</function>",
-		values: xmlValues, complete: true, parse: parseQwenXML, id: callID},
+		values: xmlValues, complete: true, parse: qwenXML.parse, stream: qwenXML.stream, id: callID},
 	LFM2: {open: "<|tool_call_start|>", close: "<|tool_call_end|>", values: pythonValues, complete: true,
-		parse: parsePythonic, id: callID},
+		parse: parseLFM2, id: callID},
 	GPTOSS:  {harmony: true, inner: harmonyTags, id: callID},
 	NoTools: {},
 }
@@ -95,7 +124,17 @@ var callFormats = map[string]callFormat{
 // errNoCall says that a text is not an attempt at a call.
 var errNoCall = errors.New("it is not a call")
 
-// detectParser returns the parser of the calls that a template writes, or tells the model to write.
+// detectParser returns the parser of the calls that a template writes, or tells the model to write. LFM2.5's does
+// neither, but its vocabulary has the tags.
+func (v *vocabulary) detectParser(template string) string {
+	found := detectParser(template)
+	if _, ok := v.added[callFormats[LFM2].open]; ok && found == NoTools {
+		return LFM2
+	}
+	return found
+}
+
+// detectParser is that for any vocabulary.
 func detectParser(template string) string {
 	has := func(texts ...string) bool {
 		return !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(template, s) })
@@ -103,6 +142,14 @@ func detectParser(template string) string {
 	switch {
 	case has(harmonyStart, harmonyChannel, harmonyMessage):
 		return GPTOSS
+	case has(dsmlMarker):
+		return DeepSeekV32
+	case has("<|tool_calls_section_begin|>"):
+		return KimiK2
+	case has("<minimax:tool_call>"):
+		return MiniMaxM2
+	case has("<start_function_call>"):
+		return FunctionGemma
 	case has("<seed:tool_call>"):
 		return SeedOSS
 	case has("<tool_calls>["):

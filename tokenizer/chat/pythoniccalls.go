@@ -27,6 +27,15 @@ func parsePythonic(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	return calls, nil
 }
 
+// parseLFM2 reads what parsePythonic does, or JSON objects: the model writes these if the prompt asks for them.
+func parseLFM2(section string, tools []art.Tool) ([]art.ToolCall, error) {
+	text := strings.TrimSpace(section)
+	if strings.HasPrefix(strings.TrimLeft(strings.TrimPrefix(text, "["), " \t\r\n"), "{") {
+		return hermesKeys.parse(section, tools)
+	}
+	return parsePythonic(section, tools)
+}
+
 // pythonReader parses Python source. The first error is kept; after it everything reads as empty.
 type pythonReader struct {
 	text  string
@@ -104,10 +113,9 @@ func (p *pythonReader) calls() []art.ToolCall {
 
 // arguments reads keyword arguments up to the parenthesis, and returns a JSON object.
 func (p *pythonReader) arguments() string {
-	var members []string
-	seen := map[string]bool{}
+	var members objectWriter
 	for p.err == nil && !p.has(")") {
-		if len(members) > 0 {
+		if !members.empty() {
 			p.take(",")
 			if p.has(")") {
 				break
@@ -115,13 +123,19 @@ func (p *pythonReader) arguments() string {
 		}
 		key := p.name(false)
 		p.take("=")
-		if seen[key] {
-			p.fail("the argument %s is repeated", key)
+		if err := members.add(key, p.value()); err != nil {
+			p.fail("the argument %s: %w", key, err)
 		}
-		seen[key] = true
-		members = append(members, quote(key)+": "+p.value())
 	}
-	return "{" + strings.Join(members, ", ") + "}"
+	return members.String()
+}
+
+// pythonValue reads a text that is one literal, and returns JSON.
+func pythonValue(text string) (value string, ok bool) {
+	p := &pythonReader{text: text}
+	value = p.value()
+	p.space()
+	return value, p.err == nil && p.text == ""
 }
 
 // maxPythonDepth bounds how deep literals nest.

@@ -72,15 +72,22 @@ func (t *Template) setParser(name, source string) {
 // readBack parses what the template writes for a reply, as the last message and as an earlier one: templates may treat
 // these differently. written is false if it writes nothing of the reply.
 func (t *Template) readBack(reply art.Message) (said []art.Message, written bool) {
-	conversation := []art.Message{art.User("a"), reply, art.User("a")}
-	prompt, err := t.render(conversation[:1], probeTools(), GenerationPrompt)
+	said = t.readReply([]art.Message{art.User("a"), reply, art.User("a")}, probeTools(), probe)
+	return said, len(said) > 0
+}
+
+// readReply parses what the template writes for the second message of a conversation: when it is the last one, and when
+// others follow. Where the template fails, or the text lacks a sign of the reply, there is nothing to parse.
+func (t *Template) readReply(conversation []art.Message, tools []art.Tool, sign string) []art.Message {
+	var said []art.Message
+	prompt, err := t.render(conversation[:1], tools, GenerationPrompt)
 	if err != nil {
-		return nil, false
+		return nil
 	}
-	before, _ := t.render(conversation[:1], probeTools(), Whole) // if it fails, the text does not begin with it
+	before, _ := t.render(conversation[:1], tools, Whole) // if it fails, the text does not begin with it
 	for n := 2; n <= len(conversation); n++ {
-		whole, err := t.render(conversation[:n], probeTools(), Whole)
-		if err != nil || !strings.Contains(whole, probe) {
+		whole, err := t.render(conversation[:n], tools, Whole)
+		if err != nil || !strings.Contains(whole, sign) {
 			continue
 		}
 		at, end := replyStart(before, prompt, whole), len(whole)
@@ -89,9 +96,9 @@ func (t *Template) readBack(reply art.Message) (said []art.Message, written bool
 				end = at + i
 			}
 		}
-		said = append(said, t.parseText(whole[:at], whole[at:end], 0, nil))
+		said = append(said, t.parseText(whole[:at], whole[at:end], 0, tools))
 	}
-	return said, len(said) > 0
+	return said
 }
 
 // replyStart returns where a reply begins in a text, given the text before it and the prompt for it. The prompt may end

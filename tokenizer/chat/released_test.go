@@ -1,10 +1,10 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,12 +16,19 @@ import (
 
 // tokenLike finds the tags that are tokens in the vocabularies that templates are made for.
 var tokenLike = regexp.MustCompile(`<\|[a-zA-Z0-9_▁]+\|>|<｜[^｜<>]+｜>|\[/?[A-Z_]+\]|</?think>|` +
-	`</?tool_calls?>|</?arg_(?:key|value)>|<(?:start|end)_of_turn>|</s>`)
+	`</?tool_calls?>|</?arg_(?:key|value)>|<(?:start|end)_of_turn>|</s>|</?seed:\w+>|</?minimax:tool_call>|\[e~\[|` +
+	`<SPECIAL_\d+>|<(?:start|end)_function_(?:declaration|call|response)>|<escape>`)
 
-// family is a released template with our own vocabulary and the tokens that the template mentions.
-func family(t *testing.T, source string) *Template {
+// replyEnds are the tokens that end replies, in the vocabularies that have them.
+var replyEnds = []string{
+	"</s>", "<|end|>", "<|im_end|>", "<|eot_id|>", "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<seed:eos>", "[e~[",
+	"<SPECIAL_12>", "<end_of_turn>", "<|end_of_text|>", "<|return|>",
+}
+
+// family is a released template with our own vocabulary, the tokens that the template mentions, and more tokens.
+func family(t *testing.T, source string, more []string) *Template {
 	t.Helper()
-	names := tokenLike.FindAllString(source, -1)
+	names := append(tokenLike.FindAllString(source, -1), more...)
 	slices.Sort(names)
 	var added []map[string]any
 	for i, name := range slices.Compact(append(names, "<eos>", "<bos>")) {
@@ -29,7 +36,7 @@ func family(t *testing.T, source string) *Template {
 		added = append(added, map[string]any{"id": 900 + i, "content": name, "special": !tag})
 	}
 	eos := "<eos>"
-	for _, name := range []string{"</s>", "<|im_end|>", "<|eot_id|>", "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>"} {
+	for _, name := range replyEnds {
 		if slices.Contains(names, name) {
 			eos = name
 		}
@@ -45,13 +52,28 @@ func family(t *testing.T, source string) *Template {
 	return template
 }
 
+// reasons is when a template writes reasoning.
+type reasons int
+
+const (
+	neverReasons reasons = iota
+	mayReason
+	reasonsBeforeCalls
+	alwaysReasons // without it, the reply does not begin as the prompt ends
+)
+
 // familyCase is what the template of a released model can write.
 type familyCase struct {
 	name, parser string
-	drops        bool   // no text beside calls
-	calls        []int  // how many there may be; 1 and 2 when it is empty
-	noNull       bool   // no arguments that are null: on their type it loops forever, in Jinja2 too
-	args         string // variables of the template
+	drops        bool  // no text beside calls
+	calls        []int // how many there may be; 1 and 2 when it is empty
+	reasons      reasons
+	rewrites     bool      // what it writes does not begin with the prompt
+	question     string    // what the user says; "Hi" if it is empty
+	patch        [2]string // what to replace in the template, and by what
+	tokens       []string  // that the template does not mention
+	noNull       bool      // no arguments that are null: on their type it loops forever, in Jinja2 too
+	args         string    // variables of the template
 }
 
 var familyCases = []familyCase{
@@ -72,8 +94,27 @@ var familyCases = []familyCase{
 	{name: "CISCai", parser: Mistral, drops: true},
 	{name: "Qwen3.5", parser: Qwen3Coder, args: `{"enable_thinking": false}`},
 	{name: "command-a-03", parser: Cohere, drops: true},
+	{name: "openai-gpt-oss", parser: GPTOSS, drops: true, calls: []int{1}, reasons: mayReason},
+	{name: "Kimi-K2-Instruct", parser: KimiK2, patch: kimiPatch},
+	{name: "Kimi-K2-Thinking", parser: KimiK2, patch: kimiPatch, reasons: reasonsBeforeCalls},
+	{name: "MiniMax-M2", parser: MiniMaxM2, reasons: alwaysReasons},
+	{name: "granite-3.3", parser: Granite},
+	{name: "functiongemma", parser: FunctionGemma},
+	{name: "llama-cpp-lfm2", parser: LFM2, tokens: lfm2Tokens},
+	{name: "LFM2_5", parser: LFM2, tokens: lfm2Tokens},
+	{name: "Seed-OSS", parser: SeedOSS, reasons: mayReason},
+	{name: "Nemotron-Nano-v2", parser: Nemotron, drops: true, rewrites: true, question: "Hi /no_think"},
+	{name: "Apriel-1.5", parser: Apriel},
 	{name: "GLM-5.1", parser: GLM, args: `{"enable_thinking": false}`},
 }
+
+// kimiPatch does without a method that transformers' sandbox refuses too.
+var kimiPatch = [2]string{
+	"set _ = tool_response_queue.ids.append(formatted_id)",
+	"set tool_response_queue.ids = tool_response_queue.ids + [formatted_id]",
+}
+
+var lfm2Tokens = []string{"<|tool_call_start|>", "<|tool_call_end|>"}
 
 // familyTool has what templates require of a tool: descriptions, and one type for each parameter.
 var familyTool = art.Tool{Name: "get_weather", Description: "Weather.",
@@ -85,23 +126,22 @@ var familyTool = art.Tool{Name: "get_weather", Description: "Weather.",
 	"object": {"type": "object", "description": "a", "properties": {}}}}`)}
 
 // TestReference_ParseInverts: what a released template writes for a random reply is parsed as that reply. The templates
-// are not committed: ART_SHARED names a folder with chat_templates/cases.json.
+// are not committed; see [released].
 func TestReference_ParseInverts(t *testing.T) {
-	shared := os.Getenv("ART_SHARED")
-	if shared == "" {
-		t.Skip("ART_SHARED is not set")
-	}
-	var templates []struct{ Name, Template string }
-	must(t, json.Unmarshal(read(t, filepath.Join(shared, "chat_templates", "cases.json")), &templates))
+	templates := released(t)
 	for _, c := range familyCases {
 		t.Run(c.name, func(t *testing.T) {
-			at := slices.IndexFunc(templates, func(s struct{ Name, Template string }) bool {
-				return strings.Contains(s.Name, c.name)
-			})
-			if at < 0 {
-				t.Fatal("there is no such template")
+			for _, name := range slices.Sorted(maps.Keys(templates)) {
+				if strings.Contains(name, c.name) {
+					source := templates[name]
+					if c.patch[0] != "" {
+						source = strings.ReplaceAll(source, c.patch[0], c.patch[1])
+					}
+					c.check(t, family(t, source, c.tokens))
+					return
+				}
 			}
-			c.check(t, family(t, templates[at].Template))
+			t.Fatal("there is no such template")
 		})
 	}
 }
@@ -111,6 +151,9 @@ func TestReference_ParseInverts(t *testing.T) {
 func (c *familyCase) reply(rng *rand.Rand) art.Message {
 	text := func(s string) string { return strings.ReplaceAll(s, "think>", "") }
 	write := replyCase{tokens: []string{"all"}}
+	if c.rewrites { // then the test parses the text, which must not spell tokens
+		write.tokens = nil
+	}
 	m := art.Message{Role: art.RoleAssistant}
 	numbers := append([]int{0}, c.calls...)
 	if len(c.calls) == 0 {
@@ -125,7 +168,11 @@ func (c *familyCase) reply(rng *rand.Rand) art.Message {
 		m.ToolCalls = append(m.ToolCalls, call)
 	}
 	if len(m.ToolCalls) == 0 || !c.drops && rng.IntN(2) == 0 {
-		m.Content = text(plainText(rng))
+		m.Content = text(write.text(rng))
+	}
+	may := c.reasons == mayReason || c.reasons == reasonsBeforeCalls && len(m.ToolCalls) > 0
+	if c.reasons == alwaysReasons || may && rng.IntN(2) == 0 {
+		m.Reasoning = text(write.text(rng))
 	}
 	return m
 }
@@ -137,7 +184,7 @@ func (c *familyCase) check(t *testing.T, template *Template) {
 	template, err := template.With(Options{Args: json.RawMessage(c.args)})
 	must(t, err)
 	rng := seeded(t)
-	before, tools := []art.Message{art.User("Hi")}, []art.Tool{familyTool}
+	before, tools := []art.Message{art.User(cmp.Or(c.question, "Hi"))}, []art.Tool{familyTool}
 	if c.noNull {
 		tools[0].Parameters = json.RawMessage(`{"type": "object", "properties": {` +
 			`"text": {"type": "string", "description": "a"}}}`)
@@ -149,6 +196,13 @@ func (c *familyCase) check(t *testing.T, template *Template) {
 	must(t, err)
 	for range 200 {
 		m := c.reply(rng)
+		if c.rewrites {
+			said := template.readReply([]art.Message{before[0], m}, tools, "")
+			if len(said) != 1 || !sameReply(&said[0], &m) {
+				t.Fatalf("got %+v\nwant %+v", said, m)
+			}
+			continue
+		}
 		ids, err := template.IDs(append(slices.Clone(before), m), tools, Whole)
 		must(t, err)
 		if len(ids) < len(prompt) || !slices.Equal(ids[:len(prompt)], prompt) {

@@ -19,9 +19,28 @@ type ReplyReader struct {
 
 // Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
 // model; it may be nil. tools are those of the prompt: some formats need their schemas to tell numbers from strings.
+//
+// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream].
 func (t *Template) Read(prompt []int32, tools []art.Tool) *ReplyReader {
+	return t.read(prompt, tools, false)
+}
+
+// Stream is [Template.Read], except that a call is given as soon as its name is known, and its arguments as they come:
+// JSON piece by piece, arguments in tags one by one. Calls without tags, in Python and of FunctionGemma are given as a
+// whole, as are those with an id after the arguments.
+//
+// Nothing is taken back. If the rest of a call turns out to be malformed, or is missing, the call stays as far as it
+// came, so that its arguments may be invalid JSON; [ReplyReader.Close] reports it, and its text is not content. So it
+// is with a call that turns out to be another one, because a member of its JSON is repeated. Of any other reply, the
+// message is that of [Template.Parse].
+func (t *Template) Stream(prompt []int32, tools []art.Tool) *ReplyReader {
+	return t.read(prompt, tools, true)
+}
+
+func (t *Template) read(prompt []int32, tools []art.Tool, early bool) *ReplyReader {
 	tail := t.tok.Decode(prompt[max(0, len(prompt)-16):], false)
 	parser := t.reply.start(t.reply.opensReasoning(tail), tools)
+	parser.early = early
 	return &ReplyReader{template: t, parser: parser, stream: t.tok.Stream(true)}
 }
 

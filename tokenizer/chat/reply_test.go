@@ -67,9 +67,20 @@ var replyCases = []replyCase{
 	{template: "lfm2", parser: LFM2, tokens: []string{"<|tool_call_start|>", "<|tool_call_end|>"}, mixed: true, ids: callID},
 	{template: "seed_oss", parser: SeedOSS, tokens: []string{"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"}, mixed: true, reasoning: true, ids: callID},
 	{template: "nemotron", parser: Nemotron, tokens: []string{"<TOOLCALL>", "</TOOLCALL>"}, mixed: true, ids: callID},
+	{template: "kimi", parser: KimiK2, tokens: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd, "<think>", "</think>"}, mixed: true, reasoning: true, ids: kimiID},
+	{template: "kimi_ids", parser: KimiK2, tokens: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd}, mixed: true, ids: kimiID},
+	{template: "minimax", parser: MiniMaxM2, tokens: []string{"<minimax:tool_call>", "</minimax:tool_call>", "<think>", "</think>"}, mixed: true, reasoning: true, ids: callID},
+	{template: "minimax", parser: MiniMaxM2, mixed: true, reasoning: true, ids: callID},
+	{template: "deepseek_v32", parser: DeepSeekV32, tokens: []string{dsmlMarker, "<think>", "</think>"}, mixed: true, reasoning: true, ids: callID},
+	{template: "deepseek_v32", parser: DeepSeekV32, mixed: true, reasoning: true, ids: callID},
+	{template: "functiongemma", parser: FunctionGemma, tokens: []string{"<start_function_call>", "<end_function_call>", gemmaEscape}, mixed: true, ids: callID},
+	{template: "functiongemma", parser: FunctionGemma, mixed: true, ids: callID},
 	{template: "channels", parser: GPTOSS, tokens: harmonyTags, single: true, reasoning: true, ids: callID},
 	{template: "thinking", parser: NoTools, reasoning: true, ids: callID},
 }
+
+// kimiID is the id of the i-th call of a conversation.
+func kimiID(i int) string { return fmt.Sprintf("functions.get_weather:%d", i) }
 
 // schema has the types of the arguments of a replyCase.
 var schema = art.Tool{Name: "get_weather", Parameters: json.RawMessage(`{"type": "object", "properties": {
@@ -137,11 +148,25 @@ func TestParse_InvertsTemplates(t *testing.T) {
 			m := c.message(rng)
 			ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 			must(t, err)
-			if got, err := template.Parse(prompt, masked(ids, mask), tools); err != nil || !reflect.DeepEqual(got, m) {
-				t.Fatalf("%s: %q\n got %+v (%v)\nwant %+v", c.template, template.tok.Decode(masked(ids, mask), false), got, err, m)
+			got, err := template.Parse(prompt, masked(ids, mask), tools)
+			early, earlyErr := streamed(template.Stream(prompt, tools), masked(ids, mask))
+			if err != nil || !reflect.DeepEqual(got, m) || earlyErr != nil || !reflect.DeepEqual(early, m) {
+				t.Fatalf("%s: %q\n  got %+v (%v)\nearly %+v (%v)\n want %+v",
+					c.template, template.tok.Decode(masked(ids, mask), false), got, err, early, earlyErr, m)
 			}
 		}
 	}
+}
+
+// streamed is what the deltas of a reply add up to.
+func streamed(r *ReplyReader, ids []int32) (art.Message, error) {
+	m := art.Message{Role: art.RoleAssistant}
+	for _, id := range ids {
+		r.Add(id).AddTo(&m)
+	}
+	last, _, err := r.Close()
+	last.AddTo(&m)
+	return m, err
 }
 
 // TestPrompt_ExtendsTemplates: a prompt is the beginning of the next one for every template that writes earlier replies
@@ -216,6 +241,15 @@ var replies = []string{
 	"<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>",
 	"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>It is 5<|return|>", "<|channel|>final<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>\nb",
 	"<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>", " to=functions.f<|channel|>commentary json<|message|>{<|call|>", "<|channel|>final", "<|message|>a<|start|>user<|message|>b", " to=f<|message|>[1]",
+	"a<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\": \"<|tool_call_end|>\"}<|tool_call_end|>\n<|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>b",
+	"<|tool_calls_section_begin|><|tool_call_begin|>f<|tool_call_argument_begin|>{<|tool_call_end|>", "<|tool_calls_section_begin|><|tool_calls_section_end|>",
+	"<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">\n</minimax:tool_call></parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>b", "<minimax:tool_call><invoke name=\"f\"><parameter name=\"a\">1</invoke></minimax:tool_call>",
+	"<minimax:tool_call><invoke name=\"\"></invoke></minimax:tool_call>", "a<minimax:tool_cal", "<minimax:tool_call><parameter name=\"\">",
+	"\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"a\" string=\"true\"></｜DSML｜function_calls></｜DSML｜parameter><｜DSML｜parameter name=\"b\" string=\"false\">[1]</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>c",
+	"<｜DSML｜function_calls><｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"a\">1</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>", "<｜DSML｜invoke name=\"f\">", "<｜DSML｜function_calls><｜DSML｜parameter name=",
+	"<start_function_call>call:f{a:<escape><end_function_call>}<escape>,b:{c:[1,-2.5,true,None],<escape>d e<escape>:{}}}<end_function_call><start_function_call>call:g{}<end_function_call>a", "<start_function_call>call:f{a:<escape>b}<end_function_call>c<start_function_call>call:g{}<end_function_call>",
+	"<start_function_call>call:f{a:b}<end_function_call>", "<start_function_call>f{}<end_function_call>", "<start_function_call>call:f{a:1,a:2}<end_function_call>", "<start_function_call>call:f{a:[1,<escape>", "<start_function_call>call:{}<end_function_call>",
+	`<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`,
 	"日本<tool_call>é", "{\"name\": \"f\", \"parameters\": {\"é\": \"😀\"}}",
 }
 
@@ -230,31 +264,48 @@ func allFormats(t testing.TB) []*replyFormat {
 // readPieces reads a reply in pieces, and checks that the deltas add up to the message.
 func readPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
 	t.Helper()
+	return readDeltas(t, f.start(thinking, []art.Tool{schema}), pieces...)
+}
+
+// streamPieces is readPieces with calls while they grow.
+func streamPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
+	t.Helper()
 	p := f.start(thinking, []art.Tool{schema})
+	p.early = true
+	return readDeltas(t, p, pieces...)
+}
+
+func readDeltas(t *testing.T, p *replyParser, pieces ...string) (art.Message, string) {
+	t.Helper()
 	sum := art.Message{Role: art.RoleAssistant}
-	take := func(d Delta) {
-		sum.Reasoning += d.Reasoning
-		sum.Content += d.Content
-		sum.ToolCalls = append(sum.ToolCalls, d.ToolCalls...)
-	}
+	take := func(d Delta) { d.AddTo(&sum) }
 	for _, piece := range pieces {
 		take(p.add(piece))
 	}
 	last, err := p.close()
 	take(last)
 	if !reflect.DeepEqual(sum, p.message) {
-		t.Fatalf("%s, pieces %q:\n    deltas %+v\nmessage %+v", f.name, pieces, sum, p.message)
+		t.Fatalf("%s, pieces %q:\n    deltas %+v\nmessage %+v", p.format.name, pieces, sum, p.message)
 	}
 	return p.message, fmt.Sprint(err)
 }
 
-// checkSplits reads a reply cut in two at each position, and character by character.
+// checkSplits reads a reply cut in two at each position, and character by character. Calls that are given while they
+// grow are those that are given as a whole, unless some are malformed.
 func checkSplits(t *testing.T, f *replyFormat, thinking bool, text string) {
 	t.Helper()
 	want, wantErr := readPieces(t, f, thinking, text)
+	early, earlyErr := streamPieces(t, f, thinking, text)
+	other := strings.Contains(earlyErr, errOtherCall.Error())
+	if !other && (earlyErr == "<nil>") != (wantErr == "<nil>") || earlyErr == "<nil>" && !reflect.DeepEqual(early, want) {
+		t.Fatalf("%s, %q:\nearly %+v, %s\nwhole %+v, %s", f.name, text, early, earlyErr, want, wantErr)
+	}
 	check := func(pieces ...string) {
 		if got, err := readPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, want) || err != wantErr {
 			t.Fatalf("%s, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, want, wantErr)
+		}
+		if got, err := streamPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, early) || err != earlyErr {
+			t.Fatalf("%s, early, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, early, earlyErr)
 		}
 	}
 	for i := range text {
@@ -355,6 +406,18 @@ func TestParse_Malformed(t *testing.T) {
 		{GLM, "<tool_call>{\"name\": \"f\"}</tool_call>", "<tool_call>{\"name\": \"f\"}</tool_call>", "expected a name"},
 		{GLM, "<tool_call>f<arg_key>a</arg_key></tool_call>", "<tool_call>f<arg_key>a</arg_key></tool_call>", "has no value"},
 		{GLM, "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "is not of the type integer"},
+		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no <|tool_call_argument_begin|>"},
+		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no name"},
+		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "not ended by <|tool_calls_section_end|>"},
+		{MiniMaxM2, `<minimax:tool_call><invoke name="get_weather"><parameter name="n">x</parameter></invoke></minimax:tool_call>`, `<minimax:tool_call><invoke name="get_weather"><parameter name="n">x</parameter></invoke></minimax:tool_call>`, `the parameter n: "x" is not of the type integer`},
+		{MiniMaxM2, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `expected <parameter name="key">`},
+		{MiniMaxM2, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, "it does not end with </invoke>"},
+		{DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `the parameter a: it has neither string="true"`},
+		{DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">x</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">x</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `the parameter a: "x" is not JSON`},
+		{FunctionGemma, `<start_function_call>call:f{a:b}<end_function_call>`, `<start_function_call>call:f{a:b}<end_function_call>`, `"b" is not a value`},
+		{FunctionGemma, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, "not ended by <escape>"},
+		{FunctionGemma, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, "the argument a: it is repeated"},
+		{FunctionGemma, `<start_function_call>f{}<end_function_call>`, `<start_function_call>f{}<end_function_call>`, `expected "call:"`},
 		{Cohere, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `call 0: it has no "parameters"`},
 		{Cohere, `<|START_ACTION|>[]<|END_ACTION|>`, `<|START_ACTION|>[]<|END_ACTION|>`, "no call"},
 		{Apriel, `<tool_calls>[{"name": "f"}]</tool_calls>`, `<tool_calls>[{"name": "f"}]</tool_calls>`, `call 0: it has no "arguments"`},

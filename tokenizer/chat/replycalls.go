@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,12 +41,25 @@ func (p *replyParser) find(final bool, tags ...string) (at int, tag string) {
 // open begins a section of calls at the n-th pending byte.
 func (p *replyParser) open(n int, opened string) {
 	p.enter(inCalls, n)
-	p.opened, p.section = opened, sectionReader{format: &p.format.calls}
+	f := &p.format.calls
+	p.opened, p.section = opened, sectionReader{format: f}
+	p.openStream(nil)
+	if p.early && f.stream != nil && opened != "" {
+		p.openStream(f.stream(p.format, p.tools))
+	}
 }
 
 // stepCalls looks for the end of a section of calls.
 func (p *replyParser) stepCalls(final bool) bool {
 	end, tag, ok := p.section.end(p.pending, final)
+	switch {
+	case p.section.tag != "": // it is not known yet whether what follows is a value
+		p.growCalls(p.section.tagAt)
+	case ok || final:
+		p.growCalls(end)
+	default:
+		p.growCalls(p.section.at)
+	}
 	if !ok && !final {
 		return false
 	}
@@ -85,11 +99,20 @@ func (p *replyParser) report(n int, tag string, calls []art.ToolCall, err error)
 	if tag == p.format.calls.close {
 		text += tag
 	}
-	switch {
-	case err == nil:
-		p.take(calls)
-	case p.opened == "" && !strings.Contains(text, p.format.calls.closed): // a text that mentions the tag
+	if err != nil && p.opened == "" && !strings.Contains(text, p.format.calls.closed) { // it mentions the tag
 		p.text(text)
+		return
+	}
+	p.accept(text, calls, err)
+}
+
+// accept takes the calls that a text was parsed as, or reports what is wrong with it.
+func (p *replyParser) accept(text string, calls []art.ToolCall, err error) {
+	switch {
+	case err == nil && p.settle(calls):
+		p.take(calls[p.begunCalls:])
+	case p.begunCalls > 0:
+		p.fail(text, cmp.Or(err, errOtherCall))
 	default:
 		p.malformed(text, err)
 	}
@@ -121,23 +144,32 @@ func (p *replyParser) stepBareCall(final bool) bool {
 	return false
 }
 
-// take adds calls. A line break before them is not content, and neither is white space between calls.
+// take adds calls.
 func (p *replyParser) take(calls []art.ToolCall) {
-	if p.segment || len(p.message.ToolCalls) == 0 {
-		p.content.Write(bytes.TrimSuffix(p.held, []byte("\n")))
-	}
-	p.held, p.segment = nil, false
+	p.endText()
 	for _, c := range calls {
-		if c.ID == "" {
-			c.ID = p.format.calls.id(len(p.message.ToolCalls))
-		}
-		p.message.ToolCalls = append(p.message.ToolCalls, c)
+		p.calls.begin(c.Name, c.ID)
+		p.calls.grow(c.Arguments)
 	}
 }
 
-// malformed reports a call that cannot be parsed, and keeps its text.
-func (p *replyParser) malformed(text string, err error) {
+// endText ends the text before calls. Line breaks before them are not content, and neither is white space between
+// calls.
+func (p *replyParser) endText() {
+	if p.segment || len(p.calls.list) == 0 {
+		p.content.Write(p.format.calls.beforeBreaks(p.held))
+	}
+	p.held, p.segment = nil, false
+}
+
+// fail reports calls that cannot be parsed.
+func (p *replyParser) fail(text string, err error) {
 	p.errs = append(p.errs, &MalformedCall{withoutTokens(text), err})
+}
+
+// malformed reports calls that cannot be parsed, and keeps their text.
+func (p *replyParser) malformed(text string, err error) {
+	p.fail(text, err)
 	p.text(text)
 }
 
@@ -146,10 +178,18 @@ func (p *replyParser) text(s string) {
 	s = withoutTokens(s)
 	p.held = append(p.held, s...)
 	p.segment = p.segment || strings.TrimSpace(s) != ""
-	if !p.segment && len(p.message.ToolCalls) > 0 {
+	if !p.segment && len(p.calls.list) > 0 {
 		return
 	}
-	text := bytes.TrimSuffix(p.held, []byte("\n"))
+	text := p.format.calls.beforeBreaks(p.held)
 	p.content.Write(text)
 	p.held = p.held[len(text):]
+}
+
+// beforeBreaks returns a text without the line breaks at its end that are not content if a section of calls follows.
+func (f *callFormat) beforeBreaks(text []byte) []byte {
+	for range max(1, f.breaks) {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	return text
 }

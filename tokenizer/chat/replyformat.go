@@ -25,8 +25,10 @@ type replyFormat struct {
 type callFormat struct {
 	open  string // begins a section of calls; "" if there is none
 	close string // ends it; "" if the next open or the end of the reply does
-	// inner are the tags within a section.
+	// inner are the tags within a section, and the tokens that are parts of tags.
 	inner []string
+	// breaks is how many line breaks before a section are not content; 0 means 1.
+	breaks int
 	// bare are the characters that begin a reply that is a call without tags.
 	bare string
 	// bareOpen begins a section whose open tag the model omitted; "" if such a section looks like text. It is taken for a
@@ -38,6 +40,8 @@ type callFormat struct {
 	complete bool
 	// parse parses a section. err says what is wrong with it; errNoCall means that it is text, not an attempt at a call.
 	parse func(section string, tools []art.Tool) ([]art.ToolCall, error)
+	// stream finds the calls of a section that begins with open, while it grows; nil if they are given only as a whole.
+	stream func(f *replyFormat, tools []art.Tool) callStream
 	// id returns the id of the i-th call of a reply, if it has none of its own.
 	id func(i int) string
 	// harmony says that a reply is a list of messages with headers; of the other fields only id and inner count then.
@@ -64,6 +68,9 @@ func (v *vocabulary) replyFormat(parser, template string) *replyFormat {
 	for _, inner := range f.calls.inner {
 		v.addTag(f, inner)
 	}
+	for _, tag := range []*string{&f.calls.open, &f.calls.close, &f.calls.values.begin, &f.calls.values.end} {
+		*tag = f.spell(*tag)
+	}
 	return f
 }
 
@@ -76,6 +83,16 @@ func (v *vocabulary) addTag(f *replyFormat, text string) string {
 	f.tags = append(f.tags, tokenByte+text)
 	f.tagOf[id] = tokenByte + text
 	return tokenByte + text
+}
+
+// spell returns a tag that is no token as it is in the text of a reply: it may be or contain one of the inner tags.
+func (f *replyFormat) spell(text string) string {
+	for _, inner := range f.calls.inner {
+		if !strings.Contains(text, tokenByte) && strings.Contains(text, inner) {
+			return strings.Replace(text, inner, f.tag(inner), 1)
+		}
+	}
+	return text
 }
 
 // tag returns a tag of the format as it is in the text of a reply.

@@ -44,6 +44,19 @@ func TestParse_Lenient(t *testing.T) {
 			[]art.ToolCall{call(0, "f", `{"a": "<｜tool▁call▁end｜>"}`)}},
 		{"opening tag in a string", Mistral, `[TOOL_CALLS][{"name": "f", "arguments": {"a": "[TOOL_CALLS]"}}]`, "",
 			[]art.ToolCall{{ID: mistralID(0), Name: "f", Arguments: `{"a": "[TOOL_CALLS]"}`}}},
+		{"no end of calls", KimiK2, "a<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|> {} <|tool_call_end|>", "a", []art.ToolCall{{ID: "f:0", Name: "f", Arguments: "{}"}}},
+		{"end of a call in a string", KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.a.b:12<|tool_call_argument_begin|>{\"a\": \"<|tool_call_end|>\"}<|tool_call_end|><|tool_calls_section_end|>", "",
+			[]art.ToolCall{{ID: "functions.a.b:12", Name: "a.b", Arguments: `{"a": "<|tool_call_end|>"}`}}},
+		{"repeated id", KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>f<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_call_begin|>f<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "",
+			[]art.ToolCall{{ID: "f", Name: "f", Arguments: "{}"}, call(1, "f", "{}")}},
+		{"no end tag", MiniMaxM2, `<minimax:tool_call><invoke name="f"></invoke>`, "", []art.ToolCall{f}},
+		{"end tag in a value", MiniMaxM2, `<minimax:tool_call><invoke name="f"><parameter name="a"></minimax:tool_call></parameter></invoke></minimax:tool_call>`, "", []art.ToolCall{call(0, "f", `{"a": "</minimax:tool_call>"}`)}},
+		{"a list of Python", MiniMaxM2, `<minimax:tool_call><invoke name="get_weather"><parameter name="list">['a', None]</parameter></invoke></minimax:tool_call>`, "", []art.ToolCall{call(0, "get_weather", `{"list": ["a", null]}`)}},
+		{"end tag in a value", DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="true"></｜DSML｜function_calls></｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, "", []art.ToolCall{call(0, "f", `{"a": "</｜DSML｜function_calls>"}`)}},
+		{"end tag in a string", FunctionGemma, `<start_function_call>call:f{a:<escape><end_function_call>"<escape>}<end_function_call>`, "", []art.ToolCall{call(0, "f", `{"a": "<end_function_call>\""}`)}},
+		{"white space", FunctionGemma, "<start_function_call>call:f { a : [ 1 , None ] }<end_function_call>", "", []art.ToolCall{call(0, "f", `{"a": [1, null]}`)}},
+		{"a call without end before another", FunctionGemma, `<start_function_call>call:f{}<start_function_call>call:g{}<end_function_call>`, "", []art.ToolCall{f, g}},
+		{"JSON", LFM2, `<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`, "", []art.ToolCall{f}},
 		{"no end tag", Cohere, `<|START_ACTION|>[{"tool_name": "f", "parameters": {}}]`, "", []art.ToolCall{f}},
 		{"recipient behind the channel", GPTOSS, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>", "", []art.ToolCall{f}},
 		{"recipient before the channel", GPTOSS, " to=functions.f<|channel|>commentary json<|message|>{}", "", []art.ToolCall{f}},
@@ -69,6 +82,7 @@ func TestReply_Linear(t *testing.T) {
 		`<tool_call>["</tool_call>", `, "<function=", "<function=f></tool_call>", "<tool_call><function=f><parameter=a>", "<tool_call><function=f><parameter=a></tool_call>",
 		"<parameter=a></parameter>", "<tool_call>f<arg_value>", "<tool_call>f<arg_value></tool_call>", `<tool_call>{"name": "f", "arguments": {}}</tool_call> `,
 		`{"name": "f", "parameters": {}}`, "[TOOL_CALLS]", `[TOOL_CALLS]"`, "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "<|python_tag|>", "f(a=1), ", "<|message|>", "<|channel|>", "<|start|>assistant<|message|>a", "<|message|>a<|end|>", " to=f<|message|>{}<|call|>",
+		"<|tool_call_begin|>f<|tool_call_argument_begin|>{}<|tool_call_end|>", `<invoke name="f">`, `<invoke name="f"></invoke>`, `<parameter name="`, `</parameter>`, "<｜DSML｜", `<｜DSML｜parameter name="`, "<escape>", "<start_function_call><escape><end_function_call>", "<start_function_call>call:f{a:<escape>", "a:[",
 	}
 	for _, f := range allFormats(t) {
 		for _, piece := range pieces {
@@ -84,14 +98,15 @@ func checkLinear(t *testing.T, f *replyFormat, text func(n int) string) {
 	const n, times, limit = 500, 8, 20
 	short, long := text(n), text(times*n)
 	for _, size := range []int{1, times * n} {
-		if ratio := readWork(f, long, size) / readWork(f, short, size); ratio >= limit {
+		early := size == 1
+		if ratio := readWork(f, long, size, early) / readWork(f, short, size, early); ratio >= limit {
 			t.Errorf("%s, %.60q in pieces of %d: %d times the text takes %.0f times the work", f.name, short, size, times, ratio)
 		}
 	}
 }
 
-// readWork reads a text in chunks, and returns the work that it took.
-func readWork(f *replyFormat, text string, size int) float64 {
+// readWork reads a text in chunks, with calls as they grow or not, and returns the work that it took.
+func readWork(f *replyFormat, text string, size int, early bool) float64 {
 	counted, work := *f, 0
 	if parse := f.calls.parse; parse != nil {
 		counted.calls.parse = func(section string, tools []art.Tool) ([]art.ToolCall, error) {
@@ -102,6 +117,7 @@ func readWork(f *replyFormat, text string, size int) float64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	p := counted.start(false, nil)
+	p.early = early
 	for len(text) > 0 {
 		n := min(size, len(text))
 		p.add(text[:n])

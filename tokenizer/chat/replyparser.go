@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,18 +56,18 @@ type replyParser struct {
 	part      harmonyPart
 	content   strings.Builder
 	reasoning strings.Builder
-	message   art.Message // its texts are set when the reply is closed
+	calls     callList
+	message   art.Message // set when the reply is closed
 	errs      []error
-}
 
-// Delta is what a chunk of a reply adds to its message.
-type Delta struct {
-	Reasoning, Content string
-	ToolCalls          []art.ToolCall
+	early      bool       // calls are given while they grow
+	stream     callStream // of the pending section of calls; nil if there is none
+	streamed   int        // how much of the section it has got
+	begunCalls int        // how many calls of the section have begun
 }
 
 func (f *replyFormat) start(thinking bool, tools []art.Tool) *replyParser {
-	p := &replyParser{format: f, tools: tools, message: art.Message{Role: art.RoleAssistant}}
+	p := &replyParser{format: f, tools: tools, calls: callList{id: f.calls.id}}
 	if f.calls.harmony {
 		p.state = inHeader
 	}
@@ -92,26 +91,27 @@ func (p *replyParser) close() (Delta, error) {
 	since := p.position()
 	for p.step(true) {
 	}
-	if p.segment || len(p.message.ToolCalls) == 0 {
+	if p.segment || len(p.calls.list) == 0 {
 		p.content.Write(p.held)
 	}
 	p.held = nil
-	p.message.Content, p.message.Reasoning = p.content.String(), p.reasoning.String()
+	p.message = art.Message{Role: art.RoleAssistant, Content: p.content.String(), Reasoning: p.reasoning.String(),
+		ToolCalls: p.calls.all()}
 	return p.since(since), errors.Join(p.errs...)
 }
 
-// position is how much of a message there is.
-type position struct{ reasoning, content, calls int }
+// position is how much of the texts of a message there is.
+type position struct{ reasoning, content int }
 
 func (p *replyParser) position() position {
-	return position{p.reasoning.Len(), p.content.Len(), len(p.message.ToolCalls)}
+	return position{p.reasoning.Len(), p.content.Len()}
 }
 
 // since returns what was added to the message.
 func (p *replyParser) since(at position) Delta {
 	return Delta{
 		Reasoning: p.reasoning.String()[at.reasoning:], Content: p.content.String()[at.content:],
-		ToolCalls: slices.Clone(p.message.ToolCalls[at.calls:]),
+		ToolCalls: p.calls.take(),
 	}
 }
 

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,67 +9,6 @@ import (
 
 	"github.com/goart-dev/art"
 )
-
-// parseQwenXML reads
-//
-//	<function=name>
-//	<parameter=key>
-//	value
-//	</parameter>
-//	</function>
-//
-// once for each call. A value is a string unless the tool's schema says otherwise.
-func parseQwenXML(section string, tools []art.Tool) ([]art.ToolCall, error) {
-	var calls []art.ToolCall
-	rest := strings.TrimSpace(withoutTokens(section))
-	for ; rest != "" || len(calls) == 0; rest = strings.TrimLeft(rest, " \t\r\n") {
-		head, body, ok := strings.Cut(rest, ">")
-		name, isFunction := strings.CutPrefix(head, "<function=")
-		if !ok || !isFunction || strings.TrimSpace(name) == "" {
-			return nil, fmt.Errorf("expected <function=name>, found %.40q", rest)
-		}
-		arguments, after, err := xmlArguments(body, schemaOf(tools, name))
-		if err != nil {
-			return nil, err
-		}
-		calls, rest = append(calls, art.ToolCall{Name: name, Arguments: arguments}), after
-	}
-	return calls, nil
-}
-
-// xmlArguments reads the parameters of a function into a JSON object, up to its end.
-func xmlArguments(body string, types map[string][]string) (arguments, rest string, err error) {
-	var members []string
-	seen := map[string]bool{}
-	for {
-		body = strings.TrimLeft(body, " \t\r\n")
-		if rest, ok := strings.CutPrefix(body, "</function>"); ok {
-			return "{" + strings.Join(members, ", ") + "}", rest, nil
-		}
-		if body == "" {
-			return "", "", errors.New("it does not end with </function>")
-		}
-		inner, ok := strings.CutPrefix(body, "<parameter=")
-		key, inner, ended := strings.Cut(inner, ">")
-		if !ok || !ended || key == "" {
-			return "", "", fmt.Errorf("expected <parameter=key>, found %.40q", body)
-		}
-		value, after, ok := strings.Cut(inner, "</parameter>")
-		if !ok {
-			return "", "", fmt.Errorf("the parameter %s is not ended by </parameter>", key)
-		}
-		if seen[key] {
-			return "", "", fmt.Errorf("the parameter %s is repeated", key)
-		}
-		written, err := typedValue(strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n"), types[key])
-		if err != nil {
-			return "", "", fmt.Errorf("the parameter %s: %w", key, err)
-		}
-		seen[key] = true
-		members = append(members, quote(key)+": "+written)
-		body = after
-	}
-}
 
 // schemaOf returns the JSON types that the parameters of a tool may have, by their names.
 func schemaOf(tools []art.Tool, name string) map[string][]string {
@@ -100,7 +38,7 @@ func schemaOf(tools []art.Tool, name string) map[string][]string {
 	return out
 }
 
-// typedValue writes a value as JSON. It understands Python's None, True and False too, because templates write them.
+// typedValue writes a value as JSON. It understands Python's literals too, because templates write them.
 func typedValue(text string, types []string) (string, error) {
 	if len(types) == 0 || slices.Contains(types, "string") && !slices.Contains(types, "null") {
 		return quote(text), nil
@@ -113,6 +51,10 @@ func typedValue(text string, types []string) (string, error) {
 		if isType(plain, kind) {
 			return plain, nil
 		}
+	}
+	value, ok := pythonValue(plain)
+	if ok && slices.ContainsFunc(types, func(kind string) bool { return isType(value, kind) }) {
+		return value, nil
 	}
 	if slices.Contains(types, "string") {
 		return quote(text), nil

@@ -1,0 +1,82 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
+)
+
+// Losses lists the names of [Options].Losses.
+func (b *Backend) Losses() []art.Loss {
+	var names []art.Loss
+	for _, l := range b.opts.Losses {
+		names = append(names, art.Loss(l.Spec().Key))
+	}
+	return names
+}
+
+// checkLosses lists the problems of losses that a program brings.
+func checkLosses(losses []grpo.Loss) error {
+	var errs []error
+	seen := art.BuiltinLosses()
+	for i, l := range losses {
+		if l == nil {
+			errs = append(errs, fmt.Errorf("loss %d is nil", i))
+			continue
+		}
+		if err := l.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("loss %d: %w", i, err))
+			continue
+		}
+		name := art.Loss(l.Spec().Key)
+		switch {
+		case name == "":
+			errs = append(errs, fmt.Errorf("loss %d has no key", i))
+		case slices.Contains(seen, name):
+			errs = append(errs, fmt.Errorf("loss %d has the key %q of another loss", i, name))
+		}
+		seen = append(seen, name)
+		if len(l.Spec().Metrics) == 0 {
+			errs = append(errs, fmt.Errorf("loss %q declares no metrics", name))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%w: %w", art.ErrInvalid, errors.Join(errs...))
+	hint := "each of Options.Losses needs a key of its own, which TrainConfig.Loss names"
+	return &art.Error{Op: "open", Err: err, Hint: hint}
+}
+
+// lossOf returns the loss of a valid configuration with defaults filled in.
+func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
+	var loss grpo.Loss = policyLoss(cfg)
+	for _, l := range b.opts.Losses {
+		if art.Loss(l.Spec().Key) == cfg.Loss {
+			loss = l
+		}
+	}
+	if c := cfg.Correction; c.Method != "" {
+		loss = grpo.Corrected{Loss: loss, Method: grpo.Correction(c.Method), Low: c.Low, High: c.High, Sequence: c.Sequence,
+			FromOld: cfg.PrecalculateLogprobs}
+	}
+	penalty := grpo.Penalized{Loss: loss, Estimator: grpo.Estimator(cfg.KL.Estimator), Entropy: cfg.EntropyBonus}
+	if !cfg.KL.Advantage {
+		penalty.KL = cfg.KL.Coef
+	}
+	if penalty.KL == 0 && penalty.Entropy == 0 {
+		return loss
+	}
+	return penalty
+}
+
+// policyLoss translates a configuration with a built-in loss.
+func policyLoss(cfg *art.TrainConfig) grpo.PolicyLoss {
+	return grpo.PolicyLoss{
+		Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh, Level: grpo.Level(cfg.Level),
+		DualClip: cfg.DualClip, MaskRatio: cfg.MaskRatio, Tau: cfg.KimiTau, Beta: cfg.DROBeta,
+	}
+}

@@ -1,0 +1,92 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/trainer"
+)
+
+// addLogprobs returns normalised sequences with the logprobs that cfg needs besides those of the sampler: of the policy
+// before its update, and of a reference. metrics gets what is measured.
+func (e *entry) addLogprobs(
+	ctx context.Context, t *trainer.Trainer, cfg *art.TrainConfig, seqs []grpo.Sequence, metrics map[string]float64,
+) ([]grpo.Sequence, error) {
+	seqs = slices.Clone(seqs)
+	if cfg.PrecalculateLogprobs {
+		err := score(ctx, t, e.state, cfg, seqs, func(s *grpo.Sequence, logprobs []float32) { s.Old = logprobs })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if cfg.KL.Coef == 0 {
+		return seqs, nil
+	}
+	reference, err := e.reference(cfg.KL)
+	if err != nil {
+		return nil, err
+	}
+	err = score(ctx, t, reference, cfg, seqs, func(s *grpo.Sequence, logprobs []float32) { s.Reference = logprobs })
+	if err != nil || !cfg.KL.Advantage {
+		return seqs, err
+	}
+	seqs, metrics["loss/kl_ref"], err = grpo.ShapeByKL(seqs, cfg.KL.Coef, grpo.Estimator(cfg.KL.Estimator))
+	return seqs, err
+}
+
+// score computes the logprobs of sequences under a state, and hands them to set.
+func score(
+	ctx context.Context, t *trainer.Trainer, state *trainer.State, cfg *art.TrainConfig, seqs []grpo.Sequence,
+	set func(s *grpo.Sequence, logprobs []float32),
+) error {
+	lists, err := t.Logprobs(ctx, state, seqs, cfg.MicroBatch)
+	if err != nil {
+		return err
+	}
+	for i := range seqs {
+		set(&seqs[i], lists[i])
+	}
+	return nil
+}
+
+// reference returns the parameters that a penalty keeps close to.
+func (e *entry) reference(k art.KL) (*trainer.State, error) {
+	step := max(e.serving.Load().step-k.Lag, 0)
+	switch {
+	case k.Step != nil:
+		step = *k.Step
+	case k.Lag == 0:
+		return withoutAdapter(e.state), nil
+	}
+	dir, ok := e.run.Checkpoint(step)
+	if !ok {
+		return nil, &art.Error{
+			Op: "train", Err: fmt.Errorf("%w: the reference of KL is step %d, which has no checkpoint", art.ErrInvalid, step),
+			Hint: "take one of those that Backend.Checkpoints lists, or keep more by ModelOptions.Retention",
+		}
+	}
+	if err := e.run.Verify(step); err != nil {
+		return nil, err
+	}
+	_, state, err := readCheckpoint(dir, e.layers())
+	if err != nil {
+		return nil, checkpointError("train", dir, err)
+	}
+	if !slices.EqualFunc(state.Shapes, e.state.Shapes, slices.Equal[[]int]) {
+		err := fmt.Errorf("%w: the reference of KL is step %d, whose adapter has other shapes", art.ErrInvalid, step)
+		return nil, &art.Error{Op: "train", Err: err, Hint: "take another step"}
+	}
+	return state, nil
+}
+
+// withoutAdapter returns the state of an adapter that adds nothing: the base model.
+func withoutAdapter(s *trainer.State) *trainer.State {
+	base := &trainer.State{Names: s.Names, Shapes: s.Shapes}
+	for _, values := range s.Params {
+		base.Params = append(base.Params, make([]float32, len(values)))
+	}
+	return base
+}

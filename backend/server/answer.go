@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
+)
+
+// completion asks a model for one reply. piece is nil unless the reply is wanted piece by piece.
+type completion func(ctx context.Context, piece func(art.Piece) error) (*art.ChatResponse, error)
+
+// answer is how a request for a reply is answered: with a stream of events, or with one body.
+type answer struct {
+	model  *art.Model
+	ask    completion
+	stream wire.Stream // nil for one body
+	body   func(*art.ChatResponse) (any, error)
+}
+
+// answer answers a request. After an error nothing has been sent.
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) error {
+	a.ask = h.observed(a.model, a.ask)
+	if a.stream != nil {
+		return h.sendStream(w, r, a)
+	}
+	reply, err := a.ask(r.Context(), nil)
+	if err != nil {
+		return err
+	}
+	body, err := a.body(reply)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, body)
+}
+
+// sendStream answers with events. An error before the first of them has an HTTP status, one after it is an event.
+func (h *handler) sendStream(w http.ResponseWriter, r *http.Request, a *answer) error {
+	out := eventWriter{w: w, control: http.NewResponseController(w)}
+	defer out.release()
+	reply, err := a.ask(r.Context(), func(p art.Piece) error {
+		events, err := a.stream.Piece(p)
+		if err != nil {
+			return err
+		}
+		return out.send(events)
+	})
+	switch {
+	case err == nil:
+		err = out.send(a.stream.End(reply))
+	case out.started && r.Context().Err() == nil:
+		logFailure(h.Logger, r, err)
+		err = out.send(a.stream.Fail(wire.AsError(err)))
+	}
+	if out.started {
+		return nil // an error to write says that the client has gone, and nobody can be told
+	}
+	return err
+}
+
+// writeTimeout bounds how long a client may take to read an event: one that does not read must not keep its reply.
+const writeTimeout = time.Minute
+
+// eventWriter sends server-sent events.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	started bool
+}
+
+// send sends events at once.
+func (e *eventWriter) send(events []wire.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	data, err := wire.EncodeEvents(events)
+	if err != nil {
+		return err
+	}
+	if !e.started {
+		e.started = true
+		e.w.Header().Set("Content-Type", "text/event-stream")
+		e.w.Header().Set("Cache-Control", "no-cache")
+		e.w.WriteHeader(http.StatusOK)
+	}
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every ResponseWriter supports it
+	if _, err := e.w.Write(data); err != nil {
+		return err
+	}
+	_ = e.control.Flush() // not every ResponseWriter supports it, and such a one does not buffer
+	return nil
+}
+
+// release lifts the deadline: the connection may serve further requests.
+func (e *eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) }

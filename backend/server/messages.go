@@ -1,0 +1,66 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
+)
+
+// messagesPath is the path of Anthropic's API. Its clients put it behind a base URL that has no /v1.
+const messagesPath = "/v1/messages"
+
+// isMessages reports whether a request is for Anthropic's API, whose errors have another form.
+func isMessages(r *http.Request) bool {
+	path := strings.TrimSuffix(r.URL.Path, "/count_tokens")
+	return strings.HasSuffix(path, messagesPath)
+}
+
+// messages serves Anthropic's API.
+func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
+	req, m, err := h.readMessages(w, r, false)
+	if err != nil {
+		return err
+	}
+	stopped := func(reply *art.ChatResponse) string {
+		return wire.MatchedStop(reply, req.StopSequences, h.tokenBytes(m))
+	}
+	a := answer{model: m, ask: chat(m, req.History(), req.Options())}
+	if req.Stream {
+		a.stream = wire.NewMessagesStream(stopped)
+	}
+	a.body = func(reply *art.ChatResponse) (any, error) {
+		return wire.NewMessagesResponse(reply, stopped(reply)), nil
+	}
+	return h.answer(w, r, &a)
+}
+
+// countTokens serves the number of tokens of a prompt.
+func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
+	req, m, err := h.readMessages(w, r, true)
+	if err != nil {
+		return err
+	}
+	ids, err := render(r.Context(), m, req.History(), req.Options())
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, wire.TokenCount{InputTokens: len(ids)})
+}
+
+// readMessages reads a request and finds its model.
+func (h *handler) readMessages(w http.ResponseWriter, r *http.Request, counting bool) (
+	*wire.MessagesRequest, *art.Model, error,
+) {
+	body, err := h.read(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := wire.DecodeMessagesRequest(r.Context(), body, counting)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := h.models.find(r.Context(), req.Model)
+	return req, m, err
+}

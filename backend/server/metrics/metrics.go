@@ -1,0 +1,148 @@
+// Package metrics counts what a server does, for Prometheus. It is a package of its own so that a program that only
+// calls a backend in process does without the library.
+//
+//	m := metrics.New()
+//	handler, err := server.Handler(models, &server.Config{Metrics: m}, opts)
+//
+// GET /metrics then has, by the label model_name, what vLLM calls:
+//
+//   - vllm:num_requests_running: requests that are being answered, those that wait for a slot included;
+//   - vllm:prompt_tokens_total, vllm:generation_tokens_total;
+//   - vllm:prefix_cache_queries_total and vllm:prefix_cache_hits_total: tokens of prompts, and those of them that were
+//     found in the KV cache;
+//   - vllm:request_success_total, also by finished_reason;
+//   - vllm:request_prompt_tokens and vllm:request_generation_tokens: histograms of tokens;
+//   - vllm:time_to_first_token_seconds and vllm:inter_token_latency_seconds: histograms, of streams only;
+//   - vllm:e2e_request_latency_seconds: a histogram.
+//
+// art_request_failures_total counts requests without a reply. Beside these there are Prometheus' own metrics of the Go
+// runtime and of the process.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics is a [server.Metrics].
+type Metrics struct {
+	registry *prometheus.Registry
+	http.Handler
+	vectors
+}
+
+// vectors are the metrics, by the name of the model.
+type vectors struct {
+	running                        *prometheus.GaugeVec
+	prompt, generated, found       *prometheus.CounterVec
+	asked, succeeded, failed       *prometheus.CounterVec
+	promptSize, replySize          *prometheus.HistogramVec
+	firstToken, nextToken, latency *prometheus.HistogramVec
+}
+
+var _ server.Metrics = (*Metrics)(nil)
+
+// New returns metrics with a registry of their own, in which nothing has been counted.
+func New() *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), vectors: newVectors()}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.running, m.prompt, m.generated, m.found, m.asked, m.succeeded, m.failed, m.promptSize, m.replySize, m.firstToken,
+		m.nextToken, m.latency)
+	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// Registry returns the registry, for further metrics of the program.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+const label = "model_name"
+
+// newVectors describes the metrics.
+func newVectors() vectors {
+	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	tokens := prometheus.ExponentialBuckets(1, 2, 18) // up to 131,072
+	return vectors{
+		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "vllm:num_requests_running", Help: "Requests that are being answered.",
+		}, []string{label}),
+		prompt:    counter("vllm:prompt_tokens_total", "Tokens of prompts."),
+		generated: counter("vllm:generation_tokens_total", "Sampled tokens."),
+		asked:     counter("vllm:prefix_cache_queries_total", "Tokens of prompts that were looked up in the KV cache."),
+		found:     counter("vllm:prefix_cache_hits_total", "Tokens of prompts that were found in the KV cache."),
+		succeeded: counter("vllm:request_success_total", "Requests that got a reply.", "finished_reason"),
+		failed:    counter("art_request_failures_total", "Requests that got no reply."),
+
+		promptSize: histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", tokens),
+		replySize:  histogram("vllm:request_generation_tokens", "Sampled tokens of a reply.", tokens),
+		firstToken: histogram("vllm:time_to_first_token_seconds", "Time to the first token of a stream.", seconds),
+		nextToken:  histogram("vllm:inter_token_latency_seconds", "Time between tokens of a stream.", seconds),
+		latency:    histogram("vllm:e2e_request_latency_seconds", "Time to answer a request.", seconds),
+	}
+}
+
+// counter describes a counter.
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{label}, labels...))
+}
+
+// histogram describes a histogram.
+func histogram(name, help string, buckets []float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
+}
+
+// Begin implements [server.Metrics].
+func (m *Metrics) Begin(model string) server.Observation {
+	m.running.WithLabelValues(model).Inc()
+	return &observation{metrics: m, model: model, began: time.Now()}
+}
+
+// observation is one request.
+type observation struct {
+	metrics *Metrics
+	model   string
+	began   time.Time
+	last    time.Time // when the last tokens came
+}
+
+// Piece implements [server.Observation]. The time since the piece before is shared by the tokens of a piece.
+func (o *observation) Piece(tokens int) {
+	if tokens == 0 {
+		return
+	}
+	now := time.Now()
+	if o.last.IsZero() {
+		o.metrics.firstToken.WithLabelValues(o.model).Observe(now.Sub(o.began).Seconds())
+	} else {
+		each := now.Sub(o.last).Seconds() / float64(tokens)
+		for range tokens {
+			o.metrics.nextToken.WithLabelValues(o.model).Observe(each)
+		}
+	}
+	o.last = now
+}
+
+// End implements [server.Observation].
+func (o *observation) End(reply *art.ChatResponse, err error) {
+	m := o.metrics
+	m.running.WithLabelValues(o.model).Dec()
+	if err != nil {
+		m.failed.WithLabelValues(o.model).Inc()
+		return
+	}
+	u := reply.Usage
+	m.prompt.WithLabelValues(o.model).Add(float64(u.PromptTokens))
+	m.asked.WithLabelValues(o.model).Add(float64(u.PromptTokens))
+	m.found.WithLabelValues(o.model).Add(float64(u.CachedTokens))
+	m.generated.WithLabelValues(o.model).Add(float64(u.CompletionTokens))
+	m.succeeded.WithLabelValues(o.model, reply.Finish).Inc()
+	m.promptSize.WithLabelValues(o.model).Observe(float64(u.PromptTokens))
+	m.replySize.WithLabelValues(o.model).Observe(float64(u.CompletionTokens))
+	m.latency.WithLabelValues(o.model).Observe(time.Since(o.began).Seconds())
+}

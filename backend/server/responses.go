@@ -1,0 +1,35 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
+)
+
+// responses serves OpenAI's Responses API. Responses are not stored.
+func (h *handler) responses(w http.ResponseWriter, r *http.Request) error {
+	body, err := h.read(w, r)
+	if err != nil {
+		return err
+	}
+	req, err := wire.DecodeResponsesRequest(r.Context(), body)
+	if err != nil {
+		return err
+	}
+	m, err := h.models.find(r.Context(), req.Model)
+	if err != nil {
+		return err
+	}
+	if req.WantsLogprobs() && h.Tokens == nil {
+		return wire.FieldError("include", "asks for logprobs, but the text of tokens is not known here")
+	}
+	a := answer{model: m, ask: chat(m, req.History(), req.Options())}
+	if req.Stream {
+		a.stream = wire.NewResponsesStream(req, h.tokenBytes(m))
+	}
+	a.body = func(reply *art.ChatResponse) (any, error) {
+		return wire.NewResponsesResponse(req, reply, h.tokenBytes(m))
+	}
+	return h.answer(w, r, &a)
+}

@@ -1,0 +1,253 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// rollout is one run of an agent in another process. Its fields are guarded by the mutex of [Rollouts], except those
+// that never change.
+type rollout struct {
+	id       string
+	owner    owner
+	model    *art.Model
+	labels   map[string]any // metadata of the trajectory
+	group    *group         // nil for none
+	recorder *art.Recorder
+	ctx      context.Context // ends when the rollout is closed
+	cancel   context.CancelCauseFunc
+
+	active int // requests under way
+	used   time.Time
+	timer  *time.Timer // ends or drops the rollout when it is idle
+	bytes  int64
+	result *closeRequest   // what the client says at the end, nil when it does not
+	closed *art.Trajectory // nil while the rollout is open
+	failed *failure        // set when it is closed and has no reward
+}
+
+// failure says why a rollout has no reward.
+type failure struct{ kind, message string }
+
+// newRollout returns an open rollout.
+func newRollout(by owner, m *art.Model, req *openRequest) *rollout {
+	r := &rollout{id: rand.Text(), owner: by, model: m, labels: map[string]any{}, recorder: art.NewRecorder()}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	maps.Copy(r.labels, req.Metadata.values())
+	r.labels["rollout"] = r.id
+	if req.Scenario != "" {
+		r.labels["scenario"] = req.Scenario
+	}
+	if req.Group != "" {
+		r.labels["group"] = req.Group
+	}
+	return r
+}
+
+// trajectory returns a copy of what is recorded. The mutex of [Rollouts] is held.
+func (r *rollout) trajectory() *art.Trajectory {
+	if r.closed != nil {
+		return r.closed.Clone()
+	}
+	t := r.recorder.Snapshot()
+	t.Metadata = maps.Clone(r.labels)
+	return t
+}
+
+// status is "open", "closed" or "failed". The mutex of [Rollouts] is held.
+func (r *rollout) status() string {
+	switch {
+	case r.closed == nil:
+		return "open"
+	case r.failed != nil:
+		return "failed"
+	}
+	return "closed"
+}
+
+// open opens a rollout.
+func (s *Rollouts) open(by owner, m *art.Model, req *openRequest) (rolloutInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return rolloutInfo{}, recordingClosed()
+	}
+	if err := s.hasBytes(); err != nil {
+		return rolloutInfo{}, err
+	}
+	g, err := s.join(by, m, req)
+	if err != nil {
+		return rolloutInfo{}, err
+	}
+	r := newRollout(by, m, req)
+	if r.group = g; g != nil {
+		g.members = append(g.members, r)
+	}
+	s.rollouts[r.id] = r
+	s.touch(r)
+	return r.info(), nil
+}
+
+// show returns a copy of what is recorded of a rollout.
+func (s *Rollouts) show(by owner, id string) (*art.Trajectory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(by, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.trajectory(), nil
+}
+
+// close ends a rollout as the client says.
+func (s *Rollouts) close(by owner, id string, req *closeRequest) (rolloutInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(by, id)
+	switch {
+	case err != nil:
+		return rolloutInfo{}, err
+	case r.closed != nil:
+		return rolloutInfo{}, rolloutClosed(r)
+	case req.Failure == "" && r.recorder.Completions() == 0:
+		return rolloutInfo{}, nothingRecorded(r)
+	}
+	r.result = req
+	var failed *failure
+	if req.Failure != "" {
+		failed = &failure{"failed", req.Failure}
+	}
+	s.end(r, failed)
+	return r.info(), nil
+}
+
+// find returns a rollout of the owner of a key. s.mu is held.
+func (s *Rollouts) find(by owner, id string) (*rollout, error) {
+	if r := s.rollouts[id]; r != nil && r.owner == by {
+		return r, nil
+	}
+	return nil, unknownRollout(id)
+}
+
+// begin admits a request to a rollout.
+func (s *Rollouts) begin(by owner, id string) (*rollout, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(by, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.closed:
+		return nil, recordingClosed()
+	case r.closed != nil:
+		return nil, rolloutClosed(r)
+	case r.recorder.Completions()+r.active >= s.opts.MaxTurns:
+		return nil, tooManyTurns(s.opts.MaxTurns)
+	}
+	if err := s.hasBytes(); err != nil {
+		return nil, err
+	}
+	r.active++
+	r.timer.Stop()
+	return r, nil
+}
+
+// finish ends a request of a rollout that begin has admitted.
+func (s *Rollouts) finish(r *rollout) {
+	size := sizeOf(r.recorder.Snapshot())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.active--
+	if s.rollouts[r.id] != r { // dropped meanwhile
+		return
+	}
+	s.charge(r, max(size-r.bytes, 0))
+	if r.closed == nil || r.group == nil {
+		s.touch(r)
+	}
+}
+
+// touch notes that a rollout was used, and restarts its timer unless a request is under way. s.mu is held.
+func (s *Rollouts) touch(r *rollout) {
+	r.used = time.Now()
+	if r.active > 0 {
+		return
+	}
+	if r.timer != nil {
+		r.timer.Reset(s.opts.IdleTimeout)
+		return
+	}
+	r.timer = time.AfterFunc(s.opts.IdleTimeout, func() { s.expire(r) })
+}
+
+// expire fails an open rollout that is idle, and drops a closed one that has no group.
+func (s *Rollouts) expire(r *rollout) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.active > 0 || time.Since(r.used) < s.opts.IdleTimeout || s.rollouts[r.id] != r {
+		return // used between the alarm and the lock
+	}
+	if r.closed == nil {
+		s.end(r, &failure{"idle_timeout", "no request for " + s.opts.IdleTimeout.String() +
+			"; see RolloutOptions.IdleTimeout"})
+	}
+	if r.group == nil {
+		s.drop(r)
+	}
+}
+
+// end closes a rollout, unless it is closed; failed is nil for one that has a reward. s.mu is held.
+func (s *Rollouts) end(r *rollout, failed *failure) {
+	if r.closed != nil {
+		return
+	}
+	r.cancel(errRolloutClosed)
+	t := r.recorder.Close().Clone() // a request that is still under way reads the original
+	t.Metadata = r.labels
+	r.result.apply(t)
+	r.closed, r.failed = t, failed
+	if r.group != nil {
+		r.timer.Stop()
+		s.countClosed(r.group)
+		return
+	}
+	s.touch(r)
+}
+
+// drop forgets a rollout. s.mu is held.
+func (s *Rollouts) drop(r *rollout) {
+	r.timer.Stop()
+	delete(s.rollouts, r.id)
+	s.charge(r, -r.bytes)
+	if r.group == nil {
+		s.held--
+	}
+}
+
+// charge adds bytes to what a rollout holds. s.mu is held.
+func (s *Rollouts) charge(r *rollout, bytes int64) {
+	r.bytes += bytes
+	s.bytes += bytes
+}
+
+// sizeOf estimates the bytes of a trajectory: its messages as JSON, and 4 for each token id and logprob.
+func sizeOf(t *art.Trajectory) (n int64) {
+	for _, h := range t.Histories() {
+		for i := range h.Messages {
+			text, _ := json.Marshal(h.Messages[i]) // what was decoded from a request encodes
+			n += int64(len(text))
+		}
+		for i := range h.Tools {
+			n += int64(len(h.Tools[i].Description) + len(h.Tools[i].Parameters))
+		}
+	}
+	for _, s := range t.Samples() {
+		n += 4 * int64(len(s.PromptIDs)+len(s.IDs)+len(s.Logprobs)+len(s.Sampled))
+	}
+	return n
+}

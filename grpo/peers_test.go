@@ -1,0 +1,160 @@
+package grpo
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+)
+
+// peersGolden is testdata/peers.json, which testdata/peers.py writes: what the code of TRL and verl computes. Numbers
+// of tokens are by sequence, padded.
+type peersGolden struct {
+	Lengths                                []int
+	New, Old, Behavior, Reference, Entropy [][]float64
+	Losses                                 []struct {
+		Name       string
+		Advantages []float64 // by sequence
+		Value      float64
+		Grad       [][]float64
+	}
+	Rewards    []float64
+	Groups     []int
+	Advantages map[string][]float64
+}
+
+func readPeersGolden(t *testing.T) peersGolden {
+	t.Helper()
+	content, err := os.ReadFile("testdata/peers.json")
+	require.NoError(t, err)
+	var golden peersGolden
+	require.NoError(t, json.Unmarshal(content, &golden))
+	return golden
+}
+
+// flat lists the numbers of real tokens.
+func (g *peersGolden) flat(x [][]float64) (out []float64) {
+	for i, n := range g.Lengths {
+		out = append(out, x[i][:n]...)
+	}
+	return out
+}
+
+// tokens are the inputs of a loss, weighted by Normalize.
+func (g *peersGolden) tokens(t *testing.T, advantages []float64, cfg NormalizeConfig) tokens {
+	t.Helper()
+	var seqs []Sequence
+	for i, n := range g.Lengths {
+		s := Sequence{IDs: make([]int32, n+1), Trained: make([]bool, n+1), Logprobs: make([]float32, n+1),
+			Advantage: advantages[i], Trajectory: i}
+		for j := range n {
+			s.Trained[j+1] = true
+		}
+		seqs = append(seqs, s)
+	}
+	cfg.Advantages = new(bool)
+	seqs, err := Normalize(seqs, cfg)
+	require.NoError(t, err)
+	in := tokens{New: g.flat(g.New), Old: g.flat(g.Old), Behavior: g.flat(g.Behavior), Reference: g.flat(g.Reference),
+		Entropy: g.flat(g.Entropy)}
+	for i, n := range g.Lengths {
+		for range n {
+			in.Advantage, in.Weight = append(in.Advantage, seqs[i].Advantage), append(in.Weight, seqs[i].Weight)
+			in.Mask, in.Rows = append(in.Mask, 1), append(in.Rows, i)
+		}
+	}
+	return in
+}
+
+// peersCases are our configurations of what peers.py calls.
+var peersCases = map[string]struct {
+	loss    Loss
+	weights NormalizeConfig
+}{
+	"trl grpo":                {loss: PolicyLoss{Kind: GRPO}},
+	"trl grpo delta":          {loss: PolicyLoss{Kind: GRPO, DualClip: 1.5}},
+	"trl grpo beta":           {loss: Penalized{Loss: PolicyLoss{Kind: GRPO}, KL: 0.04}},
+	"trl grpo entropy":        {loss: Penalized{Loss: PolicyLoss{Kind: GRPO}, Entropy: 0.02}},
+	"trl dr_grpo":             {PolicyLoss{Kind: DrGRPO}, NormalizeConfig{Weighting: WeightConstant, Length: 12}},
+	"trl dapo":                {PolicyLoss{Kind: DAPO}, NormalizeConfig{Weighting: WeightToken}},
+	"trl cispo":               {PolicyLoss{EpsilonHigh: ptr(0.5)}, NormalizeConfig{Weighting: WeightToken}},
+	"trl gspo":                {loss: PolicyLoss{Kind: GSPO}},
+	"trl gspo wide":           {loss: PolicyLoss{Kind: GSPO, Epsilon: ptr(0.1), EpsilonHigh: ptr(0.15)}},
+	"trl dapo truncated":      {Corrected{Loss: PolicyLoss{Kind: DAPO}, High: 1.3, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
+	"verl ppo":                {PolicyLoss{Kind: PPO, DualClip: 1.5}, NormalizeConfig{Weighting: WeightToken}},
+	"verl ppo sequences":      {loss: PolicyLoss{Kind: PPO, EpsilonHigh: ptr(0.3), DualClip: 3}},
+	"verl gspo":               {loss: PolicyLoss{Kind: GSPO, Epsilon: ptr(0.05), EpsilonHigh: ptr(0.1)}},
+	"verl dro":                {PolicyLoss{Kind: DRO, Beta: 0.3}, NormalizeConfig{Weighting: WeightToken}},
+	"verl cispo":              {PolicyLoss{Epsilon: ptr(0.3), EpsilonHigh: ptr(0.5)}, NormalizeConfig{Weighting: WeightToken}},
+	"verl truncated":          {Corrected{Loss: PolicyLoss{}, High: 1.2, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
+	"verl icepop":             {Corrected{Loss: PolicyLoss{Kind: PPO, DualClip: 3}, Method: Mask, Low: 0.7, High: 1.4, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
+	"verl truncated sequence": {Corrected{Loss: PolicyLoss{Kind: PPO, DualClip: 3}, High: 1.5, Sequence: true, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
+	"verl k1":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: K1}, NormalizeConfig{Weighting: WeightToken}},
+	"verl k2":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: K2}, NormalizeConfig{Weighting: WeightToken}},
+	"verl k3":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: K3}, NormalizeConfig{Weighting: WeightToken}},
+}
+
+// TestLosses_MatchPeers: losses, weights, masks and KL are those of TRL and verl, with their gradients.
+func TestLosses_MatchPeers(t *testing.T) {
+	device, golden := graphtest.Device(t), readPeersGolden(t)
+	require.Len(t, golden.Losses, len(peersCases))
+	for _, c := range golden.Losses {
+		t.Run(c.Name, func(t *testing.T) {
+			ours, ok := peersCases[c.Name]
+			require.True(t, ok)
+			in := golden.tokens(t, c.Advantages, ours.weights)
+			got := deviceLoss[float64](t, device, ours.loss, in, float64(len(in.New)))
+			require.NotZero(t, c.Value)
+			require.InDelta(t, c.Value, got.loss, 1e-6)
+			require.InDeltaSlice(t, golden.flat(c.Grad), got.grad, 1e-6)
+			single := deviceLoss[float32](t, device, ours.loss, in, float64(len(in.New)))
+			require.InDelta(t, c.Value, single.loss, 1e-5)
+			require.InDeltaSlice(t, golden.flat(c.Grad), single.grad, 1e-5)
+		})
+	}
+}
+
+// TestAdvantages_MatchPeers: verl divides by the sample standard deviation, we by that of the population, which is
+// smaller by sqrt((n-1)/n). What it computes for a tie of the best, max@k leaves out.
+func TestAdvantages_MatchPeers(t *testing.T) {
+	golden := readPeersGolden(t)
+	for name, c := range map[string]struct {
+		cfg AdvantageConfig
+		std bool
+	}{
+		"grpo":      {AdvantageConfig{}, true},
+		"no std":    {AdvantageConfig{Scale: ScaleNone}, false},
+		"rloo":      {AdvantageConfig{Baseline: BaselineLeaveOne, Scale: ScaleNone}, false},
+		"passk":     {AdvantageConfig{Objective: ObjectiveMaxK, Scale: ScaleNone}, false},
+		"passk std": {AdvantageConfig{Objective: ObjectiveMaxK}, true},
+	} {
+		want, compared := golden.Advantages[name], 0
+		for lo := 0; lo < len(golden.Groups); {
+			hi := lo
+			for hi < len(golden.Groups) && golden.Groups[hi] == golden.Groups[lo] {
+				hi++
+			}
+			if c.cfg.Objective == ObjectiveMaxK {
+				c.cfg.K = hi - lo
+			}
+			got, reason := Advantages(golden.Rewards[lo:hi], c.cfg)
+			if reason == ReasonNoVariance { // a tie of the best
+				got = make([]float64, hi-lo)
+			}
+			for i := range got {
+				if c.std {
+					std, n := popStd(golden.Rewards[lo:hi]), float64(hi-lo)
+					got[i] *= (std + StdEpsilon) / (std*math.Sqrt(n/(n-1)) + StdEpsilon)
+				}
+				require.InDelta(t, want[lo+i], got[i], 1e-6, "%s, reward %v", name, golden.Rewards[lo+i])
+				compared++
+			}
+			lo = hi
+		}
+		require.Equal(t, len(golden.Rewards), compared)
+	}
+}

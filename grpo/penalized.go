@@ -1,0 +1,130 @@
+package grpo
+
+// Shapes: N trained tokens of a micro-batch, padded. [] is a scalar.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// Estimator estimates KL(policy ‖ reference) from one token, whose logprobs differ by d = policy - reference.
+//
+// Source: J. Schulman, Approximating KL Divergence, 2020, http://joschu.net/blog/kl-approx.html.
+type Estimator string
+
+// Estimators.
+const (
+	// K1 is d: unbiased, of high variance, negative for half of the tokens. In a loss its gradient is 0 on average; it
+	// belongs into the advantage.
+	K1 Estimator = "k1"
+	// K2 is d²/2: biased, of low variance. In a loss it has the gradient of the divergence on policy.
+	K2 Estimator = "k2"
+	// K3 is exp(-d) + d - 1: unbiased, of low variance, never negative. GRPO's.
+	K3 Estimator = "k3"
+)
+
+// Penalized is a loss that keeps the policy close to a reference, or its entropy up. With w the weight of a token, H
+// the entropy of the distribution that it is drawn from, and KL as [Estimator] has it,
+//
+//	loss = loss + KL · Σ k·w / denominator - Entropy · Σ H / denominator
+//
+// The penalty has the weights of the tokens, as in GRPO, and no correction for samples of older policies; the bonus is
+// the mean over tokens, whatever their weights, as in TRL. [ShapeByKL] is the other place for the penalty.
+//
+// Its metrics are those of the loss, and
+//
+//	loss/total          the sum of all terms, mean over optimizer steps
+//	loss/kl_ref         mean k over trained tokens, nats; with KL
+//	loss/entropy_full   mean H over trained tokens, nats; with Entropy
+type Penalized struct {
+	Loss Loss
+	// KL is the strength of the penalty; 0 is none. 0.001 to 0.05 is usual; above, little is learned.
+	KL float64
+	// Estimator defaults to K3.
+	Estimator Estimator
+	// Entropy is the strength of the bonus; 0 is none. 0.001 to 0.01 is usual; above, replies become noise.
+	Entropy float64
+}
+
+// Validate lists every problem, those of the loss included.
+func (p Penalized) Validate() error {
+	errs := []error{validEstimator(p.Estimator)}
+	for name, x := range map[string]float64{"KL": p.KL, "entropy": p.Entropy} {
+		if !(finite(x) && x >= 0) {
+			errs = append(errs, fmt.Errorf("grpo: %s coefficient is %v, it must be finite and not negative", name, x))
+		}
+	}
+	if p.Loss == nil {
+		return errors.Join(append(errs, errors.New("grpo: a penalty without a loss"))...)
+	}
+	return errors.Join(append(errs, p.Loss.Validate())...)
+}
+
+func validEstimator(e Estimator) error {
+	switch e {
+	case "", K1, K2, K3:
+		return nil
+	}
+	return fmt.Errorf("grpo: unknown estimator %q, use %q, %q or %q", e, K1, K2, K3)
+}
+
+// Metrics that penalties add.
+var (
+	totalMetric = Metric{Name: "loss/total", Reduction: MeanOverUpdates,
+		Formula: "loss/policy with penalty and bonus, mean over the optimizer steps"}
+	klMetric = Metric{Name: "loss/kl_ref",
+		Formula: "mean estimate of KL(policy, reference) over the trained tokens", Unit: "nats",
+		Healthy: "rises slowly; above 1 the penalty hardly holds"}
+	entropyMetric = Metric{Name: "loss/entropy_full",
+		Formula: "mean entropy of the distributions that the trained tokens are drawn from", Unit: "nats",
+		Healthy: "as loss/entropy"}
+)
+
+// Spec implements [Loss].
+func (p Penalized) Spec() LossSpec {
+	spec := p.Loss.Spec()
+	spec.Key = fmt.Sprintf("%s penalized %v %s %v", spec.Key, p.KL, cmp.Or(p.Estimator, K3), p.Entropy)
+	spec.Metrics = append(slices.Clone(spec.Metrics), totalMetric)
+	if p.KL != 0 {
+		spec.Metrics, spec.Reference = append(spec.Metrics, klMetric), true
+	}
+	if p.Entropy != 0 {
+		spec.Metrics, spec.Entropy = append(spec.Metrics, entropyMetric), true
+	}
+	return spec
+}
+
+// Build implements [Loss].
+func (p Penalized) Build(in LossInputs) (loss *Node, metrics map[string]*Node) {
+	loss, metrics = p.Loss.Build(in)
+	metrics = maps.Clone(metrics)
+	if p.KL != 0 {
+		k := p.estimate(Sub(in.New, in.Reference)) // [N]
+		loss = Add(loss, MulScalar(in.Mean(k), p.KL))
+		metrics[klMetric.Name] = ReduceAllSum(Mul(k, in.Mask))
+	}
+	if p.Entropy != 0 {
+		sum := ReduceAllSum(Mul(in.Entropy, in.Mask))
+		loss = Sub(loss, MulScalar(Div(sum, in.Denominator), p.Entropy))
+		metrics[entropyMetric.Name] = sum
+	}
+	metrics[totalMetric.Name] = loss
+	return loss, metrics
+}
+
+// estimate builds the estimate [N] from d [N].
+func (p Penalized) estimate(d *Node) *Node {
+	switch p.Estimator {
+	case K1:
+		return d
+	case K2:
+		return MulScalar(Mul(d, d), 0.5)
+	default:
+		return k3(Neg(d), boundedExp(Neg(d)))
+	}
+}

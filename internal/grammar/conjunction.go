@@ -1,0 +1,319 @@
+package grammar
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// A subschema becomes a rule. allOf, $ref with other keywords and the branches of anyOf beside other keywords are
+// constraints that hold together, so a rule is made for each set of constraints that occurs. There are finitely many,
+// also if schemas are recursive.
+
+// conjunction is constraints that hold together, in the order of their ids.
+type conjunction struct {
+	never  bool
+	own    []*constraint
+	groups []*group
+}
+
+// key identifies a conjunction.
+func (j conjunction) key() string {
+	key := fmt.Sprint(j.never)
+	for _, c := range j.own {
+		key += fmt.Sprint(" ", c.id)
+	}
+	for _, g := range j.groups {
+		key += fmt.Sprint(" ", g.id)
+	}
+	return key
+}
+
+// with adds the constraints of schemas.
+func (j conjunction) with(nodes ...*schemaNode) conjunction {
+	j.own, j.groups = slices.Clone(j.own), slices.Clone(j.groups)
+	seen := map[*schemaNode]bool{}
+	var add func(*schemaNode)
+	add = func(node *schemaNode) {
+		if node == nil || seen[node] {
+			return
+		}
+		seen[node] = true
+		j.never = j.never || node.never
+		j.own = append(j.own, node.own...)
+		j.groups = append(j.groups, node.groups...)
+		add(node.ref)
+		for _, part := range node.all {
+			add(part)
+		}
+	}
+	for _, node := range nodes {
+		add(node)
+	}
+	slices.SortFunc(j.own, func(a, b *constraint) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(j.groups, func(a, b *group) int { return cmp.Compare(a.id, b.id) })
+	j.own, j.groups = slices.Compact(j.own), slices.Compact(j.groups)
+	return j
+}
+
+// schemaRules makes the rules of a schema.
+type schemaRules struct {
+	*compilation
+	options JSONOptions
+	made    map[string]int32 // by the key of the conjunction
+}
+
+// schema returns the fragment of a schema document.
+func (c *compilation) schema(raw json.RawMessage, options JSONOptions) (fragment, error) {
+	limits := c.budget.limits
+	if len(raw) > limits.SchemaBytes {
+		return nil, &LimitError{"SchemaBytes", limits.SchemaBytes, fmt.Sprintf("a schema of %d bytes", len(raw))}
+	}
+	if !json.Valid(raw) {
+		return nil, schemaError("", "is not JSON")
+	}
+	depth, err := nesting(raw)
+	if err != nil {
+		return nil, schemaError("", "%v", err)
+	}
+	if depth > limits.Depth {
+		return nil, &LimitError{"Depth", limits.Depth, fmt.Sprintf("a schema of depth %d", depth)}
+	}
+	reader := &schemaReader{root: raw, nodes: map[string]*schemaNode{}}
+	node, err := reader.node("", raw)
+	if err != nil {
+		return nil, err
+	}
+	s := &schemaRules{c, options, map[string]int32{}}
+	rule, err := s.rule(conjunction{}.with(node))
+	return call(rule), err
+}
+
+// rule returns the rule of a conjunction, which it makes if needed.
+func (s *schemaRules) rule(j conjunction) (int32, error) {
+	key := j.key()
+	if rule, ok := s.made[key]; ok {
+		return rule, nil
+	}
+	rule := s.newRule()
+	s.made[key] = rule
+	f, err := s.conjunctionText(j)
+	if err != nil {
+		return 0, err
+	}
+	s.define(rule, f)
+	return rule, nil
+}
+
+// conjunctionText is the texts of a conjunction.
+func (s *schemaRules) conjunctionText(j conjunction) (fragment, error) {
+	switch {
+	case j.never:
+		return never, nil
+	case slices.ContainsFunc(j.own, func(c *constraint) bool { return c.hasValues }):
+		return s.values(j)
+	case len(j.groups) > 0:
+		return s.alternatives(j)
+	}
+	m, err := merge(j.own)
+	if err != nil {
+		return nil, err
+	}
+	return s.merged(m)
+}
+
+// alternatives distributes the other constraints over the branches of the first group.
+func (s *schemaRules) alternatives(j conjunction) (fragment, error) {
+	rest := conjunction{own: j.own, groups: j.groups[1:]}
+	var parts []fragment
+	for _, branch := range j.groups[0].branches {
+		next := rest.with(branch)
+		if next.key() == j.key() {
+			continue // the schema itself as its own alternative adds nothing
+		}
+		rule, err := s.rule(next)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, call(rule))
+	}
+	return anyOf(parts...), nil
+}
+
+// values is the values of enum and const that the other constraints allow.
+func (s *schemaRules) values(j conjunction) (fragment, error) {
+	rest := conjunction{groups: j.groups}
+	var values []json.RawMessage
+	first := true
+	for _, c := range j.own {
+		switch {
+		case !c.hasValues:
+			rest.own = append(rest.own, c)
+		case first:
+			values, first = c.values, false
+		default:
+			values = commonValues(values, c.values)
+		}
+	}
+	allowed, err := s.allowed(rest)
+	if err != nil {
+		return nil, err
+	}
+	var parts []fragment
+	for _, raw := range values {
+		if allowed(raw) {
+			parts = append(parts, spelled(raw, s.options.Whitespace))
+		}
+	}
+	return anyOf(parts...), nil
+}
+
+// allowed returns a function that reports whether a value satisfies a conjunction.
+func (s *schemaRules) allowed(j conjunction) (func(json.RawMessage) bool, error) {
+	types, simple := typeAny, len(j.groups) == 0
+	for _, c := range j.own {
+		if c.types != 0 {
+			types &= c.types
+		}
+		simple = simple && c.implied == 0
+	}
+	if simple {
+		return func(raw json.RawMessage) bool { return typeOf(raw)&types != 0 }, nil
+	}
+	inner := &schemaRules{newCompilation(s.vocabulary, s.budget), s.options, map[string]int32{}}
+	rule, err := inner.rule(j)
+	if err != nil {
+		return nil, err
+	}
+	return inner.accepting(rule)
+}
+
+// accepting returns a function that reports whether a value is one of the texts of a rule.
+func (s *schemaRules) accepting(rule int32) (func(json.RawMessage) bool, error) {
+	var all [256]bool
+	for i := range all {
+		all[i] = true
+	}
+	p, err := link(s.rules, rule, &all)
+	if err == errNothing {
+		return func(json.RawMessage) bool { return false }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := newMachine(p)
+	return func(raw json.RawMessage) bool {
+		at := m.begin(rule)
+		text, err := spell(raw, s.options.Whitespace)
+		s.budget.spend(100 * len(text))
+		for i := range len(text) {
+			at = m.step(at, text[i])
+		}
+		return err == nil && at.end
+	}, nil
+}
+
+// merged is constraints on one value, by type.
+type merged struct {
+	types   typeSet
+	free    bool // only the type is constrained
+	numbers numberBounds
+	strings stringBounds
+	objects []*objectKeywords
+	arrays  []*arrayKeywords
+}
+
+// merge combines constraints. If none gives a type, the values are of those types that the keywords constrain.
+func merge(all []*constraint) (*merged, error) {
+	m := &merged{types: typeAny, free: true, strings: stringBounds{high: -1}}
+	var implied typeSet
+	declared := false
+	patterns := map[string]bool{}
+	for _, c := range all {
+		if c.types != 0 {
+			m.types, declared = m.types&c.types, true
+		}
+		implied |= c.implied
+		if err := m.addNumbers(c); err != nil {
+			return nil, err
+		}
+		m.strings.low = max(m.strings.low, c.strings.low)
+		if high := c.strings.high; high >= 0 && (m.strings.high < 0 || high < m.strings.high) {
+			m.strings.high = high
+		}
+		for _, p := range c.strings.patterns {
+			patterns[p] = true
+		}
+		if c.object != nil {
+			m.objects = append(m.objects, c.object)
+		}
+		if c.array != nil {
+			m.arrays = append(m.arrays, c.array)
+		}
+	}
+	if !declared && implied != 0 {
+		m.types = implied
+	}
+	m.free = implied == 0
+	m.strings.patterns = slices.Sorted(maps.Keys(patterns))
+	return m, nil
+}
+
+// addNumbers adds the constraints on numbers.
+func (m *merged) addNumbers(c *constraint) error {
+	m.numbers.low = stricter(m.numbers.low, c.numbers.low, -1)
+	m.numbers.high = stricter(m.numbers.high, c.numbers.high, 1)
+	if c.numbers.multiple == 0 {
+		return nil
+	}
+	a, b := max(m.numbers.multiple, 1), c.numbers.multiple
+	if m.numbers.multiple = a / gcd(a, b) * b; m.numbers.multiple > maxMultiple {
+		return schemaError(c.path, "the least common multiple of all multipleOf is above %d", maxMultiple)
+	}
+	return nil
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// merged is the texts of merged constraints.
+func (s *schemaRules) merged(m *merged) (fragment, error) {
+	if m.free && m.types == typeAny {
+		return call(s.anyJSON(s.options.Whitespace).value), nil
+	}
+	var parts []fragment
+	if m.types&typeNull != 0 {
+		parts = append(parts, literal("null"))
+	}
+	if m.types&typeBoolean != 0 {
+		parts = append(parts, literal("true"), literal("false"))
+	}
+	if m.types&typeNumber != 0 {
+		m.numbers.integer = m.types&typeFraction == 0 || m.numbers.multiple > 0
+		parts = append(parts, call(s.numberRule(m.numbers)))
+	}
+	if m.types&typeString != 0 {
+		parts = append(parts, call(s.stringRule(m.strings)))
+	}
+	if m.types&typeArray != 0 {
+		f, err := s.array(m.arrays)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, f)
+	}
+	if m.types&typeObject != 0 {
+		f, err := s.object(m.objects)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, f)
+	}
+	return anyOf(parts...), nil
+}

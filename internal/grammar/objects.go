@@ -1,0 +1,124 @@
+package grammar
+
+import "slices"
+
+// property is a property of an object.
+type property struct {
+	key      string
+	rule     int32
+	required bool
+}
+
+// objectPlan is an object whose properties come in order, with others after them.
+type objectPlan struct {
+	ws         Whitespace
+	properties []property
+	additional int32 // rule of the values of other keys, or -1
+}
+
+// object is the objects that satisfy all keywords.
+func (s *schemaRules) object(all []*objectKeywords) (fragment, error) {
+	if len(all) == 0 {
+		return call(s.anyJSON(s.options.Whitespace).object), nil
+	}
+	plan := &objectPlan{ws: s.options.Whitespace, additional: -1}
+	for _, name := range propertyNames(all) {
+		p := property{key: name}
+		var parts []*schemaNode
+		for _, o := range all {
+			node, ok := o.properties[name]
+			if !ok {
+				node = o.additional
+			}
+			parts = append(parts, node)
+			p.required = p.required || slices.Contains(o.required, name)
+		}
+		var err error
+		if p.rule, err = s.rule(conjunction{}.with(parts...)); err != nil {
+			return nil, err
+		}
+		plan.properties = append(plan.properties, p)
+	}
+	if rest, ok := s.additional(all); ok {
+		var err error
+		if plan.additional, err = s.rule(rest); err != nil {
+			return nil, err
+		}
+	}
+	return plan.text, nil
+}
+
+// propertyNames returns the declared properties in their order, and then those that are only required.
+func propertyNames(all []*objectKeywords) []string {
+	var names []string
+	seen := map[string]bool{}
+	add := func(more []string) {
+		for _, name := range more {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	for _, o := range all {
+		add(o.names)
+	}
+	for _, o := range all {
+		add(o.required)
+	}
+	return names
+}
+
+// additional returns what the values of other keys satisfy, and false if there are no other keys.
+func (s *schemaRules) additional(all []*objectKeywords) (conjunction, bool) {
+	var j conjunction
+	said, declared := false, false
+	for _, o := range all {
+		j = j.with(o.additional)
+		said = said || o.additional != nil
+		declared = declared || len(o.names) > 0
+	}
+	closed := s.options.Closed && declared && !said
+	return j, !j.never && !closed
+}
+
+// text makes the automaton. At each property there are two states: no property was written yet, and some was, so that
+// a comma comes first.
+func (p *objectPlan) text(n *nfa, from int32) int32 {
+	none, some := sequence(literal("{"), p.ws.bracket())(n, from), n.add()
+	for _, property := range p.properties {
+		value := sequence(literal(quoteJSON(property.key)), p.ws.colon(), call(property.rule))
+		after := p.member(n, none, some, value)
+		skipped := n.add()
+		if !property.required {
+			n.addEmpty(none, skipped)
+			n.addEmpty(some, after)
+		}
+		none, some = skipped, after
+	}
+	if p.additional >= 0 {
+		keys := make([]string, len(p.properties))
+		for i, property := range p.properties {
+			keys[i] = property.key
+		}
+		after := n.add()
+		n.addEmpty(some, after)
+		value := sequence(otherKeys(keys), p.ws.colon(), call(p.additional))
+		n.addEmpty(p.member(n, none, after, value), after)
+		some = after
+	}
+	to := n.add()
+	n.addEmpty(none, to)
+	n.addEmpty(p.ws.bracket()(n, some), to)
+	return literal("}")(n, to)
+}
+
+// member adds a member after either state, and returns the state after it.
+func (p *objectPlan) member(n *nfa, none, some int32, text fragment) int32 {
+	begin := n.add()
+	n.addEmpty(none, begin)
+	n.addEmpty(p.ws.comma()(n, some), begin)
+	after := n.add()
+	n.addEmpty(text(n, begin), after)
+	return after
+}

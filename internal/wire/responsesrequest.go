@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/goart-dev/art"
+)
+
+// ResponsesRequest is the body of POST /v1/responses: the fields that are supported, as a conversation.
+type ResponsesRequest struct {
+	Messages []art.Message // the instructions first
+	Tools    []art.Tool
+	ResponsesSettings
+}
+
+// ResponsesSettings are the fields of a [ResponsesRequest] other than its lists, and what the response repeats.
+type ResponsesSettings struct {
+	Model             string          `json:"model"`
+	Instructions      *string         `json:"instructions"`
+	MaxOutputTokens   *int            `json:"max_output_tokens"`
+	Temperature       *float64        `json:"temperature"`
+	TopP              *float64        `json:"top_p"`
+	TopK              *int            `json:"top_k"` // vLLM's
+	TopLogprobs       int             `json:"top_logprobs"`
+	ToolChoice        ToolChoice      `json:"tool_choice"`
+	ParallelToolCalls *bool           `json:"parallel_tool_calls"`
+	Include           []string        `json:"include"`
+	Stream            bool            `json:"stream"`
+	Metadata          json.RawMessage `json:"metadata"`
+	WireTools         json.RawMessage `json:"tools"`
+
+	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs"`
+}
+
+// responsesUnsupported are the fields of /v1/responses that would change the reply.
+var responsesUnsupported = fieldTable{
+	"background":           {"false"},
+	"context_management":   nil,
+	"conversation":         nil,
+	"frequency_penalty":    {"0"},
+	"max_tool_calls":       nil,
+	"min_p":                {"0"},
+	"parallel_tool_calls":  {"true"},
+	"presence_penalty":     {"0"},
+	"previous_response_id": nil,
+	"prompt":               nil,
+	"reasoning":            {"{}", `{"summary":"auto"}`},
+	"repetition_penalty":   {"1"},
+	"stop":                 nil,
+	"text":                 {"{}", `{"format":{"type":"text"}}`},
+	"truncation":           {`"disabled"`},
+
+	"include_stop_str_in_output": {"false"},
+}
+
+// logprobsIncluded is the value of "include" that asks for logprobs.
+const logprobsIncluded = "message.output_text.logprobs"
+
+// DecodeResponsesRequest decodes and validates the body of a request. Its errors are like those of [DecodeChatRequest].
+func DecodeResponsesRequest(ctx context.Context, body []byte) (*ResponsesRequest, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, decodeError(err)
+	}
+	var p problemList
+	responsesUnsupported.check(&p, fields)
+	req := new(ResponsesRequest)
+	if err := json.Unmarshal(body, &req.ResponsesSettings); err != nil {
+		p.add(decodeError(err))
+	} else {
+		req.ResponsesSettings.validate(&p)
+	}
+	if err := req.decodeInput(ctx, &p, fields); err != nil {
+		return nil, err
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+// validate finds invalid settings.
+func (s *ResponsesSettings) validate(p *problemList) {
+	common := ChatSettings{
+		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, TopLogprobs: s.TopLogprobs, ToolChoice: s.ToolChoice,
+		ChatTemplateKwargs: s.ChatTemplateKwargs,
+	}
+	common.validate(p)
+	p.require(s.MaxOutputTokens == nil || *s.MaxOutputTokens >= 1,
+		"max_output_tokens", "must be at least 1; leave it out for the rest of the context")
+	for _, include := range s.Include {
+		known := include == logprobsIncluded || include == "reasoning.encrypted_content" // there is none to leave out
+		p.require(known, "include", "has %s: only %q is supported", Quote(include), logprobsIncluded)
+	}
+}
+
+// WantsLogprobs reports whether the response includes logprobs.
+func (s *ResponsesSettings) WantsLogprobs() bool { return slices.Contains(s.Include, logprobsIncluded) }
+
+// decodeInput decodes the instructions, the conversation and the tools.
+func (r *ResponsesRequest) decodeInput(
+	ctx context.Context, p *problemList, fields map[string]json.RawMessage,
+) error {
+	var c conversation
+	if r.Instructions != nil && *r.Instructions != "" {
+		c.add(art.System(*r.Instructions))
+	}
+	before, input := len(p.listed), fields["input"]
+	var text string
+	if json.Unmarshal(input, &text) == nil && len(input) > 0 && input[0] == '"' {
+		c.add(art.User(text))
+		input = nil
+	}
+	items, err := decodeList(ctx, p, "input", input, decodeItem)
+	if err != nil {
+		return err
+	}
+	p.require(text != "" || len(items) > 0 || len(p.listed) > before, "input", "must not be empty")
+	for i := range items {
+		c.addItem(p, i, &items[i])
+	}
+	r.Messages = c.messages()
+	r.Tools, err = decodeList(ctx, p, "tools", fields["tools"], decodeResponsesTool)
+	return err
+}
+
+// decodeResponsesTool decodes a function, whose fields are those of the tool itself.
+func decodeResponsesTool(p *problemList, path string, raw []byte, tool *art.Tool) {
+	if !checkToolType(p, path, raw) {
+		return
+	}
+	var read struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	if err := json.Unmarshal(raw, &read); err != nil {
+		p.require(false, path, "is wrong: %v", err)
+		return
+	}
+	p.require(read.Name != "", path+".name", "must not be empty")
+	*tool = art.Tool{Name: read.Name, Description: read.Description, Parameters: read.Parameters}
+}
+
+// History returns the conversation of a request. With a tool_choice of "none" the model does not see the tools.
+func (r *ResponsesRequest) History() *art.History {
+	h := &art.History{Messages: r.Messages, Tools: r.Tools}
+	if r.ToolChoice == "none" {
+		h.Tools = nil
+	}
+	return h
+}
+
+// Options returns the sampling options of a request.
+func (r *ResponsesRequest) Options() *art.ChatOptions {
+	s := ChatSettings{
+		Temperature: r.Temperature, TopP: r.TopP, TopK: r.TopK, MaxTokens: r.MaxOutputTokens,
+		ChatTemplateKwargs: r.ChatTemplateKwargs,
+	}
+	return s.Options()
+}

@@ -1,0 +1,95 @@
+package art
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Streamer is a [Backend] that delivers a reply while it is sampled.
+type Streamer interface {
+	// Stream answers like [Backend.Complete]. While the reply is sampled it calls piece with what has been added since
+	// the call before: one call at a time, none after Stream has returned. All pieces together are the reply: texts and
+	// token ids joined, they are those of the response's message. What may still become something else, such as half a
+	// character or the beginning of a stop string or of a tool call, is held back.
+	//
+	// An error of piece ends the reply and is returned. So does the end of ctx, which frees the request's memory at once.
+	Stream(ctx context.Context, m *Model, req *ChatRequest, piece func(Piece) error) (*ChatResponse, error)
+}
+
+// Piece is what a [Streamer] adds to a reply. It may have tokens without text, and text without tokens.
+type Piece struct {
+	// ID and Model are those of the [ChatResponse]. Every piece has them.
+	ID, Model string
+	// PromptIDs is the exact context, in the first piece of a model whose replies carry a [Sample]; nil in all others.
+	PromptIDs []int32
+	// IDs are the tokens that were sampled, and Logprobs theirs, as in [Sample]. Nil when replies carry no sample.
+	IDs      []int32
+	Logprobs []float32
+	// Reasoning and Content are to be appended to those of the message. A reply's reasoning comes before its content.
+	Reasoning, Content string
+	// ToolCalls are complete calls.
+	ToolCalls []ToolCall
+}
+
+// Stream is [Model.Complete] that hands out the reply piece by piece while it is sampled; see [Streamer] for what
+// pieces are. On a backend that is no Streamer the whole reply is one piece. It is recorded like that of Complete, once
+// it is complete. opts may be nil.
+func (m *Model) Stream(
+	ctx context.Context, h *History, opts *ChatOptions, piece func(Piece) error,
+) (*ChatResponse, error) {
+	b, err := m.registered("stream")
+	if err != nil {
+		return nil, err
+	}
+	if piece == nil {
+		return nil, problems{"piece is nil"}.err("stream", "pass a function, or call Model.Complete")
+	}
+	request, err := m.request(ctx, h, opts)
+	if err != nil {
+		return nil, err
+	}
+	streamer, ok := b.(Streamer)
+	if !ok {
+		streamer = whole{b}
+	}
+	start := time.Now()
+	response, err := streamer.Stream(ctx, m, request, piece)
+	m.tellCompletion(ctx, start, request, response, err)
+	if err != nil {
+		return nil, err
+	}
+	if err := recordCompletion(ctx, request, response.Message); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// whole makes a [Streamer] of any backend: each reply is one piece.
+type whole struct{ Backend }
+
+// Stream implements [Streamer].
+func (b whole) Stream(
+	ctx context.Context, m *Model, req *ChatRequest, piece func(Piece) error,
+) (*ChatResponse, error) {
+	response, err := b.Complete(ctx, m, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := piece(response.Piece()); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// Piece returns the whole response as one piece.
+func (r *ChatResponse) Piece() Piece {
+	p := Piece{
+		ID: r.ID, Model: r.Model, Reasoning: r.Message.Reasoning, Content: r.Message.Content,
+		ToolCalls: slices.Clone(r.Message.ToolCalls),
+	}
+	if s := r.Message.Sample; s != nil {
+		p.PromptIDs, p.IDs, p.Logprobs = s.PromptIDs, s.IDs, s.Logprobs
+	}
+	return p
+}

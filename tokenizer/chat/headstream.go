@@ -1,0 +1,140 @@
+package chat
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// headStream finds calls of which each has a head that names the function, and a JSON object of arguments.
+type headStream struct {
+	begin, separator, end string // "" if there is none
+	head                  func(head string) (name, id string)
+	state                 func(s *headStream, found callSink) bool // reads some of the text; false if that needs more
+	text                  []byte                                   // that was not read yet
+	name, id              string
+	value                 jsonCopier
+}
+
+// maxHead bounds how long the name of a function with what is around it may be, in bytes.
+const maxHead = 300
+
+func (t callTags) stream(f *replyFormat, _ []art.Tool) callStream {
+	return &headStream{begin: f.tag(t.begin), separator: f.tag(t.separator), end: f.tag(t.end), head: t.head,
+		state: (*headStream).beforeHead}
+}
+
+// streamMistral finds one call as its name, [ARGS] and its arguments.
+func streamMistral(f *replyFormat, _ []art.Tool) callStream {
+	return &headStream{separator: f.tag("[ARGS]"), head: mistralHead, state: (*headStream).inHead}
+}
+
+// streamFunctionary finds the call of a section.
+func streamFunctionary(*replyFormat, []art.Tool) callStream {
+	head := func(head string) (name, id string) { return strings.TrimSpace(head), "" }
+	return &headStream{separator: ">", head: head, state: (*headStream).inHead}
+}
+
+// streamBody finds the arguments of a function.
+func streamBody(name string) callStream {
+	return &headStream{name: name, state: (*headStream).beforeBody}
+}
+
+// isPlain reports whether a name has no characters that names of functions do not have and formats do.
+func isPlain(name string) bool {
+	return strings.TrimSpace(name) != "" && !strings.ContainsAny(name, "\"'<>{}[]\n") && !strings.Contains(name, tokenByte)
+}
+
+func (s *headStream) add(text []byte, found callSink) {
+	s.text = append(s.text, text...)
+	for s.state != nil && s.state(s, found) {
+	}
+}
+
+func (s *headStream) stop() bool {
+	s.state = nil
+	return false
+}
+
+// skip drops white space and then a tag. stopped says that something else is there.
+func (s *headStream) skip(tag string) (done, stopped bool) {
+	s.text = bytes.TrimLeft(s.text, " \t\r\n")
+	rest, done, stopped := cutTag(s.text, tag)
+	s.text = rest
+	return done, stopped
+}
+
+// cutTag cuts a tag from the beginning of a text. wrong says that the text begins with something else; if neither it
+// nor done is true, more of the text must come.
+func cutTag(text []byte, tag string) (rest []byte, done, wrong bool) {
+	n := min(len(text), len(tag))
+	if string(text[:n]) != tag[:n] {
+		return text, false, true
+	}
+	if n < len(tag) {
+		return text, false, false
+	}
+	return text[n:], true, false
+}
+
+func (s *headStream) beforeHead(callSink) bool {
+	done, stopped := s.skip(s.begin)
+	if stopped {
+		return s.stop()
+	}
+	if done {
+		s.state = (*headStream).inHead
+	}
+	return done
+}
+
+func (s *headStream) inHead(callSink) bool {
+	head, rest, ok := bytes.Cut(s.text, []byte(s.separator))
+	if !ok && len(s.text) <= maxHead {
+		return false
+	}
+	if s.name, s.id = s.head(string(head)); !ok || !isPlain(s.name) || s.id != "" && !isPlain(s.id) {
+		return s.stop()
+	}
+	s.text, s.state = rest, (*headStream).beforeBody
+	return true
+}
+
+func (s *headStream) beforeBody(found callSink) bool {
+	s.text = bytes.TrimLeft(s.text, " \t\r\n")
+	if len(s.text) == 0 {
+		return false
+	}
+	if s.text[0] != '{' {
+		return s.stop()
+	}
+	found.begin(s.name, s.id)
+	s.value, s.state = jsonCopier{copying: true}, (*headStream).inBody
+	return true
+}
+
+func (s *headStream) inBody(found callSink) bool {
+	written, n := s.value.add(s.text)
+	found.grow(string(written))
+	s.text = s.text[n:]
+	switch {
+	case s.value.copying:
+		return false
+	case s.end == "":
+		return s.stop()
+	}
+	s.state = (*headStream).afterBody
+	return true
+}
+
+func (s *headStream) afterBody(callSink) bool {
+	done, stopped := s.skip(s.end)
+	if stopped {
+		return s.stop()
+	}
+	if done {
+		s.state = (*headStream).beforeHead
+	}
+	return done
+}

@@ -1,0 +1,84 @@
+package art
+
+import (
+	"context"
+	"slices"
+)
+
+// Tokenizer is a [Backend] that shows the token ids of a model.
+type Tokenizer interface {
+	// Tokenize returns the ids of the prompt that [Backend.Complete] renders from req, and the ids of reply after it, with
+	// the end-of-turn token. A nil reply has none. req.Settings is ignored.
+	Tokenize(ctx context.Context, m *Model, req *ChatRequest, reply *Message) (prompt, ids []int32, err error)
+	// Encode returns the ids of a text as it is, without a chat template. Special tokens that are written in it are
+	// recognised. special adds those that the tokenizer puts around a text, such as the beginning-of-sequence token.
+	Encode(ctx context.Context, m *Model, text string, special bool) ([]int32, error)
+	// Decode returns the text of ids, special tokens included. Bytes that are not UTF-8 become U+FFFD. An id that the
+	// vocabulary lacks is an [ErrInvalid].
+	Decode(ctx context.Context, m *Model, ids []int32) (string, error)
+}
+
+// Sampler is a [Backend] that computes with token ids.
+type Sampler interface {
+	// Logprobs returns the logprob of each of ids but the first, given those before it, under the newest step of m at
+	// temperature 1; and that step. For ids that this step sampled they equal [Sample].Logprobs, up to rounding.
+	Logprobs(ctx context.Context, m *Model, ids []int32) (logprobs []float32, step int, err error)
+	// Sample continues prompt, at least one id, with the newest step of m. Every field of s is set. The reply ends where
+	// one of [Backend.Complete] would end: with the same prompt ids and settings both sample the same.
+	//
+	// The response's message has the text of the reply without special tokens; nothing in it is parsed as reasoning or
+	// tool calls. Its Sample is set for frozen models too. piece is called as [Streamer] says, and may be nil; a backend
+	// that is no Streamer calls it once, with the whole reply.
+	Sample(ctx context.Context, m *Model, prompt []int32, s Sampling, piece func(Piece) error) (*ChatResponse, error)
+}
+
+// Tokenize returns the token ids of the prompt that [Model.Complete] would render from h. opts may be nil; only its
+// TemplateArgs are used. It returns [ErrUnsupported] when the backend is no [Tokenizer].
+func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]int32, error) {
+	tokenizer, err := capability[Tokenizer](m, "tokenize", "art.Tokenizer, such as backend/local")
+	if err != nil {
+		return nil, err
+	}
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	args, err := opts.templateArgs(&m.opts.Chat)
+	if err != nil {
+		return nil, err
+	}
+	ids, _, err := tokenizer.Tokenize(ctx, m, &ChatRequest{
+		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: Sampling{Temperature: 1, TopP: 1},
+		TemplateArgs: args,
+	}, nil)
+	return ids, err
+}
+
+// Sample continues a prompt of token ids, without a chat template: see [Sampler]. opts and piece may be nil;
+// TemplateArgs of opts are of no use here and refused. Seeds are derived as for [Model.Complete]. [Record] does not
+// record the reply, which is no message of a conversation.
+//
+// It returns [ErrNotRegistered], [ErrInvalid], [ErrUnsupported] when the backend is no Sampler, and the errors of the
+// backend.
+func (m *Model) Sample(
+	ctx context.Context, prompt []int32, opts *ChatOptions, piece func(Piece) error,
+) (*ChatResponse, error) {
+	const op = "sample"
+	sampler, err := capability[Sampler](m, op, "art.Sampler, such as backend/local")
+	if err != nil {
+		return nil, err
+	}
+	var p problems
+	p.check(len(prompt) > 0, "the prompt has no token ids")
+	p.check(opts == nil || opts.TemplateArgs == nil, "there are template arguments, but no template is used")
+	if err := p.err(op, "correct the arguments"); err != nil {
+		return nil, err
+	}
+	settings, err := m.settings(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if piece == nil {
+		piece = func(Piece) error { return nil }
+	}
+	return sampler.Sample(ctx, m, slices.Clone(prompt), settings, piece)
+}
