@@ -29,12 +29,13 @@ func newVectors() vectors {
 			"exception_rate": gauge("art_exception_rate", "Share of rollouts that failed.", "split"),
 		},
 		byKey: map[string]*prometheus.GaugeVec{
-			"loss/entropy":                              gauge("art_entropy", "Entropy of the newest training, in nats."),
-			"loss/kl_old_new":                           gauge("art_kl", "KL(old, new) of the newest training, in nats."),
-			"loss/grad_norm":                            gauge("art_grad_norm", "Norm of the gradient before clipping."),
-			"loss/learning_rate":                        gauge("art_learning_rate", "Learning rate of the newest training."),
-			"train/logprob_gap_max":                     gauge("art_logprob_gap_max", "Largest difference of trainer and sampler, in nats."),
-			"offpolicy/token_weighted_policy_age_steps": gauge("art_policy_lag_steps", "Mean age of trained tokens, in steps."),
+			"loss/entropy":          gauge("art_entropy", "Entropy of the newest training, in nats."),
+			"loss/kl_old_new":       gauge("art_kl", "KL(old, new) of the newest training, in nats."),
+			"loss/grad_norm":        gauge("art_grad_norm", "Norm of the gradient before clipping."),
+			"loss/learning_rate":    gauge("art_learning_rate", "Learning rate of the newest training."),
+			"train/logprob_gap_max": gauge("art_logprob_gap_max", "Largest difference of trainer and sampler, in nats."),
+			"offpolicy/token_weighted_policy_age_steps": gauge(
+				"art_policy_lag_steps", "Mean age of trained tokens, in steps."),
 		},
 		trainings: counter("art_trainings_total", "Trainings that have ended.", label, "outcome"),
 		updates:   counter("art_optimizer_steps_total", "Optimizer steps.", label),
@@ -50,7 +51,8 @@ func newVectors() vectors {
 		rolloutSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "art_rollout_duration_seconds", Help: "Duration of rollouts, retries included.", Buckets: seconds,
 		}),
-		dropped: prometheus.NewDesc("art_exporter_dropped_total", "Events that a tracker has dropped.", []string{"target"}, nil),
+		dropped: prometheus.NewDesc(
+			"art_exporter_dropped_total", "Events that a tracker has dropped.", []string{"target"}, nil),
 	}
 }
 

@@ -23,6 +23,8 @@ type offline struct {
 	file   *writer
 	rows   []map[string]any // of earlier processes, until the first write
 	config map[string]any
+	// told is called with each row after it is written; nil for nobody.
+	told func(row map[string]any)
 }
 
 // openOffline finds the folder of a run, or names a new one.
@@ -187,20 +189,29 @@ func (r *offline) Rows(_ context.Context, rows []track.Row) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	var records [][]byte
+	var list []map[string]any
 	for _, row := range rows {
-		records = append(records, r.records(r.h.row(row.Time, row.Step, r.h.values(row.Metrics)))...)
+		list = append(list, r.h.row(row.Time, row.Step, r.h.values(row.Metrics)))
 	}
-	return r.append(records)
+	return r.append(list)
 }
 
-// append writes records with rows. After an error the metrics are defined again.
-func (r *offline) append(records [][]byte) error {
-	err := r.file.write(records...)
-	if err != nil {
-		r.h.sections = nil
+// append writes rows. After an error the metrics in them are defined again.
+func (r *offline) append(rows []map[string]any) error {
+	var records [][]byte
+	for _, row := range rows {
+		records = append(records, r.records(row)...)
 	}
-	return err
+	if err := r.file.write(records...); err != nil {
+		r.h.sections = nil
+		return err
+	}
+	if r.told != nil {
+		for _, row := range rows {
+			r.told(row)
+		}
+	}
+	return nil
 }
 
 // Groups implements [track.Run].
@@ -223,7 +234,7 @@ func (r *offline) Groups(_ context.Context, g track.Groups) error {
 		return err
 	}
 	row := r.h.row(g.Time, g.Step, map[string]any{g.Split + "/trajectories": value})
-	return r.append(r.records(row))
+	return r.append([]map[string]any{row})
 }
 
 // Close implements [track.Run].

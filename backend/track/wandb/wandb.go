@@ -8,17 +8,24 @@
 // and "wandb sync wandb/offline-run-*" uploads them. The id of a run is the name of the model, as in ART, and metrics
 // that ART 0.5.23 has too are called as there.
 //
+// With an [Options].APIKey the same rows go to the server too, as they are made. What it does not take stays in the
+// file, for "wandb sync", and is sent when the server answers again, also by a later process. That part follows what
+// the client wandb 0.31 was seen to send to a server on the same machine; W&B has not published the protocol.
+//
 // A resumed run continues its file: what is missing comes from the history of the backend, and what the run no longer
-// has is removed from the file. A run that was uploaded before needs "wandb sync --include-synced".
+// has is removed from the file; with an APIKey it stays. A run that was uploaded before needs
+// "wandb sync --include-synced".
 package wandb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/track"
@@ -36,6 +43,12 @@ type Options struct {
 	OwnNames bool
 	// Tables is the number of trajectories in the table of each step and split. Default 16; negative makes none.
 	Tables int
+	// APIKey sends the rows to the server as they are made. Empty only writes files.
+	APIKey string
+	// BaseURL is the server. Default: the environment variable WANDB_BASE_URL, and without it https://api.wandb.ai.
+	BaseURL string
+	// Timeout bounds a request to the server, and [Tracker.Close]. Default 10 s.
+	Timeout time.Duration
 	// Config is added to the configuration. What is named or looks like a secret is redacted.
 	Config map[string]any
 	// Logger is told of failures and of what is dropped. nil is silent.
@@ -57,12 +70,23 @@ func New(opts *Options) (*Tracker, error) {
 	if o.Tables == 0 {
 		o.Tables = 16
 	}
+	o.BaseURL = strings.TrimRight(cmp.Or(o.BaseURL, os.Getenv("WANDB_BASE_URL"), "https://api.wandb.ai"), "/")
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
 		return nil, fmt.Errorf("wandb: %w", err)
 	}
 	return &Tracker{track.New(track.Options{
-		Name: "wandb", Config: o.Config, Logger: o.Logger,
-		Open: func(_ context.Context, m *art.Model) (track.Run, error) { return openOffline(o, m) },
+		Name: "wandb", Config: o.Config, Logger: o.Logger, Timeout: o.Timeout,
+		Open: func(_ context.Context, m *art.Model) (track.Run, error) {
+			file, err := openOffline(o, m)
+			if err != nil || o.APIKey == "" {
+				return file, err
+			}
+			return newLive(file), nil
+		},
 	})}, nil
 }
 
