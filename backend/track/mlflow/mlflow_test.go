@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/track/otel"
 	"github.com/goart-dev/art/internal/arttest"
 	"github.com/goart-dev/art/internal/track"
 )
@@ -227,6 +228,32 @@ func TestTracker_Server(t *testing.T) {
 	require.NoError(t, c.get(t.Context(), "artifacts/list",
 		url.Values{"run_id": {r.id}, "path": {"trajectories/train"}}, &artifacts))
 	require.Len(t, artifacts.Files, 5)
+	checkTraces(t, address, r.experiment)
+}
+
+// checkTraces sends a completion as a trace by package otel, and finds it on the server.
+func checkTraces(t *testing.T, address, experiment string) {
+	spans, err := otel.New(otel.MLflow(address, experiment))
+	require.NoError(t, err)
+	m := art.NewModel("player", &art.ModelOptions{Events: spans.Events()})
+	require.NoError(t, m.Register(t.Context(), &arttest.Backend{}))
+	_, err = m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("?")}}, nil)
+	require.NoError(t, err)
+	require.NoError(t, spans.Close())
+	var found struct {
+		Traces []struct {
+			ID       string            `json:"trace_id"`
+			State    string            `json:"state"`
+			Metadata map[string]string `json:"trace_metadata"`
+		} `json:"traces"`
+	}
+	c := &client{url: address, http: http.DefaultClient, authorize: authorization("")}
+	body := fmt.Sprintf(
+		`{"locations":[{"type":"MLFLOW_EXPERIMENT","mlflow_experiment":{"experiment_id":%q}}]}`, experiment)
+	require.NoError(t, c.do(t.Context(), http.MethodPost, "/api/3.0/mlflow/traces/search", []byte(body), &found))
+	require.Len(t, found.Traces, 1)
+	require.Equal(t, "OK", found.Traces[0].State)
+	require.Contains(t, found.Traces[0].Metadata["mlflow.trace.tokenUsage"], "output_tokens")
 }
 
 // startServer starts MLflow, which takes a while, and waits until it answers.
