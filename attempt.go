@@ -13,9 +13,10 @@ const maxBackoff = 30 * time.Second
 var errNoTrajectory = errors.New("rollout returned neither a trajectory nor an error")
 
 // attempt runs one rollout with its retries. ok is false when ctx ended before it had a result.
-func (g *gathering) attempt(ctx context.Context, scenario, attempt int) (c cell, ok bool) {
+func (g *gathering) attempt(ctx context.Context, rollout *RolloutStart) (c cell, ok bool) {
+	scenario, attempt := rollout.Scenario, rollout.Attempt
 	for try := 0; ; try++ {
-		at := &position{seed: g.seed, group: scenario, attempt: attempt, try: try}
+		at := &position{seed: g.seed, group: scenario, attempt: attempt, try: try, rollout: rollout}
 		t, err := g.try(ctx, at)
 		if err == nil {
 			return cell{trajectory: t}, true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Chat lets the model continue t: it sends the messages and tools of t's main history, appends the reply, and returns
@@ -41,7 +42,9 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	response, err := b.Complete(ctx, m, request)
+	m.tellCompletion(ctx, start, request, response, err)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +83,23 @@ func (m *Model) settings(ctx context.Context, opts *ChatOptions) (Sampling, erro
 		settings.Seed = m.callSeed(ctx)
 	}
 	return settings, nil
+}
+
+// tellCompletion calls the event of a completion. response is ignored when err is set.
+func (m *Model) tellCompletion(
+	ctx context.Context, start time.Time, request *ChatRequest, response *ChatResponse, err error,
+) {
+	if m.events().Completion == nil {
+		return
+	}
+	e := CompletionEvent{Model: m, Time: start, Duration: time.Since(start), Request: request, Err: err}
+	if p := positionOf(ctx); p != nil {
+		e.Rollout, e.Try = p.rollout, p.try
+	}
+	if err == nil {
+		e.Response = response
+	}
+	m.events().Completion(e)
 }
 
 // validate checks that there is something to reply to.

@@ -6,8 +6,9 @@ import "time"
 // [GatherOptions].Events and [ModelOptions].Events; [JoinEvents] combines several.
 //
 // The callbacks of one gather are called one at a time, and so are those of one call of [Model.Train]; different
-// gathers and trainings may overlap. Rollouts and training wait for them. They must not change their arguments, and may
-// keep them. A panic in a gather ends it with an error; a panic in a training reaches the caller.
+// gathers and trainings may overlap, and completions overlap everything. Rollouts and training wait for the callbacks.
+// They must not change their arguments, and may keep them. A panic in a gather ends it with an error; a panic in a
+// training or a completion reaches the caller.
 type Events struct {
 	// GatherStart is called before the first rollout of a gather.
 	GatherStart func(GatherStart)
@@ -20,6 +21,9 @@ type Events struct {
 	// GatherEnd is called after the last rollout of a gather.
 	GatherEnd func(GatherEnd)
 
+	// Completion is called after each call of [Model.Complete] that reached the backend: also those of [Model.Chat] and
+	// of HTTP clients, and failed ones. It is one of [ModelOptions].Events.
+	Completion func(CompletionEvent)
 	// TrainStart is called before a step is made, by [Model.Train] or [Model.TrainSFT].
 	TrainStart func(TrainStart)
 	// OptimizerStep is called after each optimizer step.
@@ -40,6 +44,7 @@ type GatherStart struct {
 	Scenarios int
 	GroupSize int
 	Seed      uint64 // of the options
+	Gather    uint64 // names the gather in this process, in the events below
 }
 
 // RolloutStart describes a rollout that begins.
@@ -47,6 +52,7 @@ type RolloutStart struct {
 	Time     time.Time
 	Scenario int // index in the call
 	Attempt  int // index in the group
+	Gather   uint64
 }
 
 // RolloutEnd describes a rollout that has ended. Either Trajectory or Failure is set.
@@ -60,6 +66,7 @@ type RolloutEnd struct {
 
 // GroupEnd describes a complete group.
 type GroupEnd struct {
+	Gather   uint64
 	Scenario int
 	// Groups are what is returned for the scenario: one, unless [GatherOptions].After changes that.
 	Groups []*TrajectoryGroup
@@ -67,6 +74,7 @@ type GroupEnd struct {
 
 // GatherEnd describes a gather that has ended.
 type GatherEnd struct {
+	Gather   uint64
 	Duration time.Duration
 	Progress GatherProgress
 	Err      error // what the gather returns
@@ -78,6 +86,20 @@ type GatherProgress struct {
 	Failed      int
 	Reward      float64 // mean of the trajectories so far, 0 before the first
 	Tokens      int     // sampled in the trajectories so far
+}
+
+// CompletionEvent describes a completion that has ended. Either Response or Err is set.
+type CompletionEvent struct {
+	Model *Model
+	// Rollout is that of the gather that the call's context comes from, nil outside of one, and Try counts its tries from
+	// 0.
+	Rollout  *RolloutStart
+	Try      int
+	Time     time.Time // of the call
+	Duration time.Duration
+	Request  *ChatRequest
+	Response *ChatResponse
+	Err      error
 }
 
 // TrainStart describes a training that begins.
@@ -145,6 +167,7 @@ func JoinEvents(list ...*Events) *Events {
 		joined.RolloutEnd = both(joined.RolloutEnd, e.RolloutEnd)
 		joined.GroupEnd = both(joined.GroupEnd, e.GroupEnd)
 		joined.GatherEnd = both(joined.GatherEnd, e.GatherEnd)
+		joined.Completion = both(joined.Completion, e.Completion)
 		joined.TrainStart = both(joined.TrainStart, e.TrainStart)
 		joined.OptimizerStep = both(joined.OptimizerStep, e.OptimizerStep)
 		joined.Skip = both(joined.Skip, e.Skip)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -121,4 +122,47 @@ func TestJoinEvents(t *testing.T) {
 	if none := art.JoinEvents(); none == nil || none.Commit != nil {
 		t.Error("events of nobody have a function")
 	}
+}
+
+// Completion tells of each completion with its gather, scenario, attempt and try, also of one that fails.
+func TestEvents_Completion(t *testing.T) {
+	var mu sync.Mutex
+	var got []art.CompletionEvent
+	events := &art.Events{Completion: func(e art.CompletionEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, e)
+	}}
+	broken := true
+	backend := &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+		if broken {
+			broken = false
+			return art.Message{}, fs.ErrExist
+		}
+		return art.Assistant("hi"), nil
+	}}
+	m := registered(t, backend, &art.ModelOptions{Events: events})
+	var gather uint64
+	_, err := art.GatherGroups(t.Context(), numbers(2), func(ctx context.Context, _ int) (*art.Trajectory, error) {
+		trajectory := art.NewTrajectory(art.User("?"))
+		_, err := m.Chat(ctx, trajectory, nil)
+		return trajectory, err
+	}, &art.GatherOptions{Concurrency: 1, Retries: 1, Backoff: 1, GroupSize: 1,
+		Events: &art.Events{GatherStart: func(e art.GatherStart) { gather = e.Gather }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("?")}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "events", len(got), 4)
+	wantEqual(t, "first fails", errors.Is(got[0].Err, fs.ErrExist), true)
+	for i, want := range [][2]int{{0, 0}, {0, 1}, {1, 0}} {
+		wantEqual(t, "scenario and try", [2]int{got[i].Rollout.Scenario, got[i].Try}, want)
+		wantEqual(t, "gather", got[i].Rollout.Gather, gather)
+		wantEqual(t, "one of response and error", got[i].Response == nil, got[i].Err != nil)
+	}
+	wantEqual(t, "outside of a gather", got[3].Rollout == nil, true)
+	wantEqual(t, "question", got[3].Request.Messages[0].Content, "?")
+	wantEqual(t, "has a duration", got[3].Duration > 0, true)
 }

@@ -16,6 +16,7 @@ type gathering struct {
 	opts    GatherOptions
 	rollout func(ctx context.Context, scenario int) (*Trajectory, error)
 	seed    uint64
+	id      uint64       // of its events
 	next    atomic.Int64 // index of the next rollout to start
 
 	mu       sync.Mutex
@@ -34,6 +35,9 @@ type gathering struct {
 	// only a channel as durably blocking.
 	notifying chan struct{}
 }
+
+// numGathers counts the gathers of this process.
+var numGathers atomic.Uint64
 
 // cell is how one rollout ended: with a trajectory or with a failure and its error.
 type cell struct {
@@ -59,13 +63,13 @@ func newGathering(o GatherOptions, scenarios int, rollout func(context.Context, 
 
 // run runs everything and returns what is complete.
 func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
-	g.seed = gatherSeed(ctx, g.opts.Seed)
+	g.seed, g.id = gatherSeed(ctx, g.opts.Seed), numGathers.Add(1)
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	g.stop = stop
 	start := time.Now()
 	notify(g, g.opts.Events.GatherStart, func() GatherStart {
-		return GatherStart{start, len(g.open), g.opts.GroupSize, g.opts.Seed}
+		return GatherStart{start, len(g.open), g.opts.GroupSize, g.opts.Seed, g.id}
 	})
 	var workers sync.WaitGroup
 	for range min(g.opts.Concurrency, len(g.cells)) {
@@ -73,7 +77,7 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 	}
 	workers.Wait()
 	groups, err := g.outcome(ctx)
-	notify(g, g.opts.Events.GatherEnd, func() GatherEnd { return GatherEnd{time.Since(start), g.progress(), err} })
+	notify(g, g.opts.Events.GatherEnd, func() GatherEnd { return GatherEnd{g.id, time.Since(start), g.progress(), err} })
 	if err == nil && g.broken != nil { // by the last event
 		return g.outcome(ctx)
 	}
@@ -87,9 +91,9 @@ func (g *gathering) work(ctx context.Context) {
 		if i >= len(g.cells) {
 			return
 		}
-		began := RolloutStart{time.Now(), i / g.opts.GroupSize, i % g.opts.GroupSize}
+		began := RolloutStart{time.Now(), i / g.opts.GroupSize, i % g.opts.GroupSize, g.id}
 		notify(g, g.opts.Events.RolloutStart, func() RolloutStart { return began })
-		c, ok := g.attempt(ctx, began.Scenario, began.Attempt)
+		c, ok := g.attempt(ctx, &began)
 		if !ok {
 			return // cancelled: the rollout has no result
 		}
@@ -160,7 +164,7 @@ func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryG
 	g.results[scenario] = groups
 	g.complete[scenario] = true
 	g.mu.Unlock()
-	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{scenario, groups} })
+	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{g.id, scenario, groups} })
 }
 
 // failGroup turns the trajectories of a group that After could not handle into failures.

@@ -11,6 +11,7 @@ type position struct {
 	seed                uint64 // of the gather
 	group, attempt, try int
 	calls               atomic.Uint64 // made so far from this rollout
+	rollout             *RolloutStart // of its events
 }
 
 // positionKey is the context key of a *position.

@@ -3,6 +3,7 @@ package art
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Streamer is a [Backend] that delivers a reply while it is sampled.
@@ -52,7 +53,9 @@ func (m *Model) Stream(
 	if !ok {
 		streamer = whole{b}
 	}
+	start := time.Now()
 	response, err := streamer.Stream(ctx, m, request, piece)
+	m.tellCompletion(ctx, start, request, response, err)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ type batch struct {
 	skipped   []art.Skip
 	groups    int // with trajectories that are trained on
 	trained   int // trajectories
+	// advantages of the trajectories of each group, NaN where nothing is trained on.
+	advantages [][]float64
 }
 
 // collect converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
@@ -33,6 +35,7 @@ func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, v
 	}
 	for g, group := range groups {
 		before := b.trained
+		b.advantages = append(b.advantages, noAdvantages(group))
 		b.addGroup(g, group)
 		if b.trained > before {
 			b.groups++
@@ -127,6 +130,7 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 		return
 	}
 	b.sequences = append(b.sequences, sequences...)
+	b.advantages[g][i] = advantage
 	b.trained++
 }
 
@@ -157,6 +161,18 @@ func (b *batch) overlong(t *art.Trajectory) float64 {
 	penalty := o.Penalty * grpo.OverlongPenalty(tokens, o.Longest, o.Buffer)
 	b.penalties += penalty
 	return penalty
+}
+
+// noAdvantages returns NaN for each trajectory of a group.
+func noAdvantages(group *art.TrajectoryGroup) []float64 {
+	if group == nil {
+		return nil
+	}
+	none := make([]float64, len(group.Trajectories))
+	for i := range none {
+		none[i] = math.NaN()
+	}
+	return none
 }
 
 // historySequences converts the samples of a conversation to as few sequences as possible: a sample whose prompt begins

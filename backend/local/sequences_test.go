@@ -132,3 +132,17 @@ func TestCollect_Objectives(t *testing.T) {
 		require.Equal(t, 1.0, b.metrics(nil)["data/skipped_"+string(c.want)])
 	}
 }
+
+// TestCollect_Advantages: the result tells the advantage of each trajectory that is trained on, and NaN of others.
+func TestCollect_Advantages(t *testing.T) {
+	good := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
+	groups := append(group(good(1), rewarded(0.5), good(0)), nil)
+	got := collectAll(append(groups, group(good(2), good(2))...)).advantages
+	require.Len(t, got, 3)
+	require.InDelta(t, math.Sqrt(1.5), got[0][0], 1e-4)
+	require.True(t, math.IsNaN(got[0][1]), "without a sample")
+	require.InDelta(t, -math.Sqrt(1.5), got[0][2], 1e-4)
+	require.Empty(t, got[1])
+	require.Len(t, got[2], 2)
+	require.True(t, math.IsNaN(got[2][0]), "of a group without variance")
+}

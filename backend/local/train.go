@@ -69,7 +69,7 @@ func (b *Backend) Train(
 	if err := b.publish(m, e, state, step, update); err != nil {
 		return nil, err
 	}
-	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
+	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped, Advantages: batch.advantages}, nil
 }
 
 // trainable returns the entry of a model that is not frozen.

@@ -66,6 +66,9 @@ var layers = map[string]layer{
 	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
 	"backend/server/metrics": {own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
+	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
+	"backend/track/tensorboard": {own: []string{"", "internal/track"},
+		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{
 		compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
 	}},
@@ -98,6 +101,7 @@ var layers = map[string]layer{
 	"internal/trainer": {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},
 	"internal/tokentest":     {light: true},
+	"internal/track":         {own: []string{""}},
 	"internal/wire":          {own: []string{""}, light: true},
 	"internal/wire/wiretest": {light: true},
 	"cmd/art":                {any: true},

@@ -1,0 +1,188 @@
+package otel
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/goart-dev/art"
+)
+
+// The names are those of the semantic conventions 1.41 for generative AI, which later ones have kept for spans. What
+// they have no name for begins with "art.".
+
+// agentName is the name of the first model that was asked.
+func agentName(r *rollout) string {
+	for _, e := range r.completions {
+		return e.Model.Name()
+	}
+	return "agent"
+}
+
+// failureOf returns the failure of a rollout, nil for none.
+func failureOf(r *rollout) *art.Failure {
+	if r.end == nil {
+		return nil
+	}
+	return r.end.Failure
+}
+
+// agentAttributes describe a rollout.
+func (b *builder) agentAttributes(r *rollout) []attribute.KeyValue {
+	input, output := 0, 0
+	for _, e := range r.completions {
+		if e.Response != nil {
+			input, output = input+e.Response.Usage.PromptTokens, output+e.Response.Usage.CompletionTokens
+		}
+	}
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "invoke_agent"),
+		attribute.String("gen_ai.provider.name", b.opts.Provider),
+		attribute.String("gen_ai.agent.name", agentName(r)),
+		attribute.Int("gen_ai.usage.input_tokens", input), attribute.Int("gen_ai.usage.output_tokens", output),
+		attribute.Int64("art.gather", int64(r.start.Gather)), attribute.Int("art.scenario", r.start.Scenario),
+		attribute.Int("art.attempt", r.start.Attempt),
+	}
+	if r.end == nil || r.end.Trajectory == nil {
+		return out
+	}
+	t := r.end.Trajectory
+	for _, key := range slices.Sorted(maps.Keys(t.Metrics)) {
+		out = append(out, attribute.Float64("art.metrics."+key, t.Metrics[key]))
+	}
+	if b.opts.Content {
+		for _, key := range slices.Sorted(maps.Keys(t.Metadata)) {
+			out = append(out, attribute.String("art.metadata."+key, fmt.Sprint(t.Metadata[key])))
+		}
+	}
+	return out
+}
+
+// chatAttributes describe a completion.
+func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
+	s := e.Request.Settings
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "chat"),
+		attribute.String("gen_ai.provider.name", b.opts.Provider),
+		attribute.String("gen_ai.request.model", e.Model.Name()),
+		attribute.Float64("gen_ai.request.temperature", s.Temperature),
+		attribute.Float64("gen_ai.request.top_p", s.TopP),
+		attribute.Int64("gen_ai.request.seed", int64(s.Seed)),
+		attribute.Int("art.try", e.Try),
+	}
+	if s.TopK > 0 {
+		out = append(out, attribute.Int("gen_ai.request.top_k", s.TopK))
+	}
+	if s.MaxTokens > 0 {
+		out = append(out, attribute.Int("gen_ai.request.max_tokens", s.MaxTokens))
+	}
+	if len(s.Stop) > 0 {
+		out = append(out, attribute.StringSlice("gen_ai.request.stop_sequences", s.Stop))
+	}
+	if b.opts.Content {
+		out = append(out, requestContent(e.Request)...)
+	}
+	if e.Response == nil {
+		return out
+	}
+	return append(out, b.responseAttributes(e.Response)...)
+}
+
+// responseAttributes describe a reply.
+func (b *builder) responseAttributes(r *art.ChatResponse) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.response.id", r.ID),
+		attribute.String("gen_ai.response.model", r.Model),
+		attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Finish}),
+		attribute.Int("gen_ai.usage.input_tokens", r.Usage.PromptTokens),
+		attribute.Int("gen_ai.usage.output_tokens", r.Usage.CompletionTokens),
+		attribute.Int("gen_ai.usage.cache_read.input_tokens", r.Usage.CachedTokens),
+	}
+	if r.Message.Sample != nil {
+		out = append(out, attribute.Int("art.policy_step", r.Message.Sample.Step))
+	}
+	if b.opts.Content {
+		out = append(out, attribute.String("gen_ai.output.messages", asJSON([]message{convert(&r.Message, r.Finish)})))
+	}
+	return out
+}
+
+// toolAttributes describe a call of a tool.
+func (b *builder) toolAttributes(call art.ToolCall, result *art.Message) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", call.Name),
+		attribute.String("gen_ai.tool.call.id", call.ID),
+		attribute.String("gen_ai.tool.type", "function"),
+	}
+	if b.opts.Content {
+		out = append(out, attribute.String("gen_ai.tool.call.arguments", call.Arguments),
+			attribute.String("gen_ai.tool.call.result", result.Content))
+	}
+	return out
+}
+
+// message is a message of the conventions.
+type message struct {
+	Role   art.Role `json:"role"`
+	Parts  []part   `json:"parts"`
+	Finish string   `json:"finish_reason,omitempty"`
+}
+
+// part is a part of a message.
+type part struct {
+	Type      string `json:"type"`
+	Content   string `json:"content,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Arguments any    `json:"arguments,omitempty"`
+	Result    string `json:"result,omitempty"`
+}
+
+// convert returns a message in the form of the conventions.
+func convert(m *art.Message, finish string) message {
+	out := message{Role: m.Role, Finish: finish, Parts: []part{}}
+	if m.Role == art.RoleTool {
+		out.Parts = append(out.Parts, part{Type: "tool_call_response", ID: m.ToolCallID, Result: m.Content})
+		return out
+	}
+	if m.Reasoning != "" {
+		out.Parts = append(out.Parts, part{Type: "reasoning", Content: m.Reasoning})
+	}
+	if m.Content != "" {
+		out.Parts = append(out.Parts, part{Type: "text", Content: m.Content})
+	}
+	for _, call := range m.ToolCalls {
+		var arguments any = call.Arguments
+		if json.Valid([]byte(call.Arguments)) {
+			arguments = json.RawMessage(call.Arguments)
+		}
+		out.Parts = append(out.Parts, part{Type: "tool_call", ID: call.ID, Name: call.Name, Arguments: arguments})
+	}
+	return out
+}
+
+// requestContent is what was asked: messages and tools.
+func requestContent(r *art.ChatRequest) []attribute.KeyValue {
+	messages := make([]message, len(r.Messages))
+	for i := range r.Messages {
+		messages[i] = convert(&r.Messages[i], "")
+	}
+	out := []attribute.KeyValue{attribute.String("gen_ai.input.messages", asJSON(messages))}
+	if len(r.Tools) > 0 {
+		out = append(out, attribute.String("gen_ai.tool.definitions", asJSON(r.Tools)))
+	}
+	return out
+}
+
+// asJSON returns the JSON of what has one.
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%q", err.Error())
+	}
+	return string(data)
+}

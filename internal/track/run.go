@@ -1,0 +1,239 @@
+package track
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// Limits on what waits for a format that fails or is slow.
+const (
+	maxRows   = 4096
+	maxGroups = 8
+	minPause  = time.Second
+	maxPause  = time.Minute
+)
+
+// run is what waits for one model, and what was stored.
+type run struct {
+	t     *Tracker
+	model *art.Model
+	step  int // of the model when the tracker first heard of it
+
+	out     Run   // nil until it is open
+	begun   bool  // written is known
+	written *seen // rows
+	stale   bool  // the history may have more than was told
+
+	settings    map[string]any // of model and trainings
+	stored      map[string]any // of which out was told
+	sft, failed bool           // of the last training
+	rows        []Row
+	groups      []Groups
+	pause       time.Duration // after the last failure
+	next        time.Time     // not before
+	problem     error         // of the last try
+}
+
+func newRun(t *Tracker, m *art.Model, step int) *run {
+	settings := ModelConfig(m)
+	for key, value := range t.opts.Config {
+		settings[key] = value
+	}
+	return &run{t: t, model: m, step: step, settings: settings, stale: true, written: newSeen()}
+}
+
+// take adds what an event tells to what waits.
+func (r *run) take(e event) {
+	switch {
+	case e.start != nil:
+		r.sft = e.start.SFT != nil
+		if config := TrainConfig(*e.start); !reflect.DeepEqual(r.settings["train"], config) {
+			r.settings = maps.Clone(r.settings)
+			r.settings["train"] = config
+		}
+	case e.commit != nil:
+		r.failed = false
+		r.takeCommit(e)
+	case e.log != nil:
+		r.addRow(Row{e.at, e.log.Step, underSplit(e.log.Split, e.log.Metrics)})
+		if e.log.Split != "train" { // those of "train" came with the commit
+			r.addGroups(Groups{e.at, e.log.Split, e.log.Step, e.log.Groups, nil})
+		}
+	case e.fail != nil:
+		r.failed = true
+	}
+}
+
+// takeCommit adds the row of a training: its metrics and, unless it was supervised, those of its groups.
+func (r *run) takeCommit(e event) {
+	result := e.commit.Result
+	metrics := map[string]float64{}
+	if !r.sft {
+		for key, value := range art.Metrics(e.commit.Groups...) {
+			metrics["train/"+key] = value
+		}
+	}
+	maps.Copy(metrics, result.Metrics)
+	r.addRow(Row{e.at, result.Step - 1, underSplit("train", metrics)})
+	r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages})
+}
+
+// addRow lets a row wait. When too many do, it is left to the history, if the backend has one.
+func (r *run) addRow(row Row) {
+	if len(r.rows) < maxRows {
+		r.rows = append(r.rows, row)
+		return
+	}
+	r.stale = true
+	r.t.queue.Lose(1)
+}
+
+// addGroups lets trajectories wait. When too many do, the oldest are dropped.
+func (r *run) addGroups(g Groups) {
+	if len(g.Groups) == 0 {
+		return
+	}
+	if len(r.groups) == maxGroups {
+		r.groups = slices.Delete(r.groups, 0, 1)
+		r.t.queue.Lose(1)
+	}
+	r.groups = append(r.groups, g)
+}
+
+// flush stores what waits, unless the last failure is too recent.
+func (r *run) flush(now time.Time) {
+	if now.Before(r.next) {
+		return
+	}
+	err := r.store(r.t.ctx)
+	if err == nil {
+		r.pause, r.problem = 0, nil
+		return
+	}
+	if r.problem == nil {
+		r.warn("tracker failed, and will try again", err)
+	}
+	r.problem = err
+	r.pause = min(max(2*r.pause, minPause), maxPause)
+	r.next = time.Now().Add(r.pause)
+}
+
+// store stores all that waits, in order.
+func (r *run) store(ctx context.Context) error {
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(r.settings, r.stored) {
+		if err := r.out.Config(ctx, Redact(r.settings)); err != nil {
+			return err
+		}
+		r.stored = r.settings
+	}
+	if err := r.storeRows(ctx); err != nil {
+		return err
+	}
+	for len(r.groups) > 0 {
+		if err := r.out.Groups(ctx, r.groups[0]); err != nil {
+			return err
+		}
+		r.groups = slices.Delete(r.groups, 0, 1)
+	}
+	return nil
+}
+
+// begin opens the run, reads what earlier processes stored, and takes back what the run no longer has.
+func (r *run) begin(ctx context.Context) error {
+	if r.begun {
+		return nil
+	}
+	if r.out == nil {
+		out, err := r.t.opts.Open(ctx, r.model)
+		if err != nil {
+			return err
+		}
+		r.out = out
+	}
+	values, err := r.out.Written(ctx)
+	if err != nil {
+		return err
+	}
+	rewinder, ok := r.out.(Rewinder)
+	history, known := r.history(ctx)
+	if ok && known {
+		keep, lost := remaining(values, history, r.step)
+		if lost {
+			if err := rewinder.Rewind(ctx, r.step, keep); err != nil {
+				return err
+			}
+		}
+		values = keep
+	}
+	r.written.read(values, !ok)
+	r.begun = true
+	return nil
+}
+
+// storeRows stores what is new in the rows that wait, and in the history if it may have more.
+func (r *run) storeRows(ctx context.Context) error {
+	rows := r.rows
+	if r.stale {
+		history, _ := r.history(ctx)
+		rows = append(slices.Clone(rows), rowsOf(history)...)
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
+	rows = r.written.news(rows)
+	if len(rows) > 0 {
+		if err := r.out.Rows(ctx, rows); err != nil {
+			return err
+		}
+	}
+	r.written.add(rows)
+	r.rows, r.stale = nil, false
+	return nil
+}
+
+// history returns what the backend has logged. ok is false when it keeps no history.
+func (r *run) history(ctx context.Context) (values Values, ok bool) {
+	keeper, ok := r.model.Backend().(art.CheckpointKeeper)
+	if !ok {
+		return nil, false
+	}
+	rows, err := keeper.History(ctx, r.model)
+	if err != nil {
+		r.warn("tracker cannot read the history", err)
+		return nil, false
+	}
+	values = Values{}
+	for _, row := range rows {
+		if values[row.Step] == nil {
+			values[row.Step] = map[string]float64{}
+		}
+		maps.Copy(values[row.Step], underSplit(row.Split, row.Metrics))
+	}
+	return values, true
+}
+
+func (r *run) warn(text string, err error) {
+	r.t.opts.Logger.Warn(text, "tracker", r.t.opts.Name, "run", r.model.Name(), "error", err)
+}
+
+// close stores what waits and ends the run.
+func (r *run) close(ctx context.Context) error {
+	err := r.store(ctx)
+	if r.out != nil {
+		if closing := r.out.Close(ctx, r.failed); err == nil {
+			err = closing
+		}
+	}
+	if err != nil && len(r.rows)+len(r.groups) > 0 {
+		return fmt.Errorf("%d rows and %d batches of trajectories were not stored: %w", len(r.rows), len(r.groups), err)
+	}
+	return err
+}
