@@ -14,6 +14,7 @@ type Streamer interface {
 	// character or the beginning of a stop string or of a tool call, is held back.
 	//
 	// An error of piece ends the reply and is returned. So does the end of ctx, which frees the request's memory at once.
+	// piece may block, on a client that reads slowly; other requests must go on meanwhile.
 	Stream(ctx context.Context, m *Model, req *ChatRequest, piece func(Piece) error) (*ChatResponse, error)
 }
 
