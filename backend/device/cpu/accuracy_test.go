@@ -31,7 +31,7 @@ func TestReduce_Accuracy(t *testing.T) {
 	} {
 		d := newDevice(t, 2)
 		shape := shapes.Make(dtypes.Float32, c.dims...)
-		e := program(t, d, []shapes.Shape{shape}, func(f compute.Function, in []compute.Value) []compute.Value {
+		e := compileGraph(t, d, []shapes.Shape{shape}, func(f compute.Function, in []compute.Value) []compute.Value {
 			return []compute.Value{must(f.ReduceSum(in[0], c.axis))(t)}
 		})
 		in := must(d.BufferFromFlatData(0, x, shape))(t)

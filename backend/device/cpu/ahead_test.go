@@ -14,17 +14,17 @@ func TestAhead_FetchesAllOnce(t *testing.T) {
 	x := &tensor{kind: dtypes.Float32, size: 4}
 	for points := 1; points < 12; points++ {
 		for works := 2; works < 25; works++ {
-			l := loop{numel: fetchedBytes}
+			l := loop{numel: prefetchedBytes}
 			for range points {
-				l.instrs = append(l.instrs, instr{do: point, v: view{of: x}})
+				l.instrs = append(l.instrs, instr{do: doAlias, v: view{of: x}})
 			}
 			for range works {
-				l.instrs = append(l.instrs, instr{do: apply})
+				l.instrs = append(l.instrs, instr{do: doApply})
 			}
-			l.planAhead()
+			planPrefetches(&l)
 			fetched := map[int]map[int]int{}
-			for i, list := range l.ahead {
-				if l.instrs[i].do != apply && len(list) > 0 {
+			for i, list := range l.prefetches {
+				if l.instrs[i].do != doApply && len(list) > 0 {
 					t.Fatalf("instruction %d, which computes nothing, fetches", i)
 				}
 				for _, a := range list {
@@ -51,16 +51,16 @@ func TestAhead_FetchesAllOnce(t *testing.T) {
 func TestAhead_Kernels(t *testing.T) {
 	x := &tensor{kind: dtypes.Float32, size: 4}
 	for _, fetches := range []bool{false, true} {
-		first := &combined{kernel: &vec.Fused{Fetches: fetches}, in: []int{2, 1}, ahead: nearAhead}
-		second := &combined{kernel: &vec.Fused{Fetches: true}, in: []int{1}, ahead: nearAhead}
-		l := loop{numel: fetchedBytes, block: 1024, instrs: []instr{
-			{do: point, dst: 0, v: view{of: x}}, {do: point, dst: 1, v: view{of: x}}, {do: combine, all: first}, {do: combine, all: second},
+		first := &fusedKernel{of: &vec.Fused{Fetches: fetches}, in: []int{2, 1}, ahead: nearAhead}
+		second := &fusedKernel{of: &vec.Fused{Fetches: true}, in: []int{1}, ahead: nearAhead}
+		l := loop{numel: prefetchedBytes, block: 1024, instrs: []instr{
+			{do: doAlias, dst: 0, v: view{of: x}}, {do: doAlias, dst: 1, v: view{of: x}}, {do: doCombine, kernel: first}, {do: doCombine, kernel: second},
 		}}
-		l.planAhead()
+		planPrefetches(&l)
 		if near, far := first.ahead, second.ahead; fetches && (near != 4096 || far != nearAhead) || !fetches && (near != nearAhead || far != 4096) {
 			t.Errorf("the first fetches: %v; they fetch %d and %d bytes ahead", fetches, near, far)
 		}
-		for i, list := range l.ahead {
+		for i, list := range l.prefetches {
 			for _, a := range list {
 				if a.instr != 0 {
 					t.Errorf("after instruction %d something is fetched of tensor %d, which a kernel fetches", i, a.instr)

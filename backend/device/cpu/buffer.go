@@ -28,7 +28,7 @@ var _ compute.Buffer = (*Buffer)(nil)
 var errFinalized = errors.New("cpu: the buffer is finalized, or was donated")
 
 func (d *Device) newBuffer(shape shapes.Shape) *Buffer {
-	return &Buffer{device: d, shape: shape, mem: d.memory.alloc(bytesOf(shape))}
+	return &Buffer{device: d, shape: shape, mem: d.env.memory.alloc(bytesOf(shape))}
 }
 
 // bytesOf is the size of a tensor.
@@ -88,7 +88,7 @@ func (b *Buffer) Backend() compute.Backend { return b.device }
 // Finalize gives the memory back.
 func (b *Buffer) Finalize() error {
 	if mem := b.take(); mem.base != nil {
-		b.device.memory.release(mem)
+		b.device.env.memory.release(mem)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (b *Buffer) ToFlatData(flat any) error {
 	}
 	switch {
 	case b.packed != nil && b.shape.DType == dtypes.BFloat16:
-		unpackHalf(list[bfloat16.BFloat16](pointer(dst), b.shape.Size()), b.packed)
+		unpackBF16(list[bfloat16.BFloat16](pointer(dst), b.shape.Size()), b.packed)
 		return nil
 	case b.packed != nil:
 		unpack(list[float32](pointer(dst), b.shape.Size()), b.packed)
@@ -162,7 +162,7 @@ func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	if n != 0 {
 		return nil, fmt.Errorf("cpu: there is no device %d, only 0", n)
 	}
-	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.memory.alloc(mem.size)}
+	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.env.memory.alloc(mem.size)}
 	copy(bytesAt(c.mem.base, mem.size), bytesAt(mem.base, mem.size))
 	if b.packed != nil {
 		c.packed = packedAt(c.mem, b.shape)

@@ -52,7 +52,7 @@ func (b *builder) Compile() (compute.Executable, error) {
 		return nil, errors.New("cpu: nothing is returned: call Return before Compile")
 	}
 	b.compiled = true
-	return compile(b.device, b.main)
+	return b.device.compile(source{name: b.name, parameters: b.main.parameters, outputs: b.main.outputs})
 }
 
 // function is a graph that grows.
@@ -90,7 +90,7 @@ func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.
 	if err := supported(shape); err != nil {
 		return nil, err
 	}
-	v, err := f.add(compute.OpTypeParameter, shape, parameter{name, len(f.parameters)})
+	v, err := f.add(compute.OpTypeParameter, shape, parameterAttr{name})
 	if err == nil {
 		f.parameters = append(f.parameters, v.(*node))
 	}
@@ -113,7 +113,7 @@ func (f *function) Constant(flat any, dims ...int) (compute.Value, error) {
 	}
 	mem := newSpan(rounded(len(data)))
 	copy(bytesAt(mem.base, len(data)), data)
-	return f.add(compute.OpTypeConstant, shape, constant{bytesAt(mem.base, len(data))})
+	return f.add(compute.OpTypeConstant, shape, constantAttr{bytesAt(mem.base, len(data))})
 }
 
 // Return names the outputs.
@@ -141,7 +141,7 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 // node returns what a value stands for.
 func (f *function) node(v compute.Value) (*node, error) {
 	n, ok := v.(*node)
-	if !ok || n == nil || n.owner != f {
+	if !ok || n == nil || n.id >= len(f.nodes) || f.nodes[n.id] != n {
 		return nil, fmt.Errorf("cpu: the value %v is not of this function", v)
 	}
 	return n, nil
@@ -159,7 +159,7 @@ func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*n
 	if n := f.known[key]; shared && n != nil {
 		return n, nil
 	}
-	n := &node{id: len(f.nodes), op: op, shape: shape, in: in, attr: attr, owner: f}
+	n := &node{id: len(f.nodes), op: op, shape: shape, in: in, attr: attr}
 	f.nodes = append(f.nodes, n)
 	if shared {
 		f.known[key] = n

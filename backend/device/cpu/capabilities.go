@@ -12,8 +12,10 @@ func (d *Device) Capabilities() compute.Capabilities {
 	for t := range dataTypes {
 		c.DTypes[t] = true
 	}
-	for op := range elementwise {
-		c.Operations[op] = true
+	for op := range compute.OpTypeLast {
+		if isElementwise(op) {
+			c.Operations[op] = true
+		}
 	}
 	for _, op := range others {
 		c.Operations[op] = true

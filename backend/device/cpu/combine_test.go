@@ -95,21 +95,22 @@ func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, ke
 	if err := b.Main().Return(s.build(t, b.Main()), nil); err != nil {
 		t.Fatal(err)
 	}
-	e, err := newCompiler(d).compile(b.main.parameters, b.main.outputs, nil)
+	compiled, err := b.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := compiled.(*executable)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var inputs []compute.Buffer
-	for _, shape := range e.inputs {
-		x := make([]float32, shape.Size())
+	for _, input := range e.plan.inputs {
+		x := make([]float32, input.shape.Size())
 		for i := range x {
 			x[i] = float32(rng.NormFloat64())
 			if rng.IntN(50) == 0 {
 				x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN()), 1e-40, -3e38}[rng.IntN(6)]
 			}
 		}
-		buffer, err := d.BufferFromFlatData(0, x, shape)
+		buffer, err := d.BufferFromFlatData(0, x, input.shape)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,22 +121,13 @@ func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, ke
 		t.Fatal(err)
 	}
 	for i, r := range results {
-		x := make([]float32, e.outputs[i].shape.Size())
+		x := make([]float32, e.plan.outputs[i].shape.Size())
 		if err := r.ToFlatData(x); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, x)
 	}
-	for _, step := range e.steps {
-		if l, ok := step.(*loop); ok {
-			for _, in := range l.instrs {
-				if in.do == combine && in.all.kernel.Name == s.kernel.Name {
-					kernels++
-				}
-			}
-		}
-	}
-	return out, kernels
+	return out, combined(e.plan)[s.kernel.Name]
 }
 
 // TestCombine_SameBits: each kernel for several operations is found, gives what they give one after another, and is not used

@@ -20,7 +20,7 @@ func TestCopy_Large(t *testing.T) {
 	in := must(d.BufferFromFlatData(0, data, shape))(t)
 	for _, axes := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		for _, turned := range []bool{false, true} {
-			e := program(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
+			e := compileGraph(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
 				y := must(f.Transpose(x[0], axes...))(t)
 				if turned {
 					y = must(f.Reverse(y, 1))(t)
@@ -32,7 +32,7 @@ func TestCopy_Large(t *testing.T) {
 				want = want.reverse([]int{1})
 			}
 			got := floatsOf(t, must(e.Execute([]compute.Buffer{in}, nil, 0))(t)[0])
-			if !slices.EqualFunc(got, offsets(want), func(x float32, off int) bool { return x == float32(off) }) {
+			if !slices.EqualFunc(got, want.offsets(), func(x float32, off int) bool { return x == float32(off) }) {
 				t.Errorf("axes %v, turned %v: elements are at wrong places", axes, turned)
 			}
 		}

@@ -43,12 +43,9 @@ type Options struct {
 // Device computes graphs. Its methods may be called from several goroutines.
 type Device struct {
 	notimplemented.Backend // for what later versions of the interface add
-	pool                   *pool.Pool
+	env                    env
 	own                    bool // the pool is not that of the process
-	memory                 memory
-	level                  cpuid.Level
-	kernels                *gemm.Kernels
-	unfused                bool // tests: each operation is a loop of its own
+	unfused                bool // tests: each operation is a step of its own
 	finalized              atomic.Bool
 }
 
@@ -66,9 +63,9 @@ func New(opts *Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{pool: common(), level: level, kernels: gemm.New(level)}
+	d := &Device{env: env{pool: common(), level: level, kernels: gemm.New(level)}}
 	if opts.Workers > 0 {
-		d.pool, d.own = pool.New(opts.Workers), true
+		d.env.pool, d.own = pool.New(opts.Workers), true
 	}
 	return d, nil
 }
@@ -84,10 +81,10 @@ func (d *Device) String() string { return Name }
 
 // Description tells how the device computes, and what it is missing.
 func (d *Device) Description() string {
-	if d.level == cpuid.Portable {
-		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.pool.Workers())
+	if d.env.level == cpuid.Portable {
+		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.env.pool.Workers())
 	}
-	return fmt.Sprintf("CPU with %s, %d workers", d.level, d.pool.Workers())
+	return fmt.Sprintf("CPU with %s, %d workers", d.env.level, d.env.pool.Workers())
 }
 
 // NumDevices is 1.
@@ -102,7 +99,7 @@ func (d *Device) Builder(name string) compute.Builder { return newBuilder(d, nam
 // Finalize ends the device's own workers, if it has some. Buffers stay readable.
 func (d *Device) Finalize() {
 	if !d.finalized.Swap(true) && d.own {
-		d.pool.Close()
+		d.env.pool.Close()
 	}
 }
 

@@ -25,7 +25,7 @@ func TestDot_Turned(t *testing.T) {
 	} {
 		left, right := shapes.Make(dtypes.Float32, m, k), shapes.Make(dtypes.Float32, k, n)
 		d := newDevice(t, 2)
-		e := program(t, d, []shapes.Shape{left, right}, func(f compute.Function, x []compute.Value) []compute.Value {
+		e := compileGraph(t, d, []shapes.Shape{left, right}, func(f compute.Function, x []compute.Value) []compute.Value {
 			y := x[1]
 			if c.made {
 				y = must(f.Neg(y))(t)
@@ -60,7 +60,7 @@ func TestDot_Turned(t *testing.T) {
 		if got := floatsOf(t, out[0]); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", c.name, got, want)
 		}
-		if steps := len(e.(*executable).steps); steps != c.steps {
+		if steps := len(e.(*executable).plan.steps); steps != c.steps {
 			t.Errorf("%s: %d steps, want %d", c.name, steps, c.steps)
 		}
 	}

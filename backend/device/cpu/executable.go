@@ -8,8 +8,6 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
-
-	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 )
 
 var _ compute.Executable = (*executable)(nil)
@@ -17,55 +15,56 @@ var _ compute.Executable = (*executable)(nil)
 // executable is a compiled graph.
 type executable struct {
 	device  *Device
-	names   []string
-	inputs  []shapes.Shape
-	outputs []output
-	steps   []step
-	tensors []*tensor
-	arena   int // bytes of memory for what lives within a run
-
-	packable []bool // inputs that may be packed
+	plan    *plan
+	program *program // nil when finalized
 }
 
-// output is a value that is returned.
-type output struct {
-	shape shapes.Shape
-	of    *tensor
-	donor int // input whose memory it takes over when that is donated; -1 for none
+// compile compiles a graph.
+func (d *Device) compile(s source) (*executable, error) {
+	p, err := compile(s, compileOptions{workers: d.env.pool.Workers(), unfused: d.unfused, evaluate: d.evaluate})
+	if err != nil {
+		return nil, err
+	}
+	return &executable{device: d, plan: p, program: load(&d.env, p)}, nil
 }
 
-// step is a part of a computation. It may use the workers of the device.
-type step interface{ run(r *run) }
-
-// run is one execution. Several may be under way at once.
-type run struct {
-	device *Device
-	at     []unsafe.Pointer     // where each tensor lies
-	packed map[int]*gemm.Packed // tensors whose rows are not one after another, by id
-}
-
-// ptr returns the address of an element of a view's tensor.
-func (r *run) ptr(v view, off int) unsafe.Pointer {
-	return unsafe.Add(r.at[v.of.id], off*v.of.size)
+// evaluate runs a plan without inputs, and returns the memory of its outputs.
+func (d *Device) evaluate(p *plan) ([]unsafe.Pointer, error) {
+	var outputs []unsafe.Pointer
+	for _, o := range p.outputs {
+		outputs = append(outputs, d.env.memory.alloc(bytesOf(o.shape)).base)
+	}
+	load(&d.env, p).run(nil, outputs)
+	return outputs, nil
 }
 
 // Finalize drops the steps.
-func (e *executable) Finalize() { e.steps = nil }
+func (e *executable) Finalize() { e.program = nil }
 
 // Inputs returns names and shapes of the parameters.
-func (e *executable) Inputs() ([]string, []shapes.Shape) { return e.names, e.inputs }
+func (e *executable) Inputs() (names []string, list []shapes.Shape) {
+	for _, in := range e.plan.inputs {
+		names, list = append(names, in.name), append(list, in.shape)
+	}
+	return names, list
+}
 
 // Outputs returns the shapes of the results.
 func (e *executable) Outputs() []shapes.Shape {
-	list := make([]shapes.Shape, len(e.outputs))
-	for i, o := range e.outputs {
+	list := make([]shapes.Shape, len(e.plan.outputs))
+	for i, o := range e.plan.outputs {
 		list[i] = o.shape
 	}
 	return list
 }
 
+// WorkBytes returns how much memory a run takes besides its inputs and outputs. It is known when a graph is compiled.
+func (e *executable) WorkBytes() int { return e.plan.workBytes(e.device.env.pool.Workers()) }
+
 // Execute computes the outputs. It returns an error, and computes nothing, when an input does not fit.
-func (e *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.DeviceNum) (out []compute.Buffer, err error) {
+func (e *executable) Execute(
+	inputs []compute.Buffer, donate []bool, _ compute.DeviceNum,
+) (out []compute.Buffer, err error) {
 	if err := e.check(inputs, donate); err != nil {
 		return nil, err
 	}
@@ -74,91 +73,76 @@ func (e *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 			out, err = nil, fmt.Errorf("cpu: %v", value)
 		}
 	}()
-	space := e.device.memory.arena(e.arena)
-	defer e.device.memory.keep(space)
-	r := &run{device: e.device, at: make([]unsafe.Pointer, len(e.tensors)), packed: e.packed(inputs)}
-	spans := make([]span, len(inputs))
-	for i, b := range inputs {
-		if spans[i], err = b.(*Buffer).span(); err != nil {
+	values, spans := make([]runInput, len(inputs)), make([]span, len(inputs))
+	for i, in := range inputs {
+		b := in.(*Buffer)
+		if spans[i], err = b.span(); err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, err)
 		}
+		values[i] = runInput{spans[i].base, b.packed}
 	}
-	results := e.place(r, spans, donate, space)
-	for _, s := range e.steps {
-		s.run(r)
-	}
+	results, memory := e.allocate(spans, donate)
+	e.program.run(values, memory)
 	return e.results(inputs, donate, results), nil
 }
 
 // check compares inputs with the parameters.
 func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
-	if e.steps == nil {
+	if e.program == nil {
 		return errors.New("cpu: the executable is finalized")
 	}
-	if len(inputs) != len(e.inputs) || donate != nil && len(donate) != len(inputs) {
-		return fmt.Errorf("cpu: %d inputs and %d donations for %d parameters", len(inputs), len(donate), len(e.inputs))
+	want := e.plan.inputs
+	if len(inputs) != len(want) || donate != nil && len(donate) != len(inputs) {
+		return fmt.Errorf("cpu: %d inputs and %d donations for %d parameters", len(inputs), len(donate), len(want))
 	}
 	for i, in := range inputs {
-		b, ok := in.(*Buffer)
-		if !ok || b == nil || b.device != e.device {
-			return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, e.names[i])
+		donated := donate != nil && donate[i]
+		if err := e.checkInput(i, in, donated); err != nil {
+			return err
 		}
-		if !b.shape.Equal(e.inputs[i]) {
-			return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, e.names[i], b.shape, e.inputs[i])
-		}
-		if b.packed != nil && (!e.packable[i] || donate != nil && donate[i]) {
-			return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, or have its rows gathered, and not be donated", i, e.names[i])
-		}
-		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donate[i]) {
+		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donated) {
 			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", first, i)
 		}
 	}
 	return nil
 }
 
-// packed returns the inputs that are packed, by the tensor that they are.
-func (e *executable) packed(inputs []compute.Buffer) map[int]*gemm.Packed {
-	list := map[int]*gemm.Packed{}
-	for _, t := range e.tensors {
-		if t.place == inInput {
-			if p := inputs[t.index].(*Buffer).packed; p != nil {
-				list[t.id] = p
-			}
-		}
+// checkInput compares an input with its parameter.
+func (e *executable) checkInput(i int, in compute.Buffer, donated bool) error {
+	want := e.plan.inputs[i]
+	b, ok := in.(*Buffer)
+	if !ok || b == nil || b.device != e.device {
+		return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.name)
 	}
-	return list
+	if !b.shape.Equal(want.shape) {
+		return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, want.name, b.shape, want.shape)
+	}
+	if b.packed != nil && (!want.packable || donated) {
+		return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, "+
+			"or have its rows gathered, and not be donated", i, want.name)
+	}
+	return nil
 }
 
-// place says where each tensor lies, and returns the memory of the outputs.
-func (e *executable) place(r *run, inputs []span, donate []bool, space span) []span {
-	results := make([]span, len(e.outputs))
-	for i, o := range e.outputs {
+// allocate returns the memory of the outputs.
+func (e *executable) allocate(inputs []span, donate []bool) (results []span, memory []unsafe.Pointer) {
+	for _, o := range e.plan.outputs {
+		s := span{}
 		if o.donor >= 0 && donate != nil && donate[o.donor] {
-			results[i] = inputs[o.donor]
-			continue
+			s = inputs[o.donor]
+		} else {
+			s = e.device.env.memory.alloc(bytesOf(o.shape))
 		}
-		results[i] = e.device.memory.alloc(bytesOf(o.shape))
+		results, memory = append(results, s), append(memory, s.base)
 	}
-	for _, t := range e.tensors {
-		switch t.place {
-		case inInput:
-			r.at[t.id] = inputs[t.index].base
-		case inOutput:
-			r.at[t.id] = results[t.index].base
-		case inConstant:
-			r.at[t.id] = t.data
-		case inArena:
-			r.at[t.id] = unsafe.Add(space.base, t.offset)
-		}
-	}
-	return results
+	return results, memory
 }
 
 // results wraps the outputs in buffers, and empties those that were donated.
 func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []span) []compute.Buffer {
 	taken := map[int]bool{}
-	out := make([]compute.Buffer, len(e.outputs))
-	for i, o := range e.outputs {
+	out := make([]compute.Buffer, len(e.plan.outputs))
+	for i, o := range e.plan.outputs {
 		out[i] = &Buffer{device: e.device, shape: o.shape, mem: spans[i]}
 		if o.donor >= 0 {
 			taken[o.donor] = true
@@ -170,7 +154,7 @@ func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []spa
 		}
 		b := inputs[i].(*Buffer)
 		if mem := b.take(); !taken[i] && mem.base != nil {
-			e.device.memory.release(mem)
+			e.device.env.memory.release(mem)
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ func TestFuse_Cycle(t *testing.T) {
 	plain.unfused = true
 	matrix := shapes.Make(dtypes.Float32, 3, 3)
 	results := func(d *Device) []float32 {
-		e := program(t, d, []shapes.Shape{row(3), matrix}, func(f compute.Function, x []compute.Value) []compute.Value {
+		e := compileGraph(t, d, []shapes.Shape{row(3), matrix}, func(f compute.Function, x []compute.Value) []compute.Value {
 			product := func(m compute.Value) compute.Value {
 				return must(f.DotGeneral(x[0], []int{0}, nil, m, []int{0}, nil, compute.DotGeneralConfig{}))(t)
 			}
@@ -41,13 +41,24 @@ func TestFuse_Order(t *testing.T) {
 	for range repeats(2000) {
 		g := newRecipe(rng, dtypes.Float32).build(t, d, 1+rng.IntN(100))
 		must(0, g.f.Return(g.values[len(g.values)-1-rng.IntN(2):], nil))(t)
-		c, b := newCompiler(d), g.b.(*builder)
-		must(c.compile(b.main.parameters, b.main.outputs, nil))(t)
-		for _, u := range c.units {
-			for _, w := range u.deps {
-				if u.into == nil && w.root() != u && w.root().position >= u.position {
-					t.Fatalf("step %d waits for step %d\n%v", u.position, w.root().position, g.log)
+		p := must(g.b.Compile())(t).(*executable).plan
+		ready := map[*tensor]bool{}
+		for _, x := range p.tensors {
+			ready[x] = x.memory == inInput || x.memory == inConstant
+		}
+		for i, s := range p.steps {
+			for _, v := range s.reads() {
+				if !ready[v.of] {
+					t.Fatalf("step %d reads tensor %d before it is written\n%v", i, v.of.id, g.log)
 				}
+			}
+			for _, x := range s.writes() {
+				ready[x] = true
+			}
+		}
+		for i, o := range p.outputs {
+			if !ready[o.of] {
+				t.Fatalf("output %d is not written\n%v", i, g.log)
 			}
 		}
 	}
@@ -77,7 +88,7 @@ func TestFuse_Turned(t *testing.T) {
 			}
 		}
 		results := func(d *Device) ([]float32, int) {
-			e := program(t, d, []shapes.Shape{shape, shape}, func(f compute.Function, x []compute.Value) []compute.Value {
+			e := compileGraph(t, d, []shapes.Shape{shape, shape}, func(f compute.Function, x []compute.Value) []compute.Value {
 				y := must(f.Tanh(x[0]))(t)
 				if c.inner > 0 {
 					flat := must(f.Reshape(y, shape.Size()/c.inner, c.inner))(t)
@@ -93,7 +104,7 @@ func TestFuse_Turned(t *testing.T) {
 				return []compute.Value{sum}
 			})
 			in := []compute.Buffer{must(d.BufferFromFlatData(0, numbers[0], shape))(t), must(d.BufferFromFlatData(0, numbers[1], shape))(t)}
-			return floatsOf(t, must(e.Execute(in, nil, 0))(t)[0]), len(e.(*executable).steps)
+			return floatsOf(t, must(e.Execute(in, nil, 0))(t)[0]), len(e.(*executable).plan.steps)
 		}
 		fused, plain := newDevice(t, 2), newDevice(t, 1)
 		plain.unfused = true

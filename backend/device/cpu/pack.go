@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
 // Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which products with it read memory,
@@ -26,20 +27,20 @@ func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (
 	if rows < 2 || columns < 2 {
 		return d.rowsFirst(shape, read), nil
 	}
-	b := &Buffer{device: d, shape: shape, mem: d.memory.alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
+	b := &Buffer{device: d, shape: shape, mem: d.env.memory.alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
 	b.packed = packedAt(b.mem, shape)
-	d.pool.For((rows+packRows-1)/packRows, func(i int) {
+	d.env.pool.For((rows+packRows-1)/packRows, func(i int) {
 		first := i * packRows
 		n := min(packRows, rows-first)
-		space := d.memory.alloc(4 * packRows * columns)
-		defer d.memory.release(space)
+		space := d.env.memory.alloc(4 * packRows * columns)
+		defer d.env.memory.release(space)
 		part := list[float32](space.base, n*columns)
 		read(part, first)
 		if shape.DType == dtypes.BFloat16 {
-			b.packHalf(part, first, n)
+			b.packBF16(part, first, n)
 			return
 		}
-		d.kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
+		d.env.kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
 	})
 	return b, nil
 }
@@ -82,24 +83,18 @@ func unpack(dst []float32, p *gemm.Packed) {
 	}
 }
 
-// packedReader is a step that may read packed matrices.
-type packedReader interface {
-	// readsPacked reports whether v may be one.
-	readsPacked(v view) bool
+// packBF16 packs rows of float32 as bfloat16, rounded to the nearest.
+func (b *Buffer) packBF16(rows []float32, first, n int) {
+	half := make([]uint16, len(rows))
+	vec.ToBfloat16(b.device.env.level, half, rows)
+	gemm.PackBF16(nil, b.packed, first, half, 1, b.packed.K, n)
 }
 
-// packable marks the parameters that may be packed: all steps that read them can do so.
-func (c *compiler) packable(e *executable, order []*unit) {
-	e.packable = make([]bool, len(e.inputs))
-	for i, s := range e.inputs {
-		e.packable[i] = packs(s)
-	}
-	for _, u := range order {
-		reader, _ := u.step.(packedReader)
-		for _, v := range u.reads {
-			if v.of.place == inInput && e.packable[v.of.index] && (reader == nil || !reader.readsPacked(v)) {
-				e.packable[v.of.index] = false
-			}
-		}
+// unpackBF16 writes the rows of a packed matrix of bfloat16 one after another.
+func unpackBF16(dst []bfloat16.BFloat16, p *gemm.Packed) {
+	row := make([]float32, p.K)
+	for j := range p.N {
+		p.Column(row, j)
+		round(dst[j*p.K:][:p.K], row)
 	}
 }

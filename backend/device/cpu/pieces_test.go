@@ -18,8 +18,8 @@ func TestPieces_SameBits(t *testing.T) {
 	d := newDevice(t, 1)
 	r := rand.New(rand.NewPCG(11, 0))
 	for _, op := range []compute.OpType{compute.OpTypeReduceSum, compute.OpTypeReduceMax, compute.OpTypeReduceMin} {
-		k := reduceKernel(d.level, op, dtypes.Float32)
-		for _, n := range []int{1, 63, 64, 2047, 2048, 2049, chunk - 1, chunk, chunk + 1, 2 * chunk, 5*chunk + 777} {
+		k := reduceKernel(d.env.level, op, dtypes.Float32)
+		for _, n := range []int{1, 63, 64, 2047, 2048, 2049, sumChunk - 1, sumChunk, sumChunk + 1, 2 * sumChunk, 5*sumChunk + 777} {
 			for _, kind := range []string{"normal", "zeros", "NaN"} {
 				x := make([]float32, n)
 				for i := range x {

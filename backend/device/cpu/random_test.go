@@ -424,7 +424,7 @@ func TestRandom_Reference(t *testing.T) {
 func TestRandom_SameBits(t *testing.T) {
 	rng := seeded(t)
 	plain := newDevice(t, 1)
-	plain.unfused, plain.level, plain.kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
+	plain.unfused, plain.env.level, plain.env.kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
 	fused, wide := newDevice(t, 1), newDevice(t, 5)
 	for i := range repeats(400) {
 		r := newRecipe(rng, dtypes.Float32)

@@ -41,12 +41,11 @@ func (s sinking) build(t *testing.T, f compute.Function) (out []compute.Value) {
 	return append(out, late)
 }
 
-// run returns the outputs for some inputs, and what compiled the graph.
-func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, c *compiler) {
+// run returns the outputs for some inputs, and the plan of the graph.
+func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, p *plan) {
 	b := newBuilder(d, s.name)
 	must(0, b.Main().Return(s.build(t, b.Main()), nil))(t)
-	c = newCompiler(d)
-	e := must(c.compile(b.main.parameters, b.main.outputs, nil))(t)
+	e := must(b.Compile())(t).(*executable)
 	in := make([]compute.Buffer, 2)
 	for i, data := range [][]float32{w, x} {
 		in[i] = must(d.BufferFromFlatData(0, data, shapes.Make(dtypes.Float32, len(data)/sinkingColumns, sinkingColumns)))(t)
@@ -54,7 +53,7 @@ func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, c 
 	for _, o := range must(e.Execute(in, nil, 0))(t) {
 		out = append(out, floatsOf(t, o)...)
 	}
-	return out, c
+	return out, e.plan
 }
 
 // TestSink: what only a later loop reads is computed there, if that reads the operands too. And what is the same for all of a row is
@@ -76,16 +75,20 @@ func TestSink(t *testing.T) {
 		plain := newDevice(t, 1)
 		plain.unfused = true
 		want, _ := s.run(t, plain, x, w)
-		got, c := s.run(t, newDevice(t, 2), x, w)
+		got, p := s.run(t, newDevice(t, 2), x, w)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: not the same numbers", s.name)
 		}
-		of := map[compute.OpType]*unit{} // of the last operation of a kind
+		of := map[compute.OpType]*loop{} // of the last operation of a kind
 		squares := 0
-		for _, u := range c.order() {
-			for _, m := range u.group.all() {
-				of[m.n.op] = u
-				if m.n.op == compute.OpTypeMul && m.out.count == sinkingRows {
+		for _, step := range p.steps {
+			l := loopOf(step)
+			if l == nil {
+				continue
+			}
+			for _, m := range l.fused {
+				of[m.op] = l
+				if m.op == compute.OpTypeMul && m.out.count == sinkingRows {
 					squares++
 				}
 			}
@@ -94,12 +97,4 @@ func TestSink(t *testing.T) {
 			t.Errorf("%s: it sinks: %v; %d squares of rows", s.name, sinks, squares)
 		}
 	}
-}
-
-// all are the members of a group, if it is one.
-func (g *group) all() []*member {
-	if g == nil {
-		return nil
-	}
-	return g.members
 }

@@ -83,8 +83,8 @@ func TestSparse_Found(t *testing.T) {
 // sparse counts the sparse products of the last graph with zeros on the left, and on the right.
 func (s *spy) sparse() map[bool]int {
 	found := map[bool]int{}
-	for _, u := range s.compiled[len(s.compiled)-1].units {
-		if p, ok := u.step.(sparse); ok {
+	for _, step := range s.plans[len(s.plans)-1].steps {
+		if p, ok := step.(*sparseMatmul); ok {
 			found[p.right]++
 		}
 	}

@@ -53,8 +53,8 @@ func TestStored_SameBits(t *testing.T) {
 				}
 				want := execute(t, embedding(t, d, rows, columns, n, nil), wide, at)
 				e := embeddingOf(t, d, dtypes.BFloat16, rows, columns, n, nil)
-				for _, x := range e.(*executable).tensors {
-					if x.kind == dtypes.Float32 && x.count == rows*columns && x.place == inArena && x.outside && rows != n && n > 1 {
+				for _, x := range e.(*executable).plan.tensors {
+					if x.kind == dtypes.Float32 && x.count == rows*columns && x.memory == inArena && rows != n && n > 1 {
 						t.Error("the weights are converted to an array")
 					}
 				}
@@ -85,7 +85,7 @@ func TestStored_SameBits(t *testing.T) {
 // TestStored_Chain: the products of a chain, over rows as long as a vocabulary, read weights in bfloat16.
 func TestStored_Chain(t *testing.T) {
 	d := newDevice(t, 2)
-	const n, size, vocabulary = chainRows + 2, 8, wideRow + 5
+	const n, size, vocabulary = wideRows + 2, 8, wideRow + 5
 	wide, plain, packed, _ := halves(t, d, vocabulary, size)
 	r := rand.New(rand.NewPCG(3, 3))
 	x := make([]float32, n*size)
@@ -117,8 +117,8 @@ func TestStored_Chain(t *testing.T) {
 	}
 	want := execute(t, build(dtypes.Float32), in, wide)[0]
 	e := build(dtypes.BFloat16)
-	if len(e.steps) != 1 {
-		t.Errorf("%d steps, want one chain", len(e.steps))
+	if len(e.plan.steps) != 1 {
+		t.Errorf("%d steps, want one chain", len(e.plan.steps))
 	}
 	for _, w := range []compute.Buffer{plain, packed} {
 		same(t, want, execute(t, e, in, w)[0])

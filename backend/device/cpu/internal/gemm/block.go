@@ -21,7 +21,7 @@ func groups(m, most int) [2]rows {
 
 // block is a block of C and of the contracted axis.
 type block struct {
-	*product
+	*call
 	s      *scratch
 	i0, mb int  // rows
 	j0, nb int  // columns
@@ -31,7 +31,7 @@ type block struct {
 }
 
 // modeAt is how the block of the contracted axis that begins with k0 goes to C.
-func (g *product) modeAt(k0 int) mode {
+func (g *call) modeAt(k0 int) mode {
 	if g.add || k0 > 0 {
 		return added
 	}
@@ -39,7 +39,7 @@ func (g *product) modeAt(k0 int) mode {
 }
 
 // compute computes rows [i0, i0+mb) and columns [j0, j0+nb) of C, which are out.
-func (g *product) compute(s *scratch, i0, mb, j0, nb int, out View) {
+func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 	if g.k == 0 && !g.add {
 		for i := range mb {
 			clear(out.Data[i*out.Row : i*out.Row+nb])

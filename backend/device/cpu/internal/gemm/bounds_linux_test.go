@@ -46,15 +46,15 @@ func TestMul_Bounds(t *testing.T) {
 			e.check(t, "Mul", func(c []float32) {
 				out := fence(t, (e.m-1)*e.ldc+e.n)
 				copy(out, c)
-				k.Mul(nil, out, e.ldc, e.a, e.b, e.m, e.n, e.k, e.add)
+				k.Mul(nil, Matmul{Out{out, e.ldc}, e.a, e.b, e.m, e.n, e.k, e.add})
 				copy(c, out)
 			})
 			packed := packView(e.b, e.k, e.n)
 			packed.full = fenced(t, packed.full)
-			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(nil, c, e.ldc, e.a, packed, e.m, e.add) })
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(nil, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 			packed = packView(e.b.T(), e.n, e.k)
 			packed.full = fenced(t, packed.full)
-			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(nil, c, e.ldc, e.a, packed, e.m, e.add) })
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(nil, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 		}
 		k.Read(nil, fence(t, 100_003))
 	})

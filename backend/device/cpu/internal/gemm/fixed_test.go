@@ -39,20 +39,20 @@ func TestMul_Accuracy(t *testing.T) {
 					}
 					clear(c)
 				}
-				k.Mul(p, c, n, a, b, m, n, vocabulary, false)
+				k.Mul(p, Matmul{Out{c, n}, a, b, m, n, vocabulary, false})
 				check("Mul")
 				if m*n > 1000 {
 					continue
 				}
-				k.MulPacked(p, c, n, a, packView(b, vocabulary, n), m, false)
+				k.MulPacked(p, Out{c, n}, a, packView(b, vocabulary, n), m, false)
 				check("MulPacked")
-				k.MulPackedT(p, c, n, a, packView(b.T(), n, vocabulary), m, false)
+				k.MulPackedT(p, Out{c, n}, a, packView(b.T(), n, vocabulary), m, false)
 				check("MulPackedT")
 				half := make([]uint16, len(y))
 				for i, v := range y {
 					half[i] = uint16(math.Float32bits(v) >> 16)
 				}
-				k.MulPacked(p, c, n, a, packHalf(half, b.Row, b.Col, vocabulary, n), m, false)
+				k.MulPacked(p, Out{c, n}, a, packHalf(half, b.Row, b.Col, vocabulary, n), m, false)
 				check("MulPacked, bfloat16")
 			}
 		}

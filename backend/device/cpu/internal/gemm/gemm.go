@@ -30,11 +30,32 @@ type View struct {
 // T is the transposed view.
 func (v View) T() View { return View{v.Data, v.Col, v.Row} }
 
-// Axis is an axis of a batch: N products, and the number of elements from a matrix to the next; 0 uses one matrix for
-// all of the axis. The steps of C keep the products apart.
+// Out is the matrix of a result in a slice: element (i, j) is Data[i*Row + j].
+type Out struct {
+	Data []float32
+	Row  int
+}
+
+// From is the matrix without its first columns.
+func (o Out) From(column int) Out { return Out{o.Data[column:], o.Row} }
+
+// view is the result as an operand.
+func (o Out) view() View { return View{o.Data, o.Row, 1} }
+
+// Matmul is C = A·B, or C = C + A·B: A is [M, K], B is [K, N], and C is [M, N].
+type Matmul struct {
+	C       Out
+	A, B    View
+	M, N, K int
+	Add     bool
+}
+
+// Axis is an axis of a batch: N matmuls, and the number of elements from a matrix to the next; 0 uses one matrix for
+// all of the axis. The steps of C keep the results apart.
 type Axis struct{ N, A, B, C int }
 
-// Kernels computes products with the instructions of a level. Its methods may be called from several goroutines.
+// Kernels computes matmuls with the instructions of a level. Its methods may be called from several goroutines. A nil pool
+// is one worker.
 type Kernels struct {
 	level *level
 	free  scratches
@@ -44,23 +65,20 @@ type Kernels struct {
 // New returns the kernels of a level that this CPU has.
 func New(l cpuid.Level) *Kernels { return &Kernels{level: levelOf(l)} }
 
-// Mul sets c to a·b, or adds a·b to it: a is [m, k], b is [k, n], and element (i, j) of c is c[i*ldc+j]. A nil pool is
-// one worker.
-func (k *Kernels) Mul(p *pool.Pool, c []float32, ldc int, a, b View, m, n, kk int, add bool) {
-	k.MulBatch(p, nil, c, ldc, a, b, m, n, kk, add)
-}
+// Mul computes a matmul.
+func (k *Kernels) Mul(p *pool.Pool, m Matmul) { k.MulBatch(p, nil, m) }
 
-// MulBatch is [Kernels.Mul] for each product of a batch, the last axis of which varies fastest.
-func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, c []float32, ldc int, a, b View, m, n, kk int, add bool) {
-	k.run(p, product{batch: batch, c: c, ldc: ldc, a: a, b: operand{view: b}, m: m, n: n, k: kk, add: add})
+// MulBatch is [Kernels.Mul] for each member of a batch, the last axis of which varies fastest.
+func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, m Matmul) {
+	k.run(p, call{batch: batch, c: m.C, a: m.A, b: operand{view: m.B}, m: m.M, n: m.N, k: m.K, add: m.Add})
 }
 
 // MulPacked is [Kernels.Mul] with a packed matrix: c [m, N] of a [m, K] and b [K, N].
-func (k *Kernels) MulPacked(p *pool.Pool, c []float32, ldc int, a View, b *Packed, m int, add bool) {
-	k.run(p, product{c: c, ldc: ldc, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
+func (k *Kernels) MulPacked(p *pool.Pool, c Out, a View, b *Packed, m int, add bool) {
+	k.run(p, call{c: c, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
 }
 
 // MulPackedT is [Kernels.Mul] with the transpose of a packed matrix: c [m, K] of a [m, N] and b [K, N].
-func (k *Kernels) MulPackedT(p *pool.Pool, c []float32, ldc int, a View, b *Packed, m int, add bool) {
-	k.run(p, product{c: c, ldc: ldc, a: a, b: operand{packed: b, transposed: true}, m: m, n: b.K, k: b.N, add: add})
+func (k *Kernels) MulPackedT(p *pool.Pool, c Out, a View, b *Packed, m int, add bool) {
+	k.run(p, call{c: c, a: a, b: operand{packed: b, transposed: true}, m: m, n: b.K, k: b.N, add: add})
 }

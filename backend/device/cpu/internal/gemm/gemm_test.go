@@ -178,14 +178,14 @@ func TestMul_Random(t *testing.T) {
 // checkAll computes an example in each way.
 func (e *example) checkAll(t *testing.T, k *Kernels, p *pool.Pool) {
 	t.Helper()
-	e.check(t, "Mul", func(c []float32) { k.Mul(p, c, e.ldc, e.a, e.b, e.m, e.n, e.k, e.add) })
+	e.check(t, "Mul", func(c []float32) { k.Mul(p, Matmul{Out{c, e.ldc}, e.a, e.b, e.m, e.n, e.k, e.add}) })
 	if e.k == 0 || e.n == 0 {
 		return
 	}
 	packed := packView(e.b, e.k, e.n)
-	e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, e.m, e.add) })
+	e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 	packed = packView(e.b.T(), e.n, e.k)
-	e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, e.m, e.add) })
+	e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 }
 
 func TestMul_Sizes(t *testing.T) {
@@ -219,7 +219,7 @@ func TestMul_Scattered(t *testing.T) {
 		}
 		eachLevel(t, func(t *testing.T, k *Kernels) {
 			for _, p := range pools(t) {
-				e.check(t, "Mul", func(c []float32) { k.Mul(p, c, e.ldc, e.a, e.b, m, n, kk, e.add) })
+				e.check(t, "Mul", func(c []float32) { k.Mul(p, Matmul{Out{c, e.ldc}, e.a, e.b, m, n, kk, e.add}) })
 			}
 		})
 	}
@@ -240,9 +240,9 @@ func TestMul_BF16(t *testing.T) {
 			e.output(r, false)
 			p := workers[r.IntN(len(workers))]
 			packed := packHalf(half, e.b.Row, e.b.Col, kk, n)
-			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, m, e.add) })
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, Out{c, e.ldc}, e.a, packed, m, e.add) })
 			packed = packHalf(half, e.b.Col, e.b.Row, n, kk)
-			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, m, e.add) })
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, Out{c, e.ldc}, e.a, packed, m, e.add) })
 		}
 	})
 }
@@ -291,12 +291,11 @@ func TestMulBatch(t *testing.T) {
 				{group, width, 0, queries * keys},
 			}
 			c := make([]float32, batch*kv*group*queries*keys)
-			k.MulBatch(p, axes, c, keys, q, x, queries, keys, width, false)
+			k.MulBatch(p, axes, Matmul{Out{c, keys}, q, x, queries, keys, width, false})
 			for i := range batch * kv * group {
 				head, n := i%(kv*group), i/(kv*group)
 				want := make([]float32, queries*keys)
-				New(cpuid.Portable).Mul(nil, want, keys, View{q.Data[n*queries*q.Row+head*width:], q.Row, 1},
-					View{x.Data[n*keys*x.Col+head/group*width:], 1, x.Col}, queries, keys, width, false)
+				New(cpuid.Portable).Mul(nil, Matmul{Out{want, keys}, View{q.Data[n*queries*q.Row+head*width:], q.Row, 1}, View{x.Data[n*keys*x.Col+head/group*width:], 1, x.Col}, queries, keys, width, false})
 				for j, w := range want {
 					if got := c[i*len(want)+j]; !same(got, w) {
 						t.Fatalf("batch %d, head %d, element %d is %v, want %v", n, head, j, got, w)

@@ -39,10 +39,10 @@ const (
 )
 
 // isLarge reports whether packing is little of the work.
-func (g *product) isLarge() bool { return g.m > skinny && g.n >= largeColumns && g.k >= largeDepth }
+func (g *call) isLarge() bool { return g.m > skinny && g.n >= largeColumns && g.k >= largeDepth }
 
 // largeBatch computes the large products of a batch: each by all workers, or each by one if there are many.
-func (k *Kernels) largeBatch(p *pool.Pool, g product, count int) {
+func (k *Kernels) largeBatch(p *pool.Pool, g call, count int) {
 	if p != nil && count >= partTasks*p.Workers() {
 		p.For(count, func(i int) { k.large(nil, g.member(i)) })
 		return
@@ -53,7 +53,7 @@ func (k *Kernels) largeBatch(p *pool.Pool, g product, count int) {
 }
 
 // large computes a large product part by part.
-func (k *Kernels) large(p *pool.Pool, g product) {
+func (k *Kernels) large(p *pool.Pool, g call) {
 	packs := k.packs.get()
 	defer k.packs.put(packs)
 	m, n := min(g.m, partRows), g.n
@@ -67,7 +67,7 @@ func (k *Kernels) large(p *pool.Pool, g product) {
 		for i := 0; i < g.m; i += m {
 			for at := 0; at < g.k; at += depth {
 				l := large{packs: packs, block: block{
-					product: &g, i0: i, mb: min(m, g.m-i), j0: j, nb: min(n, g.n-j), k0: at, kc: min(depth, g.k-at),
+					call: &g, i0: i, mb: min(m, g.m-i), j0: j, nb: min(n, g.n-j), k0: at, kc: min(depth, g.k-at),
 				}}
 				l.plan(p)
 				l.compute(k, p)
@@ -162,7 +162,7 @@ func (l *large) task(s *scratch, i int) {
 	first, n := l.count*i/l.down, l.count*(i+1)/l.down-l.count*i/l.down
 	l.blocks(s, func(b block, at int) {
 		b.j0, b.nb = l.j0+from, to-from
-		b.out = View{l.c[l.i0*l.ldc+b.j0:], l.ldc, 1}
+		b.out = View{l.c.Data[l.i0*l.c.Row+b.j0:], l.c.Row, 1}
 		right, next := l.rightOf(&b, at, from), l.next(&b)
 		for i := range n {
 			run := l.group(first + i)

@@ -27,7 +27,7 @@ const (
 )
 
 // planOf cuts a product of a batch of so many.
-func planOf(g *product, count, workers int) plan {
+func planOf(g *call, count, workers int) plan {
 	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
 	if g.b.packed != nil {
 		p.nb = min(g.n, packedColumns)
@@ -63,7 +63,7 @@ func planOf(g *product, count, workers int) plan {
 
 // tasksEach is how many tasks a worker gets: several, since workers are not equally fast, but few if each task packs
 // operands that the next one packs again, or begins with columns of B that were not fetched before, and one if it is short.
-func tasksEach(g *product, count int) int {
+func tasksEach(g *call, count int) int {
 	switch {
 	case g.m > skinny && count*g.m*g.n*g.k <= shortWork:
 		return 1
@@ -76,7 +76,7 @@ func tasksEach(g *product, count int) int {
 }
 
 // depth is the length of the parts of the contracted axis: as many of the fixed blocks in each, as even as possible.
-func (p *plan) depth(g *product) int {
+func (p *plan) depth(g *call) int {
 	most := Block
 	switch {
 	case g.streams() || p.piece > 0:
@@ -94,7 +94,7 @@ func (o *operand) scattered(k, n int) bool {
 }
 
 // halve cuts the longer side of a task, and reports whether it could.
-func (p *plan) halve(g *product) bool {
+func (p *plan) halve(g *call) bool {
 	switch rows := g.level.rows; {
 	case p.nb > panel && p.nb >= p.mb:
 		p.nb = ceil(ceil(p.nb, 2), panel) * panel

@@ -8,8 +8,8 @@ import (
 
 // scratch is what a worker needs for a task.
 type scratch struct {
-	whole   product // a call, if no other worker reads it
-	member  product // and that for a member of its batch
+	whole   call // a call, if no other worker reads it
+	member  call // and that for a member of its batch
 	tile    tile
 	packing packing
 	a, b, c buffer
@@ -50,6 +50,6 @@ func (f *scratches) get() *scratch {
 
 // put keeps a scratch, without the pointers into the operands.
 func (f *scratches) put(s *scratch) {
-	s.whole, s.member, s.tile, s.packing = product{}, product{}, tile{}, packing{}
+	s.whole, s.member, s.tile, s.packing = call{}, call{}, tile{}, packing{}
 	f.pool.Put(s)
 }

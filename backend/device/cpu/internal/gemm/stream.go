@@ -13,7 +13,7 @@ const (
 )
 
 // streams reports whether the product is one row times a matrix whose rows are read side by side.
-func (g *product) streams() bool {
+func (g *call) streams() bool {
 	return g.m == 1 && g.n >= streamColumns && g.level.stream != nil && g.b.packed == nil && g.b.view.Col == 1
 }
 

@@ -1,0 +1,56 @@
+package cpu
+
+import "slices"
+
+// While a block of a loop is computed, the memory of the next one is prefetched: otherwise the first operation on each
+// tensor waits for memory, and all others for that. Kernels of several operations prefetch what they read, a cache line at a
+// time, while they compute. What no such kernel reads is prefetched after the instructions, a part after each, for which
+// these wait at times.
+
+// nearAhead is how many bytes ahead a kernel of several operations prefetches what it reads, where a loop is that kernel.
+const nearAhead = 2048
+
+// prefetchedBytes is the size of the tensors of a loop from which on they are prefetched: smaller ones may be in a cache.
+const prefetchedBytes = 8 << 20
+
+// planPrefetches distributes the tensors of a loop over its instructions.
+func planPrefetches(l *loop) {
+	var aliases, works []int
+	bytes := 0
+	for i, in := range l.instrs {
+		switch {
+		case in.do == doAlias && !in.row && !in.v.of.virtual:
+			aliases = append(aliases, i)
+			bytes += l.numel * in.v.of.size
+		case in.do >= doApply && !in.row:
+			works = append(works, i)
+		}
+	}
+	if len(works) < 2 || bytes < prefetchedBytes || l.piece > 0 {
+		return
+	}
+	aliases = slices.DeleteFunc(aliases, func(i int) bool { return prefetchedByKernel(l, l.instrs[i].dst) })
+	l.prefetches = make([][]prefetch, len(l.instrs))
+	for k, p := range aliases {
+		parts := (len(works) - k%len(works) + len(aliases) - 1) / len(aliases) // after works k, k+aliases, ...
+		if k >= len(works) {
+			parts = 1
+		}
+		for i := range parts {
+			w := works[(k+i*len(aliases))%len(works)]
+			l.prefetches[w] = append(l.prefetches[w], prefetch{p, 64 * i / parts, 64 * (i + 1) / parts})
+		}
+	}
+}
+
+// prefetchedByKernel tells a kernel that reads a register to prefetch the next block of it, if there is one that does such a
+// thing.
+func prefetchedByKernel(l *loop, register int) bool {
+	for _, in := range l.instrs {
+		if in.do == doCombine && in.kernel.of.Fetches && slices.Contains(in.kernel.in, register) {
+			in.kernel.ahead = 4 * l.block
+			return true
+		}
+	}
+	return false
+}
