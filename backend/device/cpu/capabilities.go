@@ -3,17 +3,19 @@ package cpu
 import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // Capabilities lists the operations and types. Functions, loops and shapes that are not known when a graph is built are
 // missing.
 func (d *Device) Capabilities() compute.Capabilities {
 	c := compute.Capabilities{Operations: map[compute.OpType]bool{}, DTypes: map[dtypes.DType]bool{}}
-	for t := range dataTypes {
+	for t := range ir.DataTypes {
 		c.DTypes[t] = true
 	}
 	for op := range compute.OpTypeLast {
-		if isElementwise(op) {
+		if ir.IsElementwise(op) {
 			c.Operations[op] = true
 		}
 	}

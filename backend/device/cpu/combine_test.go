@@ -102,15 +102,15 @@ func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, ke
 	e := compiled.(*executable)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var inputs []compute.Buffer
-	for _, input := range e.plan.inputs {
-		x := make([]float32, input.shape.Size())
+	for _, input := range e.plan.Inputs {
+		x := make([]float32, input.Shape.Size())
 		for i := range x {
 			x[i] = float32(rng.NormFloat64())
 			if rng.IntN(50) == 0 {
 				x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN()), 1e-40, -3e38}[rng.IntN(6)]
 			}
 		}
-		buffer, err := d.BufferFromFlatData(0, x, input.shape)
+		buffer, err := d.BufferFromFlatData(0, x, input.Shape)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, ke
 		t.Fatal(err)
 	}
 	for i, r := range results {
-		x := make([]float32, e.plan.outputs[i].shape.Size())
+		x := make([]float32, e.plan.Outputs[i].Shape.Size())
 		if err := r.ToFlatData(x); err != nil {
 			t.Fatal(err)
 		}

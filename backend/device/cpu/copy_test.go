@@ -7,6 +7,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // TestCopy_Large: transposes, slices and turns of a tensor that is large enough for several workers.
@@ -27,12 +29,12 @@ func TestCopy_Large(t *testing.T) {
 				}
 				return []compute.Value{y}
 			})
-			want := whole(nil, shape.Dimensions).transpose(axes)
+			want := ir.Whole(nil, shape.Dimensions).Transpose(axes)
 			if turned {
-				want = want.reverse([]int{1})
+				want = want.Reverse([]int{1})
 			}
 			got := floatsOf(t, must(e.Execute([]compute.Buffer{in}, nil, 0))(t)[0])
-			if !slices.EqualFunc(got, want.offsets(), func(x float32, off int) bool { return x == float32(off) }) {
+			if !slices.EqualFunc(got, want.Offsets(), func(x float32, off int) bool { return x == float32(off) }) {
 				t.Errorf("axes %v, turned %v: elements are at wrong places", axes, turned)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/gomlx/compute/notimplemented"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
@@ -43,7 +44,7 @@ type Options struct {
 // Device computes graphs. Its methods may be called from several goroutines.
 type Device struct {
 	notimplemented.Backend // for what later versions of the interface add
-	env                    env
+	env                    exec.Env
 	own                    bool // the pool is not that of the process
 	unfused                bool // tests: each operation is a step of its own
 	finalized              atomic.Bool
@@ -63,9 +64,9 @@ func New(opts *Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{env: env{pool: common(), level: level, kernels: gemm.New(level)}}
+	d := &Device{env: exec.Env{Pool: common(), Level: level, Kernels: gemm.New(level)}}
 	if opts.Workers > 0 {
-		d.env.pool, d.own = pool.New(opts.Workers), true
+		d.env.Pool, d.own = pool.New(opts.Workers), true
 	}
 	return d, nil
 }
@@ -81,10 +82,10 @@ func (d *Device) String() string { return Name }
 
 // Description tells how the device computes, and what it is missing.
 func (d *Device) Description() string {
-	if d.env.level == cpuid.Portable {
-		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.env.pool.Workers())
+	if d.env.Level == cpuid.Portable {
+		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.env.Pool.Workers())
 	}
-	return fmt.Sprintf("CPU with %s, %d workers", d.env.level, d.env.pool.Workers())
+	return fmt.Sprintf("CPU with %s, %d workers", d.env.Level, d.env.Pool.Workers())
 }
 
 // NumDevices is 1.
@@ -99,7 +100,7 @@ func (d *Device) Builder(name string) compute.Builder { return newBuilder(d, nam
 // Finalize ends the device's own workers, if it has some. Buffers stay readable.
 func (d *Device) Finalize() {
 	if !d.finalized.Swap(true) && d.own {
-		d.env.pool.Close()
+		d.env.Pool.Close()
 	}
 }
 

@@ -8,6 +8,11 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/compile"
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 )
 
 var _ compute.Executable = (*executable)(nil)
@@ -15,26 +20,26 @@ var _ compute.Executable = (*executable)(nil)
 // executable is a compiled graph.
 type executable struct {
 	device  *Device
-	plan    *plan
-	program *program // nil when finalized
+	plan    *ir.Plan
+	program *exec.Program // nil when finalized
 }
 
 // compile compiles a graph.
-func (d *Device) compile(s source) (*executable, error) {
-	p, err := compile(s, compileOptions{workers: d.env.pool.Workers(), unfused: d.unfused, evaluate: d.evaluate})
+func (d *Device) compile(s ir.Graph) (*executable, error) {
+	p, err := compile.Compile(s, compile.Options{Workers: d.env.Pool.Workers(), Unfused: d.unfused, Evaluate: d.evaluate})
 	if err != nil {
 		return nil, err
 	}
-	return &executable{device: d, plan: p, program: load(&d.env, p)}, nil
+	return &executable{device: d, plan: p, program: exec.Load(&d.env, p)}, nil
 }
 
 // evaluate runs a plan without inputs, and returns the memory of its outputs.
-func (d *Device) evaluate(p *plan) ([]unsafe.Pointer, error) {
+func (d *Device) evaluate(p *ir.Plan) ([]unsafe.Pointer, error) {
 	var outputs []unsafe.Pointer
-	for _, o := range p.outputs {
-		outputs = append(outputs, d.env.memory.alloc(bytesOf(o.shape)).base)
+	for _, o := range p.Outputs {
+		outputs = append(outputs, d.env.Memory.Alloc(bytesOf(o.Shape)).Base)
 	}
-	load(&d.env, p).run(nil, outputs)
+	exec.Load(&d.env, p).Run(nil, outputs)
 	return outputs, nil
 }
 
@@ -43,23 +48,23 @@ func (e *executable) Finalize() { e.program = nil }
 
 // Inputs returns names and shapes of the parameters.
 func (e *executable) Inputs() (names []string, list []shapes.Shape) {
-	for _, in := range e.plan.inputs {
-		names, list = append(names, in.name), append(list, in.shape)
+	for _, in := range e.plan.Inputs {
+		names, list = append(names, in.Name), append(list, in.Shape)
 	}
 	return names, list
 }
 
 // Outputs returns the shapes of the results.
 func (e *executable) Outputs() []shapes.Shape {
-	list := make([]shapes.Shape, len(e.plan.outputs))
-	for i, o := range e.plan.outputs {
-		list[i] = o.shape
+	list := make([]shapes.Shape, len(e.plan.Outputs))
+	for i, o := range e.plan.Outputs {
+		list[i] = o.Shape
 	}
 	return list
 }
 
 // WorkBytes returns how much memory a run takes besides its inputs and outputs. It is known when a graph is compiled.
-func (e *executable) WorkBytes() int { return e.plan.workBytes(e.device.env.pool.Workers()) }
+func (e *executable) WorkBytes() int { return e.plan.WorkBytes(e.device.env.Pool.Workers()) }
 
 // Execute computes the outputs. It returns an error, and computes nothing, when an input does not fit.
 func (e *executable) Execute(
@@ -73,16 +78,16 @@ func (e *executable) Execute(
 			out, err = nil, fmt.Errorf("cpu: %v", value)
 		}
 	}()
-	values, spans := make([]runInput, len(inputs)), make([]span, len(inputs))
+	values, spans := make([]exec.Input, len(inputs)), make([]memory.Span, len(inputs))
 	for i, in := range inputs {
 		b := in.(*Buffer)
 		if spans[i], err = b.span(); err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, err)
 		}
-		values[i] = runInput{spans[i].base, b.packed}
+		values[i] = exec.Input{Base: spans[i].Base, Packed: b.packed}
 	}
-	results, memory := e.allocate(spans, donate)
-	e.program.run(values, memory)
+	results, addresses := e.allocate(spans, donate)
+	e.program.Run(values, addresses)
 	return e.results(inputs, donate, results), nil
 }
 
@@ -91,7 +96,7 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 	if e.program == nil {
 		return errors.New("cpu: the executable is finalized")
 	}
-	want := e.plan.inputs
+	want := e.plan.Inputs
 	if len(inputs) != len(want) || donate != nil && len(donate) != len(inputs) {
 		return fmt.Errorf("cpu: %d inputs and %d donations for %d parameters", len(inputs), len(donate), len(want))
 	}
@@ -109,43 +114,42 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 
 // checkInput compares an input with its parameter.
 func (e *executable) checkInput(i int, in compute.Buffer, donated bool) error {
-	want := e.plan.inputs[i]
+	want := e.plan.Inputs[i]
 	b, ok := in.(*Buffer)
 	if !ok || b == nil || b.device != e.device {
-		return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.name)
+		return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.Name)
 	}
-	if !b.shape.Equal(want.shape) {
-		return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, want.name, b.shape, want.shape)
+	if !b.shape.Equal(want.Shape) {
+		return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, want.Name, b.shape, want.Shape)
 	}
-	if b.packed != nil && (!want.packable || donated) {
+	if b.packed != nil && (!want.Packable || donated) {
 		return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, "+
-			"or have its rows gathered, and not be donated", i, want.name)
+			"or have its rows gathered, and not be donated", i, want.Name)
 	}
 	return nil
 }
 
 // allocate returns the memory of the outputs.
-func (e *executable) allocate(inputs []span, donate []bool) (results []span, memory []unsafe.Pointer) {
-	for _, o := range e.plan.outputs {
-		s := span{}
-		if o.donor >= 0 && donate != nil && donate[o.donor] {
-			s = inputs[o.donor]
+func (e *executable) allocate(inputs []memory.Span, donate []bool) (results []memory.Span, addresses []unsafe.Pointer) {
+	for _, o := range e.plan.Outputs {
+		if o.Donor >= 0 && donate != nil && donate[o.Donor] {
+			results = append(results, inputs[o.Donor])
 		} else {
-			s = e.device.env.memory.alloc(bytesOf(o.shape))
+			results = append(results, e.device.env.Memory.Alloc(bytesOf(o.Shape)))
 		}
-		results, memory = append(results, s), append(memory, s.base)
+		addresses = append(addresses, results[len(results)-1].Base)
 	}
-	return results, memory
+	return results, addresses
 }
 
 // results wraps the outputs in buffers, and empties those that were donated.
-func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []span) []compute.Buffer {
+func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []memory.Span) []compute.Buffer {
 	taken := map[int]bool{}
-	out := make([]compute.Buffer, len(e.plan.outputs))
-	for i, o := range e.plan.outputs {
-		out[i] = &Buffer{device: e.device, shape: o.shape, mem: spans[i]}
-		if o.donor >= 0 {
-			taken[o.donor] = true
+	out := make([]compute.Buffer, len(e.plan.Outputs))
+	for i, o := range e.plan.Outputs {
+		out[i] = &Buffer{device: e.device, shape: o.Shape, mem: spans[i]}
+		if o.Donor >= 0 {
+			taken[o.Donor] = true
 		}
 	}
 	for i := range donate {
@@ -153,8 +157,8 @@ func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []spa
 			continue
 		}
 		b := inputs[i].(*Buffer)
-		if mem := b.take(); !taken[i] && mem.base != nil {
-			e.device.env.memory.release(mem)
+		if mem := b.take(); !taken[i] && mem.Base != nil {
+			e.device.env.Memory.Release(mem)
 		}
 	}
 	return out

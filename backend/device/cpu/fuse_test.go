@@ -7,6 +7,9 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/compile"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // TestFuse_Cycle: c - b is not computed in the loop of c. That of a and late comes after it, and before the product that b is made of.
@@ -42,22 +45,22 @@ func TestFuse_Order(t *testing.T) {
 		g := newRecipe(rng, dtypes.Float32).build(t, d, 1+rng.IntN(100))
 		must(0, g.f.Return(g.values[len(g.values)-1-rng.IntN(2):], nil))(t)
 		p := must(g.b.Compile())(t).(*executable).plan
-		ready := map[*tensor]bool{}
-		for _, x := range p.tensors {
-			ready[x] = x.memory == inInput || x.memory == inConstant
+		ready := map[*ir.Tensor]bool{}
+		for _, x := range p.Tensors {
+			ready[x] = x.Memory == ir.InInput || x.Memory == ir.InConstant
 		}
-		for i, s := range p.steps {
-			for _, v := range s.reads() {
-				if !ready[v.of] {
-					t.Fatalf("step %d reads tensor %d before it is written\n%v", i, v.of.id, g.log)
+		for i, s := range p.Steps {
+			for _, v := range s.Reads() {
+				if !ready[v.Of] {
+					t.Fatalf("step %d reads tensor %d before it is written\n%v", i, v.Of.Id, g.log)
 				}
 			}
-			for _, x := range s.writes() {
+			for _, x := range s.Writes() {
 				ready[x] = true
 			}
 		}
-		for i, o := range p.outputs {
-			if !ready[o.of] {
+		for i, o := range p.Outputs {
+			if !ready[o.Of] {
 				t.Fatalf("output %d is not written\n%v", i, g.log)
 			}
 		}
@@ -74,10 +77,10 @@ func TestFuse_Turned(t *testing.T) {
 		pairs                    bool // pairs of rows are turned too
 	}{
 		{6, 2, 4, 0, 1, false}, {6, 2, 4, 8, 1, false}, {6, 2, 4, 24, 1, false}, {1, 2, 64, 0, 1, false}, {300, 2, 64, 128, 1, false}, {7, 3, 5, 0, 1, false}, {1, 3, 5, 15, 1, false},
-		{6, 2, 4, 12, 2, false},                // a row of the sum ends within one that is turned
-		{6, 2, 4, 4, 2, false},                 // likewise
-		{2, 2, longRow, 0, 2, false},           // longer than what is computed at once
-		{2, 2, longRow, 2 * longRow, 2, false}, // likewise
+		{6, 2, 4, 12, 2, false},                                // a row of the sum ends within one that is turned
+		{6, 2, 4, 4, 2, false},                                 // likewise
+		{2, 2, compile.LongRow, 0, 2, false},                   // longer than what is computed at once
+		{2, 2, compile.LongRow, 2 * compile.LongRow, 2, false}, // likewise
 		{6, 2, 4, 0, 2, true}, {6, 2, 4, 16, 1, true},
 	} {
 		shape := shapes.Make(dtypes.Float32, c.rows, c.parts, c.each)
@@ -104,7 +107,7 @@ func TestFuse_Turned(t *testing.T) {
 				return []compute.Value{sum}
 			})
 			in := []compute.Buffer{must(d.BufferFromFlatData(0, numbers[0], shape))(t), must(d.BufferFromFlatData(0, numbers[1], shape))(t)}
-			return floatsOf(t, must(e.Execute(in, nil, 0))(t)[0]), len(e.(*executable).plan.steps)
+			return floatsOf(t, must(e.Execute(in, nil, 0))(t)[0]), len(e.(*executable).plan.Steps)
 		}
 		fused, plain := newDevice(t, 2), newDevice(t, 1)
 		plain.unfused = true

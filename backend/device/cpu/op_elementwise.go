@@ -5,6 +5,9 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapeinference"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // The operations below work element by element. Both sides of a binary one have the same type; a side may be a scalar, or
@@ -208,9 +211,9 @@ func (f *function) unary(op compute.OpType, v compute.Value) (compute.Value, err
 		return nil, err
 	}
 	if op == compute.OpTypeIsFinite || op == compute.OpTypeIsNaN {
-		return f.element(op, shapes.Make(dtypes.Bool, x.shape.Dimensions...), x)
+		return f.element(op, shapes.Make(dtypes.Bool, x.Shape.Dimensions...), x)
 	}
-	shape, err := shapeinference.UnaryOp(op, x.shape)
+	shape, err := shapeinference.UnaryOp(op, x.Shape)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +230,7 @@ func (f *function) binary(op compute.OpType, a, b compute.Value) (compute.Value,
 	if shapeinference.ComparisonOperations.Has(op) {
 		infer = shapeinference.ComparisonOp
 	}
-	shape, err := infer(op, in[0].shape, in[1].shape)
+	shape, err := infer(op, in[0].Shape, in[1].Shape)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +238,8 @@ func (f *function) binary(op compute.OpType, a, b compute.Value) (compute.Value,
 }
 
 // element adds an element-wise operation. Operands are broadcast to its shape.
-func (f *function) element(op compute.OpType, shape shapes.Shape, in ...*node) (compute.Value, error) {
-	wide := make([]*node, len(in))
+func (f *function) element(op compute.OpType, shape shapes.Shape, in ...*ir.Node) (compute.Value, error) {
+	wide := make([]*ir.Node, len(in))
 	for i, x := range in {
 		v, err := f.broadcastTo(x, shape.Dimensions)
 		if err != nil {
@@ -244,26 +247,26 @@ func (f *function) element(op compute.OpType, shape shapes.Shape, in ...*node) (
 		}
 		wide[i] = v
 	}
-	if elementKernel(f.builder.device.env.level, op, shape.DType, wide[0].shape.DType) == nil {
-		return nil, missing(op, wide[0].shape.DType)
+	if !exec.HasElementwise(op, shape.DType, wide[0].Shape.DType) {
+		return nil, missing(op, wide[0].Shape.DType)
 	}
 	return f.add(op, shape, nil, wide...)
 }
 
 // broadcastTo repeats x, a scalar or of the same rank, along axes of 1.
-func (f *function) broadcastTo(x *node, dims []int) (*node, error) {
-	if x.shape.EqualDimensions(shapes.Make(x.shape.DType, dims...)) {
+func (f *function) broadcastTo(x *ir.Node, dims []int) (*ir.Node, error) {
+	if x.Shape.EqualDimensions(shapes.Make(x.Shape.DType, dims...)) {
 		return x, nil
 	}
 	var axes []int
-	for i := range x.shape.Rank() {
+	for i := range x.Shape.Rank() {
 		axes = append(axes, i)
 	}
-	v, err := f.add(compute.OpTypeBroadcastInDim, shapes.Make(x.shape.DType, dims...), broadcastAttr{axes}, x)
+	v, err := f.add(compute.OpTypeBroadcastInDim, shapes.Make(x.Shape.DType, dims...), ir.BroadcastAttr{Axes: axes}, x)
 	if err != nil {
 		return nil, err
 	}
-	return v.(*node), nil
+	return v.(*ir.Node), nil
 }
 
 // ConvertDType converts each element.
@@ -272,10 +275,10 @@ func (f *function) ConvertDType(v compute.Value, to dtypes.DType) (compute.Value
 	if err != nil {
 		return nil, err
 	}
-	if x.shape.DType == to {
+	if x.Shape.DType == to {
 		return x, nil
 	}
-	return f.element(compute.OpTypeConvertDType, shapes.Make(to, x.shape.Dimensions...), x)
+	return f.element(compute.OpTypeConvertDType, shapes.Make(to, x.Shape.Dimensions...), x)
 }
 
 // Where chooses between two values by a condition, element by element.
@@ -284,7 +287,7 @@ func (f *function) Where(condition, onTrue, onFalse compute.Value) (compute.Valu
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Where(in[0].shape, in[1].shape, in[2].shape)
+	shape, err := shapeinference.Where(in[0].Shape, in[1].Shape, in[2].Shape)
 	if err != nil {
 		return nil, err
 	}

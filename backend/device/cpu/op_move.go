@@ -8,6 +8,9 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapeinference"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // The operations below move elements, and compute nothing.
@@ -27,7 +30,7 @@ func (f *function) moved(op compute.OpType, v compute.Value, attr any, infer fun
 	if err != nil {
 		return nil, err
 	}
-	shape, err := infer(x.shape)
+	shape, err := infer(x.Shape)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +61,14 @@ func (f *function) Reshape(x compute.Value, dims ...int) (compute.Value, error) 
 
 // Transpose reorders axes.
 func (f *function) Transpose(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.moved(compute.OpTypeTranspose, x, transposeAttr{slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved(compute.OpTypeTranspose, x, ir.TransposeAttr{Axes: slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Transpose(x, axes)
 	})
 }
 
 // BroadcastInDim repeats the operand.
 func (f *function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []int) (compute.Value, error) {
-	return f.moved(compute.OpTypeBroadcastInDim, x, broadcastAttr{slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved(compute.OpTypeBroadcastInDim, x, ir.BroadcastAttr{Axes: slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapes.Make(x.DType, shape.Dimensions...), shapeinference.BroadcastInDim(x, shape, axes, nil)
 	})
 }
@@ -75,14 +78,14 @@ func (f *function) Slice(x compute.Value, starts, limits, strides []int) (comput
 	if len(strides) == 0 {
 		strides = slices.Repeat([]int{1}, len(starts))
 	}
-	return f.moved(compute.OpTypeSlice, x, sliceAttr{slices.Clone(starts), slices.Clone(strides)}, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved(compute.OpTypeSlice, x, ir.SliceAttr{Starts: slices.Clone(starts), Strides: slices.Clone(strides)}, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Slice(x, starts, limits, strides)
 	})
 }
 
 // Reverse turns axes around.
 func (f *function) Reverse(v compute.Value, axes ...int) (compute.Value, error) {
-	return f.moved(compute.OpTypeReverse, v, reverseAttr{slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved(compute.OpTypeReverse, v, ir.ReverseAttr{Axes: slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
 		for _, ax := range axes {
 			if ax < 0 || ax >= x.Rank() {
 				return x, badAxis(compute.OpTypeReverse, ax, x)
@@ -100,13 +103,13 @@ func (f *function) Concatenate(ax int, operands ...compute.Value) (compute.Value
 	}
 	list := make([]shapes.Shape, len(in))
 	for i, x := range in {
-		list[i] = x.shape
+		list[i] = x.Shape
 	}
 	shape, err := shapeinference.Concatenate(list, ax)
 	if err != nil {
 		return nil, err
 	}
-	return f.add(compute.OpTypeConcatenate, shape, axisAttr{ax}, in...)
+	return f.add(compute.OpTypeConcatenate, shape, ir.AxisAttr{Axis: ax}, in...)
 }
 
 // Pad puts a scalar around and between elements. Negative padding takes elements away.
@@ -115,14 +118,14 @@ func (f *function) Pad(x, fill compute.Value, axes ...compute.PadAxis) (compute.
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Pad(in[0].shape, axes...)
+	shape, err := shapeinference.Pad(in[0].Shape, axes...)
 	if err != nil {
 		return nil, err
 	}
-	if !in[1].shape.IsScalar() || in[1].shape.DType != in[0].shape.DType {
-		return nil, fmt.Errorf("cpu: Pad: the fill value of %s is %s, not a scalar of its type", in[0].shape, in[1].shape)
+	if !in[1].Shape.IsScalar() || in[1].Shape.DType != in[0].Shape.DType {
+		return nil, fmt.Errorf("cpu: Pad: the fill value of %s is %s, not a scalar of its type", in[0].Shape, in[1].Shape)
 	}
-	return f.add(compute.OpTypePad, shape, padAttr{slices.Clone(axes)}, in...)
+	return f.add(compute.OpTypePad, shape, ir.PadAttr{Axes: slices.Clone(axes)}, in...)
 }
 
 // Gather takes slices of the operand at indices; an index outside is moved to the border.
@@ -131,45 +134,63 @@ func (f *function) Gather(operand, indices compute.Value, vector int, offsets, c
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Gather(in[0].shape, in[1].shape, vector, offsets, collapsed, start, sizes, false)
+	shape, err := shapeinference.Gather(in[0].Shape, in[1].Shape, vector, offsets, collapsed, start, sizes, false)
 	if err != nil {
 		return nil, err
 	}
-	if !in[1].shape.DType.IsInt() {
-		return nil, missing(compute.OpTypeGather, in[1].shape.DType)
+	if !in[1].Shape.DType.IsInt() {
+		return nil, missing(compute.OpTypeGather, in[1].Shape.DType)
 	}
-	attr := gatherAttr{vector, slices.Clone(offsets), slices.Clone(collapsed), slices.Clone(start), slices.Clone(sizes)}
-	if p := unconverted(in[0]); p != in[0] && attr.ofRows(p.shape.Dimensions[1], shape.Rank()) {
+	attr := ir.GatherAttr{
+		Vector: vector, Offsets: slices.Clone(offsets), Collapsed: slices.Clone(collapsed),
+		Start: slices.Clone(start), Size: slices.Clone(sizes),
+	}
+	if p := unconverted(in[0]); p != in[0] && attr.OfRows(p.Shape.Dimensions[1], shape.Rank()) {
 		in[0] = p
 	}
 	return f.add(compute.OpTypeGather, shape, attr, in...)
 }
 
 // ScatterSum adds updates to the operand at indices, in the order of the updates. What would lie outside is left out.
-func (f *function) ScatterSum(operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool) (compute.Value, error) {
-	return f.scatter(compute.OpTypeScatterSum, operand, indices, updates, scatterAttr{vector, slices.Clone(window), slices.Clone(inserted), slices.Clone(target)})
+func (f *function) ScatterSum(
+	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
+) (compute.Value, error) {
+	attr := newScatterAttr(vector, window, inserted, target)
+	return f.scatter(compute.OpTypeScatterSum, [3]compute.Value{operand, indices, updates}, attr)
 }
 
 // ScatterMax is like ScatterSum and keeps the greater value.
-func (f *function) ScatterMax(operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool) (compute.Value, error) {
-	return f.scatter(compute.OpTypeScatterMax, operand, indices, updates, scatterAttr{vector, slices.Clone(window), slices.Clone(inserted), slices.Clone(target)})
+func (f *function) ScatterMax(
+	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
+) (compute.Value, error) {
+	attr := newScatterAttr(vector, window, inserted, target)
+	return f.scatter(compute.OpTypeScatterMax, [3]compute.Value{operand, indices, updates}, attr)
 }
 
 // ScatterMin is like ScatterSum and keeps the smaller value.
-func (f *function) ScatterMin(operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool) (compute.Value, error) {
-	return f.scatter(compute.OpTypeScatterMin, operand, indices, updates, scatterAttr{vector, slices.Clone(window), slices.Clone(inserted), slices.Clone(target)})
+func (f *function) ScatterMin(
+	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
+) (compute.Value, error) {
+	attr := newScatterAttr(vector, window, inserted, target)
+	return f.scatter(compute.OpTypeScatterMin, [3]compute.Value{operand, indices, updates}, attr)
 }
 
-func (f *function) scatter(op compute.OpType, operand, indices, updates compute.Value, attr scatterAttr) (compute.Value, error) {
-	in, err := f.operands(operand, indices, updates)
+func newScatterAttr(vector int, window, inserted, target []int) ir.ScatterAttr {
+	return ir.ScatterAttr{
+		Vector: vector, Window: slices.Clone(window), Inserted: slices.Clone(inserted), Target: slices.Clone(target),
+	}
+}
+
+func (f *function) scatter(op compute.OpType, values [3]compute.Value, attr ir.ScatterAttr) (compute.Value, error) {
+	in, err := f.operands(values[:]...)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Scatter(in[0].shape, in[1].shape, in[2].shape, attr.vector, attr.window, attr.inserted, attr.target)
+	shape, err := shapeinference.Scatter(in[0].Shape, in[1].Shape, in[2].Shape, attr.Vector, attr.Window, attr.Inserted, attr.Target)
 	if err != nil {
 		return nil, err
 	}
-	if !in[1].shape.DType.IsInt() || scatterKernel(f.builder.device.env.level, op, shape.DType) == nil {
+	if !in[1].Shape.DType.IsInt() || !exec.HasScatter(op, shape.DType) {
 		return nil, missing(op, shape.DType)
 	}
 	return f.add(op, shape, attr, in...)
@@ -181,7 +202,7 @@ func (f *function) DynamicSlice(operand compute.Value, starts []compute.Value, s
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.DynamicSlice(in[0].shape, sizes)
+	shape, err := shapeinference.DynamicSlice(in[0].Shape, sizes)
 	if err == nil {
 		err = checkStarts(compute.OpTypeDynamicSlice, in[0], in[1:])
 	}
@@ -197,7 +218,7 @@ func (f *function) DynamicUpdateSlice(operand, update compute.Value, starts []co
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.DynamicUpdateSlice(in[0].shape, in[1].shape)
+	shape, err := shapeinference.DynamicUpdateSlice(in[0].Shape, in[1].Shape)
 	if err == nil {
 		err = checkStarts(compute.OpTypeDynamicUpdateSlice, in[0], in[2:])
 	}
@@ -208,13 +229,13 @@ func (f *function) DynamicUpdateSlice(operand, update compute.Value, starts []co
 }
 
 // checkStarts wants one integer for each axis.
-func checkStarts(op compute.OpType, operand *node, starts []*node) error {
-	if len(starts) != operand.shape.Rank() {
-		return fmt.Errorf("cpu: %s: %d start indices for %s", op, len(starts), operand.shape)
+func checkStarts(op compute.OpType, operand *ir.Node, starts []*ir.Node) error {
+	if len(starts) != operand.Shape.Rank() {
+		return fmt.Errorf("cpu: %s: %d start indices for %s", op, len(starts), operand.Shape)
 	}
 	for _, s := range starts {
-		if !s.shape.IsScalar() || !s.shape.DType.IsInt() {
-			return fmt.Errorf("cpu: %s: a start index is %s, not an integer", op, s.shape)
+		if !s.Shape.IsScalar() || !s.Shape.DType.IsInt() {
+			return fmt.Errorf("cpu: %s: a start index is %s, not an integer", op, s.Shape)
 		}
 	}
 	return nil

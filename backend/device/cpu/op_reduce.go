@@ -7,6 +7,9 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapeinference"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // ReduceSum reduces axes; none stands for all.
@@ -44,22 +47,22 @@ func (f *function) reduce(op compute.OpType, v compute.Value, axes []int) (compu
 	if err != nil {
 		return nil, err
 	}
-	if x.shape.DType == dtypes.BFloat16 {
+	if x.Shape.DType == dtypes.BFloat16 {
 		return f.inFloat32(v, func(v compute.Value) (compute.Value, error) { return f.reduce(op, v, axes) })
 	}
 	if len(axes) == 0 {
-		for i := range x.shape.Rank() {
+		for i := range x.Shape.Rank() {
 			axes = append(axes, i)
 		}
 	}
-	shape, err := shapeinference.Reduce(x.shape, axes)
+	shape, err := shapeinference.Reduce(x.Shape, axes)
 	if err != nil {
 		return nil, err
 	}
-	if reduceKernel(f.builder.device.env.level, op, x.shape.DType) == nil {
-		return nil, missing(op, x.shape.DType)
+	if !exec.HasReduction(op, x.Shape.DType) {
+		return nil, missing(op, x.Shape.DType)
 	}
-	return f.add(op, shape, reduceAttr{slices.Sorted(slices.Values(axes))}, x)
+	return f.add(op, shape, ir.ReduceAttr{Axes: slices.Sorted(slices.Values(axes))}, x)
 }
 
 // inFloat32 computes on a bfloat16 in float32, and rounds the result.
@@ -80,21 +83,21 @@ func (f *function) ArgMinMax(v compute.Value, ax int, out dtypes.DType, isMin bo
 	if err != nil {
 		return nil, err
 	}
-	if x.shape.DType == dtypes.BFloat16 {
+	if x.Shape.DType == dtypes.BFloat16 {
 		wide, err := f.ConvertDType(v, dtypes.Float32)
 		if err != nil {
 			return nil, err
 		}
 		return f.ArgMinMax(wide, ax, out, isMin)
 	}
-	shape, err := shapeinference.ArgMinMax(x.shape, ax, out)
+	shape, err := shapeinference.ArgMinMax(x.Shape, ax, out)
 	if err != nil {
 		return nil, err
 	}
-	if !out.IsInt() || argumentOf(x.shape.DType) == nil {
-		return nil, missing(compute.OpTypeArgMinMax, x.shape.DType)
+	if !out.IsInt() || !exec.HasArgMinMax(x.Shape.DType) {
+		return nil, missing(compute.OpTypeArgMinMax, x.Shape.DType)
 	}
-	return f.add(compute.OpTypeArgMinMax, shape, argMinMaxAttr{ax, isMin}, x)
+	return f.add(compute.OpTypeArgMinMax, shape, ir.ArgMinMaxAttr{Axis: ax, IsMin: isMin}, x)
 }
 
 // CumSum is the running sum along an axis.
@@ -103,17 +106,17 @@ func (f *function) CumSum(v compute.Value, ax int, options compute.CumSumOptions
 	if err != nil {
 		return nil, err
 	}
-	if x.shape.DType == dtypes.BFloat16 {
+	if x.Shape.DType == dtypes.BFloat16 {
 		return f.inFloat32(v, func(v compute.Value) (compute.Value, error) { return f.CumSum(v, ax, options) })
 	}
-	shape, err := shapeinference.CumSum(x.shape, ax)
+	shape, err := shapeinference.CumSum(x.Shape, ax)
 	if err != nil {
 		return nil, err
 	}
-	if runningSum(x.shape.DType) == nil {
-		return nil, missing(compute.OpTypeCumSum, x.shape.DType)
+	if !exec.HasCumSum(x.Shape.DType) {
+		return nil, missing(compute.OpTypeCumSum, x.Shape.DType)
 	}
-	return f.add(compute.OpTypeCumSum, shape, cumSumAttr{ax, options}, x)
+	return f.add(compute.OpTypeCumSum, shape, ir.CumSumAttr{Axis: ax, Options: options}, x)
 }
 
 // DotGeneral multiplies and sums over the contracting axes. The output has the batch axes, the other axes of lhs, and
@@ -124,11 +127,11 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rh
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.DotGeneral(in[0].shape, lhsContract, lhsBatch, in[1].shape, rhsContract, rhsBatch, config)
+	shape, err := shapeinference.DotGeneral(in[0].Shape, lhsContract, lhsBatch, in[1].Shape, rhsContract, rhsBatch, config)
 	if err != nil {
 		return nil, err
 	}
-	kind := in[0].shape.DType // of the sums
+	kind := in[0].Shape.DType // of the sums
 	switch kind {
 	case dtypes.BFloat16:
 		kind = dtypes.Float32
@@ -136,7 +139,7 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rh
 	default:
 		return nil, missing(compute.OpTypeDotGeneral, kind)
 	}
-	if a := config.AccumulatorDType; a != dtypes.InvalidDType && a != kind && a != in[0].shape.DType {
+	if a := config.AccumulatorDType; a != dtypes.InvalidDType && a != kind && a != in[0].Shape.DType {
 		return nil, missing(compute.OpTypeDotGeneral, a)
 	}
 	for i, x := range in {
@@ -144,10 +147,10 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rh
 		if err != nil {
 			return nil, err
 		}
-		in[i] = v.(*node)
+		in[i] = v.(*ir.Node)
 	}
-	attr := matmulAttr{contract: [2][]int{lhsContract, rhsContract}, batch: [2][]int{lhsBatch, rhsBatch}}
-	if attr.ofMatrix() {
+	attr := ir.MatmulAttr{Contract: [2][]int{lhsContract, rhsContract}, Batch: [2][]int{lhsBatch, rhsBatch}}
+	if attr.OfMatrix() {
 		in[1] = unconverted(in[1])
 	}
 	v, err := f.add(compute.OpTypeDotGeneral, shapes.Make(kind, shape.Dimensions...), attr, in...)
@@ -169,19 +172,19 @@ func (f *function) Iota(shape shapes.Shape, ax int) (compute.Value, error) {
 		}
 		return f.ConvertDType(v, shape.DType)
 	}
-	if counter(shape.DType) == nil {
+	if !exec.HasIota(shape.DType) {
 		return nil, missing(compute.OpTypeIota, shape.DType)
 	}
-	return f.add(compute.OpTypeIota, shape, axisAttr{ax})
+	return f.add(compute.OpTypeIota, shape, ir.AxisAttr{Axis: ax})
 }
 
 // unconverted returns the input that x converts, if it is a matrix of bfloat16, else x.
-func unconverted(x *node) *node {
-	if x.op != compute.OpTypeConvertDType || x.shape.DType != dtypes.Float32 {
+func unconverted(x *ir.Node) *ir.Node {
+	if x.Op != compute.OpTypeConvertDType || x.Shape.DType != dtypes.Float32 {
 		return x
 	}
-	p := x.in[0]
-	if p.op != compute.OpTypeParameter || p.shape.DType != dtypes.BFloat16 || p.shape.Rank() != 2 || p.shape.Size() == 0 {
+	p := x.In[0]
+	if p.Op != compute.OpTypeParameter || p.Shape.DType != dtypes.BFloat16 || p.Shape.Rank() != 2 || p.Shape.Size() == 0 {
 		return x
 	}
 	return p

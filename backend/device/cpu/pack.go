@@ -8,7 +8,10 @@ import (
 	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
@@ -20,56 +23,51 @@ import (
 // transposed; one of bfloat16 is converted to float32 before. Anything else is an error of Execute. A matrix that such a buffer
 // could not be of has its rows first.
 func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error) {
-	if !packs(shape) {
+	if !ir.CanPack(shape) {
 		return nil, fmt.Errorf("cpu: only matrices of float32 and bfloat16 are packed, not %s", shape)
 	}
 	rows, columns := shape.Dimensions[0], shape.Dimensions[1]
 	if rows < 2 || columns < 2 {
 		return d.rowsFirst(shape, read), nil
 	}
-	b := &Buffer{device: d, shape: shape, mem: d.env.memory.alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
+	b := &Buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
 	b.packed = packedAt(b.mem, shape)
-	d.env.pool.For((rows+packRows-1)/packRows, func(i int) {
+	d.env.Pool.For((rows+packRows-1)/packRows, func(i int) {
 		first := i * packRows
 		n := min(packRows, rows-first)
-		space := d.env.memory.alloc(4 * packRows * columns)
-		defer d.env.memory.release(space)
-		part := list[float32](space.base, n*columns)
+		space := d.env.Memory.Alloc(4 * packRows * columns)
+		defer d.env.Memory.Release(space)
+		part := memory.Slice[float32](space.Base, n*columns)
 		read(part, first)
 		if shape.DType == dtypes.BFloat16 {
 			b.packBF16(part, first, n)
 			return
 		}
-		d.env.kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
+		d.env.Kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
 	})
 	return b, nil
 }
 
-// packs reports whether tensors of a shape can be packed.
-func packs(s shapes.Shape) bool {
-	return (s.DType == dtypes.Float32 || s.DType == dtypes.BFloat16) && s.Rank() == 2
-}
-
 // packedAt returns the packed matrix of a shape that lies in mem.
-func packedAt(mem span, s shapes.Shape) *gemm.Packed {
+func packedAt(mem memory.Span, s shapes.Shape) *gemm.Packed {
 	rows, columns := s.Dimensions[0], s.Dimensions[1]
 	size := gemm.PackedSize(columns, rows)
 	if s.DType == dtypes.BFloat16 {
-		return gemm.NewPacked(list[uint16](mem.base, size), columns, rows)
+		return gemm.NewPacked(memory.Slice[uint16](mem.Base, size), columns, rows)
 	}
-	return gemm.NewPacked(list[float32](mem.base, size), columns, rows)
+	return gemm.NewPacked(memory.Slice[float32](mem.Base, size), columns, rows)
 }
 
 // rowsFirst returns a buffer that is not packed.
 func (d *Device) rowsFirst(shape shapes.Shape, read func(dst []float32, first int)) *Buffer {
 	b, n := d.newBuffer(shape), shape.Size()
 	if shape.DType == dtypes.Float32 {
-		read(list[float32](b.mem.base, n), 0)
+		read(memory.Slice[float32](b.mem.Base, n), 0)
 		return b
 	}
 	rows := make([]float32, n)
 	read(rows, 0)
-	round(list[bfloat16.BFloat16](b.mem.base, n), rows)
+	exec.RoundBF16(memory.Slice[bfloat16.BFloat16](b.mem.Base, n), rows)
 	return b
 }
 
@@ -86,7 +84,7 @@ func unpack(dst []float32, p *gemm.Packed) {
 // packBF16 packs rows of float32 as bfloat16, rounded to the nearest.
 func (b *Buffer) packBF16(rows []float32, first, n int) {
 	half := make([]uint16, len(rows))
-	vec.ToBfloat16(b.device.env.level, half, rows)
+	vec.ToBfloat16(b.device.env.Level, half, rows)
 	gemm.PackBF16(nil, b.packed, first, half, 1, b.packed.K, n)
 }
 
@@ -95,6 +93,6 @@ func unpackBF16(dst []bfloat16.BFloat16, p *gemm.Packed) {
 	row := make([]float32, p.K)
 	for j := range p.N {
 		p.Column(row, j)
-		round(dst[j*p.K:][:p.K], row)
+		exec.RoundBF16(dst[j*p.K:][:p.K], row)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 
+	"github.com/goart-dev/art/backend/device/cpu/internal/compile"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -19,7 +21,7 @@ import (
 // spy is a device that remembers what it compiles.
 type spy struct {
 	*Device
-	plans []*plan
+	plans []*ir.Plan
 }
 
 func (s *spy) Builder(name string) compute.Builder { return &spyBuilder{newBuilder(s.Device, name), s} }
@@ -54,13 +56,13 @@ var patterns = []struct {
 }
 
 // countPatterns returns how often each pattern occurs.
-func countPatterns(p *plan) map[string]int {
+func countPatterns(p *ir.Plan) map[string]int {
 	found := map[string]int{}
-	for _, s := range p.steps {
-		l := loopOf(s)
-		_, fused := s.(*attention)
+	for _, s := range p.Steps {
+		l := ir.LoopOf(s)
+		_, fused := s.(*ir.Attention)
 		for _, p := range patterns {
-			if l != nil && p.fused == fused && contains(l.fused, strings.Fields(p.ops)) {
+			if l != nil && p.fused == fused && contains(l.Fused, strings.Fields(p.ops)) {
 				found[p.name]++
 			}
 		}
@@ -69,16 +71,16 @@ func countPatterns(p *plan) map[string]int {
 }
 
 // combined returns how often each kernel for several operations is used.
-func combined(p *plan) map[string]int {
+func combined(p *ir.Plan) map[string]int {
 	found := map[string]int{}
-	for _, s := range p.steps {
-		l := loopOf(s)
+	for _, s := range p.Steps {
+		l := ir.LoopOf(s)
 		if l == nil {
 			continue
 		}
-		for _, in := range l.instrs {
-			if in.do == doCombine {
-				found[in.kernel.of.Name]++
+		for _, in := range l.Instrs {
+			if in.Do == ir.Combine {
+				found[in.Kernel.Of.Name]++
 			}
 		}
 	}
@@ -87,30 +89,30 @@ func combined(p *plan) map[string]int {
 
 // joined returns how many sums of two matmuls, which is what LoRA adds to a layer, and of a matmul and a number for each
 // column, which is what a bias does, are in a loop with what comes after them, and how many are loops of their own.
-func joined(p *plan) (lora, bias, alone int) {
-	writers := map[*tensor]step{}
-	for _, s := range p.steps {
-		for _, x := range s.writes() {
+func joined(p *ir.Plan) (lora, bias, alone int) {
+	writers := map[*ir.Tensor]ir.Step{}
+	for _, s := range p.Steps {
+		for _, x := range s.Writes() {
 			writers[x] = s
 		}
 	}
-	matmulOf := func(v view) bool {
-		_, ok := writers[v.of].(*matmul)
-		return ok && v.of.count == volume(v.dims)
+	matmulOf := func(v ir.View) bool {
+		_, ok := writers[v.Of].(*ir.Matmul)
+		return ok && v.Of.Count == ir.Volume(v.Dims)
 	}
-	for _, s := range p.steps {
-		l := loopOf(s)
+	for _, s := range p.Steps {
+		l := ir.LoopOf(s)
 		if l == nil {
 			continue
 		}
-		for _, m := range l.fused {
-			if m.op != compute.OpTypeAdd || !matmulOf(m.in[0]) {
+		for _, m := range l.Fused {
+			if m.Op != compute.OpTypeAdd || !matmulOf(m.In[0]) {
 				continue
 			}
-			repeated := slices.Contains(m.in[1].strides, 0) && writers[m.in[1].of] == nil
+			repeated := slices.Contains(m.In[1].Strides, 0) && writers[m.In[1].Of] == nil
 			switch {
-			case !matmulOf(m.in[1]) && !repeated:
-			case len(l.fused) == 1:
+			case !matmulOf(m.In[1]) && !repeated:
+			case len(l.Fused) == 1:
 				alone++
 			case repeated:
 				bias++
@@ -123,9 +125,9 @@ func joined(p *plan) (lora, bias, alone int) {
 }
 
 // contains reports whether the operations of a loop hold some in an order.
-func contains(list []fusedOp, ops []string) bool {
+func contains(list []ir.FusedOp, ops []string) bool {
 	for _, m := range list {
-		if len(ops) > 0 && m.op.String() == ops[0] {
+		if len(ops) > 0 && m.Op.String() == ops[0] {
 			ops = ops[1:]
 		}
 	}
@@ -134,13 +136,13 @@ func contains(list []fusedOp, ops []string) bool {
 
 func patternConfig() *model.Config {
 	return &model.Config{
-		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * wideRow, HiddenSize: 32, IntermediateSize: 48, NumLayers: 3, NumHeads: 4,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * compile.WideRow, HiddenSize: 32, IntermediateSize: 48, NumLayers: 3, NumHeads: 4,
 		NumKVHeads: 2, HeadDim: 8, MaxPositions: 64, RMSNormEps: 1e-6, RopeTheta: 1e4, TieEmbeddings: true,
 	}
 }
 
 // build compiles a graph of a model with an adapter, and returns the plan.
-func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained, in []*graph.Node) []*graph.Node) *plan {
+func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained, in []*graph.Node) []*graph.Node) *ir.Plan {
 	t.Helper()
 	c := patternConfig()
 	var layers []lora.LayerShape
@@ -167,7 +169,7 @@ func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Fo
 	f := &model.Forward{Config: c, Param: params.Lookup(weights), Linear: a.Config().Hook(a.Lookup(trained)), Frozen: true}
 	g.Compile(outputs(f, trained, in)...)
 	for i, spec := range c.Specs() {
-		if packable := s.plans[len(s.plans)-1].inputs[i].packable; len(spec.Shape) == 2 && !packable {
+		if packable := s.plans[len(s.plans)-1].Inputs[i].Packable; len(spec.Shape) == 2 && !packable {
 			t.Errorf("%s cannot be packed", spec.Name)
 		}
 	}
@@ -207,14 +209,14 @@ func TestPatterns_Inference(t *testing.T) {
 	if found["RoPE"] < 2*layers {
 		t.Errorf("%d RoPE", found["RoPE"])
 	}
-	for _, x := range c.tensors {
-		if x.count == rows*config.NumKVHeads*capacity*config.HeadDim && x.memory == inArena {
+	for _, x := range c.Tensors {
+		if x.Count == rows*config.NumKVHeads*capacity*config.HeadDim && x.Memory == ir.InArena {
 			t.Error("a part of the cache is copied")
 		}
 	}
 	inPlace := 0
-	for _, o := range c.outputs {
-		if o.donor >= 0 {
+	for _, o := range c.Outputs {
+		if o.Donor >= 0 {
 			inPlace++
 		}
 	}
@@ -249,20 +251,20 @@ func TestPatterns_Training(t *testing.T) {
 		t.Errorf("%d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, alone)
 	}
 	vocabulary, square := 0, 0
-	var tiles []*tensor
-	for _, s := range c.steps {
-		if k, ok := s.(*attention); ok {
-			tiles = append(tiles, k.shared...)
+	var tiles []*ir.Tensor
+	for _, s := range c.Steps {
+		if k, ok := s.(*ir.Attention); ok {
+			tiles = append(tiles, k.Shared...)
 		}
 	}
-	for _, x := range c.tensors {
-		if x.memory != inArena || slices.Contains(tiles, x) {
+	for _, x := range c.Tensors {
+		if x.Memory != ir.InArena || slices.Contains(tiles, x) {
 			continue // a tile of fused attention may have them all where they are few
 		}
-		if x.count == n*patternConfig().VocabSize {
+		if x.Count == n*patternConfig().VocabSize {
 			vocabulary++
 		}
-		if x.count == rows*4*width*width {
+		if x.Count == rows*4*width*width {
 			square++
 		}
 	}
@@ -281,8 +283,8 @@ func TestPatterns_Bias(t *testing.T) {
 	y = graph.Add(y, graph.BroadcastToDims(graph.Reshape(b, 1, 9), 5, 9))
 	g.Compile(graph.Mul(y, graph.Tanh(y)))
 	c := s.plans[0]
-	if _, bias, alone := joined(c); bias != 1 || alone != 0 || len(c.steps) != 2 {
-		t.Errorf("%d biases in a loop, %d alone, %d steps", bias, alone, len(c.steps))
+	if _, bias, alone := joined(c); bias != 1 || alone != 0 || len(c.Steps) != 2 {
+		t.Errorf("%d biases in a loop, %d alone, %d steps", bias, alone, len(c.Steps))
 	}
 }
 
@@ -304,13 +306,13 @@ func TestPatterns_AdamW(t *testing.T) {
 	g.Compile(append(next.Nodes(), norm)...)
 	c := s.plans[0]
 	passes := 0
-	for _, s := range c.steps {
-		l := loopOf(s)
-		if l != nil && contains(l.fused, strings.Fields("Mul Mul Add Mul Mul Add Div Sqrt Div Sub Where")) {
+	for _, s := range c.Steps {
+		l := ir.LoopOf(s)
+		if l != nil && contains(l.Fused, strings.Fields("Mul Mul Add Mul Mul Add Div Sqrt Div Sub Where")) {
 			passes++
 			outputs := 0
-			for _, m := range l.fused {
-				if slices.Contains(l.results, m.out) && !m.row { // the norm of all may be in one of them, as a number for its only row
+			for _, m := range l.Fused {
+				if slices.Contains(l.Results, m.Out) && !m.Row { // the norm of all may be in one of them, as a number for its only row
 					outputs++
 				}
 			}
@@ -320,8 +322,8 @@ func TestPatterns_AdamW(t *testing.T) {
 		}
 	}
 	inPlace := 0
-	for i, o := range c.outputs[:3*tensors] {
-		if o.donor == i {
+	for i, o := range c.Outputs[:3*tensors] {
+		if o.Donor == i {
 			inPlace++
 		}
 	}

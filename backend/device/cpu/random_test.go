@@ -17,6 +17,7 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 	"github.com/goart-dev/art/internal/race"
 )
 
@@ -224,7 +225,7 @@ func (g *grower) reduceAndSpread(x compute.Value, dims []int) (compute.Value, er
 }
 
 func (g *grower) reshape(x compute.Value, dims []int) (compute.Value, error) {
-	shape := factors(g.rng, volume(dims))[0]
+	shape := randomShapes(g.rng, ir.Volume(dims))[0]
 	return g.f.Reshape(x, shape...)
 }
 
@@ -290,7 +291,7 @@ func (g *grower) dot(x compute.Value, dims []int) (compute.Value, error) {
 		y := g.pick()
 		other := g.dims(y)
 		for i, d := range dims {
-			if j := slices.Index(other, d); j >= 0 && len(dims)+len(other) <= 5 && volume(dims)*volume(other)/d/d < 20_000 {
+			if j := slices.Index(other, d); j >= 0 && len(dims)+len(other) <= 5 && ir.Volume(dims)*ir.Volume(other)/d/d < 20_000 {
 				v, err := g.f.DotGeneral(x, []int{i}, nil, y, []int{j}, nil, compute.DotGeneralConfig{})
 				if err != nil {
 					return nil, err
@@ -304,7 +305,7 @@ func (g *grower) dot(x compute.Value, dims []int) (compute.Value, error) {
 
 // join pads, or concatenates with itself.
 func (g *grower) join(x compute.Value, dims []int) (compute.Value, error) {
-	if len(dims) == 0 || volume(dims) > 5000 {
+	if len(dims) == 0 || ir.Volume(dims) > 5000 {
 		return nil, nil
 	}
 	ax := g.rng.IntN(len(dims))
@@ -424,7 +425,7 @@ func TestRandom_Reference(t *testing.T) {
 func TestRandom_SameBits(t *testing.T) {
 	rng := seeded(t)
 	plain := newDevice(t, 1)
-	plain.unfused, plain.env.level, plain.env.kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
+	plain.unfused, plain.env.Level, plain.env.Kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
 	fused, wide := newDevice(t, 1), newDevice(t, 5)
 	for i := range repeats(400) {
 		r := newRecipe(rng, dtypes.Float32)
@@ -448,4 +449,26 @@ func repeats(n int) int {
 		return n / 10
 	}
 	return n
+}
+
+// randomShapes returns some shapes of n elements.
+func randomShapes(rng *rand.Rand, n int) (list [][]int) {
+	for range 3 {
+		var dims []int
+		left := n
+		for d := 2; left > 1; {
+			if left%d == 0 {
+				dims = append(dims, d)
+				left /= d
+			} else {
+				d++
+			}
+			if rng.IntN(4) == 0 {
+				dims = append(dims, 1)
+			}
+		}
+		rng.Shuffle(len(dims), func(i, j int) { dims[i], dims[j] = dims[j], dims[i] })
+		list = append(list, dims)
+	}
+	return list
 }

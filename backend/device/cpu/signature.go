@@ -6,6 +6,8 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // sharedBytes is the size of the largest constant that is compared with others.
@@ -13,20 +15,20 @@ const sharedBytes = 1 << 10
 
 // signature says what an operation computes: operations of one signature are one node of the graph. A parameter has none, nor
 // has a large constant.
-func signature(op compute.OpType, shape shapes.Shape, attr any, in []*node) (key string, ok bool) {
+func signature(op compute.OpType, shape shapes.Shape, attr any, in []*ir.Node) (key string, ok bool) {
 	b := strconv.AppendInt(nil, int64(op), 10)
 	b = fmt.Append(b, " ", shape.DType, shape.Dimensions)
 	for _, x := range in {
-		b = strconv.AppendInt(append(b, ' '), int64(x.id), 10)
+		b = strconv.AppendInt(append(b, ' '), int64(x.Id), 10)
 	}
 	switch attr := attr.(type) {
-	case parameterAttr:
+	case ir.ParameterAttr:
 		return "", false
-	case constantAttr:
-		if len(attr.data) > sharedBytes {
+	case ir.ConstantAttr:
+		if len(attr.Data) > sharedBytes {
 			return "", false
 		}
-		return string(append(append(b, ' '), attr.data...)), true
+		return string(append(append(b, ' '), attr.Data...)), true
 	case nil:
 		return string(b), true
 	}

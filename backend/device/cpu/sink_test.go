@@ -7,6 +7,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // sinking is a normalisation, a product of what it gives, and a loop after that, which reads a quotient that is known before.
@@ -42,7 +44,7 @@ func (s sinking) build(t *testing.T, f compute.Function) (out []compute.Value) {
 }
 
 // run returns the outputs for some inputs, and the plan of the graph.
-func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, p *plan) {
+func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, p *ir.Plan) {
 	b := newBuilder(d, s.name)
 	must(0, b.Main().Return(s.build(t, b.Main()), nil))(t)
 	e := must(b.Compile())(t).(*executable)
@@ -79,16 +81,16 @@ func TestSink(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: not the same numbers", s.name)
 		}
-		of := map[compute.OpType]*loop{} // of the last operation of a kind
+		of := map[compute.OpType]*ir.Loop{} // of the last operation of a kind
 		squares := 0
-		for _, step := range p.steps {
-			l := loopOf(step)
+		for _, step := range p.Steps {
+			l := ir.LoopOf(step)
 			if l == nil {
 				continue
 			}
-			for _, m := range l.fused {
-				of[m.op] = l
-				if m.op == compute.OpTypeMul && m.out.count == sinkingRows {
+			for _, m := range l.Fused {
+				of[m.Op] = l
+				if m.Op == compute.OpTypeMul && m.Out.Count == sinkingRows {
 					squares++
 				}
 			}

@@ -8,6 +8,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
 // attendBack builds attend and its gradients for dy, that of y, masked before the softmax goes back: those of k and v in both orders
@@ -83,9 +85,9 @@ func TestSparse_Found(t *testing.T) {
 // sparse counts the sparse products of the last graph with zeros on the left, and on the right.
 func (s *spy) sparse() map[bool]int {
 	found := map[bool]int{}
-	for _, step := range s.plans[len(s.plans)-1].steps {
-		if p, ok := step.(*sparseMatmul); ok {
-			found[p.right]++
+	for _, step := range s.plans[len(s.plans)-1].Steps {
+		if p, ok := step.(*ir.SparseMatmul); ok {
+			found[p.Right]++
 		}
 	}
 	return found
