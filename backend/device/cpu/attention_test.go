@@ -47,13 +47,14 @@ func attendInputs(r *rand.Rand, size [5]int, mask func(i, j, width int) bool) []
 	}
 }
 
-// TestChain_SameBits: attention computed a tile at a time has the bits of its operations one by one, its gradients too, for
-// all masks, whatever is returned of what lies between, and for any number of workers.
-func TestChain_SameBits(t *testing.T) {
+// TestAttention_SameBits: attention computed a tile at a time has the bits of its operations one by one, its gradients
+// too, for all masks, whatever is returned of what lies between, and for any number of workers.
+func TestAttention_SameBits(t *testing.T) {
 	const seed = 5
 	r := rand.New(rand.NewPCG(seed, 0))
 	for name, mask := range masks {
-		for _, size := range [][5]int{{1, 1, 1, 1, 1}, {2, 3, 1, 40, 7}, {1, 2, 61, 61, 33}, {2, 2, 70, 19, 8}, {1, 1, 130, 200, 16}} {
+		for _, size := range [][5]int{{1, 1, 1, 1, 1}, {2, 3, 1, 40, 7}, {1, 2, 61, 61, 33}, {2, 2, 70, 19, 8},
+			{1, 1, 130, 200, 16}} {
 			in := attendInputs(r, size, mask)
 			for _, returned := range []string{"values", "probabilities too", "gradients"} {
 				build := func(in []*graph.Node) []*graph.Node {
@@ -86,7 +87,8 @@ func sameUnfused(t *testing.T, build func(in []*graph.Node) []*graph.Node, in []
 	}
 }
 
-func evaluate(t *testing.T, d compute.Backend, build func(in []*graph.Node) []*graph.Node, in []*tensors.Tensor) (values [][]float32) {
+func evaluate(t *testing.T, d compute.Backend, build func(in []*graph.Node) []*graph.Node,
+	in []*tensors.Tensor) (values [][]float32) {
 	t.Helper()
 	exec, err := graph.NewExec(d, build)
 	if err != nil {
@@ -123,11 +125,11 @@ func normal(r *rand.Rand, dims ...int) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(x, dims...)
 }
 
-// TestChain_WideSameBits: a log-softmax of which one number a row is kept, and the product of its probabilities, over rows so
-// long that workers share a tile.
-func TestChain_WideSameBits(t *testing.T) {
+// TestAttention_WideSameBits: a log-softmax of which one number a row is kept, and the matmul of its probabilities,
+// over rows so long that workers share a tile.
+func TestAttention_WideSameBits(t *testing.T) {
 	if testing.Short() {
-		t.Skip("two products with a large matrix on one core without fusion")
+		t.Skip("two matmuls with a large matrix on one core without fusion")
 	}
 	r := rand.New(rand.NewPCG(6, 0))
 	const n, d, v = 30, 24, compile.WideRow + 37
@@ -139,9 +141,9 @@ func TestChain_WideSameBits(t *testing.T) {
 	sameUnfused(t, build, []*tensors.Tensor{normal(r, n, d), normal(r, v, d)})
 }
 
-// TestChain_Gathered: keys and values that are gathered are read where they lie, wherever the positions point, and also when
-// others read what was gathered.
-func TestChain_Gathered(t *testing.T) {
+// TestAttention_Gathered: keys and values that are gathered are read where they lie, wherever the positions point, and
+// also when others read what was gathered.
+func TestAttention_Gathered(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
 	const slots, rows, heads, queries, keys, size = 5, 4, 2, 3, 21, 8
 	see := make([]bool, queries*keys)

@@ -37,9 +37,9 @@ func halves(t *testing.T, d *Device, rows, columns int) (wide, plain, packed com
 	return wide, plain, packed, data
 }
 
-// TestStored_SameBits: weights in bfloat16, packed or not, give the bits of weights that were converted to float32 before, and
-// no tensor holds them converted.
-func TestStored_SameBits(t *testing.T) {
+// TestBF16_SameBits: weights in bfloat16, packed or not, give the bits of weights that were converted to float32
+// before, and no tensor holds them converted.
+func TestBF16_SameBits(t *testing.T) {
 	for _, size := range [][2]int{{2, 2}, {33, 31}, {1, 40}, {40, 1}, {64, 64}, {300, 53}, {1100, 700}, {600, 1300}} {
 		for _, workers := range []int{1, 3} {
 			for _, n := range []int{1, 3, 40} {
@@ -54,8 +54,8 @@ func TestStored_SameBits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := execute(t, embedding(t, d, rows, columns, n, nil), wide, at)
-				e := embeddingOf(t, d, dtypes.BFloat16, rows, columns, n, nil)
+				want := execute(t, embedding{dtypes.Float32, rows, columns, n, nil}.compile(t, d), wide, at)
+				e := embedding{dtypes.BFloat16, rows, columns, n, nil}.compile(t, d)
 				for _, x := range e.(*executable).plan.Tensors {
 					if x.DType == dtypes.Float32 && x.Count == rows*columns && x.Memory == ir.InArena && rows != n && n > 1 {
 						t.Error("the weights are converted to an array")
@@ -85,8 +85,8 @@ func TestStored_SameBits(t *testing.T) {
 	}
 }
 
-// TestStored_Chain: the products of a chain, over rows as long as a vocabulary, read weights in bfloat16.
-func TestStored_Chain(t *testing.T) {
+// TestBF16_Attention: the matmuls of fused attention, over rows as long as a vocabulary, read weights in bfloat16.
+func TestBF16_Attention(t *testing.T) {
 	d := newDevice(t, 2)
 	const n, size, vocabulary = compile.WideRows + 2, 8, compile.WideRow + 5
 	wide, plain, packed, _ := halves(t, d, vocabulary, size)
@@ -101,13 +101,14 @@ func TestStored_Chain(t *testing.T) {
 	}
 	must := value(t)
 	build := func(kind dtypes.DType) *executable {
-		b := d.Builder("chain")
+		b := d.Builder("attention")
 		f := b.Main()
 		x := must(f.Parameter("x", shapes.Make(dtypes.Float32, n, size), nil))
 		w := must(f.ConvertDType(must(f.Parameter("w", shapes.Make(kind, vocabulary, size), nil)), dtypes.Float32))
 		z := must(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
 		e := must(f.Exp(z))
-		p := must(f.Div(e, must(f.BroadcastInDim(must(f.ReduceSum(e, 1)), shapes.Make(dtypes.Float32, n, vocabulary), []int{0}))))
+		p := must(f.Div(e, must(f.BroadcastInDim(must(f.ReduceSum(e, 1)), shapes.Make(dtypes.Float32, n, vocabulary),
+			[]int{0}))))
 		y := must(f.DotGeneral(p, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
 		if err := f.Return([]compute.Value{y}, nil); err != nil {
 			t.Fatal(err)
@@ -121,15 +122,15 @@ func TestStored_Chain(t *testing.T) {
 	want := execute(t, build(dtypes.Float32), in, wide)[0]
 	e := build(dtypes.BFloat16)
 	if len(e.plan.Steps) != 1 {
-		t.Errorf("%d steps, want one chain", len(e.plan.Steps))
+		t.Errorf("%d steps, want one fused attention", len(e.plan.Steps))
 	}
 	for _, w := range []compute.Buffer{plain, packed} {
 		same(t, want, execute(t, e, in, w)[0])
 	}
 }
 
-// TestStored_OtherUses: weights in bfloat16 that something else reads too are converted for that, and cannot be packed.
-func TestStored_OtherUses(t *testing.T) {
+// TestBF16_OtherUses: weights in bfloat16 that something else reads too are converted for that, and cannot be packed.
+func TestBF16_OtherUses(t *testing.T) {
 	d := newDevice(t, 2)
 	wide, plain, packed, _ := halves(t, d, 40, 50)
 	at, err := d.BufferFromFlatData(0, []int32{1, 2}, shapes.Make(dtypes.Int32, 2, 1))
@@ -137,8 +138,8 @@ func TestStored_OtherUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	negated := func(f compute.Function, w compute.Value) compute.Value { return value(t)(f.Neg(w)) }
-	e := embeddingOf(t, d, dtypes.BFloat16, 40, 50, 2, negated)
-	want := execute(t, embedding(t, d, 40, 50, 2, negated), wide, at)
+	e := embedding{dtypes.BFloat16, 40, 50, 2, negated}.compile(t, d)
+	want := execute(t, embedding{dtypes.Float32, 40, 50, 2, negated}.compile(t, d), wide, at)
 	for i, got := range execute(t, e, plain, at) {
 		same(t, want[i], got)
 	}

@@ -142,8 +142,8 @@ func (b *Buffer) ToFlatData(flat any) error {
 	return nil
 }
 
-// Data returns the memory of the tensor, valid until the buffer is finalized or donated. A packed one has none that could
-// be shown.
+// Data returns the memory of the tensor, valid until the buffer is finalized or donated. A packed one has none that
+// could be shown.
 func (b *Buffer) Data() (any, error) {
 	if b.packed != nil {
 		return nil, fmt.Errorf("cpu: the buffer of %s is packed; copy it with ToFlatData", b.shape)

@@ -144,7 +144,7 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 // node returns what a value stands for.
 func (f *function) node(v compute.Value) (*ir.Node, error) {
 	n, ok := v.(*ir.Node)
-	if !ok || n == nil || n.Id >= len(f.nodes) || f.nodes[n.Id] != n {
+	if !ok || n == nil || n.ID >= len(f.nodes) || f.nodes[n.ID] != n {
 		return nil, fmt.Errorf("cpu: the value %v is not of this function", v)
 	}
 	return n, nil
@@ -162,7 +162,7 @@ func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*i
 	if n := f.known[key]; shared && n != nil {
 		return n, nil
 	}
-	n := &ir.Node{Id: len(f.nodes), Op: op, Shape: shape, In: in, Attr: attr}
+	n := &ir.Node{ID: len(f.nodes), Op: op, Shape: shape, In: in, Attr: attr}
 	f.nodes = append(f.nodes, n)
 	if shared {
 		f.known[key] = n

@@ -27,7 +27,8 @@ func (d *Device) Capabilities() compute.Capabilities {
 
 // others are the operations that are not element-wise.
 var others = []compute.OpType{
-	compute.OpTypeParameter, compute.OpTypeConstant, compute.OpTypeIdentity, compute.OpTypeReshape, compute.OpTypeTranspose,
+	compute.OpTypeParameter, compute.OpTypeConstant, compute.OpTypeIdentity, compute.OpTypeReshape,
+	compute.OpTypeTranspose,
 	compute.OpTypeBroadcastInDim, compute.OpTypeSlice, compute.OpTypeReverse, compute.OpTypeConcatenate, compute.OpTypePad,
 	compute.OpTypeGather, compute.OpTypeScatterSum, compute.OpTypeScatterMax, compute.OpTypeScatterMin,
 	compute.OpTypeDynamicSlice, compute.OpTypeDynamicUpdateSlice, compute.OpTypeConvertDType, compute.OpTypeWhere,

@@ -63,6 +63,9 @@ func (e *executable) Outputs() []shapes.Shape {
 	return list
 }
 
+// String prints the plan: inputs, steps, outputs and memory.
+func (e *executable) String() string { return e.plan.String() }
+
 // WorkBytes returns how much memory a run takes besides its inputs and outputs. It is known when a graph is compiled.
 func (e *executable) WorkBytes() int { return e.plan.WorkBytes(e.device.env.Pool.Workers()) }
 

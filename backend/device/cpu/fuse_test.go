@@ -12,19 +12,20 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// TestFuse_Cycle: c - b is not computed in the loop of c. That of a and late comes after it, and before the product that b is made of.
+// TestFuse_Cycle: c - b is not computed in the loop of c. That of a and late comes after it, and before the matmul
+// that b is made of.
 func TestFuse_Cycle(t *testing.T) {
 	fused, plain := newDevice(t, 1), newDevice(t, 1)
 	plain.unfused = true
 	matrix := shapes.Make(dtypes.Float32, 3, 3)
 	results := func(d *Device) []float32 {
 		e := compileGraph(t, d, []shapes.Shape{row(3), matrix}, func(f compute.Function, x []compute.Value) []compute.Value {
-			product := func(m compute.Value) compute.Value {
+			matmul := func(m compute.Value) compute.Value {
 				return must(f.DotGeneral(x[0], []int{0}, nil, m, []int{0}, nil, compute.DotGeneralConfig{}))(t)
 			}
 			a := must(f.Neg(x[1]))(t)
-			b := must(f.Tanh(product(a)))(t)
-			c := must(f.Tanh(product(x[1])))(t)
+			b := must(f.Tanh(matmul(a)))(t)
+			c := must(f.Tanh(matmul(x[1])))(t)
 			late := must(f.Mul(a, must(f.BroadcastInDim(c, matrix, []int{0}))(t)))(t)
 			return []compute.Value{must(f.Sub(c, b))(t), late}
 		})
@@ -52,7 +53,7 @@ func TestFuse_Order(t *testing.T) {
 		for i, s := range p.Steps {
 			for _, v := range s.Reads() {
 				if !ready[v.Of] {
-					t.Fatalf("step %d reads tensor %d before it is written\n%v", i, v.Of.Id, g.log)
+					t.Fatalf("step %d reads tensor %d before it is written\n%v", i, v.Of.ID, g.log)
 				}
 			}
 			for _, x := range s.Writes() {
@@ -67,17 +68,17 @@ func TestFuse_Order(t *testing.T) {
 	}
 }
 
-// TestFuse_Turned: rows that are read with their parts turned, as rotations of heads do, are turned within the loop that makes them, if
-// they fit into its rows.
-func TestFuse_Turned(t *testing.T) {
+// TestFuse_SwappedHalves: rows that are read with their parts swapped, as RoPE does, are swapped within the loop
+// that makes them, if they fit into its rows.
+func TestFuse_SwappedHalves(t *testing.T) {
 	rng := seeded(t)
 	for _, c := range []struct {
 		rows, parts, each, inner int // a sum takes inner elements; 0: there is none
 		steps                    int
-		pairs                    bool // pairs of rows are turned too
+		pairs                    bool // pairs of rows are swapped too
 	}{
 		{6, 2, 4, 0, 1, false}, {6, 2, 4, 8, 1, false}, {6, 2, 4, 24, 1, false}, {1, 2, 64, 0, 1, false}, {300, 2, 64, 128, 1, false}, {7, 3, 5, 0, 1, false}, {1, 3, 5, 15, 1, false},
-		{6, 2, 4, 12, 2, false},                                // a row of the sum ends within one that is turned
+		{6, 2, 4, 12, 2, false},                                // a row of the sum ends within one that is swapped
 		{6, 2, 4, 4, 2, false},                                 // likewise
 		{2, 2, compile.LongRow, 0, 2, false},                   // longer than what is computed at once
 		{2, 2, compile.LongRow, 2 * compile.LongRow, 2, false}, // likewise
@@ -101,12 +102,13 @@ func TestFuse_Turned(t *testing.T) {
 				}
 				sum := must(f.Add(y, must(f.Mul(must(f.Reverse(y, 1))(t), x[1]))(t)))(t)
 				if c.pairs {
-					turned := must(f.Reverse(must(f.Reshape(y, c.rows/2, 2, c.parts*c.each))(t), 1))(t)
-					sum = must(f.Mul(sum, must(f.Reshape(must(f.Neg(turned))(t), shape.Dimensions...))(t)))(t)
+					swapped := must(f.Reverse(must(f.Reshape(y, c.rows/2, 2, c.parts*c.each))(t), 1))(t)
+					sum = must(f.Mul(sum, must(f.Reshape(must(f.Neg(swapped))(t), shape.Dimensions...))(t)))(t)
 				}
 				return []compute.Value{sum}
 			})
-			in := []compute.Buffer{must(d.BufferFromFlatData(0, numbers[0], shape))(t), must(d.BufferFromFlatData(0, numbers[1], shape))(t)}
+			in := []compute.Buffer{must(d.BufferFromFlatData(0, numbers[0], shape))(t),
+				must(d.BufferFromFlatData(0, numbers[1], shape))(t)}
 			return floatsOf(t, must(e.Execute(in, nil, 0))(t)[0]), len(e.(*executable).plan.Steps)
 		}
 		fused, plain := newDevice(t, 2), newDevice(t, 1)

@@ -21,6 +21,6 @@ func Instructions() (used string, available []string, err error) {
 	return level.String(), available, nil
 }
 
-// Read loads all numbers of x with all workers and does nothing with them. The rate at which it does is a bound for what
-// goes through memory once, such as the product of a row and a large matrix.
+// Read loads all numbers of x with all workers and does nothing with them. The rate at which it does is a bound for
+// what goes through memory once, such as the product of a row and a large matrix.
 func (d *Device) Read(x []float32) { d.env.Kernels.Read(d.env.Pool, x) }

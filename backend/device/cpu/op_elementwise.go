@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// The operations below work element by element. Both sides of a binary one have the same type; a side may be a scalar, or
-// have axes of 1.
+// The operations below work element by element. Both sides of a binary one have the same type; a side may be a scalar,
+// or have axes of 1.
 
 // Abs is element-wise.
 func (f *function) Abs(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeAbs, x) }

@@ -25,7 +25,9 @@ func badAxis(op compute.OpType, ax int, s shapes.Shape) error {
 }
 
 // moved adds an operation with the shape that infer returns for x.
-func (f *function) moved(op compute.OpType, v compute.Value, attr any, infer func(x shapes.Shape) (shapes.Shape, error)) (compute.Value, error) {
+func (f *function) moved(
+	op compute.OpType, v compute.Value, attr any, infer func(x shapes.Shape) (shapes.Shape, error),
+) (compute.Value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
@@ -56,19 +58,23 @@ func (f *function) SchedulingBarrier(x compute.Value, dependencies ...compute.Va
 
 // Reshape gives the elements, in their order, other axes.
 func (f *function) Reshape(x compute.Value, dims ...int) (compute.Value, error) {
-	return f.moved(compute.OpTypeReshape, x, nil, func(x shapes.Shape) (shapes.Shape, error) { return shapeinference.Reshape(x, dims) })
+	return f.moved(compute.OpTypeReshape, x, nil, func(x shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.Reshape(x, dims)
+	})
 }
 
 // Transpose reorders axes.
 func (f *function) Transpose(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.moved(compute.OpTypeTranspose, x, ir.TransposeAttr{Axes: slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
+	attr := ir.TransposeAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypeTranspose, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Transpose(x, axes)
 	})
 }
 
 // BroadcastInDim repeats the operand.
 func (f *function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []int) (compute.Value, error) {
-	return f.moved(compute.OpTypeBroadcastInDim, x, ir.BroadcastAttr{Axes: slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
+	attr := ir.BroadcastAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypeBroadcastInDim, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapes.Make(x.DType, shape.Dimensions...), shapeinference.BroadcastInDim(x, shape, axes, nil)
 	})
 }
@@ -78,14 +84,16 @@ func (f *function) Slice(x compute.Value, starts, limits, strides []int) (comput
 	if len(strides) == 0 {
 		strides = slices.Repeat([]int{1}, len(starts))
 	}
-	return f.moved(compute.OpTypeSlice, x, ir.SliceAttr{Starts: slices.Clone(starts), Strides: slices.Clone(strides)}, func(x shapes.Shape) (shapes.Shape, error) {
+	attr := ir.SliceAttr{Starts: slices.Clone(starts), Strides: slices.Clone(strides)}
+	return f.moved(compute.OpTypeSlice, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Slice(x, starts, limits, strides)
 	})
 }
 
 // Reverse turns axes around.
 func (f *function) Reverse(v compute.Value, axes ...int) (compute.Value, error) {
-	return f.moved(compute.OpTypeReverse, v, ir.ReverseAttr{Axes: slices.Clone(axes)}, func(x shapes.Shape) (shapes.Shape, error) {
+	attr := ir.ReverseAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypeReverse, v, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		for _, ax := range axes {
 			if ax < 0 || ax >= x.Rank() {
 				return x, badAxis(compute.OpTypeReverse, ax, x)
@@ -129,7 +137,9 @@ func (f *function) Pad(x, fill compute.Value, axes ...compute.PadAxis) (compute.
 }
 
 // Gather takes slices of the operand at indices; an index outside is moved to the border.
-func (f *function) Gather(operand, indices compute.Value, vector int, offsets, collapsed, start, sizes []int, _ bool) (compute.Value, error) {
+func (f *function) Gather(
+	operand, indices compute.Value, vector int, offsets, collapsed, start, sizes []int, _ bool,
+) (compute.Value, error) {
 	in, err := f.operands(operand, indices)
 	if err != nil {
 		return nil, err
@@ -186,7 +196,8 @@ func (f *function) scatter(op compute.OpType, values [3]compute.Value, attr ir.S
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Scatter(in[0].Shape, in[1].Shape, in[2].Shape, attr.Vector, attr.Window, attr.Inserted, attr.Target)
+	shape, err := shapeinference.Scatter(in[0].Shape, in[1].Shape, in[2].Shape, attr.Vector, attr.Window, attr.Inserted,
+		attr.Target)
 	if err != nil {
 		return nil, err
 	}

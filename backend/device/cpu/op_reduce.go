@@ -121,8 +121,10 @@ func (f *function) CumSum(v compute.Value, ax int, options compute.CumSumOptions
 
 // DotGeneral multiplies and sums over the contracting axes. The output has the batch axes, the other axes of lhs, and
 // those of rhs.
-func (f *function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rhs compute.Value, rhsContract, rhsBatch []int,
-	config compute.DotGeneralConfig) (compute.Value, error) {
+func (f *function) DotGeneral(
+	lhs compute.Value, lhsContract, lhsBatch []int, rhs compute.Value, rhsContract, rhsBatch []int,
+	config compute.DotGeneralConfig,
+) (compute.Value, error) {
 	in, err := f.operands(lhs, rhs)
 	if err != nil {
 		return nil, err

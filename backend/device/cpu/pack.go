@@ -15,13 +15,13 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which products with it read memory,
-// which is faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst holds, and may
-// be called by several goroutines at once. Those of bfloat16 are rounded to the nearest.
+// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which products with it read
+// memory, which is faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst
+// holds, and may be called by several goroutines at once. Those of bfloat16 are rounded to the nearest.
 //
-// Graphs take such a buffer like any other, where they only gather rows of it or multiply by it, from the right, as it is or
-// transposed; one of bfloat16 is converted to float32 before. Anything else is an error of Execute. A matrix that such a buffer
-// could not be of has its rows first.
+// Graphs take such a buffer like any other, where they only gather rows of it or multiply by it, from the right, as it
+// is or transposed; one of bfloat16 is converted to float32 before. Anything else is an error of Execute. A matrix that
+// such a buffer could not be of has its rows first.
 func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error) {
 	if !ir.CanPack(shape) {
 		return nil, fmt.Errorf("cpu: only matrices of float32 and bfloat16 are packed, not %s", shape)
@@ -85,7 +85,7 @@ func unpack(dst []float32, p *gemm.Packed) {
 func (b *Buffer) packBF16(rows []float32, first, n int) {
 	half := make([]uint16, len(rows))
 	vec.ToBfloat16(b.device.env.Level, half, rows)
-	gemm.PackBF16(nil, b.packed, first, half, 1, b.packed.K, n)
+	gemm.PackBF16(nil, b.packed, first, gemm.ViewBF16{Data: half, Row: 1, Col: b.packed.K}, n)
 }
 
 // unpackBF16 writes the rows of a packed matrix of bfloat16 one after another.

@@ -87,8 +87,9 @@ func combined(p *ir.Plan) map[string]int {
 	return found
 }
 
-// joined returns how many sums of two matmuls, which is what LoRA adds to a layer, and of a matmul and a number for each
-// column, which is what a bias does, are in a loop with what comes after them, and how many are loops of their own.
+// joined returns how many sums of two matmuls, which is what LoRA adds to a layer, and of a matmul and a number for
+// each column, which is what a bias does, are in a loop with what comes after them, and how many are loops of their
+// own.
 func joined(p *ir.Plan) (lora, bias, alone int) {
 	writers := map[*ir.Tensor]ir.Step{}
 	for _, s := range p.Steps {
@@ -136,13 +137,15 @@ func contains(list []ir.FusedOp, ops []string) bool {
 
 func patternConfig() *model.Config {
 	return &model.Config{
-		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * compile.WideRow, HiddenSize: 32, IntermediateSize: 48, NumLayers: 3, NumHeads: 4,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * compile.WideRow, HiddenSize: 32, IntermediateSize: 48,
+		NumLayers: 3, NumHeads: 4,
 		NumKVHeads: 2, HeadDim: 8, MaxPositions: 64, RMSNormEps: 1e-6, RopeTheta: 1e4, TieEmbeddings: true,
 	}
 }
 
 // build compiles a graph of a model with an adapter, and returns the plan.
-func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained, in []*graph.Node) []*graph.Node) *ir.Plan {
+func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained,
+	in []*graph.Node) []*graph.Node) *ir.Plan {
 	t.Helper()
 	c := patternConfig()
 	var layers []lora.LayerShape
@@ -176,8 +179,8 @@ func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Fo
 	return s.plans[len(s.plans)-1]
 }
 
-// TestPatterns_Inference: what a model computes for new tokens of cached sequences is as few steps as it can be, and the cache
-// is written in place.
+// TestPatterns_Inference: what a model computes for new tokens of cached sequences is as few steps as it can be, and
+// the cache is written in place.
 func TestPatterns_Inference(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const rows, width, slots, capacity = 3, 2, 5, 40
@@ -201,8 +204,10 @@ func TestPatterns_Inference(t *testing.T) {
 	})
 	found := countPatterns(c)
 	layers := config.NumLayers
-	check(t, combined(c), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers, "productSum": 2 * layers})
-	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
+	check(t, combined(c), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers,
+		"productSum": 2 * layers})
+	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers,
+		"attention": layers, "log-softmax": 1, "logprobs": 0})
 	if lora, _, alone := joined(c); lora != 6*layers || alone != layers { // values go to the cache, in another order
 		t.Errorf("%d of %d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, 7*layers, alone)
 	}
@@ -225,14 +230,15 @@ func TestPatterns_Inference(t *testing.T) {
 	}
 }
 
-// TestPatterns_Training: the same for the loss and its gradients. No array has a number for each token and each entry of the
-// vocabulary, nor one for each two tokens but the probabilities of attention and their gradients.
+// TestPatterns_Training: the same for the loss and its gradients. No array has a number for each token and each entry
+// of the vocabulary, nor one for each two tokens but the probabilities of attention and their gradients.
 func TestPatterns_Training(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const rows, width = 2, 23
 	n := rows * width
 	vector := shapes.Make(dtypes.Float32, n)
-	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), shapes.Make(dtypes.Int32, n, 1), vector, vector, vector, vector, shapes.Make(dtypes.Float32)}
+	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), shapes.Make(dtypes.Int32, n, 1), vector, vector,
+		vector, vector, shapes.Make(dtypes.Float32)}
 	c := s.build(t, extra, func(f *model.Forward, trained, in []*graph.Node) []*graph.Node {
 		h, _ := f.Hidden(model.Input{Tokens: in[0]})
 		logprobs := f.TokenLogProbs(graph.Reshape(h, -1, f.Config.HiddenSize), in[1])
@@ -242,8 +248,10 @@ func TestPatterns_Training(t *testing.T) {
 		return append(graph.Gradient(loss, trained...), metrics)
 	})
 	layers := patternConfig().NumLayers
-	check(t, countPatterns(c), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
-	check(t, combined(c), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers, "expSum": layers})
+	check(t, countPatterns(c), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers,
+		"attention backward": layers, "logprobs": 1, "log-softmax": 0})
+	check(t, combined(c), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers,
+		"expSum": layers})
 	if got := countPatterns(c)["RMSNorm"]; got < 4*layers+1 {
 		t.Errorf("%d RMSNorm", got)
 	}
@@ -273,7 +281,7 @@ func TestPatterns_Training(t *testing.T) {
 	}
 }
 
-// TestPatterns_Bias: a dense layer with a bias and an activation is a product and one loop.
+// TestPatterns_Bias: a dense layer with a bias and an activation is a matmul and one loop.
 func TestPatterns_Bias(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	g := graph.NewGraph(s, "bias")
@@ -288,8 +296,8 @@ func TestPatterns_Bias(t *testing.T) {
 	}
 }
 
-// TestPatterns_AdamW: the update of a tensor, which may be skipped, is one loop of three outputs, each written over what it was
-// made of.
+// TestPatterns_AdamW: the update of a tensor, which may be skipped, is one loop of three outputs, each written over
+// what it was made of.
 func TestPatterns_AdamW(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const tensors = 3
@@ -312,7 +320,8 @@ func TestPatterns_AdamW(t *testing.T) {
 			passes++
 			outputs := 0
 			for _, m := range l.Fused {
-				if slices.Contains(l.Results, m.Out) && !m.Row { // the norm of all may be in one of them, as a number for its only row
+				// the norm of all may be in one of them, as a number for its only row
+				if slices.Contains(l.Results, m.Out) && !m.Row {
 					outputs++
 				}
 			}

@@ -291,7 +291,8 @@ func (g *grower) dot(x compute.Value, dims []int) (compute.Value, error) {
 		y := g.pick()
 		other := g.dims(y)
 		for i, d := range dims {
-			if j := slices.Index(other, d); j >= 0 && len(dims)+len(other) <= 5 && ir.Volume(dims)*ir.Volume(other)/d/d < 20_000 {
+			if j := slices.Index(other, d); j >= 0 && len(dims)+len(other) <= 5 &&
+				ir.Volume(dims)*ir.Volume(other)/d/d < 20_000 {
 				v, err := g.f.DotGeneral(x, []int{i}, nil, y, []int{j}, nil, compute.DotGeneralConfig{})
 				if err != nil {
 					return nil, err
@@ -420,8 +421,8 @@ func TestRandom_Reference(t *testing.T) {
 	}
 }
 
-// TestRandom_SameBits: float32 has the same bits at every level, with and without fusion, with one worker or five, and in memory of
-// its own or of inputs.
+// TestRandom_SameBits: float32 has the same bits at every level, with and without fusion, with one worker or five, and
+// in memory of its own or of inputs.
 func TestRandom_SameBits(t *testing.T) {
 	rng := seeded(t)
 	plain := newDevice(t, 1)
@@ -431,7 +432,8 @@ func TestRandom_SameBits(t *testing.T) {
 		r := newRecipe(rng, dtypes.Float32)
 		n := 1 + rng.IntN(60)
 		want := r.run(t, plain, n, 3, false)
-		for k, got := range map[string][][]float64{"fused": r.run(t, fused, n, 3, false), "five workers, inputs donated": r.run(t, wide, n, 3, true)} {
+		for k, got := range map[string][][]float64{"fused": r.run(t, fused, n, 3, false),
+			"five workers, inputs donated": r.run(t, wide, n, 3, true)} {
 			for o := range want {
 				for j := range want[o] {
 					if math.Float64bits(want[o][j]) != math.Float64bits(got[o][j]) && want[o][j] == want[o][j] {

@@ -13,13 +13,13 @@ import (
 // sharedBytes is the size of the largest constant that is compared with others.
 const sharedBytes = 1 << 10
 
-// signature says what an operation computes: operations of one signature are one node of the graph. A parameter has none, nor
-// has a large constant.
+// signature says what an operation computes: operations of one signature are one node of the graph. A parameter has
+// none, nor has a large constant.
 func signature(op compute.OpType, shape shapes.Shape, attr any, in []*ir.Node) (key string, ok bool) {
 	b := strconv.AppendInt(nil, int64(op), 10)
 	b = fmt.Append(b, " ", shape.DType, shape.Dimensions)
 	for _, x := range in {
-		b = strconv.AppendInt(append(b, ' '), int64(x.Id), 10)
+		b = strconv.AppendInt(append(b, ' '), int64(x.ID), 10)
 	}
 	switch attr := attr.(type) {
 	case ir.ParameterAttr:

@@ -9,9 +9,9 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// TestCommon: what is asked for twice is computed once, and what differs in an attribute, a type, a shape or the bits of a
-// constant is not the same.
-func TestCommon(t *testing.T) {
+// TestSignature: what is asked for twice is computed once, and what differs in an attribute, a type, a shape or the
+// bits of a constant is not the same.
+func TestSignature(t *testing.T) {
 	f := newBuilder(newDevice(t, 1), "common").main
 	must := value(t)
 	x := must(f.Parameter("x", shapes.Make(dtypes.Float32, 3, 4), nil))
@@ -35,10 +35,10 @@ func TestCommon(t *testing.T) {
 		"negative zero":  func() compute.Value { return number(float32(math.Copysign(0, -1))) },
 		"one":            func() compute.Value { return number(1) },
 		"one in integer": func() compute.Value { return must(f.Constant([]int32{0x3f800000})) },
-		"product": func() compute.Value {
+		"matmul": func() compute.Value {
 			return must(f.DotGeneral(x, []int{1}, nil, y, []int{1}, nil, compute.DotGeneralConfig{}))
 		},
-		"product of columns": func() compute.Value {
+		"matmul of columns": func() compute.Value {
 			return must(f.DotGeneral(x, []int{0}, nil, y, []int{0}, nil, compute.DotGeneralConfig{}))
 		},
 	}

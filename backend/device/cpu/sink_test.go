@@ -11,7 +11,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// sinking is a normalisation, a product of what it gives, and a loop after that, which reads a quotient that is known before.
+// sinking is a normalisation, a matmul of what it gives, and a loop after that, which reads a quotient that is known
+// before.
 type sinking struct {
 	name           string
 	operand        bool // the last loop reads what the quotient is made of
@@ -32,8 +33,8 @@ func (s sinking) build(t *testing.T, f compute.Function) (out []compute.Value) {
 	if s.before {
 		unit = must(f.Add(unit, quotient))(t)
 	}
-	product := must(f.DotGeneral(unit, []int{1}, nil, weights, []int{0}, nil, compute.DotGeneralConfig{}))(t)
-	late := must(f.Mul(must(f.Sin(product))(t), quotient))(t)
+	matmul := must(f.DotGeneral(unit, []int{1}, nil, weights, []int{0}, nil, compute.DotGeneralConfig{}))(t)
+	late := must(f.Mul(must(f.Sin(matmul))(t), quotient))(t)
 	if s.operand {
 		late = must(f.Add(late, x))(t)
 	}
@@ -58,8 +59,8 @@ func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, p 
 	return out, e.plan
 }
 
-// TestSink: what only a later loop reads is computed there, if that reads the operands too. And what is the same for all of a row is
-// computed once.
+// TestSink: what only a later loop reads is computed there, if that reads the operands too. And what is the same for
+// all of a row is computed once.
 func TestSink(t *testing.T) {
 	rng := seeded(t)
 	for _, s := range []sinking{

@@ -9,13 +9,14 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// TestDot_Turned: a product that is only read transposed, as an output, is computed so, unless its right operand may be packed.
-func TestDot_Turned(t *testing.T) {
+// TestSwap_Transposed: a matmul that is only read transposed, as an output, is computed so, unless its right operand
+// may be packed.
+func TestSwap_Transposed(t *testing.T) {
 	rng := seeded(t)
 	const m, k, n = 5, 7, 40
 	for _, c := range []struct {
 		name                  string
-		made, plain, reshaped bool // the right operand is computed; the product is an output, too; the output has another axis
+		made, plain, reshaped bool // the right operand is computed; the matmul is an output, too; the output has another axis
 		steps                 int
 	}{
 		{"an output", true, false, false, 2},
@@ -30,13 +31,13 @@ func TestDot_Turned(t *testing.T) {
 			if c.made {
 				y = must(f.Neg(y))(t)
 			}
-			product := must(f.DotGeneral(x[0], []int{1}, nil, y, []int{0}, nil, compute.DotGeneralConfig{}))(t)
-			out := must(f.Transpose(product, 1, 0))(t)
+			matmul := must(f.DotGeneral(x[0], []int{1}, nil, y, []int{0}, nil, compute.DotGeneralConfig{}))(t)
+			out := must(f.Transpose(matmul, 1, 0))(t)
 			if c.reshaped {
 				out = must(f.Reshape(out, n, 1, m))(t)
 			}
 			if c.plain {
-				return []compute.Value{out, product}
+				return []compute.Value{out, matmul}
 			}
 			return []compute.Value{out}
 		})

@@ -36,9 +36,9 @@ func (c *compiler) allocate() error {
 
 // gap returns the lowest offset at which t fits between the tensors that are needed when it is.
 func (c *compiler) gap(placed []*ir.Tensor, t *ir.Tensor) int {
-	off, life := 0, c.lives[t.Id]
+	off, life := 0, c.lives[t.ID]
 	for _, p := range placed {
-		if other := c.lives[p.Id]; other.last < life.first || life.last < other.first {
+		if other := c.lives[p.ID]; other.last < life.first || life.last < other.first {
 			continue
 		}
 		if p.Offset >= off+memory.Round(t.Bytes()) {

@@ -58,8 +58,8 @@ func (c *compiler) fuseMatmuls(u *unit, readers map[*ir.Tensor][]*unit) {
 	}
 }
 
-// worthFusing reports whether fused attention may be faster than its parts: it is cut into rows only, so that a matmul with
-// few of them is better off alone, and so is one whose numbers stay in a cache anyway.
+// worthFusing reports whether fused attention may be faster than its parts: it is cut into rows only, so that a matmul
+// with few of them is better off alone, and so is one whose numbers stay in a cache anyway.
 func worthFusing(k *ir.Attention) bool {
 	return k.Mask != nil || len(k.First.Batch) > 0 || k.Width >= WideRow && k.Rows >= WideRows
 }
@@ -126,8 +126,8 @@ func continues(k *ir.Attention, m *ir.Matmul, t *ir.Tensor) bool {
 		!slices.ContainsFunc(m.Batch, func(a gemm.Axis) bool { return a.N > 1 && a.A*m.B.Rows != a.C*k.Width })
 }
 
-// link makes u the unit of fused attention with the matmuls of other units; the second may be nil. What only lies between
-// its parts needs no memory.
+// link makes u the unit of fused attention with the matmuls of other units; the second may be nil. What only lies
+// between its parts needs no memory.
 func (c *compiler) link(u *unit, k *ir.Attention, matmuls []*unit, readers map[*ir.Tensor][]*unit) {
 	between := k.First.Out.Of
 	between.Tile, between.Virtual = 1, true
@@ -135,7 +135,7 @@ func (c *compiler) link(u *unit, k *ir.Attention, matmuls []*unit, readers map[*
 	u.attention = k
 	matmuls = slices.DeleteFunc(matmuls, func(w *unit) bool { return w == nil })
 	if k.Second != nil {
-		c.lives[k.Inner.Id].outside = true
+		c.lives[k.Inner.ID].outside = true
 	}
 	c.readGathered(u, readers)
 	from, to := u.rank, u.rank
@@ -149,8 +149,8 @@ func (c *compiler) link(u *unit, k *ir.Attention, matmuls []*unit, readers map[*
 	c.settle(u, from, to)
 }
 
-// readGathered lets the matmuls of fused attention read gathered operands where they are. A gather that nobody else reads
-// is dropped.
+// readGathered lets the matmuls of fused attention read gathered operands where they are. A gather that nobody else
+// reads is dropped.
 func (c *compiler) readGathered(u *unit, readers map[*ir.Tensor][]*unit) {
 	for _, m := range ir.MatmulsOf(u.attention) {
 		w := c.gatherOf(m)

@@ -9,8 +9,9 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// An instruction of a loop reads and writes L1. Where one kernel does several of them and keeps in vector registers what
-// nothing else needs, they become one instruction. It does the same operations with the same roundings, so no bit changes.
+// An instruction of a loop reads and writes L1. Where one kernel does several of them and keeps in vector registers
+// what nothing else needs, they become one instruction. It does the same operations with the same roundings, so no bit
+// changes.
 
 // combine replaces what kernels there are for, the longest sequences first.
 func (g *generator) combine() {
@@ -66,8 +67,8 @@ func does(t vec.FusedStep, in *ir.Instr) bool {
 	return ok && k == t.Binary
 }
 
-// search looks for a sequence among the instructions of a loop. Its methods get what is left to be found as a function, and
-// take back what they noted when that fails: either operand of a sum or a product may be the first.
+// search looks for a sequence among the instructions of a loop. Its methods get what is left to be found as a function,
+// and take back what they noted when that fails: either operand of a sum or a product may be the first.
 type search struct {
 	g        *generator
 	f        *vec.Fused
@@ -179,7 +180,8 @@ func (s *search) scalar(v, r int, each bool, then func() bool) bool {
 	return false
 }
 
-// alone reports whether nothing else needs what is not stored, and nothing needs what is stored before the last instruction.
+// alone reports whether nothing else needs what is not stored, and nothing needs what is stored before the last
+// instruction.
 func (s *search) alone() bool {
 	for v := s.f.Streams + s.f.Scalars; v < len(s.register); v++ {
 		if !s.keeps(s.register[v], slices.Contains(s.f.Out, v)) {

@@ -119,13 +119,13 @@ func (c *compiler) needed() []*ir.Node {
 	for _, n := range c.source.Outputs {
 		visit(n)
 	}
-	slices.SortFunc(list, func(a, b *ir.Node) int { return a.Id - b.Id })
+	slices.SortFunc(list, func(a, b *ir.Node) int { return a.ID - b.ID })
 	return list
 }
 
 // tensor adds a tensor.
 func (c *compiler) tensor(s shapes.Shape) *ir.Tensor {
-	t := &ir.Tensor{Id: len(c.tensors), DType: s.DType, Size: s.DType.Size(), Count: s.Size(), Dims: s.Dimensions}
+	t := &ir.Tensor{ID: len(c.tensors), DType: s.DType, Size: s.DType.Size(), Count: s.Size(), Dims: s.Dimensions}
 	c.tensors, c.lives = append(c.tensors, t), append(c.lives, life{})
 	return t
 }
@@ -140,15 +140,15 @@ func (c *compiler) constant(s shapes.Shape, data unsafe.Pointer) ir.View {
 // scratch adds memory for float32 numbers that a unit uses while it runs.
 func (c *compiler) scratch(u *unit, count int) *ir.Tensor {
 	t := c.tensor(shapes.Make(dtypes.Float32, count))
-	c.lives[t.Id] = life{writer: u, outside: true, first: u.position, last: u.position}
+	c.lives[t.ID] = life{writer: u, outside: true, first: u.position, last: u.position}
 	return t
 }
 
 // writer returns the unit that was made to write a tensor, or nil.
-func (c *compiler) writer(t *ir.Tensor) *unit { return c.lives[t.Id].writer }
+func (c *compiler) writer(t *ir.Tensor) *unit { return c.lives[t.ID].writer }
 
 // writes notes that a unit writes a tensor.
-func (c *compiler) writes(u *unit, t *ir.Tensor) { c.lives[t.Id].writer = u }
+func (c *compiler) writes(u *unit, t *ir.Tensor) { c.lives[t.ID].writer = u }
 
 // isOutside reports whether a tensor is read by something but its writer.
-func (c *compiler) isOutside(t *ir.Tensor) bool { return c.lives[t.Id].outside }
+func (c *compiler) isOutside(t *ir.Tensor) bool { return c.lives[t.ID].outside }

@@ -6,9 +6,9 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// donate finds inputs whose memory outputs can take over, should they be donated: the step that writes the output is the
-// last to read the input, and works in place. Outputs and inputs are matched in their order, in which an update has new and
-// old values.
+// donate finds inputs whose memory outputs can take over, should they be donated: the step that writes the output is
+// the last to read the input, and works in place. Outputs and inputs are matched in their order, in which an update has
+// new and old values.
 //
 //	before: output 0 = loop{AdamW of input 0, ...}
 //	after:  output 0 in the memory of input 0, if the caller donates that
@@ -19,7 +19,7 @@ func (c *compiler) donate() error {
 		reads := slices.SortedFunc(slices.Values(u.reads), func(a, b ir.View) int { return a.Of.Index - b.Of.Index })
 		for _, v := range reads {
 			in := v.Of
-			if in.Memory == ir.InInput && !taken[in.Index] && c.lives[in.Id].last == u.position && in.DType == o.Of.DType &&
+			if in.Memory == ir.InInput && !taken[in.Index] && c.lives[in.ID].last == u.position && in.DType == o.Of.DType &&
 				in.Count == o.Of.Count && replaces(u.step, o.Of, in) {
 				c.plan.Outputs[i].Donor = in.Index
 				taken[in.Index] = true

@@ -43,7 +43,7 @@ func (c *compiler) lower(n *ir.Node) {
 	case n.Op == compute.OpTypeDotGeneral:
 		c.values[n] = c.matmul(n, in[0], in[1])
 	default:
-		c.values[n] = c.single(n.Id, n.Shape, in, func(out ir.View) ir.Step { return newStep(n, out, in) })
+		c.values[n] = c.single(n.ID, n.Shape, in, func(out ir.View) ir.Step { return newStep(n, out, in) })
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *compiler) viewOf(n *ir.Node) (ir.View, bool) {
 	case compute.OpTypeReshape:
 		v, ok := x.Reshape(dims)
 		if !ok {
-			v = c.copy(x, n.Shape, n.Id)
+			v = c.copy(x, n.Shape, n.ID)
 			v.Dims = dims
 		}
 		return v, true
@@ -98,8 +98,8 @@ func (c *compiler) elementwise(n *ir.Node) ir.View {
 	return v
 }
 
-// fuseOnce adds an operation whose operands all repeat one element for each row to a group with such rows. It is computed
-// once for each.
+// fuseOnce adds an operation whose operands all repeat one element for each row to a group with such rows. It is
+// computed once for each.
 func (c *compiler) fuseOnce(n *ir.Node, in []ir.View) (ir.View, bool) {
 	once := *n
 	once.Shape = n.Shape.Clone()

@@ -31,7 +31,8 @@ func newGather(at ir.GatherAttr, out, operand, indices ir.View) ir.Step {
 	to, batch := split(out, at.Offsets)
 	x := newIndexing(indices, at.Vector, at.Start)
 	s := &ir.Gather{
-		Result: ir.Result{Out: out}, Operand: operand, Index: x, From: x.Indices.Offsets(), To: batch.Offsets(), Size: at.Size,
+		Result: ir.Result{Out: out}, Operand: operand, Index: x,
+		From: x.Indices.Offsets(), To: batch.Offsets(), Size: at.Size,
 		Window: ir.NewMove(to, window),
 	}
 	s.Rows = len(operand.Dims) == 2 && at.OfRows(operand.Dims[1], len(out.Dims))

@@ -227,7 +227,7 @@ func viewKey(v ir.View, row bool) string {
 	if row {
 		b[1] = 1
 	}
-	for _, list := range [][]int{{v.Of.Id, v.Off}, v.Dims, v.Strides} {
+	for _, list := range [][]int{{v.Of.ID, v.Off}, v.Dims, v.Strides} {
 		for _, x := range list {
 			for range 8 {
 				b = append(b, byte(x))

@@ -6,11 +6,11 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// group is a set of operations that run as one loop over blocks of elements. A block is loaded once, goes through all of
-// them in memory that stays in L1, and what others read is stored.
+// group is a set of operations that run as one loop over blocks of elements. A block is loaded once, goes through all
+// of them in memory that stays in L1, and what others read is stored.
 //
-// All members have the same number of elements, or, once a reduction of the last axes is among them, one for each row of
-// inner elements. So a softmax or a normalisation with all that surrounds it is one loop.
+// All members have the same number of elements, or, once a reduction of the last axes is among them, one for each row
+// of inner elements. So a softmax or a normalisation with all that surrounds it is one loop.
 type group struct {
 	numel   int
 	inner   int // length of a row; 0 while nothing is reduced, and no halves of rows are swapped
@@ -30,8 +30,8 @@ const mostMembers = 64
 
 func (g *group) rows() int { return g.numel / max(g.inner, 1) }
 
-// joins reports whether m can become a member of u: what it reads from u is at hand in the block, and nothing else that it
-// reads waits for u.
+// joins reports whether m can become a member of u: what it reads from u is at hand in the block, and nothing else that
+// it reads waits for u.
 func (c *compiler) joins(m *member, u *unit) bool {
 	inner := c.innerWith(u, m)
 	for _, v := range m.in {
@@ -71,8 +71,8 @@ func (g *group) broadcasts(v ir.View, inner int) bool {
 	return ok && r.Off == 0 && (rows == 1 || r.Strides[0] == 1) && r.Strides[1] == 0
 }
 
-// swapsWithin reports whether v shows all of a tensor, but with the parts of each of its rows in reverse order, and fits
-// into rows of inner elements, of which blocks have whole ones.
+// swapsWithin reports whether v shows all of a tensor, but with the parts of each of its rows in reverse order, and
+// fits into rows of inner elements, of which blocks have whole ones.
 func swapsWithin(v ir.View, inner int) bool {
 	row, ok := v.SwappedRow()
 	return ok && inner > 0 && inner <= LongRow && inner%row == 0
@@ -85,7 +85,7 @@ func (c *compiler) join(m *member, u *unit) ir.View {
 		u.group.inner = ir.Volume(m.in[0].Dims) / m.out.Count
 	}
 	u.group.members = append(u.group.members, m)
-	u.last = max(u.last, m.n.Id)
+	u.last = max(u.last, m.n.ID)
 	c.writes(u, m.out)
 	latest := u.rank
 	for _, v := range m.in {
@@ -98,7 +98,8 @@ func (c *compiler) join(m *member, u *unit) ir.View {
 	return ir.Whole(m.out, m.n.Shape.Dimensions)
 }
 
-// innerWith is the length of the rows of u when m joins it, but for a reduction: m may read rows with their halves swapped.
+// innerWith is the length of the rows of u when m joins it, but for a reduction: m may read rows with their halves
+// swapped.
 func (c *compiler) innerWith(u *unit, m *member) int {
 	if u.group.inner > 0 {
 		return u.group.inner
@@ -136,7 +137,7 @@ func (c *compiler) merge(u, v *unit) {
 	}
 	g.inner = inner
 	g.members = append(g.members, h.members...)
-	slices.SortFunc(g.members, func(a, b *member) int { return a.n.Id - b.n.Id })
+	slices.SortFunc(g.members, func(a, b *member) int { return a.n.ID - b.n.ID })
 	u.last = max(u.last, v.last)
 	u.deps = append(u.deps, v.deps...)
 	v.into = u

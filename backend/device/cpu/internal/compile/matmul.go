@@ -23,7 +23,7 @@ func (c *compiler) operand(n *ir.Node, v ir.View, batch, contract []int) ir.Oper
 	shape := []int{ir.Volume(v.Dims[b:k]), ir.Volume(v.Dims[k:])}
 	m, ok := v.After(b).Reshape(shape)
 	if !ok || slices.ContainsFunc(v.Strides, func(s int) bool { return s < 0 }) {
-		v = c.copy(v, shapes.Make(v.Of.DType, v.Dims...), n.Id)
+		v = c.copy(v, shapes.Make(v.Of.DType, v.Dims...), n.ID)
 		m, _ = v.After(b).Reshape(shape)
 	}
 	return ir.Operand{View: v, Batch: v.Strides[:b], Rows: shape[0], Row: m.Strides[0], Inner: m.Strides[1]}
@@ -33,8 +33,8 @@ func (c *compiler) operand(n *ir.Node, v ir.View, batch, contract []int) ir.Oper
 func (c *compiler) matmul(n *ir.Node, lhs, rhs ir.View) ir.View {
 	at := n.Attr.(ir.MatmulAttr)
 	a, b := c.operand(n, lhs, at.Batch[0], at.Contract[0]), c.operand(n, rhs, at.Batch[1], at.Contract[1])
-	m := &ir.Matmul{A: a, B: b, Inner: 1, Bf16: rhs.Of.DType == dtypes.BFloat16}
-	m.ContractsRows = m.Bf16 && at.Contract[1][0] == 0
+	m := &ir.Matmul{A: a, B: b, Inner: 1, BF16: rhs.Of.DType == dtypes.BFloat16}
+	m.ContractsRows = m.BF16 && at.Contract[1][0] == 0
 	for _, i := range at.Contract[0] {
 		m.Inner *= lhs.Dims[i]
 	}
@@ -44,7 +44,7 @@ func (c *compiler) matmul(n *ir.Node, lhs, rhs ir.View) ir.View {
 		m.Batch[i] = gemm.Axis{N: a.View.Dims[i], A: a.Batch[i], B: b.Batch[i], C: count * a.Rows * b.Rows}
 		count *= a.View.Dims[i]
 	}
-	return c.single(n.Id, n.Shape, []ir.View{a.View, b.View}, func(out ir.View) ir.Step {
+	return c.single(n.ID, n.Shape, []ir.View{a.View, b.View}, func(out ir.View) ir.Step {
 		m.Out = out
 		return m
 	})

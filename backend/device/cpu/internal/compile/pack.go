@@ -41,13 +41,14 @@ func readsPacked(s ir.Step, v ir.View) bool {
 		}
 		first := s.First.A.View.Of == v.Of || s.First.B.View.Of == v.Of
 		second := s.Second != nil && s.Second.B.View.Of == v.Of
-		return (!first || multipliesPacked(s.First, s.First.B.View)) && (!second || multipliesPacked(s.Second, s.Second.B.View))
+		return (!first || multipliesPacked(s.First, s.First.B.View)) &&
+			(!second || multipliesPacked(s.Second, s.Second.B.View))
 	}
 	return false
 }
 
-// multipliesPacked reports whether a [rows, columns] matrix is the right operand of a matmul, and its columns or its rows
-// are contracted.
+// multipliesPacked reports whether a [rows, columns] matrix is the right operand of a matmul, and its columns or its
+// rows are contracted.
 func multipliesPacked(m *ir.Matmul, v ir.View) bool {
 	if len(m.Batch) > 0 || v.Of != m.B.View.Of || v.Of == m.A.View.Of || v.Off != 0 {
 		return false

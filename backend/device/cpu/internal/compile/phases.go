@@ -9,9 +9,9 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 )
 
-// Rows that are too long for L1, such as those of logits, are computed in pieces, as often as there are reductions one after
-// another. A phase is what is computed in one pass: the next needs a reduction of the whole row. What a later phase needs too
-// is computed again where that is cheap; else it is kept for the whole row.
+// Rows that are too long for L1, such as those of logits, are computed in pieces, as often as there are reductions one
+// after another. A phase is what is computed in one pass: the next needs a reduction of the whole row. What a later
+// phase needs too is computed again where that is cheap; else it is kept for the whole row.
 
 // inPieces reports whether all reductions of a loop can be computed piece by piece.
 func (g *generator) inPieces() bool {
@@ -130,7 +130,8 @@ func (p *phasePlanner) bring(at, r int) {
 	}
 }
 
-// again reports whether an instruction is computed again rather than stored: it is cheap and reads tensors and rows only.
+// again reports whether an instruction is computed again rather than stored: it is cheap and reads tensors and rows
+// only.
 func (p *phasePlanner) again(i int) bool {
 	in := p.g.loop.Instrs[i]
 	return cheap[in.Op] && !slices.ContainsFunc(in.Src[:], func(r int) bool {

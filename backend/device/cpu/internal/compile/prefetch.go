@@ -7,14 +7,16 @@ import (
 )
 
 // While a block of a loop is computed, the memory of the next one is prefetched: otherwise the first operation on each
-// tensor waits for memory, and all others for that. Kernels of several operations prefetch what they read, a cache line at a
-// time, while they compute. What no such kernel reads is prefetched after the instructions, a part after each, for which
-// these wait at times.
+// tensor waits for memory, and all others for that. Kernels of several operations prefetch what they read, a cache line
+// at a time, while they compute. What no such kernel reads is prefetched after the instructions, a part after each, for
+// which these wait at times.
 
-// nearAhead is how many bytes ahead a kernel of several operations prefetches what it reads, where a loop is that kernel.
+// nearAhead is how many bytes ahead a kernel of several operations prefetches what it reads, where a loop is that
+// kernel.
 const nearAhead = 2048
 
-// prefetchedBytes is the size of the tensors of a loop from which on they are prefetched: smaller ones may be in a cache.
+// prefetchedBytes is the size of the tensors of a loop from which on they are prefetched: smaller ones may be in a
+// cache.
 const prefetchedBytes = 8 << 20
 
 // planPrefetches distributes the tensors of a loop over its instructions.
@@ -47,11 +49,11 @@ func planPrefetches(l *ir.Loop) {
 	}
 }
 
-// prefetchedByKernel tells a kernel that reads a register to prefetch the next block of it, if there is one that does such a
-// thing.
+// prefetchedByKernel tells a kernel that reads a register to prefetch the next block of it, if there is one that does
+// such a thing.
 func prefetchedByKernel(l *ir.Loop, register int) bool {
 	for _, in := range l.Instrs {
-		if in.Do == ir.Combine && in.Kernel.Of.Fetches && slices.Contains(in.Kernel.In, register) {
+		if in.Do == ir.Combine && in.Kernel.Of.Prefetches && slices.Contains(in.Kernel.In, register) {
 			in.Kernel.Ahead = 4 * l.Block
 			return true
 		}

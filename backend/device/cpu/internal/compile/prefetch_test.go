@@ -9,8 +9,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// TestAhead_FetchesAllOnce: the instructions of a loop together fetch each tensor's part of the next block, and none twice,
-// however many of both there are.
+// TestAhead_FetchesAllOnce: the instructions of a loop together fetch each tensor's part of the next block, and none
+// twice, however many of both there are.
 func TestAhead_FetchesAllOnce(t *testing.T) {
 	x := &ir.Tensor{DType: dtypes.Float32, Size: 4}
 	for points := 1; points < 12; points++ {
@@ -48,17 +48,19 @@ func TestAhead_FetchesAllOnce(t *testing.T) {
 	}
 }
 
-// TestAhead_Kernels: what a kernel reads that fetches is fetched by it, at the distance of the next block, and by nothing else.
+// TestAhead_Kernels: what a kernel reads that fetches is fetched by it, at the distance of the next block, and by
+// nothing else.
 func TestAhead_Kernels(t *testing.T) {
 	x := &ir.Tensor{DType: dtypes.Float32, Size: 4}
 	for _, fetches := range []bool{false, true} {
-		first := &ir.FusedKernel{Of: &vec.Fused{Fetches: fetches}, In: []int{2, 1}, Ahead: nearAhead}
-		second := &ir.FusedKernel{Of: &vec.Fused{Fetches: true}, In: []int{1}, Ahead: nearAhead}
+		first := &ir.FusedKernel{Of: &vec.Fused{Prefetches: fetches}, In: []int{2, 1}, Ahead: nearAhead}
+		second := &ir.FusedKernel{Of: &vec.Fused{Prefetches: true}, In: []int{1}, Ahead: nearAhead}
 		l := ir.Loop{Numel: prefetchedBytes, Block: 1024, Instrs: []ir.Instr{
 			{Do: ir.Alias, Dst: 0, View: ir.View{Of: x}}, {Do: ir.Alias, Dst: 1, View: ir.View{Of: x}}, {Do: ir.Combine, Kernel: first}, {Do: ir.Combine, Kernel: second},
 		}}
 		planPrefetches(&l)
-		if near, far := first.Ahead, second.Ahead; fetches && (near != 4096 || far != nearAhead) || !fetches && (near != nearAhead || far != 4096) {
+		if near, far := first.Ahead, second.Ahead; fetches && (near != 4096 || far != nearAhead) || !fetches &&
+			(near != nearAhead || far != 4096) {
 			t.Errorf("the first fetches: %v; they fetch %d and %d bytes ahead", fetches, near, far)
 		}
 		for i, list := range l.Prefetches {

@@ -8,12 +8,14 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// reduction lowers a reduction: of the last axes it is fused, of others it is a unit. The order of the additions follows
-// from the axes alone, not from where the elements are, which depends on what was fused.
+// reduction lowers a reduction: of the last axes it is fused, of others it is a unit. The order of the additions
+// follows from the axes alone, not from where the elements are, which depends on what was fused.
 func (c *compiler) reduction(n *ir.Node, x ir.View) ir.View {
 	axes := n.Attr.(ir.ReduceAttr).Axes
 	if ir.Volume(x.Dims) == 0 {
-		return c.single(n.Id, n.Shape, nil, func(out ir.View) ir.Step { return &ir.Fill{Result: ir.Result{Out: out}, Op: n.Op} })
+		return c.single(n.ID, n.Shape, nil, func(out ir.View) ir.Step {
+			return &ir.Fill{Result: ir.Result{Out: out}, Op: n.Op}
+		})
 	}
 	var kept []int
 	inner := 1
@@ -36,10 +38,10 @@ func (c *compiler) reduction(n *ir.Node, x ir.View) ir.View {
 		return c.fuseRows(n, x, inner)
 	}
 	if kept := longer(x, kept); kept[len(kept)-1] > slices.Max(longer(x, axes)) {
-		return c.single(n.Id, n.Shape, []ir.View{x}, func(out ir.View) ir.Step { return newReduceColumns(n, out, x, kept) })
+		return c.single(n.ID, n.Shape, []ir.View{x}, func(out ir.View) ir.Step { return newReduceColumns(n, out, x, kept) })
 	}
 	rows := x.Transpose(append(slices.Clone(kept), axes...))
-	rows = c.copy(rows, shapes.Make(n.Shape.DType, rows.Dims...), n.Id)
+	rows = c.copy(rows, shapes.Make(n.Shape.DType, rows.Dims...), n.ID)
 	return c.fuseRows(n, rows, inner)
 }
 
@@ -78,14 +80,14 @@ func newReduceColumns(n *ir.Node, out, x ir.View, kept []int) ir.Step {
 // reduceAll reduces a long row to one number: the pieces of the row by all workers, then what they gave.
 func (c *compiler) reduceAll(n *ir.Node, x ir.View) ir.View {
 	if !x.Contiguous() {
-		x = c.copy(x, shapes.Make(n.Shape.DType, x.Dims...), n.Id)
+		x = c.copy(x, shapes.Make(n.Shape.DType, x.Dims...), n.ID)
 	}
 	count := ir.Volume(x.Dims)
 	pieces := ir.CeilDiv(count, ir.SumChunk)
-	parts := c.single(n.Id, shapes.Make(n.Shape.DType, pieces), []ir.View{x}, func(out ir.View) ir.Step {
+	parts := c.single(n.ID, shapes.Make(n.Shape.DType, pieces), []ir.View{x}, func(out ir.View) ir.Step {
 		return &ir.ReduceRow{Result: ir.Result{Out: out}, Op: n.Op, X: x, Count: count, Each: ir.SumChunk}
 	})
-	return c.single(n.Id, n.Shape, []ir.View{parts}, func(out ir.View) ir.Step {
+	return c.single(n.ID, n.Shape, []ir.View{parts}, func(out ir.View) ir.Step {
 		return &ir.ReduceRow{Result: ir.Result{Out: out}, Op: n.Op, X: parts, Count: pieces, Each: pieces}
 	})
 }

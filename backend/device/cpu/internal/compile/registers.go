@@ -8,8 +8,8 @@ import (
 // cache is how much memory the registers of a loop may take: what stays in L1.
 const cache = 32 << 10
 
-// Numbers of elements of a block, but for rows that are longer. Without rows it is a multiple of the smallest, so that no
-// vector crosses a cache line. Long blocks have fewer calls, but each worker shall get some.
+// Numbers of elements of a block, but for rows that are longer. Without rows it is a multiple of the smallest, so that
+// no vector crosses a cache line. Long blocks have fewer calls, but each worker shall get some.
 const (
 	smallestBlock = 128
 	commonBlock   = 4096
@@ -51,8 +51,8 @@ func (g *generator) allocate() {
 	}
 }
 
-// perElement returns how many bytes of L1 an element takes: in the registers, and, if more than one instruction works on
-// elements, in the tensors that they alias.
+// perElement returns how many bytes of L1 an element takes: in the registers, and, if more than one instruction works
+// on elements, in the tensors that they alias.
 func (g *generator) perElement(slots []register) int {
 	bytes, works := 1, 0
 	for _, s := range slots {
@@ -100,7 +100,8 @@ func (g *generator) slots() (slots []register, slot []int) {
 	return slots, slot
 }
 
-// freeSlot returns a slot like k that is not in use, or their number. One that is filled before the first block is its own.
+// freeSlot returns a slot like k that is not in use, or their number. One that is filled before the first block is its
+// own.
 func freeSlot(slots []register, busy []int, k register, at int) int {
 	for i, s := range slots {
 		if !k.keep && !s.keep && s.size == k.size && s.row == k.row && busy[i] < at {

@@ -2,8 +2,8 @@ package compile
 
 import "slices"
 
-// schedule orders the units so that each comes after what it reads, in the order of their nodes otherwise, and notes from
-// where to where each tensor is needed.
+// schedule orders the units so that each comes after what it reads, in the order of their nodes otherwise, and notes
+// from where to where each tensor is needed.
 //
 //	before: units, with what each waits for
 //	after:  step 0, step 1, ...; tensor t is written by step 3 and last read by step 7
@@ -17,13 +17,13 @@ func (c *compiler) schedule() error {
 			u.reads = c.external(u)
 		}
 		for _, v := range u.reads {
-			c.lives[v.Of.Id].outside = true
+			c.lives[v.Of.ID].outside = true
 		}
 	}
 	for i, u := range c.order {
 		u.position = i
 		for _, v := range u.reads {
-			life := &c.lives[v.Of.Id]
+			life := &c.lives[v.Of.ID]
 			life.last = max(life.last, i)
 		}
 	}

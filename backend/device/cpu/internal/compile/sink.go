@@ -9,9 +9,9 @@ import (
 // sinkRows is how many times larger what sinks is than other operands that it takes along, at least.
 const sinkRows = 8
 
-// sink moves operations to the one group that reads them, if that reads their operands too. A gradient has parts that read
-// nothing of it: the quotient of a normalisation, for one, is made of what the forward loop has at hand. As a member of
-// that it would be stored, and loaded by the loop of the gradient, which reads the same operands anyway.
+// sink moves operations to the one group that reads them, if that reads their operands too. A gradient has parts that
+// read nothing of it: the quotient of a normalisation, for one, is made of what the forward loop has at hand. As a
+// member of that it would be stored, and loaded by the loop of the gradient, which reads the same operands anyway.
 //
 //	before: group{n = ReduceSum(...); q = Div(x, n)}; matmul; group{Mul(dy, q), Mul(dy, x)}
 //	after:  group{n = ReduceSum(...)}; matmul; group{q = Div(x, n), Mul(dy, q), Mul(dy, x)}
@@ -84,7 +84,7 @@ func (g *group) readsView(x ir.View) bool {
 // receive makes m a member of u, before those that read it.
 func (c *compiler) receive(u *unit, m *member) {
 	u.group.members = append(u.group.members, m)
-	slices.SortFunc(u.group.members, func(a, b *member) int { return a.n.Id - b.n.Id })
+	slices.SortFunc(u.group.members, func(a, b *member) int { return a.n.ID - b.n.ID })
 	c.writes(u, m.out)
 	for _, x := range m.in {
 		c.waitFor(u, x)

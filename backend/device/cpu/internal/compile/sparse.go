@@ -26,7 +26,8 @@ func (c *compiler) sparsify() error {
 	return nil
 }
 
-// masked reports whether an operand is what fused attention with a mask made, and the contracted axis goes through its rows.
+// masked reports whether an operand is what fused attention with a mask made, and the contracted axis goes through its
+// rows.
 func (c *compiler) masked(x ir.Operand) bool {
 	w := c.writer(x.View.Of)
 	if w == nil || x.Row != 1 {

@@ -6,8 +6,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// swapOperands lets matmuls that are only read as transposed outputs, as gradients of weights are, swap their operands: what
-// they write is the output then. A multiply-add is the same either way.
+// swapOperands lets matmuls that are only read as transposed outputs, as gradients of weights are, swap their operands:
+// what they write is the output then. A multiply-add is the same either way.
 //
 //	before: y = matmul{a, b}; output Transpose(y), which takes a copy
 //	after:  output matmul{bᵀ, aᵀ}
@@ -34,7 +34,7 @@ func (c *compiler) swapOperands() error {
 // swaps reports whether v is the transposed result, and each operand may be the other.
 func swaps(m *ir.Matmul, v ir.View) bool {
 	c := v.Collapse()
-	return len(m.Batch) == 0 && !m.Bf16 && !mayBePacked(m) && c.Off == 0 &&
+	return len(m.Batch) == 0 && !m.BF16 && !mayBePacked(m) && c.Off == 0 &&
 		slices.Equal(c.Dims, []int{m.B.Rows, m.A.Rows}) && slices.Equal(c.Strides, []int{1, m.B.Rows})
 }
 
@@ -46,10 +46,10 @@ func (c *compiler) bindOutputs() error {
 	for i, n := range c.source.Outputs {
 		v := c.values[n]
 		if v.Of.Memory != ir.InArena || v.Off != 0 || v.Of.Count != n.Shape.Size() || !v.Contiguous() {
-			v = c.copy(v, n.Shape, n.Id)
+			v = c.copy(v, n.Shape, n.ID)
 		}
 		v.Of.Memory, v.Of.Index = ir.InOutput, i
-		c.lives[v.Of.Id].outside = true
+		c.lives[v.Of.ID].outside = true
 		c.plan.Outputs = append(c.plan.Outputs, ir.Output{Shape: n.Shape, Of: v.Of, Donor: -1})
 	}
 	return nil

@@ -76,8 +76,8 @@ func (c *compiler) waitFor(u *unit, v ir.View) {
 	}
 }
 
-// settle moves u, which waits for more than before or has taken in other units, among the sorted ones: behind all that it
-// waits for, and before all that waits for it. Those that may be on the wrong side have ranks between two.
+// settle moves u, which waits for more than before or has taken in other units, among the sorted ones: behind all that
+// it waits for, and before all that waits for it. Those that may be on the wrong side have ranks between two.
 func (c *compiler) settle(u *unit, from, to int) {
 	if from == to {
 		return

@@ -39,7 +39,7 @@ func (k *attentionRunner) compute(r *run, workers *pool.Pool, p tile) {
 	t := tiles{first: (p.member*k.Rows + p.row) * k.Width}
 	for i := range k.Tiles() {
 		if k.Wide {
-			t.base[i] = r.at[k.Shared[i].Id]
+			t.base[i] = r.at[k.Shared[i].ID]
 			continue
 		}
 		s := r.Memory.Alloc(k.TileBytes())

@@ -34,7 +34,7 @@ func (r *run) copyView(to, from ir.View) {
 	}
 	r.Pool.For(parts, func(i int) {
 		first, end := n*i/parts, n*(i+1)/parts
-		loadView(r.Level, r.ptr(to, to.Off+first), r.at[from.Of.Id], from, first, end-first)
+		loadView(r.Level, r.ptr(to, to.Off+first), r.at[from.Of.ID], from, first, end-first)
 	})
 }
 
@@ -77,7 +77,7 @@ func (r *run) dynamicUpdate(s *ir.DynamicUpdate) {
 
 // copyOperand copies the operand of an update to the result, unless they share their memory.
 func (r *run) copyOperand(u *ir.Update) {
-	if r.at[u.Operand.Of.Id] != r.at[u.Out.Of.Id] {
+	if r.at[u.Operand.Of.ID] != r.at[u.Out.Of.ID] {
 		r.copyView(u.Out, u.Operand)
 	}
 }

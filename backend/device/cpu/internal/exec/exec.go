@@ -1,5 +1,5 @@
-// Package exec runs plans: it chooses a kernel of the instruction set for each instruction and step, and calls them with the
-// memory of a run, on all workers. See [Load].
+// Package exec runs plans: it chooses a kernel of the instruction set for each instruction and step, and calls them
+// with the memory of a run, on all workers. See [Load].
 package exec
 
 import (
@@ -42,7 +42,7 @@ type run struct {
 
 // ptr returns the address of an element of a view's tensor.
 func (r *run) ptr(v ir.View, off int) unsafe.Pointer {
-	return unsafe.Add(r.at[v.Of.Id], off*v.Of.Size)
+	return unsafe.Add(r.at[v.Of.ID], off*v.Of.Size)
 }
 
 // Load chooses the kernels of a plan.
@@ -62,16 +62,16 @@ func (p *Program) Run(inputs []Input, outputs []unsafe.Pointer) {
 	for _, t := range p.plan.Tensors {
 		switch t.Memory {
 		case ir.InInput:
-			r.at[t.Id] = inputs[t.Index].Base
+			r.at[t.ID] = inputs[t.Index].Base
 			if packed := inputs[t.Index].Packed; packed != nil {
-				r.packed[t.Id] = packed
+				r.packed[t.ID] = packed
 			}
 		case ir.InOutput:
-			r.at[t.Id] = outputs[t.Index]
+			r.at[t.ID] = outputs[t.Index]
 		case ir.InConstant:
-			r.at[t.Id] = t.Data
+			r.at[t.ID] = t.Data
 		case ir.InArena:
-			r.at[t.Id] = unsafe.Add(space.Base, t.Offset)
+			r.at[t.ID] = unsafe.Add(space.Base, t.Offset)
 		}
 	}
 	for _, s := range p.steps {

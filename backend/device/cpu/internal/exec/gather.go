@@ -39,7 +39,7 @@ func (r *run) gather(g *ir.Gather) {
 // window copies the window at a position.
 func (r *run) window(g *ir.Gather, to int, pos []int) {
 	dst := r.ptr(g.Out, to)
-	if w := r.packed[g.Operand.Of.Id]; w != nil {
+	if w := r.packed[g.Operand.Of.ID]; w != nil {
 		w.Column(memory.Slice[float32](dst, w.K), pos[0])
 		return
 	}

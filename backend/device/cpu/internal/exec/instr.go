@@ -48,7 +48,7 @@ func (l *loopRunner) step(r *run, w *worker, in *instruction, b block) {
 
 // load copies what a view shows, unless that is contiguous.
 func (l *loopRunner) load(r *run, w *worker, in *instruction, first, n int) {
-	v, base := &in.View, r.at[in.View.Of.Id]
+	v, base := &in.View, r.at[in.View.Of.ID]
 	p := find(v, first)
 	if k := len(v.Dims) - 1; v.Strides[k] == 1 && p.index[k]+n <= v.Dims[k] {
 		w.registers[in.Dst] = unsafe.Add(base, p.off*in.Size)

@@ -101,8 +101,8 @@ func loadFrom(l vec.Level, dst unsafe.Pointer, v *ir.View, base unsafe.Pointer, 
 	}
 }
 
-// linesFrom is how many planes of how many lines of the last axis of v the next n elements from an index on begin with, until
-// the axis before both ends.
+// linesFrom is how many planes of how many lines of the last axis of v the next n elements from an index on begin with,
+// until the axis before both ends.
 func linesFrom(v *ir.View, index *[ir.MaxAxes]int, n int) (planes, lines int) {
 	k := len(v.Dims) - 1
 	if k == 0 || index[k] > 0 {

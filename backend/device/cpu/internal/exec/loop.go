@@ -65,8 +65,8 @@ type worker struct {
 
 var workersPool = sync.Pool{New: func() any { return new(worker) }}
 
-// partsEach is how many parts of a loop each worker gets: workers are not equally fast at all times, and with 4 the one that
-// was done first waited for 15 % of a loop.
+// partsEach is how many parts of a loop each worker gets: workers are not equally fast at all times, and with 4 the one
+// that was done first waited for 15 % of a loop.
 const partsEach = 12
 
 // threshold is the number of elements times instructions that is worth a second worker.
@@ -169,7 +169,7 @@ func (l *loopRunner) begin(r *run, w *worker) {
 			}
 			fill(w.registers[in.Dst], r.ptr(in.View, in.View.Off), n, in.Size)
 		case ir.Preload:
-			loadView(l.level, w.registers[in.Dst], r.at[in.View.Of.Id], in.View, 0, min(most, l.Numel))
+			loadView(l.level, w.registers[in.Dst], r.at[in.View.Of.ID], in.View, 0, min(most, l.Numel))
 		}
 	}
 }

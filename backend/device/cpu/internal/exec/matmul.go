@@ -32,11 +32,11 @@ func (r *run) matmul(m *ir.Matmul) {
 }
 
 // readsWhole reports whether the right operand is one matrix, packed or of bfloat16.
-func (r *run) readsWhole(m *ir.Matmul) bool { return m.Bf16 || r.packed[m.B.View.Of.Id] != nil }
+func (r *run) readsWhole(m *ir.Matmul) bool { return m.BF16 || r.packed[m.B.View.Of.ID] != nil }
 
 // multiplyWhole multiplies rows of a by such an operand.
 func (r *run) multiplyWhole(m *ir.Matmul, workers *pool.Pool, c gemm.Out, a gemm.View, rows int) {
-	w := r.packed[m.B.View.Of.Id]
+	w := r.packed[m.B.View.Of.ID]
 	switch {
 	case w == nil:
 		r.multiplyBF16(m, workers, c, a, rows)
@@ -47,14 +47,15 @@ func (r *run) multiplyWhole(m *ir.Matmul, workers *pool.Pool, c gemm.Out, a gemm
 	}
 }
 
-// A matrix that is stored in bfloat16 and converted to float32, of which rows are gathered or which is the right operand of a
-// matmul, is not converted as a whole: matmuls widen its numbers while they stream them. That reads half of the bytes, and
-// widening is exact, so the bits are those of converting first.
+// A matrix that is stored in bfloat16 and converted to float32, of which rows are gathered or which is the right
+// operand of a matmul, is not converted as a whole: matmuls widen its numbers while they stream them. That reads half
+// of the bytes, and widening is exact, so the bits are those of converting first.
 
 // widenedElements is how much of a matrix of bfloat16, in row-major order, is widened at once for a matmul.
 const widenedElements = 1 << 10 * gemm.Block
 
-// multiplyBF16 multiplies a, of so many rows, by a matrix of bfloat16 in row-major order, part of which is widened at once.
+// multiplyBF16 multiplies a, of so many rows, by a matrix of bfloat16 in row-major order, part of which is widened at
+// once.
 func (r *run) multiplyBF16(m *ir.Matmul, workers *pool.Pool, c gemm.Out, a gemm.View, n int) {
 	rows, columns := m.B.View.Of.Dims[0], m.B.View.Of.Dims[1]
 	high, width := min(rows, max(1, widenedElements/max(columns, 1))), columns

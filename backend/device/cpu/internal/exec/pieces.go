@@ -28,7 +28,8 @@ func (p *pieces) begin(a *partial) {
 	}
 }
 
-// next adds a piece, none of which reaches from a chunk into the next, and returns the result so far at the end of a row.
+// next adds a piece, none of which reaches from a chunk into the next, and returns the result so far at the end of a
+// row.
 func (p *pieces) next(a *partial, x []float32, last bool) float32 {
 	value := p.add(&a.lanes, x)
 	a.done += len(x)

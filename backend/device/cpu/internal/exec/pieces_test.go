@@ -14,8 +14,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// TestPieces_SameBits: a row that is reduced piece by piece gives the bits of the row reduced at once, with numbers that a sum
-// rounds, zeros of both signs, and NaN.
+// TestPieces_SameBits: a row that is reduced piece by piece gives the bits of the row reduced at once, with numbers
+// that a sum rounds, zeros of both signs, and NaN.
 func TestPieces_SameBits(t *testing.T) {
 	level, err := cpuid.Default()
 	if err != nil {
@@ -24,7 +24,8 @@ func TestPieces_SameBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 0))
 	for _, op := range []compute.OpType{compute.OpTypeReduceSum, compute.OpTypeReduceMax, compute.OpTypeReduceMin} {
 		k := reduceKernel(level, op, dtypes.Float32)
-		for _, n := range []int{1, 63, 64, 2047, 2048, 2049, ir.SumChunk - 1, ir.SumChunk, ir.SumChunk + 1, 2 * ir.SumChunk, 5*ir.SumChunk + 777} {
+		for _, n := range []int{1, 63, 64, 2047, 2048, 2049, ir.SumChunk - 1, ir.SumChunk, ir.SumChunk + 1, 2 * ir.SumChunk,
+			5*ir.SumChunk + 777} {
 			for _, kind := range []string{"normal", "zeros", "NaN"} {
 				x := make([]float32, n)
 				for i := range x {

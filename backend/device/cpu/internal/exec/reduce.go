@@ -48,8 +48,8 @@ func (r *run) cumSum(s *ir.CumSum, sum func(dst, x unsafe.Pointer, c cumulation)
 // columnsPart is the number of columns that are reduced together.
 const columnsPart = 256
 
-// reduceColumns reduces parts of rows. Work is cut by groups and by columns, so the order of the rows is the same for any
-// number of workers.
+// reduceColumns reduces parts of rows. Work is cut by groups and by columns, so the order of the rows is the same for
+// any number of workers.
 func (r *run) reduceColumns(s *ir.ReduceColumns, k *reducer) {
 	parts := ir.CeilDiv(s.Width, columnsPart)
 	r.Pool.For(len(s.Groups)*parts, func(i int) {

@@ -20,8 +20,8 @@ type reducer struct {
 	pieces  *pieces                                  // how a row is reduced in pieces; nil: it is not
 }
 
-// lanes is the number of partial sums of a row. Lane l sums the elements l, l+lanes, l+2*lanes, ... in order. Then halves
-// are added: l and l+32, l and l+16, and so on. So zeros at the end of a row do not change its sum.
+// lanes is the number of partial sums of a row. Lane l sums the elements l, l+lanes, l+2*lanes, ... in order. Then
+// halves are added: l and l+32, l and l+16, and so on. So zeros at the end of a row do not change its sum.
 const lanes = 64
 
 // sumRow adds up a row of at most ir.SumChunk elements.

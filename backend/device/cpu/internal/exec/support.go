@@ -7,8 +7,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// HasElementwise reports whether there is a kernel for an elementwise operation, by the type of its result and that of its
-// first operand.
+// HasElementwise reports whether there is a kernel for an elementwise operation, by the type of its result and that of
+// its first operand.
 func HasElementwise(op compute.OpType, out, in dtypes.DType) bool {
 	return elementKernel(vec.Portable, op, out, in) != nil
 }

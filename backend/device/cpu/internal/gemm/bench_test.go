@@ -20,7 +20,7 @@ const (
 	packed16   = "packed-bf16"
 )
 
-// job is a product that is measured.
+// job is a matmul that is measured.
 type job struct {
 	name    string
 	m, n, k int
@@ -29,12 +29,12 @@ type job struct {
 }
 
 var jobs = []job{
-	{"cube", 512, 512, 512, plain, plain, 1},
-	{"cube", 1024, 1024, 1024, plain, plain, 1},
-	{"cube", 1024, 1024, 1024, plain, transposed, 1},
-	{"cube", 1024, 1024, 1024, transposed, plain, 1},
-	{"cube", 2048, 2048, 2048, plain, plain, 1},
-	{"cube", 2048, 2048, 2048, plain, packed, 1},
+	{"square", 512, 512, 512, plain, plain, 1},
+	{"square", 1024, 1024, 1024, plain, plain, 1},
+	{"square", 1024, 1024, 1024, plain, transposed, 1},
+	{"square", 1024, 1024, 1024, transposed, plain, 1},
+	{"square", 2048, 2048, 2048, plain, plain, 1},
+	{"square", 2048, 2048, 2048, plain, packed, 1},
 	{"layer", 2048, 4864, 896, plain, packed, 1},
 	{"layer", 2048, 4864, 896, plain, packed16, 1},
 	{"layer", 2048, 896, 4864, plain, packed, 1},
@@ -122,7 +122,7 @@ func BenchmarkMul(b *testing.B) {
 	}
 }
 
-// The products of a pass of a small Qwen3 through its layers, each with weights of its own, which come from memory.
+// The matmuls of a pass of a small Qwen3 through its layers, each with weights of its own, which come from memory.
 func BenchmarkLayers(b *testing.B) {
 	level, err := cpuid.Default()
 	if err != nil {

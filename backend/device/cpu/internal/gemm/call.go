@@ -15,18 +15,18 @@ type call struct {
 	b       operand
 	m, n, k int
 	add     bool
-	flipped bool // a, b, m and n are those of the transposed product: c[i, j] is at j*c.Row + i
+	swapped bool // a, b, m and n are those of the transposed matmul: c[i, j] is at j*c.Row + i
 	plan
 }
 
-// operand is the right side of a product.
+// operand is the right operand of a matmul.
 type operand struct {
 	view       View
 	packed     *Packed // instead of the view
 	transposed bool    // of packed
 }
 
-// run computes a product.
+// run computes a matmul.
 func (k *Kernels) run(p *pool.Pool, g call) {
 	count := 1
 	for _, axis := range g.batch {
@@ -37,8 +37,8 @@ func (k *Kernels) run(p *pool.Pool, g call) {
 	}
 	g.level = k.level
 	g.check()
-	if g.shouldFlip() {
-		g.flip()
+	if g.shouldSwap() {
+		g.swap()
 	}
 	if g.isLarge() {
 		k.largeBatch(p, g, count)
@@ -95,27 +95,23 @@ func inside(name string, v View, at, rows, columns int) {
 	}
 }
 
-const (
-	flipTurned = 12  // most columns for which the rows of A are turned, to be columns of the transposed product,
-	flipDepth  = 256 // and least length of those
-)
-
-// shouldFlip reports whether to compute the transposed product, since kernels compute columns of C together and these
+// shouldSwap reports whether to compute the transposed matmul, since kernels compute columns of C together and these
 // are few.
-func (g *call) shouldFlip() bool {
-	if g.b.packed != nil || g.n >= g.m || g.n > 14 {
+func (g *call) shouldSwap() bool {
+	if g.b.packed != nil || g.n >= g.m || g.n > swapMost {
 		return false
 	}
-	return g.a.Row == 1 || g.n <= 4 || g.a.Col == 1 && g.level.turn != nil && g.n <= flipTurned && g.k >= flipDepth
+	rows := g.a.Col == 1 && g.level.transB != nil && g.n <= swapColumns && g.k >= swapDepth
+	return g.a.Row == 1 || g.n <= swapAlways || rows
 }
 
-func (g *call) flip() {
-	g.flipped = true
+func (g *call) swap() {
+	g.swapped = true
 	g.m, g.n = g.n, g.m
 	g.a, g.b.view = g.b.view.T(), g.a.T()
 }
 
-// task computes a block of the product of a batch member.
+// task computes a block of the matmul of a batch member.
 func (g *call) task(s *scratch, i int) {
 	j0 := i % g.across * g.nb
 	i /= g.across
@@ -123,16 +119,16 @@ func (g *call) task(s *scratch, i int) {
 	s.member = g.member(i / g.down)
 	one := &s.member
 	mb, nb := min(g.mb, g.m-i0), min(g.nb, g.n-j0)
-	if !g.flipped {
+	if !g.swapped {
 		one.compute(s, i0, mb, j0, nb, View{one.c.Data[i0*g.c.Row+j0:], g.c.Row, 1})
 		return
 	}
 	c, to := s.c.take(mb*nb), one.c.Data[j0*g.c.Row+i0:]
 	if g.add {
-		g.level.pack(s, c, nb, View{to, 1, g.c.Row}, mb, nb, 0)
+		g.level.pack(s, lines{dst: Out{c, nb}, src: View{to, 1, g.c.Row}, k: mb, width: nb})
 	}
 	one.compute(s, i0, mb, j0, nb, View{c, nb, 1})
-	g.level.pack(s, to, g.c.Row, View{c, 1, nb}, nb, mb, 0)
+	g.level.pack(s, lines{dst: Out{to, g.c.Row}, src: View{c, 1, nb}, k: nb, width: mb})
 }
 
 // copyView copies a matrix.
@@ -144,7 +140,7 @@ func copyView(dst, src View, rows, columns int) {
 	}
 }
 
-// member is the product of a batch member.
+// member is the matmul of a batch member.
 func (g *call) member(i int) call {
 	one := *g
 	for d := len(g.batch) - 1; d >= 0; d-- {
@@ -159,7 +155,7 @@ func (g *call) member(i int) call {
 // shift moves the operands to a matrix of an axis.
 func (g *call) shift(axis Axis, at int) {
 	a, b := axis.A, axis.B
-	if g.flipped {
+	if g.swapped {
 		a, b = b, a
 	}
 	g.a.Data = g.a.Data[at*a:]

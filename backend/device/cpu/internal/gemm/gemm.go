@@ -1,25 +1,20 @@
 // Package gemm multiplies float32 matrices.
 //
-// The contracted axis is cut into fixed blocks of [Block]. Each element of a product is the sum of its blocks, added in
+// The contracted axis is cut into fixed blocks of [Block]. Each element of a matmul is the sum of its blocks, added in
 // their order, and each of those is one chain of fused multiply-adds:
 //
 //	c[i, j] = ((s[0] + s[1]) + s[2]) + ...
 //	s[l]    = fma(a[i, e-1], b[e-1, j], ... fma(a[i, f+1], b[f+1, j], fma(a[i, f], b[f, j], +0)))
 //
-// where block l is [f, e) = [l*Block, min((l+1)*Block, k)). A product that is added adds its blocks to the old c[i, j] in
-// the same way. Kernels compute several elements at once and never split a chain. So an element has the same bits whatever
-// the sizes, strides, batches, packing, number of workers and instruction set.
+// where block l is [f, e) = [l*Block, min((l+1)*Block, k)). A matmul that is added adds its blocks to the old c[i, j]
+// in the same way. Kernels compute several elements at once and never split a chain. So an element has the same bits
+// whatever the sizes, strides, batches, packing, number of workers and instruction set.
 package gemm
 
 import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
-
-// Block is the length of the fixed blocks of the contracted axis. The rounding errors of random numbers grow with the root of
-// the length of a chain and of the number of blocks: 512 is about the root of a vocabulary, and is short enough for what
-// kernels read of B in a block to stay in a cache.
-const Block = 512
 
 // View is a matrix in a slice: element (i, j) is Data[i*Row + j*Col]. The steps are not negative.
 type View struct {
@@ -54,8 +49,8 @@ type Matmul struct {
 // all of the axis. The steps of C keep the results apart.
 type Axis struct{ N, A, B, C int }
 
-// Kernels computes matmuls with the instructions of a level. Its methods may be called from several goroutines. A nil pool
-// is one worker.
+// Kernels computes matmuls with the instructions of a level. Its methods may be called from several goroutines. A nil
+// pool is one worker.
 type Kernels struct {
 	level *level
 	free  scratches

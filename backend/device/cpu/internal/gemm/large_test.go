@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
-// largeSizes are around the limits of large products, broad tiles, panels, groups and blocks.
+// largeSizes are around the limits of large matmuls, broad tiles, panels, groups and blocks.
 var largeSizes = struct{ m, n, k []int }{
 	m: []int{65, 66, 72, 73, 100, 131, 520},
 	n: []int{256, 257, 271, 288, 289, 300, 319, 336, 351, 383, 384, 577},
@@ -29,7 +29,7 @@ func fastest() cpuid.Level {
 	return all[len(all)-1]
 }
 
-// inRows computes an example a few rows at a time, which are not a large product.
+// inRows computes an example a few rows at a time, which are not a large matmul.
 func (e *example) inRows(k *Kernels) []float32 {
 	c := append([]float32(nil), e.c...)
 	for i := 0; i < e.m; i += skinny {
@@ -48,7 +48,7 @@ func newLarge(r *rand.Rand, k *Kernels, m, n, kk int) *example {
 	return e
 }
 
-// A large product has the bits of its rows, in each way to give its operands, and with the kernels of each level.
+// A large matmul has the bits of its rows, in each way to give its operands, and with the kernels of each level.
 func TestLarge_Rows(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -100,7 +100,8 @@ func TestLarge_Parts(t *testing.T) {
 	t.Cleanup(p.Close)
 	k := New(fastest())
 	r := rand.New(rand.NewPCG(23, 23))
-	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) + 40}, {partRows, partColumns, Block + 5}} {
+	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) +
+		40}, {partRows, partColumns, Block + 5}} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			if k.level == &portable {
 				t.Skip("takes minutes without vector instructions")
@@ -150,7 +151,8 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 	}
 }
 
-// Rows of A that follow one another are read where they are: as many as a tile may have, with a remainder of columns of A or none.
+// Rows of A that follow one another are read where they are: as many as a tile may have, with a remainder of columns of
+// A or none.
 func TestLarge_InPlace(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(26, 26))
@@ -174,15 +176,16 @@ func TestLarge_InPlace(t *testing.T) {
 	})
 }
 
-// Groups of rows are all rows, are as high as each other or one row less, and fit into tiles. Workers that share them get equally
-// many, unless that makes groups much smaller.
+// Groups of rows are all rows, are as high as each other or one row less, and fit into tiles. Workers that share them
+// get equally many, unless that makes groups much smaller.
 func TestLarge_Groups(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		for _, workers := range []int{1, 2, 3, 8} {
 			p := pool.New(workers)
 			t.Cleanup(p.Close)
 			for m := skinny + 1; m < 700; m += 3 {
-				g := &call{level: k.level, a: View{Row: 512, Col: 1}, b: operand{view: View{Row: 512, Col: 1}}, m: m, n: 512, k: 512}
+				g := &call{level: k.level, a: View{Row: 512, Col: 1}, b: operand{view: View{Row: 512, Col: 1}}, m: m, n: 512,
+					k: 512}
 				l := large{block: block{call: g, mb: m, nb: 512, kc: 512}}
 				l.plan(p)
 				rows, low, high := 0, m, 0
@@ -205,7 +208,7 @@ func TestLarge_Groups(t *testing.T) {
 	})
 }
 
-// Large products of a batch, few and many of them.
+// Large matmuls of a batch, few and many of them.
 func TestLarge_Batch(t *testing.T) {
 	const m, n, kk = 67, 260, 65
 	eachLevel(t, func(t *testing.T, k *Kernels) {
@@ -229,8 +232,8 @@ func TestLarge_Batch(t *testing.T) {
 	})
 }
 
-// Memory for packed operands is used again: a call allocates less than the smaller one takes. With the race detector lists of free
-// memory forget some of it on purpose, so that a limit of their number would fail now and then.
+// Memory for packed operands is used again: a call allocates less than the smaller one takes. With the race detector
+// lists of free memory forget some of it on purpose, so that a limit of their number would fail now and then.
 func TestLarge_Allocations(t *testing.T) {
 	const m, n, kk = 100, 300, 600
 	k := New(fastest())

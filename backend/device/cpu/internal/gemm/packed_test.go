@@ -33,7 +33,7 @@ func packView(b View, k, n int) *Packed {
 // packHalf packs a matrix of bfloat16.
 func packHalf(data []uint16, row, col, k, n int) *Packed {
 	p := NewPacked(make([]uint16, PackedSize(k, n)), k, n)
-	PackBF16(nil, p, 0, data, row, col, n)
+	PackBF16(nil, p, 0, ViewBF16{data, row, col}, n)
 	return p
 }
 
@@ -76,7 +76,7 @@ func checkPacked(t *testing.T, p *Packed, b View) {
 	}
 }
 
-// A product whose operands do not fit panics before a kernel runs.
+// A matmul whose operands do not fit panics before a kernel runs.
 func TestMul_Panics(t *testing.T) {
 	k := New(0)
 	x := make([]float32, 12)
@@ -107,7 +107,10 @@ func TestMul_Panics(t *testing.T) {
 func TestMul_Allocations(t *testing.T) {
 	k := New(0)
 	a, b, c := make([]float32, 40*50), make([]float32, 50*60), make([]float32, 40*60)
-	n := testing.AllocsPerRun(20, func() { k.Mul(nil, Matmul{Out{c, 60}, View{a, 50, 1}, View{b, 60, 1}, 40, 60, 50, false}) })
+	n := testing.AllocsPerRun(20, func() {
+		k.Mul(nil, Matmul{Out{c, 60}, View{a, 50, 1}, View{b, 60, 1}, 40, 60, 50,
+			false})
+	})
 	if n > 2 {
 		t.Errorf("%v allocations", n)
 	}

@@ -21,11 +21,6 @@ type scratch struct {
 // buffer is memory that is kept from a task to the next.
 type buffer struct{ data []float32 }
 
-const (
-	leastNumbers = 1 << 14         // of a buffer
-	hugeNumbers  = pages.Huge / 16 // least of one that takes whole large pages
-)
-
 // take returns n numbers of any value.
 func (b *buffer) take(n int) []float32 {
 	if cap(b.data) < n {

@@ -10,7 +10,7 @@ type Matmul struct {
 	Batch    []gemm.Axis // axes of the batch
 	Gathered *Gathered   // of fused attention: the right operand, where it is
 
-	Bf16          bool // the right operand is a matrix of bfloat16, which is widened in parts
+	BF16          bool // the right operand is a matrix of bfloat16, which is widened in parts
 	ContractsRows bool // the rows of that are contracted rather than its columns
 }
 
@@ -23,8 +23,8 @@ type Operand struct {
 }
 
 // Gathered says that the right operand of a matmul is gathered: the members of the first axis of the batch are those of
-// another tensor, at given positions. Fused attention reads them where they are, so that an attention of some sequences of
-// a cache copies none.
+// another tensor, at given positions. Fused attention reads them where they are, so that an attention of some sequences
+// of a cache copies none.
 type Gathered struct {
 	By     *Gather
 	Member int // elements of a member
@@ -63,10 +63,10 @@ func (m *Matmul) Offsets(member int) (a, b int) {
 	return a, b
 }
 
-// SparseMatmul is a matmul over the rows of what fused attention with a mask made, such as those of the gradients of keys
-// and values. For some columns at once, it leaves out the rows in which they are all zero: those of a causal mask are half
-// of them. It goes through the fixed blocks of the contracted axis, and multiplies from the first to the last row of each
-// that is not zero. As in fused attention, that changes no bit.
+// SparseMatmul is a matmul over the rows of what fused attention with a mask made, such as those of the gradients of
+// keys and values. For some columns at once, it leaves out the rows in which they are all zero: those of a causal mask
+// are half of them. It goes through the fixed blocks of the contracted axis, and multiplies from the first to the last
+// row of each that is not zero. As in fused attention, that changes no bit.
 type SparseMatmul struct {
 	Matmul *Matmul
 	Right  bool // the operand of zeros is the right one

@@ -10,7 +10,7 @@ import (
 
 // Node is an operation of a graph. Nodes are numbered in the order in which they were made: inputs come first.
 type Node struct {
-	Id    int
+	ID    int
 	Op    compute.OpType
 	Shape shapes.Shape
 	In    []*Node
@@ -71,7 +71,8 @@ var DataTypes = map[dtypes.DType]bool{
 // OfMatrix reports whether a matmul has a plain matrix on its right.
 func (p MatmulAttr) OfMatrix() bool { return len(p.Contract[1]) == 1 && len(p.Batch[1]) == 0 }
 
-// OfRows reports whether whole rows of a matrix are gathered, and written one after another: out is the rank of the result.
+// OfRows reports whether whole rows of a matrix are gathered, and written one after another: out is the rank of the
+// result.
 func (g GatherAttr) OfRows(columns, out int) bool {
 	return slices.Equal(g.Start, []int{0}) && slices.Equal(g.Collapsed, []int{0}) && g.Size[1] == columns &&
 		slices.Equal(g.Offsets, []int{out - 1})

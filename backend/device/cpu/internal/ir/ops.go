@@ -53,8 +53,8 @@ func HasScalarForm(op compute.OpType) bool {
 	return binary || comparison
 }
 
-// UnaryOps are the operations on one float32 that have vector kernels, BinaryOps those on two, and CompareOps those that
-// compare two.
+// UnaryOps are the operations on one float32 that have vector kernels, BinaryOps those on two, and CompareOps those
+// that compare two.
 var (
 	UnaryOps = map[compute.OpType]vec.UnaryOp{
 		compute.OpTypeNeg: vec.OpNeg, compute.OpTypeAbs: vec.OpAbs, compute.OpTypeSign: vec.OpSign,

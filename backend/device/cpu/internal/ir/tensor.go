@@ -19,7 +19,7 @@ const (
 
 // Tensor is what steps write and read, in row-major order.
 type Tensor struct {
-	Id     int // index in the list of the plan
+	ID     int // index in the list of the plan
 	DType  dtypes.DType
 	Size   int // bytes of an element
 	Count  int // elements

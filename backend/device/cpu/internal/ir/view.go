@@ -2,9 +2,9 @@ package ir
 
 import "slices"
 
-// View says where the elements of a value lie in a tensor: element (i, j, ...) is off + i*strides[0] + j*strides[1] + ...
-// elements from its beginning. A stride of 0 repeats. Reshapes, transposes, slices and broadcasts are views as a rule:
-// they cost nothing, and what reads them reads through them.
+// View says where the elements of a value lie in a tensor: element (i, j, ...) is off + i*strides[0] + j*strides[1] +
+// ... elements from its beginning. A stride of 0 repeats. Reshapes, transposes, slices and broadcasts are views as a
+// rule: they cost nothing, and what reads them reads through them.
 type View struct {
 	Of      *Tensor
 	Off     int

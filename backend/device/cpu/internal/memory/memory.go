@@ -18,8 +18,8 @@ type Span struct {
 	Size int
 }
 
-// Pool hands out spans, and keeps those that come back for the next call of the same size. A training step allocates the
-// same sizes over and over.
+// Pool hands out spans, and keeps those that come back for the next call of the same size. A training step allocates
+// the same sizes over and over.
 type Pool struct {
 	mu   sync.Mutex
 	free map[int][]Span
@@ -55,8 +55,8 @@ func (m *Pool) Alloc(size int) Span {
 	return m.new(size)
 }
 
-// new allocates a span. Every so many bytes it collects garbage first: the collector of its own accord would wait until there is as
-// much garbage as there are weights.
+// new allocates a span. Every so many bytes it collects garbage first: the collector of its own accord would wait until
+// there is as much garbage as there are weights.
 func (m *Pool) new(size int) Span {
 	if m.fresh += size; m.fresh > collected {
 		m.fresh = 0

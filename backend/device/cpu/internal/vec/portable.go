@@ -57,7 +57,9 @@ func sumTree(lanes *[64]float32) float32 {
 }
 
 func orTree(lanes *[64]float32) float32 {
-	return tree(lanes, func(a, b float32) float32 { return math.Float32frombits(math.Float32bits(a) | math.Float32bits(b)) })
+	return tree(lanes, func(a, b float32) float32 {
+		return math.Float32frombits(math.Float32bits(a) | math.Float32bits(b))
+	})
 }
 
 func maxTree(lanes *[64]float32) float32 {

@@ -7,12 +7,12 @@ const (
 	linesPiece = 1 << 18 // bytes of a call, which stays short
 )
 
-// Plane is where lines of memory lie: so many of some bytes, which begin step bytes after one another. Planes of them begin next
-// bytes after one another.
+// Plane is where lines of memory lie: so many of some bytes, which begin step bytes after one another. Planes of them
+// begin next bytes after one another.
 type Plane struct{ Next, Lines, Step, Bytes int }
 
-// Lines copies the lines of so many planes to dst, one after another. They do not overlap with dst. Short lines are what views of heads
-// have, for each of which a copy of its own takes longer than the bytes.
+// Lines copies the lines of so many planes to dst, one after another. They do not overlap with dst. Short lines are
+// what views of heads have, for each of which a copy of its own takes longer than the bytes.
 func Lines(l Level, dst, src unsafe.Pointer, planes int, p *Plane) {
 	if planes <= 0 || p.Lines <= 0 || p.Bytes <= 0 {
 		return

@@ -1,6 +1,7 @@
 package vec
 
-// WhereFunc returns Where for blocks of up to 16,384 elements. The bits of an element are copied, whatever they stand for.
+// WhereFunc returns Where for blocks of up to 16,384 elements. The bits of an element are copied, whatever they stand
+// for.
 func WhereFunc(l Level) func(dst []float32, cond []bool, a, b []float32) {
 	return func(dst []float32, cond []bool, a, b []float32) { where(l, dst, cond, a, b) }
 }

@@ -1,22 +1,23 @@
 package main
 
 const (
-	turnColumns = 16 // of a tile, and rows of B of a round
-	keptRows    = 8  // of A: kernels of fewer are never followed by others that need the copy
+	transBColumns = 16 // of a tile, and rows of B of a round
+	keptRows      = 8  // of A: kernels of fewer are never followed by others that need the copy
 )
 
-// turn writes a kernel of tiles of 16 columns, which lie together in B, for an A that is packed. It transposes 16 rows of B at once, so
-// k is a multiple of 16.
+// transB writes a kernel of tiles of 16 columns, which lie together in B, for an A that is packed. It transposes 16
+// rows of B at once, so k is a multiple of 16.
 //
-// Memory is fetched in two stages: what comes ahead of a tile in its order, into the second cache, and the next lines of the columns
-// into the first.
+// Memory is prefetched in two stages: what comes ahead of a tile in its order, into L2, and the next lines of the
+// columns into the first.
 //
-// Registers: AX the argument; CX a column of A; DI the place in the first column of B, and R15 what is 7 columns on; R9 to R12 1, 3, 5
-// and 7 columns; R13 what is fetched into the second cache, and R8 the step to what comes with the next rows; DX rows of the copy, and
-// SI the step to the next; BX the number of rounds left. C, B and the copy of the next tile are on the stack.
-func (m amd64) turn(s *source, rows int) {
+// Registers: AX the argument; CX a column of A; DI the place in the first column of B, and R15 what is 7 columns on; R9
+// to R12 1, 3, 5 and 7 columns; R13 what is prefetched into L2, and R8 the step to what comes with the next rows; DX
+// rows of the copy, and SI the step to the next; BX the number of rounds left. C, B and the copy of the next tile are
+// on the stack.
+func (m amd64) transB(s *source, rows int) {
 	m.masks = false // all columns are there
-	s.beginFrame(m.tileName(rows, 1, turn)+"(SB)", 24)
+	s.beginFrame(m.tileName(rows, 1, transB)+"(SB)", 24)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_b(AX), DI")
@@ -43,7 +44,7 @@ func (m amd64) turn(s *source, rows int) {
 	s.op("SHRQ $4, BX")
 	s.op("PCALIGN $32")
 	s.label("round")
-	m.turnRound(s, rows)
+	m.transBRound(s, rows)
 	s.op("DECQ BX")
 	s.op("JNZ round")
 	s.op("MOVQ c-8(SP), DX")
@@ -59,23 +60,23 @@ func (m amd64) turn(s *source, rows int) {
 	s.op("RET")
 }
 
-// turnRound turns 16 rows of B and adds their products with columns of A.
-func (m amd64) turnRound(s *source, rows int) {
-	columns := make([]int, turnColumns) // their registers
+// transBRound transposes 16 rows of B and adds their products with columns of A.
+func (m amd64) transBRound(s *source, rows int) {
+	columns := make([]int, transBColumns) // their registers
 	for i := range columns {
 		columns[i] = rows + i
 		s.op("VMOVUPS %s, %s", number(i, "DI"), m.reg(columns[i]))
 	}
-	fetched := 0
-	fetch := func() { // by and by: prefetches that follow one another wait together
-		if i := fetched / 2; fetched%2 == 0 {
+	prefetched := 0
+	prefetch := func() { // by and by: prefetches that follow one another wait together
+		if i := prefetched / 2; prefetched%2 == 0 {
 			s.op("PREFETCHT0 64%s", number(i, "DI"))
 		} else {
 			s.op("PREFETCHT2 %d(R13)", 64*i)
 		}
-		fetched++
+		prefetched++
 	}
-	for k, b := range m.transposeSquare(s, columns, rows+turnColumns, fetch) {
+	for k, b := range m.transposeSquare(s, columns, rows+transBColumns, prefetch) {
 		if rows >= keptRows {
 			s.op("VMOVUPS %s, %d(DX)", m.reg(b), panelBytes*k)
 		}
@@ -86,14 +87,14 @@ func (m amd64) turnRound(s *source, rows int) {
 	s.op("ADDQ $64, DI")
 	s.op("ADDQ $64, R15")
 	s.op("ADDQ R8, R13")
-	s.op("ADDQ $%d, CX", 4*rows*turnColumns)
+	s.op("ADDQ $%d, CX", 4*rows*transBColumns)
 	if rows >= keptRows {
 		s.op("ADDQ SI, DX")
 	}
 }
 
-// transposeSquare transposes 16 x 16 numbers: from the registers of columns to those of rows, which it returns. free is one more; between is
-// called after each of 32 pairs of instructions.
+// transposeSquare transposes 16 x 16 numbers: from the registers of columns to those of rows, which it returns. free is
+// one more; between is called after each of 32 pairs of instructions.
 func (m amd64) transposeSquare(s *source, columns []int, free int, between func()) (rows [16]int) {
 	at := append([]int(nil), columns...)
 	// pair sets x and y to what two instructions make of them.
