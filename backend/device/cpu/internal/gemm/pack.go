@@ -7,7 +7,7 @@ import "unsafe"
 type packing struct {
 	dst, src unsafe.Pointer
 	dstLine  int // from a line to the next
-	srcLine  int // copy: from a line to the next; transpose: from a number of a line to the next; blocks: from a block to the next
+	srcLine  int // from a line to the next; transpose: from a number of a line; blocks: from a block to the next
 	width    int // numbers of a line, 1 to 32; kernels that transpose take fewer
 	k        int // lines, or blocks
 	ahead    int // from the source to what is needed later
