@@ -76,8 +76,11 @@ var layers = map[string]layer{
 	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
 	"backend/server/metrics": {own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
+	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
 	"backend/track/tensorboard": {own: []string{"", "internal/track"},
+		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
+	"backend/track/wandb": {own: []string{"", "internal/track"},
 		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	"backend/device/cpu": {own: []string{"backend/device/cpu/..."}, mods: []string{compute}},
 	"backend/device/cpu/internal/...": {own: cpuKernels, mods: []string{

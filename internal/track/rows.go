@@ -99,11 +99,11 @@ func (s *seen) add(rows []Row) {
 	maps.DeleteFunc(s.steps, func(step int, _ map[string]value) bool { return step < s.floor })
 }
 
-// rowsOf returns values as rows, by rising step.
-func rowsOf(values Values) []Row {
+// rowsOf returns values as rows of one time, by rising step.
+func rowsOf(values Values, at time.Time) []Row {
 	var rows []Row
 	for _, step := range slices.Sorted(maps.Keys(values)) {
-		rows = append(rows, Row{time.Now(), step, values[step]})
+		rows = append(rows, Row{at, step, values[step]})
 	}
 	return rows
 }

@@ -24,7 +24,8 @@ const (
 type run struct {
 	t     *Tracker
 	model *art.Model
-	step  int // of the model when the tracker first heard of it
+	step  int       // of the model when the tracker first heard of it
+	since time.Time // when that was: the time of rows of the history, the same at each try
 
 	out     Run   // nil until it is open
 	begun   bool  // written is known
@@ -46,7 +47,7 @@ func newRun(t *Tracker, m *art.Model, step int) *run {
 	for key, value := range t.opts.Config {
 		settings[key] = value
 	}
-	return &run{t: t, model: m, step: step, settings: settings, stale: true, written: newSeen()}
+	return &run{t: t, model: m, step: step, since: time.Now(), settings: settings, stale: true, written: newSeen()}
 }
 
 // take adds what an event tells to what waits.
@@ -185,7 +186,7 @@ func (r *run) storeRows(ctx context.Context) error {
 	rows := r.rows
 	if r.stale {
 		history, _ := r.history(ctx)
-		rows = append(slices.Clone(rows), rowsOf(history)...)
+		rows = append(slices.Clone(rows), rowsOf(history, r.since)...)
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
 	rows = r.written.news(rows)
@@ -224,9 +225,24 @@ func (r *run) warn(text string, err error) {
 	r.t.opts.Logger.Warn(text, "tracker", r.t.opts.Name, "run", r.model.Name(), "error", err)
 }
 
+// storeLast stores what waits, and tries again until ctx ends.
+func (r *run) storeLast(ctx context.Context) error {
+	for pause := minPause / 10; ; pause *= 2 {
+		err := r.store(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
 // close stores what waits and ends the run.
 func (r *run) close(ctx context.Context) error {
-	err := r.store(ctx)
+	err := r.storeLast(ctx)
 	if r.out != nil {
 		if closing := r.out.Close(ctx, r.failed); err == nil {
 			err = closing

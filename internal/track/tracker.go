@@ -19,7 +19,7 @@ type Options struct {
 	Name string
 	// Queue is the number of events that may wait, each with its trajectories; further ones are dropped. Default 64.
 	Queue int
-	// Timeout bounds [Tracker.Close]. Default 10 s.
+	// Timeout bounds [Tracker.Close], which tries again until then. Default 10 s.
 	Timeout time.Duration
 	// Config is added to the configuration of each run.
 	Config map[string]any
