@@ -5,8 +5,8 @@
 //	defer runs.Close()
 //	model := art.NewModel("player", &art.ModelOptions{Events: runs.Events()})
 //
-// and "wandb sync wandb/offline-run-*" uploads them. The id of a run is the name of the model, as in ART, and so are the
-// names of metrics that ART 0.5.23 has too.
+// and "wandb sync wandb/offline-run-*" uploads them. The id of a run is the name of the model, as in ART, and so are
+// the names of metrics that ART 0.5.23 has too.
 //
 // A resumed run continues its file: what is missing comes from the history of the backend, and what the run no longer
 // has is removed from the file. A run that was uploaded before needs "wandb sync --include-synced".
