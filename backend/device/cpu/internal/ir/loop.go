@@ -66,6 +66,7 @@ type Instr struct {
 // Action is what an instruction does. Those from Apply on compute.
 type Action int
 
+// The actions.
 const (
 	Alias       Action = iota // dst is the elements of a tensor, where they are
 	FillOne                   // dst is filled with one element, before the first block

@@ -9,6 +9,7 @@ import (
 // Memory says what memory a tensor is in.
 type Memory int
 
+// The kinds of memory.
 const (
 	InArena    Memory = iota // of the run; offset says where
 	InInput                  // index says which
