@@ -46,7 +46,7 @@ func (b *builder) NewFunction(name string) (compute.Function, error) {
 // OpShape returns the shape of a value.
 func (b *builder) OpShape(v compute.Value) (shapes.Shape, error) { return b.main.Shape(v) }
 
-// Compile turns the graph into steps.
+// Compile makes an executable of the graph.
 func (b *builder) Compile() (compute.Executable, error) {
 	if b.compiled {
 		return nil, fmt.Errorf("cpu: computation %q was compiled already", b.name)

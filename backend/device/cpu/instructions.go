@@ -22,5 +22,5 @@ func Instructions() (used string, available []string, err error) {
 }
 
 // Read loads all numbers of x with all workers and does nothing with them. The rate at which it does is a bound for
-// what goes through memory once, such as the product of a row and a large matrix.
+// what goes through memory once, such as the matmul of a row and a large matrix.
 func (d *Device) Read(x []float32) { d.env.Kernels.Read(d.env.Pool, x) }

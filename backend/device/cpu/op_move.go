@@ -90,7 +90,7 @@ func (f *function) Slice(x compute.Value, starts, limits, strides []int) (comput
 	})
 }
 
-// Reverse turns axes around.
+// Reverse reverses the order of the elements of axes.
 func (f *function) Reverse(v compute.Value, axes ...int) (compute.Value, error) {
 	attr := ir.ReverseAttr{Axes: slices.Clone(axes)}
 	return f.moved(compute.OpTypeReverse, v, attr, func(x shapes.Shape) (shapes.Shape, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which products with it read
+// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which matmuls with it read
 // memory, which is faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst
 // holds, and may be called by several goroutines at once. Those of bfloat16 are rounded to the nearest.
 //

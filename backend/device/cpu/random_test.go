@@ -229,7 +229,7 @@ func (g *grower) reshape(x compute.Value, dims []int) (compute.Value, error) {
 	return g.f.Reshape(x, shape...)
 }
 
-// reverse turns an axis around, and sometimes adds that to what it is made of.
+// reverse reverses an axis, and sometimes adds that to what it is made of.
 func (g *grower) reverse(x compute.Value, dims []int) (compute.Value, error) {
 	if len(dims) == 0 {
 		return nil, nil

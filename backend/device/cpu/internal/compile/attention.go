@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// Sizes from which attention is computed otherwise.
+// Sizes of fused attention.
 const (
 	tileRows     = 56       // most rows of a tile, a multiple of what the kernels of GEMM take
 	WideRow      = 1 << 14  // length of rows of which a tile would not stay in a cache: then all workers share one,

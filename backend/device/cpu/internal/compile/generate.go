@@ -9,7 +9,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// How long rows are cut.
+// Rows that are too long for L1 are computed in pieces.
 const (
 	LongRow     = 8192 // elements, from which on a row is computed in pieces
 	PieceLength = 2048 // a divisor of ir.SumChunk, and of the length of a block of kernels

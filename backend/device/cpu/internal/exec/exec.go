@@ -47,7 +47,7 @@ func (r *run) ptr(v ir.View, off int) unsafe.Pointer {
 
 // Load chooses the kernels of a plan.
 func Load(e *Env, p *ir.Plan) *Program {
-	prog := &Program{env: e, plan: p}
+	prog := &Program{env: e, plan: p, steps: make([]func(r *run), 0, len(p.Steps))}
 	for _, s := range p.Steps {
 		prog.steps = append(prog.steps, e.step(s))
 	}

@@ -28,19 +28,19 @@ type instruction struct {
 
 // newLoopRunner chooses the kernels of a loop.
 func newLoopRunner(e *Env, l *ir.Loop) *loopRunner {
-	runner := &loopRunner{Loop: l, level: e.Level}
-	for _, in := range l.Instrs {
-		i := instruction{Instr: in}
+	runner := &loopRunner{Loop: l, level: e.Level, instrs: make([]instruction, len(l.Instrs))}
+	for k := range runner.instrs {
+		in := &runner.instrs[k]
+		in.Instr = l.Instrs[k]
 		switch in.Do {
 		case ir.Apply:
-			i.kernel = elementKernel(e.Level, in.Op, in.Out, in.In)
+			in.kernel = elementKernel(e.Level, in.Op, in.Out, in.In)
 		case ir.ApplyScalar, ir.ApplyRows:
-			i.scalar = withScalar(e.Level, in.Op, in.Left)
+			in.scalar = withScalar(e.Level, in.Op, in.Left)
 		case ir.Reduce:
 			k := reduceKernel(e.Level, in.Op, in.In)
-			i.reduce, i.pieces = k.rows, k.pieces
+			in.reduce, in.pieces = k.rows, k.pieces
 		}
-		runner.instrs = append(runner.instrs, i)
 	}
 	return runner
 }

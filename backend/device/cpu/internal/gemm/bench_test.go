@@ -13,8 +13,8 @@ import (
 
 // layouts of an operand
 const (
-	plain      = "plain"      // rows lie together
-	transposed = "transposed" // columns lie together
+	plain      = "plain"      // rows are contiguous
+	transposed = "transposed" // columns are contiguous
 	packed     = "packed"
 	packedT    = "packed-transposed"
 	packed16   = "packed-bf16"

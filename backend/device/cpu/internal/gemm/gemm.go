@@ -61,7 +61,9 @@ type Kernels struct {
 func New(l cpuid.Level) *Kernels { return &Kernels{level: levelOf(l)} }
 
 // Mul computes a matmul.
-func (k *Kernels) Mul(p *pool.Pool, m Matmul) { k.MulBatch(p, nil, m) }
+func (k *Kernels) Mul(p *pool.Pool, m Matmul) {
+	k.run(p, call{c: m.C, a: m.A, b: operand{view: m.B}, m: m.M, n: m.N, k: m.K, add: m.Add})
+}
 
 // MulBatch is [Kernels.Mul] for each member of a batch, the last axis of which varies fastest.
 func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, m Matmul) {

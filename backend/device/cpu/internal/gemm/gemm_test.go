@@ -205,7 +205,7 @@ func TestMul_Sizes(t *testing.T) {
 	})
 }
 
-// TestMul_Scattered: matrices of which only some rows are read side by side, since they are large and their rows lie
+// TestMul_Scattered: matrices of which only some rows are read in parallel, since they are large and their rows lie
 // far apart. The rows overlap here, so that they need little memory.
 func TestMul_Scattered(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))

@@ -8,7 +8,7 @@ import (
 
 // large is a part of a matmul of many rows and columns. The workers pack its operands first, groups of rows of A side
 // by side unless they are short, and panels of B unless that is packed already, and then share the tiles of C: nothing
-// is packed twice, and kernels read what lies together. See K. Goto and R. van de Geijn, "Anatomy of high-performance
+// is packed twice, and kernels read contiguous memory. See K. Goto and R. van de Geijn, "Anatomy of high-performance
 // matrix multiplication", 2008.
 type large struct {
 	block            // all of the part

@@ -37,7 +37,7 @@ func (l *large) pack(k *Kernels, p *pool.Pool) {
 // often a power of two apart, where L1 has no room for those of a tile.
 func (l *large) leftReady() bool { return l.a.Col == 1 && l.a.Row == l.k && l.each >= l.k }
 
-// copiesRows reports whether B is copied some rows at a time, since they lie together.
+// copiesRows reports whether B is copied some rows at a time, since they are contiguous.
 func (l *large) copiesRows() bool { return l.b.packed == nil && l.b.view.Col == 1 }
 
 // packGroups packs some groups of rows of A.
@@ -55,7 +55,7 @@ func (l *large) packPanel(s *scratch, j int) {
 	})
 }
 
-// copyRows copies some rows of B to the panels, of one panel after another: what is written lies together.
+// copyRows copies some rows of B to the panels, of one panel after another: what is written is contiguous.
 func (l *large) copyRows(s *scratch, first int) {
 	for row, end := first, min(l.kc, first+unitRows); row < end; {
 		at := row / l.each * l.each // a block of the contracted axis

@@ -47,7 +47,7 @@ func (b *block) inPlaceLeft(at int) leftSide {
 	return leftSide{b.a.Data[(b.i0+at)*b.a.Row+b.k0*b.a.Col:], b.a.Row, b.a.Col, false, at}
 }
 
-// copyLeft copies rows whose numbers lie together. Kernels read all rows of a tile at once, and in A they are often a
+// copyLeft copies contiguous rows. Kernels read all rows of a tile at once, and in A they are often a
 // power of two apart, where a cache has room for few of them.
 func (b *block) copyLeft() leftSide {
 	line := ceil(b.kc, 16)*16 + 16

@@ -13,9 +13,9 @@ type level struct {
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	thin          []kernel // and for 8, whose vectors are half as wide: some processors do twice as many of them at once
 	half          []kernel // for a B of bfloat16; nil: it is widened before
-	transB        []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
+	transB        []kernel // of 16 columns, that are contiguous in B and are copied as rows; nil: they are copied before
 	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
-	placed        []kernel // the same for rows of A that lie together
+	placed        []kernel // the same for contiguous rows of A
 	wide          []wide   // by rows: for more columns of few rows of A
 	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes

@@ -2,7 +2,7 @@ package gemm
 
 import "unsafe"
 
-// packing tells a kernel to copy a block of k lines of numbers, where numbers or lines lie together in the
+// packing tells a kernel to copy a block of k lines of numbers, where numbers or lines are contiguous in the
 // source. Strides are bytes.
 type packing struct {
 	dst, src unsafe.Pointer
@@ -14,7 +14,7 @@ type packing struct {
 	lanes    int // numbers of a line that are written, as bits
 }
 
-// copyLines copies lines whose numbers lie together:
+// copyLines copies contiguous lines:
 // dst[k*dstLine + i] = src[k*srcLine + i].
 func copyLines(p *packing) {
 	for k := range p.k {

@@ -121,7 +121,7 @@ func (p *Packed) Row(dst []float32, k int) {
 	}
 }
 
-// piece copies numbers that lie together.
+// piece copies contiguous numbers.
 func (p *Packed) piece(dst []float32, at int) {
 	if p.half == nil {
 		copy(dst, p.full[at:])

@@ -40,7 +40,7 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	return panelAt(dst), 0
 }
 
-// transposes reports whether B's columns lie together and the kernels for that take them.
+// transposes reports whether B's columns are contiguous and the kernels for that take them.
 func (b *block) transposes() bool {
 	v := b.b.view
 	return b.b.packed == nil && v.Row == 1 && v.Col != 1 && b.level.transB != nil && b.kc >= transposeSize
@@ -101,14 +101,14 @@ func (b *block) nextPanel(j int) int {
 	return -1
 }
 
-// inPlace is a panel of a matrix whose rows lie together.
+// inPlace is a panel of a matrix whose rows are contiguous.
 func (b *block) inPlace(j int) rightSide {
 	v := b.b.view
 	at := unsafe.Pointer(&v.Data[b.k0*v.Row+b.j0+j])
 	return rightSide{at: at, row: 4 * v.Row, step: 4 * panel, ahead: rowsAhead * 4 * v.Row}
 }
 
-// transposeRight computes the first group of rows of columns [j, j+width), which lie together, and copies them on the
+// transposeRight computes the first group of rows of columns [j, j+width), which are contiguous, and copies them on the
 // way unless there are no other rows. Kernels take 16 rows and columns of B at once; what is left is copied first.
 func (b *block) transposeRight(left leftSide, j, width int, single bool) rightSide {
 	run := groups(b.mb, b.level.rows)[0]
@@ -154,7 +154,7 @@ func (b *block) transposeTiles(left leftSide, run rows, p rightPart, dst []float
 		return
 	}
 	whole := *t
-	for i := range whole.count { // a tile at a time: its columns lie together
+	for i := range whole.count { // a tile at a time: its columns are contiguous
 		for at := 0; at < p.k; at += Block {
 			*t = whole
 			t.a, t.b, t.c = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, i*t.bStep+4*at), unsafe.Add(t.c, i*t.cStep)
@@ -181,7 +181,7 @@ func (b *block) copyPart(dst []float32, j, at, columns, row int) {
 	b.level.pack(b.s, lines{dst: Out{dst[row*panel+at:], panel}, src: src, k: b.kc - row, width: columns})
 }
 
-// part is memory that lies together.
+// part is contiguous memory.
 type part struct {
 	at    unsafe.Pointer
 	bytes int

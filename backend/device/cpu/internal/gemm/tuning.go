@@ -86,7 +86,7 @@ const (
 	skinnyBlock = 1024     // where a panel of B is in one piece
 	longBlock   = 4096     // where B is used in place, panel by panel: a call of a kernel stays short
 	largeBytes  = 32 << 20 // of B, which comes from memory
-	// rows of a large B that are read side by side: the processor tracks some 32 pages, and prefetches what comes in them.
+	// rows of a large B that are read in parallel: the processor tracks some 32 pages, and prefetches what comes in them.
 	// A row times [896, 151936] takes 21 ms in place of 51 (log 22)
 	streams = 40
 )

@@ -18,7 +18,7 @@ import (
 const (
 	linger = 5 * time.Millisecond
 	looks  = 32 // between two offers to let another goroutine run: 1.9 us on a Cascade Lake
-	pauses = 8  // turns between two looks
+	pauses = 8  // rounds of the pause instruction between two looks
 )
 
 // Pool is a set of workers. Its methods may be called from several goroutines.
