@@ -143,7 +143,7 @@ func requireLikeliest(t *testing.T, row []float32, n int, got []Candidate) {
 	t.Helper()
 	var all []Candidate
 	for i, lp := range row {
-		all = append(all, Candidate{int32(i), lp})
+		all = append(all, Candidate{ID: int32(i), Logprob: lp})
 	}
 	slices.SortStableFunc(all, func(a, b Candidate) int {
 		if a.Logprob > b.Logprob {
@@ -151,6 +151,9 @@ func requireLikeliest(t *testing.T, row []float32, n int, got []Candidate) {
 		}
 		return map[bool]int{true: 1}[a.Logprob < b.Logprob]
 	})
+	for i := range all {
+		all[i].Rank = i + 1
+	}
 	require.Equal(t, all[:n], got)
 }
 

@@ -16,6 +16,7 @@ type Token struct {
 type Candidate struct {
 	ID      int32
 	Logprob float32 // under the model
+	Rank    int     // 1 for the likeliest; ties are in the order of ids
 }
 
 // add appends a token.
@@ -52,8 +53,22 @@ func likeliest(logprobs []float32, n int) []Candidate {
 			}
 			return 1
 		})
-		best = slices.Insert(best, at, Candidate{int32(i), lp})
+		best = slices.Insert(best, at, Candidate{ID: int32(i), Logprob: lp})
 		best = best[:min(len(best), n)]
 	}
+	for i := range best {
+		best[i].Rank = i + 1
+	}
 	return best
+}
+
+// candidate returns a token with its rank.
+func candidate(logprobs []float32, id int32) Candidate {
+	lp, rank := logprobs[id], 1
+	for i, other := range logprobs {
+		if other > lp || other == lp && int32(i) < id {
+			rank++
+		}
+	}
+	return Candidate{id, lp, rank}
 }
