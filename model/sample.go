@@ -32,10 +32,7 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 	}
 	best := float64(logprobs[argmax(logprobs)])
 	weights := make([]float64, len(logprobs))
-	for i, lp := range logprobs {
-		// Not math.Exp: its assembly mixes SSE and AVX, which is slow while AVX-512 has left the registers dirty.
-		weights[i] = math.Exp2((float64(lp) - best) / s.Temperature * math.Log2E)
-	}
+	weigh(weights, logprobs, best, s.Temperature)
 	if s.MinP > 0 {
 		dropBelow(weights, s.MinP)
 	}
@@ -79,6 +76,17 @@ func pick(weights []float64, u float64) int32 {
 		last = i
 	}
 	return int32(last)
+}
+
+// weigh sets weights to the probabilities relative to the best one. The conversion has a loop of its own: it keeps half
+// of the register that it writes to, so that each exponential would wait for the one before.
+func weigh(weights []float64, logprobs []float32, best, temperature float64) {
+	for i, lp := range logprobs {
+		weights[i] = float64(lp)
+	}
+	for i, lp := range weights {
+		weights[i] = exp2((lp - best) / temperature * math.Log2E)
+	}
 }
 
 // dropBelow sets weights under least, relative to the largest weight, which is 1, to zero.
