@@ -47,7 +47,14 @@ type ChatResponse struct {
 	// is part of the message's content.
 	Malformed error
 	Finish    string
-	Usage     Usage
+	// Stopped is the stop string that ended the reply, "" if none did.
+	Stopped string
+	// TopLogprobs are the likeliest tokens at each position of the reply, if [ChatOptions].TopLogprobs asks for them.
+	TopLogprobs [][]TokenLogprob
+	// PromptLogprobs are, for each token of the prompt, that token and then the likeliest others, if
+	// [ChatOptions].PromptLogprobs asks for them. The first token has none: it is given nothing.
+	PromptLogprobs [][]TokenLogprob
+	Usage          Usage
 }
 
 // Usage counts tokens.
