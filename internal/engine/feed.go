@@ -40,8 +40,7 @@ func (f *feed) take() []Token {
 // are sampled: each once, in order, all before it returns a result.
 //
 // A slow emit stalls nobody, not even its own reply: it is called with all tokens that were sampled since its last
-// call.
-// If emit returns an error the request is cancelled, and that is the error of Stream.
+// call. If emit returns an error the request is cancelled, and that is the error of Stream.
 func (e *Engine) Stream(ctx context.Context, r Request, emit func([]Token) error) (*Result, error) {
 	if err := r.check(e.opts); err != nil {
 		return nil, err

@@ -72,8 +72,12 @@ func TestStream_SlowReader(t *testing.T) {
 	close(released)
 	r := <-done
 	require.NoError(t, r.err)
-	require.Len(t, r.calls, 2)
-	require.Equal(t, 40, r.calls[0]+r.calls[1])
+	require.LessOrEqual(t, len(r.calls), 2, "one call when the reply was over before the first one")
+	sum := 0
+	for _, n := range r.calls {
+		sum += n
+	}
+	require.Equal(t, 40, sum)
 }
 
 // TestStream_Ends: an error of the reader ends the reply and frees its slot, and so does the end of the context.
