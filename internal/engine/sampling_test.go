@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/grammar"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 )
@@ -21,12 +23,15 @@ import (
 // which is never if that is 0.
 type pattern struct {
 	vocab, length int
-	t             *testing.T
-	ids           []int32
+
+	ids []int32
 }
 
 func (p *pattern) allows(id int) bool {
 	n := len(p.ids)
+	if p.length > 0 && n == p.length {
+		return false
+	}
 	if n%4 == 3 {
 		return id == 10+n
 	}
@@ -45,9 +50,12 @@ func (p *pattern) Mask(dst []uint32) {
 	}
 }
 
-func (p *pattern) Accept(id int32) {
-	require.True(p.t, p.allows(int(id)), "token %d at %d", id, len(p.ids))
+func (p *pattern) Accept(id int32) error {
+	if !p.allows(int(id)) {
+		return fmt.Errorf("token %d at %d", id, len(p.ids))
+	}
 	p.ids = append(p.ids, id)
+	return nil
 }
 
 func (p *pattern) Finished() bool { return p.length > 0 && len(p.ids) == p.length }
@@ -66,7 +74,7 @@ func mixedRequest(t *testing.T, rng *rand.Rand, a *Adapter) Request {
 	r.MinTokens, r.Top = rng.IntN(3)*rng.IntN(6), rng.IntN(2)*rng.IntN(5)
 	r.End = append(r.End, int32(rng.IntN(300)), 1<<20)
 	if rng.IntN(4) == 0 {
-		r.Mask = &pattern{vocab: 301, length: rng.IntN(3) * 4, t: t}
+		r.Mask = &pattern{vocab: 301, length: rng.IntN(3) * 4}
 	}
 	return r
 }
@@ -74,7 +82,7 @@ func mixedRequest(t *testing.T, rng *rand.Rand, a *Adapter) Request {
 // again returns the request with a fresh mask.
 func again(r Request) Request {
 	if p, ok := r.Mask.(*pattern); ok {
-		r.Mask = &pattern{vocab: p.vocab, length: p.length, t: p.t}
+		r.Mask = &pattern{vocab: p.vocab, length: p.length}
 	}
 	return r
 }
@@ -331,8 +339,18 @@ func (m fixedMask) Mask(dst []uint32) {
 		dst[id/32] |= 1 << (id % 32)
 	}
 }
-func (fixedMask) Accept(int32)   {}
-func (fixedMask) Finished() bool { return false }
+func (fixedMask) Accept(id int32) error {
+	if id == refused {
+		return errors.New("refused")
+	}
+	return nil
+}
+func (fixedMask) Finished() bool { return true } // does not end the reply while tokens are allowed
+
+// refused is not accepted by fixedMask.
+const refused = 299
+
+var _ Mask = (*grammar.Matcher)(nil)
 
 // TestComplete_MaskAndEnds: MinTokens holds back the ends that a mask allows, unless there is nothing else, and a mask
 // that allows nothing is an error.
@@ -356,6 +374,8 @@ func TestComplete_MaskAndEnds(t *testing.T) {
 	require.Nil(t, r.Forced)
 	_, err = ask(fixedMask{})
 	require.ErrorIs(t, err, ErrMask)
+	_, err = ask(fixedMask{refused})
+	require.ErrorContains(t, err, "refused")
 	_, err = ask(fixedMask{300})
 	require.NoError(t, err, "the slot is free again")
 }
