@@ -18,7 +18,7 @@ func TestStream_LikeComplete(t *testing.T) {
 	for _, steps := range []int{1, 4} {
 		e := decodeEngine(t, graphtest.Device(t), steps, 3)
 		for range 12 {
-			r := mixedRequest(t, rng, nil)
+			r := mixedRequest(rng, nil)
 			if !r.onHost() {
 				r.Sampling.TopK, r.Sampling.TopP = 0, 1
 			}

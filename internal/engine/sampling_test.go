@@ -61,7 +61,7 @@ func (p *pattern) Accept(id int32) error {
 func (p *pattern) Finished() bool { return p.length > 0 && len(p.ids) == p.length }
 
 // mixedRequest has any settings together.
-func mixedRequest(t *testing.T, rng *rand.Rand, a *Adapter) Request {
+func mixedRequest(rng *rand.Rand, a *Adapter) Request {
 	r := randomRequest(rng, a)
 	one := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 	r.Sampling.MinP = one(0, 0, 0.1)
@@ -179,7 +179,7 @@ func TestComplete_RandomRequests(t *testing.T) {
 	system := []int32{30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42}
 	for i := range requests {
 		of[i] = rng.IntN(2)
-		requests[i] = mixedRequest(t, rng, adapters[of[i]])
+		requests[i] = mixedRequest(rng, adapters[of[i]])
 		if rng.IntN(2) == 0 {
 			requests[i].Prompt = append(slices.Clip(system), requests[i].Prompt...)
 		}
@@ -211,7 +211,7 @@ func TestComplete_SettingsIndependentOfBatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed, 81))
 	requests := make([]Request, 40)
 	for i := range requests {
-		requests[i] = mixedRequest(t, rng, adapters[rng.IntN(2)])
+		requests[i] = mixedRequest(rng, adapters[rng.IntN(2)])
 		if !requests[i].onHost() {
 			requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1 // the CPU device lacks operations for these
 		}
@@ -282,7 +282,7 @@ func TestChoose_MatchesFormulas(t *testing.T) {
 		for i := range logprobs {
 			logprobs[i] = float32(logits[i] - math.Log(sum))
 		}
-		r := mixedRequest(t, rng, nil)
+		r := mixedRequest(rng, nil)
 		r.Sampling.Temperature, r.Sampling.TopP, r.Sampling.TopK = []float64{1, 0.7}[round%2], 1, 0
 		r.Prompt, r.End, r.Sampling.Bias = []int32{1, 2, 3}, []int32{5, 1 << 20}, map[int32]float64{7: 1, 8: -3}
 		reply := []int32{9, 9, 6}[:rng.IntN(4)]
