@@ -18,7 +18,7 @@ func TestStream_LikeComplete(t *testing.T) {
 	for _, steps := range []int{1, 4} {
 		e := decodeEngine(t, graphtest.Device(t), steps, 3)
 		for range 12 {
-			r := mixedRequest(t, rng, nil)
+			r := mixedRequest(rng, nil)
 			if !r.onHost() {
 				r.Sampling.TopK, r.Sampling.TopP = 0, 1
 			}
@@ -45,9 +45,13 @@ func TestStream_LikeComplete(t *testing.T) {
 // TestStream_SlowReader: a reader that does not return stalls neither other requests nor its own reply, of which it
 // gets the rest at once.
 func TestStream_SlowReader(t *testing.T) {
-	e := testEngine(t, 2)
+	e, device := interrupted(t, 1, 2)
 	slow := Request{Prompt: []int32{1, 2, 3}, MaxTokens: 40}
 	first, released, other := make(chan struct{}), make(chan struct{}), Request{Prompt: []int32{4}, MaxTokens: 60}
+	device.set(5, func() error { // the reply goes on once the reader is slow
+		<-first
+		return nil
+	})
 	type read struct {
 		calls []int
 		err   error

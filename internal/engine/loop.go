@@ -175,7 +175,9 @@ func (l *loop) accept(row schedule.Row, t Token, err error) (done bool) {
 		err = checkFinite(len(j.result.IDs), t.Logprob)
 	}
 	if err == nil {
-		done = j.accept(t, l.sched.Room(row.Slot))
+		done, err = j.accept(t, l.sched.Room(row.Slot))
+	}
+	if err == nil {
 		j.feed.push(t)
 	}
 	if err == nil && !done {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 )
@@ -15,9 +16,10 @@ type Mask interface {
 	// Mask overwrites dst with the tokens that may come next: bit id%32 of dst[id/32] is 1 for them. dst has the words
 	// that the vocabulary of the model needs. A reply may end here where tokens of [Request].End are among them.
 	Mask(dst []uint32)
-	// Accept is told which token was sampled, of those that the last Mask allowed.
-	Accept(id int32)
-	// Finished reports, after an Accept, whether nothing may follow: the reply ends.
+	// Accept is told which token was sampled, of those that the last Mask allowed, end tokens among them. An error fails
+	// the request.
+	Accept(id int32) error
+	// Finished reports whether the reply may end here. It does if moreover Mask allows no token.
 	Finished() bool
 }
 
@@ -45,11 +47,22 @@ func (m *jobMask) compute() {
 	m.current = true
 }
 
-// accept tells the source of a token and reports whether nothing may follow.
-func (m *jobMask) accept(id int32) (finished bool) {
-	m.source.Accept(id)
+// accept tells the source of a token.
+func (m *jobMask) accept(id int32) error {
 	m.current = false
-	return m.source.Finished()
+	if err := m.source.Accept(id); err != nil {
+		return fmt.Errorf("engine: mask: %w", err)
+	}
+	return nil
+}
+
+// finished reports whether nothing may follow.
+func (m *jobMask) finished() bool {
+	if !m.source.Finished() {
+		return false
+	}
+	m.compute()
+	return count(m.allowed) == 0
 }
 
 // bar forbids tokens, unless no other is allowed.

@@ -56,7 +56,7 @@ type Reason int
 
 // Reasons.
 const (
-	End     Reason = iota // an id of Request.End, or Mask was finished
+	End     Reason = iota // an id of Request.End, or Mask is finished
 	Stopped               // a stop string
 	Length                // MaxTokens or the context
 )
@@ -152,19 +152,27 @@ func newJob(ctx context.Context, r Request, opts Options) *job {
 
 // accept adds a sampled token to the result and reports whether the reply ends with it. room is the number of tokens
 // that may follow.
-func (j *job) accept(t Token, room int) (done bool) {
+func (j *job) accept(t Token, room int) (done bool, err error) {
 	r := &j.result
 	r.add(t, j.reshapes(), j.Top > 0)
 	if j.counts != nil {
 		j.counts.Add(t.ID)
 	}
-	finished := j.mask != nil && j.mask.accept(t.ID)
-	if finished || slices.Contains(j.End, t.ID) {
+	if j.mask != nil {
+		err = j.mask.accept(t.ID)
+	}
+	return err == nil && j.ends(t.ID, room), err
+}
+
+// ends reports whether the reply ends with a token, and sets the reason.
+func (j *job) ends(id int32, room int) bool {
+	r := &j.result
+	if slices.Contains(j.End, id) || j.mask != nil && j.mask.finished() {
 		r.Reason = End
 		return true
 	}
 	if j.Stop != nil {
-		if why, stopped := j.Stop(t.ID); stopped {
+		if why, stopped := j.Stop(id); stopped {
 			r.Reason = why
 			return true
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/grammar"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 )
@@ -21,12 +23,15 @@ import (
 // which is never if that is 0.
 type pattern struct {
 	vocab, length int
-	t             *testing.T
-	ids           []int32
+
+	ids []int32
 }
 
 func (p *pattern) allows(id int) bool {
 	n := len(p.ids)
+	if p.length > 0 && n == p.length {
+		return false
+	}
 	if n%4 == 3 {
 		return id == 10+n
 	}
@@ -45,15 +50,18 @@ func (p *pattern) Mask(dst []uint32) {
 	}
 }
 
-func (p *pattern) Accept(id int32) {
-	require.True(p.t, p.allows(int(id)), "token %d at %d", id, len(p.ids))
+func (p *pattern) Accept(id int32) error {
+	if !p.allows(int(id)) {
+		return fmt.Errorf("token %d at %d", id, len(p.ids))
+	}
 	p.ids = append(p.ids, id)
+	return nil
 }
 
 func (p *pattern) Finished() bool { return p.length > 0 && len(p.ids) == p.length }
 
 // mixedRequest has any settings together.
-func mixedRequest(t *testing.T, rng *rand.Rand, a *Adapter) Request {
+func mixedRequest(rng *rand.Rand, a *Adapter) Request {
 	r := randomRequest(rng, a)
 	one := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 	r.Sampling.MinP = one(0, 0, 0.1)
@@ -66,7 +74,7 @@ func mixedRequest(t *testing.T, rng *rand.Rand, a *Adapter) Request {
 	r.MinTokens, r.Top = rng.IntN(3)*rng.IntN(6), rng.IntN(2)*rng.IntN(5)
 	r.End = append(r.End, int32(rng.IntN(300)), 1<<20)
 	if rng.IntN(4) == 0 {
-		r.Mask = &pattern{vocab: 301, length: rng.IntN(3) * 4, t: t}
+		r.Mask = &pattern{vocab: 301, length: rng.IntN(3) * 4}
 	}
 	return r
 }
@@ -74,7 +82,7 @@ func mixedRequest(t *testing.T, rng *rand.Rand, a *Adapter) Request {
 // again returns the request with a fresh mask.
 func again(r Request) Request {
 	if p, ok := r.Mask.(*pattern); ok {
-		r.Mask = &pattern{vocab: p.vocab, length: p.length, t: p.t}
+		r.Mask = &pattern{vocab: p.vocab, length: p.length}
 	}
 	return r
 }
@@ -171,7 +179,7 @@ func TestComplete_RandomRequests(t *testing.T) {
 	system := []int32{30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42}
 	for i := range requests {
 		of[i] = rng.IntN(2)
-		requests[i] = mixedRequest(t, rng, adapters[of[i]])
+		requests[i] = mixedRequest(rng, adapters[of[i]])
 		if rng.IntN(2) == 0 {
 			requests[i].Prompt = append(slices.Clip(system), requests[i].Prompt...)
 		}
@@ -203,7 +211,7 @@ func TestComplete_SettingsIndependentOfBatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed, 81))
 	requests := make([]Request, 40)
 	for i := range requests {
-		requests[i] = mixedRequest(t, rng, adapters[rng.IntN(2)])
+		requests[i] = mixedRequest(rng, adapters[rng.IntN(2)])
 		if !requests[i].onHost() {
 			requests[i].Sampling.TopK, requests[i].Sampling.TopP = 0, 1 // the CPU device lacks operations for these
 		}
@@ -274,7 +282,7 @@ func TestChoose_MatchesFormulas(t *testing.T) {
 		for i := range logprobs {
 			logprobs[i] = float32(logits[i] - math.Log(sum))
 		}
-		r := mixedRequest(t, rng, nil)
+		r := mixedRequest(rng, nil)
 		r.Sampling.Temperature, r.Sampling.TopP, r.Sampling.TopK = []float64{1, 0.7}[round%2], 1, 0
 		r.Prompt, r.End, r.Sampling.Bias = []int32{1, 2, 3}, []int32{5, 1 << 20}, map[int32]float64{7: 1, 8: -3}
 		reply := []int32{9, 9, 6}[:rng.IntN(4)]
@@ -331,8 +339,18 @@ func (m fixedMask) Mask(dst []uint32) {
 		dst[id/32] |= 1 << (id % 32)
 	}
 }
-func (fixedMask) Accept(int32)   {}
-func (fixedMask) Finished() bool { return false }
+func (fixedMask) Accept(id int32) error {
+	if id == refused {
+		return errors.New("refused")
+	}
+	return nil
+}
+func (fixedMask) Finished() bool { return true } // does not end the reply while tokens are allowed
+
+// refused is not accepted by fixedMask.
+const refused = 299
+
+var _ Mask = (*grammar.Matcher)(nil)
 
 // TestComplete_MaskAndEnds: MinTokens holds back the ends that a mask allows, unless there is nothing else, and a mask
 // that allows nothing is an error.
@@ -356,6 +374,8 @@ func TestComplete_MaskAndEnds(t *testing.T) {
 	require.Nil(t, r.Forced)
 	_, err = ask(fixedMask{})
 	require.ErrorIs(t, err, ErrMask)
+	_, err = ask(fixedMask{refused})
+	require.ErrorContains(t, err, "refused")
 	_, err = ask(fixedMask{300})
 	require.NoError(t, err, "the slot is free again")
 }
