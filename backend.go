@@ -47,7 +47,14 @@ type ChatResponse struct {
 	// is part of the message's content.
 	Malformed error
 	Finish    string
-	Usage     Usage
+	// Stopped is the stop string that ended the reply, "" if none did.
+	Stopped string
+	// TopLogprobs are the likeliest tokens at each position of the reply, if [ChatOptions].TopLogprobs asks for them.
+	TopLogprobs [][]TokenLogprob
+	// PromptLogprobs are, for each token of the prompt, that token and then the likeliest others, if
+	// [ChatOptions].PromptLogprobs asks for them. The first token has none: it is given nothing.
+	PromptLogprobs [][]TokenLogprob
+	Usage          Usage
 }
 
 // Usage counts tokens.
@@ -106,8 +113,8 @@ type SFTTrainer interface {
 
 // HTTPServer is a [Backend] with an OpenAI-compatible HTTP API.
 type HTTPServer interface {
-	// Handler serves /v1/chat/completions and /v1/models for the registered models, to other processes. opts say which
-	// clients it answers, and may be nil; invalid options are an [ErrInvalid].
+	// Handler serves /v1/chat/completions, /v1/models, and what else the backend has, for the registered models, to other
+	// processes. opts say which clients it answers, and may be nil; invalid options are an [ErrInvalid].
 	Handler(opts *HandlerOptions) (http.Handler, error)
 	// Transport answers the same requests in process, without a socket, for model m. It serves a request with the
 	// seed and the recorder of the request's context.
@@ -132,7 +139,7 @@ type HandlerOptions struct {
 	// (status 403). "*" allows all and needs Keys.
 	Origins []string
 	// Keys are the accepted secrets. A client sends one of them as "Authorization: Bearer KEY" or "X-Api-Key: KEY"; other
-	// requests are refused (status 401). Default: no key is needed.
+	// requests are refused (status 401), but for those of probes. Default: no key is needed.
 	Keys []string
 	// MaxBody bounds the body of a request in bytes. Default 32 MiB.
 	MaxBody int64

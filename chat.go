@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -115,7 +116,8 @@ func (h *History) validate() error {
 }
 
 // Validate returns an [ErrInvalid] that lists every value outside of its range: Temperature finite and not negative,
-// 0 < TopP <= 1, TopK and MaxTokens not negative, no empty Stop string.
+// 0 < TopP <= 1, TopK and MaxTokens not negative, no empty Stop string; and those that [ChatOptions] gives for the
+// other fields.
 func (s Sampling) Validate() error {
 	var p problems
 	p.check(finite(s.Temperature) && s.Temperature >= 0, "temperature is %v, want a finite number >= 0", s.Temperature)
@@ -123,7 +125,37 @@ func (s Sampling) Validate() error {
 	p.check(s.TopK >= 0, "top_k is %d, want >= 0", s.TopK)
 	p.check(s.MaxTokens >= 0, "max_tokens is %d, want >= 0", s.MaxTokens)
 	p.check(!slices.Contains(s.Stop, ""), "a stop string is empty")
+	s.validateShape(&p)
+	s.validateTokens(&p)
 	return p.err("complete", "correct the ChatOptions of the call or of the model")
+}
+
+// maxLogprobs is how many of the likeliest tokens a response may list at a position, as in OpenAI's API.
+const maxLogprobs = 20
+
+// validateShape checks what reshapes the distribution, besides temperature, top-p and top-k.
+func (s Sampling) validateShape(p *problems) {
+	p.check(s.MinP >= 0 && s.MinP <= 1, "min_p is %v, want 0 <= min_p <= 1", s.MinP)
+	r := s.RepetitionPenalty
+	p.check(finite(r) && r >= 0, "repetition_penalty is %v, want a finite number > 0; 1 is off", r)
+	p.check(math.Abs(s.PresencePenalty) <= 2, "presence_penalty is %v, want -2 to 2", s.PresencePenalty)
+	p.check(math.Abs(s.FrequencyPenalty) <= 2, "frequency_penalty is %v, want -2 to 2", s.FrequencyPenalty)
+	for _, id := range slices.Sorted(maps.Keys(s.LogitBias)) {
+		ok := id >= 0 && math.Abs(s.LogitBias[id]) <= 100
+		p.check(ok, "logit_bias of token %d is %v, want -100 to 100 and an id >= 0", id, s.LogitBias[id])
+	}
+}
+
+// validateTokens checks what counts tokens or lists them.
+func (s Sampling) validateTokens(p *problems) {
+	p.check(s.MinTokens >= 0, "min_tokens is %d, want >= 0", s.MinTokens)
+	p.check(s.MaxTokens <= 0 || s.MinTokens <= s.MaxTokens, "min_tokens is %d, above max_tokens, %d", s.MinTokens,
+		s.MaxTokens)
+	p.check(len(s.StopTokenIDs) == 0 || slices.Min(s.StopTokenIDs) >= 0, "a stop token id is negative")
+	p.check(s.TopLogprobs >= 0 && s.TopLogprobs <= maxLogprobs, "top_logprobs is %d, want 0 to %d", s.TopLogprobs,
+		maxLogprobs)
+	n := deref(s.PromptLogprobs)
+	p.check(n >= 0 && n <= maxLogprobs, "prompt_logprobs is %d, want 0 to %d", n, maxLogprobs)
 }
 
 // settings resolves the options to the full set of values. Those of the call override those of the model. The seed
@@ -149,6 +181,21 @@ func (o *ChatOptions) override(s *Sampling) {
 	if o.Stop != nil {
 		s.Stop = slices.Clone(o.Stop)
 	}
+	set(&s.MinP, o.MinP)
+	set(&s.RepetitionPenalty, o.RepetitionPenalty)
+	set(&s.PresencePenalty, o.PresencePenalty)
+	set(&s.FrequencyPenalty, o.FrequencyPenalty)
+	set(&s.MinTokens, o.MinTokens)
+	set(&s.TopLogprobs, o.TopLogprobs)
+	if o.LogitBias != nil {
+		s.LogitBias = maps.Clone(o.LogitBias)
+	}
+	if o.StopTokenIDs != nil {
+		s.StopTokenIDs = slices.Clone(o.StopTokenIDs)
+	}
+	if o.PromptLogprobs != nil {
+		s.PromptLogprobs = clonePtr(o.PromptLogprobs)
+	}
 }
 
 // set assigns *from unless from is nil.
@@ -167,6 +214,11 @@ func (o ChatOptions) clone() ChatOptions {
 		Temperature: clonePtr(o.Temperature), TopP: clonePtr(o.TopP), TopK: clonePtr(o.TopK),
 		MaxTokens: clonePtr(o.MaxTokens), Stop: slices.Clone(o.Stop), Seed: clonePtr(o.Seed),
 		TemplateArgs: slices.Clone(o.TemplateArgs),
+
+		StopTokenIDs: slices.Clone(o.StopTokenIDs), MinTokens: clonePtr(o.MinTokens), MinP: clonePtr(o.MinP),
+		RepetitionPenalty: clonePtr(o.RepetitionPenalty), PresencePenalty: clonePtr(o.PresencePenalty),
+		FrequencyPenalty: clonePtr(o.FrequencyPenalty), LogitBias: maps.Clone(o.LogitBias),
+		TopLogprobs: clonePtr(o.TopLogprobs), PromptLogprobs: clonePtr(o.PromptLogprobs),
 	}
 }
 

@@ -78,6 +78,72 @@ func TestModel_CompleteSettings(t *testing.T) {
 	wantEqual(t, "of the call", ask(t, model, call), art.Sampling{Temperature: 2, TopP: 1, Stop: []string{}, Seed: 5})
 }
 
+// The options that are off by default override one another like the others, and the request shares no memory with them.
+func TestModel_CompleteShape(t *testing.T) {
+	var got art.Sampling
+	fake := &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		got = req.Settings
+		return art.Assistant("x"), nil
+	}}
+	defaults := art.ChatOptions{
+		Seed: ptr(uint64(1)), MinP: ptr(0.1), RepetitionPenalty: ptr(1.1), PresencePenalty: ptr(-2.0),
+		FrequencyPenalty: ptr(2.0), LogitBias: map[int32]float64{3: 100}, MinTokens: ptr(4), StopTokenIDs: []int32{5},
+		TopLogprobs: ptr(20), PromptLogprobs: ptr(0),
+	}
+	m := registered(t, fake, &art.ModelOptions{Chat: defaults})
+	defaults.LogitBias[3], defaults.StopTokenIDs[0], *defaults.PromptLogprobs = 0, 0, 9
+	h := &art.History{Messages: []art.Message{art.User("u")}}
+	of := art.Sampling{
+		Temperature: 1, TopP: 1, Seed: 1, MinP: 0.1, RepetitionPenalty: 1.1, PresencePenalty: -2, FrequencyPenalty: 2,
+		LogitBias: map[int32]float64{3: 100}, MinTokens: 4, StopTokenIDs: []int32{5}, TopLogprobs: 20, PromptLogprobs: ptr(0),
+	}
+	off := art.Sampling{
+		Temperature: 1, TopP: 1, Seed: 1, RepetitionPenalty: 1, LogitBias: map[int32]float64{}, StopTokenIDs: []int32{},
+		PromptLogprobs: ptr(1),
+	}
+	for name, c := range map[string]struct {
+		opts *art.ChatOptions
+		want art.Sampling
+	}{
+		"of the model": {nil, of},
+		"of the call": {&art.ChatOptions{
+			MinP: ptr(0.0), RepetitionPenalty: ptr(1.0), PresencePenalty: ptr(0.0), FrequencyPenalty: ptr(0.0),
+			LogitBias: map[int32]float64{}, MinTokens: ptr(0), StopTokenIDs: []int32{}, TopLogprobs: ptr(0), PromptLogprobs: ptr(1),
+		}, off},
+	} {
+		if _, err := m.Complete(t.Context(), h, c.opts); err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, name, got, c.want)
+	}
+	if !of.Reshapes() || off.Reshapes() {
+		t.Errorf("%+v reshapes %v, %+v %v", of, of.Reshapes(), off, off.Reshapes())
+	}
+}
+
+// Each value outside of its range is refused by name.
+func TestSampling_ValidateShape(t *testing.T) {
+	for want, s := range map[string]art.Sampling{
+		"min_p is -0.1":                        {MinP: -0.1},
+		"min_p is NaN":                         {MinP: math.NaN()},
+		"min_p is 1.5":                         {MinP: 1.5},
+		"repetition_penalty is -1":             {RepetitionPenalty: -1},
+		"repetition_penalty is +Inf":           {RepetitionPenalty: math.Inf(1)},
+		"presence_penalty is 2.5":              {PresencePenalty: 2.5},
+		"frequency_penalty is NaN":             {FrequencyPenalty: math.NaN()},
+		"logit_bias of token 3 is 101":         {LogitBias: map[int32]float64{3: 101}},
+		"logit_bias of token -3 is 1":          {LogitBias: map[int32]float64{-3: 1}},
+		"min_tokens is -1":                     {MinTokens: -1},
+		"min_tokens is 3, above max_tokens, 2": {MinTokens: 3, MaxTokens: 2},
+		"a stop token id is negative":          {StopTokenIDs: []int32{1, -1}},
+		"top_logprobs is 21, want 0 to 20":     {TopLogprobs: 21},
+		"prompt_logprobs is -1":                {PromptLogprobs: ptr(-1)},
+	} {
+		s.Temperature, s.TopP = 1, 1
+		wantErr(t, s.Validate(), art.ErrInvalid, want)
+	}
+}
+
 // The variables of the chat template are those of the model, overridden by those of the call.
 func TestModel_CompleteTemplateArgs(t *testing.T) {
 	var got json.RawMessage

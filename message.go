@@ -91,6 +91,34 @@ type Sampling struct {
 	MaxTokens   int      `json:"max_tokens"`  // 0 is the rest of the context
 	Stop        []string `json:"stop,omitempty"`
 	Seed        uint64   `json:"seed"`
+
+	// What the fields of the same names in [ChatOptions] say. 0 and empty are off; so is a RepetitionPenalty of 1.
+	MinP              float64           `json:"min_p,omitempty"`
+	RepetitionPenalty float64           `json:"repetition_penalty,omitempty"`
+	PresencePenalty   float64           `json:"presence_penalty,omitempty"`
+	FrequencyPenalty  float64           `json:"frequency_penalty,omitempty"`
+	LogitBias         map[int32]float64 `json:"logit_bias,omitempty"`
+	MinTokens         int               `json:"min_tokens,omitempty"`
+	StopTokenIDs      []int32           `json:"stop_token_ids,omitempty"`
+
+	// What a response lists besides its sample; see [ChatOptions]. They do not change what is sampled, and a [Sample] does
+	// not have them.
+	TopLogprobs    int  `json:"-"`
+	PromptLogprobs *int `json:"-"` // nil is off
+}
+
+// Reshapes reports whether tokens are drawn from another distribution than the policy's: whether [Sample].Sampled
+// differs from Logprobs.
+func (s Sampling) Reshapes() bool {
+	return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 || s.MinP > 0 || s.MinTokens > 0 || len(s.LogitBias) > 0 ||
+		s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0
+}
+
+// TokenLogprob is a token that was sampled or might have been.
+type TokenLogprob struct {
+	ID      int32
+	Logprob float32 // under the policy, as in [Sample].Logprobs
+	Rank    int     // 1 for the likeliest token of the vocabulary; ties are in the order of ids
 }
 
 // System returns a system message.

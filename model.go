@@ -62,7 +62,7 @@ type ModelOptions struct {
 }
 
 // ChatOptions shape one completion. Nil fields fall back to the model's defaults, and those to temperature 1,
-// top-p 1, top-k 0 (off).
+// top-p 1, and everything else off. A backend refuses those that it does not support.
 type ChatOptions struct {
 	Temperature *float64
 	TopP        *float64
@@ -71,6 +71,27 @@ type ChatOptions struct {
 	MaxTokens *int
 	// Stop strings end the reply and are not part of it.
 	Stop []string
+	// StopTokenIDs end the reply like its end token. The one that does is among the sampled tokens, and not in the text.
+	StopTokenIDs []int32
+	// MinTokens is the number of tokens before which the reply does not end: end tokens and StopTokenIDs are not sampled,
+	// and stop strings not looked for. nil is 0.
+	MinTokens *int
+	// MinP drops tokens that are less likely than MinP times the likeliest one, after temperature (Nguyen et al. 2024).
+	// nil and 0 are off.
+	MinP *float64
+	// RepetitionPenalty divides the positive logits of tokens that prompt or reply have, and multiplies the negative ones
+	// (Keskar et al. 2019). nil and 1 are off.
+	RepetitionPenalty *float64
+	// PresencePenalty is subtracted from the logits of tokens that the reply has, FrequencyPenalty times the number of
+	// times that it has them: -2 to 2, as in OpenAI's API. nil and 0 are off.
+	PresencePenalty, FrequencyPenalty *float64
+	// LogitBias is added to the logits of tokens, by id: -100 to 100, as in OpenAI's API, before the penalties.
+	LogitBias map[int32]float64
+	// TopLogprobs is how many of the likeliest tokens the response lists at each position, at most 20. nil is 0.
+	TopLogprobs *int
+	// PromptLogprobs makes the response list the logprobs of the prompt's tokens, and so many of the likeliest ones at
+	// each position, at most 20. They take a pass over the whole prompt. nil is off.
+	PromptLogprobs *int
 	// Seed overrides the seed that is derived from the run, the step and the context.
 	Seed *uint64
 	// TemplateArgs are further variables of the chat template, a JSON object: {"enable_thinking": false}. Those of the

@@ -84,7 +84,8 @@ func TestRecorder_SnapshotIsACopy(t *testing.T) {
 	askRecorded(t, m, r, nil, art.User("u"), art.Assistant("1"), art.User("v"))
 	wantEqual(t, "early", histories(early), [][]string{{"user:u", "assistant:1*"}})
 	wantEqual(t, "closed", histories(r.Close()), [][]string{{"user:u", "assistant:1*", "user:v", "assistant:2*"}})
-	if r.Completions() != 2 || early.Duration != 0 || r.Close() != r.Close() || r.Close().Duration <= 0 {
-		t.Errorf("%d completions, durations %v and %v", r.Completions(), early.Duration, r.Close().Duration)
+	closed, again := r.Close(), r.Close()
+	if r.Completions() != 2 || early.Duration != 0 || again != closed || closed.Duration <= 0 {
+		t.Errorf("%d completions, durations %v and %v", r.Completions(), early.Duration, closed.Duration)
 	}
 }

@@ -37,6 +37,7 @@ const (
 	seedNested // gather within a gather
 	seedBackoff
 	seedShuffle
+	seedChoice // of the replies to one request, but the first
 )
 
 // callSeed derives the seed of one completion from the run's seed, the step, and the position in the gather of ctx. The

@@ -14,6 +14,7 @@ type Streamer interface {
 	// character or the beginning of a stop string or of a tool call, is held back.
 	//
 	// An error of piece ends the reply and is returned. So does the end of ctx, which frees the request's memory at once.
+	// piece may block, on a client that reads slowly; other requests must go on meanwhile.
 	Stream(ctx context.Context, m *Model, req *ChatRequest, piece func(Piece) error) (*ChatResponse, error)
 }
 
@@ -26,6 +27,8 @@ type Piece struct {
 	// IDs are the tokens that were sampled, and Logprobs theirs, as in [Sample]. Nil when replies carry no sample.
 	IDs      []int32
 	Logprobs []float32
+	// TopLogprobs are those of [ChatResponse] for IDs; nil if there are none.
+	TopLogprobs [][]TokenLogprob
 	// Reasoning and Content are to be appended to those of the message. A reply's reasoning comes before its content.
 	Reasoning, Content string
 	// ToolCalls are complete calls.
@@ -89,7 +92,7 @@ func (r *ChatResponse) Piece() Piece {
 		ToolCalls: slices.Clone(r.Message.ToolCalls),
 	}
 	if s := r.Message.Sample; s != nil {
-		p.PromptIDs, p.IDs, p.Logprobs = s.PromptIDs, s.IDs, s.Logprobs
+		p.PromptIDs, p.IDs, p.Logprobs, p.TopLogprobs = s.PromptIDs, s.IDs, s.Logprobs, r.TopLogprobs
 	}
 	return p
 }

@@ -76,6 +76,8 @@ func whole() *art.TrajectoryGroup {
 	s.Sampled, s.Forced, s.Finish = []float32{-0.25}, []bool{true}, art.FinishLength
 	s.Settings = art.Sampling{
 		Temperature: 0.7, TopP: 0.9, TopK: 4, MaxTokens: 5, Stop: []string{"."}, Seed: math.MaxUint64,
+		MinP: 0.1, RepetitionPenalty: 1.2, PresencePenalty: -1, FrequencyPenalty: 0.3,
+		LogitBias: map[int32]float64{7: -100, 12: 0.5}, MinTokens: 2, StopTokenIDs: []int32{9},
 	}
 	return &art.TrajectoryGroup{
 		Trajectories: []*art.Trajectory{tr},
@@ -89,7 +91,9 @@ func whole() *art.TrajectoryGroup {
 func TestTrajectoryGroup_GoldenJSON(t *testing.T) {
 	const want = `{"trajectories":[{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}],` +
 		`"samples":[null,{"prompt_ids":[1],"ids":[2],"logprobs":[-0.5],"sampled":[-0.25],"forced":[true],` +
-		`"settings":{"temperature":0.7,"top_p":0.9,"top_k":4,"max_tokens":5,"stop":["."],"seed":18446744073709551615},` +
+		`"settings":{"temperature":0.7,"top_p":0.9,"top_k":4,"max_tokens":5,"stop":["."],"seed":18446744073709551615,` +
+		`"min_p":0.1,"repetition_penalty":1.2,"presence_penalty":-1,"frequency_penalty":0.3,` +
+		`"logit_bias":{"12":0.5,"7":-100},"min_tokens":2,"stop_token_ids":[9]},` +
 		`"step":1,"finish":"length"}],` +
 		`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],` +
 		`"additional_histories":[{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1",` +
@@ -180,7 +184,9 @@ func randomSample(r *rand.Rand) *art.Sample {
 		PromptIDs: randomList(r, n+2, id), IDs: randomList(r, n, id), Logprobs: randomList(r, n, logprob), Sampled: randomList(r, n, logprob),
 		Forced: randomList(r, n, func() bool { return r.IntN(2) == 0 }), Step: r.IntN(100), Finish: randomText(r),
 		Settings: art.Sampling{Temperature: r.Float64(), TopP: r.Float64(), TopK: r.IntN(9), MaxTokens: r.IntN(9), Seed: r.Uint64(),
-			Stop: randomList(r, 2, func() string { return randomText(r) })},
+			Stop: randomList(r, 2, func() string { return randomText(r) }), MinP: r.Float64(), RepetitionPenalty: r.Float64(),
+			PresencePenalty: -r.Float64(), LogitBias: map[int32]float64{r.Int32(): r.NormFloat64()},
+			StopTokenIDs: randomList(r, 2, id)},
 	}
 }
 

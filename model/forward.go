@@ -102,6 +102,15 @@ func (f *Forward) LogProbs(hidden *Node) *Node {
 	return logSoftmax(f.Logits(hidden))
 }
 
+// Normalized is LogProbs with what it has taken from the logits z of each row: the normalizer [N, 1], log(sum(exp(z))).
+func (f *Forward) Normalized(hidden *Node) (logprobs, normalizer *Node) {
+	hidden.AssertDims(-1, f.Config.HiddenSize)
+	logits := f.Logits(hidden)
+	logprobs = logSoftmax(logits)
+	first := func(x *Node) *Node { return Slice(x, AxisRange(), AxisRange(0, 1)) }
+	return logprobs, Sub(first(logits), first(logprobs))
+}
+
 // TokenLogProbs builds the logprobs [N] of the tokens target [N, 1], int32, after hidden states [N, D]: bit for bit the
 // elements of LogProbs.
 //

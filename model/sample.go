@@ -6,28 +6,35 @@ import (
 	"slices"
 )
 
-// Sampling reshapes the distribution that tokens are drawn from.
+// Sampling reshapes the distribution that tokens are drawn from: bias and penalties, then temperature, min-p, top-k and
+// top-p, each renormalised, in the order of vLLM.
 type Sampling struct {
 	Temperature float64 // 0 is greedy
 	TopP        float64 // nucleus sampling; 1 is off
 	TopK        int     // 0 is off
+	// MinP drops tokens less likely than MinP times the likeliest (Nguyen et al. 2024). 0 is off.
+	MinP float64
+	Penalties
 }
 
 // Reshapes reports whether the distribution differs from the model's own.
-func (s Sampling) Reshapes() bool { return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 }
+func (s Sampling) Reshapes() bool {
+	return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 || s.MinP > 0 || s.Adjusts()
+}
 
 // Sample draws the token at position index of the completion that has the given seed. logprobs is a log-softmax over
-// the vocabulary. sampled is the logprob of the token under the reshaped distribution: temperature first, then top-k,
-// then top-p, each renormalised, as in vLLM. A draw depends on its arguments alone. Ties go to the smaller id.
+// the vocabulary, on which [Penalties.Adjust] has worked where there are any: it need not be normalised any more.
+// sampled is the logprob of the token under the reshaped distribution. A draw depends on its arguments alone. Ties go
+// to the smaller id.
 func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, sampled float32) {
 	if s.Temperature == 0 {
 		return argmax(logprobs), 0
 	}
 	best := float64(logprobs[argmax(logprobs)])
 	weights := make([]float64, len(logprobs))
-	for i, lp := range logprobs {
-		// Not math.Exp: its assembly mixes SSE and AVX, which is slow while AVX-512 has left the registers dirty.
-		weights[i] = math.Exp2((float64(lp) - best) / s.Temperature * math.Log2E)
+	weigh(weights, logprobs, best, s.Temperature)
+	if s.MinP > 0 {
+		dropBelow(weights, s.MinP)
 	}
 	if s.TopK > 0 || s.TopP < 1 {
 		truncate(weights, logprobs, s)
@@ -69,6 +76,26 @@ func pick(weights []float64, u float64) int32 {
 		last = i
 	}
 	return int32(last)
+}
+
+// weigh sets weights to the probabilities relative to the best one. The conversion has a loop of its own: it keeps half
+// of the register that it writes to, so that each exponential would wait for the one before.
+func weigh(weights []float64, logprobs []float32, best, temperature float64) {
+	for i, lp := range logprobs {
+		weights[i] = float64(lp)
+	}
+	for i, lp := range weights {
+		weights[i] = exp2((lp - best) / temperature * math.Log2E)
+	}
+}
+
+// dropBelow sets weights under least, relative to the largest weight, which is 1, to zero.
+func dropBelow(weights []float64, least float64) {
+	for i, w := range weights {
+		if w < least {
+			weights[i] = 0
+		}
+	}
 }
 
 // truncate sets weights outside of top-k and top-p to zero. Tokens are sorted by logprobs, which differ even where a

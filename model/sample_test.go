@@ -44,6 +44,13 @@ func reshaped(logprobs []float32, s Sampling) (p []float64, margin float64) {
 		}
 		floats.Scale(1/floats.Sum(p), p)
 	}
+	if s.MinP > 0 {
+		best := slices.Max(p)
+		for i := range p {
+			margin = min(margin, math.Abs(p[i]-s.MinP*best))
+		}
+		keep(func(i int) bool { return p[i] >= s.MinP*best })
+	}
 	if s.TopK > 0 {
 		beaten()
 		keep(func(i int) bool { return rank[i] < s.TopK })
@@ -107,6 +114,7 @@ func TestSample_MatchesBruteForce(t *testing.T) {
 			Temperature: []float64{1, 0.7, 1.3, 0.01, 10, 1e-300, 1e300}[rng.IntN(7)],
 			TopP:        []float64{1, 0.9, 0.5, 0.999, 1e-9, 0}[rng.IntN(6)],
 			TopK:        []int{0, 1, 2, 5, 100}[rng.IntN(5)],
+			MinP:        []float64{0, 0, 0.05, 0.3, 1}[rng.IntN(5)],
 		}, rng.Uint64(), i)
 	}
 }
@@ -260,8 +268,13 @@ func TestSample_DependsOnItsArgumentsAlone(t *testing.T) {
 
 func TestSampling_Reshapes(t *testing.T) {
 	require.False(t, Sampling{Temperature: 1, TopP: 1}.Reshapes())
+	require.False(t, Sampling{Temperature: 1, TopP: 1, Penalties: Penalties{Repetition: 1}}.Reshapes())
 	for _, s := range []Sampling{{Temperature: 0, TopP: 1}, {Temperature: 0.9, TopP: 1}, {Temperature: 1, TopP: 0.99},
-		{Temperature: 1, TopP: 1, TopK: 1}} {
+		{Temperature: 1, TopP: 1, TopK: 1}, {Temperature: 1, TopP: 1, MinP: 0.1},
+		{Temperature: 1, TopP: 1, Penalties: Penalties{Repetition: 1.1}},
+		{Temperature: 1, TopP: 1, Penalties: Penalties{Presence: -1}},
+		{Temperature: 1, TopP: 1, Penalties: Penalties{Frequency: 0.1}},
+		{Temperature: 1, TopP: 1, Penalties: Penalties{Bias: map[int32]float64{3: 0}}}} {
 		require.True(t, s.Reshapes(), "%+v", s)
 	}
 	logprobs := randomLogprobs(rand.New(rand.NewPCG(seed, 53)), 30)

@@ -10,7 +10,8 @@ type Stream struct {
 	stops       []string
 	decoding    *decoding
 	held        string // may be the beginning of a stop string
-	stopped     bool
+	early       int    // ids left whose text does not stop the reply
+	stop        string // that was found
 }
 
 // Stream begins to decode a reply, which ends before the first stop string.
@@ -24,12 +25,23 @@ func (t *Tokenizer) Stream(skipSpecial bool, stops ...string) *Stream {
 	return s
 }
 
+// StopAfter makes stop strings count only if they end in the text of an id after the first n. It is called before Add,
+// and returns the stream.
+func (s *Stream) StopAfter(n int) *Stream {
+	s.early = n
+	return s
+}
+
+// Stopped returns the stop string that was found, "" if none was.
+func (s *Stream) Stopped() string { return s.stop }
+
 // Add takes one id, and returns the text that is final, which may be "". stopped says that there was a stop string:
 // later ids are ignored.
 func (s *Stream) Add(id int32) (delta string, stopped bool) {
-	if s.stopped {
+	if s.stop != "" {
 		return "", true
 	}
+	s.early--
 	if s.tok.shown(id, s.skipSpecial) {
 		s.decoding.push(s.tok.texts[id])
 	}
@@ -38,7 +50,7 @@ func (s *Stream) Add(id int32) (delta string, stopped bool) {
 
 // Flush returns the text that was held back, once no id follows.
 func (s *Stream) Flush() string {
-	if s.stopped {
+	if s.stop != "" {
 		return ""
 	}
 	s.decoding.flush()
@@ -52,9 +64,10 @@ func (s *Stream) Flush() string {
 
 // release returns the text before anything that may be the beginning of a stop string.
 func (s *Stream) release(text string) (delta string, stopped bool) {
+	known := len(s.held)
 	text = s.held + text
-	if at := firstOf(text, s.stops); at >= 0 {
-		s.held, s.stopped = "", true
+	if at, stop := firstOf(text, s.stops, known); at >= 0 && s.early < 0 {
+		s.held, s.stop = "", stop
 		return text[:at], true
 	}
 	keep := 0
@@ -65,15 +78,16 @@ func (s *Stream) release(text string) (delta string, stopped bool) {
 	return text[:len(text)-keep], false
 }
 
-// firstOf returns the offset of the first stop string, or -1.
-func firstOf(text string, stops []string) int {
-	first := -1
+// firstOf returns the offset of the first stop string that does not end in the first known bytes, or -1.
+func firstOf(text string, stops []string, known int) (first int, found string) {
+	first = -1
 	for _, stop := range stops {
-		if at := strings.Index(text, stop); at >= 0 && (first < 0 || at < first) {
-			first = at
+		from := max(0, known-len(stop)+1)
+		if at := strings.Index(text[from:], stop); at >= 0 && (first < 0 || from+at < first) {
+			first, found = from+at, stop
 		}
 	}
-	return first
+	return first, found
 }
 
 // overlap returns the length of the longest suffix of text that is a proper prefix of stop.

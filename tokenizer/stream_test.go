@@ -83,8 +83,40 @@ func TestStream_StopProperty(t *testing.T) {
 		got += s.Flush()
 		rest, ok := strings.CutPrefix(text, got)
 		atStop := strings.HasPrefix(rest, stops[0]) || strings.HasPrefix(rest, stops[1])
-		if !ok || firstOf(got, stops) >= 0 || stopped != (firstOf(text, stops) >= 0) || stopped != atStop {
+		inGot, _ := firstOf(got, stops, 0)
+		inText, _ := firstOf(text, stops, 0)
+		named := s.Stopped() != "" && strings.HasPrefix(rest, s.Stopped())
+		if !ok || inGot >= 0 || stopped != (inText >= 0) || stopped != atStop || stopped != named {
 			t.Fatalf("%q with stops %q: %q, stopped %v", text, stops, got, stopped)
+		}
+	}
+}
+
+// TestStream_StopAfter: of the stop strings that a text has, the first one that ends behind the first n ids counts,
+// also if it begins before, or contains one that ended there. An id is a letter.
+func TestStream_StopAfter(t *testing.T) {
+	tok := small(t)
+	for _, c := range []struct {
+		text  string
+		after int
+		want  string
+		stop  string
+	}{
+		{"one END two END", 0, "one ", "END"},
+		{"one END two END", 6, "one ", "END"},
+		{"one END two END", 7, "one END two ", "END"},
+		{"one END two END", 15, "one END two END", ""},
+		{"xABy", 3, "", "xABy"},
+		{"xABy", 2, "x", "AB"},
+		{"AB AB", 99, "AB AB", ""},
+	} {
+		s, got := tok.Stream(false, "END", "AB", "xABy").StopAfter(c.after), ""
+		for _, b := range []byte(c.text) {
+			delta, _ := s.Add(byteID(tok, b))
+			got += delta
+		}
+		if got += s.Flush(); got != c.want || s.Stopped() != c.stop {
+			t.Errorf("%q after %d: %q, stopped by %q, want %q by %q", c.text, c.after, got, s.Stopped(), c.want, c.stop)
 		}
 	}
 }

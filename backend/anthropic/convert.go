@@ -46,6 +46,9 @@ func supported(req *art.ChatRequest) error {
 		err := fmt.Errorf("%w: Anthropic has no TemplateArgs", art.ErrUnsupported)
 		return &art.Error{Op: "complete", Err: err, Hint: "leave them out of the ChatOptions"}
 	}
+	if err := hosted.CheckSettings("Anthropic", req.Settings); err != nil {
+		return err
+	}
 	return hosted.TextOnly(req.Messages)
 }
 

@@ -18,6 +18,9 @@ func newRequest(req *art.ChatRequest) ([]*genai.Content, *genai.GenerateContentC
 		err := fmt.Errorf("%w: Gemini has no TemplateArgs", art.ErrUnsupported)
 		return nil, nil, &art.Error{Op: "complete", Err: err, Hint: "leave them out of the ChatOptions"}
 	}
+	if err := hosted.CheckSettings("Gemini", req.Settings, "PresencePenalty", "FrequencyPenalty"); err != nil {
+		return nil, nil, err
+	}
 	if err := hosted.TextOnly(req.Messages); err != nil {
 		return nil, nil, err
 	}
@@ -45,6 +48,12 @@ func newConfig(s art.Sampling) *genai.GenerateContentConfig {
 	}
 	if s.TopK > 0 {
 		config.TopK = genai.Ptr(float32(s.TopK))
+	}
+	if s.PresencePenalty != 0 {
+		config.PresencePenalty = genai.Ptr(float32(s.PresencePenalty))
+	}
+	if s.FrequencyPenalty != 0 {
+		config.FrequencyPenalty = genai.Ptr(float32(s.FrequencyPenalty))
 	}
 	return config
 }

@@ -7,20 +7,62 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
-	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // Complete answers with the newest step of m. It waits for a free slot. It returns [art.ErrContextLength] when the
 // prompt leaves no room for a reply, [art.ErrInvalid] when the template refuses the messages, and the error of ctx.
 func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
-	e, err := b.entry("complete", m)
+	c, err := b.newChat(ctx, "complete", m, req)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.base.engine.Complete(ctx, c.request())
+	if err != nil {
+		return nil, c.base.completionError(err)
+	}
+	return c.response(ctx, result)
+}
+
+// completion is a call that samples a reply.
+type completion struct {
+	*entry
+	backend  *Backend
+	now      *serving // the step that answers
+	id       string   // of the response
+	model    string   // name@step
+	prompt   []int32
+	end      []int32 // ids that end the reply
+	settings art.Sampling
+}
+
+// newCompletion starts a completion by the newest step. kind begins the id of the response.
+func (b *Backend) newCompletion(e *entry, m *art.Model, kind string, prompt []int32, s art.Sampling) completion {
+	now := e.serving.Load()
+	return completion{
+		entry: e, backend: b, now: now, prompt: prompt, settings: s, end: e.template.EndOfTurn(),
+		id: fmt.Sprintf("%s-%d", kind, b.calls.Add(1)), model: fmt.Sprintf("%s@%d", m.Name(), now.step),
+	}
+}
+
+// chatCompletion is a [completion] of a conversation.
+type chatCompletion struct {
+	completion
+	template *chat.Template
+	tools    []art.Tool
+}
+
+// newChat renders the prompt of a request.
+func (b *Backend) newChat(
+	ctx context.Context, op string, m *art.Model, req *art.ChatRequest,
+) (*chatCompletion, error) {
+	e, err := b.entry(op, m)
 	if err != nil {
 		return nil, err
 	}
 	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
 	if err != nil {
-		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
 	prompt, err := template.PromptContext(ctx, req.Messages, req.Tools)
 	if ctx.Err() != nil {
@@ -29,51 +71,63 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, promptError(err)
 	}
-	now, s := e.serving.Load(), req.Settings
-	result, err := e.base.engine.Complete(ctx, e.base.request(prompt, template.EndOfTurn(), s, now.adapter))
-	if err != nil {
-		return nil, e.base.completionError(err)
+	if err := e.base.checkSettings(op, req.Settings); err != nil {
+		return nil, err
 	}
-	message, malformed := e.base.message(template, prompt, result, req)
+	return &chatCompletion{b.newCompletion(e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}, nil
+}
+
+// request returns the engine's form of the request.
+func (c *chatCompletion) request() engine.Request {
+	r := c.completion.request()
+	if len(c.settings.Stop) > 0 {
+		reader := c.read()
+		r.Stop = engine.StopText(func(id int32) (string, bool) {
+			reader.Add(id)
+			return "", reader.Stopped() != ""
+		})
+	}
+	return r
+}
+
+// read begins to parse the reply.
+func (c *chatCompletion) read() *chat.ReplyReader {
+	s := c.settings
+	return c.template.Read(c.prompt, c.tools).Until(chat.Ends{IDs: s.StopTokenIDs, Text: s.Stop, After: s.MinTokens})
+}
+
+// response converts the reply, and computes the logprobs of the prompt if they are wanted.
+func (c *chatCompletion) response(ctx context.Context, result *engine.Result) (*art.ChatResponse, error) {
+	reader := c.read()
+	for _, id := range result.IDs {
+		reader.Add(id)
+	}
+	_, message, malformed := reader.Close()
 	finish := finishOf(result.Reason, message)
-	if now.adapter != nil {
-		message.Sample = &art.Sample{
-			PromptIDs: prompt, IDs: result.IDs, Logprobs: result.Logprobs, Sampled: result.Sampled, Settings: s, Step: now.step,
-			Finish: finish,
-		}
+	if c.now.adapter != nil {
+		message.Sample = c.sample(result, finish)
 	}
+	r := c.answer(result, message, finish)
+	r.Malformed, r.Stopped = malformed, reader.Stopped()
+	return r, c.addPromptLogprobs(ctx, r)
+}
+
+// sample returns the record of a reply.
+func (c *completion) sample(result *engine.Result, finish string) *art.Sample {
+	s := c.settings
+	s.TopLogprobs, s.PromptLogprobs = 0, nil
+	return &art.Sample{
+		PromptIDs: c.prompt, IDs: result.IDs, Logprobs: result.Logprobs, Sampled: result.Sampled, Forced: result.Forced,
+		Settings: s, Step: c.now.step, Finish: finish,
+	}
+}
+
+// answer returns the response with a message.
+func (c *completion) answer(result *engine.Result, message art.Message, finish string) *art.ChatResponse {
 	return &art.ChatResponse{
-		ID: fmt.Sprintf("chatcmpl-%d", b.calls.Add(1)), Model: fmt.Sprintf("%s@%d", m.Name(), now.step),
-		Message: message, Malformed: malformed, Finish: finish,
-		Usage: art.Usage{PromptTokens: len(prompt), CachedTokens: result.Cached, CompletionTokens: len(result.IDs)},
-	}, nil
-}
-
-// request returns the engine's form of a request.
-func (s *base) request(prompt, end []int32, settings art.Sampling, adapter *engine.Adapter) engine.Request {
-	return engine.Request{
-		Prompt: prompt, End: end, Stop: s.stopper(settings.Stop),
-		MaxTokens: settings.MaxTokens, Seed: settings.Seed, Adapter: adapter,
-		Sampling: model.Sampling{Temperature: settings.Temperature, TopP: settings.TopP, TopK: settings.TopK},
+		ID: c.id, Model: c.model, Message: message, Finish: finish, TopLogprobs: candidates(result.Top),
+		Usage: art.Usage{PromptTokens: len(c.prompt), CachedTokens: result.Cached, CompletionTokens: len(result.IDs)},
 	}
-}
-
-// stopper returns what ends a reply at a stop string, nil if there are none.
-func (s *base) stopper(stop []string) engine.Stopper {
-	if len(stop) == 0 {
-		return nil
-	}
-	return engine.StopText(s.tokenizer.Stream(true, stop...).Add)
-}
-
-// message parses a reply, without a stop text and what follows it. The error is about tool calls that cannot be parsed.
-func (s *base) message(
-	template *chat.Template, prompt []int32, r *engine.Result, req *art.ChatRequest,
-) (art.Message, error) {
-	if r.Reason != engine.Stopped {
-		return template.Parse(prompt, r.IDs, req.Tools)
-	}
-	return art.Assistant(s.text(r, req.Settings.Stop)), nil
 }
 
 func finishOf(r engine.Reason, m art.Message) string {

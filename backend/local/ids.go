@@ -3,10 +3,12 @@ package local
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 // Encode returns the ids of a text.
@@ -49,33 +51,41 @@ func (b *Backend) Sample(
 			return nil, &art.Error{Op: "sample", Err: err, Hint: "send ids of this model's own tokenizer"}
 		}
 	}
-	now, end := e.serving.Load(), e.template.EndOfTurn()
-	result, err := e.base.engine.Complete(ctx, e.base.request(prompt, end, s, now.adapter))
-	if err != nil {
-		return nil, e.base.completionError(err)
+	if err := e.base.checkSettings("sample", s); err != nil {
+		return nil, err
 	}
-	message := art.Assistant(e.base.text(result, s.Stop))
-	message.Sample = &art.Sample{
-		PromptIDs: prompt, IDs: result.IDs, Logprobs: result.Logprobs, Sampled: result.Sampled, Settings: s, Step: now.step,
-		Finish: finishOf(result.Reason, message),
-	}
-	r := &art.ChatResponse{
-		ID: fmt.Sprintf("cmpl-%d", b.calls.Add(1)), Model: fmt.Sprintf("%s@%d", m.Name(), now.step),
-		Message: message, Finish: message.Sample.Finish,
-		Usage: art.Usage{PromptTokens: len(prompt), CachedTokens: result.Cached, CompletionTokens: len(result.IDs)},
-	}
-	return r, piece(art.Piece{
-		ID: r.ID, Model: r.Model, PromptIDs: prompt, IDs: result.IDs, Logprobs: result.Logprobs, Content: message.Content,
+	c := b.newCompletion(e, m, "cmpl", prompt, s)
+	stream, text := c.stream(), strings.Builder{}
+	out := c.pieces(piece, true, func(id int32, p *art.Piece) {
+		if slices.Contains(s.StopTokenIDs, id) {
+			return // it is the last one
+		}
+		delta, _ := stream.Add(id)
+		p.Content += delta
+		text.WriteString(delta)
 	})
+	r := c.request()
+	if len(s.Stop) > 0 {
+		r.Stop = engine.StopText(c.stream().Add)
+	}
+	result, err := out.run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	rest := stream.Flush()
+	text.WriteString(rest)
+	if err := out.last(art.Piece{Content: rest}); err != nil {
+		return nil, err
+	}
+	message := art.Assistant(text.String())
+	finish := finishOf(result.Reason, message)
+	message.Sample = c.sample(result, finish)
+	response := c.answer(result, message, finish)
+	response.Stopped = stream.Stopped()
+	return response, c.addPromptLogprobs(ctx, response)
 }
 
-// text returns the text of a reply, without special tokens, a stop text and what follows it.
-func (s *base) text(r *engine.Result, stop []string) string {
-	stream, text := s.tokenizer.Stream(true, stop...), strings.Builder{}
-	for _, id := range r.IDs {
-		delta, _ := stream.Add(id)
-		text.WriteString(delta)
-	}
-	text.WriteString(stream.Flush())
-	return text.String()
+// stream begins to decode the reply, up to a stop string.
+func (c *completion) stream() *tokenizer.Stream {
+	return c.base.tokenizer.Stream(true, c.settings.Stop...).StopAfter(c.settings.MinTokens)
 }

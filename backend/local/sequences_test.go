@@ -108,7 +108,7 @@ func TestCollect_ScaleBatch(t *testing.T) {
 	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
 	groups := append(group(play(0), play(1)), append(group(play(3), play(3)), group(play(0), play(0.5))...)...)
 	b := collect(groups, (&art.TrainConfig{Scale: art.ScaleBatch}).WithDefaults(), 0, 20, 100)
-	std := math.Sqrt((0+1+9+9+0+0.25)/6-math.Pow(7.5/6, 2)) + 1e-6
+	std := math.Sqrt((0+1+9+9+0+0.25)/6-(7.5/6)*(7.5/6)) + 1e-6
 	var got []float64
 	for _, s := range b.sequences {
 		got = append(got, s.Advantage)

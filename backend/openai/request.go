@@ -18,6 +18,9 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 		err := fmt.Errorf("%w: OpenAI has neither TopK nor TemplateArgs", art.ErrUnsupported)
 		return nil, &art.Error{Op: "complete", Err: err, Hint: "leave them out of the ChatOptions"}
 	}
+	if err := s.check(req.Settings); err != nil {
+		return nil, err
+	}
 	body, err := s.body(newRequest(model, req, s.Own))
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
@@ -27,6 +30,16 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 		return nil, err
 	}
 	return parse(answer, header, req)
+}
+
+// check refuses settings that the server does not have, or whose answer is not read.
+func (s *service) check(settings art.Sampling) error {
+	supported := []string{"PresencePenalty", "FrequencyPenalty", "LogitBias"}
+	if s.Own {
+		return hosted.CheckSettings("OpenAI", settings, supported...)
+	}
+	supported = append(supported, "MinP", "RepetitionPenalty", "MinTokens", "StopTokenIDs")
+	return hosted.CheckSettings("backend/openai", settings, supported...)
 }
 
 // Models implements [hosted.Service].

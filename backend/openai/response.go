@@ -104,7 +104,7 @@ const minLogprob = -9999
 func (r *response) sample(s art.Sampling, finish string) *art.Sample {
 	choice := &r.Choices[0]
 	logprobs := choice.logprobs()
-	if s.Temperature != 1 || s.TopP != 1 || s.TopK != 0 || len(r.PromptTokenIDs) == 0 || len(choice.TokenIDs) == 0 ||
+	if s.Reshapes() || len(r.PromptTokenIDs) == 0 || len(choice.TokenIDs) == 0 ||
 		len(logprobs) != len(choice.TokenIDs) {
 		return nil
 	}

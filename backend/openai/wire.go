@@ -47,6 +47,9 @@ func newRequest(model string, req *art.ChatRequest, own bool) *request {
 	if s.TopK > 0 {
 		settings.TopK = &s.TopK
 	}
+	settings.StopTokenIDs, settings.LogitBias, settings.MinTokens = s.StopTokenIDs, s.LogitBias, unlessZero(s.MinTokens)
+	settings.MinP, settings.RepetitionPenalty = unlessZero(s.MinP), unlessZero(s.RepetitionPenalty)
+	settings.PresencePenalty, settings.FrequencyPenalty = unlessZero(s.PresencePenalty), unlessZero(s.FrequencyPenalty)
 	chat := wire.ChatRequest{Messages: outgoing(req.Messages, own), Tools: req.Tools, ChatSettings: settings}
 	return &request{ChatRequest: chat, Seed: int64(s.Seed)}
 }
@@ -54,6 +57,14 @@ func newRequest(model string, req *art.ChatRequest, own bool) *request {
 // unlessOne returns nil for 1, the default of OpenAI's API.
 func unlessOne(x float64) *float64 {
 	if x == 1 {
+		return nil
+	}
+	return &x
+}
+
+// unlessZero returns nil for 0, which is off.
+func unlessZero[T int | float64](x T) *T {
+	if x == 0 {
 		return nil
 	}
 	return &x

@@ -33,7 +33,17 @@ func TestRoutes_Settings(t *testing.T) {
 		{`, "seed": 18446744073709551615`, with(func(s *art.Sampling) { s.Seed = 1<<64 - 1 })},
 		{`, "seed": -1`, with(func(s *art.Sampling) { s.Seed = 1<<64 - 1 })},
 		{`, "temperature": null, "stop": null, "max_tokens": null, "n": null, "logit_bias": null, "tool_choice": null`, defaults},
-		{`, "n": 1, "presence_penalty": 0.0, "logit_bias": {}, "response_format": {"type": "text"}`, defaults},
+		{`, "n": 1, "presence_penalty": 0.0, "response_format": {"type": "text"}`, defaults},
+		{`, "presence_penalty": -2, "frequency_penalty": 0.5, "repetition_penalty": 1.1, "min_p": 0.05`, with(func(s *art.Sampling) {
+			s.PresencePenalty, s.FrequencyPenalty, s.RepetitionPenalty, s.MinP = -2, 0.5, 1.1, 0.05
+		})},
+		{`, "logit_bias": {"7": -100, "12": 1.5}, "min_tokens": 3, "stop_token_ids": [4, 5]`, with(func(s *art.Sampling) {
+			s.LogitBias, s.MinTokens, s.StopTokenIDs = map[int32]float64{7: -100, 12: 1.5}, 3, []int32{4, 5}
+		})},
+		{`, "logit_bias": {}, "stop_token_ids": []`, with(func(s *art.Sampling) {
+			s.LogitBias, s.StopTokenIDs = map[int32]float64{}, []int32{}
+		})},
+		{`, "logprobs": true, "top_logprobs": 4`, with(func(s *art.Sampling) { s.TopLogprobs = 4 })},
 		{`, "user": "u", "metadata": {"a": "b"}, "store": true, "service_tier": "auto", "something_new": [1]`, defaults},
 	}
 	for _, c := range cases {

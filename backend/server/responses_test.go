@@ -206,7 +206,7 @@ func TestResponses_Refused(t *testing.T) {
 		{with(`"include": ["file_search_call.results"]`), `include has "file_search_call.results"`},
 		{with(`"tool_choice": "required"`), "tool_choice must be"},
 		{with(`"max_output_tokens": 0`), "max_output_tokens must be at least 1"},
-		{with(`"top_logprobs": 3`), "top_logprobs must be 0"},
+		{with(`"top_logprobs": 3`), "top_logprobs needs"},
 		{with(`"tools": [{"type": "web_search"}]`), `tools[0].type is "web_search"`},
 		{with(`"tools": [{"type": "function"}]`), "tools[0].name must not be empty"},
 		{input(`{"type": "item_reference", "id": "x"}`), `input[0] is of type "item_reference"`},

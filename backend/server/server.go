@@ -1,5 +1,7 @@
-// Package server serves the models of any [art.Backend] over HTTP with OpenAI's API: chat completions and the list of
-// models. The wire format and the fields that are supported are described in package internal/wire.
+// Package server serves the models of any [art.Backend] over HTTP: OpenAI's chat completions, completions and
+// Responses, Anthropic's Messages, vLLM's routes of token ids, the list of models, and probes. docs/server.md lists the
+// routes, and the fields that are supported and refused. A route that needs an optional interface of package art which
+// the backend lacks answers with status 501.
 //
 // [Handler] is for a listening server and enforces [art.HandlerOptions]. [Routes] serves the same without access
 // control, and [Transport] calls it in process, without a socket. A backend implements [art.HTTPServer] with them:
@@ -13,8 +15,8 @@
 //		return server.Transport(server.Routes(only, nil), m.Name())
 //	}
 //
-// Requests are answered by [art.Model.Complete], so their replies are sampled, seeded and recorded like those of calls
-// from Go.
+// Requests are answered by [art.Model.Complete], [art.Model.Stream] and [art.Model.Sample], so their replies are
+// sampled, seeded and recorded like those of calls from Go.
 //
 // A request names a model as "name" or "name@step". A step other than the current one is an unknown model.
 package server

@@ -79,7 +79,9 @@ var bodies = map[string]func(n int) string{
 		return hello(`, "tools": [{"type":"function","function":{"name":"f","parameters":{"a":1` + strings.Repeat(`0`, n) +
 			`}}}]`)
 	},
-	"values not supported": func(n int) string { return hello(`, "logit_bias": {` + list(n, `"%d":1`) + `}`) },
+	"values not supported": func(n int) string { return hello(`, "guided_json": {` + list(n, `"%d":1`) + `}`) },
+	"biases":               func(n int) string { return hello(`, "logit_bias": {` + list(n, `"%d":1`) + `}`) },
+	"stop tokens":          func(n int) string { return hello(`, "stop_token_ids": [` + list(n, `%d`) + `]`) },
 	"letters of a role":    func(n int) string { return withMessage(`"role":"` + strings.Repeat(`x`, n) + `"`) },
 	"letters of a model": func(n int) string {
 		return `{"model": "` + strings.Repeat(`\u003c`, n) + `", "messages": [{"role":"user"}]}`

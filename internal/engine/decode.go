@@ -37,9 +37,9 @@ type decodeKey struct {
 	window    int
 }
 
-// decode runs a call, with one entry of calls for each slot, and returns the samples of each. After an error the cache
+// decode runs a call, with one entry of calls for each slot, and returns the tokens of each. After an error the cache
 // is lost.
-func (r *runner) decode(a *Adapter, calls []decodeCall) ([][]sample, error) {
+func (r *runner) decode(a *Adapter, calls []decodeCall) ([][]Token, error) {
 	last := 0
 	for _, c := range calls {
 		last = max(last, c.start+c.count)
@@ -89,7 +89,7 @@ func (r *runner) decodeInputs(calls []decodeCall) (in []any, truncates bool) {
 }
 
 // readSamples reads counts [W], ids, logprobs and reshaped logprobs [W, N] from the device.
-func readSamples(out []*tensors.Tensor, n int) (samples [][]sample, err error) {
+func readSamples(out []*tensors.Tensor, n int) (samples [][]Token, err error) {
 	defer func() {
 		for _, x := range out {
 			_ = x.FinalizeAll() // an error of the read is the one to report
@@ -111,10 +111,10 @@ func readSamples(out []*tensors.Tensor, n int) (samples [][]sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	samples = make([][]sample, len(counts))
+	samples = make([][]Token, len(counts))
 	for i, count := range counts {
 		for j := i * n; j < i*n+int(count); j++ {
-			samples[i] = append(samples[i], sample{ids[j], logprobs[j], sampled[j]})
+			samples[i] = append(samples[i], Token{ID: ids[j], Logprob: logprobs[j], Sampled: sampled[j]})
 		}
 	}
 	return samples, nil

@@ -99,18 +99,26 @@ func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
 	if err := r.check(e.opts); err != nil {
 		return nil, err
 	}
-	j := newJob(ctx, r, e.opts.Context)
-	select {
-	case e.queue <- j:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-e.quit:
-		return nil, ErrClosed
+	j := newJob(ctx, r, e.opts)
+	if err := e.submit(j); err != nil {
+		return nil, err
 	}
 	select {
 	case o := <-j.reply:
 		return o.result, o.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx) // the loop drops the job before its next round
+	}
+}
+
+// submit hands a job to the loop.
+func (e *Engine) submit(j *job) error {
+	select {
+	case e.queue <- j:
+		return nil
+	case <-j.ctx.Done():
+		return context.Cause(j.ctx)
+	case <-e.quit:
+		return ErrClosed
 	}
 }

@@ -2,10 +2,10 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art/internal/engine/schedule"
-	"github.com/goart-dev/art/model"
 )
 
 // linger is how long the loop waits for further requests before it computes prompts. Agents that got their replies in
@@ -15,8 +15,9 @@ const linger = time.Millisecond
 // loop is the state of the goroutine that owns the device. It carries out what the scheduler decides.
 type loop struct {
 	*Engine
-	sched *schedule.Scheduler
-	jobs  map[*schedule.Task]*job // waiting or running
+	sched   *schedule.Scheduler
+	jobs    map[*schedule.Task]*job // waiting or running
+	scratch []float32               // scores of a row [V], where sampling changes them
 }
 
 func (e *Engine) loop() {
@@ -116,20 +117,32 @@ func (l *loop) run(r schedule.Round) {
 
 // compute runs a graph of one step, and samples on the host.
 func (l *loop) compute(a *Adapter, r schedule.Round) error {
-	logprobs, err := l.runner.step(a, r)
+	masked := l.masks(r.Rows)
+	scores, err := l.runner.step(a, r)
+	masked.Wait()
 	if err != nil {
 		return err
 	}
-	v := l.opts.Config.VocabSize
 	for i, row := range r.Rows {
 		if !l.sched.Computed(row.Slot, len(row.Tokens)) {
 			continue
 		}
-		j, lp := l.jobs[row.Task], logprobs[i*v:(i+1)*v]
-		id, sampled := model.Sample(lp, j.Sampling, j.Seed, len(j.result.IDs))
-		l.accept(row, sample{id, lp[id], sampled})
+		lp, normalizer := scores.row(i, l.opts.Config.VocabSize)
+		t, err := l.jobs[row.Task].choose(lp, normalizer, &l.scratch)
+		l.accept(row, t, err)
 	}
 	return nil
+}
+
+// masks begins to compute the masks of rows, beside the device.
+func (l *loop) masks(rows []schedule.Row) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for _, row := range rows {
+		if m := l.jobs[row.Task].mask; m != nil {
+			all.Go(m.compute)
+		}
+	}
+	return &all
 }
 
 // decode runs a call of many steps, and accepts what it has sampled, up to the token that ends a reply.
@@ -146,7 +159,7 @@ func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
 		list := samples[row.Slot]
 		for n, s := range list {
 			l.sched.Computed(row.Slot, 1)
-			if done := l.accept(row, s); done && n+1 < len(list) {
+			if done := l.accept(row, s, nil); done && n+1 < len(list) {
 				l.sched.Overrun(row.Slot)
 				break
 			}
@@ -155,12 +168,20 @@ func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
 	return nil
 }
 
-// accept takes a sampled token and reports whether it ends the reply.
-func (l *loop) accept(row schedule.Row, s sample) (done bool) {
+// accept takes a sampled token, or the error of sampling it, and reports whether it ends the reply.
+func (l *loop) accept(row schedule.Row, t Token, err error) (done bool) {
 	j := l.jobs[row.Task]
-	err := checkFinite(len(j.result.IDs), s.logprob)
-	if err == nil && !j.accept(s, l.sched.Room(row.Slot)) {
-		l.sched.Push(row.Slot, s.id)
+	if err == nil {
+		err = checkFinite(len(j.result.IDs), t.Logprob)
+	}
+	if err == nil {
+		done, err = j.accept(t, l.sched.Room(row.Slot))
+	}
+	if err == nil {
+		j.feed.push(t)
+	}
+	if err == nil && !done {
+		l.sched.Push(row.Slot, t.ID)
 		return false
 	}
 	l.finish(row.Slot, row.Task, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/model"
@@ -32,6 +33,9 @@ type Request struct {
 	Stop      Stopper // ends the reply otherwise; nil is none. The token that it ends with is the last of the result
 	Sampling  model.Sampling
 	MaxTokens int // 0 is the rest of the context
+	MinTokens int // before so many tokens, none of End is sampled, unless Mask allows no other
+	Mask      Mask
+	Top       int // the number of likeliest tokens that the result lists at each position
 	Seed      uint64
 	Adapter   *Adapter // nil is the base model
 }
@@ -39,8 +43,10 @@ type Request struct {
 // Result is a completion.
 type Result struct {
 	IDs      []int32
-	Logprobs []float32 // of IDs, under the model
-	Sampled  []float32 // of IDs, under the reshaped distribution; nil if Sampling does not reshape
+	Logprobs []float32     // of IDs, under the model
+	Sampled  []float32     // of IDs, under the reshaped distribution; nil if the request does not reshape
+	Forced   []bool        // which of IDs were the only ones that Mask allowed; nil if none
+	Top      [][]Candidate // for each of IDs the likeliest tokens; nil if Request.Top is 0
 	Reason   Reason
 	Cached   int // prompt tokens that were found in the KV cache
 }
@@ -50,7 +56,7 @@ type Reason int
 
 // Reasons.
 const (
-	End     Reason = iota // an id of Request.End
+	End     Reason = iota // an id of Request.End, or Mask is finished
 	Stopped               // a stop string
 	Length                // MaxTokens or the context
 )
@@ -63,12 +69,40 @@ func (r *Request) check(opts Options) error {
 		return fmt.Errorf("%w: %d tokens, and the context of %d must hold a reply too",
 			ErrTooLong, len(r.Prompt), opts.Context)
 	}
+	v := opts.Config.VocabSize
 	for _, id := range r.Prompt {
-		if id < 0 || int(id) >= opts.Config.VocabSize {
-			return fmt.Errorf("engine: token %d is not in the vocabulary of %d", id, opts.Config.VocabSize)
+		if err := checkID(id, v); err != nil {
+			return err
 		}
 	}
+	for id := range r.Sampling.Bias {
+		if err := checkID(id, v); err != nil {
+			return fmt.Errorf("%w: it has a bias", err)
+		}
+	}
+	if r.MinTokens > 0 && len(r.End) >= v {
+		return fmt.Errorf("engine: no tokens are left before %d tokens: %d ids end the reply", r.MinTokens, len(r.End))
+	}
+	if r.Top < 0 || r.Top > v {
+		return fmt.Errorf("engine: the %d likeliest tokens of %d", r.Top, v)
+	}
 	return nil
+}
+
+// checkID refuses an id outside of a vocabulary.
+func checkID(id int32, vocab int) error {
+	if id < 0 || int(id) >= vocab {
+		return fmt.Errorf("engine: token %d is not in the vocabulary of %d", id, vocab)
+	}
+	return nil
+}
+
+// reshapes reports whether tokens are drawn from another distribution than the model's.
+func (r *Request) reshapes() bool { return r.Sampling.Reshapes() || r.MinTokens > 0 || r.Mask != nil }
+
+// onHost reports whether the host must sample each token, because a graph cannot.
+func (r *Request) onHost() bool {
+	return r.Sampling.Adjusts() || r.Sampling.MinP > 0 || r.MinTokens > 0 || r.Mask != nil || r.Top > 0
 }
 
 // limit returns how many tokens prompt and reply may have together, in a slot of some capacity.
@@ -85,7 +119,10 @@ type job struct {
 	task   schedule.Task
 	ctx    context.Context
 	reply  chan outcome // buffered: the loop never waits for a caller
+	feed   *feed        // nil unless the caller takes tokens as they are sampled
 	result Result
+	counts *model.Counts // nil without penalties
+	mask   *jobMask      // nil without a mask
 }
 
 // outcome is a result or an error.
@@ -94,39 +131,48 @@ type outcome struct {
 	err    error
 }
 
-// newJob returns a job for a valid request, for slots of some capacity.
-func newJob(ctx context.Context, r Request, capacity int) *job {
-	return &job{
+// newJob returns a job for a valid request.
+func newJob(ctx context.Context, r Request, opts Options) *job {
+	j := &job{
 		Request: r,
-		task:    schedule.Task{Prompt: r.Prompt, Adapter: r.Adapter, Limit: r.limit(capacity)},
-		ctx:     ctx,
-		reply:   make(chan outcome, 1),
+		task: schedule.Task{
+			Prompt: r.Prompt, Adapter: r.Adapter, Limit: r.limit(opts.Context), Single: r.onHost(),
+		},
+		ctx:   ctx,
+		reply: make(chan outcome, 1),
 	}
-}
-
-// sample is a sampled token.
-type sample struct {
-	id               int32
-	logprob, sampled float32 // see Result
+	if r.Sampling.Adjusts() {
+		j.counts = model.NewCounts(r.Prompt)
+	}
+	if r.Mask != nil {
+		j.mask = newJobMask(r.Mask, opts.Config.VocabSize)
+	}
+	return j
 }
 
 // accept adds a sampled token to the result and reports whether the reply ends with it. room is the number of tokens
 // that may follow.
-func (j *job) accept(s sample, room int) (done bool) {
+func (j *job) accept(t Token, room int) (done bool, err error) {
 	r := &j.result
-	r.IDs = append(r.IDs, s.id)
-	r.Logprobs = append(r.Logprobs, s.logprob)
-	if j.Sampling.Reshapes() {
-		r.Sampled = append(r.Sampled, s.sampled)
+	r.add(t, j.reshapes(), j.Top > 0)
+	if j.counts != nil {
+		j.counts.Add(t.ID)
 	}
-	for _, end := range j.End {
-		if s.id == end {
-			r.Reason = End
-			return true
-		}
+	if j.mask != nil {
+		err = j.mask.accept(t.ID)
+	}
+	return err == nil && j.ends(t.ID, room), err
+}
+
+// ends reports whether the reply ends with a token, and sets the reason.
+func (j *job) ends(id int32, room int) bool {
+	r := &j.result
+	if slices.Contains(j.End, id) || j.mask != nil && j.mask.finished() {
+		r.Reason = End
+		return true
 	}
 	if j.Stop != nil {
-		if why, stopped := j.Stop(s.id); stopped {
+		if why, stopped := j.Stop(id); stopped {
 			r.Reason = why
 			return true
 		}

@@ -35,24 +35,42 @@ func newRunner(opts Options) (*runner, error) {
 	}, nil
 }
 
-// step computes a round and returns the log-softmax after the last token of each row, [B, V]. After an error the cache
-// is lost.
-func (r *runner) step(a *Adapter, round schedule.Round) ([]float32, error) {
+// scores are what a round computes after the last token of each row.
+type scores struct {
+	logprobs   []float32 // log-softmax [B, V]
+	normalizer []float32 // what the softmax has taken from the logits [B]
+}
+
+// row returns the logprobs of a row, whose vocabulary has v tokens, and its normalizer.
+func (s scores) row(i, v int) (logprobs []float32, normalizer float32) {
+	return s.logprobs[i*v : (i+1)*v], s.normalizer[i]
+}
+
+// step computes a round. After an error the cache is lost.
+func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 	program, err := r.program(a)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	in, err := r.inputs(a, round)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	outputs, err := program.Call(in...)
 	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return s, fmt.Errorf("engine: %w", err)
 	}
-	r.cache.layers = outputs[1:]
-	defer func() { _ = outputs[0].FinalizeAll() }() // an error of the read is the one to report
-	return tensors.CopyFlatData[float32](outputs[0])
+	r.cache.layers = outputs[2:]
+	defer func() {
+		for _, x := range outputs[:2] {
+			_ = x.FinalizeAll() // an error of the read is the one to report
+		}
+	}()
+	if s.logprobs, err = tensors.CopyFlatData[float32](outputs[0]); err != nil {
+		return s, err
+	}
+	s.normalizer, err = tensors.CopyFlatData[float32](outputs[1])
+	return s, err
 }
 
 // inputs returns weights, adapter, cache, and what the round computes.
@@ -109,7 +127,7 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 	return p, nil
 }
 
-// build returns the log-softmax [B, V], then the updated cache.
+// build returns the log-softmax [B, V], its normalizer [B, 1], then the updated cache.
 func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	f, in := r.forward(a, in)
 	layers, in := r.split(in)
@@ -120,7 +138,8 @@ func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	}
 	hidden, next := f.Hidden(model.Input{Tokens: tokens, Cache: cached})
 	hidden = Gather(Reshape(hidden, -1, r.config.HiddenSize), last)
-	out := []*Node{f.LogProbs(hidden)}
+	logprobs, normalizer := f.Normalized(hidden)
+	out := []*Node{logprobs, normalizer}
 	for _, kv := range next {
 		out = append(out, kv.K, kv.V)
 	}

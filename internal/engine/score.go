@@ -18,13 +18,7 @@ const scoredRows = 128
 // which may be nil. Its error wraps [ErrNotFinite] if one of them is NaN or infinite. They equal the logprobs of
 // sampling bit for bit on devices that compute each row independently of the others. Shape legend: T tokens, D hidden.
 func Score(device compute.Backend, c *model.Config, params *model.Params, a *Adapter, ids []int32) ([]float32, error) {
-	switch n := len(ids); {
-	case n == 0:
-		return nil, errors.New("engine: there are no tokens to score")
-	case n > c.MaxPositions:
-		return nil, fmt.Errorf("%w to be scored: %d tokens, the context has %d", ErrTooLong, n, c.MaxPositions)
-	}
-	if err := (&Request{Prompt: ids}).check(Options{Config: c, Context: c.MaxPositions + 1}); err != nil {
+	if err := checkScored(c, ids); err != nil {
 		return nil, err
 	}
 	t := len(ids) - 1
@@ -64,4 +58,15 @@ func Score(device compute.Backend, c *model.Config, params *model.Params, a *Ada
 		}
 	}
 	return logprobs, nil
+}
+
+// checkScored refuses ids that cannot be scored.
+func checkScored(c *model.Config, ids []int32) error {
+	switch n := len(ids); {
+	case n == 0:
+		return errors.New("engine: there are no tokens to score")
+	case n > c.MaxPositions:
+		return fmt.Errorf("%w to be scored: %d tokens, the context has %d", ErrTooLong, n, c.MaxPositions)
+	}
+	return (&Request{Prompt: ids}).check(Options{Config: c, Context: c.MaxPositions + 1})
 }

@@ -33,6 +33,36 @@ func TestScore_Sampled(t *testing.T) {
 	}
 }
 
+// TestScoreTop_LikeScore: each list begins with the token and its logprob of Score, bit for bit, and its rank; the
+// likeliest tokens follow.
+func TestScoreTop_LikeScore(t *testing.T) {
+	device, e := graphtest.Device(t), testEngine(t, 1)
+	rng := rand.New(rand.NewPCG(testSeed, 5))
+	for _, a := range []*Adapter{nil, onDevice(t, testAdapter(t, 8))} {
+		for _, n := range []int{1, 2, 40, scoredRows + 11} {
+			ids := make([]int32, n)
+			for i := range ids {
+				ids[i] = int32(rng.IntN(300))
+			}
+			want, err := Score(device, testConfig(), e.opts.Params, a, ids)
+			require.NoError(t, err)
+			got, err := ScoreTop(Scored{device, testConfig(), e.opts.Params, a, ids}, 3)
+			require.NoError(t, err)
+			require.Len(t, got, n-1)
+			rows := newScorer(t, a).rows(t, ids)
+			for i, list := range got {
+				row := rows[i*301:][:301]
+				require.Equal(t, want[i], list[0].Logprob)
+				all := likeliest(row, 301)
+				require.Equal(t, all[list[0].Rank-1], list[0])
+				require.Equal(t, slices.DeleteFunc(slices.Clone(all[:3]), func(c Candidate) bool { return c == list[0] }), list[1:])
+			}
+		}
+	}
+	_, err := ScoreTop(Scored{device, testConfig(), e.opts.Params, nil, nil}, 3)
+	require.ErrorContains(t, err, "no tokens to score")
+}
+
 // TestScore_Errors: a single id has no logprobs, and invalid ids are errors.
 func TestScore_Errors(t *testing.T) {
 	e := testEngine(t, 1)

@@ -3,6 +3,7 @@ package grammar
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -197,7 +198,7 @@ func (s *schemaRules) accepting(rule int32) (func(json.RawMessage) bool, error) 
 		all[i] = true
 	}
 	p, err := link(s.rules, rule, &all)
-	if err == errNothing {
+	if errors.Is(err, errNothing) {
 		return func(json.RawMessage) bool { return false }, nil
 	}
 	if err != nil {

@@ -182,11 +182,6 @@ func groupTargets[E any](edges []E, parts func(E) (label, to int32)) func(func(i
 	}
 }
 
-// step returns the successor of a state, or -1.
-func (d *dfa) step(state int32, b byte) int32 {
-	return followByte(d.states[state].bytes, b)
-}
-
 // followByte returns the target of a byte among ordered edges, or -1.
 func followByte(edges []byteEdge, b byte) int32 {
 	at, found := slices.BinarySearchFunc(edges, b, func(e byteEdge, b byte) int {
@@ -202,17 +197,6 @@ func followByte(edges []byteEdge, b byte) int32 {
 		return -1
 	}
 	return edges[at].to
-}
-
-// accepts reports whether a text leads to a final state. The automaton has no calls and tokens.
-func (d *dfa) accepts(text string) bool {
-	state := int32(0)
-	for i := range len(text) {
-		if state = d.step(state, text[i]); state < 0 {
-			return false
-		}
-	}
-	return d.states[state].final
 }
 
 // fragment copies the automaton into a larger one.

@@ -23,6 +23,16 @@ var (
 	gomlx   = []string{"github.com/gomlx/gomlx", compute}
 )
 
+// cpuKernels are the packages below the phases of the CPU device, and cpuPhase is what a phase may import: compile and
+// exec not one another.
+var (
+	cpuKernels = []string{
+		"backend/device/cpu/internal/cpuid", "backend/device/cpu/internal/fma", "backend/device/cpu/internal/gemm",
+		"backend/device/cpu/internal/pages", "backend/device/cpu/internal/pool", "backend/device/cpu/internal/vec",
+	}
+	cpuPhase = append([]string{"backend/device/cpu/internal/ir", "backend/device/cpu/internal/memory"}, cpuKernels...)
+)
+
 // layers has an entry for each package. A new package or dependency is a change to this table, made in the same commit.
 // A key that ends in "/..." stands for the package and all below.
 var layers = map[string]layer{
@@ -74,14 +84,19 @@ var layers = map[string]layer{
 		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	"backend/track/wandb": {own: []string{"", "internal/track"},
 		mods: []string{"google.golang.org/protobuf/encoding/protowire"}},
-	"backend/device/cpu/...": {own: []string{"backend/device/cpu/..."}, mods: []string{
-		compute, "golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
+	"backend/device/cpu": {own: []string{"backend/device/cpu/..."}, mods: []string{compute}},
+	"backend/device/cpu/internal/...": {own: cpuKernels, mods: []string{
+		"golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
 	}},
-	"backend/device/xla": {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
-	"internal/arttest":   {own: []string{""}, light: true},
-	"internal/basemodel": {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
-	"internal/bench/...": {any: true},
-	"internal/cmd/...":   {any: true},
+	"backend/device/cpu/internal/ir": {own: append([]string{"backend/device/cpu/internal/memory"}, cpuKernels...),
+		mods: []string{compute}},
+	"backend/device/cpu/internal/compile": {own: cpuPhase, mods: []string{compute}},
+	"backend/device/cpu/internal/exec":    {own: cpuPhase, mods: []string{compute}},
+	"backend/device/xla":                  {mods: append([]string{"github.com/gomlx/go-xla"}, gomlx...)},
+	"internal/arttest":                    {own: []string{""}, light: true},
+	"internal/basemodel":                  {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
+	"internal/bench/...":                  {any: true},
+	"internal/cmd/...":                    {any: true},
 	"internal/engine": {own: []string{"lora", "model", "internal/engine/schedule", "internal/graphx"},
 		mods: gomlx},
 	"internal/engine/schedule":  {},

@@ -93,4 +93,22 @@ type settingsRow struct {
 	MaxTokens   int64    `parquet:"max_tokens"`
 	Stop        []string `parquet:"stop,list"`
 	Seed        uint64   `parquet:"seed"`
+	// Shape is null where all of it is off. It is a group of its own because the first files do not have it: its lists
+	// must not count among theirs; see [exactRow].
+	Shape *shapeRow `parquet:"shape,optional"`
+}
+
+type shapeRow struct {
+	MinP              float64   `parquet:"min_p"`
+	RepetitionPenalty float64   `parquet:"repetition_penalty"`
+	PresencePenalty   float64   `parquet:"presence_penalty"`
+	FrequencyPenalty  float64   `parquet:"frequency_penalty"`
+	LogitBias         []biasRow `parquet:"logit_bias,list"` // by ascending ids
+	MinTokens         int64     `parquet:"min_tokens"`
+	StopTokenIDs      []int32   `parquet:"stop_token_ids,list"`
+}
+
+type biasRow struct {
+	ID   int32   `parquet:"id"`
+	Bias float64 `parquet:"bias"`
 }

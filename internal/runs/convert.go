@@ -3,6 +3,7 @@ package runs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -204,6 +205,7 @@ func toSampleRow(s *art.Sample) *sampleRow {
 		Settings: settingsRow{
 			Temperature: s.Settings.Temperature, TopP: s.Settings.TopP, TopK: int64(s.Settings.TopK),
 			MaxTokens: int64(s.Settings.MaxTokens), Stop: slices.Clone(s.Settings.Stop), Seed: s.Settings.Seed,
+			Shape: toShapeRow(&s.Settings),
 		},
 	}
 }
@@ -212,13 +214,48 @@ func fromSampleRow(row *sampleRow) *art.Sample {
 	if row == nil {
 		return nil
 	}
-	return &art.Sample{
+	s := &art.Sample{
 		PromptIDs: row.PromptIDs, IDs: row.IDs, Logprobs: row.Logprobs, Sampled: row.Sampled, Forced: row.Forced,
 		Step: int(row.Step), Finish: row.Finish,
 		Settings: art.Sampling{
 			Temperature: row.Settings.Temperature, TopP: row.Settings.TopP, TopK: int(row.Settings.TopK),
 			MaxTokens: int(row.Settings.MaxTokens), Stop: row.Settings.Stop, Seed: row.Settings.Seed,
 		},
+	}
+	row.Settings.Shape.apply(&s.Settings)
+	return s
+}
+
+// toShapeRow returns the settings that the first files did not have, nil where all are off.
+func toShapeRow(s *art.Sampling) *shapeRow {
+	row := &shapeRow{
+		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
+		FrequencyPenalty: s.FrequencyPenalty, MinTokens: int64(s.MinTokens), StopTokenIDs: slices.Clone(s.StopTokenIDs),
+	}
+	if s.LogitBias != nil {
+		row.LogitBias = []biasRow{}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.LogitBias)) {
+		row.LogitBias = append(row.LogitBias, biasRow{id, s.LogitBias[id]})
+	}
+	if reflect.ValueOf(*row).IsZero() {
+		return nil
+	}
+	return row
+}
+
+// apply is the inverse of toShapeRow.
+func (row *shapeRow) apply(s *art.Sampling) {
+	if row == nil {
+		return
+	}
+	s.MinP, s.RepetitionPenalty, s.PresencePenalty = row.MinP, row.RepetitionPenalty, row.PresencePenalty
+	s.FrequencyPenalty, s.MinTokens, s.StopTokenIDs = row.FrequencyPenalty, int(row.MinTokens), row.StopTokenIDs
+	if row.LogitBias != nil {
+		s.LogitBias = map[int32]float64{}
+	}
+	for _, b := range row.LogitBias {
+		s.LogitBias[b.ID] = b.Bias
 	}
 }
 

@@ -79,7 +79,7 @@ func (g generator) sample() *art.Sample {
 	if g.IntN(2) == 0 {
 		return nil
 	}
-	return &art.Sample{
+	sample := &art.Sample{
 		PromptIDs: g.ids(), IDs: g.ids(), Logprobs: g.logprobs(), Sampled: g.logprobs(),
 		Forced: list(g, 40, func() bool { return g.IntN(2) == 0 }),
 		Settings: art.Sampling{
@@ -88,6 +88,17 @@ func (g generator) sample() *art.Sample {
 		},
 		Step: g.IntN(1000), Finish: pick(g, art.FinishStop, art.FinishLength, ""),
 	}
+	if g.IntN(2) == 0 {
+		g.shape(&sample.Settings)
+	}
+	return sample
+}
+
+// shape sets settings that are off by default.
+func (g generator) shape(s *art.Sampling) {
+	s.MinP, s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = g.float(), g.float(), g.float(), g.float()
+	s.MinTokens, s.StopTokenIDs = g.Int(), g.ids()
+	s.LogitBias = pick(g, nil, map[int32]float64{}, map[int32]float64{1 << 30: g.float(), 5: g.float(), 1: 0})
 }
 
 // wireMessages are messages of which the Go fields hold a part.

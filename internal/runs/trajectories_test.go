@@ -32,6 +32,25 @@ func TestTrajectories_ReadWhatWasWritten(t *testing.T) {
 	}
 }
 
+// TestTrajectories_FirstColumns reads a file that was written before settings had the column shape: what the column
+// exact says of other columns still holds.
+func TestTrajectories_FirstColumns(t *testing.T) {
+	content, err := os.ReadFile("testdata/version1.parquet") // by encodeGroups of commit 535dcb0
+	require.NoError(t, err)
+	groups, err := decodeGroups(content)
+	require.NoError(t, err)
+	require.Len(t, groups, 1)
+	got := groups[0].Trajectories[0]
+	require.Equal(t, []string{}, groups[0].Logs)
+	require.Equal(t, []string{}, got.Logs)
+	require.Equal(t, "\xff", got.Messages[2].Content)
+	require.Equal(t, []art.ToolCall{}, got.Messages[1].ToolCalls)
+	require.Equal(t, &art.Sample{
+		PromptIDs: []int32{1, 2}, IDs: []int32{3}, Logprobs: []float32{-0.5}, Forced: []bool{}, Step: 1, Finish: art.FinishStop,
+		Settings: art.Sampling{Temperature: 0.7, TopP: 1, Stop: []string{}, Seed: 9},
+	}, got.Messages[1].Sample)
+}
+
 func TestTrajectories_InputIsUnchanged(t *testing.T) {
 	logs, stop := []string{"cut \xf0\x9f"}, []string{"\xff"}
 	trajectory := &art.Trajectory{Logs: logs}

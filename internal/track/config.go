@@ -1,7 +1,6 @@
 package track
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"strings"
@@ -17,22 +16,8 @@ func ModelConfig(m *art.Model) map[string]any {
 		"name": m.Name(), "project": o.Project, "base": o.Base, "adapter": o.Adapter, "fork": o.Fork,
 		"frozen": o.Frozen, "tool_format": o.ToolFormat, "seed": o.Seed,
 		"lora": withoutZeros(map[string]any{"rank": o.LoRA.Rank, "alpha": o.LoRA.Alpha}),
-		"chat": chatConfig(o.Chat),
+		"chat": structConfig(reflect.ValueOf(o.Chat)),
 	})
-}
-
-// chatConfig has what is set.
-func chatConfig(o art.ChatOptions) map[string]any {
-	config := map[string]any{}
-	put(config, "temperature", o.Temperature)
-	put(config, "top_p", o.TopP)
-	put(config, "top_k", o.TopK)
-	put(config, "max_tokens", o.MaxTokens)
-	var args map[string]any
-	if json.Unmarshal(o.TemplateArgs, &args) == nil && len(args) > 0 {
-		config["template_args"] = args
-	}
-	return config
 }
 
 // TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl" or "sft".
@@ -53,6 +38,9 @@ func structConfig(v reflect.Value) map[string]any {
 	for field, value := range v.Fields() {
 		for value.Kind() == reflect.Pointer && !value.IsNil() {
 			value = value.Elem()
+		}
+		if value.Kind() == reflect.Slice && value.IsNil() || value.Kind() == reflect.Map && value.IsNil() {
+			continue
 		}
 		switch value.Kind() {
 		case reflect.Func, reflect.Pointer, reflect.Interface, reflect.Chan:
@@ -80,13 +68,6 @@ func snake(name string) string {
 		b.WriteRune(unicode.ToLower(c))
 	}
 	return b.String()
-}
-
-// put sets key to what p points to, if it points to something.
-func put[T any](config map[string]any, key string, p *T) {
-	if p != nil {
-		config[key] = *p
-	}
 }
 
 // withoutZeros deletes what is empty, false or 0, seeds excepted.

@@ -1,6 +1,7 @@
 package track_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,10 +28,12 @@ func TestTrainConfig(t *testing.T) {
 
 // A model's configuration has its options; Flatten joins the keys.
 func TestModelConfig(t *testing.T) {
-	m := art.NewModel("player", &art.ModelOptions{Seed: 3, Chat: art.ChatOptions{Temperature: new(0.5)}})
-	got := track.Flatten(track.ModelConfig(m))
+	m := art.NewModel("player", &art.ModelOptions{Seed: 3, Chat: art.ChatOptions{
+		Temperature: new(0.5), TemplateArgs: json.RawMessage(`{"enable_thinking":true,"api_key":"k"}`)}})
+	got := track.Flatten(track.Redact(track.ModelConfig(m)))
 	require.Equal(t, map[string]any{
 		"name": "player", "project": "default", "base": "tiny", "seed": uint64(3),
 		"lora/rank": 8, "lora/alpha": 16.0, "chat/temperature": 0.5,
+		"chat/template_args/enable_thinking": true, "chat/template_args/api_key": track.Redacted,
 	}, got)
 }

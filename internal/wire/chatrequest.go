@@ -28,12 +28,21 @@ type ChatSettings struct {
 	Stop                Stop       `json:"stop,omitempty"`
 	Seed                *Seed      `json:"seed,omitempty"`
 	Logprobs            bool       `json:"logprobs,omitempty"`
-	TopLogprobs         int        `json:"top_logprobs,omitempty"` // only 0 is supported
+	TopLogprobs         int        `json:"top_logprobs,omitempty"`
 	ReturnTokenIDs      bool       `json:"return_token_ids,omitempty"`
 	// ReturnTokensAsTokenIDs is vLLM's: the tokens of logprobs are "token_id:N" in place of their text.
 	ReturnTokensAsTokenIDs bool `json:"return_tokens_as_token_ids,omitempty"`
 	// PromptLogprobs is vLLM's: 0 adds the logprobs of the prompt's tokens; more are not supported.
 	PromptLogprobs *int `json:"prompt_logprobs,omitempty"`
+
+	PresencePenalty  *float64  `json:"presence_penalty,omitempty"`
+	FrequencyPenalty *float64  `json:"frequency_penalty,omitempty"`
+	LogitBias        LogitBias `json:"logit_bias,omitempty"`
+	// vLLM's.
+	MinP              *float64 `json:"min_p,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+	MinTokens         *int     `json:"min_tokens,omitempty"`
+	StopTokenIDs      []int32  `json:"stop_token_ids,omitempty"`
 
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"` // vLLM's: an object, or null
 	Stream             bool            `json:"stream,omitempty"`
@@ -68,6 +77,10 @@ func (s *ChatSettings) Options() *art.ChatOptions {
 		Seed:        (*uint64)(s.Seed),
 
 		TemplateArgs: s.ChatTemplateKwargs,
+
+		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
+		FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias, MinTokens: s.MinTokens,
+		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs,
 	}
 	if s.TopK != nil && *s.TopK == -1 {
 		opts.TopK = new(int)
@@ -112,6 +125,19 @@ func (s *Stop) UnmarshalJSON(data []byte) error {
 		return FieldError("stop", "must be a string or a list of strings")
 	}
 	*s = list
+	return nil
+}
+
+// LogitBias is a bias for each of some tokens, by their ids, which are texts on the wire.
+type LogitBias map[int32]float64
+
+// UnmarshalJSON reads an object of numbers.
+func (b *LogitBias) UnmarshalJSON(data []byte) error {
+	var read map[int32]float64
+	if err := json.Unmarshal(data, &read); err != nil {
+		return FieldError("logit_bias", "must be an object of numbers by token ids, which are integers of 32 bits")
+	}
+	*b = read
 	return nil
 }
 

@@ -69,7 +69,7 @@ func NewChatResponse(req *ChatRequest, reply *art.ChatResponse, tokens TokenByte
 		return nil, noSampleError(&req.ChatSettings, reply.Model)
 	}
 	if req.Logprobs {
-		choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, req.tokenTexts(tokens))
+		choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, reply.TopLogprobs, req.tokenTexts(tokens))
 	}
 	if req.ReturnTokenIDs {
 		resp.PromptTokenIDs, choice.TokenIDs = sample.PromptIDs, sample.IDs

@@ -70,7 +70,7 @@ func (s *chatStream) choices(p *art.Piece) []ChunkChoice {
 		out = []ChunkChoice{{}}
 	}
 	if s.req.Logprobs {
-		out[0].Logprobs = newLogprobs(p.IDs, p.Logprobs, s.req.tokenTexts(s.tokens))
+		out[0].Logprobs = newLogprobs(p.IDs, p.Logprobs, p.TopLogprobs, s.req.tokenTexts(s.tokens))
 	}
 	if s.req.ReturnTokenIDs {
 		out[0].TokenIDs = p.IDs

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-
-	"github.com/goart-dev/art"
 )
 
 // Event is a server-sent event.
@@ -39,15 +37,4 @@ func EncodeEvents(events []Event) ([]byte, error) {
 		fmt.Fprintf(&out, "data: %s\n\n", data)
 	}
 	return out.Bytes(), nil
-}
-
-// Stream writes one reply as the events of an API.
-type Stream interface {
-	// Piece returns the events of the next piece. Its error is about the request; it comes with the first piece, when
-	// nothing has been sent yet.
-	Piece(p art.Piece) ([]Event, error)
-	// End returns the events after the last piece.
-	End(r *art.ChatResponse) []Event
-	// Fail returns the events of an error after the first piece.
-	Fail(e *Error) []Event
 }

@@ -85,9 +85,10 @@ func DecodeResponsesRequest(ctx context.Context, body []byte) (*ResponsesRequest
 func (s *ResponsesSettings) validate(p *problemList) {
 	common := ChatSettings{
 		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, TopLogprobs: s.TopLogprobs, ToolChoice: s.ToolChoice,
-		ChatTemplateKwargs: s.ChatTemplateKwargs,
+		ChatTemplateKwargs: s.ChatTemplateKwargs, Logprobs: true,
 	}
 	common.validate(p)
+	p.require(s.TopLogprobs == 0 || s.WantsLogprobs(), "top_logprobs", "needs %q in include", logprobsIncluded)
 	p.require(s.MaxOutputTokens == nil || *s.MaxOutputTokens >= 1,
 		"max_output_tokens", "must be at least 1; leave it out for the rest of the context")
 	for _, include := range s.Include {
@@ -157,7 +158,7 @@ func (r *ResponsesRequest) History() *art.History {
 func (r *ResponsesRequest) Options() *art.ChatOptions {
 	s := ChatSettings{
 		Temperature: r.Temperature, TopP: r.TopP, TopK: r.TopK, MaxTokens: r.MaxOutputTokens,
-		ChatTemplateKwargs: r.ChatTemplateKwargs,
+		ChatTemplateKwargs: r.ChatTemplateKwargs, TopLogprobs: r.TopLogprobs,
 	}
 	return s.Options()
 }

@@ -59,7 +59,7 @@ func (s *responsesStream) Piece(p art.Piece) ([]Event, error) {
 		out = append(out, s.about("response.created"), s.about("response.in_progress"))
 	}
 	if s.req.WantsLogprobs() && p.Reasoning == "" {
-		s.waiting = append(s.waiting, newLogprobs(p.IDs, p.Logprobs, s.tokens).Content...)
+		s.waiting = append(s.waiting, newLogprobs(p.IDs, p.Logprobs, p.TopLogprobs, s.tokens).Content...)
 	}
 	if p.Reasoning != "" {
 		out = append(out, s.start("reasoning", "rs", ReasoningText{Type: "reasoning_text"})...)

@@ -2,13 +2,20 @@ package wire
 
 import (
 	"encoding/json"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/goart-dev/art"
 )
 
-// maxStop is OpenAI's limit of stop strings.
-const maxStop = 4
+// Limits of a request. Those of stop strings and of logprobs at a position are OpenAI's.
+const (
+	maxStop       = 4
+	maxStopTokens = 128
+	maxLogprobs   = 20
+	maxBias       = 1024
+)
 
 // roles are the valid roles of a message.
 var roles = []art.Role{art.RoleSystem, art.RoleDeveloper, art.RoleUser, art.RoleAssistant, art.RoleTool}
@@ -16,6 +23,8 @@ var roles = []art.Role{art.RoleSystem, art.RoleDeveloper, art.RoleUser, art.Role
 // validate finds invalid settings.
 func (s *ChatSettings) validate(p *problemList) {
 	s.validateSampling(p)
+	s.validateShape(p)
+	s.validateLength(p)
 	s.validateOutput(p)
 	p.require(isObject(s.ChatTemplateKwargs),
 		"chat_template_kwargs", "must be an object of variables for the chat template")
@@ -44,11 +53,37 @@ func (s *ChatSettings) validateSampling(p *problemList) {
 
 // validateOutput checks what is returned besides the text.
 func (s *ChatSettings) validateOutput(p *problemList) {
-	p.require(s.TopLogprobs == 0,
-		"top_logprobs", "must be 0: only the logprobs of the sampled tokens are known; set logprobs alone")
+	n := s.TopLogprobs
+	p.require(n >= 0 && n <= maxLogprobs, "top_logprobs", "must be between 0 and %d", maxLogprobs)
+	p.require(n == 0 || s.Logprobs, "top_logprobs", "needs logprobs to be true")
 	p.require(s.PromptLogprobs == nil || *s.PromptLogprobs == 0,
 		"prompt_logprobs", "must be 0: only the logprobs of the prompt's own tokens are known")
 	p.require(s.PromptLogprobs == nil || !s.Stream, "prompt_logprobs", "is not supported in a stream; leave stream out")
 	p.require(s.StreamOptions == nil || !s.StreamOptions.ContinuousUsageStats,
 		"stream_options.continuous_usage_stats", "is not supported: use include_usage")
+}
+
+// validateShape checks what reshapes the distribution, besides temperature, top-p and top-k.
+func (s *ChatSettings) validateShape(p *problemList) {
+	p.require(s.MinP == nil || *s.MinP >= 0 && *s.MinP <= 1, "min_p", "must be between 0 and 1; 0 is off")
+	p.require(s.RepetitionPenalty == nil || *s.RepetitionPenalty > 0, "repetition_penalty", "must be above 0; 1 is off")
+	within := func(x *float64, limit float64) bool { return x == nil || math.Abs(*x) <= limit }
+	p.require(within(s.PresencePenalty, 2), "presence_penalty", "must be between -2 and 2; 0 is off")
+	p.require(within(s.FrequencyPenalty, 2), "frequency_penalty", "must be between -2 and 2; 0 is off")
+	if n := len(s.LogitBias); n > maxBias {
+		p.add(FieldError("logit_bias", "has %d tokens; at most %d are supported", n, maxBias))
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.LogitBias)) {
+		bias := s.LogitBias[id]
+		p.require(id >= 0 && within(&bias, 100), "logit_bias", "of token %d must be between -100 and 100", id)
+	}
+}
+
+// validateLength checks what bounds the reply from below, and the tokens that end it.
+func (s *ChatSettings) validateLength(p *problemList) {
+	p.require(s.MinTokens == nil || *s.MinTokens >= 0, "min_tokens", "must not be negative")
+	n := len(s.StopTokenIDs)
+	p.require(n <= maxStopTokens, "stop_token_ids", "has %d ids; at most %d are supported", n, maxStopTokens)
+	p.require(n == 0 || slices.Min(s.StopTokenIDs) >= 0, "stop_token_ids", "must not be negative")
 }

@@ -1,19 +1,30 @@
 // Package wire holds the wire types of the HTTP APIs that art's models are served by, and their conversion to and from
-// the types of package art: today OpenAI's chat completions, with its streams and errors, and the list of models.
-// Package backend/server serves them.
+// the types of package art: OpenAI's chat completions, completions and Responses, Anthropic's Messages, vLLM's routes
+// of token ids, and the list of models. Package backend/server serves them.
 //
 // # Supported fields
 //
 // A field that would change the reply and is not supported is refused with status 400 and a message that names it; it
-// is never silently dropped. The one exception is "strict" of a function, which every agent framework sends: it is
-// accepted, and the arguments are as the model wrote them. Fields that do not change the reply (user, metadata, store,
-// service_tier, prediction, ...) and unknown fields are ignored.
-//
-// Beyond OpenAI's fields, three of vLLM's are supported: top_k, chat_template_kwargs, and return_token_ids, which adds
-// prompt_token_ids to the response and token_ids to the choice.
+// is never silently dropped. The exceptions are "strict" of a function, which every agent framework sends (the
+// arguments are as the model wrote them), and "is_error" of a tool's result. Fields that do not change the reply (user,
+// metadata, store, service_tier, prediction, cache_control, ...) and unknown fields are ignored. docs/server.md lists
+// the fields.
 //
 // # Streaming
 //
-// A stream has the form that clients expect, but a reply is sent once it is complete: the whole text is one delta, and
-// so is each tool call. An error is therefore always an HTTP status, never an event in the middle of a stream.
+// Each API has a [Stream], which turns the pieces of a reply into events. A backend that is no [art.Streamer] has one
+// piece, the whole reply. An error before the first event is an HTTP status, one after it is an event.
 package wire
+
+import "github.com/goart-dev/art"
+
+// Stream writes one reply as the events of an API.
+type Stream interface {
+	// Piece returns the events of the next piece. Its error is about the request; it comes with the first piece, when
+	// nothing has been sent yet.
+	Piece(p art.Piece) ([]Event, error)
+	// End returns the events after the last piece.
+	End(r *art.ChatResponse) []Event
+	// Fail returns the events of an error after the first piece.
+	Fail(e *Error) []Event
+}

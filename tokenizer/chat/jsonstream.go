@@ -59,11 +59,11 @@ func (s *jsonStream) outside(c byte, _ callSink) {
 }
 
 func (s *jsonStream) beforeKey(c byte, _ callSink) {
-	switch {
-	case c == '"':
+	switch c {
+	case '"':
 		s.text = append(s.text[:0], c)
 		s.next((*jsonStream).inKey, true)
-	case c == '}':
+	case '}':
 		s.next((*jsonStream).outside, true)
 	default:
 		s.next(s.state, isSpace(c) || c == ',')

@@ -15,6 +15,17 @@ type ReplyReader struct {
 	parser   *replyParser
 	stream   *tokenizer.Stream
 	ended    bool
+	ends     Ends
+	count    int    // ids so far
+	stop     string // that has ended the reply
+}
+
+// Ends are what ends a reply besides the end tokens of the template.
+type Ends struct {
+	IDs  []int32  // their text is not part of the message
+	Text []string // stop strings: neither are they, nor what follows them
+	// After is the number of ids in whose text a stop string must not end.
+	After int
 }
 
 // Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
@@ -41,8 +52,24 @@ func (t *Template) read(prompt []int32, tools []art.Tool, early bool) *ReplyRead
 	tail := t.tok.Decode(prompt[max(0, len(prompt)-16):], false)
 	parser := t.reply.start(t.reply.opensReasoning(tail), tools)
 	parser.early = early
-	return &ReplyReader{template: t, parser: parser, stream: t.tok.Stream(true)}
+	return (&ReplyReader{template: t, parser: parser}).Until(Ends{})
 }
+
+// Until sets what else ends the reply. It is called before Add, and returns the reader. Stop strings are found in the
+// text between the tags of reasoning and calls, and within a tag that is not a special token, but not across its ends.
+func (r *ReplyReader) Until(e Ends) *ReplyReader {
+	r.ends = e
+	r.restart()
+	return r
+}
+
+// restart begins a text after a tag.
+func (r *ReplyReader) restart() {
+	r.stream = r.template.tok.Stream(true, r.ends.Text...).StopAfter(max(0, r.ends.After-r.count))
+}
+
+// Stopped returns the stop string that has ended the reply, "" if none has.
+func (r *ReplyReader) Stopped() string { return r.stop }
 
 // opensReasoning reports whether a prompt ends with the tag that opens reasoning.
 func (f *replyFormat) opensReasoning(prompt string) bool {
@@ -55,17 +82,34 @@ func (r *ReplyReader) Add(id int32) Delta {
 		return Delta{}
 	}
 	t := r.template
-	if slices.Contains(t.stops, id) {
+	r.count++
+	if slices.Contains(t.stops, id) || slices.Contains(r.ends.IDs, id) {
 		r.ended = true
 		return r.parser.add(r.stream.Flush())
 	}
 	if tag := t.reply.tagOf[id]; tag != "" {
-		text := r.stream.Flush()
-		r.stream = t.tok.Stream(true)
-		return r.parser.add(text + tag)
+		return r.addTag(id, tag)
 	}
-	text, _ := r.stream.Add(id)
+	text, stopped := r.stream.Add(id)
+	if stopped {
+		r.ended, r.stop = true, r.stream.Stopped()
+	}
 	return r.parser.add(text)
+}
+
+// addTag takes an id that is a tag.
+func (r *ReplyReader) addTag(id int32, tag string) Delta {
+	text := r.stream.Flush()
+	if r.count > r.ends.After && !r.template.tok.IsSpecial(id) {
+		for _, stop := range r.ends.Text {
+			if before, _, found := strings.Cut(withoutTokens(tag), stop); found && stop != "" {
+				r.ended, r.stop = true, stop
+				return r.parser.add(text + before)
+			}
+		}
+	}
+	r.restart()
+	return r.parser.add(text + tag)
 }
 
 // Close ends the reply. The message has no Sample. err joins a [*MalformedCall] for each tool call that cannot be

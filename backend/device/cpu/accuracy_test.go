@@ -12,8 +12,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// TestReduce_Accuracy: sums over an axis as long as a vocabulary, of rows and of columns, lose no more than a few roundings. One
-// running float32 has an error of 8e-6.
+// TestReduce_Accuracy: sums over an axis as long as a vocabulary, of rows and of columns, lose no more than a few
+// roundings. One running float32 has an error of 8e-6.
 func TestReduce_Accuracy(t *testing.T) {
 	const long, short, seed, limit = 151_936, 3, 5, 1e-6
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -31,7 +31,7 @@ func TestReduce_Accuracy(t *testing.T) {
 	} {
 		d := newDevice(t, 2)
 		shape := shapes.Make(dtypes.Float32, c.dims...)
-		e := program(t, d, []shapes.Shape{shape}, func(f compute.Function, in []compute.Value) []compute.Value {
+		e := compileGraph(t, d, []shapes.Shape{shape}, func(f compute.Function, in []compute.Value) []compute.Value {
 			return []compute.Value{must(f.ReduceSum(in[0], c.axis))(t)}
 		})
 		in := must(d.BufferFromFlatData(0, x, shape))(t)
@@ -48,8 +48,8 @@ func TestReduce_Accuracy(t *testing.T) {
 	}
 }
 
-// TestReduce_SameBits: the order of additions does not follow from where elements lie, which depends on what was fused. The step of
-// an axis of one element once chose between rows and columns.
+// TestReduce_SameBits: the order of additions does not follow from where elements lie, which depends on what was fused.
+// The step of an axis of one element once chose between rows and columns.
 func TestReduce_SameBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 0))
 	build := func(in []*graph.Node) []*graph.Node {

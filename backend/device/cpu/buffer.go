@@ -12,6 +12,8 @@ import (
 	"github.com/gomlx/compute/shapes"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 )
 
 // Buffer is a tensor in the memory of the process, rows first unless it is packed.
@@ -20,7 +22,7 @@ type Buffer struct {
 	shape  shapes.Shape
 	packed *gemm.Packed // in mem; nil for rows first
 	mu     sync.Mutex
-	mem    span // zero when finalized
+	mem    memory.Span // zero when finalized
 }
 
 var _ compute.Buffer = (*Buffer)(nil)
@@ -28,7 +30,7 @@ var _ compute.Buffer = (*Buffer)(nil)
 var errFinalized = errors.New("cpu: the buffer is finalized, or was donated")
 
 func (d *Device) newBuffer(shape shapes.Shape) *Buffer {
-	return &Buffer{device: d, shape: shape, mem: d.memory.alloc(bytesOf(shape))}
+	return &Buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(bytesOf(shape))}
 }
 
 // bytesOf is the size of a tensor.
@@ -44,7 +46,7 @@ func (d *Device) BufferFromFlatData(_ compute.DeviceNum, flat any, shape shapes.
 		return nil, err
 	}
 	b := d.newBuffer(shape)
-	copy(bytesAt(b.mem.base, len(data)), data)
+	copy(memory.Bytes(b.mem.Base, len(data)), data)
 	return b, nil
 }
 
@@ -69,14 +71,14 @@ func (d *Device) NewSharedBuffer(_ compute.DeviceNum, shape shapes.Shape) (compu
 		return nil, nil, err
 	}
 	b := d.newBuffer(shape)
-	clear(bytesAt(b.mem.base, b.mem.size))
+	clear(memory.Bytes(b.mem.Base, b.mem.Size))
 	flat, err := b.Data()
 	return b, flat, err
 }
 
 // supported returns an error for a shape that the device cannot hold.
 func supported(s shapes.Shape) error {
-	if !dataTypes[s.DType] || s.IsTuple() || s.IsDynamic() {
+	if !ir.DataTypes[s.DType] || s.IsTuple() || s.IsDynamic() {
 		return fmt.Errorf("cpu: tensors of %s are not supported", s)
 	}
 	return nil
@@ -87,27 +89,27 @@ func (b *Buffer) Backend() compute.Backend { return b.device }
 
 // Finalize gives the memory back.
 func (b *Buffer) Finalize() error {
-	if mem := b.take(); mem.base != nil {
-		b.device.memory.release(mem)
+	if mem := b.take(); mem.Base != nil {
+		b.device.env.Memory.Release(mem)
 	}
 	return nil
 }
 
 // take empties the buffer and returns its memory.
-func (b *Buffer) take() span {
+func (b *Buffer) take() memory.Span {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	mem := b.mem
-	b.mem = span{}
+	b.mem = memory.Span{}
 	return mem
 }
 
 // span returns the memory.
-func (b *Buffer) span() (span, error) {
+func (b *Buffer) span() (memory.Span, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.mem.base == nil {
-		return span{}, errFinalized
+	if b.mem.Base == nil {
+		return memory.Span{}, errFinalized
 	}
 	return b.mem, nil
 }
@@ -130,18 +132,18 @@ func (b *Buffer) ToFlatData(flat any) error {
 	}
 	switch {
 	case b.packed != nil && b.shape.DType == dtypes.BFloat16:
-		unpackHalf(list[bfloat16.BFloat16](pointer(dst), b.shape.Size()), b.packed)
+		unpackBF16(memory.Slice[bfloat16.BFloat16](memory.Pointer(dst), b.shape.Size()), b.packed)
 		return nil
 	case b.packed != nil:
-		unpack(list[float32](pointer(dst), b.shape.Size()), b.packed)
+		unpack(memory.Slice[float32](memory.Pointer(dst), b.shape.Size()), b.packed)
 		return nil
 	}
-	copy(dst, bytesAt(mem.base, len(dst)))
+	copy(dst, memory.Bytes(mem.Base, len(dst)))
 	return nil
 }
 
-// Data returns the memory of the tensor, valid until the buffer is finalized or donated. A packed one has none that could
-// be shown.
+// Data returns the memory of the tensor, valid until the buffer is finalized or donated. A packed one has none that
+// could be shown.
 func (b *Buffer) Data() (any, error) {
 	if b.packed != nil {
 		return nil, fmt.Errorf("cpu: the buffer of %s is packed; copy it with ToFlatData", b.shape)
@@ -150,7 +152,7 @@ func (b *Buffer) Data() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dtypes.UnsafeAnySliceFromBytes(mem.base, b.shape.DType, b.shape.Size()), nil
+	return dtypes.UnsafeAnySliceFromBytes(mem.Base, b.shape.DType, b.shape.Size()), nil
 }
 
 // CopyToDevice copies the buffer; there is one device.
@@ -162,8 +164,8 @@ func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	if n != 0 {
 		return nil, fmt.Errorf("cpu: there is no device %d, only 0", n)
 	}
-	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.memory.alloc(mem.size)}
-	copy(bytesAt(c.mem.base, mem.size), bytesAt(mem.base, mem.size))
+	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.env.Memory.Alloc(mem.Size)}
+	copy(memory.Bytes(c.mem.Base, mem.Size), memory.Bytes(mem.Base, mem.Size))
 	if b.packed != nil {
 		c.packed = packedAt(c.mem, b.shape)
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/notimplemented"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 )
 
 // builder makes one computation.
@@ -22,7 +25,7 @@ type builder struct {
 
 func newBuilder(d *Device, name string) *builder {
 	b := &builder{device: d, name: name}
-	b.main = &function{builder: b, known: map[string]*node{}}
+	b.main = &function{builder: b, known: map[string]*ir.Node{}}
 	b.main.ErrFn = func(op compute.OpType) error {
 		return fmt.Errorf("cpu: the operation %s is missing: %w", op, compute.ErrNotImplemented)
 	}
@@ -43,7 +46,7 @@ func (b *builder) NewFunction(name string) (compute.Function, error) {
 // OpShape returns the shape of a value.
 func (b *builder) OpShape(v compute.Value) (shapes.Shape, error) { return b.main.Shape(v) }
 
-// Compile turns the graph into steps.
+// Compile makes an executable of the graph.
 func (b *builder) Compile() (compute.Executable, error) {
 	if b.compiled {
 		return nil, fmt.Errorf("cpu: computation %q was compiled already", b.name)
@@ -52,17 +55,17 @@ func (b *builder) Compile() (compute.Executable, error) {
 		return nil, errors.New("cpu: nothing is returned: call Return before Compile")
 	}
 	b.compiled = true
-	return compile(b.device, b.main)
+	return b.device.compile(ir.Graph{Name: b.name, Parameters: b.main.parameters, Outputs: b.main.outputs})
 }
 
 // function is a graph that grows.
 type function struct {
 	notimplemented.Function
 	builder    *builder
-	nodes      []*node
-	parameters []*node
-	outputs    []*node          // nil until Return
-	known      map[string]*node // by signature
+	nodes      []*ir.Node
+	parameters []*ir.Node
+	outputs    []*ir.Node          // nil until Return
+	known      map[string]*ir.Node // by signature
 }
 
 var _ compute.Function = (*function)(nil)
@@ -79,7 +82,7 @@ func (f *function) Shape(v compute.Value) (shapes.Shape, error) {
 	if err != nil {
 		return shapes.Invalid(), err
 	}
-	return n.shape, nil
+	return n.Shape, nil
 }
 
 // Parameter adds an input of the computation.
@@ -90,9 +93,9 @@ func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.
 	if err := supported(shape); err != nil {
 		return nil, err
 	}
-	v, err := f.add(compute.OpTypeParameter, shape, parameter{name, len(f.parameters)})
+	v, err := f.add(compute.OpTypeParameter, shape, ir.ParameterAttr{Name: name})
 	if err == nil {
-		f.parameters = append(f.parameters, v.(*node))
+		f.parameters = append(f.parameters, v.(*ir.Node))
 	}
 	return v, err
 }
@@ -111,9 +114,9 @@ func (f *function) Constant(flat any, dims ...int) (compute.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem := newSpan(rounded(len(data)))
-	copy(bytesAt(mem.base, len(data)), data)
-	return f.add(compute.OpTypeConstant, shape, constant{bytesAt(mem.base, len(data))})
+	mem := memory.New(memory.Round(len(data)))
+	copy(memory.Bytes(mem.Base, len(data)), data)
+	return f.add(compute.OpTypeConstant, shape, ir.ConstantAttr{Data: memory.Bytes(mem.Base, len(data))})
 }
 
 // Return names the outputs.
@@ -126,7 +129,7 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 			return errors.New("cpu: there is one device: outputs cannot be sharded")
 		}
 	}
-	list := make([]*node, len(outputs))
+	list := make([]*ir.Node, len(outputs))
 	for i, v := range outputs {
 		n, err := f.node(v)
 		if err != nil {
@@ -139,16 +142,16 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 }
 
 // node returns what a value stands for.
-func (f *function) node(v compute.Value) (*node, error) {
-	n, ok := v.(*node)
-	if !ok || n == nil || n.owner != f {
+func (f *function) node(v compute.Value) (*ir.Node, error) {
+	n, ok := v.(*ir.Node)
+	if !ok || n == nil || n.ID >= len(f.nodes) || f.nodes[n.ID] != n {
 		return nil, fmt.Errorf("cpu: the value %v is not of this function", v)
 	}
 	return n, nil
 }
 
 // add appends an operation.
-func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*node) (compute.Value, error) {
+func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*ir.Node) (compute.Value, error) {
 	if f.outputs != nil {
 		return nil, fmt.Errorf("cpu: %s after Return", op)
 	}
@@ -159,7 +162,7 @@ func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*n
 	if n := f.known[key]; shared && n != nil {
 		return n, nil
 	}
-	n := &node{id: len(f.nodes), op: op, shape: shape, in: in, attr: attr, owner: f}
+	n := &ir.Node{ID: len(f.nodes), Op: op, Shape: shape, In: in, Attr: attr}
 	f.nodes = append(f.nodes, n)
 	if shared {
 		f.known[key] = n
@@ -168,8 +171,8 @@ func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*n
 }
 
 // operands returns the nodes of values.
-func (f *function) operands(values ...compute.Value) ([]*node, error) {
-	out := make([]*node, len(values))
+func (f *function) operands(values ...compute.Value) ([]*ir.Node, error) {
+	out := make([]*ir.Node, len(values))
 	for i, v := range values {
 		n, err := f.node(v)
 		if err != nil {

@@ -20,7 +20,7 @@ type sequence struct {
 	rows, columns int
 	each          bool // scalars are one number for each row
 	swap          bool // operands change places where that may be
-	turned        int  // a difference or quotient whose operands change places, which is another sequence; -1 for none
+	exchanged     int  // a difference or quotient whose operands change places, which is another sequence; -1 for none
 	also          int  // a step whose result is returned too; -1 for none
 }
 
@@ -53,7 +53,7 @@ func (s sequence) build(t *testing.T, f compute.Function) []compute.Value {
 			continue
 		}
 		a, b := values[step.A], values[step.B]
-		if s.swap && commutes(step) || i == s.turned {
+		if s.swap && commutes(step) || i == s.exchanged {
 			a, b = b, a
 		}
 		values = append(values, must(binaryOf(f, step.Binary)(a, b)))
@@ -88,28 +88,31 @@ func binaryOf(f compute.Function, op vec.BinaryOp) func(a, b compute.Value) (com
 	}[op]
 }
 
-// run computes the graph on random numbers, some of them special, and returns the outputs and how many kernels of the sequence it has.
+// run computes the graph on random numbers, some of them special, and returns the outputs and how many kernels of the
+// sequence it has.
 func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, kernels int) {
 	t.Helper()
 	b := newBuilder(d, "sequence")
 	if err := b.Main().Return(s.build(t, b.Main()), nil); err != nil {
 		t.Fatal(err)
 	}
-	e, err := newCompiler(d).compile(b.main.parameters, b.main.outputs, nil)
+	compiled, err := b.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := compiled.(*executable)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var inputs []compute.Buffer
-	for _, shape := range e.inputs {
-		x := make([]float32, shape.Size())
+	for _, input := range e.plan.Inputs {
+		x := make([]float32, input.Shape.Size())
 		for i := range x {
 			x[i] = float32(rng.NormFloat64())
 			if rng.IntN(50) == 0 {
-				x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN()), 1e-40, -3e38}[rng.IntN(6)]
+				x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN()), 1e-40,
+					-3e38}[rng.IntN(6)]
 			}
 		}
-		buffer, err := d.BufferFromFlatData(0, x, shape)
+		buffer, err := d.BufferFromFlatData(0, x, input.Shape)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,26 +123,17 @@ func (s sequence) run(t *testing.T, d *Device, seed uint64) (out [][]float32, ke
 		t.Fatal(err)
 	}
 	for i, r := range results {
-		x := make([]float32, e.outputs[i].shape.Size())
+		x := make([]float32, e.plan.Outputs[i].Shape.Size())
 		if err := r.ToFlatData(x); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, x)
 	}
-	for _, step := range e.steps {
-		if l, ok := step.(*loop); ok {
-			for _, in := range l.instrs {
-				if in.do == combine && in.all.kernel.Name == s.kernel.Name {
-					kernels++
-				}
-			}
-		}
-	}
-	return out, kernels
+	return out, combined(e.plan)[s.kernel.Name]
 }
 
-// TestCombine_SameBits: each kernel for several operations is found, gives what they give one after another, and is not used
-// where something else needs a result that it does not store.
+// TestCombine_SameBits: each kernel for several operations is found, gives what they give one after another, and is not
+// used where something else needs a result that it does not store.
 func TestCombine_SameBits(t *testing.T) {
 	rng := seeded(t)
 	plain, fused := newDevice(t, 1), newDevice(t, 2)
@@ -147,7 +141,8 @@ func TestCombine_SameBits(t *testing.T) {
 	for _, k := range vec.FusedKernels() {
 		for also := -1; also < len(k.Steps); also++ {
 			for range repeats(20) + 2 {
-				s := sequence{kernel: k, rows: 1 + rng.IntN(6), columns: 2 + rng.IntN(300), each: rng.IntN(2) == 0, swap: rng.IntN(2) == 0, turned: -1, also: also}
+				s := sequence{kernel: k, rows: 1 + rng.IntN(6), columns: 2 + rng.IntN(300), each: rng.IntN(2) == 0,
+					swap: rng.IntN(2) == 0, exchanged: -1, also: also}
 				stored := also < 0 || slices.Contains(k.Out, k.Streams+k.Scalars+also)
 				s.check(t, plain, fused, rng.Uint64(), map[bool]int{true: 1}[stored])
 			}
@@ -166,7 +161,7 @@ func TestCombine_Order(t *testing.T) {
 				continue
 			}
 			for _, each := range []bool{false, true} {
-				s := sequence{kernel: k, rows: 3, columns: 40, each: each, turned: i, also: -1}
+				s := sequence{kernel: k, rows: 3, columns: 40, each: each, exchanged: i, also: -1}
 				s.check(t, plain, fused, rng.Uint64(), 0)
 			}
 		}

@@ -7,9 +7,11 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// TestCopy_Large: transposes, slices and turns of a tensor that is large enough for several workers.
+// TestCopy_Large: transposes, slices and reversals of a tensor that is large enough for several workers.
 func TestCopy_Large(t *testing.T) {
 	d := newDevice(t, 3)
 	shape := shapes.Make(dtypes.Float32, 30, 41, 67)
@@ -19,21 +21,21 @@ func TestCopy_Large(t *testing.T) {
 	}
 	in := must(d.BufferFromFlatData(0, data, shape))(t)
 	for _, axes := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		for _, turned := range []bool{false, true} {
-			e := program(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
+		for _, reversed := range []bool{false, true} {
+			e := compileGraph(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
 				y := must(f.Transpose(x[0], axes...))(t)
-				if turned {
+				if reversed {
 					y = must(f.Reverse(y, 1))(t)
 				}
 				return []compute.Value{y}
 			})
-			want := whole(nil, shape.Dimensions).transpose(axes)
-			if turned {
-				want = want.reverse([]int{1})
+			want := ir.Whole(nil, shape.Dimensions).Transpose(axes)
+			if reversed {
+				want = want.Reverse([]int{1})
 			}
 			got := floatsOf(t, must(e.Execute([]compute.Buffer{in}, nil, 0))(t)[0])
-			if !slices.EqualFunc(got, offsets(want), func(x float32, off int) bool { return x == float32(off) }) {
-				t.Errorf("axes %v, turned %v: elements are at wrong places", axes, turned)
+			if !slices.EqualFunc(got, want.Offsets(), func(x float32, off int) bool { return x == float32(off) }) {
+				t.Errorf("axes %v, reversed %v: elements are at wrong places", axes, reversed)
 			}
 		}
 	}

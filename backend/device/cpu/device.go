@@ -1,11 +1,41 @@
 // Package cpu is a device of GoMLX that computes on the cores of this machine, in Go and Go assembly.
 //
-// It implements [compute.Backend] for the operations of transformers and their gradients. A graph is compiled to a list of
-// steps: products of matrices, copies, and fused loops over rows. Each step runs on all workers of one pool.
+// It implements [compute.Backend] for the operations of transformers and their gradients. Its packages are phases: this
+// one is what GoMLX sees (device, buffers, and the builder, which records a graph of nodes), internal/compile makes a
+// plan of a graph in a list of passes, internal/ir has the data of both, and internal/exec runs plans. Below these are
+// the kernels: internal/gemm multiplies matrices, internal/vec works on rows of numbers, and internal/pool runs loops
+// on all workers. The plan of a compiled graph is printed by its String method; testdata/attention.plan is that of a
+// small layer.
 //
-// Every number depends on its own inputs only, not on the size of the batch, on padding, on the number of workers or on the
-// instruction set: an element of a product is one chain of fused multiply-adds in the order of the contracted axis, and a
-// sum is one fixed tree over the summed axis.
+// Every number depends on its own inputs only, not on the size of the batch, on padding, on the number of workers or on
+// the instruction set: an element of a matmul is a sum of fixed blocks of the contracted axis, each of them a chain of
+// fused multiply-adds in order, and a sum is one fixed tree over the summed axis.
+//
+// # Glossary
+//
+//	node             operation of the graph that GoMLX builds
+//	view             where the elements of a value are in a tensor: offset, dimensions, strides
+//	tensor           memory that steps write and read, in row-major order
+//	unit             a step while the graph is compiled: one operation, or several that are fused
+//	group            elementwise operations and reductions of rows that become one loop
+//	pass             stage of the compilation; internal/compile lists them
+//	plan             what comes of a graph: steps in order, tensors, and the size of the arena
+//	step             part of a plan: a loop, a matmul, fused attention, a copy, ...
+//	loop             a group as instructions on registers, which runs block by block
+//	register         memory of a worker for a block of elements, in L1
+//	alias            a register that is a part of a tensor, which takes no copy
+//	block            elements of a loop that go through all of its instructions before the next ones do; in GEMM a
+//	                 part of the contracted axis (512 numbers) or of C
+//	piece, phase     part of a row that is too long for L1, and a pass over all of them
+//	fused kernel     one vector kernel for several instructions, such as SwiGLU or AdamW
+//	fused attention  matmul, loop and matmul, computed a tile of rows at a time
+//	tile             rows of fused attention that are computed at once; in GEMM a block of C that fits into registers
+//	arena            memory of the tensors between the steps; those that are not needed at the same time share it
+//	donation         an input gives its memory to an output
+//	packed matrix    a right operand in panels of 32 columns, the order in which GEMM reads it
+//	panel            32 columns of the right operand of a matmul
+//	worker           goroutine of the pool
+//	level            instruction set: portable, AVX2, AVX-512 or NEON
 package cpu
 
 import (
@@ -17,6 +47,7 @@ import (
 	"github.com/gomlx/compute/notimplemented"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
@@ -43,12 +74,9 @@ type Options struct {
 // Device computes graphs. Its methods may be called from several goroutines.
 type Device struct {
 	notimplemented.Backend // for what later versions of the interface add
-	pool                   *pool.Pool
+	env                    exec.Env
 	own                    bool // the pool is not that of the process
-	memory                 memory
-	level                  cpuid.Level
-	kernels                *gemm.Kernels
-	unfused                bool // tests: each operation is a loop of its own
+	unfused                bool // tests: each operation is a step of its own
 	finalized              atomic.Bool
 }
 
@@ -66,9 +94,9 @@ func New(opts *Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{pool: common(), level: level, kernels: gemm.New(level)}
+	d := &Device{env: exec.Env{Pool: common(), Level: level, Kernels: gemm.New(level)}}
 	if opts.Workers > 0 {
-		d.pool, d.own = pool.New(opts.Workers), true
+		d.env.Pool, d.own = pool.New(opts.Workers), true
 	}
 	return d, nil
 }
@@ -84,10 +112,10 @@ func (d *Device) String() string { return Name }
 
 // Description tells how the device computes, and what it is missing.
 func (d *Device) Description() string {
-	if d.level == cpuid.Portable {
-		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.pool.Workers())
+	if d.env.Level == cpuid.Portable {
+		return fmt.Sprintf("CPU in plain Go, %d workers: slow, without AVX2, AVX-512 or NEON", d.env.Pool.Workers())
 	}
-	return fmt.Sprintf("CPU with %s, %d workers", d.level, d.pool.Workers())
+	return fmt.Sprintf("CPU with %s, %d workers", d.env.Level, d.env.Pool.Workers())
 }
 
 // NumDevices is 1.
@@ -102,7 +130,7 @@ func (d *Device) Builder(name string) compute.Builder { return newBuilder(d, nam
 // Finalize ends the device's own workers, if it has some. Buffers stay readable.
 func (d *Device) Finalize() {
 	if !d.finalized.Swap(true) && d.own {
-		d.pool.Close()
+		d.env.Pool.Close()
 	}
 }
 

@@ -9,7 +9,10 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 
-	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/compile"
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 )
 
 var _ compute.Executable = (*executable)(nil)
@@ -17,55 +20,59 @@ var _ compute.Executable = (*executable)(nil)
 // executable is a compiled graph.
 type executable struct {
 	device  *Device
-	names   []string
-	inputs  []shapes.Shape
-	outputs []output
-	steps   []step
-	tensors []*tensor
-	arena   int // bytes of memory for what lives within a run
-
-	packable []bool // inputs that may be packed
+	plan    *ir.Plan
+	program *exec.Program // nil when finalized
 }
 
-// output is a value that is returned.
-type output struct {
-	shape shapes.Shape
-	of    *tensor
-	donor int // input whose memory it takes over when that is donated; -1 for none
+// compile compiles a graph.
+func (d *Device) compile(s ir.Graph) (*executable, error) {
+	p, err := compile.Compile(s, compile.Options{Workers: d.env.Pool.Workers(), Unfused: d.unfused, Evaluate: d.evaluate})
+	if err != nil {
+		return nil, err
+	}
+	return &executable{device: d, plan: p, program: exec.Load(&d.env, p)}, nil
 }
 
-// step is a part of a computation. It may use the workers of the device.
-type step interface{ run(r *run) }
-
-// run is one execution. Several may be under way at once.
-type run struct {
-	device *Device
-	at     []unsafe.Pointer     // where each tensor lies
-	packed map[int]*gemm.Packed // tensors whose rows are not one after another, by id
-}
-
-// ptr returns the address of an element of a view's tensor.
-func (r *run) ptr(v view, off int) unsafe.Pointer {
-	return unsafe.Add(r.at[v.of.id], off*v.of.size)
+// evaluate runs a plan without inputs, and returns the memory of its outputs.
+func (d *Device) evaluate(p *ir.Plan) ([]unsafe.Pointer, error) {
+	var outputs []unsafe.Pointer
+	for _, o := range p.Outputs {
+		outputs = append(outputs, d.env.Memory.Alloc(bytesOf(o.Shape)).Base)
+	}
+	exec.Load(&d.env, p).Run(nil, outputs)
+	return outputs, nil
 }
 
 // Finalize drops the steps.
-func (e *executable) Finalize() { e.steps = nil }
+func (e *executable) Finalize() { e.program = nil }
 
 // Inputs returns names and shapes of the parameters.
-func (e *executable) Inputs() ([]string, []shapes.Shape) { return e.names, e.inputs }
+func (e *executable) Inputs() (names []string, list []shapes.Shape) {
+	for _, in := range e.plan.Inputs {
+		names, list = append(names, in.Name), append(list, in.Shape)
+	}
+	return names, list
+}
 
 // Outputs returns the shapes of the results.
 func (e *executable) Outputs() []shapes.Shape {
-	list := make([]shapes.Shape, len(e.outputs))
-	for i, o := range e.outputs {
-		list[i] = o.shape
+	list := make([]shapes.Shape, len(e.plan.Outputs))
+	for i, o := range e.plan.Outputs {
+		list[i] = o.Shape
 	}
 	return list
 }
 
+// String prints the plan: inputs, steps, outputs and memory.
+func (e *executable) String() string { return e.plan.String() }
+
+// WorkBytes returns how much memory a run takes besides its inputs and outputs. It is known when a graph is compiled.
+func (e *executable) WorkBytes() int { return e.plan.WorkBytes(e.device.env.Pool.Workers()) }
+
 // Execute computes the outputs. It returns an error, and computes nothing, when an input does not fit.
-func (e *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.DeviceNum) (out []compute.Buffer, err error) {
+func (e *executable) Execute(
+	inputs []compute.Buffer, donate []bool, _ compute.DeviceNum,
+) (out []compute.Buffer, err error) {
 	if err := e.check(inputs, donate); err != nil {
 		return nil, err
 	}
@@ -74,94 +81,78 @@ func (e *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 			out, err = nil, fmt.Errorf("cpu: %v", value)
 		}
 	}()
-	space := e.device.memory.arena(e.arena)
-	defer e.device.memory.keep(space)
-	r := &run{device: e.device, at: make([]unsafe.Pointer, len(e.tensors)), packed: e.packed(inputs)}
-	spans := make([]span, len(inputs))
-	for i, b := range inputs {
-		if spans[i], err = b.(*Buffer).span(); err != nil {
+	values, spans := make([]exec.Input, len(inputs)), make([]memory.Span, len(inputs))
+	for i, in := range inputs {
+		b := in.(*Buffer)
+		if spans[i], err = b.span(); err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, err)
 		}
+		values[i] = exec.Input{Base: spans[i].Base, Packed: b.packed}
 	}
-	results := e.place(r, spans, donate, space)
-	for _, s := range e.steps {
-		s.run(r)
-	}
+	results, addresses := e.allocate(spans, donate)
+	e.program.Run(values, addresses)
 	return e.results(inputs, donate, results), nil
 }
 
 // check compares inputs with the parameters.
 func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
-	if e.steps == nil {
+	if e.program == nil {
 		return errors.New("cpu: the executable is finalized")
 	}
-	if len(inputs) != len(e.inputs) || donate != nil && len(donate) != len(inputs) {
-		return fmt.Errorf("cpu: %d inputs and %d donations for %d parameters", len(inputs), len(donate), len(e.inputs))
+	want := e.plan.Inputs
+	if len(inputs) != len(want) || donate != nil && len(donate) != len(inputs) {
+		return fmt.Errorf("cpu: %d inputs and %d donations for %d parameters", len(inputs), len(donate), len(want))
 	}
 	for i, in := range inputs {
-		b, ok := in.(*Buffer)
-		if !ok || b == nil || b.device != e.device {
-			return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, e.names[i])
+		donated := donate != nil && donate[i]
+		if err := e.checkInput(i, in, donated); err != nil {
+			return err
 		}
-		if !b.shape.Equal(e.inputs[i]) {
-			return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, e.names[i], b.shape, e.inputs[i])
-		}
-		if b.packed != nil && (!e.packable[i] || donate != nil && donate[i]) {
-			return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, or have its rows gathered, and not be donated", i, e.names[i])
-		}
-		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donate[i]) {
+		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donated) {
 			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", first, i)
 		}
 	}
 	return nil
 }
 
-// packed returns the inputs that are packed, by the tensor that they are.
-func (e *executable) packed(inputs []compute.Buffer) map[int]*gemm.Packed {
-	list := map[int]*gemm.Packed{}
-	for _, t := range e.tensors {
-		if t.place == inInput {
-			if p := inputs[t.index].(*Buffer).packed; p != nil {
-				list[t.id] = p
-			}
-		}
+// checkInput compares an input with its parameter.
+func (e *executable) checkInput(i int, in compute.Buffer, donated bool) error {
+	want := e.plan.Inputs[i]
+	b, ok := in.(*Buffer)
+	if !ok || b == nil || b.device != e.device {
+		return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.Name)
 	}
-	return list
+	if !b.shape.Equal(want.Shape) {
+		return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, want.Name, b.shape, want.Shape)
+	}
+	if b.packed != nil && (!want.Packable || donated) {
+		return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, "+
+			"or have its rows gathered, and not be donated", i, want.Name)
+	}
+	return nil
 }
 
-// place says where each tensor lies, and returns the memory of the outputs.
-func (e *executable) place(r *run, inputs []span, donate []bool, space span) []span {
-	results := make([]span, len(e.outputs))
-	for i, o := range e.outputs {
-		if o.donor >= 0 && donate != nil && donate[o.donor] {
-			results[i] = inputs[o.donor]
-			continue
+// allocate returns the memory of the outputs.
+func (e *executable) allocate(inputs []memory.Span, donate []bool) (results []memory.Span, addresses []unsafe.Pointer) {
+	for _, o := range e.plan.Outputs {
+		if o.Donor >= 0 && donate != nil && donate[o.Donor] {
+			results = append(results, inputs[o.Donor])
+		} else {
+			results = append(results, e.device.env.Memory.Alloc(bytesOf(o.Shape)))
 		}
-		results[i] = e.device.memory.alloc(bytesOf(o.shape))
+		addresses = append(addresses, results[len(results)-1].Base)
 	}
-	for _, t := range e.tensors {
-		switch t.place {
-		case inInput:
-			r.at[t.id] = inputs[t.index].base
-		case inOutput:
-			r.at[t.id] = results[t.index].base
-		case inConstant:
-			r.at[t.id] = t.data
-		case inArena:
-			r.at[t.id] = unsafe.Add(space.base, t.offset)
-		}
-	}
-	return results
+	return results, addresses
 }
 
 // results wraps the outputs in buffers, and empties those that were donated.
-func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []span) []compute.Buffer {
+func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []memory.Span) []compute.Buffer {
 	taken := map[int]bool{}
-	out := make([]compute.Buffer, len(e.outputs))
-	for i, o := range e.outputs {
-		out[i] = &Buffer{device: e.device, shape: o.shape, mem: spans[i]}
-		if o.donor >= 0 {
-			taken[o.donor] = true
+	out := make([]compute.Buffer, len(e.plan.Outputs))
+	for i, o := range e.plan.Outputs {
+		out[i] = &Buffer{device: e.device, shape: o.Shape, mem: spans[i]}
+		if o.Donor >= 0 {
+			taken[o.Donor] = true
 		}
 	}
 	for i := range donate {
@@ -169,8 +160,8 @@ func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []spa
 			continue
 		}
 		b := inputs[i].(*Buffer)
-		if mem := b.take(); !taken[i] && mem.base != nil {
-			e.device.memory.release(mem)
+		if mem := b.take(); !taken[i] && mem.Base != nil {
+			e.device.env.Memory.Release(mem)
 		}
 	}
 	return out

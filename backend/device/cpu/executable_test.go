@@ -12,8 +12,9 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// program compiles a function of float32 parameters.
-func program(t testing.TB, d *Device, in []shapes.Shape, build func(f compute.Function, x []compute.Value) []compute.Value) compute.Executable {
+// compileGraph compiles a function of float32 parameters.
+func compileGraph(t testing.TB, d *Device, in []shapes.Shape, build func(f compute.Function,
+	x []compute.Value) []compute.Value) compute.Executable {
 	t.Helper()
 	b := d.Builder(t.Name())
 	var x []compute.Value
@@ -61,7 +62,7 @@ func row(n int) shapes.Shape { return shapes.Make(dtypes.Float32, n) }
 // keeps its values.
 func TestExecute_Donated(t *testing.T) {
 	d := newDevice(t, 2)
-	e := program(t, d, []shapes.Shape{row(3), row(3)}, func(f compute.Function, x []compute.Value) []compute.Value {
+	e := compileGraph(t, d, []shapes.Shape{row(3), row(3)}, func(f compute.Function, x []compute.Value) []compute.Value {
 		return []compute.Value{must(f.Add(x[0], must(f.Mul(x[0], x[1]))(t)))(t)}
 	})
 	for _, donated := range []bool{false, true} {
@@ -83,8 +84,8 @@ func TestExecute_Donated(t *testing.T) {
 	}
 }
 
-// TestExecute_DonatedButNeeded: an output does not take over the memory of an input that is read after it was written, or
-// at other places.
+// TestExecute_DonatedButNeeded: an output does not take over the memory of an input that is read after it was written,
+// or at other places.
 func TestExecute_DonatedButNeeded(t *testing.T) {
 	d := newDevice(t, 1)
 	for name, build := range map[string]func(f compute.Function, x compute.Value) []compute.Value{
@@ -108,7 +109,8 @@ func TestExecute_DonatedButNeeded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := program(t, d, []shapes.Shape{row(4)}, func(f compute.Function, x []compute.Value) []compute.Value { return build(f, x[0]) })
+			e := compileGraph(t, d, []shapes.Shape{row(4)},
+				func(f compute.Function, x []compute.Value) []compute.Value { return build(f, x[0]) })
 			want := must(e.Execute([]compute.Buffer{vector(t, d, 1, -2, 3, 0.5)}, nil, 0))(t)
 			got := must(e.Execute([]compute.Buffer{vector(t, d, 1, -2, 3, 0.5)}, []bool{true}, 0))(t)
 			for i := range want {
@@ -123,7 +125,7 @@ func TestExecute_DonatedButNeeded(t *testing.T) {
 // TestExecute_Refuses: what does not fit is an error, and the inputs stay as they are.
 func TestExecute_Refuses(t *testing.T) {
 	d, other := newDevice(t, 1), newDevice(t, 1)
-	e := program(t, d, []shapes.Shape{row(2), row(2)}, func(f compute.Function, x []compute.Value) []compute.Value {
+	e := compileGraph(t, d, []shapes.Shape{row(2), row(2)}, func(f compute.Function, x []compute.Value) []compute.Value {
 		return []compute.Value{must(f.Add(x[0], x[1]))(t)}
 	})
 	good, gone := vector(t, d, 1, 2), vector(t, d, 1, 2)
@@ -155,10 +157,12 @@ func TestBuild_Refuses(t *testing.T) {
 	if _, err := b.Main().Erf(x); err == nil {
 		t.Error("erf of integers")
 	}
-	if _, err := b.Main().FFT(x, 0, nil); err == nil || !compute.IsNotImplemented(err) || !strings.Contains(err.Error(), "FFT") {
+	if _, err := b.Main().FFT(x, 0, nil); err == nil || !compute.IsNotImplemented(err) || !strings.Contains(err.Error(),
+		"FFT") {
 		t.Errorf("a missing operation: %v", err)
 	}
-	if _, err := b.Main().Parameter("c", shapes.Make(dtypes.Complex64, 2), nil); err == nil || !strings.Contains(err.Error(), "Complex64") {
+	if _, err := b.Main().Parameter("c", shapes.Make(dtypes.Complex64, 2), nil); err == nil ||
+		!strings.Contains(err.Error(), "Complex64") {
 		t.Errorf("a missing type: %v", err)
 	}
 	if _, err := d.Builder("y").Main().Neg(x); err == nil {
@@ -171,7 +175,7 @@ func TestExecute_Concurrent(t *testing.T) {
 	d := newDevice(t, 3)
 	const n = 300
 	shape := shapes.Make(dtypes.Float32, n, n)
-	e := program(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
+	e := compileGraph(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
 		y := must(f.DotGeneral(x[0], []int{1}, nil, x[0], []int{0}, nil, compute.DotGeneralConfig{}))(t)
 		return []compute.Value{must(f.Tanh(must(f.Add(y, x[0]))(t)))(t)}
 	})
@@ -207,9 +211,10 @@ func TestExecute_NoTensorsAllocated(t *testing.T) {
 	}
 	d := newDevice(t, 2)
 	shape := shapes.Make(dtypes.Float32, 256, 512)
-	e := program(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
+	e := compileGraph(t, d, []shapes.Shape{shape}, func(f compute.Function, x []compute.Value) []compute.Value {
 		y := must(f.DotGeneral(x[0], []int{1}, nil, x[0], []int{1}, nil, compute.DotGeneralConfig{}))(t)
-		y = must(f.Exp(must(f.Sub(y, must(f.BroadcastInDim(must(f.ReduceMax(y, 1))(t), shapes.Make(dtypes.Float32, 256, 256), []int{0}))(t)))(t)))(t)
+		y = must(f.Exp(must(f.Sub(y, must(f.BroadcastInDim(must(f.ReduceMax(y, 1))(t), shapes.Make(dtypes.Float32, 256, 256),
+			[]int{0}))(t)))(t)))(t)
 		return []compute.Value{must(f.DotGeneral(y, []int{1}, nil, x[0], []int{0}, nil, compute.DotGeneralConfig{}))(t)}
 	})
 	in := must(d.BufferFromFlatData(0, make([]float32, 256*512), shape))(t)

@@ -8,67 +8,66 @@ import (
 	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
+	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
 )
 
-// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which products with it read memory,
-// which is faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst holds, and may
-// be called by several goroutines at once. Those of bfloat16 are rounded to the nearest.
+// Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which matmuls with it read
+// memory, which is faster than rows first. That is the only copy: read gives rows from the first one on, as many as dst
+// holds, and may be called by several goroutines at once. Those of bfloat16 are rounded to the nearest.
 //
-// Graphs take such a buffer like any other, where they only gather rows of it or multiply by it, from the right, as it is or
-// transposed; one of bfloat16 is converted to float32 before. Anything else is an error of Execute. A matrix that such a buffer
-// could not be of has its rows first.
+// Graphs take such a buffer like any other, where they only gather rows of it or multiply by it, from the right, as it
+// is or transposed; one of bfloat16 is converted to float32 before. Anything else is an error of Execute. A matrix that
+// such a buffer could not be of has its rows first.
 func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error) {
-	if !packs(shape) {
+	if !ir.CanPack(shape) {
 		return nil, fmt.Errorf("cpu: only matrices of float32 and bfloat16 are packed, not %s", shape)
 	}
 	rows, columns := shape.Dimensions[0], shape.Dimensions[1]
 	if rows < 2 || columns < 2 {
 		return d.rowsFirst(shape, read), nil
 	}
-	b := &Buffer{device: d, shape: shape, mem: d.memory.alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
+	b := &Buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
 	b.packed = packedAt(b.mem, shape)
-	d.pool.For((rows+packRows-1)/packRows, func(i int) {
+	d.env.Pool.For((rows+packRows-1)/packRows, func(i int) {
 		first := i * packRows
 		n := min(packRows, rows-first)
-		space := d.memory.alloc(4 * packRows * columns)
-		defer d.memory.release(space)
-		part := list[float32](space.base, n*columns)
+		space := d.env.Memory.Alloc(4 * packRows * columns)
+		defer d.env.Memory.Release(space)
+		part := memory.Slice[float32](space.Base, n*columns)
 		read(part, first)
 		if shape.DType == dtypes.BFloat16 {
-			b.packHalf(part, first, n)
+			b.packBF16(part, first, n)
 			return
 		}
-		d.kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
+		d.env.Kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
 	})
 	return b, nil
 }
 
-// packs reports whether tensors of a shape can be packed.
-func packs(s shapes.Shape) bool {
-	return (s.DType == dtypes.Float32 || s.DType == dtypes.BFloat16) && s.Rank() == 2
-}
-
 // packedAt returns the packed matrix of a shape that lies in mem.
-func packedAt(mem span, s shapes.Shape) *gemm.Packed {
+func packedAt(mem memory.Span, s shapes.Shape) *gemm.Packed {
 	rows, columns := s.Dimensions[0], s.Dimensions[1]
 	size := gemm.PackedSize(columns, rows)
 	if s.DType == dtypes.BFloat16 {
-		return gemm.NewPacked(list[uint16](mem.base, size), columns, rows)
+		return gemm.NewPacked(memory.Slice[uint16](mem.Base, size), columns, rows)
 	}
-	return gemm.NewPacked(list[float32](mem.base, size), columns, rows)
+	return gemm.NewPacked(memory.Slice[float32](mem.Base, size), columns, rows)
 }
 
 // rowsFirst returns a buffer that is not packed.
 func (d *Device) rowsFirst(shape shapes.Shape, read func(dst []float32, first int)) *Buffer {
 	b, n := d.newBuffer(shape), shape.Size()
 	if shape.DType == dtypes.Float32 {
-		read(list[float32](b.mem.base, n), 0)
+		read(memory.Slice[float32](b.mem.Base, n), 0)
 		return b
 	}
 	rows := make([]float32, n)
 	read(rows, 0)
-	round(list[bfloat16.BFloat16](b.mem.base, n), rows)
+	exec.RoundBF16(memory.Slice[bfloat16.BFloat16](b.mem.Base, n), rows)
 	return b
 }
 
@@ -82,24 +81,18 @@ func unpack(dst []float32, p *gemm.Packed) {
 	}
 }
 
-// packedReader is a step that may read packed matrices.
-type packedReader interface {
-	// readsPacked reports whether v may be one.
-	readsPacked(v view) bool
+// packBF16 packs rows of float32 as bfloat16, rounded to the nearest.
+func (b *Buffer) packBF16(rows []float32, first, n int) {
+	half := make([]uint16, len(rows))
+	vec.ToBfloat16(b.device.env.Level, half, rows)
+	gemm.PackBF16(nil, b.packed, first, gemm.ViewBF16{Data: half, Row: 1, Col: b.packed.K}, n)
 }
 
-// packable marks the parameters that may be packed: all steps that read them can do so.
-func (c *compiler) packable(e *executable, order []*unit) {
-	e.packable = make([]bool, len(e.inputs))
-	for i, s := range e.inputs {
-		e.packable[i] = packs(s)
-	}
-	for _, u := range order {
-		reader, _ := u.step.(packedReader)
-		for _, v := range u.reads {
-			if v.of.place == inInput && e.packable[v.of.index] && (reader == nil || !reader.readsPacked(v)) {
-				e.packable[v.of.index] = false
-			}
-		}
+// unpackBF16 writes the rows of a packed matrix of bfloat16 one after another.
+func unpackBF16(dst []bfloat16.BFloat16, p *gemm.Packed) {
+	row := make([]float32, p.K)
+	for j := range p.N {
+		p.Column(row, j)
+		exec.RoundBF16(dst[j*p.K:][:p.K], row)
 	}
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// embedding is a graph as of a model whose embedding is also its head: rows are gathered, multiplied by all rows, and by
-// what comes of it again.
-func embedding(t *testing.T, d *Device, rows, columns, n int, spoil func(f compute.Function, w compute.Value) compute.Value) compute.Executable {
-	t.Helper()
-	return embeddingOf(t, d, dtypes.Float32, rows, columns, n, spoil)
+// embedding is a graph as of a model whose embedding [rows, columns] is also its head: n rows are gathered, multiplied
+// by all rows, and by what comes of it again. Weights are converted to float32.
+type embedding struct {
+	dtype            dtypes.DType
+	rows, columns, n int
+	spoil            func(f compute.Function, w compute.Value) compute.Value // another use of the weights, or nil
 }
 
-// embeddingOf is the same with weights of a type, which are converted to float32.
-func embeddingOf(t *testing.T, d *Device, kind dtypes.DType, rows, columns, n int, spoil func(f compute.Function, w compute.Value) compute.Value) compute.Executable {
+func (e embedding) compile(t *testing.T, d *Device) compute.Executable {
 	t.Helper()
 	b := d.Builder("embedding")
 	f := b.Main()
-	w := value(t)(f.Parameter("w", shapes.Make(kind, rows, columns), nil))
+	w := value(t)(f.Parameter("w", shapes.Make(e.dtype, e.rows, e.columns), nil))
 	w = value(t)(f.ConvertDType(w, dtypes.Float32))
-	ids := value(t)(f.Parameter("ids", shapes.Make(dtypes.Int32, n, 1), nil))
-	x := value(t)(f.Gather(w, ids, 1, []int{1}, []int{0}, []int{0}, []int{1, columns}, false))
+	ids := value(t)(f.Parameter("ids", shapes.Make(dtypes.Int32, e.n, 1), nil))
+	x := value(t)(f.Gather(w, ids, 1, []int{1}, []int{0}, []int{0}, []int{1, e.columns}, false))
 	y := value(t)(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
 	z := value(t)(f.DotGeneral(y, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
 	out := []compute.Value{x, y, z}
-	if spoil != nil {
-		out = append(out, spoil(f, w))
+	if e.spoil != nil {
+		out = append(out, e.spoil(f, w))
 	}
 	if err := f.Return(out, nil); err != nil {
 		t.Fatal(err)
 	}
-	e, err := b.Compile()
+	compiled, err := b.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return compiled
 }
 
 func value(t *testing.T) func(v compute.Value, err error) compute.Value {
@@ -85,7 +85,7 @@ func TestPack_SameBits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := embedding(t, d, rows, columns, len(ids), nil)
+			e := embedding{dtypes.Float32, rows, columns, len(ids), nil}.compile(t, d)
 			want := execute(t, e, plain, at)
 			got := execute(t, e, packed, at)
 			for i := range want {
@@ -156,7 +156,7 @@ func TestPack_Refused(t *testing.T) {
 		"on the left": func(f compute.Function, w compute.Value) compute.Value {
 			return must(f.DotGeneral(w, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
 		},
-		"a part of a product": func(f compute.Function, w compute.Value) compute.Value {
+		"a part of a matmul": func(f compute.Function, w compute.Value) compute.Value {
 			part := must(f.Slice(w, []int{0, 0}, []int{20, 50}, []int{1, 1}))
 			x := must(f.Constant(make([]float32, 50), 1, 50))
 			return must(f.DotGeneral(x, []int{1}, nil, part, []int{1}, nil, compute.DotGeneralConfig{}))
@@ -167,14 +167,14 @@ func TestPack_Refused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := embedding(t, d, 40, 50, 2, use)
+			e := embedding{dtypes.Float32, 40, 50, 2, use}.compile(t, d)
 			if _, err := e.Execute([]compute.Buffer{packed, at}, nil, 0); err == nil || !strings.Contains(err.Error(), `"w"`) {
 				t.Errorf("error %v, want one that names the input", err)
 			}
 			execute(t, e, plain, at)
 		})
 	}
-	e := embedding(t, d, 40, 50, 2, nil)
+	e := embedding{dtypes.Float32, 40, 50, 2, nil}.compile(t, d)
 	if _, err := e.Execute([]compute.Buffer{packed, at}, []bool{true, false}, 0); err == nil {
 		t.Error("a packed matrix was donated")
 	}

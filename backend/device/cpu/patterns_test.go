@@ -11,6 +11,8 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 
+	"github.com/goart-dev/art/backend/device/cpu/internal/compile"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -19,13 +21,7 @@ import (
 // spy is a device that remembers what it compiles.
 type spy struct {
 	*Device
-	compiled []compiled
-}
-
-// compiled is what came of a graph.
-type compiled struct {
-	*compiler
-	*executable
+	plans []*ir.Plan
 }
 
 func (s *spy) Builder(name string) compute.Builder { return &spyBuilder{newBuilder(s.Device, name), s} }
@@ -36,9 +32,10 @@ type spyBuilder struct {
 }
 
 func (b *spyBuilder) Compile() (compute.Executable, error) {
-	c := newCompiler(b.device)
-	e, err := c.compile(b.main.parameters, b.main.outputs, nil)
-	b.spy.compiled = append(b.spy.compiled, compiled{c, e})
+	e, err := b.builder.Compile()
+	if err == nil {
+		b.spy.plans = append(b.spy.plans, e.(*executable).plan)
+	}
 	return e, err
 }
 
@@ -46,7 +43,7 @@ func (b *spyBuilder) Compile() (compute.Executable, error) {
 var patterns = []struct {
 	name  string
 	ops   string
-	chain bool // products before and after are in the same step
+	fused bool // matmuls before and after are in the same step
 }{
 	{"RMSNorm", "Mul ReduceSum Mul Add Sqrt Div Mul", false},
 	{"RoPE", "Mul Mul Add", false},
@@ -58,15 +55,14 @@ var patterns = []struct {
 	{"log-softmax", "ReduceMax Sub Exp ReduceSum Log Sub", false},
 }
 
-// count returns how often each pattern occurs.
-func (c *compiler) count() map[string]int {
+// countPatterns returns how often each pattern occurs.
+func countPatterns(p *ir.Plan) map[string]int {
 	found := map[string]int{}
-	for _, u := range c.units {
-		if u.into != nil || u.group == nil {
-			continue
-		}
+	for _, s := range p.Steps {
+		l := ir.LoopOf(s)
+		_, fused := s.(*ir.Attention)
 		for _, p := range patterns {
-			if p.chain == (u.chain != nil) && contains(u.group.members, strings.Fields(p.ops)) {
+			if l != nil && p.fused == fused && contains(l.Fused, strings.Fields(p.ops)) {
 				found[p.name]++
 			}
 		}
@@ -75,47 +71,49 @@ func (c *compiler) count() map[string]int {
 }
 
 // combined returns how often each kernel for several operations is used.
-func (e *executable) combined() map[string]int {
+func combined(p *ir.Plan) map[string]int {
 	found := map[string]int{}
-	for _, s := range e.steps {
-		l, ok := s.(*loop)
-		if k, is := s.(*chain); is {
-			l, ok = k.loop, true
-		}
-		if !ok {
+	for _, s := range p.Steps {
+		l := ir.LoopOf(s)
+		if l == nil {
 			continue
 		}
-		for _, in := range l.instrs {
-			if in.do == combine {
-				found[in.all.kernel.Name]++
+		for _, in := range l.Instrs {
+			if in.Do == ir.Combine {
+				found[in.Kernel.Of.Name]++
 			}
 		}
 	}
 	return found
 }
 
-// joined returns how many sums of two products, which is what LoRA adds to a layer, and of a product and a number for each column,
-// which is what a bias does, are in a loop with what comes after them, and how many are loops of their own.
-func (c *compiler) joined() (lora, bias, alone int) {
-	product := func(v view) bool {
-		if v.of.writer == nil || v.of.count != volume(v.dims) {
-			return false
+// joined returns how many sums of two matmuls, which is what LoRA adds to a layer, and of a matmul and a number for
+// each column, which is what a bias does, are in a loop with what comes after them, and how many are loops of their
+// own.
+func joined(p *ir.Plan) (lora, bias, alone int) {
+	writers := map[*ir.Tensor]ir.Step{}
+	for _, s := range p.Steps {
+		for _, x := range s.Writes() {
+			writers[x] = s
 		}
-		_, ok := v.of.writer.step.(dot)
-		return ok
 	}
-	for _, u := range c.units {
-		if u.into != nil || u.group == nil {
+	matmulOf := func(v ir.View) bool {
+		_, ok := writers[v.Of].(*ir.Matmul)
+		return ok && v.Of.Count == ir.Volume(v.Dims)
+	}
+	for _, s := range p.Steps {
+		l := ir.LoopOf(s)
+		if l == nil {
 			continue
 		}
-		for _, m := range u.group.members {
-			if m.n.op != compute.OpTypeAdd || !product(m.in[0]) {
+		for _, m := range l.Fused {
+			if m.Op != compute.OpTypeAdd || !matmulOf(m.In[0]) {
 				continue
 			}
-			repeated := slices.Contains(m.in[1].strides, 0) && m.in[1].of.writer == nil
+			repeated := slices.Contains(m.In[1].Strides, 0) && writers[m.In[1].Of] == nil
 			switch {
-			case !product(m.in[1]) && !repeated:
-			case len(u.group.members) == 1:
+			case !matmulOf(m.In[1]) && !repeated:
+			case len(l.Fused) == 1:
 				alone++
 			case repeated:
 				bias++
@@ -127,10 +125,10 @@ func (c *compiler) joined() (lora, bias, alone int) {
 	return lora, bias, alone
 }
 
-// contains reports whether the members hold operations in an order.
-func contains(members []*member, ops []string) bool {
-	for _, m := range members {
-		if len(ops) > 0 && m.n.op.String() == ops[0] {
+// contains reports whether the operations of a loop hold some in an order.
+func contains(list []ir.FusedOp, ops []string) bool {
+	for _, m := range list {
+		if len(ops) > 0 && m.Op.String() == ops[0] {
 			ops = ops[1:]
 		}
 	}
@@ -139,13 +137,15 @@ func contains(members []*member, ops []string) bool {
 
 func patternConfig() *model.Config {
 	return &model.Config{
-		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * wideRow, HiddenSize: 32, IntermediateSize: 48, NumLayers: 3, NumHeads: 4,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 2 * compile.WideRow, HiddenSize: 32, IntermediateSize: 48,
+		NumLayers: 3, NumHeads: 4,
 		NumKVHeads: 2, HeadDim: 8, MaxPositions: 64, RMSNormEps: 1e-6, RopeTheta: 1e4, TieEmbeddings: true,
 	}
 }
 
-// build compiles a graph of a model with an adapter, and returns what the compiler made.
-func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained, in []*graph.Node) []*graph.Node) compiled {
+// build compiles a graph of a model with an adapter, and returns the plan.
+func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Forward, trained,
+	in []*graph.Node) []*graph.Node) *ir.Plan {
 	t.Helper()
 	c := patternConfig()
 	var layers []lora.LayerShape
@@ -172,15 +172,15 @@ func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Fo
 	f := &model.Forward{Config: c, Param: params.Lookup(weights), Linear: a.Config().Hook(a.Lookup(trained)), Frozen: true}
 	g.Compile(outputs(f, trained, in)...)
 	for i, spec := range c.Specs() {
-		if packable := s.compiled[len(s.compiled)-1].executable.packable[i]; len(spec.Shape) == 2 && !packable {
+		if packable := s.plans[len(s.plans)-1].Inputs[i].Packable; len(spec.Shape) == 2 && !packable {
 			t.Errorf("%s cannot be packed", spec.Name)
 		}
 	}
-	return s.compiled[len(s.compiled)-1]
+	return s.plans[len(s.plans)-1]
 }
 
-// TestPatterns_Inference: what a model computes for new tokens of cached sequences is as few steps as it can be, and the cache
-// is written in place.
+// TestPatterns_Inference: what a model computes for new tokens of cached sequences is as few steps as it can be, and
+// the cache is written in place.
 func TestPatterns_Inference(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const rows, width, slots, capacity = 3, 2, 5, 40
@@ -202,24 +202,26 @@ func TestPatterns_Inference(t *testing.T) {
 		}
 		return out
 	})
-	found := c.count()
+	found := countPatterns(c)
 	layers := config.NumLayers
-	check(t, c.executable.combined(), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers, "productSum": 2 * layers})
-	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "log-softmax": 1, "logprobs": 0})
-	if lora, _, alone := c.joined(); lora != 6*layers || alone != layers { // values go to the cache, in another order
+	check(t, combined(c), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers,
+		"productSum": 2 * layers})
+	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers,
+		"attention": layers, "log-softmax": 1, "logprobs": 0})
+	if lora, _, alone := joined(c); lora != 6*layers || alone != layers { // values go to the cache, in another order
 		t.Errorf("%d of %d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, 7*layers, alone)
 	}
 	if found["RoPE"] < 2*layers {
 		t.Errorf("%d RoPE", found["RoPE"])
 	}
-	for _, x := range c.compiler.tensors {
-		if x.count == rows*config.NumKVHeads*capacity*config.HeadDim && x.place == inArena && x.outside {
+	for _, x := range c.Tensors {
+		if x.Count == rows*config.NumKVHeads*capacity*config.HeadDim && x.Memory == ir.InArena {
 			t.Error("a part of the cache is copied")
 		}
 	}
 	inPlace := 0
-	for _, o := range c.executable.outputs {
-		if o.donor >= 0 {
+	for _, o := range c.Outputs {
+		if o.Donor >= 0 {
 			inPlace++
 		}
 	}
@@ -228,14 +230,15 @@ func TestPatterns_Inference(t *testing.T) {
 	}
 }
 
-// TestPatterns_Training: the same for the loss and its gradients. No array has a number for each token and each entry of the
-// vocabulary, nor one for each two tokens but the probabilities of attention and their gradients.
+// TestPatterns_Training: the same for the loss and its gradients. No array has a number for each token and each entry
+// of the vocabulary, nor one for each two tokens but the probabilities of attention and their gradients.
 func TestPatterns_Training(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const rows, width = 2, 23
 	n := rows * width
 	vector := shapes.Make(dtypes.Float32, n)
-	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), shapes.Make(dtypes.Int32, n, 1), vector, vector, vector, vector, shapes.Make(dtypes.Float32)}
+	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), shapes.Make(dtypes.Int32, n, 1), vector, vector,
+		vector, vector, shapes.Make(dtypes.Float32)}
 	c := s.build(t, extra, func(f *model.Forward, trained, in []*graph.Node) []*graph.Node {
 		h, _ := f.Hidden(model.Input{Tokens: in[0]})
 		logprobs := f.TokenLogProbs(graph.Reshape(h, -1, f.Config.HiddenSize), in[1])
@@ -245,23 +248,31 @@ func TestPatterns_Training(t *testing.T) {
 		return append(graph.Gradient(loss, trained...), metrics)
 	})
 	layers := patternConfig().NumLayers
-	check(t, c.count(), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
-	check(t, c.executable.combined(), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers, "expSum": layers})
-	if got := c.count()["RMSNorm"]; got < 4*layers+1 {
+	check(t, countPatterns(c), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": layers, "attention": layers,
+		"attention backward": layers, "logprobs": 1, "log-softmax": 0})
+	check(t, combined(c), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers,
+		"expSum": layers})
+	if got := countPatterns(c)["RMSNorm"]; got < 4*layers+1 {
 		t.Errorf("%d RMSNorm", got)
 	}
-	if lora, _, alone := c.joined(); lora < 6*layers || alone > 2*layers { // and sums of gradients
+	if lora, _, alone := joined(c); lora < 6*layers || alone > 2*layers { // and sums of gradients
 		t.Errorf("%d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, alone)
 	}
 	vocabulary, square := 0, 0
-	for _, x := range c.compiler.tensors {
-		if x.place != inArena || !x.outside || x.virtual || x.writer == nil || x.writer.chain != nil && slices.Contains(x.writer.chain.shared, x) {
-			continue // the tile of a chain may have them all where they are few
+	var tiles []*ir.Tensor
+	for _, s := range c.Steps {
+		if k, ok := s.(*ir.Attention); ok {
+			tiles = append(tiles, k.Shared...)
 		}
-		if x.count == n*patternConfig().VocabSize {
+	}
+	for _, x := range c.Tensors {
+		if x.Memory != ir.InArena || slices.Contains(tiles, x) {
+			continue // a tile of fused attention may have them all where they are few
+		}
+		if x.Count == n*patternConfig().VocabSize {
 			vocabulary++
 		}
-		if x.count == rows*4*width*width {
+		if x.Count == rows*4*width*width {
 			square++
 		}
 	}
@@ -270,7 +281,7 @@ func TestPatterns_Training(t *testing.T) {
 	}
 }
 
-// TestPatterns_Bias: a dense layer with a bias and an activation is a product and one loop.
+// TestPatterns_Bias: a dense layer with a bias and an activation is a matmul and one loop.
 func TestPatterns_Bias(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	g := graph.NewGraph(s, "bias")
@@ -279,14 +290,14 @@ func TestPatterns_Bias(t *testing.T) {
 	y := graph.DotGeneral(x, []int{1}, nil, w, []int{1}, nil)
 	y = graph.Add(y, graph.BroadcastToDims(graph.Reshape(b, 1, 9), 5, 9))
 	g.Compile(graph.Mul(y, graph.Tanh(y)))
-	c := s.compiled[0]
-	if _, bias, alone := c.joined(); bias != 1 || alone != 0 || len(c.executable.steps) != 2 {
-		t.Errorf("%d biases in a loop, %d alone, %d steps", bias, alone, len(c.executable.steps))
+	c := s.plans[0]
+	if _, bias, alone := joined(c); bias != 1 || alone != 0 || len(c.Steps) != 2 {
+		t.Errorf("%d biases in a loop, %d alone, %d steps", bias, alone, len(c.Steps))
 	}
 }
 
-// TestPatterns_AdamW: the update of a tensor, which may be skipped, is one loop of three outputs, each written over what it was
-// made of.
+// TestPatterns_AdamW: the update of a tensor, which may be skipped, is one loop of three outputs, each written over
+// what it was made of.
 func TestPatterns_AdamW(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const tensors = 3
@@ -301,14 +312,16 @@ func TestPatterns_AdamW(t *testing.T) {
 	optimizer := grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, MaxGradNorm: 1}
 	next, norm := optimizer.Step(grpo.AdamWState{Params: in[0], M: in[1], V: in[2]}, in[3], scalars)
 	g.Compile(append(next.Nodes(), norm)...)
-	c := s.compiled[0]
+	c := s.plans[0]
 	passes := 0
-	for _, u := range c.units {
-		if u.into == nil && u.group != nil && contains(u.group.members, strings.Fields("Mul Mul Add Mul Mul Add Div Sqrt Div Sub Where")) {
+	for _, s := range c.Steps {
+		l := ir.LoopOf(s)
+		if l != nil && contains(l.Fused, strings.Fields("Mul Mul Add Mul Mul Add Div Sqrt Div Sub Where")) {
 			passes++
 			outputs := 0
-			for _, m := range u.group.members {
-				if m.out.outside && !m.row { // the norm of all may be in one of them, as a number for its only row
+			for _, m := range l.Fused {
+				// the norm of all may be in one of them, as a number for its only row
+				if slices.Contains(l.Results, m.Out) && !m.Row {
 					outputs++
 				}
 			}
@@ -318,12 +331,12 @@ func TestPatterns_AdamW(t *testing.T) {
 		}
 	}
 	inPlace := 0
-	for i, o := range c.executable.outputs[:3*tensors] {
-		if o.donor == i {
+	for i, o := range c.Outputs[:3*tensors] {
+		if o.Donor == i {
 			inPlace++
 		}
 	}
-	check(t, c.executable.combined(), map[string]int{"adamW": tensors})
+	check(t, combined(c), map[string]int{"adamW": tensors})
 	if passes != tensors || inPlace != 3*tensors {
 		t.Errorf("%d passes for %d tensors, %d of %d outputs in place", passes, tensors, inPlace, 3*tensors)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 	"github.com/goart-dev/art/internal/race"
 )
 
@@ -224,11 +225,11 @@ func (g *grower) reduceAndSpread(x compute.Value, dims []int) (compute.Value, er
 }
 
 func (g *grower) reshape(x compute.Value, dims []int) (compute.Value, error) {
-	shape := factors(g.rng, volume(dims))[0]
+	shape := randomShapes(g.rng, ir.Volume(dims))[0]
 	return g.f.Reshape(x, shape...)
 }
 
-// reverse turns an axis around, and sometimes adds that to what it is made of.
+// reverse reverses an axis, and sometimes adds that to what it is made of.
 func (g *grower) reverse(x compute.Value, dims []int) (compute.Value, error) {
 	if len(dims) == 0 {
 		return nil, nil
@@ -290,7 +291,8 @@ func (g *grower) dot(x compute.Value, dims []int) (compute.Value, error) {
 		y := g.pick()
 		other := g.dims(y)
 		for i, d := range dims {
-			if j := slices.Index(other, d); j >= 0 && len(dims)+len(other) <= 5 && volume(dims)*volume(other)/d/d < 20_000 {
+			if j := slices.Index(other, d); j >= 0 && len(dims)+len(other) <= 5 &&
+				ir.Volume(dims)*ir.Volume(other)/d/d < 20_000 {
 				v, err := g.f.DotGeneral(x, []int{i}, nil, y, []int{j}, nil, compute.DotGeneralConfig{})
 				if err != nil {
 					return nil, err
@@ -304,7 +306,7 @@ func (g *grower) dot(x compute.Value, dims []int) (compute.Value, error) {
 
 // join pads, or concatenates with itself.
 func (g *grower) join(x compute.Value, dims []int) (compute.Value, error) {
-	if len(dims) == 0 || volume(dims) > 5000 {
+	if len(dims) == 0 || ir.Volume(dims) > 5000 {
 		return nil, nil
 	}
 	ax := g.rng.IntN(len(dims))
@@ -419,18 +421,19 @@ func TestRandom_Reference(t *testing.T) {
 	}
 }
 
-// TestRandom_SameBits: float32 has the same bits at every level, with and without fusion, with one worker or five, and in memory of
-// its own or of inputs.
+// TestRandom_SameBits: float32 has the same bits at every level, with and without fusion, with one worker or five, and
+// in memory of its own or of inputs.
 func TestRandom_SameBits(t *testing.T) {
 	rng := seeded(t)
 	plain := newDevice(t, 1)
-	plain.unfused, plain.level, plain.kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
+	plain.unfused, plain.env.Level, plain.env.Kernels = true, cpuid.Portable, gemm.New(cpuid.Portable)
 	fused, wide := newDevice(t, 1), newDevice(t, 5)
 	for i := range repeats(400) {
 		r := newRecipe(rng, dtypes.Float32)
 		n := 1 + rng.IntN(60)
 		want := r.run(t, plain, n, 3, false)
-		for k, got := range map[string][][]float64{"fused": r.run(t, fused, n, 3, false), "five workers, inputs donated": r.run(t, wide, n, 3, true)} {
+		for k, got := range map[string][][]float64{"fused": r.run(t, fused, n, 3, false),
+			"five workers, inputs donated": r.run(t, wide, n, 3, true)} {
 			for o := range want {
 				for j := range want[o] {
 					if math.Float64bits(want[o][j]) != math.Float64bits(got[o][j]) && want[o][j] == want[o][j] {
@@ -448,4 +451,26 @@ func repeats(n int) int {
 		return n / 10
 	}
 	return n
+}
+
+// randomShapes returns some shapes of n elements.
+func randomShapes(rng *rand.Rand, n int) (list [][]int) {
+	for range 3 {
+		var dims []int
+		left := n
+		for d := 2; left > 1; {
+			if left%d == 0 {
+				dims = append(dims, d)
+				left /= d
+			} else {
+				d++
+			}
+			if rng.IntN(4) == 0 {
+				dims = append(dims, 1)
+			}
+		}
+		rng.Shuffle(len(dims), func(i, j int) { dims[i], dims[j] = dims[j], dims[i] })
+		list = append(list, dims)
+	}
+	return list
 }

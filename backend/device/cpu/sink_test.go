@@ -7,9 +7,12 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// sinking is a normalisation, a product of what it gives, and a loop after that, which reads a quotient that is known before.
+// sinking is a normalisation, a matmul of what it gives, and a loop after that, which reads a quotient that is known
+// before.
 type sinking struct {
 	name           string
 	operand        bool // the last loop reads what the quotient is made of
@@ -30,8 +33,8 @@ func (s sinking) build(t *testing.T, f compute.Function) (out []compute.Value) {
 	if s.before {
 		unit = must(f.Add(unit, quotient))(t)
 	}
-	product := must(f.DotGeneral(unit, []int{1}, nil, weights, []int{0}, nil, compute.DotGeneralConfig{}))(t)
-	late := must(f.Mul(must(f.Sin(product))(t), quotient))(t)
+	matmul := must(f.DotGeneral(unit, []int{1}, nil, weights, []int{0}, nil, compute.DotGeneralConfig{}))(t)
+	late := must(f.Mul(must(f.Sin(matmul))(t), quotient))(t)
 	if s.operand {
 		late = must(f.Add(late, x))(t)
 	}
@@ -41,12 +44,11 @@ func (s sinking) build(t *testing.T, f compute.Function) (out []compute.Value) {
 	return append(out, late)
 }
 
-// run returns the outputs for some inputs, and what compiled the graph.
-func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, c *compiler) {
+// run returns the outputs for some inputs, and the plan of the graph.
+func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, p *ir.Plan) {
 	b := newBuilder(d, s.name)
 	must(0, b.Main().Return(s.build(t, b.Main()), nil))(t)
-	c = newCompiler(d)
-	e := must(c.compile(b.main.parameters, b.main.outputs, nil))(t)
+	e := must(b.Compile())(t).(*executable)
 	in := make([]compute.Buffer, 2)
 	for i, data := range [][]float32{w, x} {
 		in[i] = must(d.BufferFromFlatData(0, data, shapes.Make(dtypes.Float32, len(data)/sinkingColumns, sinkingColumns)))(t)
@@ -54,11 +56,11 @@ func (s sinking) run(t *testing.T, d *Device, x, w []float32) (out []float32, c 
 	for _, o := range must(e.Execute(in, nil, 0))(t) {
 		out = append(out, floatsOf(t, o)...)
 	}
-	return out, c
+	return out, e.plan
 }
 
-// TestSink: what only a later loop reads is computed there, if that reads the operands too. And what is the same for all of a row is
-// computed once.
+// TestSink: what only a later loop reads is computed there, if that reads the operands too. And what is the same for
+// all of a row is computed once.
 func TestSink(t *testing.T) {
 	rng := seeded(t)
 	for _, s := range []sinking{
@@ -76,16 +78,20 @@ func TestSink(t *testing.T) {
 		plain := newDevice(t, 1)
 		plain.unfused = true
 		want, _ := s.run(t, plain, x, w)
-		got, c := s.run(t, newDevice(t, 2), x, w)
+		got, p := s.run(t, newDevice(t, 2), x, w)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: not the same numbers", s.name)
 		}
-		of := map[compute.OpType]*unit{} // of the last operation of a kind
+		of := map[compute.OpType]*ir.Loop{} // of the last operation of a kind
 		squares := 0
-		for _, u := range c.order() {
-			for _, m := range u.group.all() {
-				of[m.n.op] = u
-				if m.n.op == compute.OpTypeMul && m.out.count == sinkingRows {
+		for _, step := range p.Steps {
+			l := ir.LoopOf(step)
+			if l == nil {
+				continue
+			}
+			for _, m := range l.Fused {
+				of[m.Op] = l
+				if m.Op == compute.OpTypeMul && m.Out.Count == sinkingRows {
 					squares++
 				}
 			}
@@ -94,12 +100,4 @@ func TestSink(t *testing.T) {
 			t.Errorf("%s: it sinks: %v; %d squares of rows", s.name, sinks, squares)
 		}
 	}
-}
-
-// all are the members of a group, if it is one.
-func (g *group) all() []*member {
-	if g == nil {
-		return nil
-	}
-	return g.members
 }

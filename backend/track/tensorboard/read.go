@@ -1,6 +1,7 @@
 package tensorboard
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -51,7 +52,7 @@ func readScalars(dir string) (track.Values, error) {
 func addFile(values track.Values, file []byte) error {
 	for len(file) > 0 {
 		data, rest, err := nextFrame(file)
-		if err == errTorn {
+		if errors.Is(err, errTorn) {
 			return nil
 		}
 		if err == nil {

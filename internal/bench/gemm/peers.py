@@ -23,11 +23,11 @@ torch.set_num_threads(options.threads)
 
 # name, m, n, k, whether a and b are stored by columns, batch
 JOBS = [
-    ("cube", 512, 512, 512, False, False, 1),
-    ("cube", 1024, 1024, 1024, False, False, 1),
-    ("cube", 1024, 1024, 1024, False, True, 1),
-    ("cube", 1024, 1024, 1024, True, False, 1),
-    ("cube", 2048, 2048, 2048, False, False, 1),
+    ("square", 512, 512, 512, False, False, 1),
+    ("square", 1024, 1024, 1024, False, False, 1),
+    ("square", 1024, 1024, 1024, False, True, 1),
+    ("square", 1024, 1024, 1024, True, False, 1),
+    ("square", 2048, 2048, 2048, False, False, 1),
     ("layer", 2048, 4864, 896, False, False, 1),
     ("layer", 2048, 896, 4864, False, False, 1),
     ("layer-back", 2048, 896, 4864, False, True, 1),

@@ -23,6 +23,7 @@ type Row struct {
 type class struct {
 	adapter any
 	width   int
+	single  bool // see [Task.Single]; only where it makes a difference
 }
 
 // Next starts a round. It reports false if no slot has a task.
@@ -83,8 +84,9 @@ func (s *Scheduler) choose() (best class, ok bool) {
 
 // class returns the class of a slot.
 func (s *Scheduler) class(b *slot) class {
-	return class{b.adapter, s.opts.Widths.Fit(len(b.pending()))}
+	width := s.opts.Widths.Fit(len(b.pending()))
+	return class{b.adapter, width, b.task.Single && width == 1 && s.opts.Steps > 1}
 }
 
 // decodes reports whether a class is served by decoding calls.
-func (s *Scheduler) decodes(c class) bool { return c.width == 1 && s.opts.Steps > 1 }
+func (s *Scheduler) decodes(c class) bool { return c.width == 1 && s.opts.Steps > 1 && !c.single }

@@ -11,6 +11,12 @@ func pending(adapter any, n int) slot {
 	return busy(adapter, 3, make([]int32, 3+n)...)
 }
 
+// single marks a slot whose tokens the host samples.
+func single(s slot) slot {
+	s.task.Single = true
+	return s
+}
+
 // waited sets the rounds since the last progress of a slot.
 func waited(s slot, rounds int) slot {
 	s.waited = rounds
@@ -38,6 +44,9 @@ func TestNext(t *testing.T) {
 		"one that has waited":          {slots: []slot{pending("a", 1), pending("a", 1), waited(pending("b", 6), 7)}, rows: []int{0, 1}, width: 1},
 		"many steps":                   {slots: []slot{pending("a", 1), pending("a", 1)}, steps: 4, rows: []int{0, 1}, width: 1, decode: true},
 		"many steps after prompts":     {slots: []slot{pending("a", 1), pending("a", 1), pending("b", 2)}, steps: 4, rows: []int{2}, width: 4},
+		"the host samples":             {slots: []slot{single(pending("a", 1)), pending("a", 1), single(pending("a", 1))}, steps: 4, rows: []int{0, 2}, width: 1},
+		"the host and many steps":      {slots: []slot{single(pending("a", 1)), pending("a", 1), pending("a", 1)}, steps: 4, rows: []int{1, 2}, width: 1, decode: true},
+		"the host, single steps":       {slots: []slot{single(pending("a", 1)), pending("a", 1)}, rows: []int{0, 1}, width: 1},
 		"many steps, waited too long":  {slots: []slot{waited(pending("a", 1), 8), pending("b", 2)}, steps: 4, rows: []int{0}, width: 1, decode: true},
 	} {
 		t.Run(name, func(t *testing.T) {

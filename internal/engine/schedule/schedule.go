@@ -32,6 +32,8 @@ type Task struct {
 	Adapter any
 	// Limit is the number of tokens that prompt and reply may have together.
 	Limit int
+	// Single says that the host samples each token: decoding calls that sample many leave the task out.
+	Single bool
 	// Reused is the number of prompt tokens that were found in the cache. The scheduler sets it.
 	Reused int
 }

@@ -81,7 +81,8 @@ func choose(name string, supported []Level) (Level, error) {
 // AMD reports whether the processor is one of AMD's, or of Hygon's, which come from the same design.
 func AMD() bool { return cpuid.CPU.VendorID == cpuid.AMD || cpuid.CPU.VendorID == cpuid.Hygon }
 
-// SkylakeServer reports whether the processor is one of Intel's with the cores of that name: Skylake-SP, Cascade Lake or Cooper Lake.
+// SkylakeServer reports whether the processor is one of Intel's with the cores of that name: Skylake-SP, Cascade Lake
+// or Cooper Lake.
 func SkylakeServer() bool {
 	return cpuid.CPU.VendorID == cpuid.Intel && cpuid.CPU.Family == 6 && cpuid.CPU.Model == 85
 }

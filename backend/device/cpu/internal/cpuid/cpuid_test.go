@@ -33,7 +33,8 @@ func TestDefault(t *testing.T) {
 		t.Errorf("the level is %v, %v", level, err)
 	}
 	t.Setenv(Env, "abacus")
-	if _, err := Default(); err == nil || err.Error() != `ART_CPU: no instruction set is called "abacus"; there are portable, avx2, avx512, neon` {
+	const want = `ART_CPU: no instruction set is called "abacus"; there are portable, avx2, avx512, neon`
+	if _, err := Default(); err == nil || err.Error() != want {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv(Env, "")

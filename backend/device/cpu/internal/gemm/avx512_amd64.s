@@ -293,8 +293,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_1x16
-TEXT ·turnAVX512_1x16(SB), NOSPLIT, $24-8
+// func transBAVX512_1x16
+TEXT ·transBAVX512_1x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -831,8 +831,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_2x16
-TEXT ·turnAVX512_2x16(SB), NOSPLIT, $24-8
+// func transBAVX512_2x16
+TEXT ·transBAVX512_2x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -1450,8 +1450,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_3x16
-TEXT ·turnAVX512_3x16(SB), NOSPLIT, $24-8
+// func transBAVX512_3x16
+TEXT ·transBAVX512_3x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -2150,8 +2150,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_4x16
-TEXT ·turnAVX512_4x16(SB), NOSPLIT, $24-8
+// func transBAVX512_4x16
+TEXT ·transBAVX512_4x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -2931,8 +2931,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_5x16
-TEXT ·turnAVX512_5x16(SB), NOSPLIT, $24-8
+// func transBAVX512_5x16
+TEXT ·transBAVX512_5x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -3793,8 +3793,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_6x16
-TEXT ·turnAVX512_6x16(SB), NOSPLIT, $24-8
+// func transBAVX512_6x16
+TEXT ·transBAVX512_6x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -4736,8 +4736,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_7x16
-TEXT ·turnAVX512_7x16(SB), NOSPLIT, $24-8
+// func transBAVX512_7x16
+TEXT ·transBAVX512_7x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -5764,8 +5764,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_8x16
-TEXT ·turnAVX512_8x16(SB), NOSPLIT, $24-8
+// func transBAVX512_8x16
+TEXT ·transBAVX512_8x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -6890,8 +6890,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_9x16
-TEXT ·turnAVX512_9x16(SB), NOSPLIT, $24-8
+// func transBAVX512_9x16
+TEXT ·transBAVX512_9x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -8097,8 +8097,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_10x16
-TEXT ·turnAVX512_10x16(SB), NOSPLIT, $24-8
+// func transBAVX512_10x16
+TEXT ·transBAVX512_10x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -9385,8 +9385,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_11x16
-TEXT ·turnAVX512_11x16(SB), NOSPLIT, $24-8
+// func transBAVX512_11x16
+TEXT ·transBAVX512_11x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -10754,8 +10754,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_12x16
-TEXT ·turnAVX512_12x16(SB), NOSPLIT, $24-8
+// func transBAVX512_12x16
+TEXT ·transBAVX512_12x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -12204,8 +12204,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_13x16
-TEXT ·turnAVX512_13x16(SB), NOSPLIT, $24-8
+// func transBAVX512_13x16
+TEXT ·transBAVX512_13x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -13735,8 +13735,8 @@ store:
 	VZEROUPPER
 	RET
 
-// func turnAVX512_14x16
-TEXT ·turnAVX512_14x16(SB), NOSPLIT, $24-8
+// func transBAVX512_14x16
+TEXT ·transBAVX512_14x16(SB), NOSPLIT, $24-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -14308,7 +14308,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z3
 	VMOVUPS 0(DI)(R9*1), Z4
@@ -14358,7 +14358,7 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -14460,7 +14460,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z3
 	VMOVUPS 0(DI)(R9*1), Z4
@@ -14510,7 +14510,7 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -14615,7 +14615,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z6
 	VMOVUPS 0(DI)(R9*1), Z7
@@ -14681,7 +14681,7 @@ round:
 	ADDQ $32, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -14802,7 +14802,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z6
 	VMOVUPS 0(DI)(R9*1), Z7
@@ -14868,7 +14868,7 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -14992,7 +14992,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z9
 	VMOVUPS 0(DI)(R9*1), Z10
@@ -15074,7 +15074,7 @@ round:
 	ADDQ $48, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -15214,7 +15214,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z9
 	VMOVUPS 0(DI)(R9*1), Z10
@@ -15296,7 +15296,7 @@ round:
 	ADDQ $16, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -15439,7 +15439,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z12
 	VMOVUPS 0(DI)(R9*1), Z13
@@ -15533,7 +15533,7 @@ round:
 	ADDQ $64, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -15691,7 +15691,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z12
 	VMOVUPS 0(DI)(R9*1), Z13
@@ -15786,7 +15786,7 @@ round:
 	ADDQ $16, R8
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -15948,7 +15948,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z15
 	VMOVUPS 0(DI)(R9*1), Z16
@@ -16058,7 +16058,7 @@ round:
 	ADDQ $80, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -16235,7 +16235,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z15
 	VMOVUPS 0(DI)(R9*1), Z16
@@ -16346,7 +16346,7 @@ round:
 	ADDQ $16, R8
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -16527,7 +16527,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z18
 	VMOVUPS 0(DI)(R9*1), Z19
@@ -16653,7 +16653,7 @@ round:
 	ADDQ $96, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -16849,7 +16849,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z18
 	VMOVUPS 0(DI)(R9*1), Z19
@@ -16976,7 +16976,7 @@ round:
 	ADDQ $16, R8
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -17176,7 +17176,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z21
 	VMOVUPS 0(DI)(R9*1), Z22
@@ -17314,7 +17314,7 @@ round:
 	ADDQ $112, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -17528,7 +17528,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z21
 	VMOVUPS 0(DI)(R9*1), Z22
@@ -17668,7 +17668,7 @@ round:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -17887,7 +17887,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z24
 	VMOVUPS 0(DI)(R9*1), Z25
@@ -18041,7 +18041,7 @@ round:
 	ADDQ $128, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -18274,7 +18274,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z24
 	VMOVUPS 0(DI)(R9*1), Z25
@@ -18430,7 +18430,7 @@ round:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -18668,7 +18668,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z27
 	VMOVUPS 0(DI)(R9*1), Z28
@@ -18838,7 +18838,7 @@ round:
 	ADDQ $144, CX
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX
@@ -19090,7 +19090,7 @@ ready:
 	MOVQ BX, cRows-24(SP)
 	MOVQ tile_cFirst(AX), BX
 	TESTQ BX, BX
-	JEQ fetch
+	JEQ prefetch
 round:
 	VMOVUPS 0(DI), Z27
 	VMOVUPS 0(DI)(R9*1), Z28
@@ -19262,7 +19262,7 @@ round:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ round
-fetch:
+prefetch:
 	DECQ cRows-24(SP)
 	JLT rest
 	MOVQ c-16(SP), BX

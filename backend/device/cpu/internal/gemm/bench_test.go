@@ -13,14 +13,14 @@ import (
 
 // layouts of an operand
 const (
-	plain      = "plain"      // rows lie together
-	transposed = "transposed" // columns lie together
+	plain      = "plain"      // rows are contiguous
+	transposed = "transposed" // columns are contiguous
 	packed     = "packed"
 	packedT    = "packed-transposed"
 	packed16   = "packed-bf16"
 )
 
-// job is a product that is measured.
+// job is a matmul that is measured.
 type job struct {
 	name    string
 	m, n, k int
@@ -29,12 +29,12 @@ type job struct {
 }
 
 var jobs = []job{
-	{"cube", 512, 512, 512, plain, plain, 1},
-	{"cube", 1024, 1024, 1024, plain, plain, 1},
-	{"cube", 1024, 1024, 1024, plain, transposed, 1},
-	{"cube", 1024, 1024, 1024, transposed, plain, 1},
-	{"cube", 2048, 2048, 2048, plain, plain, 1},
-	{"cube", 2048, 2048, 2048, plain, packed, 1},
+	{"square", 512, 512, 512, plain, plain, 1},
+	{"square", 1024, 1024, 1024, plain, plain, 1},
+	{"square", 1024, 1024, 1024, plain, transposed, 1},
+	{"square", 1024, 1024, 1024, transposed, plain, 1},
+	{"square", 2048, 2048, 2048, plain, plain, 1},
+	{"square", 2048, 2048, 2048, plain, packed, 1},
 	{"layer", 2048, 4864, 896, plain, packed, 1},
 	{"layer", 2048, 4864, 896, plain, packed16, 1},
 	{"layer", 2048, 896, 4864, plain, packed, 1},
@@ -80,20 +80,20 @@ func (j job) run(k *Kernels, p *pool.Pool) func() {
 	switch j.b {
 	case packed:
 		w := packView(b, j.k, j.n)
-		return func() { k.MulPacked(p, c, j.n, a, w, j.m, false) }
+		return func() { k.MulPacked(p, Out{c, j.n}, a, w, j.m, false) }
 	case packed16:
 		half := make([]uint16, len(b.Data))
 		w := packHalf(half, b.Row, b.Col, j.k, j.n)
-		return func() { k.MulPacked(p, c, j.n, a, w, j.m, false) }
+		return func() { k.MulPacked(p, Out{c, j.n}, a, w, j.m, false) }
 	case packedT:
 		w := packView(b.T(), j.n, j.k)
-		return func() { k.MulPackedT(p, c, j.n, a, w, j.m, false) }
+		return func() { k.MulPackedT(p, Out{c, j.n}, a, w, j.m, false) }
 	}
 	if j.batch == 1 {
-		return func() { k.Mul(p, c, j.n, a, b, j.m, j.n, j.k, false) }
+		return func() { k.Mul(p, Matmul{Out{c, j.n}, a, b, j.m, j.n, j.k, false}) }
 	}
 	axes := []Axis{{j.batch, j.m * a.Row, j.n * b.Col, j.m * j.n}}
-	return func() { k.MulBatch(p, axes, c, j.n, a, b, j.m, j.n, j.k, false) }
+	return func() { k.MulBatch(p, axes, Matmul{Out{c, j.n}, a, b, j.m, j.n, j.k, false}) }
 }
 
 // bytes is the size of a job's B.
@@ -122,7 +122,7 @@ func BenchmarkMul(b *testing.B) {
 	}
 }
 
-// The products of a pass of a small Qwen3 through its layers, each with weights of its own, which come from memory.
+// The matmuls of a pass of a small Qwen3 through its layers, each with weights of its own, which come from memory.
 func BenchmarkLayers(b *testing.B) {
 	level, err := cpuid.Default()
 	if err != nil {
@@ -148,7 +148,7 @@ func BenchmarkLayers(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", m, name), func(b *testing.B) {
 				seconds := best(b, func() {
 					for _, w := range weights {
-						k.MulPacked(p, c, w.N, a, w, m, false)
+						k.MulPacked(p, Out{c, w.N}, a, w, m, false)
 					}
 				})
 				width := map[string]int{"f32": 4, "bf16": 2}[name]

@@ -21,7 +21,7 @@ func groups(m, most int) [2]rows {
 
 // block is a block of C and of the contracted axis.
 type block struct {
-	*product
+	*call
 	s      *scratch
 	i0, mb int  // rows
 	j0, nb int  // columns
@@ -31,7 +31,7 @@ type block struct {
 }
 
 // modeAt is how the block of the contracted axis that begins with k0 goes to C.
-func (g *product) modeAt(k0 int) mode {
+func (g *call) modeAt(k0 int) mode {
 	if g.add || k0 > 0 {
 		return added
 	}
@@ -39,7 +39,7 @@ func (g *product) modeAt(k0 int) mode {
 }
 
 // compute computes rows [i0, i0+mb) and columns [j0, j0+nb) of C, which are out.
-func (g *product) compute(s *scratch, i0, mb, j0, nb int, out View) {
+func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 	if g.k == 0 && !g.add {
 		for i := range mb {
 			clear(out.Data[i*out.Row : i*out.Row+nb])
@@ -63,8 +63,8 @@ func (g *product) compute(s *scratch, i0, mb, j0, nb int, out View) {
 	}
 }
 
-// pieces computes a block of the contracted axis piece by piece: chains go on from what the piece before left. That is in C only if no
-// block came before.
+// pieces computes a block of the contracted axis piece by piece: chains go on from what the piece before left. That is
+// in C only if no block came before.
 func (b *block) pieces() {
 	all := *b
 	if b.mode == added {
@@ -143,7 +143,7 @@ func (b *block) across() {
 			if rest > 0 {
 				b.begin(left, rows{at, run.each, 1}, whole*panel, last)
 				if whole == 0 {
-					b.fetchRows(at+run.each, run.each)
+					b.prefetchRows(at+run.each, run.each)
 				}
 				b.level.tiles(b.s, run.each, rest, false)
 			}
@@ -151,8 +151,8 @@ func (b *block) across() {
 	}
 }
 
-// groupRows is the most rows of A that are read at once. Rows that are whole pages apart share a set of the first cache, which has 12
-// places or fewer.
+// groupRows is the most rows of A that are read at once. Rows that are whole pages apart share a set of the first
+// cache, which has 12 places or fewer.
 func (b *block) groupRows() int {
 	if b.a.Col == 1 && 4*b.a.Row%pageBytes == 0 {
 		return min(b.level.rows, setRows)
@@ -160,9 +160,9 @@ func (b *block) groupRows() int {
 	return b.level.rows
 }
 
-// fetchRows lets a kernel fetch rows of A that come next, where they follow one another: of a product with few columns, they are
-// most of what is read.
-func (b *block) fetchRows(at, n int) {
+// prefetchRows lets a kernel prefetch rows of A that come next, where they follow one another: of a matmul with few
+// columns, they are most of what is read.
+func (b *block) prefetchRows(at, n int) {
 	if n = min(n, b.mb-at); n > 0 && b.a.Col == 1 && b.a.Row == b.kc {
 		t := &b.s.tile
 		t.early = int(uintptr(unsafe.Pointer(&b.a.Data[(b.i0+at)*b.a.Row])) - uintptr(t.b))
@@ -170,7 +170,8 @@ func (b *block) fetchRows(at, n int) {
 	}
 }
 
-// wholePanels computes a group of rows with so many whole panels of B from a column on, and fetches parts of memory meanwhile.
+// wholePanels computes a group of rows with so many whole panels of B from a column on, and prefetches parts of memory
+// meanwhile.
 func (b *block) wholePanels(left leftSide, group rows, column int, right rightSide, parts []part) {
 	calls := max(1, min(len(parts), group.count))
 	for i := range calls {

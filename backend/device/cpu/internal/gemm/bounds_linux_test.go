@@ -11,7 +11,8 @@ import (
 func fence(t *testing.T, n int) []float32 {
 	page := syscall.Getpagesize()
 	size := ceil(4*n, page) * page
-	memory, err := syscall.Mmap(-1, 0, size+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, size+page, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,15 +47,15 @@ func TestMul_Bounds(t *testing.T) {
 			e.check(t, "Mul", func(c []float32) {
 				out := fence(t, (e.m-1)*e.ldc+e.n)
 				copy(out, c)
-				k.Mul(nil, out, e.ldc, e.a, e.b, e.m, e.n, e.k, e.add)
+				k.Mul(nil, Matmul{Out{out, e.ldc}, e.a, e.b, e.m, e.n, e.k, e.add})
 				copy(c, out)
 			})
 			packed := packView(e.b, e.k, e.n)
 			packed.full = fenced(t, packed.full)
-			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(nil, c, e.ldc, e.a, packed, e.m, e.add) })
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(nil, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 			packed = packView(e.b.T(), e.n, e.k)
 			packed.full = fenced(t, packed.full)
-			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(nil, c, e.ldc, e.a, packed, e.m, e.add) })
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(nil, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 		}
 		k.Read(nil, fence(t, 100_003))
 	})
@@ -75,14 +76,15 @@ func TestPack_Lines(t *testing.T) {
 					for i := range dst {
 						dst[i] = guard
 					}
-					kernels.level.pack(new(scratch), dst, line, v, k, width, 40)
+					kernels.level.pack(new(scratch), lines{Out{dst, line}, v, k, width, 40})
 					for i, got := range dst {
 						want := float32(guard)
 						if i%line < width {
 							want = v.Data[i/line*v.Row+i%line*v.Col]
 						}
 						if got != want {
-							t.Fatalf("%d lines of %d numbers, steps %d and %d: number %d is %v, want %v", k, width, v.Row, v.Col, i, got, want)
+							t.Fatalf("%d lines of %d numbers, steps %d and %d: number %d is %v, want %v", k, width, v.Row, v.Col, i, got,
+								want)
 						}
 					}
 				}

@@ -31,7 +31,7 @@ func FuzzMul(f *testing.F) {
 
 // blocks computes an example with another plan.
 func (e *example) blocks(k *Kernels, c []float32, r *rand.Rand, depth int) {
-	g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: e.m, n: e.n, k: e.k, add: e.add}
+	g := &call{level: k.level, c: Out{c, e.ldc}, a: e.a, b: operand{view: e.b}, m: e.m, n: e.n, k: e.k, add: e.add}
 	g.plan = plan{
 		mb: 1 + r.IntN(e.m), nb: panel * (1 + r.IntN(4)), kb: Block * (1 + depth%3),
 		sideways: r.IntN(2) == 0, packA: r.IntN(2) == 0,

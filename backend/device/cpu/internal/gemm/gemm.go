@@ -1,25 +1,20 @@
 // Package gemm multiplies float32 matrices.
 //
-// The contracted axis is cut into fixed blocks of [Block]. Each element of a product is the sum of its blocks, added in
+// The contracted axis is cut into fixed blocks of [Block]. Each element of a matmul is the sum of its blocks, added in
 // their order, and each of those is one chain of fused multiply-adds:
 //
 //	c[i, j] = ((s[0] + s[1]) + s[2]) + ...
 //	s[l]    = fma(a[i, e-1], b[e-1, j], ... fma(a[i, f+1], b[f+1, j], fma(a[i, f], b[f, j], +0)))
 //
-// where block l is [f, e) = [l*Block, min((l+1)*Block, k)). A product that is added adds its blocks to the old c[i, j] in
-// the same way. Kernels compute several elements at once and never split a chain. So an element has the same bits whatever
-// the sizes, strides, batches, packing, number of workers and instruction set.
+// where block l is [f, e) = [l*Block, min((l+1)*Block, k)). A matmul that is added adds its blocks to the old c[i, j]
+// in the same way. Kernels compute several elements at once and never split a chain. So an element has the same bits
+// whatever the sizes, strides, batches, packing, number of workers and instruction set.
 package gemm
 
 import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
-
-// Block is the length of the fixed blocks of the contracted axis. The rounding errors of random numbers grow with the root of
-// the length of a chain and of the number of blocks: 512 is about the root of a vocabulary, and is short enough for what
-// kernels read of B in a block to stay in a cache.
-const Block = 512
 
 // View is a matrix in a slice: element (i, j) is Data[i*Row + j*Col]. The steps are not negative.
 type View struct {
@@ -30,11 +25,32 @@ type View struct {
 // T is the transposed view.
 func (v View) T() View { return View{v.Data, v.Col, v.Row} }
 
-// Axis is an axis of a batch: N products, and the number of elements from a matrix to the next; 0 uses one matrix for
-// all of the axis. The steps of C keep the products apart.
+// Out is the matrix of a result in a slice: element (i, j) is Data[i*Row + j].
+type Out struct {
+	Data []float32
+	Row  int
+}
+
+// From is the matrix without its first columns.
+func (o Out) From(column int) Out { return Out{o.Data[column:], o.Row} }
+
+// view is the result as an operand.
+func (o Out) view() View { return View{o.Data, o.Row, 1} }
+
+// Matmul is C = A·B, or C = C + A·B: A is [M, K], B is [K, N], and C is [M, N].
+type Matmul struct {
+	C       Out
+	A, B    View
+	M, N, K int
+	Add     bool
+}
+
+// Axis is an axis of a batch: N matmuls, and the number of elements from a matrix to the next; 0 uses one matrix for
+// all of the axis. The steps of C keep the results apart.
 type Axis struct{ N, A, B, C int }
 
-// Kernels computes products with the instructions of a level. Its methods may be called from several goroutines.
+// Kernels computes matmuls with the instructions of a level. Its methods may be called from several goroutines. A nil
+// pool is one worker.
 type Kernels struct {
 	level *level
 	free  scratches
@@ -44,23 +60,22 @@ type Kernels struct {
 // New returns the kernels of a level that this CPU has.
 func New(l cpuid.Level) *Kernels { return &Kernels{level: levelOf(l)} }
 
-// Mul sets c to a·b, or adds a·b to it: a is [m, k], b is [k, n], and element (i, j) of c is c[i*ldc+j]. A nil pool is
-// one worker.
-func (k *Kernels) Mul(p *pool.Pool, c []float32, ldc int, a, b View, m, n, kk int, add bool) {
-	k.MulBatch(p, nil, c, ldc, a, b, m, n, kk, add)
+// Mul computes a matmul.
+func (k *Kernels) Mul(p *pool.Pool, m Matmul) {
+	k.run(p, call{c: m.C, a: m.A, b: operand{view: m.B}, m: m.M, n: m.N, k: m.K, add: m.Add})
 }
 
-// MulBatch is [Kernels.Mul] for each product of a batch, the last axis of which varies fastest.
-func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, c []float32, ldc int, a, b View, m, n, kk int, add bool) {
-	k.run(p, product{batch: batch, c: c, ldc: ldc, a: a, b: operand{view: b}, m: m, n: n, k: kk, add: add})
+// MulBatch is [Kernels.Mul] for each member of a batch, the last axis of which varies fastest.
+func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, m Matmul) {
+	k.run(p, call{batch: batch, c: m.C, a: m.A, b: operand{view: m.B}, m: m.M, n: m.N, k: m.K, add: m.Add})
 }
 
 // MulPacked is [Kernels.Mul] with a packed matrix: c [m, N] of a [m, K] and b [K, N].
-func (k *Kernels) MulPacked(p *pool.Pool, c []float32, ldc int, a View, b *Packed, m int, add bool) {
-	k.run(p, product{c: c, ldc: ldc, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
+func (k *Kernels) MulPacked(p *pool.Pool, c Out, a View, b *Packed, m int, add bool) {
+	k.run(p, call{c: c, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
 }
 
 // MulPackedT is [Kernels.Mul] with the transpose of a packed matrix: c [m, K] of a [m, N] and b [K, N].
-func (k *Kernels) MulPackedT(p *pool.Pool, c []float32, ldc int, a View, b *Packed, m int, add bool) {
-	k.run(p, product{c: c, ldc: ldc, a: a, b: operand{packed: b, transposed: true}, m: m, n: b.K, k: b.N, add: add})
+func (k *Kernels) MulPackedT(p *pool.Pool, c Out, a View, b *Packed, m int, add bool) {
+	k.run(p, call{c: c, a: a, b: operand{packed: b, transposed: true}, m: m, n: b.K, k: b.N, add: add})
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
-// guard is around the elements that a product may write.
+// guard is around the elements that a matmul may write.
 const guard = float32(-123.25)
 
-// example is a product with random operands and strides, and what it must yield.
+// example is a matmul with random operands and strides, and what it must yield.
 type example struct {
 	m, n, k int
 	a, b    View
@@ -128,7 +128,7 @@ func (e *example) String() string {
 		e.m, e.k, e.k, e.n, e.a.Row, e.a.Col, e.b.Row, e.b.Col, e.ldc, e.add)
 }
 
-// check runs a product and compares all of c.
+// check runs a matmul and compares all of c.
 func (e *example) check(t *testing.T, name string, mul func(c []float32)) {
 	t.Helper()
 	c := append([]float32(nil), e.c...)
@@ -178,14 +178,14 @@ func TestMul_Random(t *testing.T) {
 // checkAll computes an example in each way.
 func (e *example) checkAll(t *testing.T, k *Kernels, p *pool.Pool) {
 	t.Helper()
-	e.check(t, "Mul", func(c []float32) { k.Mul(p, c, e.ldc, e.a, e.b, e.m, e.n, e.k, e.add) })
+	e.check(t, "Mul", func(c []float32) { k.Mul(p, Matmul{Out{c, e.ldc}, e.a, e.b, e.m, e.n, e.k, e.add}) })
 	if e.k == 0 || e.n == 0 {
 		return
 	}
 	packed := packView(e.b, e.k, e.n)
-	e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, e.m, e.add) })
+	e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 	packed = packView(e.b.T(), e.n, e.k)
-	e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, e.m, e.add) })
+	e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 }
 
 func TestMul_Sizes(t *testing.T) {
@@ -205,13 +205,15 @@ func TestMul_Sizes(t *testing.T) {
 	})
 }
 
-// TestMul_Scattered: matrices of which only some rows are read side by side, since they are large and their rows lie far apart. The
-// rows overlap here, so that they need little memory.
+// TestMul_Scattered: matrices of which only some rows are read in parallel, since they are large and their rows lie
+// far apart. The rows overlap here, so that they need little memory.
 func TestMul_Scattered(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))
-	for _, size := range [][3]int{{1, 95_000, 2*streams + 11}, {2, 95_000, 2*streams + 11}, {17, 95_000, 2*streams + 11}, {3, 16_100, Block + 17}} {
+	for _, size := range [][3]int{{1, 95_000, 2*streams + 11}, {2, 95_000, 2*streams + 11}, {17, 95_000, 2*streams + 11},
+		{3, 16_100, Block + 17}} {
 		m, n, kk := size[0], size[1], size[2]
-		e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: pageBytes / 4, Col: 1}, kk, n, false)}
+		e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: pageBytes / 4, Col: 1}, kk, n,
+			false)}
 		e.output(r, false)
 		o := operand{view: e.b}
 		if !o.scattered(kk, n) || o.scattered(kk, n/2) {
@@ -219,7 +221,7 @@ func TestMul_Scattered(t *testing.T) {
 		}
 		eachLevel(t, func(t *testing.T, k *Kernels) {
 			for _, p := range pools(t) {
-				e.check(t, "Mul", func(c []float32) { k.Mul(p, c, e.ldc, e.a, e.b, m, n, kk, e.add) })
+				e.check(t, "Mul", func(c []float32) { k.Mul(p, Matmul{Out{c, e.ldc}, e.a, e.b, m, n, kk, e.add}) })
 			}
 		})
 	}
@@ -240,21 +242,22 @@ func TestMul_BF16(t *testing.T) {
 			e.output(r, false)
 			p := workers[r.IntN(len(workers))]
 			packed := packHalf(half, e.b.Row, e.b.Col, kk, n)
-			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, m, e.add) })
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, Out{c, e.ldc}, e.a, packed, m, e.add) })
 			packed = packHalf(half, e.b.Col, e.b.Row, n, kk)
-			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, m, e.add) })
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, Out{c, e.ldc}, e.a, packed, m, e.add) })
 		}
 	})
 }
 
-// Columns of B that lie together are turned: whole squares of 16 by kernels of their own, what is left by others.
+// Contiguous columns of B are transposed: whole squares of 16 by kernels of their own, what is left by others.
 func TestMul_Turned(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(11, 11))
 		for m := 1; m <= 31; m++ {
 			for _, n := range []int{16, 31, 33, 96, 117} {
 				for _, kk := range []int{15, 16, 48, 53} {
-					e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: 1, Col: kk + m%3}, kk, n, false)}
+					e := &example{m: m, n: n, k: kk, a: randomView(r, m, kk, false), b: fill(r, View{Row: 1, Col: kk + m%3}, kk, n,
+						false)}
 					e.output(r, false)
 					e.checkAll(t, k, nil)
 				}
@@ -264,13 +267,13 @@ func TestMul_Turned(t *testing.T) {
 }
 
 // Heads of an attention: queries in groups that share keys, in tensors [batch, rows, heads, width].
-// Few columns of a long contracted axis are rows of the transposed product, with operands in every layout.
+// Few columns of a long contracted axis are rows of the transposed matmul, with operands in every layout.
 func TestMul_Flipped(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(27, 27))
 		workers := pools(t)
-		for n := 1; n <= flipTurned+2; n++ {
-			for _, kk := range []int{flipDepth - 1, flipDepth, flipDepth + 17} {
+		for n := 1; n <= swapColumns+2; n++ {
+			for _, kk := range []int{swapDepth - 1, swapDepth, swapDepth + 17} {
 				e := newExample(r, n+1+r.IntN(70), n, kk, r.IntN(2) == 0)
 				e.checkAll(t, k, workers[r.IntN(len(workers))])
 			}
@@ -291,12 +294,12 @@ func TestMulBatch(t *testing.T) {
 				{group, width, 0, queries * keys},
 			}
 			c := make([]float32, batch*kv*group*queries*keys)
-			k.MulBatch(p, axes, c, keys, q, x, queries, keys, width, false)
+			k.MulBatch(p, axes, Matmul{Out{c, keys}, q, x, queries, keys, width, false})
 			for i := range batch * kv * group {
 				head, n := i%(kv*group), i/(kv*group)
 				want := make([]float32, queries*keys)
-				New(cpuid.Portable).Mul(nil, want, keys, View{q.Data[n*queries*q.Row+head*width:], q.Row, 1},
-					View{x.Data[n*keys*x.Col+head/group*width:], 1, x.Col}, queries, keys, width, false)
+				New(cpuid.Portable).Mul(nil, Matmul{Out{want, keys}, View{q.Data[n*queries*q.Row+head*width:], q.Row, 1},
+					View{x.Data[n*keys*x.Col+head/group*width:], 1, x.Col}, queries, keys, width, false})
 				for j, w := range want {
 					if got := c[i*len(want)+j]; !same(got, w) {
 						t.Fatalf("batch %d, head %d, element %d is %v, want %v", n, head, j, got, w)

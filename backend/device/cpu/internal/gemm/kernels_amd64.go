@@ -171,46 +171,46 @@ func halfAVX512_13x32(t *tile)
 func halfAVX512_14x32(t *tile)
 
 //go:noescape
-func turnAVX512_1x16(t *tile)
+func transBAVX512_1x16(t *tile)
 
 //go:noescape
-func turnAVX512_2x16(t *tile)
+func transBAVX512_2x16(t *tile)
 
 //go:noescape
-func turnAVX512_3x16(t *tile)
+func transBAVX512_3x16(t *tile)
 
 //go:noescape
-func turnAVX512_4x16(t *tile)
+func transBAVX512_4x16(t *tile)
 
 //go:noescape
-func turnAVX512_5x16(t *tile)
+func transBAVX512_5x16(t *tile)
 
 //go:noescape
-func turnAVX512_6x16(t *tile)
+func transBAVX512_6x16(t *tile)
 
 //go:noescape
-func turnAVX512_7x16(t *tile)
+func transBAVX512_7x16(t *tile)
 
 //go:noescape
-func turnAVX512_8x16(t *tile)
+func transBAVX512_8x16(t *tile)
 
 //go:noescape
-func turnAVX512_9x16(t *tile)
+func transBAVX512_9x16(t *tile)
 
 //go:noescape
-func turnAVX512_10x16(t *tile)
+func transBAVX512_10x16(t *tile)
 
 //go:noescape
-func turnAVX512_11x16(t *tile)
+func transBAVX512_11x16(t *tile)
 
 //go:noescape
-func turnAVX512_12x16(t *tile)
+func transBAVX512_12x16(t *tile)
 
 //go:noescape
-func turnAVX512_13x16(t *tile)
+func transBAVX512_13x16(t *tile)
 
 //go:noescape
-func turnAVX512_14x16(t *tile)
+func transBAVX512_14x16(t *tile)
 
 //go:noescape
 func wideAVX512_2x128(t *tile)
@@ -551,22 +551,22 @@ var halfAVX512 = []kernel{
 	14: halfAVX512_14x32,
 }
 
-// turnAVX512 has kernels by rows.
-var turnAVX512 = []kernel{
-	1:  turnAVX512_1x16,
-	2:  turnAVX512_2x16,
-	3:  turnAVX512_3x16,
-	4:  turnAVX512_4x16,
-	5:  turnAVX512_5x16,
-	6:  turnAVX512_6x16,
-	7:  turnAVX512_7x16,
-	8:  turnAVX512_8x16,
-	9:  turnAVX512_9x16,
-	10: turnAVX512_10x16,
-	11: turnAVX512_11x16,
-	12: turnAVX512_12x16,
-	13: turnAVX512_13x16,
-	14: turnAVX512_14x16,
+// transBAVX512 has kernels by rows.
+var transBAVX512 = []kernel{
+	1:  transBAVX512_1x16,
+	2:  transBAVX512_2x16,
+	3:  transBAVX512_3x16,
+	4:  transBAVX512_4x16,
+	5:  transBAVX512_5x16,
+	6:  transBAVX512_6x16,
+	7:  transBAVX512_7x16,
+	8:  transBAVX512_8x16,
+	9:  transBAVX512_9x16,
+	10: transBAVX512_10x16,
+	11: transBAVX512_11x16,
+	12: transBAVX512_12x16,
+	13: transBAVX512_13x16,
+	14: transBAVX512_14x16,
 }
 
 // broadAVX512 has kernels by rows.

@@ -6,9 +6,10 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
-// large is a part of a product of many rows and columns. The workers pack its operands first, groups of rows of A side by side
-// unless they are short, and panels of B unless that is packed already, and then share the tiles of C: nothing is packed twice, and kernels read what lies
-// together. See K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.
+// large is a part of a matmul of many rows and columns. The workers pack its operands first, groups of rows of A side
+// by side unless they are short, and panels of B unless that is packed already, and then share the tiles of C: nothing
+// is packed twice, and kernels read contiguous memory. See K. Goto and R. van de Geijn, "Anatomy of high-performance
+// matrix multiplication", 2008.
 type large struct {
 	block            // all of the part
 	each         int // length of the blocks of the contracted axis
@@ -21,28 +22,11 @@ type large struct {
 	width        int       // columns of the panels of right
 }
 
-const (
-	largeColumns = 256     // least of a large product,
-	largeDepth   = 64      // and least length of its contracted axis: otherwise packing is much of the work
-	partRows     = 2048    // most rows of a part
-	partColumns  = 2048    // and most columns, if they are packed
-	partNumbers  = 2 << 20 // that are packed at once, if there are no more in 512 rows of B: 8 MB
-	largeAhead   = 1536    // bytes that B is fetched ahead, which is mostly in the second cache
-	broadColumns = 48      // of a broad tile
-	broadPair    = 96      // after which a tile begins with a panel again
-	partTasks    = 4       // for each worker at least, since workers are not equally fast
-	taskGroups   = 56      // at most: some 500 rows
-	taskPairs    = 2       // or little more: a block of B and what comes next fit into the second cache, and workers end together
-	sharePairs   = 4       // least of a worker's share of the columns, whose last pair may be cut
-	turnedPairs  = 1       // where tasks pack their columns of B,
-	turnedGroups = 112     // and have more rows for that, at most
-)
-
 // isLarge reports whether packing is little of the work.
-func (g *product) isLarge() bool { return g.m > skinny && g.n >= largeColumns && g.k >= largeDepth }
+func (g *call) isLarge() bool { return g.m > skinny && g.n >= largeColumns && g.k >= largeDepth }
 
-// largeBatch computes the large products of a batch: each by all workers, or each by one if there are many.
-func (k *Kernels) largeBatch(p *pool.Pool, g product, count int) {
+// largeBatch computes the large matmuls of a batch: each by all workers, or each by one if there are many.
+func (k *Kernels) largeBatch(p *pool.Pool, g call, count int) {
 	if p != nil && count >= partTasks*p.Workers() {
 		p.For(count, func(i int) { k.large(nil, g.member(i)) })
 		return
@@ -52,8 +36,8 @@ func (k *Kernels) largeBatch(p *pool.Pool, g product, count int) {
 	}
 }
 
-// large computes a large product part by part.
-func (k *Kernels) large(p *pool.Pool, g product) {
+// large computes a large matmul part by part.
+func (k *Kernels) large(p *pool.Pool, g call) {
 	packs := k.packs.get()
 	defer k.packs.put(packs)
 	m, n := min(g.m, partRows), g.n
@@ -67,7 +51,7 @@ func (k *Kernels) large(p *pool.Pool, g product) {
 		for i := 0; i < g.m; i += m {
 			for at := 0; at < g.k; at += depth {
 				l := large{packs: packs, block: block{
-					product: &g, i0: i, mb: min(m, g.m-i), j0: j, nb: min(n, g.n-j), k0: at, kc: min(depth, g.k-at),
+					call: &g, i0: i, mb: min(m, g.m-i), j0: j, nb: min(n, g.n-j), k0: at, kc: min(depth, g.k-at),
 				}}
 				l.plan(p)
 				l.compute(k, p)
@@ -76,11 +60,11 @@ func (k *Kernels) large(p *pool.Pool, g product) {
 	}
 }
 
-// ready reports whether kernels of large products read B where it is.
+// ready reports whether kernels of large matmuls read B where it is.
 func (o *operand) ready() bool { return o.packed != nil && !o.repacks() }
 
-// repacks reports whether each task of a large product packs its columns of a B that is packed: they are to be turned, or of
-// bfloat16. If all were packed first, they would go through memory on the way, which takes longer.
+// repacks reports whether each task of a large matmul packs its columns of a B that is packed: they are to be
+// transposed, or of bfloat16. If all were packed first, they would go through memory on the way, which takes longer.
 func (o *operand) repacks() bool { return o.packed != nil && (o.transposed || o.packed.half != nil) }
 
 // plan cuts the part into blocks and tasks.
@@ -101,7 +85,7 @@ func (l *large) plan(p *pool.Pool) {
 	width := panels(l.nb) / l.shares * panel // of the narrowest
 	l.down, l.across = ceil(l.count, taskGroups), ceil(width, taskPairs*broadPair)
 	if l.b.repacks() {
-		l.down, l.across = ceil(l.count, turnedGroups), ceil(width, turnedPairs*broadPair)
+		l.down, l.across = ceil(l.count, repackGroups), ceil(width, repackPairs*broadPair)
 		want /= partTasks
 	}
 	for l.shares*l.down*l.across < want && 2*l.down <= l.count {
@@ -162,7 +146,7 @@ func (l *large) task(s *scratch, i int) {
 	first, n := l.count*i/l.down, l.count*(i+1)/l.down-l.count*i/l.down
 	l.blocks(s, func(b block, at int) {
 		b.j0, b.nb = l.j0+from, to-from
-		b.out = View{l.c[l.i0*l.ldc+b.j0:], l.ldc, 1}
+		b.out = View{l.c.Data[l.i0*l.c.Row+b.j0:], l.c.Row, 1}
 		right, next := l.rightOf(&b, at, from), l.next(&b)
 		for i := range n {
 			run := l.group(first + i)
@@ -200,8 +184,8 @@ func (l *large) rightOf(b *block, at, column int) rightSide {
 	return r
 }
 
-// next is what the next block reads of a packed matrix, panel by panel: the next one of the contracted axis, or the first one
-// of the columns that the worker is likely to go on with.
+// next is what the next block reads of a packed matrix, panel by panel: the next one of the contracted axis, or the
+// first one of the columns that the worker is likely to go on with.
 func (l *large) next(b *block) (parts []part) {
 	if !l.b.ready() {
 		return nil
@@ -217,7 +201,7 @@ func (l *large) next(b *block) (parts []part) {
 	return parts
 }
 
-// allColumns computes a group of rows of the block, and fetches parts of memory meanwhile.
+// allColumns computes a group of rows of the block, and prefetches parts of memory meanwhile.
 func (b *block) allColumns(left leftSide, run rows, right rightSide, parts []part) {
 	done := 0
 	if b.level.broad != nil && b.nb >= broadPair {
@@ -249,7 +233,7 @@ func (b *block) broadTiles(left leftSide, group rows, right rightSide, parts []p
 		t.early = int(uintptr(parts[0].at) - uintptr(t.b))
 		t.earlyStep = ceil(parts[0].bytes, max(1, b.kc/2)*group.count)
 	}
-	t.setFetch(group.each)
+	t.prefetchC(group.each)
 	kernels := b.level.broad
 	if !left.packed {
 		kernels = b.level.placed

@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
-// largeSizes are around the limits of large products, broad tiles, panels, groups and blocks.
+// largeSizes are around the limits of large matmuls, broad tiles, panels, groups and blocks.
 var largeSizes = struct{ m, n, k []int }{
 	m: []int{65, 66, 72, 73, 100, 131, 520},
 	n: []int{256, 257, 271, 288, 289, 300, 319, 336, 351, 383, 384, 577},
@@ -29,12 +29,12 @@ func fastest() cpuid.Level {
 	return all[len(all)-1]
 }
 
-// inRows computes an example a few rows at a time, which are not a large product.
+// inRows computes an example a few rows at a time, which are not a large matmul.
 func (e *example) inRows(k *Kernels) []float32 {
 	c := append([]float32(nil), e.c...)
 	for i := 0; i < e.m; i += skinny {
 		a := View{e.a.Data[i*e.a.Row:], e.a.Row, e.a.Col}
-		k.Mul(nil, c[e.at+i*e.ldc:], e.ldc, a, e.b, min(skinny, e.m-i), e.n, e.k, e.add)
+		k.Mul(nil, Matmul{Out{c[e.at+i*e.ldc:], e.ldc}, a, e.b, min(skinny, e.m-i), e.n, e.k, e.add})
 	}
 	return c
 }
@@ -48,7 +48,7 @@ func newLarge(r *rand.Rand, k *Kernels, m, n, kk int) *example {
 	return e
 }
 
-// A large product has the bits of its rows, in each way to give its operands, and with the kernels of each level.
+// A large matmul has the bits of its rows, in each way to give its operands, and with the kernels of each level.
 func TestLarge_Rows(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -63,7 +63,7 @@ func TestLarge_Rows(t *testing.T) {
 				m, kk = min(m, 73), min(kk, 67)
 			}
 			e := newLarge(r, k, m, n, kk)
-			if g := (&product{m: m, n: n, k: kk}); !g.isLarge() {
+			if g := (&call{m: m, n: n, k: kk}); !g.isLarge() {
 				t.Fatalf("%v is not large", e)
 			}
 			e.checkAll(t, k, workers[r.IntN(len(workers))])
@@ -87,9 +87,9 @@ func TestLarge_BF16(t *testing.T) {
 			e.want = e.inRows(k)
 			p := workers[r.IntN(len(workers))]
 			packed := packHalf(half, e.b.Row, e.b.Col, kk, n)
-			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, c, e.ldc, e.a, packed, e.m, e.add) })
+			e.check(t, "MulPacked", func(c []float32) { k.MulPacked(p, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 			packed = packHalf(half, e.b.Col, e.b.Row, n, kk)
-			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, c, e.ldc, e.a, packed, e.m, e.add) })
+			e.check(t, "MulPackedT", func(c []float32) { k.MulPackedT(p, Out{c, e.ldc}, e.a, packed, e.m, e.add) })
 		}
 	})
 }
@@ -100,7 +100,8 @@ func TestLarge_Parts(t *testing.T) {
 	t.Cleanup(p.Close)
 	k := New(fastest())
 	r := rand.New(rand.NewPCG(23, 23))
-	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) + 40}, {partRows, partColumns, Block + 5}} {
+	for _, size := range [][3]int{{partRows + 1, 300, 70}, {65, partColumns + 33, 70}, {70, 256, partNumbers/(70+256) +
+		40}, {partRows, partColumns, Block + 5}} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			if k.level == &portable {
 				t.Skip("takes minutes without vector instructions")
@@ -128,7 +129,7 @@ func TestLarge_Cuts(t *testing.T) {
 
 // cut computes an example as parts of random sizes, which are cut at random.
 func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
-	g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: e.m, n: e.n, k: e.k, add: e.add}
+	g := &call{level: k.level, c: Out{c, e.ldc}, a: e.a, b: operand{view: e.b}, m: e.m, n: e.n, k: e.k, add: e.add}
 	if r.IntN(2) == 0 {
 		g.b = operand{packed: packView(e.b.T(), e.n, e.k), transposed: true}
 	}
@@ -138,7 +139,7 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 		for i := 0; i < e.m; i += rows {
 			for j := 0; j < e.n; j += columns {
 				l := large{packs: packs, block: block{
-					product: g, i0: i, mb: min(rows, e.m-i), j0: j, nb: min(columns, e.n-j), k0: at, kc: min(depth, e.k-at),
+					call: g, i0: i, mb: min(rows, e.m-i), j0: j, nb: min(columns, e.n-j), k0: at, kc: min(depth, e.k-at),
 				}}
 				l.count = min(l.mb, ceil(l.mb, l.level.largest())+r.IntN(3))
 				l.each = Block
@@ -150,7 +151,8 @@ func (e *example) cut(k *Kernels, p *pool.Pool, c []float32, r *rand.Rand) {
 	}
 }
 
-// Rows of A that follow one another are read where they are: as many as a tile may have, with a remainder of columns of A or none.
+// Rows of A that follow one another are read where they are: as many as a tile may have, with a remainder of columns of
+// A or none.
 func TestLarge_InPlace(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		r := rand.New(rand.NewPCG(26, 26))
@@ -160,8 +162,8 @@ func TestLarge_InPlace(t *testing.T) {
 				e.a = fill(r, View{Row: kk, Col: 1}, m, kk, false)
 				e.output(r, false)
 				e.check(t, "large", func(c []float32) {
-					g := &product{level: k.level, c: c, ldc: e.ldc, a: e.a, b: operand{view: e.b}, m: m, n: e.n, k: kk, add: e.add}
-					l := large{packs: new(packs), block: block{product: g, mb: m, nb: e.n, kc: kk}}
+					g := &call{level: k.level, c: Out{c, e.ldc}, a: e.a, b: operand{view: e.b}, m: m, n: e.n, k: kk, add: e.add}
+					l := large{packs: new(packs), block: block{call: g, mb: m, nb: e.n, kc: kk}}
 					l.count = ceil(m, l.level.largest())
 					l.each, l.shares, l.down, l.across = kk, 1, 1, 1
 					l.compute(k, nil)
@@ -174,16 +176,17 @@ func TestLarge_InPlace(t *testing.T) {
 	})
 }
 
-// Groups of rows are all rows, are as high as each other or one row less, and fit into tiles. Workers that share them get equally
-// many, unless that makes groups much smaller.
+// Groups of rows are all rows, are as high as each other or one row less, and fit into tiles. Workers that share them
+// get equally many, unless that makes groups much smaller.
 func TestLarge_Groups(t *testing.T) {
 	eachLevel(t, func(t *testing.T, k *Kernels) {
 		for _, workers := range []int{1, 2, 3, 8} {
 			p := pool.New(workers)
 			t.Cleanup(p.Close)
 			for m := skinny + 1; m < 700; m += 3 {
-				g := &product{level: k.level, a: View{Row: 512, Col: 1}, b: operand{view: View{Row: 512, Col: 1}}, m: m, n: 512, k: 512}
-				l := large{block: block{product: g, mb: m, nb: 512, kc: 512}}
+				g := &call{level: k.level, a: View{Row: 512, Col: 1}, b: operand{view: View{Row: 512, Col: 1}}, m: m, n: 512,
+					k: 512}
+				l := large{block: block{call: g, mb: m, nb: 512, kc: 512}}
 				l.plan(p)
 				rows, low, high := 0, m, 0
 				for i := range l.count {
@@ -205,7 +208,7 @@ func TestLarge_Groups(t *testing.T) {
 	})
 }
 
-// Large products of a batch, few and many of them.
+// Large matmuls of a batch, few and many of them.
 func TestLarge_Batch(t *testing.T) {
 	const m, n, kk = 67, 260, 65
 	eachLevel(t, func(t *testing.T, k *Kernels) {
@@ -214,10 +217,10 @@ func TestLarge_Batch(t *testing.T) {
 			for _, batch := range []int{2, 21} {
 				a, b := fill(r, View{Row: kk, Col: 1}, batch*m, kk, false), fill(r, View{Row: n, Col: 1}, kk, n, false)
 				c := make([]float32, batch*m*n)
-				k.MulBatch(p, []Axis{{batch, m * kk, 0, m * n}}, c, n, a, b, m, n, kk, false)
+				k.MulBatch(p, []Axis{{batch, m * kk, 0, m * n}}, Matmul{Out{c, n}, a, b, m, n, kk, false})
 				want := make([]float32, batch*m*n)
 				for i := 0; i < batch*m; i += skinny {
-					k.Mul(nil, want[i*n:], n, View{a.Data[i*kk:], kk, 1}, b, min(skinny, batch*m-i), n, kk, false)
+					k.Mul(nil, Matmul{Out{want[i*n:], n}, View{a.Data[i*kk:], kk, 1}, b, min(skinny, batch*m-i), n, kk, false})
 				}
 				for i := range c {
 					if !same(c[i], want[i]) {
@@ -229,13 +232,13 @@ func TestLarge_Batch(t *testing.T) {
 	})
 }
 
-// Memory for packed operands is used again: a call allocates less than the smaller one takes. With the race detector lists of free
-// memory forget some of it on purpose, so that a limit of their number would fail now and then.
+// Memory for packed operands is used again: a call allocates less than the smaller one takes. With the race detector
+// lists of free memory forget some of it on purpose, so that a limit of their number would fail now and then.
 func TestLarge_Allocations(t *testing.T) {
 	const m, n, kk = 100, 300, 600
 	k := New(fastest())
 	a, b, c := make([]float32, m*kk), make([]float32, kk*n), make([]float32, m*n)
-	call := func() { k.Mul(nil, c, n, View{a, kk, 1}, View{b, n, 1}, m, n, kk, false) }
+	call := func() { k.Mul(nil, Matmul{Out{c, n}, View{a, kk, 1}, View{b, n, 1}, m, n, kk, false}) }
 	call()
 	const calls = 20
 	var before, after runtime.MemStats

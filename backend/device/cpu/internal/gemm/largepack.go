@@ -1,13 +1,9 @@
 package gemm
 
 import (
-	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 	"sync"
-)
 
-const (
-	unitGroups = 8  // groups of rows of A that a worker packs at once
-	unitRows   = 32 // rows of B: the processor follows some 32 pages at once
+	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
 // pack packs the operands of the part.
@@ -37,11 +33,11 @@ func (l *large) pack(k *Kernels, p *pool.Pool) {
 	})
 }
 
-// leftReady reports whether kernels read A where it is: rows that are short and follow one another. Longer ones are often a power of two apart,
-// where the first cache has no room for those of a tile.
+// leftReady reports whether kernels read A where it is: rows that are short and follow one another. Longer ones are
+// often a power of two apart, where L1 has no room for those of a tile.
 func (l *large) leftReady() bool { return l.a.Col == 1 && l.a.Row == l.k && l.each >= l.k }
 
-// copiesRows reports whether B is copied some rows at a time, since they lie together.
+// copiesRows reports whether B is copied some rows at a time, since they are contiguous.
 func (l *large) copiesRows() bool { return l.b.packed == nil && l.b.view.Col == 1 }
 
 // packGroups packs some groups of rows of A.
@@ -59,7 +55,7 @@ func (l *large) packPanel(s *scratch, j int) {
 	})
 }
 
-// copyRows copies some rows of B to the panels, of one panel after another: what is written lies together.
+// copyRows copies some rows of B to the panels, of one panel after another: what is written is contiguous.
 func (l *large) copyRows(s *scratch, first int) {
 	for row, end := first, min(l.kc, first+unitRows); row < end; {
 		at := row / l.each * l.each // a block of the contracted axis
@@ -72,7 +68,8 @@ func (l *large) copyRows(s *scratch, first int) {
 				clear(to)
 			}
 			v := l.b.view
-			l.level.pack(s, to, panel, View{v.Data[(l.k0+row)*v.Row+l.j0+j:], v.Row, 1}, n, width, panel)
+			src := View{v.Data[(l.k0+row)*v.Row+l.j0+j:], v.Row, 1}
+			l.level.pack(s, lines{dst: Out{to, panel}, src: src, k: n, width: width, ahead: panel})
 		}
 		row += n
 	}
@@ -81,7 +78,7 @@ func (l *large) copyRows(s *scratch, first int) {
 // packs is memory for the packed operands of a part.
 type packs struct{ left, right buffer }
 
-// packsList is the packs that no product uses: as many as were ever used at once.
+// packsList is the packs that no matmul uses: as many as were ever used at once.
 type packsList struct {
 	mu   sync.Mutex
 	list []*packs

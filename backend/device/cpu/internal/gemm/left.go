@@ -20,16 +20,16 @@ func (l *leftSide) rows(t *tile, run rows, k int) {
 	t.a, t.aRow, t.aCol, t.aStep = unsafe.Pointer(&l.data[at*l.row]), 4*l.row, 4*l.col, 4*run.each*l.row
 }
 
-// left is all rows of the block's part of A. Kernels that turn B take them packed.
+// left is all rows of the block's part of A. Kernels that transpose B take them packed.
 func (b *block) left() leftSide {
 	switch {
-	case b.turns() && b.mb <= b.level.rows && (b.mb == 1 || b.a.Row == 1) && b.a.Col == b.mb: // as if it were packed
+	case b.transposes() && b.mb <= b.level.rows && (b.mb == 1 || b.a.Row == 1) && b.a.Col == b.mb: // as if it were packed
 		left := b.inPlaceLeft(0)
 		left.packed = true
 		return left
-	case !b.packA && !b.turns():
+	case !b.packA && !b.transposes():
 		return b.inPlaceLeft(0)
-	case b.a.Col == 1 && !b.turns():
+	case b.a.Col == 1 && !b.transposes():
 		return b.copyLeft()
 	}
 	dst := b.s.a.take(b.mb * b.kc)
@@ -47,8 +47,8 @@ func (b *block) inPlaceLeft(at int) leftSide {
 	return leftSide{b.a.Data[(b.i0+at)*b.a.Row+b.k0*b.a.Col:], b.a.Row, b.a.Col, false, at}
 }
 
-// copyLeft copies rows whose numbers lie together. Kernels read all rows of a tile at once, and in A they are often a power of
-// two apart, where a cache has room for few of them.
+// copyLeft copies contiguous rows. Kernels read all rows of a tile at once, and in A they are often a
+// power of two apart, where a cache has room for few of them.
 func (b *block) copyLeft() leftSide {
 	line := ceil(b.kc, 16)*16 + 16
 	if line%256 == 0 {
@@ -61,8 +61,8 @@ func (b *block) copyLeft() leftSide {
 	return leftSide{data: dst, row: line, col: 1}
 }
 
-// packLeft packs a group of rows, and fetches the next.
+// packLeft packs a group of rows, and prefetches the next.
 func (b *block) packLeft(dst []float32, at, n int) {
 	src := View{b.a.Data[(b.i0+at)*b.a.Row+b.k0*b.a.Col:], b.a.Col, b.a.Row}
-	b.level.pack(b.s, dst, n, src, b.kc, n, n*b.a.Row)
+	b.level.pack(b.s, lines{dst: Out{dst, n}, src: src, k: b.kc, width: n, ahead: n * b.a.Row})
 }

@@ -13,13 +13,13 @@ type level struct {
 	narrow        []kernel // the same for 16 columns, where columns is 32
 	thin          []kernel // and for 8, whose vectors are half as wide: some processors do twice as many of them at once
 	half          []kernel // for a B of bfloat16; nil: it is widened before
-	turn          []kernel // of 16 columns, that lie together in B and are copied as rows; nil: they are copied before
+	transB        []kernel // of 16 columns, that are contiguous in B and are copied as rows; nil: they are copied before
 	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
-	placed        []kernel // the same for rows of A that lie together
+	placed        []kernel // the same for contiguous rows of A
 	wide          []wide   // by rows: for more columns of few rows of A
 	stream        []kernel // by rows of B: for one row of A, with B in place
 	masks         bool     // kernels heed lanes
-	oneStage      int      // most rows of A for which a packed B is fetched in one stage,
+	oneStage      int      // most rows of A for which a packed B is prefetched in one stage,
 	oneStageHalf  int      // and the same for bfloat16,
 	near          int      // so many bytes ahead
 	copy          func(*packing)
@@ -29,7 +29,7 @@ type level struct {
 	read          func(p unsafe.Pointer, bytes int)
 }
 
-// largest is the rows of the largest tile of a large product.
+// largest is the rows of the largest tile of a large matmul.
 func (l *level) largest() int {
 	if l.broad != nil {
 		return len(l.broad) - 1
@@ -81,16 +81,16 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 	case width <= 16 && l.narrow != nil:
 		kernels = l.narrow
 	}
-	count, fetched := t.count, t.earlyStep*max(1, size*columns/64)
+	count, prefetched := t.count, t.earlyStep*max(1, size*columns/64)
 	for {
 		t.lanes = 1<<min(width, columns) - 1
 		t.count = count
 		if width >= columns || l.masks {
-			t.blocks(kernels[rows], fetched)
+			t.blocks(kernels[rows], prefetched)
 		} else {
-			l.edge(s, kernels[rows], rows, width, fetched)
+			l.edge(s, kernels[rows], rows, width, prefetched)
 		}
-		t.early += count * t.k * fetched
+		t.early += count * t.k * prefetched
 		if width -= columns; width <= 0 {
 			return
 		}
@@ -100,7 +100,7 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 }
 
 // edge computes tiles that reach out of C, one after another, in memory of their own.
-func (l *level) edge(s *scratch, call kernel, rows, width, fetched int) {
+func (l *level) edge(s *scratch, call kernel, rows, width, prefetched int) {
 	whole := s.tile
 	t := &s.tile
 	t.c, t.cRow = unsafe.Pointer(&s.edge[0]), 4*l.columns
@@ -113,7 +113,7 @@ func (l *level) edge(s *scratch, call kernel, rows, width, fetched int) {
 			}
 		}
 		t.count = 1
-		t.blocks(call, fetched)
+		t.blocks(call, prefetched)
 		for r := range rows {
 			copy(floats(unsafe.Add(c, r*whole.cRow), width), s.edge[r*l.columns:])
 		}
@@ -121,11 +121,20 @@ func (l *level) edge(s *scratch, call kernel, rows, width, fetched int) {
 	s.tile = whole
 }
 
-// pack copies k lines of width numbers, each line to dst[k*line:]. Number i of line k is src.Data[k*src.Row + i*src.Col];
-// ahead is how many numbers after it one begins that is packed later.
-func (l *level) pack(s *scratch, dst []float32, line int, src View, k, width, ahead int) {
+// lines are k lines of width numbers that are copied: number i of line k from src.Data[k*src.Row + i*src.Col] to
+// dst.Data[k*dst.Row + i].
+type lines struct {
+	dst      Out
+	src      View
+	k, width int
+	ahead    int // how many numbers after one another begins that is packed later
+}
+
+// pack copies lines.
+func (l *level) pack(s *scratch, p lines) {
+	src, width := p.src, p.width
 	if src.Row != 1 && src.Col != 1 {
-		copyView(View{dst, line, 1}, src, k, width)
+		copyView(p.dst.view(), src, p.k, width)
 		return
 	}
 	kernel, step, across, most := l.transposes, src.Col, src.Col, len(l.transpose)-1
@@ -138,8 +147,9 @@ func (l *level) pack(s *scratch, dst []float32, line int, src View, k, width, ah
 	for i := 0; i < width; i += most {
 		n := min(most, width-i)
 		s.packing = packing{
-			dst: unsafe.Pointer(&dst[i]), src: unsafe.Pointer(&src.Data[i*across]), dstLine: 4 * line, srcLine: 4 * step,
-			width: n, k: k, ahead: 4 * ahead, lanes: 1<<n - 1,
+			dst: unsafe.Pointer(&p.dst.Data[i]), src: unsafe.Pointer(&src.Data[i*across]),
+			dstLine: 4 * p.dst.Row, srcLine: 4 * step,
+			width: n, k: p.k, ahead: 4 * p.ahead, lanes: 1<<n - 1,
 		}
 		kernel(&s.packing)
 	}

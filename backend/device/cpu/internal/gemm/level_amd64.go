@@ -10,22 +10,9 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
-	turn: turnAVX512, broad: broadAVX512, placed: placedAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
-	oneStage: byProcessor(6, 14, 2), oneStageHalf: byProcessor(1, 8, 1), near: byProcessor(256, 4096, 4096),
+	transB: transBAVX512, broad: broadAVX512, placed: placedAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
+	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
 	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
-}
-
-// byProcessor is the first number if the processor is one of AMD's, the second if it is a Skylake server, and the third if it is another.
-// A Zen 4 fetches what lies together by itself, and with few rows kernels are quick enough for it to see far ahead. Processors of Intel want
-// to be told: a Cascade Lake all at once, 4 KB ahead; a Sapphire Rapids, whose memory takes longer, in two stages from three rows on.
-func byProcessor(amd, skylake, others int) int {
-	switch {
-	case cpuid.AMD():
-		return amd
-	case cpuid.SkylakeServer():
-		return skylake
-	}
-	return others
 }
 
 var wideAVX512 = []wide{
@@ -35,7 +22,7 @@ var wideAVX512 = []wide{
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
-	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, oneStage: 2, near: byProcessor(256, 4096, 4096),
+	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, oneStage: oneStageRowsAVX2, near: oneStageAhead,
 	copy: copyLines, transpose: transposeAVX2, widen: widenAll, read: readAVX2,
 }
 

@@ -2,19 +2,19 @@ package gemm
 
 import "unsafe"
 
-// packing tells a kernel to copy a block of k lines of numbers, where numbers or lines lie together in the
+// packing tells a kernel to copy a block of k lines of numbers, where numbers or lines are contiguous in the
 // source. Strides are bytes.
 type packing struct {
 	dst, src unsafe.Pointer
 	dstLine  int // from a line to the next
-	srcLine  int // copy: from a line to the next; transpose: from a number of a line to the next; blocks: from a block to the next
+	srcLine  int // from a line to the next; transpose: from a number of a line; blocks: from a block to the next
 	width    int // numbers of a line, 1 to 32; kernels that transpose take fewer
 	k        int // lines, or blocks
 	ahead    int // from the source to what is needed later
 	lanes    int // numbers of a line that are written, as bits
 }
 
-// copyLines copies lines whose numbers lie together:
+// copyLines copies contiguous lines:
 // dst[k*dstLine + i] = src[k*srcLine + i].
 func copyLines(p *packing) {
 	for k := range p.k {

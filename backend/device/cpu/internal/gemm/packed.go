@@ -7,8 +7,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
-// panel is the number of columns that a packed matrix keeps together. It is the same at all levels, so that packing does
-// not depend on the CPU.
+// panel is the number of columns that a packed matrix keeps together. It is the same at all levels, so that packing
+// does not depend on the CPU.
 const panel = 32
 
 // Packed is a [K, N] matrix in panels of 32 columns, in the order in which the kernels read them: element (k, j) is at
@@ -37,8 +37,8 @@ func NewPacked[T float32 | uint16](data []T, k, n int) *Packed {
 	return p
 }
 
-// Pack sets columns [j, j+n) of a packed matrix of float32 to the [K, n] matrix b. j is a multiple of 32, and so is n, but
-// for the last columns.
+// Pack sets columns [j, j+n) of a packed matrix of float32 to the [K, n] matrix b. j is a multiple of 32, and so is n,
+// but for the last columns.
 func (k *Kernels) Pack(workers *pool.Pool, p *Packed, j int, b View, n int) {
 	p.check(j, n)
 	if p.K > 0 && n > 0 {
@@ -50,13 +50,20 @@ func (k *Kernels) Pack(workers *pool.Pool, p *Packed, j int, b View, n int) {
 		if width < panel {
 			clear(dst)
 		}
-		k.level.pack(s, dst, panel, View{b.Data[at*b.Col:], b.Row, b.Col}, p.K, width, panel*b.Col)
+		src := View{b.Data[at*b.Col:], b.Row, b.Col}
+		k.level.pack(s, lines{dst: Out{dst, panel}, src: src, k: p.K, width: width, ahead: panel * b.Col})
 		k.free.put(s)
 	})
 }
 
-// PackBF16 is Pack for a packed matrix of bfloat16: element (i, l) of the [K, n] matrix is data[i*row + l*col].
-func PackBF16(workers *pool.Pool, p *Packed, j int, data []uint16, row, col, n int) {
+// ViewBF16 is a matrix of bfloat16 in a slice: element (i, j) is Data[i*Row + j*Col].
+type ViewBF16 struct {
+	Data     []uint16
+	Row, Col int
+}
+
+// PackBF16 is Pack for a packed matrix of bfloat16.
+func PackBF16(workers *pool.Pool, p *Packed, j int, b ViewBF16, n int) {
 	p.check(j, n)
 	p.each(workers, n, func(at, width int) {
 		dst := p.half[p.index(0, j+at):][:p.K*panel]
@@ -64,9 +71,9 @@ func PackBF16(workers *pool.Pool, p *Packed, j int, data []uint16, row, col, n i
 			clear(dst)
 		}
 		for l := range width {
-			src := data[(at+l)*col:]
+			src := b.Data[(at+l)*b.Col:]
 			for i := range p.K {
-				dst[i*panel+l] = src[i*row]
+				dst[i*panel+l] = src[i*b.Row]
 			}
 		}
 	})
@@ -114,7 +121,7 @@ func (p *Packed) Row(dst []float32, k int) {
 	}
 }
 
-// piece copies numbers that lie together.
+// piece copies contiguous numbers.
 func (p *Packed) piece(dst []float32, at int) {
 	if p.half == nil {
 		copy(dst, p.full[at:])

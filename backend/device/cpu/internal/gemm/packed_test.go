@@ -33,7 +33,7 @@ func packView(b View, k, n int) *Packed {
 // packHalf packs a matrix of bfloat16.
 func packHalf(data []uint16, row, col, k, n int) *Packed {
 	p := NewPacked(make([]uint16, PackedSize(k, n)), k, n)
-	PackBF16(nil, p, 0, data, row, col, n)
+	PackBF16(nil, p, 0, ViewBF16{data, row, col}, n)
 	return p
 }
 
@@ -76,20 +76,20 @@ func checkPacked(t *testing.T, p *Packed, b View) {
 	}
 }
 
-// A product whose operands do not fit panics before a kernel runs.
+// A matmul whose operands do not fit panics before a kernel runs.
 func TestMul_Panics(t *testing.T) {
 	k := New(0)
 	x := make([]float32, 12)
 	for name, call := range map[string]func(){
-		"short a": func() { k.Mul(nil, x, 3, View{x[:11], 4, 1}, View{x, 3, 1}, 3, 3, 4, false) },
-		"short b": func() { k.Mul(nil, x, 3, View{x, 4, 1}, View{x[:11], 3, 1}, 3, 3, 4, false) },
-		"short c": func() { k.Mul(nil, x[:8], 3, View{x, 4, 1}, View{x, 3, 1}, 3, 3, 4, false) },
-		"rows":    func() { k.Mul(nil, x, 2, View{x, 4, 1}, View{x, 3, 1}, 3, 3, 4, false) },
-		"step":    func() { k.Mul(nil, x, 3, View{x, -4, 1}, View{x, 3, 1}, 3, 3, 4, false) },
+		"short a": func() { k.Mul(nil, Matmul{Out{x, 3}, View{x[:11], 4, 1}, View{x, 3, 1}, 3, 3, 4, false}) },
+		"short b": func() { k.Mul(nil, Matmul{Out{x, 3}, View{x, 4, 1}, View{x[:11], 3, 1}, 3, 3, 4, false}) },
+		"short c": func() { k.Mul(nil, Matmul{Out{x[:8], 3}, View{x, 4, 1}, View{x, 3, 1}, 3, 3, 4, false}) },
+		"rows":    func() { k.Mul(nil, Matmul{Out{x, 2}, View{x, 4, 1}, View{x, 3, 1}, 3, 3, 4, false}) },
+		"step":    func() { k.Mul(nil, Matmul{Out{x, 3}, View{x, -4, 1}, View{x, 3, 1}, 3, 3, 4, false}) },
 		"pack":    func() { k.Pack(nil, NewPacked(make([]float32, 64), 1, 40), 0, View{x, 12, 1}, 12) },
 		"packed":  func() { NewPacked(make([]float32, 63), 1, 40) },
 		"batch": func() {
-			k.MulBatch(nil, []Axis{{2, 0, 0, 9}}, x, 3, View{x, 4, 1}, View{x, 3, 1}, 3, 3, 4, false)
+			k.MulBatch(nil, []Axis{{2, 0, 0, 9}}, Matmul{Out{x, 3}, View{x, 4, 1}, View{x, 3, 1}, 3, 3, 4, false})
 		},
 	} {
 		func() {
@@ -107,7 +107,10 @@ func TestMul_Panics(t *testing.T) {
 func TestMul_Allocations(t *testing.T) {
 	k := New(0)
 	a, b, c := make([]float32, 40*50), make([]float32, 50*60), make([]float32, 40*60)
-	n := testing.AllocsPerRun(20, func() { k.Mul(nil, c, 60, View{a, 50, 1}, View{b, 60, 1}, 40, 60, 50, false) })
+	n := testing.AllocsPerRun(20, func() {
+		k.Mul(nil, Matmul{Out{c, 60}, View{a, 50, 1}, View{b, 60, 1}, 40, 60, 50,
+			false})
+	})
 	if n > 2 {
 		t.Errorf("%v allocations", n)
 	}

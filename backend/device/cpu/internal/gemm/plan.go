@@ -1,33 +1,17 @@
 package gemm
 
-// plan says how a product is cut into tasks and blocks.
+// plan says how a matmul is cut into tasks and blocks.
 type plan struct {
 	mb, nb, kb   int  // rows and columns of C of a task, and length of the contracted axis of a block
-	down, across int  // tasks of a product
-	tasks        int  // of all products of the batch
+	down, across int  // tasks of a matmul
+	tasks        int  // of all matmuls of the batch
 	sideways     bool // through the rows of A rather than the panels of B
 	packA        bool // groups of rows of A are packed
 	piece        int  // of a block of the contracted axis, which is computed in pieces; 0: it is not
 }
 
-const (
-	skinny        = 64      // most rows for which the panels of B are gone through once
-	taskWork      = 50_000  // least multiply-adds that are worth a task of their own
-	shortWork     = 1 << 27 // most multiply-adds of a product of which each worker takes one piece
-	taskRows      = 1024
-	taskColumns   = 512
-	packedColumns = 256  // of a task with a packed B, which needs no copy of its own
-	longColumns   = 2048 // of a task that goes through B once
-	skinnyBlock   = 1024 // where a panel of B is in one piece
-	pageBytes     = 4096
-	setRows       = 10       // that a set of the first cache has room for, beside B
-	longBlock     = 4096     // where B is used in place, panel by panel: a call of a kernel stays short
-	streams       = 40       // rows of a large B that are read side by side: the processor follows some 32 pages, and fetches what comes in them
-	largeBytes    = 32 << 20 // of B, which comes from memory
-)
-
-// planOf cuts a product of a batch of so many.
-func planOf(g *product, count, workers int) plan {
+// planOf cuts a matmul of a batch of so many.
+func planOf(g *call, count, workers int) plan {
 	p := plan{mb: min(g.m, taskRows), nb: min(g.n, taskColumns)}
 	if g.b.packed != nil {
 		p.nb = min(g.n, packedColumns)
@@ -53,7 +37,7 @@ func planOf(g *product, count, workers int) plan {
 		}
 	}
 	p.sideways = p.mb > skinny
-	p.packA = !p.sideways && p.mb > 4 && p.nb >= 256
+	p.packA = !p.sideways && p.mb > packRows && p.nb >= packColumns
 	if !p.sideways && g.b.scattered(g.k, g.n) {
 		p.piece = streams
 	}
@@ -62,8 +46,9 @@ func planOf(g *product, count, workers int) plan {
 }
 
 // tasksEach is how many tasks a worker gets: several, since workers are not equally fast, but few if each task packs
-// operands that the next one packs again, or begins with columns of B that were not fetched before, and one if it is short.
-func tasksEach(g *product, count int) int {
+// operands that the next one packs again, or begins with columns of B that were not prefetched before, and one if it is
+// short.
+func tasksEach(g *call, count int) int {
 	switch {
 	case g.m > skinny && count*g.m*g.n*g.k <= shortWork:
 		return 1
@@ -76,11 +61,11 @@ func tasksEach(g *product, count int) int {
 }
 
 // depth is the length of the parts of the contracted axis: as many of the fixed blocks in each, as even as possible.
-func (p *plan) depth(g *product) int {
+func (p *plan) depth(g *call) int {
 	most := Block
 	switch {
 	case g.streams() || p.piece > 0:
-	case p.mb <= g.level.rows, g.n <= turned, !p.sideways && g.b.packed != nil && !g.b.transposed:
+	case p.mb <= g.level.rows, g.n <= transposeSize, !p.sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !p.sideways && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock
@@ -88,13 +73,14 @@ func (p *plan) depth(g *product) int {
 	return ceil(ceil(g.k, max(1, ceil(g.k, most))), Block) * Block
 }
 
-// scattered reports whether each row of a large B [k, n] that is used in place begins in another page than the one before.
+// scattered reports whether each row of a large B [k, n] that is used in place begins in another page than the one
+// before.
 func (o *operand) scattered(k, n int) bool {
 	return o.packed == nil && o.view.Col == 1 && 4*o.view.Row >= pageBytes && 4*k*n > largeBytes
 }
 
 // halve cuts the longer side of a task, and reports whether it could.
-func (p *plan) halve(g *product) bool {
+func (p *plan) halve(g *call) bool {
 	switch rows := g.level.rows; {
 	case p.nb > panel && p.nb >= p.mb:
 		p.nb = ceil(ceil(p.nb, 2), panel) * panel

@@ -7,10 +7,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
-// readPiece is how many bytes a call of a kernel reads: microseconds, since Go cannot interrupt it.
-const readPiece = 1 << 18
-
-// Read loads all numbers of x and does nothing with them: the rate at which it does is what a product that goes through
+// Read loads all numbers of x and does nothing with them: the rate at which it does is what a matmul that goes through
 // a large matrix once can reach.
 func (k *Kernels) Read(p *pool.Pool, x []float32) {
 	pieces := ceil(4*len(x), readPiece)

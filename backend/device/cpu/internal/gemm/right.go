@@ -11,29 +11,16 @@ type rightSide struct {
 	half  bool // bfloat16
 
 	early     int // from a row to one that is needed after that
-	earlyStep int // and from there to the next line of memory that is fetched early; 0: nothing is
+	earlyStep int // and from there to the next line of memory that is prefetched early; 0: nothing is
 }
-
-// How far ahead of its use B is fetched. What comes from memory is fetched twice, early into the second cache and then into
-// the first: with one stage the prefetches of a few microseconds wait for the memory, and what is behind them waits too. Where the
-// memory or the kernels are quick enough one stage is better (level.oneStage).
-const (
-	rowsAhead  = 16    // rows
-	wideAhead  = 8     // the same for wide ones
-	bytesAhead = 2048  // where rows follow one another
-	bytesEarly = 12288 // the same, the first stage
-
-	turned    = 16      // columns of a kernel that turns B, and rows that it takes at once
-	turnBytes = 1 << 18 // of B for a call of it, which stays short
-)
 
 // panelAt is a panel whose rows follow one another.
 func panelAt(data []float32) rightSide {
 	return rightSide{at: unsafe.Pointer(&data[0]), row: 4 * panel, ahead: bytesAhead}
 }
 
-// right is the block's part of the panel of B at column j. Where that takes a copy it may compute groups of rows of C on
-// the way; it returns how many.
+// right is the block's part of the panel of B at column j. Where that takes a copy it may compute groups of rows of C
+// on the way; it returns how many.
 func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	p, v := b.b.packed, b.b.view
 	switch {
@@ -45,28 +32,30 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 		return r, 0
 	case p == nil && v.Col == 1 && width == panel:
 		return b.inPlace(j), 0
-	case b.turns() && width >= turned:
-		return b.turn(left, j, width, b.mb <= b.level.rows), 1
+	case b.transposes() && width >= transposeSize:
+		return b.transposeRight(left, j, width, b.mb <= b.level.rows), 1
 	}
 	dst := b.s.b.take(b.kc * panel)
 	b.copyPanel(dst, j, width)
 	return panelAt(dst), 0
 }
 
-// turns reports whether B's columns lie together and the kernels for that take them.
-func (b *block) turns() bool {
+// transposes reports whether B's columns are contiguous and the kernels for that take them.
+func (b *block) transposes() bool {
 	v := b.b.view
-	return b.b.packed == nil && v.Row == 1 && v.Col != 1 && b.level.turn != nil && b.kc >= turned
+	return b.b.packed == nil && v.Row == 1 && v.Col != 1 && b.level.transB != nil && b.kc >= transposeSize
 }
 
 // width is how many columns are computed at once, n at most: a panel, or more where that needs no copy.
 func (b *block) width(n int) int {
 	most := panel
 	switch v := b.b.view; {
-	case b.turns() && b.mb <= b.level.rows && b.kc%turned == 0:
-		most = max(1, turnBytes/(4*panel*b.kc)) * panel
-	case b.b.packed == nil && v.Col == 1 && b.mb < len(b.level.wide) && b.level.wide[b.mb].columns > 0 && n >= b.level.wide[b.mb].columns:
-		most = b.level.wide[b.mb].columns
+	case b.transposes() && b.mb <= b.level.rows && b.kc%transposeSize == 0:
+		most = max(1, transposeBytes/(4*panel*b.kc)) * panel
+	case b.b.packed == nil && v.Col == 1 && b.mb < len(b.level.wide):
+		if wide := b.level.wide[b.mb].columns; wide > 0 && n >= wide {
+			most = wide
+		}
 	}
 	return min(most, n)
 }
@@ -92,7 +81,7 @@ func (b *block) packedPanel(j int) rightSide {
 		return r
 	case passes == 1:
 		r.early = bytesEarly
-	case next >= 0 && !b.sideways: // each pass fetches its share of the next panel
+	case next >= 0 && !b.sideways: // each pass prefetches its share of the next panel
 		r.early = (next - first) / panel * r.row
 	default:
 		return r
@@ -112,21 +101,21 @@ func (b *block) nextPanel(j int) int {
 	return -1
 }
 
-// inPlace is a panel of a matrix whose rows lie together.
+// inPlace is a panel of a matrix whose rows are contiguous.
 func (b *block) inPlace(j int) rightSide {
 	v := b.b.view
 	at := unsafe.Pointer(&v.Data[b.k0*v.Row+b.j0+j])
 	return rightSide{at: at, row: 4 * v.Row, step: 4 * panel, ahead: rowsAhead * 4 * v.Row}
 }
 
-// turn computes the first group of rows of columns [j, j+width), which lie together, and copies them on the way unless there
-// are no other rows. Kernels take 16 rows and columns of B at once; what is left is copied first.
-func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
+// transposeRight computes the first group of rows of columns [j, j+width), which are contiguous, and copies them on the
+// way unless there are no other rows. Kernels take 16 rows and columns of B at once; what is left is copied first.
+func (b *block) transposeRight(left leftSide, j, width int, single bool) rightSide {
 	run := groups(b.mb, b.level.rows)[0]
 	run.count = 1
 	dst := b.s.b.take(b.kc * panel)
-	whole, most := width/turned*turned, b.kc/turned*turned
-	b.turnTiles(left, run, j, whole, most, dst, single)
+	whole, most := width/transposeSize*transposeSize, b.kc/transposeSize*transposeSize
+	b.transposeTiles(left, run, rightPart{j, whole, most}, dst, single)
 	if most < b.kc {
 		b.copyPart(dst, j, 0, whole, most)
 		b.begin(left, run, j, panelAt(dst))
@@ -143,53 +132,56 @@ func (b *block) turn(left leftSide, j, width int, single bool) rightSide {
 	return panelAt(dst)
 }
 
-// turnTiles computes whole tiles from column j on.
-func (b *block) turnTiles(left leftSide, run rows, j, columns, k int, dst []float32, single bool) {
+// rightPart is some columns of the block's part of B from one on, and rows from the first one on.
+type rightPart struct{ j, columns, k int }
+
+// transposeTiles computes whole tiles, and copies what they transpose unless they are the only ones.
+func (b *block) transposeTiles(left leftSide, run rows, p rightPart, dst []float32, single bool) {
 	v := b.b.view
-	b.begin(left, run, j, rightSide{at: unsafe.Pointer(&v.Data[b.k0+(b.j0+j)*v.Col]), row: 4 * v.Col})
+	b.begin(left, run, p.j, rightSide{at: unsafe.Pointer(&v.Data[b.k0+(b.j0+p.j)*v.Col]), row: 4 * v.Col})
 	t := &b.s.tile
-	t.k, t.count = k, columns/turned
-	t.cStep, t.bStep, t.ahead = 4*turned, 4*turned*v.Col, 4*turned*v.Col
+	t.k, t.count = p.k, p.columns/transposeSize
+	t.cStep, t.bStep, t.ahead = 4*transposeSize, 4*transposeSize*v.Col, 4*transposeSize*v.Col
 	if v.Col == b.kc {
-		t.aheadStep = 4 * turned * turned
+		t.aheadStep = 4 * transposeSize * transposeSize
 	}
 	t.keep = unsafe.Pointer(unsafe.SliceData(dst))
 	if !single {
-		t.keepRows, t.keepStep = 4*panel*turned, 4*turned
+		t.keepRows, t.keepStep = 4*panel*transposeSize, 4*transposeSize
 	}
-	if k <= Block {
-		b.level.turn[run.each](t)
+	if p.k <= Block {
+		b.level.transB[run.each](t)
 		return
 	}
 	whole := *t
-	for i := range whole.count { // a tile at a time: its columns lie together
-		for at := 0; at < k; at += Block {
+	for i := range whole.count { // a tile at a time: its columns are contiguous
+		for at := 0; at < p.k; at += Block {
 			*t = whole
 			t.a, t.b, t.c = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, i*t.bStep+4*at), unsafe.Add(t.c, i*t.cStep)
-			t.k, t.count = min(Block, k-at), 1
+			t.k, t.count = min(Block, p.k-at), 1
 			if at > 0 {
 				t.mode = added
 			}
 			if t.aheadStep > 0 {
-				t.ahead += at/turned*t.aheadStep - 4*at
+				t.ahead += at/transposeSize*t.aheadStep - 4*at
 			}
-			t.keep = unsafe.Add(t.keep, i*t.keepStep+at/turned*t.keepRows)
-			b.level.turn[run.each](t)
+			t.keep = unsafe.Add(t.keep, i*t.keepStep+at/transposeSize*t.keepRows)
+			b.level.transB[run.each](t)
 		}
 	}
 }
 
-// ragged reports whether kernels that turn B leave a few rows of the last block of the contracted axis to others.
-func (b *block) ragged() bool { return b.turns() && b.k0+b.kc == b.k && b.k%turned != 0 }
+// ragged reports whether kernels that transpose B leave a few rows of the last block of the contracted axis to others.
+func (b *block) ragged() bool { return b.transposes() && b.k0+b.kc == b.k && b.k%transposeSize != 0 }
 
 // copyPart copies rows of a panel from one on, of so many columns from one on; the panel begins with column j.
 func (b *block) copyPart(dst []float32, j, at, columns, row int) {
 	v := b.b.view
 	src := View{v.Data[b.k0+row+(b.j0+j+at)*v.Col:], 1, v.Col}
-	b.level.pack(b.s, dst[row*panel+at:], panel, src, b.kc-row, columns, 0)
+	b.level.pack(b.s, lines{dst: Out{dst[row*panel+at:], panel}, src: src, k: b.kc - row, width: columns})
 }
 
-// part is memory that lies together.
+// part is contiguous memory.
 type part struct {
 	at    unsafe.Pointer
 	bytes int
@@ -225,7 +217,7 @@ func (b *block) rightAll() (all, last rightSide) {
 	return all, last
 }
 
-// copyPanel copies a panel of the block's part of B, and fetches the next; columns that do not exist are 0.
+// copyPanel copies a panel of the block's part of B, and prefetches the next; columns that do not exist are 0.
 func (b *block) copyPanel(dst []float32, j, width int) {
 	j += b.j0
 	if width < panel {
@@ -235,7 +227,7 @@ func (b *block) copyPanel(dst []float32, j, width int) {
 	switch {
 	case p == nil:
 		src := View{v.Data[b.k0*v.Row+j*v.Col:], v.Row, v.Col}
-		b.level.pack(b.s, dst, panel, src, b.kc, width, panel*v.Col)
+		b.level.pack(b.s, lines{dst: Out{dst, panel}, src: src, k: b.kc, width: width, ahead: panel * v.Col})
 	case b.b.transposed:
 		b.transposePanels(dst, p, j, width)
 	case p.half == nil:
@@ -251,7 +243,10 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 	k := 0
 	if b.level.blocks != nil && p.half == nil && width == panel && b.k0%panel == 0 && b.kc >= panel {
 		k = b.kc / panel * panel
-		b.s.packing = packing{dst: unsafe.Pointer(&dst[0]), src: unsafe.Pointer(&p.full[p.index(j, b.k0)]), srcLine: 4 * panel * p.K, k: k / panel}
+		b.s.packing = packing{
+			dst: unsafe.Pointer(&dst[0]), src: unsafe.Pointer(&p.full[p.index(j, b.k0)]),
+			srcLine: 4 * panel * p.K, k: k / panel,
+		}
 		b.level.blocks(&b.s.packing)
 	}
 	for k < b.kc {
@@ -265,7 +260,8 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		} else {
 			b.level.widen(src[:size], p.half[from:from+size])
 		}
-		b.level.pack(b.s, dst[k*panel:], panel, View{src, 1, panel}, n, width, p.K*panel)
+		to := Out{dst[k*panel:], panel}
+		b.level.pack(b.s, lines{dst: to, src: View{src, 1, panel}, k: n, width: width, ahead: p.K * panel})
 		k += n
 	}
 }

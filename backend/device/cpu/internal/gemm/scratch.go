@@ -8,8 +8,8 @@ import (
 
 // scratch is what a worker needs for a task.
 type scratch struct {
-	whole   product // a call, if no other worker reads it
-	member  product // and that for a member of its batch
+	whole   call // a call, if no other worker reads it
+	member  call // and that for a member of its batch
 	tile    tile
 	packing packing
 	a, b, c buffer
@@ -20,11 +20,6 @@ type scratch struct {
 
 // buffer is memory that is kept from a task to the next.
 type buffer struct{ data []float32 }
-
-const (
-	leastNumbers = 1 << 14         // of a buffer
-	hugeNumbers  = pages.Huge / 16 // least of one that takes whole large pages
-)
 
 // take returns n numbers of any value.
 func (b *buffer) take(n int) []float32 {
@@ -50,6 +45,6 @@ func (f *scratches) get() *scratch {
 
 // put keeps a scratch, without the pointers into the operands.
 func (f *scratches) put(s *scratch) {
-	s.whole, s.member, s.tile, s.packing = product{}, product{}, tile{}, packing{}
+	s.whole, s.member, s.tile, s.packing = call{}, call{}, tile{}, packing{}
 	f.pool.Put(s)
 }

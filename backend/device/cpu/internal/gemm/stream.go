@@ -2,18 +2,11 @@ package gemm
 
 import "unsafe"
 
-// A row times a matrix that is read in place goes along its rows. The processor fetches what comes next of each row that it reads, if
-// there are few and their runs are long.
-const (
-	streamColumns = 16      // that a kernel computes at once
-	streamTask    = 512     // least columns of a task, if each worker has one,
-	streamLong    = 4096    // and most
-	pageStreams   = 8       // most rows at once that are whole pages apart: a set of the first cache has room for 8 or 12
-	streamBytes   = 1 << 20 // of B for a call of a kernel, which stays short
-)
+// A row times a matrix that is read in place goes along its rows. The processor prefetches what comes next of each row
+// that it reads, if there are few and their runs are long.
 
-// streams reports whether the product is one row times a matrix whose rows are read side by side.
-func (g *product) streams() bool {
+// streams reports whether the matmul is one row times a matrix whose rows are read in parallel.
+func (g *call) streams() bool {
 	return g.m == 1 && g.n >= streamColumns && g.level.stream != nil && g.b.packed == nil && g.b.view.Col == 1
 }
 
@@ -36,7 +29,7 @@ func (b *block) stream() int {
 	return columns
 }
 
-// streamGroups adds the products of groups of rows of B, in calls that stay short.
+// streamGroups multiplies and adds groups of rows of B, in calls that stay short.
 func (b *block) streamGroups(run rows, columns int) {
 	most := max(1, streamBytes/(4*columns*max(1, run.each)))
 	for done := 0; done < run.count; done += most {

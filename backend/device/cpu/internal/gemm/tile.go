@@ -8,21 +8,34 @@ import (
 
 // tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
 type tile struct {
-	a, b, c              unsafe.Pointer
-	aRow, aCol           int            // from a row and a column of A to the next
-	bRow                 int            // the columns of B lie together
-	cRow                 int            // and so do those of C
-	k                    int            // length of the contracted axis, at least 1
-	count                int            // number of tiles, at least 1; kernels may change it, and k
-	aStep, bStep, cStep  int            // from a tile to the next; for broad kernels bStep is from a panel to the next, and aStep is 0; for stream kernels from k rows of B to the next k
-	ahead                int            // from a row of B to one that is needed later; for kernels that turn B from b to what comes after the tile
-	aheadStep            int            // and how much of that goes with 16 rows
-	early, earlyStep     int            // from b to what is needed after that, and the step to its next line
-	cRows, cFirst, cEach int            // of broad kernels: rows of C that are fetched, rounds of four columns of A before the first one, and from one to the next
-	mode                 mode           // what chains begin with, and where they go
-	keep                 unsafe.Pointer // kernels that turn B, where bRow is from a column of B to the next: where the copy goes, in rows of a panel
-	keepRows, keepStep   int            // from 16 of its rows to the next, and from a tile to the next
-	lanes                int            // columns of C that exist, as bits; kernels without masks are called for full tiles only
+	a, b, c    unsafe.Pointer
+	aRow, aCol int // from a row and a column of A to the next
+	bRow       int // the columns of B are contiguous; of kernels that transpose B from a column to the next
+	cRow       int // and so are those of C
+	k          int // length of the contracted axis, at least 1
+	count      int // number of tiles, at least 1; kernels may change it, and k
+
+	// From a tile to the next. For broad kernels bStep is from a panel to the next, and aStep is 0; for stream kernels
+	// bStep is from k rows of B to the next k.
+	aStep, bStep, cStep int
+
+	// Prefetch distances.
+	ahead            int // from a row of B to one that is needed later; of kernels that transpose B from b to what follows
+	aheadStep        int // and how much of that goes with 16 rows
+	early, earlyStep int // from b to what is needed after that, and the step to its next cache line
+
+	// Of broad kernels: rows of C that are prefetched, rounds of four columns of A before the first one, and from one to
+	// the next.
+	cRows, cFirst, cEach int
+
+	mode mode // what chains begin with, and where they go
+
+	// Of kernels that transpose B: where the copy goes, in rows of a panel, from 16 of its rows to the next, and from a
+	// tile to the next.
+	keep               unsafe.Pointer
+	keepRows, keepStep int
+
+	lanes int // columns of C that exist, as bits; kernels without masks are called for full tiles only
 }
 
 // mode says what chains begin with, and where they go. Kernels know the numbers.
@@ -34,8 +47,8 @@ const (
 	added              // they begin with +0 and are added to C, the sum of the blocks before
 )
 
-// setFetch lets a broad kernel fetch its rows of C, in the last two thirds of the tile.
-func (t *tile) setFetch(rows int) {
+// prefetchC lets a broad kernel prefetch its rows of C, in the last two thirds of the tile.
+func (t *tile) prefetchC(rows int) {
 	rounds := t.k / 4
 	t.cFirst = rounds
 	if rounds >= rows {
@@ -44,9 +57,10 @@ func (t *tile) setFetch(rows int) {
 	}
 }
 
-// blocks calls a kernel for each of the fixed blocks of the contracted axis: the first one as the tile says, others are added to
-// C. Tile after tile, so that B is read on and on. fetched is how many bytes are fetched early with a column of A.
-func (t *tile) blocks(call kernel, fetched int) {
+// blocks calls a kernel for each of the fixed blocks of the contracted axis: the first one as the tile says, others are
+// added to C. Tile after tile, so that B is read on and on. prefetched is how many bytes are prefetched early with a
+// column of A.
+func (t *tile) blocks(call kernel, prefetched int) {
 	if t.k <= Block {
 		call(t)
 		return
@@ -56,7 +70,7 @@ func (t *tile) blocks(call kernel, fetched int) {
 		for at := 0; at < whole.k; at += Block {
 			t.a, t.b = unsafe.Add(whole.a, i*t.aStep+at*t.aCol), unsafe.Add(whole.b, i*t.bStep+at*t.bRow)
 			t.c, t.k, t.count = unsafe.Add(whole.c, i*t.cStep), min(Block, whole.k-at), 1
-			t.early = whole.early + (i*whole.k+at)*fetched - i*t.bStep - at*t.bRow
+			t.early = whole.early + (i*whole.k+at)*prefetched - i*t.bStep - at*t.bRow
 			t.mode = added
 			if at == 0 {
 				t.mode = whole.mode

@@ -7,7 +7,7 @@ import (
 
 const advice = 14 // MADV_HUGEPAGE
 
-// prefer asks the system for large pages, for those that lie within the memory.
+// prefer asks the system for huge pages, for those that lie within the memory.
 func prefer(base unsafe.Pointer, size int) {
 	skip := int(-uintptr(base) % Huge)
 	if n := (size - skip) / Huge * Huge; n > 0 {

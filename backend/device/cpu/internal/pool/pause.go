@@ -2,5 +2,5 @@
 
 package pool
 
-// pause lets the processor wait so many turns, at least one. Meanwhile the other thread of the core has it for itself.
+// pause lets the processor wait so many rounds, at least one. Meanwhile the other thread of the core has it for itself.
 func pause(n int)

@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// A goroutine that waits for a loop, or for its end, looks for it a while before it sleeps. To wake it takes from 60 us to more than a
-// millisecond, and the loops of a graph take as long, or less. Workers often wait for the last iteration of a long loop, which takes milliseconds.
+// A goroutine that waits for a loop, or for its end, looks for it a while before it sleeps. To wake it takes from 60 us
+// to more than a millisecond, and the loops of a graph take as long, or less. Workers often wait for the last iteration
+// of a long loop, which takes milliseconds.
 const (
 	linger = 5 * time.Millisecond
 	looks  = 32 // between two offers to let another goroutine run: 1.9 us on a Cascade Lake
-	pauses = 8  // turns between two looks
+	pauses = 8  // rounds of the pause instruction between two looks
 )
 
 // Pool is a set of workers. Its methods may be called from several goroutines.
@@ -70,8 +71,8 @@ func (p *Pool) Close() {
 	p.wake.Broadcast()
 }
 
-// For calls body(i) for each i of [0, n), in no order and on several workers, and returns when all calls did. A panic in
-// body is raised again by For, after the calls that run; those that did not begin are left out.
+// For calls body(i) for each i of [0, n), in no order and on several workers, and returns when all calls did. A panic
+// in body is raised again by For, after the calls that run; those that did not begin are left out.
 func (p *Pool) For(n int, body func(i int)) {
 	if n <= 1 || p.workers == 1 {
 		for i := range n {
@@ -166,8 +167,8 @@ func spin(happened func() bool) bool {
 	return false
 }
 
-// run takes iterations until none is left. The goroutine that asked for the loop takes the first ones, and others the last ones:
-// so the next loop over the same memory finds it, by and large, in the caches of the same cores.
+// run takes iterations until none is left. The goroutine that asked for the loop takes the first ones, and others the
+// last ones: so the next loop over the same memory finds it, by and large, in the caches of the same cores.
 func (l *loop) run(next func() int64) {
 	for l.taken.Add(1) <= l.n {
 		l.call(int(next()))

@@ -3,7 +3,8 @@ package vec
 // BinaryOp is an element-wise function of two operands.
 type BinaryOp int
 
-// The element-wise functions of two operands. The larger one of -0 and +0 is the second operand, and so is the smaller one.
+// The element-wise functions of two operands. The larger one of -0 and +0 is the second operand, and so is the smaller
+// one.
 const (
 	OpAdd BinaryOp = iota // a + b
 	OpSub                 // a - b

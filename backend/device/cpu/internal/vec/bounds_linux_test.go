@@ -81,6 +81,6 @@ func touch(l Level, s [4][]float32) {
 		f.run(l, o, [][]float32{s[3], s[2], s[1], s[0]}[:len(f.Out)])
 	}
 	for _, rows := range []int{1, 8, 16, 17} {
-		Transpose(l, s[0][:n/rows*rows], s[1][:n/rows*rows], rows, n/rows, rows, n/rows)
+		Transpose(l, s[0][:n/rows*rows], s[1][:n/rows*rows], Block{rows, n / rows, rows, n / rows})
 	}
 }

@@ -85,11 +85,11 @@ func mergeAxes(sizes, strides []int) (axes []axis) {
 // Units is the number of parts of about equal size that can be copied one by one, in any order.
 func (c Copy) Units() int { return c.units }
 
-// place is where a unit begins.
-type place struct{ dst, src, block int }
+// offsets is where a unit begins.
+type offsets struct{ dst, src, block int }
 
-// at returns the place of unit u. block is its first element along the axis that is transposed.
-func (c Copy) at(u int) (p place) {
+// at returns where unit u begins. block is its first element along the axis that is transposed.
+func (c Copy) at(u int) (p offsets) {
 	for i := len(c.axes) - 2; i >= 0; i-- {
 		a := c.axes[i]
 		n, step := a.size, 1
@@ -117,7 +117,7 @@ func Run[T Element](l Level, c Copy, dst, src []T, from, to int) {
 			repeat(d[:last.size], s[0])
 		case copyTranspose:
 			a := c.axes[c.along]
-			transposeOf(l, d, s, last.size, min(transposeBlock, a.size-p.block), a.dst, last.src)
+			transposeOf(l, d, s, Block{last.size, min(transposeBlock, a.size-p.block), a.dst, last.src})
 		default:
 			for i := range d[:last.size] {
 				d[i] = s[i*last.src]
@@ -135,12 +135,12 @@ func repeat[T Element](dst []T, x T) {
 }
 
 // transposeOf is Transpose for every type. Those of 32 bits go as floats.
-func transposeOf[T Element](l Level, dst, src []T, rows, columns, dstStride, srcStride int) {
+func transposeOf[T Element](l Level, dst, src []T, b Block) {
 	if unsafe.Sizeof(dst[0]) == 4 {
-		Transpose(l, asFloats(dst), asFloats(src), rows, columns, dstStride, srcStride)
+		Transpose(l, asFloats(dst), asFloats(src), b)
 		return
 	}
-	transposeAny(dst, src, rows, columns, dstStride, srcStride)
+	transposeAny(dst, src, b)
 }
 
 // asFloats returns a slice of elements of 32 bits as one of floats.

@@ -15,7 +15,7 @@ func TestTranspose(t *testing.T) {
 		src := random(r, rows*srcStride)
 		for _, l := range cpuid.Supported() {
 			dst, all := guarded(columns*dstStride, 1)
-			Transpose(l, dst, src, rows, columns, dstStride, srcStride)
+			Transpose(l, dst, src, Block{rows, columns, dstStride, srcStride})
 			for j := range columns {
 				for i := range dstStride {
 					want := guard

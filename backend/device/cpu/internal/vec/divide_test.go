@@ -62,9 +62,9 @@ func TestDivide_Exponents(t *testing.T) {
 	}
 }
 
-// TestDivide_HardCases tries all quotients of numbers of 24 bits that are closer than 4*2^-24 units of the last place to the
-// middle between two floats. With whole numbers A, B of 24 bits and N odd, of 25 bits, that are A*2^s = B*N + d, where |d| <= 8,
-// and s is 24 or, for A < B, 25. With -short it takes one B of 211.
+// TestDivide_HardCases tries all quotients of numbers of 24 bits that are closer than 4*2^-24 units of the last place
+// to the middle between two floats. With whole numbers A, B of 24 bits and N odd, of 25 bits, that are A*2^s = B*N + d,
+// where |d| <= 8, and s is 24 or, for A < B, 25. With -short it takes one B of 211.
 func TestDivide_HardCases(t *testing.T) {
 	step := uint32(1)
 	if testing.Short() {

@@ -2,8 +2,8 @@ package vec
 
 import "unsafe"
 
-// Fused is a sequence of operations that one kernel does, with the roundings of each of them: the results have the bits of
-// the operations one after another. Only those of [Fused.Out] are stored.
+// Fused is a sequence of operations that one kernel does, with the roundings of each of them: the results have the bits
+// of the operations one after another. Only those of [Fused.Out] are stored.
 //
 // Its values are numbered: the streams, which are read, the scalars, and the results of the steps.
 type Fused struct {
@@ -12,7 +12,7 @@ type Fused struct {
 	Steps            []FusedStep
 	Out              []int // values that are stored
 	Sum              int   // value that is summed up as by [Sum]; -1 for none
-	Fetches          bool  // the kernel fetches what it will read
+	Prefetches       bool  // the kernel prefetches what it will read
 
 	// Run calls the kernel for a block of up to 16,384 elements. A result may be stored over one of the streams.
 	Run func(l Level, c *FusedCall)
@@ -32,7 +32,7 @@ type FusedCall struct {
 	In      [4]unsafe.Pointer
 	Scalars [10]float32
 	Sum     float32 // is set
-	Ahead   int     // bytes from what is read to what is fetched into the second cache; nothing comes of 0
+	Ahead   int     // bytes from what is read to what is prefetched into L2; nothing comes of 0
 }
 
 // FusedKernels returns all sequences there are, longer ones before those that are a part of them.

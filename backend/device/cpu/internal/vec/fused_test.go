@@ -107,7 +107,8 @@ func TestFused_IsItsSteps(t *testing.T) {
 	}
 }
 
-// quotientsOfAdamW has the kernel of AdamW write a/b as the parameter: first moments a, a correction b, and a root of 1 and all else 0.
+// quotientsOfAdamW has the kernel of AdamW write a/b as the parameter: first moments a, a correction b, and a root of 1
+// and all else 0.
 func quotientsOfAdamW(t *testing.T, l Level, a []float32, b float32) {
 	t.Helper()
 	at := slices.IndexFunc(fusedTable, func(f Fused) bool { return f.Name == "adamW" })
@@ -128,8 +129,8 @@ func quotientsOfAdamW(t *testing.T, l Level, a []float32, b float32) {
 	wantSame(t, fmt.Sprintf("%v: AdamW divides v by %x", l, b), got[0], wanted[0])
 }
 
-// Each exponent of both sides, with one numerator of another size in some vectors: products make quotients of those that are not
-// extreme, and the processor the others.
+// Each exponent of both sides, with one numerator of another size in some vectors: products make quotients of those
+// that are not extreme, and the processor the others.
 func TestFused_Quotients(t *testing.T) {
 	r := newRandom(27)
 	for _, l := range cpuid.Supported() {

@@ -10,8 +10,10 @@ import (
 
 // edges are values at which float arithmetic is special.
 var edges = []float32{
-	0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 1.5, 2.5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
-	math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 0x1p-126, -0x1.fffffcp-127, math.MaxFloat32, -math.MaxFloat32,
+	0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 1.5, 2.5, float32(math.Inf(1)), float32(math.Inf(-1)),
+	float32(math.NaN()),
+	math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 0x1p-126, -0x1.fffffcp-127, math.MaxFloat32,
+	-math.MaxFloat32,
 	88.72, 88.73, -87.3, -87.4, -103.9, -104, -104.1, 1e-8, -1e-8, 0x1p23, 0x1p24, -0x1p31, 0x1p31, 1e5, -1e5, 14.6, -14.6,
 }
 

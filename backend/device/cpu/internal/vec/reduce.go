@@ -6,8 +6,8 @@ type lanes = [64]float32
 // Lanes are the partial results of a row that is reduced piece by piece. They begin with the identity: 0, -Inf or +Inf.
 type Lanes = lanes
 
-// SumPiece adds a piece of a row to the lanes, and returns the sum so far. The last one is that of [Sum]. A piece has up to
-// 16,384 elements; all but the last a multiple of 64.
+// SumPiece adds a piece of a row to the lanes, and returns the sum so far. The last one is that of [Sum]. A piece has
+// up to 16,384 elements; all but the last a multiple of 64.
 func SumPiece(l Level, w *Lanes, x []float32) float32 { return sumLanes(l, w, x) }
 
 // MaxPiece is the same for [Max].
@@ -35,8 +35,8 @@ func Sum(l Level, x []float32) float32 {
 	return fold(l, x, 0, sumLanes)
 }
 
-// Max returns the largest element, NaN if there is one, -Inf if x is empty. Lanes are brought together as in a sum, which
-// says whether it is -0 or +0 where both are the largest.
+// Max returns the largest element, NaN if there is one, -Inf if x is empty. Lanes are brought together as in a sum,
+// which says whether it is -0 or +0 where both are the largest.
 func Max(l Level, x []float32) float32 {
 	if len(x) <= chunk {
 		return maxLanes(l, nil, x)
@@ -62,7 +62,10 @@ func MaxRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &maxRowsTabl
 func MinRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &minRowsTable, Min) }
 
 // rows reduces rows with a kernel of the level: between two calls for one row each, the processor would not read ahead.
-func rows(l Level, dst, x []float32, n int, kernels *[numLevels]func(dst, x []float32, n int), row func(l Level, x []float32) float32) {
+func rows(
+	l Level, dst, x []float32, n int, kernels *[numLevels]func(dst, x []float32, n int),
+	row func(l Level, x []float32) float32,
+) {
 	x = x[:len(dst)*n]
 	if f := kernels[l]; f != nil && n <= chunk && len(dst) > 0 {
 		f(dst, x, n)

@@ -39,17 +39,17 @@ var twoOverPi = [6]uint64{
 	0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
 }
 
-// reduceLarge returns r, at most pi/4 away from 0, and a number of quarter turns that make up x, |x| >= 1e5. Of x times 2/pi
-// it computes only the bits that matter: two in front of the binary point and 62 behind it.
+// reduceLarge returns r, at most pi/4 away from 0, and a number of quarter turns that make up x, |x| >= 1e5. Of x times
+// 2/pi it computes only the bits that matter: two in front of the binary point and 62 behind it.
 func reduceLarge(x float32) (r float32, quarter int32) {
 	b := math.Float32bits(x)
 	fraction, exponent := uint64(b&0x7fffff|0x800000), int(b>>23&0xff)-150
 	at := 64 + exponent - 2
-	turns := fraction * piBits(at)
+	quarters := fraction * piBits(at)
 	low, _ := bits.Mul64(fraction, piBits(at+64))
-	turns += low
-	whole := (turns + 1<<61) >> 62
-	angle := float32(float64(int64(turns-whole<<62)) * (0x1p-62 * math.Pi / 2))
+	quarters += low
+	whole := (quarters + 1<<61) >> 62
+	angle := float32(float64(int64(quarters-whole<<62)) * (0x1p-62 * math.Pi / 2))
 	if x < 0 {
 		return -angle, -int32(whole)
 	}

@@ -3,37 +3,42 @@ package vec
 // transposeBlock is the number of columns that are transposed at once: the rows that they become stay in the cache.
 const transposeBlock = 64
 
-// Transpose writes dst[j*dstStride+i] = src[i*srcStride+j] for i of rows and j of columns. What is less than a strip takes narrower ones.
-func Transpose(l Level, dst, src []float32, rows, columns, dstStride, srcStride int) {
+// Block is a matrix in a larger one: rows and columns, and the strides of the rows of the destination and of the
+// source.
+type Block struct{ Rows, Columns, Dst, Src int }
+
+// Transpose writes dst[j*b.Dst+i] = src[i*b.Src+j] for i of the rows and j of the columns. What is less than a strip
+// takes narrower ones.
+func Transpose(l Level, dst, src []float32, b Block) {
 	strip := stripRows(l)
 	if strip == 0 {
-		transposeAny(dst, src, rows, columns, dstStride, srcStride)
+		transposeAny(dst, src, b)
 		return
 	}
-	wholeRows, wholeColumns := rows/strip*strip, columns/strip*strip
-	for j := 0; j < wholeColumns; j += transposeBlock {
-		n := min(transposeBlock, wholeColumns-j)
-		for i := 0; i < wholeRows; i += strip {
-			transposeStrip(l, dst[j*dstStride+i:], src[i*srcStride+j:], dstStride, srcStride, n)
+	rows, columns := b.Rows/strip*strip, b.Columns/strip*strip
+	for j := 0; j < columns; j += transposeBlock {
+		n := min(transposeBlock, columns-j)
+		for i := 0; i < rows; i += strip {
+			transposeStrip(l, dst[j*b.Dst+i:], src[i*b.Src+j:], b.Dst, b.Src, n)
 		}
 	}
-	if wholeColumns < columns && rows > 0 {
-		Transpose(narrower(l), dst[wholeColumns*dstStride:], src[wholeColumns:], rows, columns-wholeColumns, dstStride, srcStride)
+	if columns < b.Columns && b.Rows > 0 {
+		Transpose(narrower(l), dst[columns*b.Dst:], src[columns:], Block{b.Rows, b.Columns - columns, b.Dst, b.Src})
 	}
-	if wholeRows < rows && wholeColumns > 0 {
-		Transpose(narrower(l), dst[wholeRows:], src[wholeRows*srcStride:], rows-wholeRows, wholeColumns, dstStride, srcStride)
+	if rows < b.Rows && columns > 0 {
+		Transpose(narrower(l), dst[rows:], src[rows*b.Src:], Block{b.Rows - rows, columns, b.Dst, b.Src})
 	}
 }
 
 // transposeAny is Transpose for every type, in tiles of which each cache line is used up.
-func transposeAny[T Element](dst, src []T, rows, columns, dstStride, srcStride int) {
+func transposeAny[T Element](dst, src []T, b Block) {
 	const tile = 16
-	for j := 0; j < columns; j += tile {
-		for i := 0; i < rows; i += tile {
-			for c := j; c < min(j+tile, columns); c++ {
-				row := dst[c*dstStride:]
-				for r := i; r < min(i+tile, rows); r++ {
-					row[r] = src[r*srcStride+c]
+	for j := 0; j < b.Columns; j += tile {
+		for i := 0; i < b.Rows; i += tile {
+			for c := j; c < min(j+tile, b.Columns); c++ {
+				row := dst[c*b.Dst:]
+				for r := i; r < min(i+tile, b.Rows); r++ {
+					row[r] = src[r*b.Src+c]
 				}
 			}
 		}

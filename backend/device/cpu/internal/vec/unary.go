@@ -24,9 +24,10 @@ const (
 	OpRound                  // nearest integer, even on ties
 )
 
-// chunk is the number of elements for which an assembly function is called: it runs for some microseconds, and Go cannot
-// stop it meanwhile.
+// chunk is the number of elements for which an assembly function is called: it runs for some microseconds, and Go
+// cannot stop it meanwhile.
 const chunk = 1 << 14
 
-// UnaryFunc returns the function for blocks: with up to 16,384 elements, as it cannot be interrupted. x is as long as dst.
+// UnaryFunc returns the function for blocks: with up to 16,384 elements, as it cannot be interrupted. x is as long as
+// dst.
 func UnaryFunc(l Level, op UnaryOp) func(dst, x []float32) { return unaryTable[op][l] }

@@ -13,15 +13,18 @@ type amd64 struct {
 }
 
 var (
-	setAVX512 = amd64{name: "AVX512", register: 'Z', bytes: 64, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31}, masks: true}
-	setThin   = amd64{name: "AVX512", register: 'Y', bytes: 32, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31}, masks: true} // the same, of half the width
-	setAVX2   = amd64{name: "AVX2", register: 'Y', bytes: 32, rows: 6, b: [2]int{12, 13}, a: [2]int{14, 15}}
+	setAVX512 = amd64{name: "AVX512", register: 'Z', bytes: 64, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31},
+		masks: true}
+	// the same, of half the width
+	setThin = amd64{name: "AVX512", register: 'Y', bytes: 32, rows: 14, b: [2]int{28, 29}, a: [2]int{30, 31},
+		masks: true}
+	setAVX2 = amd64{name: "AVX2", register: 'Y', bytes: 32, rows: 6, b: [2]int{12, 13}, a: [2]int{14, 15}}
 )
 
 // Registers of a tile kernel: AX the argument; DX the tile's part of C, those of A and B are on the stack; CX and R15 a
-// column of A and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a row of
-// B; R13 the distance of what is fetched soon; R14 and SI what is fetched early, and the step to the next line of it;
-// BX the number of columns left.
+// column of A and what is 7 rows below; DI a row of B; R8, R9 and R10 1, 3 and 5 rows of A; R11 a column of A; R12 a
+// row of B; R13 the distance of what is prefetched soon; R14 and SI what is prefetched early, and the step to the next
+// line of it; BX the number of columns left.
 
 // row is the address of a row of A in the column at CX.
 func row(i int) string {
@@ -42,7 +45,7 @@ type kind string
 const (
 	full   kind = "tile"
 	half   kind = "half"   // B is bfloat16
-	turn   kind = "turn"   // the columns of B lie together, and are copied as rows
+	transB kind = "transB" // the columns of B lie together, and are copied as rows
 	wide   kind = "wide"   // more columns
 	broad  kind = "broad"  // more columns, and A is packed
 	placed kind = "placed" // more columns, and the numbers of a row of A lie together
@@ -105,7 +108,7 @@ func (m amd64) advance(s *source) {
 	s.op("RET")
 }
 
-// fetchNext fetches the C of the next tile.
+// fetchNext prefetches the C of the next tile.
 func (m amd64) fetchNext(s *source, rows, vectors int) {
 	s.op("MOVQ tile_cRow(AX), BX")
 	s.op("MOVQ DX, CX")
@@ -242,7 +245,7 @@ func avx512() string {
 		setAVX512.tile(s, r, 1, full)
 		setThin.tile(s, r, 1, full)
 		setAVX512.tile(s, r, 2, half)
-		setAVX512.turn(s, r)
+		setAVX512.transB(s, r)
 	}
 	for r := 1; r <= broadRows; r++ {
 		setAVX512.broad(s, r, broad)
@@ -285,7 +288,7 @@ func amd64Declarations() string {
 	list(setAVX512, "narrowAVX512", 1, full)
 	list(setThin, "thinAVX512", 1, full)
 	list(setAVX512, "halfAVX512", 2, half)
-	list(setAVX512, "turnAVX512", 1, turn)
+	list(setAVX512, "transBAVX512", 1, transB)
 	setAVX512.declareWides(d, wideAVX512)
 	for _, k := range []kind{broad, placed} {
 		d.list(string(k)+"AVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, k) })
@@ -295,7 +298,10 @@ func amd64Declarations() string {
 	setAVX2.declareWides(d, wideAVX2)
 	for _, m := range []amd64{setAVX512, setAVX2} {
 		d.packings("transpose"+m.name, m.bytes/4, m.transposedName)
-		d.list("stream"+m.name, streamRows, func(rows int) string { return m.tileName(rows, 4*streamColumns/m.bytes, stream) })
+		d.list("stream"+m.name, streamRows, func(rows int) string {
+			return m.tileName(rows, 4*streamColumns/m.bytes,
+				stream)
+		})
 	}
 	return d.source()
 }

@@ -22,9 +22,9 @@ func neon() string {
 
 // neonTile writes a kernel.
 //
-// Registers: R0 the argument; R1, R2 and R3 the tile's parts of A, B and C; R4 and R5 a row and a column of A; R6 a row of
-// B; R7 a row of C; R8 the number of columns left; R9 the number of tiles left; R10 to R15 the rows of A in a column, and
-// also those of C; R16 a row of B; V0 to V23 the tile, V24 to V27 a row of B, V28 and V29 elements of A.
+// Registers: R0 the argument; R1, R2 and R3 the tile's parts of A, B and C; R4 and R5 a row and a column of A; R6 a row
+// of B; R7 a row of C; R8 the number of columns left; R9 the number of tiles left; R10 to R15 the rows of A in a
+// column, and also those of C; R16 a row of B; V0 to V23 the tile, V24 to V27 a row of B, V28 and V29 elements of A.
 func neonTile(s *source, rows int) {
 	s.begin(neonName(rows) + "(SB)")
 	s.op("MOVD t+0(FP), R0")
@@ -72,7 +72,8 @@ func neonTile(s *source, rows int) {
 	s.op("RET")
 }
 
-// neonFinal adds the accumulators to C, or stores them there. The assembler knows no addition of vectors: 1*c + sum has the same bits.
+// neonFinal adds the accumulators to C, or stores them there. The assembler knows no addition of vectors: 1*c + sum has
+// the same bits.
 func neonFinal(s *source, rows int) {
 	neonPointers(s, rows, "R3", "R7")
 	s.op("MOVD tile_mode(R0), R8")

@@ -9,14 +9,16 @@ const (
 	panelBytes   = 128
 )
 
-// broad writes a kernel of tiles of 48 columns, for panels of B that are packed, and an A that is or the rows of which lie together: it loads
-// fewer vectors for a multiply-add than kernels of 32 columns. Tiles begin with a panel and in the middle of one by turns.
+// broad writes a kernel of tiles of 48 columns, for panels of B that are packed, and an A that is or the rows of which
+// lie together: it loads fewer vectors for a multiply-add than kernels of 32 columns. Tiles begin with a panel and in
+// the middle of one by turns.
 //
-// Registers: AX the argument; DX the tile's part of C; CX a column of A, and if that is not packed, R8 and R15 what is 3 and 6 rows
-// below, and SI from a row to the next; DI a row of B, the first of the tile is on the stack; R9 and R10 from its first vector to the
-// others; R13, R11 and R12 from there to what is fetched soon; R14 what is fetched early; BX the number of columns left. On the stack are
-// also the row of C that is fetched next, how many are left, and how far ahead the next tile is fetched: where C is added, its
-// rows are read, and come in two stages; otherwise 0, which fetches nothing more.
+// Registers: AX the argument; DX the tile's part of C; CX a column of A, and if that is not packed, R8 and R15 what is
+// 3 and 6 rows below, and SI from a row to the next; DI a row of B, the first of the tile is on the stack; R9 and R10
+// from its first vector to the others; R13, R11 and R12 from there to what is prefetched soon; R14 what is prefetched
+// early; BX the number of columns left. On the stack are also the row of C that is prefetched next, how many are left,
+// and how far ahead the next tile is prefetched: where C is added, its rows are read, and come in two stages; otherwise
+// 0, which prefetches nothing more.
 func (m amd64) broad(s *source, rows int, k kind) {
 	m.masks = false // all columns are there
 	s.beginFrame(m.tileName(rows, broadVectors, k)+"(SB)", 32)
@@ -64,20 +66,20 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.op("RET")
 }
 
-// rounds adds the products of all whole rounds of columns, and fetches a row of C now and then. All rows at once would take the places
-// of what is fetched of B.
+// rounds adds the products of all whole rounds of columns, and prefetches a row of C now and then. All rows at once
+// would take the places of what is prefetched of B.
 func (m amd64) rounds(s *source, rows int, k kind) {
 	s.op("MOVQ DX, c-16(SP)")
 	s.op("MOVQ tile_cRows(AX), BX")
 	s.op("MOVQ BX, cRows-24(SP)")
 	s.op("MOVQ tile_cFirst(AX), BX")
 	s.op("TESTQ BX, BX")
-	s.op("JEQ fetch")
+	s.op("JEQ prefetch")
 	s.label("round")
 	m.broadColumns(s, rows, broadRound, k)
 	s.op("DECQ BX")
 	s.op("JNZ round")
-	s.label("fetch")
+	s.label("prefetch")
 	s.op("DECQ cRows-24(SP)")
 	s.op("JLT rest")
 	s.op("MOVQ c-16(SP), BX")
@@ -91,7 +93,7 @@ func (m amd64) rounds(s *source, rows int, k kind) {
 	s.label("rest")
 }
 
-// fetchRow fetches a row of a tile of C.
+// fetchRow prefetches a row of a tile of C.
 func (m amd64) fetchRow(s *source, instruction string) {
 	for v := range broadVectors {
 		s.op("%s %d(BX)", instruction, v*m.bytes)
@@ -116,8 +118,8 @@ func placedRow(i int) string {
 	}[i]
 }
 
-// broadcasts reports whether a row of A is broadcast by the multiply-adds: an instruction less, and two loads more. Two of nine are,
-// those whose address is one register.
+// broadcasts reports whether a row of A is broadcast by the multiply-adds: an instruction less, and two loads more. Two
+// of nine are, those whose address is one register.
 func broadcasts(row int) bool { return row == 3 || row == 6 }
 
 // broadColumns adds the products of so many columns of A and rows of B.

@@ -10,7 +10,7 @@ func packAVX512(s *source) {
 }
 
 // Registers: AX the argument; SI and DI the source and the destination; R8 and R9 a line of each; R13 the distance of
-// what is fetched ahead; BX the number of lines left.
+// what is prefetched; BX the number of lines left.
 func packBegin(s *source, name string) {
 	s.begin(name + "(SB)")
 	s.op("MOVQ p+0(FP), AX")
@@ -45,7 +45,8 @@ func copyAVX512(s *source) {
 	packEnd(s)
 }
 
-// transposeBlocksAVX512 transposes k blocks of 32 x 32 numbers, which are srcLine apart and follow one another in the destination.
+// transposeBlocksAVX512 transposes k blocks of 32 x 32 numbers, which are srcLine apart and follow one another in the
+// destination.
 func transposeBlocksAVX512(s *source) {
 	const row = 128 // bytes
 	packBegin(s, "transposeBlocksAVX512")

@@ -5,12 +5,12 @@ const (
 	streamColumns = 16 // that it computes at once
 )
 
-// stream writes a kernel for one row of A that reads so many rows of B side by side, from their first column to the last: each row
-// with an instruction of its own, by which the processor tells them apart and fetches what follows. It adds their products to C
-// and goes on with as many rows below.
+// stream writes a kernel for one row of A that reads so many rows of B side by side, from their first column to the
+// last: each row with an instruction of its own, by which the processor tells them apart and prefetches what follows.
+// It adds their products to C and goes on with as many rows below.
 //
-// Registers: AX the argument; DX the place in C; CX and R15 that in B, and 7 rows below; R8, R9, R10 1, 3 and 5 rows of B; DI the
-// first of them; R12 the size of all; SI the place in A; R11 an element of A; BX the number of tiles left.
+// Registers: AX the argument; DX the place in C; CX and R15 that in B, and 7 rows below; R8, R9, R10 1, 3 and 5 rows of
+// B; DI the first of them; R12 the size of all; SI the place in A; R11 an element of A; BX the number of tiles left.
 func (m amd64) stream(s *source, rows int) {
 	vectors := 4 * streamColumns / m.bytes
 	s.begin(m.tileName(rows, vectors, stream) + "(SB)")

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// transposed writes a kernel that packs lines of so many numbers, which are lines apart while the lines lie side by side: 4 lines in a
-// round, so k is a multiple of 4. The rounds fetch what comes ahead of the numbers by turns, since the lines of the cache last for 4,
-// and what is written after 1 KB.
+// transposed writes a kernel that packs lines of so many numbers, which are lines apart while the lines lie side by
+// side: 4 lines in a round, so k is a multiple of 4. The rounds prefetch what comes ahead of the numbers by turns,
+// since the lines of the cache last for 4, and what is written after 1 KB.
 //
-// Registers: AX the argument; SI the first number of a line, and R15 what is 7 numbers below; R9 to R12 1, 3, 5 and 7 numbers; DI a
-// line of the destination; R8 and CX 1 and 3 of them; R13 the distance of what is fetched, and R14 what is; BX the rounds left.
+// Registers: AX the argument; SI the first number of a line, and R15 what is 7 numbers below; R9 to R12 1, 3, 5 and 7
+// numbers; DI a line of the destination; R8 and CX 1 and 3 of them; R13 the distance of what is prefetched, and R14
+// what is; BX the rounds left.
 func (m amd64) transposed(s *source, width int) {
 	packBegin(s, m.transposedName(width))
 	s.op("LEAQ (R8)(R8*2), CX")
@@ -57,14 +58,17 @@ func (m amd64) transposedName(width int) string { return fmt.Sprintf("transpose%
 // number is where a number of a line is, which begins at a register; R15 is what is 7 numbers on.
 func number(i int, begin string) string {
 	at := [...]string{
-		"(BEGIN)", "(BEGIN)(R9*1)", "(BEGIN)(R9*2)", "(BEGIN)(R10*1)", "(BEGIN)(R9*4)", "(BEGIN)(R11*1)", "(BEGIN)(R10*2)", "(BEGIN)(R12*1)",
-		"(BEGIN)(R9*8)", "(R15)(R9*2)", "(BEGIN)(R11*2)", "(R15)(R9*4)", "(BEGIN)(R10*4)", "(R15)(R10*2)", "(BEGIN)(R12*2)", "(R15)(R9*8)",
+		"(BEGIN)", "(BEGIN)(R9*1)", "(BEGIN)(R9*2)", "(BEGIN)(R10*1)", "(BEGIN)(R9*4)", "(BEGIN)(R11*1)", "(BEGIN)(R10*2)",
+		"(BEGIN)(R12*1)",
+		"(BEGIN)(R9*8)", "(R15)(R9*2)", "(BEGIN)(R11*2)", "(R15)(R9*4)", "(BEGIN)(R10*4)", "(R15)(R10*2)", "(BEGIN)(R12*2)",
+		"(R15)(R9*8)",
 	}[i]
 	return strings.Replace(at, "BEGIN", begin, 1)
 }
 
-// transpose transposes 4 lines of so many numbers, in the registers from first on, into the first 4 of them: first 128-bit lane l of
-// register i is 4 lines of number 4l+i, and then each lane is transposed. Numbers that are not there become any value.
+// transpose transposes 4 lines of so many numbers, in the registers from first on, into the first 4 of them: first
+// 128-bit lane l of register i is 4 lines of number 4l+i, and then each lane is transposed. Numbers that are not there
+// become any value.
 func (m amd64) transpose(s *source, first, width int, at func(number int) string) {
 	insert := map[byte]string{'Z': "VINSERTF32X4", 'Y': "VINSERTF128"}[m.register]
 	for i := range width {

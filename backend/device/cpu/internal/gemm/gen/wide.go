@@ -6,8 +6,8 @@ var (
 	wideAVX2   = []int{1: 4, 2: 4}
 )
 
-// wide writes a kernel of one tile of several vectors, all of which are there. It goes through wide rows of B once, where others
-// would come back for each panel: memory likes that better.
+// wide writes a kernel of one tile of several vectors, all of which are there. It goes through wide rows of B once,
+// where others would come back for each panel: memory likes that better.
 //
 // Registers are those of a tile kernel.
 func (m amd64) wide(s *source, rows, vectors int) {

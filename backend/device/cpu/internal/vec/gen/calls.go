@@ -14,7 +14,7 @@ func (k kernel) names(part string) string {
 	for _, s := range k.streams {
 		list = append(list, s.name+part)
 	}
-	if k.fetches() {
+	if k.prefetches() {
 		list = append(list, "ahead")
 	}
 	return strings.Join(append(list, k.scalars...), ", ")
@@ -75,7 +75,8 @@ func chooseKernel(out *strings.Builder, k kernel, levels []string) {
 		give = "return "
 	}
 	if len(levels) == 0 {
-		fmt.Fprintf(out, "\nfunc %s%s {\n\t%s%sPortable(%s)\n}\n", k.name, strings.Replace(head, "l ", "_ ", 1), give, k.name, k.names(""))
+		fmt.Fprintf(out, "\nfunc %s%s {\n\t%s%sPortable(%s)\n}\n", k.name, strings.Replace(head, "l ", "_ ", 1), give,
+			k.name, k.names(""))
 		return
 	}
 	fmt.Fprintf(out, "\nfunc %s%s {\n\tswitch l {\n", k.name, head)
@@ -117,7 +118,8 @@ func otherCalls(list []kernel) string {
 	return out.String()
 }
 
-// tables writes, for each shape of the element-wise functions, the table by operation and level, and those of the functions for rows, by level.
+// tables writes, for each shape of the element-wise functions, the table by operation and level, and those of the
+// functions for rows, by level.
 func tables(levels []string) string {
 	var out strings.Builder
 	for _, t := range []struct {

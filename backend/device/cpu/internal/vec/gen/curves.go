@@ -1,8 +1,8 @@
 package main
 
-// turn returns the angle of x within its quarter turn, from -pi/4 to pi/4, and the number of the quarter in the low bits.
-// Up to 1e5 the first product is exact together with its sum.
-func (p *program) turn(x val) (r, quarter val) {
+// reduceAngle returns the angle of x within its quarter turn, from -pi/4 to pi/4, and the number of the quarter in the
+// low bits. Up to 1e5 the first product is exact together with its sum.
+func (p *program) reduceAngle(x val) (r, quarter val) {
 	t := p.fma(x, p.num(0x1.45f306p-1), p.num(toNext))
 	n := p.minus(t, p.num(toNext))
 	r = p.fnma(n, p.num(0x1.921fb6p+0), x)
@@ -20,9 +20,9 @@ func (p *program) wave(r, quarter val) val {
 	return p.asFloat(p.xor(p.asWord(p.choose(even, sin, cos)), sign))
 }
 
-func (p *program) sin(x val) val { return p.keepZero(x, p.wave(p.turn(x))) }
+func (p *program) sin(x val) val { return p.keepZero(x, p.wave(p.reduceAngle(x))) }
 
 func (p *program) cos(x val) val {
-	r, quarter := p.turn(x)
+	r, quarter := p.reduceAngle(x)
 	return p.wave(r, p.addWord(quarter, p.bits(1)))
 }

@@ -15,8 +15,8 @@ func (p *program) quotient(a, b, r val) val {
 // moderate is the least number of moderate size, in bits.
 var moderate = math.Float32bits(0x1p-63)
 
-// extreme returns bits of which one of the two upper ones is set if |x| is neither 0 nor from 2^-63 to 2^65: those are 128
-// exponents, a quarter of all words.
+// extreme returns bits of which one of the two upper ones is set if |x| is neither 0 nor from 2^-63 to 2^65: those are
+// 128 exponents, a quarter of all words.
 func (p *program) extreme(x val) val {
 	above := p.asFloat(p.subWord(p.and(p.asWord(x), p.bits(0x7fffffff)), p.bits(moderate)))
 	return p.choose(p.cmp(equal, x, p.num(0)), p.num(0), above)

@@ -2,8 +2,8 @@ package main
 
 import "math"
 
-// The formulas of the element-wise functions. The polynomials are minimax fits of this project: reweighted least squares
-// in 120 bits, with the coefficients rounded to float32 one after the other and the rest fitted again.
+// The formulas of the element-wise functions. The polynomials are minimax fits of this project: reweighted least
+// squares in 120 bits, with the coefficients rounded to float32 one after the other and the rest fitted again.
 
 const (
 	log2e   = float32(math.Log2E)
@@ -21,8 +21,8 @@ func (p *program) horner(x val, c ...float32) val {
 	return sum
 }
 
-// reduceExp returns integral n and r, at most 0.347 away from 0, so that x = n*ln(2) + r. If above is true, it takes x above
-// 89, where exp is infinite, for 89.
+// reduceExp returns integral n and r, at most 0.347 away from 0, so that x = n*ln(2) + r. If above is true, it takes x
+// above 89, where exp is infinite, for 89.
 func (p *program) reduceExp(x val, above bool) (n, r val) {
 	if above {
 		x = p.min(p.num(89), x)
@@ -42,8 +42,8 @@ func (p *program) exp(x val) val { return p.expOf(x, true) }
 // expBelow is exp, with the same bits, for x <= 0 or NaN.
 func (p *program) expBelow(x val) val { return p.expOf(x, false) }
 
-// expOf returns 2^n * exp(r), and 0 up to -104 without computing it: processors take 30 times as long for what underflows, and
-// what a mask takes out of a softmax does.
+// expOf returns 2^n * exp(r), and 0 up to -104 without computing it: processors take 30 times as long for what
+// underflows, and what a mask takes out of a softmax does.
 func (p *program) expOf(x val, above bool) val {
 	one, zero := p.num(1), p.num(0)
 	none := p.cmp(lessEqual, x, p.num(-104))
@@ -123,7 +123,8 @@ func (p *program) log1p(x val) val {
 	return p.keepZero(x, p.logEdges(u, p.logOf(f, e)))
 }
 
-// sigmoidParts returns n and d so that sigmoid(x) = n/d: for x < 0 it is exp(x) / (1+exp(x)), which keeps small results.
+// sigmoidParts returns n and d so that sigmoid(x) = n/d: for x < 0 it is exp(x) / (1+exp(x)), which keeps small
+// results.
 func (p *program) sigmoidParts(x val) (n, d val) {
 	e := p.expBelow(p.asFloat(p.or(p.asWord(x), p.bits(1<<31)))) // of -|x|
 	one := p.num(1)

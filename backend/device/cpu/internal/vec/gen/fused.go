@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// formula is a sequence of operations that becomes one kernel, with the roundings of each of them. It is written once: the
-// kernel is made of it, and the table by which a compiler finds the sequence.
+// formula is a sequence of operations that becomes one kernel, with the roundings of each of them. It is written once:
+// the kernel is made of it, and the table by which a compiler finds the sequence.
 type formula struct {
-	name    string
-	in      string // streams that it reads
-	scalars string
-	out     string // results that are stored; the others are at hand within the kernel only
-	fetch   string // streams that are fetched
-	does    string // name = expression, separated by semicolons; sum(name) gathers a result
+	name     string
+	in       string // streams that it reads
+	scalars  string
+	out      string // results that are stored; the others are at hand within the kernel only
+	prefetch string // streams that are prefetched
+	does     string // name = expression, separated by semicolons; sum(name) gathers a result
 }
 
 // formulas are what graphs of models and their gradients have, longer ones before those that are a part of them.
@@ -53,7 +53,8 @@ type steps struct {
 }
 
 func (f formula) steps() *steps {
-	s := &steps{formula: f, streams: strings.Fields(f.in), scalars: strings.Fields(f.scalars), at: map[string]int{}, sum: -1}
+	s := &steps{formula: f, streams: strings.Fields(f.in), scalars: strings.Fields(f.scalars), at: map[string]int{},
+		sum: -1}
 	for i, name := range append(strings.Fields(f.in), s.scalars...) {
 		s.at[name] = i
 	}
@@ -111,7 +112,10 @@ func (s *steps) step(op string, a, b int) int {
 var stepCode = map[string]func(p *program, a, b val) val{
 	"OpAdd": (*program).plus, "OpSub": (*program).minus, "OpMul": (*program).times, "OpDiv": (*program).over,
 	"OpSqrt": func(p *program, a, _ val) val { return p.sqrt(a) },
-	"OpExp":  func(p *program, a, _ val) val { return p.exp(a) }, "OpSigmoid": func(p *program, a, _ val) val { return p.sigmoid(a) },
+	"OpExp":  func(p *program, a, _ val) val { return p.exp(a) }, "OpSigmoid": func(p *program, a,
+		_ val) val {
+		return p.sigmoid(a)
+	},
 }
 
 // code is stepCode, with divisions by a number told from others.
@@ -125,7 +129,8 @@ func (s *steps) code(t step) func(p *program, a, b val) val {
 // kernel returns the loop of a formula.
 func (s *steps) kernel() kernel {
 	k := kernel{
-		name: "fused" + upper(s.name), does: "does " + s.does, streams: join(out(strings.Fields(s.out)...), in(s.streams...)), scalars: s.scalars,
+		name: "fused" + upper(s.name), does: "does " + s.does, streams: join(out(strings.Fields(s.out)...),
+			in(s.streams...)), scalars: s.scalars,
 		body: func(p *program, ins, scalars []val) (results []val) {
 			values := append(append([]val{}, ins...), scalars...)
 			for _, t := range s.list {
@@ -144,7 +149,7 @@ func (s *steps) kernel() kernel {
 		k.fold = sum
 	}
 	for i, stream := range k.streams {
-		k.streams[i].fetch = slices.Contains(strings.Fields(s.fetch), stream.name)
+		k.streams[i].prefetch = slices.Contains(strings.Fields(s.prefetch), stream.name)
 	}
 	return k
 }
@@ -162,8 +167,9 @@ func fusedFile() string {
 	out.WriteString(fileHead("") + "\nvar fusedTable = []Fused{\n")
 	for _, f := range formulas() {
 		s := f.steps()
-		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d, Fetches: %t,\n\t\tSteps: []FusedStep{", f.does, f.name,
-			len(s.streams), len(s.scalars), ints(s.stored), s.sum, s.kernel().fetches())
+		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d, Prefetches: %t,\n"+
+			"\t\tSteps: []FusedStep{", f.does, f.name,
+			len(s.streams), len(s.scalars), ints(s.stored), s.sum, s.kernel().prefetches())
 		for _, t := range s.list {
 			if t.b < 0 {
 				fmt.Fprintf(&out, "{Unary: %s, A: %d, B: -1}, ", t.op, t.a)
@@ -190,7 +196,7 @@ func (s *steps) call() string {
 	for i := range s.streams {
 		args = append(args, fmt.Sprintf("c.in(%d)", i))
 	}
-	if k.fetches() {
+	if k.prefetches() {
 		args = append(args, "c.Ahead")
 	}
 	for i := range s.scalars {

@@ -18,11 +18,11 @@ const (
 
 // stream is a slice that a kernel reads, writes or both, one element after the other.
 type stream struct {
-	name  string
-	elem  elem
-	reads bool
-	write bool
-	fetch bool // what comes later of it is fetched, at a distance that is a parameter
+	name     string
+	elem     elem
+	reads    bool
+	write    bool
+	prefetch bool // what comes later of it is prefetched, at a distance that is a parameter
 }
 
 // kernel is a loop over streams of the same length.
@@ -110,9 +110,9 @@ func kindOf(e elem) kind {
 	return word
 }
 
-// fetches tells whether a kernel fetches any of its streams.
-func (k kernel) fetches() bool {
-	return slices.ContainsFunc(k.streams, func(s stream) bool { return s.fetch })
+// prefetches tells whether a kernel prefetches any of its streams.
+func (k kernel) prefetches() bool {
+	return slices.ContainsFunc(k.streams, func(s stream) bool { return s.prefetch })
 }
 
 // narrow tells whether a stream has elements of less than 32 bits.

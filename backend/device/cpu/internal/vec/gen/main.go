@@ -61,7 +61,7 @@ func (k kernel) parameters() string {
 	for _, s := range k.streams {
 		list = append(list, s.name+" []"+string(s.elem))
 	}
-	if k.fetches() {
+	if k.prefetches() {
 		list = append(list, "ahead int")
 	}
 	for _, s := range k.scalars {
@@ -95,7 +95,7 @@ func (k kernel) frame() (f frame) {
 		f.streams = append(f.streams, f.size)
 		f.size += 24
 	}
-	if k.fetches() {
+	if k.prefetches() {
 		f.ahead = f.size
 		f.size += 8
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// neon writes the assembly of one kernel for arm64. It handles whole vectors, or whole rounds of 64 lanes of a fold; Go does
-// the rest. The assembler does not know most of the instructions, so they are written as numbers.
+// neon writes the assembly of one kernel for arm64. It handles whole vectors, or whole rounds of 64 lanes of a fold; Go
+// does the rest. The assembler does not know most of the instructions, so they are written as numbers.
 type neon struct {
 	out     *strings.Builder
 	consts  *constants
@@ -63,7 +63,8 @@ func (e *neon) groups() int {
 func (e *neon) write() {
 	k := e.kernel
 	f := k.frame()
-	fmt.Fprintf(e.out, "\n// func %sNEONBody(%s)\nTEXT ·%sNEONBody(SB), NOSPLIT, $0-%d\n", k.name, k.parameters(), k.name, f.arguments)
+	fmt.Fprintf(e.out, "\n// func %sNEONBody(%s)\nTEXT ·%sNEONBody(SB), NOSPLIT, $0-%d\n", k.name, k.parameters(), k.name,
+		f.arguments)
 	for i, s := range k.streams {
 		e.line("MOVD %s_base+%d(FP), R%d", s.name, f.streams[i], i)
 	}

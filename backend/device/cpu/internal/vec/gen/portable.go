@@ -9,7 +9,8 @@ import (
 // portableFile returns the kernels in Go.
 func portableFile(list []kernel) string {
 	var out strings.Builder
-	out.WriteString(header + "package vec\n\nimport (\n\t\"math\"\n\n\t\"github.com/goart-dev/art/backend/device/cpu/internal/fma\"\n)\n")
+	out.WriteString(header + "package vec\n\nimport (\n\t\"math\"\n\n" +
+		"\t\"github.com/goart-dev/art/backend/device/cpu/internal/fma\"\n)\n")
 	for _, k := range list {
 		portable(&out, k)
 	}
@@ -41,7 +42,8 @@ func portable(out *strings.Builder, k kernel) {
 
 // ownLanes returns the statements that make lanes where the caller has none.
 func ownLanes(k kernel) string {
-	return fmt.Sprintf("\tvar own [64]float32\n\tif lanes == nil {\n\t\tlanes = &own\n\t\tfillPortable(lanes[:], %s)\n\t}\n",
+	return fmt.Sprintf("\tvar own [64]float32\n\tif lanes == nil {\n"+
+		"\t\tlanes = &own\n\t\tfillPortable(lanes[:], %s)\n\t}\n",
 		k.fold.start)
 }
 
@@ -87,7 +89,8 @@ func goFloat(x float32) string {
 
 var goFormats = map[op]string{
 	opAcc: "lanes[i%%64]", opAdd: "%s + %s", opSub: "%s - %s", opMul: "float32(%s * %s)", opDiv: "%s / %s",
-	opSqrt: "float32(math.Sqrt(float64(%s)))", opFMA: "fma.Float32(%s, %s, %s)", opFNMA: "fma.Float32(-%s, %s, %s)", opMax: "larger(%s, %s)",
+	opSqrt: "float32(math.Sqrt(float64(%s)))", opFMA: "fma.Float32(%s, %s, %s)", opFNMA: "fma.Float32(-%s, %s, %s)",
+	opMax: "larger(%s, %s)",
 	opMin: "smaller(%s, %s)", opScale: "timesPowerOfTwo(%s, %s)", opAnd: "%s & %s", opOr: "%s | %s", opXor: "%s ^ %s",
 	opAddWord: "%s + %s", opSubWord: "%s - %s", opToWord: "uint32(int32(math.RoundToEven(float64(%s))))",
 	opToFloat: "float32(int32(%s))", opFloatBits: "math.Float32frombits(%s)",

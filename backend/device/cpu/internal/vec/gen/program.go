@@ -148,8 +148,8 @@ func (p *program) asWord(a val) val           { return p.add(opWordBits, word, 0
 func (p *program) abs(a val) val              { return p.asFloat(p.and(p.asWord(a), p.bits(0x7fffffff))) }
 func (p *program) neg(a val) val              { return p.asFloat(p.xor(p.asWord(a), p.bits(1<<31))) }
 
-// scale returns a * 2^n. Where it is put together, the first of two factors is harmless: a is from 0.5 to 2 or n is 0 or
-// the product is normal, so that only the second product rounds.
+// scale returns a * 2^n. Where it is put together, the first of two factors is harmless: a is from 0.5 to 2 or n is 0
+// or the product is normal, so that only the second product rounds.
 func (p *program) scale(a, n val) val {
 	if p.has.scale {
 		return p.add(opScale, float, 0, a, n)

@@ -8,7 +8,8 @@ func mixKernels() []kernel {
 	return []kernel{
 		{"where", "writes a where cond holds, else b", join(out("dst"), []stream{cond}, in("a", "b")), nil, nil,
 			func(p *program, in, _ []val) []val { return one(p.choose(in[0], in[1], in[2])) }, false},
-		{"wave", "writes the sine of r + quarter*pi/2", join(out("dst"), in("r"), []stream{{name: "quarter", elem: i32, reads: true}}), nil, nil,
+		{"wave", "writes the sine of r + quarter*pi/2", join(out("dst"), in("r"),
+			[]stream{{name: "quarter", elem: i32, reads: true}}), nil, nil,
 			func(p *program, in, _ []val) []val { return one(p.wave(in[0], in[1])) }, false},
 		{"fill", "writes s", out("dst"), []string{"s"}, nil,
 			func(_ *program, _, s []val) []val { return one(s[0]) }, false},
@@ -24,7 +25,8 @@ func foldKernels() []kernel {
 		{"minLanes", "keeps the least x in the lanes", in("x"), nil, least, self, false},
 		{"maxAbsLanes", "keeps the largest |x| in the lanes", in("x"), nil, largest,
 			func(p *program, in, _ []val) []val { return one(p.abs(in[0])) }, false},
-		{"quotientLanes", "writes a/b by r = 1/b, for b > 0 of moderate size, and keeps bits of a in the lanes that say where it is wrong",
+		{"quotientLanes", "writes a/b by r = 1/b, for b > 0 of moderate size, " +
+			"and keeps bits of a in the lanes that say where it is wrong",
 			join(out("dst"), in("a")), []string{"b", "r"}, anyBits,
 			func(p *program, in, s []val) []val { return []val{p.quotient(in[0], s[0], s[1]), p.extreme(in[0])} }, false},
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // transposes writes the function that transposes a strip: as many rows as a register has lanes, and a multiple of it of
-// columns. The rows come in by quarters of four elements, so that each register has elements of one column group; what is
-// left is to transpose four by four within the quarters.
+// columns. The rows come in by quarters of four elements, so that each register has elements of one column group; what
+// is left is to transpose four by four within the quarters.
 func transposes(s isa, out *strings.Builder) {
 	t := &x86{isa: s, out: out}
 	fmt.Fprintf(out, "\n// func transposeStrip%s(dst, src []float32, dstStride, srcStride, columns int)\n", s.name)

@@ -23,7 +23,8 @@ var (
 // groups is the number of registers that hold the 64 lanes of an accumulator.
 func (s isa) groups() int { return 64 / s.width }
 
-// pointers are the registers that point at the streams; AX counts elements, CX those that are left, and R12 those before what is fetched.
+// pointers are the registers that point at the streams; AX counts elements, CX those that are left, and R12 those
+// before what is prefetched.
 var pointers = []string{"DI", "SI", "DX", "R8", "R9", "R10", "R11"}
 
 // x86 writes the assembly of one kernel.
@@ -115,7 +116,7 @@ func (e *x86) prologue() (top int) {
 	}
 	e.line("MOVQ %s_len+%d(FP), CX", k.streams[0].name, f.streams[0]+8)
 	e.line("XORQ AX, AX")
-	if k.fetches() {
+	if k.prefetches() {
 		e.line("MOVQ ahead+%d(FP), R12", f.ahead)
 		e.line("SARQ $2, R12")
 	}
@@ -140,10 +141,11 @@ func (e *x86) prologue() (top int) {
 	return top
 }
 
-// pin puts the constants that are used most into the registers that the loop does not need, and returns the first register
-// that is taken.
+// pin puts the constants that are used most into the registers that the loop does not need, and returns the first
+// register that is taken.
 func (e *x86) pin(top int) int {
-	trial := &x86{isa: e.isa, out: &strings.Builder{}, consts: newConstants(), kernel: e.kernel, scalars: e.scalars, divisor: e.divisor}
+	trial := &x86{isa: e.isa, out: &strings.Builder{}, consts: newConstants(), kernel: e.kernel, scalars: e.scalars,
+		divisor: e.divisor}
 	trial.body(top)
 	need := trial.vec.used
 	counts := map[uint32]int{}
@@ -196,7 +198,7 @@ func (e *x86) loop(top int) {
 		e.body(top)
 	}
 	e.line("ADDQ $%d, AX", n)
-	if e.kernel.fetches() {
+	if e.kernel.prefetches() {
 		e.line("ADDQ $%d, R12", n)
 	}
 	e.line("SUBQ $%d, CX", n)

@@ -233,14 +233,15 @@ func (e *x86) load(v val, in ins) {
 			return
 		}
 		e.line("VMOVUPS%s %s, %s%s", zero, at, under, e.reg(r))
-		e.fetch(int(in.imm))
+		e.prefetch(int(in.imm))
 	}
 }
 
-// fetch emits the fetch of the line of a stream that comes some time after the one that is loaded. The processor by itself is late
-// with several streams, at each page of each of them; and a kernel that has much to compute has time for it.
-func (e *x86) fetch(stream int) {
-	if at := 4 * e.width * e.group; e.kernel.streams[stream].fetch && !e.tail && at%64 == 0 {
+// prefetch emits the prefetch of the line of a stream that comes some time after the one that is loaded. The processor
+// by itself is late with several streams, at each page of each of them; and a kernel that has much to compute has time
+// for it.
+func (e *x86) prefetch(stream int) {
+	if at := 4 * e.width * e.group; e.kernel.streams[stream].prefetch && !e.tail && at%64 == 0 {
 		e.line("PREFETCHT1 %d(%s)(R12*4)", at, pointers[stream])
 	}
 }

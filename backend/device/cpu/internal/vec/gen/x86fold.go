@@ -61,8 +61,8 @@ func (e *x86) together() {
 	e.step(acc, x)
 }
 
-// writeRows emits the kernel that gathers one row after another, without a call for each: DI points at a row, DX counts those that are left,
-// SI is the length of one, and R8 points at its result.
+// writeRows emits the kernel that gathers one row after another, without a call for each: DI points at a row, DX counts
+// those that are left, SI is the length of one, and R8 points at its result.
 func (e *x86) writeRows() {
 	name := e.kernel.rowsName() + e.name
 	fmt.Fprintf(e.out, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $0-56\n", name, rowsParameters, name)

@@ -5,11 +5,13 @@ import (
 	"strconv"
 )
 
-// A quotient by a parameter is made of products where neither the parameter nor a number of the vector is extreme, and else the
-// processor divides the vector: see divide of package vec. With a divisor b from 2^-20 to 2^20 and |a| from 2^-100 to 2^100, q is
-// normal, and e is a multiple of 2^-148. 0 counts as extreme, so that the quotient has its sign by itself.
+// A quotient by a parameter is made of products where neither the parameter nor a number of the vector is extreme, and
+// else the processor divides the vector: see divide of package vec. With a divisor b from 2^-20 to 2^20 and |a| from
+// 2^-100 to 2^100, q is normal, and e is a multiple of 2^-148. 0 counts as extreme, so that the quotient has its sign
+// by itself.
 var (
-	quickDivisor, quickDivisors     = math.Float32bits(0x1p-20), uint32(40 << 23)   // the least one, and how many words there are
+	// the least one, and how many words there are
+	quickDivisor, quickDivisors     = math.Float32bits(0x1p-20), uint32(40 << 23)
 	quickNumerator, quickNumerators = math.Float32bits(0x1p-100), uint32(200 << 23) // the same of |a|
 )
 

@@ -1,0 +1,84 @@
+package exec
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+)
+
+// reduction returns what runs a step that reduces or counts.
+func (e *Env) reduction(s ir.Step) func(r *run) {
+	switch s := s.(type) {
+	case *ir.Iota:
+		write := counter(s.Out.Of.DType)
+		return func(r *run) { write(r.ptr(s.Out, 0), s.Out.Of.Count, s.Out.Strides[s.Axis], s.Out.Dims[s.Axis]) }
+	case *ir.ArgMinMax:
+		find := argumentOf(s.X.Of.DType)
+		return func(r *run) { r.argMinMax(s, find) }
+	case *ir.CumSum:
+		sum := runningSum(s.X.Of.DType)
+		return func(r *run) { r.cumSum(s, sum) }
+	case *ir.Fill:
+		k := reduceKernel(e.Level, s.Op, s.Out.Of.DType)
+		return func(r *run) { k.start(r.ptr(s.Out, 0), s.Out.Of.Count) }
+	case *ir.ReduceColumns:
+		k := reduceKernel(e.Level, s.Op, s.X.Of.DType)
+		return func(r *run) { r.reduceColumns(s, k) }
+	case *ir.ReduceRow:
+		k := reduceKernel(e.Level, s.Op, s.X.Of.DType)
+		return func(r *run) { r.reduceRow(s, k) }
+	}
+	panic(fmt.Sprintf("no way to run %T", s))
+}
+
+func (r *run) argMinMax(s *ir.ArgMinMax, find func(x unsafe.Pointer, n, stride int, isMin bool) int) {
+	r.Pool.For(len(s.Offsets), func(i int) {
+		index := find(r.ptr(s.X, s.Offsets[i]), s.X.Dims[s.Axis], s.X.Strides[s.Axis], s.IsMin)
+		setInteger(r.ptr(s.Out, i), s.Out.Of.DType, index)
+	})
+}
+
+func (r *run) cumSum(s *ir.CumSum, sum func(dst, x unsafe.Pointer, c cumulation)) {
+	c := cumulation{n: s.X.Dims[s.Axis], to: s.Out.Strides[s.Axis], from: s.X.Strides[s.Axis], options: s.Options}
+	r.Pool.For(len(s.From), func(i int) { sum(r.ptr(s.Out, s.To[i]), r.ptr(s.X, s.From[i]), c) })
+}
+
+// columnsPart is the number of columns that are reduced together.
+const columnsPart = 256
+
+// reduceColumns reduces parts of rows. Work is cut by groups and by columns, so the order of the rows is the same for
+// any number of workers.
+func (r *run) reduceColumns(s *ir.ReduceColumns, k *reducer) {
+	parts := ir.CeilDiv(s.Width, columnsPart)
+	r.Pool.For(len(s.Groups)*parts, func(i int) {
+		g, first := i/parts, i%parts*columnsPart
+		n := min(columnsPart, s.Width-first)
+		var line8, block8 [columnsPart * 8]byte
+		reduce := func(acc unsafe.Pointer, rows []int) {
+			k.start(acc, n)
+			for _, off := range rows {
+				p := r.ptr(s.X, s.Groups[g]+off+first*s.Stride)
+				if s.Stride != 1 {
+					line(unsafe.Pointer(&line8), p, n, s.Stride, s.X.Of.Size)
+					p = unsafe.Pointer(&line8)
+				}
+				k.columns(acc, p, n)
+			}
+		}
+		acc := r.ptr(s.Out, g*s.Width+first)
+		reduce(acc, s.Rows[:min(gemm.Block, len(s.Rows))])
+		for from := gemm.Block; from < len(s.Rows); from += gemm.Block {
+			reduce(unsafe.Pointer(&block8), s.Rows[from:min(from+gemm.Block, len(s.Rows))])
+			k.columns(acc, unsafe.Pointer(&block8), n)
+		}
+	})
+}
+
+// reduceRow reduces pieces of a row.
+func (r *run) reduceRow(s *ir.ReduceRow, k *reducer) {
+	r.Pool.For(ir.CeilDiv(s.Count, s.Each), func(i int) {
+		k.rows(r.ptr(s.Out, i), r.ptr(s.X, s.X.Off+i*s.Each), 1, min(s.Each, s.Count-i*s.Each))
+	})
+}

@@ -1,0 +1,107 @@
+// Package memory allocates the tensors of the CPU device, and shows them as slices. What is given back is used again.
+package memory
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/pages"
+)
+
+// alignment of tensors.
+const alignment = pages.Line
+
+// Span is memory of a tensor: bytes at an aligned address. The garbage collector keeps it alive through base.
+type Span struct {
+	Base unsafe.Pointer
+	Size int
+}
+
+// Pool hands out spans, and keeps those that come back for the next call of the same size. A training step allocates
+// the same sizes over and over.
+type Pool struct {
+	mu   sync.Mutex
+	free map[int][]Span
+	held int // bytes in free
+
+	arenas []Span // that no run uses
+
+	fresh int // bytes that were allocated since garbage was collected
+}
+
+const (
+	// most is what is kept in free: enough for the outputs of a step, little beside a model.
+	most = 128 << 20
+	// collected is what may be allocated before garbage is collected.
+	collected = 64 << 20
+)
+
+// Round is the size that is allocated for size bytes.
+func Round(size int) int { return max(alignment, (size+alignment-1)/alignment*alignment) }
+
+// Alloc returns memory of a size. Its contents are undefined.
+func (m *Pool) Alloc(size int) Span {
+	size = Round(size)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if list := m.free[size]; len(list) > 0 {
+		last := len(list) - 1
+		s := list[last]
+		list[last], m.free[size] = Span{}, list[:last]
+		m.held -= size
+		return s
+	}
+	return m.new(size)
+}
+
+// new allocates a span. Every so many bytes it collects garbage first: the collector of its own accord would wait until
+// there is as much garbage as there are weights.
+func (m *Pool) new(size int) Span {
+	if m.fresh += size; m.fresh > collected {
+		m.fresh = 0
+		runtime.GC()
+	}
+	return New(size)
+}
+
+// New allocates a span. A large one begins with a huge page, so that nearly all of it can be in such pages.
+func New(size int) Span { return Span{pages.New(size, size >= 4*pages.Huge), size} }
+
+// Release takes memory back.
+func (m *Pool) Release(s Span) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.Size > most {
+		return
+	}
+	if m.free == nil || m.held+s.Size > most { // sizes change: what is not taken any more must go
+		m.free, m.held = map[int][]Span{}, 0
+	}
+	m.free[s.Size] = append(m.free[s.Size], s)
+	m.held += s.Size
+}
+
+// Arena returns memory for what lives within a run. All computations share the arenas: there are as many as ever ran at
+// once, each as large as the largest that it served.
+func (m *Pool) Arena(size int) Span {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var s Span
+	if n := len(m.arenas); n > 0 {
+		s, m.arenas[n-1] = m.arenas[n-1], Span{} // what lies behind the end of a list stays alive
+		m.arenas = m.arenas[:n-1]
+	}
+	if s.Size < size {
+		s = Span{} // it is garbage
+		s = m.new(Round(size))
+	}
+	return s
+}
+
+// Keep takes an arena back.
+func (m *Pool) Keep(s Span) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arenas = append(m.arenas, s)
+}

@@ -1,0 +1,7 @@
+//go:build !amd64 && !arm64
+
+package vec
+
+import "unsafe"
+
+func prefetchLines(unsafe.Pointer, int) {}

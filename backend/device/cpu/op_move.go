@@ -1,0 +1,253 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapeinference"
+	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
+)
+
+// The operations below move elements, and compute nothing.
+
+// missing says that an operation is not there for a type.
+func missing(op compute.OpType, t dtypes.DType) error {
+	return fmt.Errorf("cpu: the operation %s is missing for %s: %w", op, t, compute.ErrNotImplemented)
+}
+
+func badAxis(op compute.OpType, ax int, s shapes.Shape) error {
+	return fmt.Errorf("cpu: %s: there is no axis %d in %s", op, ax, s)
+}
+
+// moved adds an operation with the shape that infer returns for x.
+func (f *function) moved(
+	op compute.OpType, v compute.Value, attr any, infer func(x shapes.Shape) (shapes.Shape, error),
+) (compute.Value, error) {
+	x, err := f.node(v)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := infer(x.Shape)
+	if err != nil {
+		return nil, err
+	}
+	return f.add(op, shape, attr, x)
+}
+
+// Identity returns its operand.
+func (f *function) Identity(x compute.Value) (compute.Value, error) {
+	return f.moved(compute.OpTypeIdentity, x, nil, func(x shapes.Shape) (shapes.Shape, error) { return x, nil })
+}
+
+// OptimizationBarrier returns its operands.
+func (f *function) OptimizationBarrier(operands ...compute.Value) ([]compute.Value, error) {
+	_, err := f.operands(operands...)
+	return slices.Clone(operands), err
+}
+
+// SchedulingBarrier returns its operand.
+func (f *function) SchedulingBarrier(x compute.Value, dependencies ...compute.Value) (compute.Value, error) {
+	_, err := f.operands(append([]compute.Value{x}, dependencies...)...)
+	return x, err
+}
+
+// Reshape gives the elements, in their order, other axes.
+func (f *function) Reshape(x compute.Value, dims ...int) (compute.Value, error) {
+	return f.moved(compute.OpTypeReshape, x, nil, func(x shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.Reshape(x, dims)
+	})
+}
+
+// Transpose reorders axes.
+func (f *function) Transpose(x compute.Value, axes ...int) (compute.Value, error) {
+	attr := ir.TransposeAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypeTranspose, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.Transpose(x, axes)
+	})
+}
+
+// BroadcastInDim repeats the operand.
+func (f *function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []int) (compute.Value, error) {
+	attr := ir.BroadcastAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypeBroadcastInDim, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
+		return shapes.Make(x.DType, shape.Dimensions...), shapeinference.BroadcastInDim(x, shape, axes, nil)
+	})
+}
+
+// Slice takes every stride-th element between starts and limits.
+func (f *function) Slice(x compute.Value, starts, limits, strides []int) (compute.Value, error) {
+	if len(strides) == 0 {
+		strides = slices.Repeat([]int{1}, len(starts))
+	}
+	attr := ir.SliceAttr{Starts: slices.Clone(starts), Strides: slices.Clone(strides)}
+	return f.moved(compute.OpTypeSlice, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.Slice(x, starts, limits, strides)
+	})
+}
+
+// Reverse reverses the order of the elements of axes.
+func (f *function) Reverse(v compute.Value, axes ...int) (compute.Value, error) {
+	attr := ir.ReverseAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypeReverse, v, attr, func(x shapes.Shape) (shapes.Shape, error) {
+		for _, ax := range axes {
+			if ax < 0 || ax >= x.Rank() {
+				return x, badAxis(compute.OpTypeReverse, ax, x)
+			}
+		}
+		return x, nil
+	})
+}
+
+// Concatenate puts operands one after another along an axis.
+func (f *function) Concatenate(ax int, operands ...compute.Value) (compute.Value, error) {
+	in, err := f.operands(operands...)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]shapes.Shape, len(in))
+	for i, x := range in {
+		list[i] = x.Shape
+	}
+	shape, err := shapeinference.Concatenate(list, ax)
+	if err != nil {
+		return nil, err
+	}
+	return f.add(compute.OpTypeConcatenate, shape, ir.AxisAttr{Axis: ax}, in...)
+}
+
+// Pad puts a scalar around and between elements. Negative padding takes elements away.
+func (f *function) Pad(x, fill compute.Value, axes ...compute.PadAxis) (compute.Value, error) {
+	in, err := f.operands(x, fill)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.Pad(in[0].Shape, axes...)
+	if err != nil {
+		return nil, err
+	}
+	if !in[1].Shape.IsScalar() || in[1].Shape.DType != in[0].Shape.DType {
+		return nil, fmt.Errorf("cpu: Pad: the fill value of %s is %s, not a scalar of its type", in[0].Shape, in[1].Shape)
+	}
+	return f.add(compute.OpTypePad, shape, ir.PadAttr{Axes: slices.Clone(axes)}, in...)
+}
+
+// Gather takes slices of the operand at indices; an index outside is moved to the border.
+func (f *function) Gather(
+	operand, indices compute.Value, vector int, offsets, collapsed, start, sizes []int, _ bool,
+) (compute.Value, error) {
+	in, err := f.operands(operand, indices)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.Gather(in[0].Shape, in[1].Shape, vector, offsets, collapsed, start, sizes, false)
+	if err != nil {
+		return nil, err
+	}
+	if !in[1].Shape.DType.IsInt() {
+		return nil, missing(compute.OpTypeGather, in[1].Shape.DType)
+	}
+	attr := ir.GatherAttr{
+		Vector: vector, Offsets: slices.Clone(offsets), Collapsed: slices.Clone(collapsed),
+		Start: slices.Clone(start), Size: slices.Clone(sizes),
+	}
+	if p := unconverted(in[0]); p != in[0] && attr.OfRows(p.Shape.Dimensions[1], shape.Rank()) {
+		in[0] = p
+	}
+	return f.add(compute.OpTypeGather, shape, attr, in...)
+}
+
+// ScatterSum adds updates to the operand at indices, in the order of the updates. What would lie outside is left out.
+func (f *function) ScatterSum(
+	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
+) (compute.Value, error) {
+	attr := newScatterAttr(vector, window, inserted, target)
+	return f.scatter(compute.OpTypeScatterSum, [3]compute.Value{operand, indices, updates}, attr)
+}
+
+// ScatterMax is like ScatterSum and keeps the greater value.
+func (f *function) ScatterMax(
+	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
+) (compute.Value, error) {
+	attr := newScatterAttr(vector, window, inserted, target)
+	return f.scatter(compute.OpTypeScatterMax, [3]compute.Value{operand, indices, updates}, attr)
+}
+
+// ScatterMin is like ScatterSum and keeps the smaller value.
+func (f *function) ScatterMin(
+	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
+) (compute.Value, error) {
+	attr := newScatterAttr(vector, window, inserted, target)
+	return f.scatter(compute.OpTypeScatterMin, [3]compute.Value{operand, indices, updates}, attr)
+}
+
+func newScatterAttr(vector int, window, inserted, target []int) ir.ScatterAttr {
+	return ir.ScatterAttr{
+		Vector: vector, Window: slices.Clone(window), Inserted: slices.Clone(inserted), Target: slices.Clone(target),
+	}
+}
+
+func (f *function) scatter(op compute.OpType, values [3]compute.Value, attr ir.ScatterAttr) (compute.Value, error) {
+	in, err := f.operands(values[:]...)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.Scatter(in[0].Shape, in[1].Shape, in[2].Shape, attr.Vector, attr.Window, attr.Inserted,
+		attr.Target)
+	if err != nil {
+		return nil, err
+	}
+	if !in[1].Shape.DType.IsInt() || !exec.HasScatter(op, shape.DType) {
+		return nil, missing(op, shape.DType)
+	}
+	return f.add(op, shape, attr, in...)
+}
+
+// DynamicSlice takes a region whose start is computed; one that would lie outside is moved in.
+func (f *function) DynamicSlice(operand compute.Value, starts []compute.Value, sizes []int) (compute.Value, error) {
+	in, err := f.operands(append([]compute.Value{operand}, starts...)...)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.DynamicSlice(in[0].Shape, sizes)
+	if err == nil {
+		err = checkStarts(compute.OpTypeDynamicSlice, in[0], in[1:])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.add(compute.OpTypeDynamicSlice, shape, nil, in...)
+}
+
+// DynamicUpdateSlice replaces a region whose start is computed; one that would lie outside is moved in.
+func (f *function) DynamicUpdateSlice(operand, update compute.Value, starts []compute.Value) (compute.Value, error) {
+	in, err := f.operands(append([]compute.Value{operand, update}, starts...)...)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := shapeinference.DynamicUpdateSlice(in[0].Shape, in[1].Shape)
+	if err == nil {
+		err = checkStarts(compute.OpTypeDynamicUpdateSlice, in[0], in[2:])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.add(compute.OpTypeDynamicUpdateSlice, shape, nil, in...)
+}
+
+// checkStarts wants one integer for each axis.
+func checkStarts(op compute.OpType, operand *ir.Node, starts []*ir.Node) error {
+	if len(starts) != operand.Shape.Rank() {
+		return fmt.Errorf("cpu: %s: %d start indices for %s", op, len(starts), operand.Shape)
+	}
+	for _, s := range starts {
+		if !s.Shape.IsScalar() || !s.Shape.DType.IsInt() {
+			return fmt.Errorf("cpu: %s: a start index is %s, not an integer", op, s.Shape)
+		}
+	}
+	return nil
+}
