@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // CompleteN asks the model for n replies to h at once, which it does not change: n is OpenAI's field of that name. The
@@ -31,7 +32,9 @@ func (m *Model) CompleteN(ctx context.Context, h *History, n int, opts *ChatOpti
 		return nil, err
 	}
 	for _, r := range replies {
-		recordCompletion(ctx, request, r.Message)
+		if err := recordCompletion(ctx, request, r.Message); err != nil {
+			return nil, err
+		}
 	}
 	return replies, nil
 }
@@ -49,7 +52,10 @@ func (m *Model) completeAll(ctx context.Context, b Backend, request *ChatRequest
 			if i > 0 {
 				one.Settings.Seed = mix(seedChoice, one.Settings.Seed, uint64(i))
 			}
-			if replies[i], errs[i] = b.Complete(ctx, m, &one); errs[i] != nil {
+			start := time.Now()
+			replies[i], errs[i] = b.Complete(ctx, m, &one)
+			m.tellCompletion(ctx, start, &one, replies[i], errs[i])
+			if errs[i] != nil {
 				cancel(errs[i])
 			}
 		})

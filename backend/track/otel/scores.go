@@ -40,7 +40,8 @@ func Langfuse(host, publicKey, secretKey string) *Options {
 }
 
 // Weave returns options for W&B Weave: traces, and feedback on them. host is empty for "https://trace.wandb.ai", or
-// that of a trace server of one's own. The calls that Weave makes of spans have the ids of the spans.
+// that of a trace server of one's own. Feedback is sent to the call with the id of the span; that Weave gives its calls
+// these ids is documented nowhere, and was not checked against the service.
 func Weave(host, entity, project, apiKey string) *Options {
 	if host == "" {
 		host = "https://trace.wandb.ai"
