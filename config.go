@@ -232,7 +232,7 @@ type TrainConfig struct {
 	// WeightDecay is AdamW's, decoupled. nil is 0.1, as in ART.
 	WeightDecay *float64
 	// Progress is called after each optimizer step. May be nil.
-	Progress func(TrainProgress)
+	Progress func(TrainProgress) `json:"-"`
 }
 
 // SFTConfig holds the options of supervised training. Zero values and a nil *SFTConfig are the defaults.
@@ -255,7 +255,7 @@ type SFTConfig struct {
 	// Seed shuffles the data. Default 0.
 	Seed uint64
 	// Progress is called after each optimizer step. May be nil.
-	Progress func(TrainProgress)
+	Progress func(TrainProgress) `json:"-"`
 }
 
 const configHint = "zero values are the defaults: leave out what need not change"

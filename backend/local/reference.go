@@ -12,10 +12,10 @@ import (
 
 // addLogprobs returns normalised sequences with the logprobs that cfg needs besides those of the sampler: of the policy
 // before its update, and of a reference. metrics gets what is measured.
-func (e *entry) addLogprobs(
-	ctx context.Context, t *trainer.Trainer, cfg *art.TrainConfig, seqs []grpo.Sequence, metrics map[string]float64,
+func (u *policyUpdate) addLogprobs(
+	ctx context.Context, e *entry, t *trainer.Trainer, seqs []grpo.Sequence, metrics map[string]float64,
 ) ([]grpo.Sequence, error) {
-	seqs = slices.Clone(seqs)
+	seqs, cfg := slices.Clone(seqs), u.cfg
 	if cfg.PrecalculateLogprobs {
 		err := score(ctx, t, e.state, cfg, seqs, func(s *grpo.Sequence, logprobs []float32) { s.Old = logprobs })
 		if err != nil {
@@ -25,7 +25,7 @@ func (e *entry) addLogprobs(
 	if cfg.KL.Coef == 0 {
 		return seqs, nil
 	}
-	reference, err := e.reference(cfg.KL)
+	reference, err := u.reference(e)
 	if err != nil {
 		return nil, err
 	}
@@ -53,22 +53,17 @@ func score(
 }
 
 // reference returns the parameters that a penalty keeps close to.
-func (e *entry) reference(k art.KL) (*trainer.State, error) {
-	step := max(e.serving.Load().step-k.Lag, 0)
+func (u *policyUpdate) reference(e *entry) (*trainer.State, error) {
+	k := u.cfg.KL
+	step := max(u.step-1-k.Lag, 0)
 	switch {
 	case k.Step != nil:
 		step = *k.Step
 	case k.Lag == 0:
 		return withoutAdapter(e.state), nil
 	}
-	dir, ok := e.run.Checkpoint(step)
-	if !ok {
-		return nil, &art.Error{
-			Op: "train", Err: fmt.Errorf("%w: the reference of KL is step %d, which has no checkpoint", art.ErrInvalid, step),
-			Hint: "take one of those that Backend.Checkpoints lists, or keep more by ModelOptions.Retention",
-		}
-	}
-	if err := e.run.Verify(step); err != nil {
+	dir, err := u.checkpoint(step)
+	if err != nil {
 		return nil, err
 	}
 	_, state, err := readCheckpoint(dir, e.layers())

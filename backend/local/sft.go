@@ -26,7 +26,7 @@ func (b *Backend) TrainSFT(
 	if _, err := b.entry("train sft", m); err != nil { // closed meanwhile
 		return nil, err
 	}
-	batch := b.targets(e, trajectories)
+	batch := b.targets(e, trajectories, e.base.engine.Context())
 	if len(batch.sequences) == 0 {
 		return nil, &art.Error{
 			Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories can be trained on", art.ErrInvalid, len(trajectories)),
@@ -52,15 +52,16 @@ func (b *Backend) TrainSFT(
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}
-	if err := b.publish(m, e, state, step, runs.Update{Groups: groups, Metrics: metrics}); err != nil {
+	update := runs.Update{Groups: groups, Metrics: metrics}
+	if err := b.publish(m, e, state, update, e.record(m, update, nil, cfg)); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil
 }
 
-// targets tokenises conversations with their targets.
-func (b *Backend) targets(e *entry, trajectories []*art.Trajectory) *batch {
-	out := &batch{}
+// targets tokenises conversations with their targets. Those of more than limit tokens are skipped.
+func (b *Backend) targets(e *entry, trajectories []*art.Trajectory, limit int) *batch {
+	out := &batch{limit: limit}
 	for i, t := range trajectories {
 		if t == nil {
 			out.skip(0, i, art.SkipNoSamples, "the trajectory is nil")
@@ -85,11 +86,11 @@ func (b *batch) addTarget(i int, e *entry, h *art.History) {
 	}
 	seq := grpo.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1,
 		Trajectory: i}
-	switch limit := e.base.engine.Context(); {
+	switch {
 	case seq.NumTrained() == 0:
 		b.skip(0, i, art.SkipNoSamples, "no assistant message")
-	case seq.NumInputs() > limit:
-		b.skip(0, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), limit))
+	case seq.NumInputs() > b.limit:
+		b.skip(0, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
 	default:
 		b.sequences = append(b.sequences, seq)
 	}

@@ -2,8 +2,8 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -39,34 +39,25 @@ func (b *Backend) Train(
 	start := time.Now()
 	state := e.state
 	if len(batch.sequences) > 0 {
-		run := policyRun(cfg, b.lossOf(cfg), trainSeed(m, step))
-		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
+		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
-		run.Progress = bar.update(cfg.Progress)
-		sequences, err := grpo.Normalize(batch.sequences, normalizeConfig(cfg))
-		if err != nil {
-			return nil, &art.Error{Op: "train", Err: err}
+		u := policyUpdate{
+			cfg: cfg, loss: b.lossOf(cfg), batch: batch, seed: m.Options().Seed, step: step, checkpoint: e.verified,
+			progress: bar.update(cfg.Progress),
 		}
-		sequences, err = e.addLogprobs(ctx, e.learner(b), cfg, sequences, metrics)
+		next, report, err := u.run(ctx, e, e.learner(b), metrics)
 		if err != nil {
-			return nil, trainError(ctx, "train", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
-		}
-		next, report, err := e.learner(b).Train(ctx, state, sequences, run)
-		if err != nil {
-			return nil, trainError(ctx, "train", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
+			return nil, err
 		}
 		state = next
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
-		maps.Copy(metrics, reportMetrics(*report))
-		maps.Copy(metrics, policyAge(batch.sequences))
-		metrics["loss/learning_rate"] = cfg.LearningRate
 	}
 	e.addTimes(metrics, start)
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}
 	update := runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}
-	if err := b.publish(m, e, state, step, update); err != nil {
+	if err := b.publish(m, e, state, update, e.record(m, update, cfg, nil)); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped, Advantages: batch.advantages}, nil
@@ -93,8 +84,30 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 	return e.trainer
 }
 
-// publish commits a step with its update, and then serves it. When it fails, the model stays at the previous step.
-func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int, update runs.Update) error {
+// record is how an update was made.
+func (e *entry) record(m *art.Model, update runs.Update, train *art.TrainConfig, sft *art.SFTConfig) *updateRecord {
+	return &updateRecord{
+		Train: train, SFT: sft, Groups: len(update.Groups), Context: e.base.engine.Context(), ToolFormat: m.Options().ToolFormat,
+	}
+}
+
+// verified returns the folder of a stored step, after checking its files.
+func (e *entry) verified(step int) (dir string, err error) {
+	dir, ok := e.run.Checkpoint(step)
+	if !ok {
+		return "", &art.Error{
+			Op: "train", Err: fmt.Errorf("%w: the reference of KL is step %d, which has no checkpoint", art.ErrInvalid, step),
+			Hint: "take one of those that Backend.Checkpoints lists, or keep more by ModelOptions.Retention",
+		}
+	}
+	return dir, e.run.Verify(step)
+}
+
+// publish commits the next step with its update, and then serves it. When it fails, the model stays at the previous step.
+func (b *Backend) publish(
+	m *art.Model, e *entry, state *trainer.State, update runs.Update, record *updateRecord,
+) error {
+	step := e.serving.Load().step + 1
 	oldAdapter, oldState := e.adapter, e.state
 	adapter := e.adapter.Clone()
 	if err := adapter.SetParams(state.Params); err != nil {
@@ -109,7 +122,8 @@ func (b *Backend) publish(m *art.Model, e *entry, state *trainer.State, step int
 		write = runs.CopyCheckpoint(from)
 	}
 	e.adapter, e.state = adapter, state
-	if err := e.run.CommitUpdate(step, update, write); err != nil {
+	err = e.run.CommitUpdate(step, update, func(dir string) error { return errors.Join(write(dir), record.write(dir)) })
+	if err != nil {
 		e.adapter, e.state = oldAdapter, oldState
 		return err
 	}
@@ -137,9 +151,4 @@ func normalizeConfig(cfg *art.TrainConfig) grpo.NormalizeConfig {
 		Weighting: grpo.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
 		Advantages: cfg.NormalizeAdvantages,
 	}
-}
-
-// trainSeed is the seed of the order of sequences in a step.
-func trainSeed(m *art.Model, step int) uint64 {
-	return m.Options().Seed*0x9e3779b97f4a7c15 + uint64(step)
 }

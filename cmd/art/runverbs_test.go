@@ -157,6 +157,18 @@ func scenarioFile(t *testing.T, lines ...string) string {
 	return path
 }
 
+func TestReplayVerb(t *testing.T) {
+	trainedRun(t)
+	wantOutput(t, "replay player@1", "step 2 is equal, bit for bit")
+	wantOutput(t, "replay player", "step 3 is equal, bit for bit")
+	if r := output[replayed](t, "replay", "run:games/player@0", "--json"); r.Step != 1 || !r.Equal || r.Difference != 0 {
+		t.Errorf("%+v", r)
+	}
+	if status, _, stderr := command("replay", "player@3"); status != 1 || !strings.Contains(stderr, "no checkpoint of step 4") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
 // TestScenario_AnswerKept: the answer stays what the file says when a reply is appended to the messages. It was the
 // reply, so that art eval scored such a file with 1.
 func TestScenario_AnswerKept(t *testing.T) {

@@ -21,8 +21,8 @@ func CopyCheckpoint(from string) func(dir string) error {
 				return errors.Join(err, relErr)
 			case name == ".":
 				return nil
-			case slices.Contains([]string{modelName, manifestName}, name):
-				return nil // written with each commit
+			case slices.Contains([]string{modelName, manifestName, UpdateFile}, name):
+				return nil // written with each commit, or about the update to that step
 			case entry.IsDir():
 				return os.Mkdir(filepath.Join(dir, name), 0o755)
 			}

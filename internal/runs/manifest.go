@@ -17,6 +17,9 @@ import (
 // manifestName is the file of a checkpoint that describes the others.
 const manifestName = "checksums.json"
 
+// UpdateFile is the file of a checkpoint that says how its step was made. It belongs to that step only.
+const UpdateFile = "update.json"
+
 // manifest is the content of checksums.json.
 type manifest struct {
 	Files map[string]checksum `json:"files"` // by path within the checkpoint, with slashes

@@ -1,0 +1,178 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/tokenizer/chat"
+)
+
+// Replayed is the result of [Backend.Replay].
+type Replayed struct {
+	Step int // that was made again
+	// Equal is set when every parameter of the adapter and every moment of the optimizer has the stored bits.
+	Equal bool
+	// Difference is the largest one between a parameter and the stored one.
+	Difference float64
+	// Device is that of the run, as the run recorded it. On another kind of device the bits may differ.
+	Device string
+}
+
+// Replay makes a step of a stored run again: it recomputes the update from step to step+1 from the stored checkpoint,
+// trajectories and configuration, and compares the result with checkpoint step+1. On the same kind of device they are
+// equal, bit for bit. dir is the folder of the run, in which nothing is changed.
+//
+// It returns [art.ErrInvalid] when one of the checkpoints was deleted, and [art.ErrUnsupported] for a step that no
+// training made, or one of a version that did not record how. A loss of one's own has to be in [Options].Losses.
+func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, error) {
+	reader, err := runs.NewReader(dir)
+	if err != nil {
+		return nil, err
+	}
+	var about description
+	if err := reader.Model(&about); err != nil {
+		return nil, err
+	}
+	from, err := reader.Checkpoint(step)
+	if err != nil {
+		return nil, err
+	}
+	to, err := reader.Checkpoint(step + 1)
+	if err != nil {
+		return nil, err
+	}
+	record, err := readUpdate(to)
+	if err != nil {
+		return nil, replayError(step+1, err)
+	}
+	groups, err := storedGroups(reader, step, record.Groups)
+	if err != nil {
+		return nil, err
+	}
+	e, err := b.replayEntry(ctx, about, from, record)
+	if err != nil {
+		return nil, err
+	}
+	state, err := b.replay(ctx, e, reader, about.Seed, step+1, record, groups)
+	if err != nil {
+		return nil, err
+	}
+	_, want, err := readCheckpoint(to, e.layers())
+	if err != nil {
+		return nil, checkpointError("replay", to, err)
+	}
+	equal, difference := compareStates(state, want)
+	return &Replayed{Step: step + 1, Equal: equal, Difference: difference, Device: about.Device}, nil
+}
+
+// replayError is the error of a step without a record that can be read.
+func replayError(step int, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: nothing is recorded of how step %d was made", art.ErrUnsupported, step)
+		return &art.Error{Op: "replay", Err: err, Hint: "take a step that Train or TrainSFT of this version made"}
+	}
+	return &art.Error{Op: "replay", Err: fmt.Errorf("%w: step %d: %w", art.ErrUnsupported, step, err)}
+}
+
+// storedGroups reads the first n groups that were stored of a step.
+func storedGroups(reader *runs.Reader, step, n int) ([]*art.TrajectoryGroup, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	groups, err := reader.ReadTrajectories("train", step)
+	if err != nil {
+		return nil, err
+	}
+	if len(groups) < n {
+		err := fmt.Errorf("%w: step %d has %d stored groups, and was trained on %d", art.ErrCorrupt, step, len(groups), n)
+		return nil, &art.Error{Op: "replay", Err: err}
+	}
+	return groups[:n], nil
+}
+
+// replayEntry loads base model and checkpoint.
+func (b *Backend) replayEntry(ctx context.Context, about description, from string, record *updateRecord) (*entry, error) {
+	at, err := b.locate(ctx, about.Base)
+	if err != nil {
+		return nil, err
+	}
+	now := description{Base: about.Base, Commit: at.commit, SHA256: at.digest}
+	if !about.sameBase(now) {
+		err := fmt.Errorf("%w: the run has the base %s, and here is %s", art.ErrInvalid, about.baseText(), now.baseText())
+		return nil, &art.Error{Op: "replay", Err: err}
+	}
+	s, err := b.base(ctx, about.Base, at)
+	if err != nil {
+		return nil, err
+	}
+	template, err := s.template.With(chat.Options{ToolFormat: record.ToolFormat})
+	if err != nil {
+		return nil, &art.Error{Op: "replay", Err: fmt.Errorf("%w: %w", art.ErrUnsupported, err)}
+	}
+	e := &entry{base: s, template: template}
+	if e.adapter, e.state, err = readCheckpoint(from, e.layers()); err != nil {
+		return nil, checkpointError("replay", from, err)
+	}
+	return e, nil
+}
+
+// replay computes the state of a step.
+func (b *Backend) replay(
+	ctx context.Context, e *entry, reader *runs.Reader, seed uint64, step int, record *updateRecord,
+	groups []*art.TrajectoryGroup,
+) (*trainer.State, error) {
+	t := trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter),
+		trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
+	if cfg := record.SFT; cfg != nil {
+		var trajectories []*art.Trajectory
+		for _, g := range groups {
+			trajectories = append(trajectories, g.Trajectories...)
+		}
+		sequences := b.targets(e, trajectories, record.Context).sequences
+		state, _, err := t.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
+		return state, err
+	}
+	if err := record.Train.Validate(b.Losses()...); err != nil {
+		return nil, err
+	}
+	batch := collect(groups, record.Train, step-1, record.Context, e.base.config.VocabSize)
+	if len(batch.sequences) == 0 {
+		return e.state, nil
+	}
+	u := policyUpdate{
+		cfg: record.Train, loss: b.lossOf(record.Train), batch: batch, seed: seed, step: step, checkpoint: reader.Checkpoint,
+	}
+	state, _, err := u.run(ctx, e, t, map[string]float64{})
+	return state, err
+}
+
+// compareStates reports whether two states have the same bits, and the largest difference of a parameter.
+func compareStates(a, b *trainer.State) (equal bool, difference float64) {
+	equal = a.Updates == b.Updates && len(a.Params) == len(b.Params)
+	for i := range min(len(a.Params), len(b.Params)) {
+		equal = equal && sameBits(a.Params[i], b.Params[i]) && sameBits(a.M[i], b.M[i]) && sameBits(a.V[i], b.V[i])
+		for j := range min(len(a.Params[i]), len(b.Params[i])) {
+			difference = max(difference, math.Abs(float64(a.Params[i][j])-float64(b.Params[i][j])))
+		}
+	}
+	return equal, difference
+}
+
+func sameBits(a, b []float32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return false
+		}
+	}
+	return true
+}
