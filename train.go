@@ -138,8 +138,9 @@ type TrainResult struct {
 	// Skipped lists what was not trained on, and why.
 	Skipped []Skip
 	// Advantages are those of the trajectories of each group that was given, before they are normalized over the batch;
-	// NaN where nothing was trained on. nil when the backend does not tell, and for supervised training.
-	Advantages [][]float64
+	// NaN where nothing was trained on, which is why they are no part of the result's JSON. nil when the backend does not
+	// tell, and for supervised training.
+	Advantages [][]float64 `json:"-"`
 }
 
 // Skip is a group or a trajectory that was left out of training. Supervised training may leave out single histories of

@@ -2,7 +2,9 @@ package art_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -83,5 +85,13 @@ func TestModel_StepNeverFalls(t *testing.T) {
 		if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); err != nil || m.Step() != 2 {
 			t.Errorf("step %d, error %v", m.Step(), err)
 		}
+	}
+}
+
+// TestTrainResult_JSON: a result can be written as JSON, with groups that were not trained on too.
+func TestTrainResult_JSON(t *testing.T) {
+	r := art.TrainResult{Step: 1, Advantages: [][]float64{{math.NaN()}}}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
 	}
 }

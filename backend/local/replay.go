@@ -60,7 +60,8 @@ func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, 
 	if err != nil {
 		return nil, err
 	}
-	state, err := b.replay(ctx, e, reader, about.Seed, step+1, record, groups)
+	state, err := b.replay(ctx, e, record, groups,
+		policyUpdate{seed: about.Seed, step: step + 1, checkpoint: reader.Checkpoint})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,9 @@ func storedGroups(reader *runs.Reader, step, n int) ([]*art.TrajectoryGroup, err
 }
 
 // replayEntry loads base model and checkpoint.
-func (b *Backend) replayEntry(ctx context.Context, about description, from string, record *updateRecord) (*entry, error) {
+func (b *Backend) replayEntry(
+	ctx context.Context, about description, from string, record *updateRecord,
+) (*entry, error) {
 	at, err := b.locate(ctx, about.Base)
 	if err != nil {
 		return nil, err
@@ -123,10 +126,9 @@ func (b *Backend) replayEntry(ctx context.Context, about description, from strin
 	return e, nil
 }
 
-// replay computes the state of a step.
+// replay computes the state of a step. u has what is not in the record.
 func (b *Backend) replay(
-	ctx context.Context, e *entry, reader *runs.Reader, seed uint64, step int, record *updateRecord,
-	groups []*art.TrajectoryGroup,
+	ctx context.Context, e *entry, record *updateRecord, groups []*art.TrajectoryGroup, u policyUpdate,
 ) (*trainer.State, error) {
 	t := trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter),
 		trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
@@ -142,12 +144,10 @@ func (b *Backend) replay(
 	if err := record.Train.Validate(b.Losses()...); err != nil {
 		return nil, err
 	}
-	batch := collect(groups, record.Train, step-1, record.Context, e.base.config.VocabSize)
-	if len(batch.sequences) == 0 {
+	u.cfg, u.loss = record.Train, b.lossOf(record.Train)
+	u.batch = collect(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
+	if len(u.batch.sequences) == 0 {
 		return e.state, nil
-	}
-	u := policyUpdate{
-		cfg: record.Train, loss: b.lossOf(record.Train), batch: batch, seed: seed, step: step, checkpoint: reader.Checkpoint,
 	}
 	state, _, err := u.run(ctx, e, t, map[string]float64{})
 	return state, err

@@ -34,7 +34,8 @@ func TestReplay(t *testing.T) {
 		require.NoError(t, err)
 	}
 	lesson := art.NewTrajectory(art.User("1+1="), art.Assistant("2"))
-	_, err := m.TrainSFT(t.Context(), []*art.Trajectory{lesson, lesson.Clone()}, &art.SFTConfig{LearningRate: 1e-3, Epochs: 2})
+	lessons := []*art.Trajectory{lesson, lesson.Clone()}
+	_, err := m.TrainSFT(t.Context(), lessons, &art.SFTConfig{LearningRate: 1e-3, Epochs: 2})
 	require.NoError(t, err)
 	_, err = m.Restore(t.Context(), 1)
 	require.NoError(t, err)
@@ -72,7 +73,7 @@ func TestReplay_Differs(t *testing.T) {
 	record.Train.LearningRate = 2e-3
 	e, err := b.replayEntry(t.Context(), description{Base: "tiny"}, filepath.Join(dir, "checkpoints", "0000"), record)
 	require.NoError(t, err)
-	state, err := b.replay(t.Context(), e, reader, 0, 1, record, groups)
+	state, err := b.replay(t.Context(), e, record, groups, policyUpdate{step: 1, checkpoint: reader.Checkpoint})
 	require.NoError(t, err)
 	_, want, err := readCheckpoint(to, e.layers())
 	require.NoError(t, err)
@@ -83,8 +84,12 @@ func TestReplay_Differs(t *testing.T) {
 
 // TestReadUpdate_Bad: a record that is damaged, or of a newer version, is an error.
 func TestReadUpdate_Bad(t *testing.T) {
-	for _, content := range []string{"", "{", `{"groups": 1, "context": 64}`, `{"train": {}, "sft": {}, "groups": 1, "context": 64}`,
-		`{"train": {}, "groups": -1, "context": 64}`, `{"train": {"NewOption": 1}, "groups": 1, "context": 64}`} {
+	for _, content := range []string{
+		"", "{", `{"groups": 1, "context": 64}`,
+		`{"train": {}, "sft": {}, "groups": 1, "context": 64}`,
+		`{"train": {}, "groups": -1, "context": 64}`,
+		`{"train": {"NewOption": 1}, "groups": 1, "context": 64}`,
+	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, runs.UpdateFile), []byte(content), 0o644))
 		_, err := readUpdate(dir)

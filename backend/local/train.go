@@ -87,7 +87,8 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 // record is how an update was made.
 func (e *entry) record(m *art.Model, update runs.Update, train *art.TrainConfig, sft *art.SFTConfig) *updateRecord {
 	return &updateRecord{
-		Train: train, SFT: sft, Groups: len(update.Groups), Context: e.base.engine.Context(), ToolFormat: m.Options().ToolFormat,
+		Train: train, SFT: sft, Groups: len(update.Groups), Context: e.base.engine.Context(),
+		ToolFormat: m.Options().ToolFormat,
 	}
 }
 
@@ -103,7 +104,8 @@ func (e *entry) verified(step int) (dir string, err error) {
 	return dir, e.run.Verify(step)
 }
 
-// publish commits the next step with its update, and then serves it. When it fails, the model stays at the previous step.
+// publish commits the next step with its update, and then serves it. When it fails, the model stays at the previous
+// step.
 func (b *Backend) publish(
 	m *art.Model, e *entry, state *trainer.State, update runs.Update, record *updateRecord,
 ) error {

@@ -76,8 +76,8 @@ func replay(name string, asJSON bool, stdout, stderr io.Writer) (err error) {
 		err = write(stdout, fmt.Sprintf("step %d is equal, bit for bit\n", r.Step))
 	}
 	if err == nil && !r.Equal {
-		err = fmt.Errorf("step %d differs from the stored one by up to %.3g in a parameter, or in the optimizer; the run was made "+
-			"on %s, this is %s", r.Step, r.Difference, r.Device, backend.Device())
+		err = fmt.Errorf("step %d differs from the stored one by up to %.3g in a parameter, or in the optimizer; "+
+			"the run was made on %s, this is %s", r.Step, r.Difference, r.Device, backend.Device())
 	}
 	return err
 }

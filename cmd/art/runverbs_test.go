@@ -164,7 +164,8 @@ func TestReplayVerb(t *testing.T) {
 	if r := output[replayed](t, "replay", "run:games/player@0", "--json"); r.Step != 1 || !r.Equal || r.Difference != 0 {
 		t.Errorf("%+v", r)
 	}
-	if status, _, stderr := command("replay", "player@3"); status != 1 || !strings.Contains(stderr, "no checkpoint of step 4") {
+	status, _, stderr := command("replay", "player@3")
+	if status != 1 || !strings.Contains(stderr, "no checkpoint of step 4") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
