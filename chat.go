@@ -64,13 +64,17 @@ func (m *Model) request(ctx context.Context, h *History, opts *ChatOptions) (*Ch
 	if err != nil {
 		return nil, err
 	}
+	tools, err := settings.resolveTools(h.Tools)
+	if err != nil {
+		return nil, err
+	}
 	args, err := opts.templateArgs(&m.opts.Chat)
 	if err != nil {
 		return nil, err
 	}
 	// Copies, because the backend and the recorder may keep the request while the caller edits its history.
 	return &ChatRequest{
-		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: settings, TemplateArgs: args,
+		Messages: cloneMessages(h.Messages), Tools: cloneTools(tools), Settings: settings, TemplateArgs: args,
 	}, nil
 }
 
@@ -127,6 +131,7 @@ func (s Sampling) Validate() error {
 	p.check(!slices.Contains(s.Stop, ""), "a stop string is empty")
 	s.validateShape(&p)
 	s.validateTokens(&p)
+	s.validateOutput(&p)
 	return p.err("complete", "correct the ChatOptions of the call or of the model")
 }
 
@@ -196,6 +201,7 @@ func (o *ChatOptions) override(s *Sampling) {
 	if o.PromptLogprobs != nil {
 		s.PromptLogprobs = clonePtr(o.PromptLogprobs)
 	}
+	o.restrict(s)
 }
 
 // set assigns *from unless from is nil.
@@ -219,6 +225,7 @@ func (o ChatOptions) clone() ChatOptions {
 		RepetitionPenalty: clonePtr(o.RepetitionPenalty), PresencePenalty: clonePtr(o.PresencePenalty),
 		FrequencyPenalty: clonePtr(o.FrequencyPenalty), LogitBias: maps.Clone(o.LogitBias),
 		TopLogprobs: clonePtr(o.TopLogprobs), PromptLogprobs: clonePtr(o.PromptLogprobs),
+		ResponseFormat: o.ResponseFormat.clone(), ToolChoice: clonePtr(o.ToolChoice),
 	}
 }
 

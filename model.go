@@ -92,6 +92,11 @@ type ChatOptions struct {
 	// PromptLogprobs makes the response list the logprobs of the prompt's tokens, and so many of the likeliest ones at
 	// each position, at most 20. They take a pass over the whole prompt. nil is off.
 	PromptLogprobs *int
+	// ResponseFormat restricts the text of the reply, such as to JSON by a schema. nil is any text. Tokens that it leaves
+	// no choice about are marked in [Sample].Forced.
+	ResponseFormat *ResponseFormat
+	// ToolChoice forces calls of tools, or forbids them. nil leaves it to the model.
+	ToolChoice *ToolChoice
 	// Seed overrides the seed that is derived from the run, the step and the context.
 	Seed *uint64
 	// TemplateArgs are further variables of the chat template, a JSON object: {"enable_thinking": false}. Those of the

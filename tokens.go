@@ -24,7 +24,8 @@ type Sampler interface {
 	// temperature 1; and that step. For ids that this step sampled they equal [Sample].Logprobs, up to rounding.
 	Logprobs(ctx context.Context, m *Model, ids []int32) (logprobs []float32, step int, err error)
 	// Sample continues prompt, at least one id, with the newest step of m. Every field of s is set. The reply ends where
-	// one of [Backend.Complete] would end: with the same prompt ids and settings both sample the same.
+	// one of [Backend.Complete] would end: with the same prompt ids and settings both sample the same,
+	// except that with a ResponseFormat there is no reasoning before the text here.
 	//
 	// The response's message has the text of the reply without special tokens; nothing in it is parsed as reasoning or
 	// tool calls. Its Sample is set for frozen models too. piece is called as [Streamer] says, and may be nil; a backend
@@ -74,6 +75,9 @@ func (m *Model) Sample(
 		return nil, err
 	}
 	settings, err := m.settings(ctx, opts)
+	if err == nil {
+		_, err = settings.resolveTools(nil)
+	}
 	if err != nil {
 		return nil, err
 	}

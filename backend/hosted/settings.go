@@ -26,6 +26,8 @@ func CheckSettings(service string, s art.Sampling, supported ...string) error {
 		{"StopTokenIDs", len(s.StopTokenIDs) > 0},
 		{"TopLogprobs", s.TopLogprobs > 0},
 		{"PromptLogprobs", s.PromptLogprobs != nil},
+		{"ResponseFormat", s.ResponseFormat != nil},
+		{"ToolChoice", s.ToolChoice != nil},
 	} {
 		if setting.on && !slices.Contains(supported, setting.name) {
 			on = append(on, setting.name)

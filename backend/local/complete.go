@@ -34,6 +34,7 @@ type completion struct {
 	prompt   []int32
 	end      []int32 // ids that end the reply
 	settings art.Sampling
+	mask     engine.Mask // nil without a grammar
 }
 
 // newCompletion starts a completion by the newest step. kind begins the id of the response.
@@ -74,7 +75,9 @@ func (b *Backend) newChat(
 	if err := e.base.checkSettings(op, req.Settings); err != nil {
 		return nil, err
 	}
-	return &chatCompletion{b.newCompletion(e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}, nil
+	c := &chatCompletion{b.newCompletion(e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}
+	c.mask, err = e.grammars.chat(op, template, prompt, req)
+	return c, err
 }
 
 // request returns the engine's form of the request.

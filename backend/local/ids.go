@@ -55,6 +55,9 @@ func (b *Backend) Sample(
 		return nil, err
 	}
 	c := b.newCompletion(e, m, "cmpl", prompt, s)
+	if c.mask, err = e.grammars.text("sample", s.ResponseFormat); err != nil {
+		return nil, err
+	}
 	stream, text := c.stream(), strings.Builder{}
 	out := c.pieces(piece, true, func(id int32, p *art.Piece) {
 		if slices.Contains(s.StopTokenIDs, id) {

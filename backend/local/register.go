@@ -25,6 +25,7 @@ type entry struct {
 	base     *base
 	template *chat.Template
 	run      *runs.Run
+	grammars *grammars
 	serving  atomic.Pointer[serving]
 
 	training sync.Mutex // one training call at a time; guards the fields below
@@ -69,7 +70,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	e := &entry{base: s, template: template, run: run, committed: time.Now()}
+	e := &entry{base: s, template: template, run: run, grammars: newGrammars(s, template), committed: time.Now()}
 	step, err := e.resume(b, m.Name(), opts, at)
 	if err != nil {
 		_ = run.Close() // the first error is the one to return

@@ -29,7 +29,7 @@ func (c *completion) request() engine.Request {
 	s := c.settings
 	return engine.Request{
 		Prompt: c.prompt, End: slices.Concat(c.end, s.StopTokenIDs), MaxTokens: s.MaxTokens, MinTokens: s.MinTokens,
-		Top: s.TopLogprobs, Seed: s.Seed, Adapter: c.now.adapter,
+		Top: s.TopLogprobs, Seed: s.Seed, Adapter: c.now.adapter, Mask: c.mask,
 		Sampling: model.Sampling{
 			Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP,
 			Penalties: model.Penalties{

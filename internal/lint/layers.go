@@ -63,8 +63,8 @@ var layers = map[string]layer{
 		own: []string{
 			"", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 			"backend/device/cpu", "backend/rundir", "backend/server",
-			"internal/basemodel", "internal/engine", "internal/graphx", "internal/jinja", "internal/machine", "internal/runs",
-			"internal/safetensors", "internal/trainer",
+			"internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
+			"internal/machine", "internal/runs", "internal/safetensors", "internal/trainer",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal

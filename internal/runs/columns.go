@@ -106,6 +106,8 @@ type shapeRow struct {
 	LogitBias         []biasRow `parquet:"logit_bias,list"` // by ascending ids
 	MinTokens         int64     `parquet:"min_tokens"`
 	StopTokenIDs      []int32   `parquet:"stop_token_ids,list"`
+	ResponseFormat    *string   `parquet:"response_format,optional"` // JSON
+	ToolChoice        *string   `parquet:"tool_choice,optional"`     // JSON
 }
 
 type biasRow struct {

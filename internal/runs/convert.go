@@ -133,8 +133,10 @@ func plainMessage(row *messageRow) (art.Message, error) {
 // fromMessageRow reads the fields from the columns, and everything else from the JSON.
 func fromMessageRow(row *messageRow) (art.Message, error) {
 	plain, err := plainMessage(row)
+	if err == nil {
+		plain.Sample, err = fromSampleRow(row.Sample)
+	}
 	if err != nil || row.Wire == nil {
-		plain.Sample = fromSampleRow(row.Sample)
 		return plain, err
 	}
 	var m art.Message
@@ -151,7 +153,7 @@ func fromMessageRow(row *messageRow) (art.Message, error) {
 		m.ToolCalls = plain.ToolCalls
 	}
 	m.Role, m.Content, m.Reasoning = plain.Role, plain.Content, plain.Reasoning
-	m.ToolCallID, m.Name, m.Sample = plain.ToolCallID, plain.Name, fromSampleRow(row.Sample)
+	m.ToolCallID, m.Name, m.Sample = plain.ToolCallID, plain.Name, plain.Sample
 	return m, nil
 }
 
@@ -210,9 +212,9 @@ func toSampleRow(s *art.Sample) *sampleRow {
 	}
 }
 
-func fromSampleRow(row *sampleRow) *art.Sample {
+func fromSampleRow(row *sampleRow) (*art.Sample, error) {
 	if row == nil {
-		return nil
+		return nil, nil
 	}
 	s := &art.Sample{
 		PromptIDs: row.PromptIDs, IDs: row.IDs, Logprobs: row.Logprobs, Sampled: row.Sampled, Forced: row.Forced,
@@ -222,8 +224,7 @@ func fromSampleRow(row *sampleRow) *art.Sample {
 			MaxTokens: int(row.Settings.MaxTokens), Stop: row.Settings.Stop, Seed: row.Settings.Seed,
 		},
 	}
-	row.Settings.Shape.apply(&s.Settings)
-	return s
+	return s, row.Settings.Shape.apply(&s.Settings)
 }
 
 // toShapeRow returns the settings that the first files did not have, nil where all are off.
@@ -231,6 +232,7 @@ func toShapeRow(s *art.Sampling) *shapeRow {
 	row := &shapeRow{
 		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
 		FrequencyPenalty: s.FrequencyPenalty, MinTokens: int64(s.MinTokens), StopTokenIDs: slices.Clone(s.StopTokenIDs),
+		ResponseFormat: settingJSON(s.ResponseFormat), ToolChoice: settingJSON(s.ToolChoice),
 	}
 	if s.LogitBias != nil {
 		row.LogitBias = []biasRow{}
@@ -245,9 +247,9 @@ func toShapeRow(s *art.Sampling) *shapeRow {
 }
 
 // apply is the inverse of toShapeRow.
-func (row *shapeRow) apply(s *art.Sampling) {
+func (row *shapeRow) apply(s *art.Sampling) error {
 	if row == nil {
-		return
+		return nil
 	}
 	s.MinP, s.RepetitionPenalty, s.PresencePenalty = row.MinP, row.RepetitionPenalty, row.PresencePenalty
 	s.FrequencyPenalty, s.MinTokens, s.StopTokenIDs = row.FrequencyPenalty, int(row.MinTokens), row.StopTokenIDs
@@ -257,6 +259,33 @@ func (row *shapeRow) apply(s *art.Sampling) {
 	for _, b := range row.LogitBias {
 		s.LogitBias[b.ID] = b.Bias
 	}
+	var err error
+	if s.ResponseFormat, err = fromSettingJSON[art.ResponseFormat](row.ResponseFormat); err != nil {
+		return fmt.Errorf("response format: %w", err)
+	}
+	if s.ToolChoice, err = fromSettingJSON[art.ToolChoice](row.ToolChoice); err != nil {
+		return fmt.Errorf("tool choice: %w", err)
+	}
+	return nil
+}
+
+// settingJSON returns the JSON of a setting, nil of nil. One that [art.Sampling.Validate] accepts always has some.
+func settingJSON[T any](setting *T) *string {
+	if setting == nil {
+		return nil
+	}
+	content, _ := json.Marshal(setting)
+	text := string(content)
+	return &text
+}
+
+// fromSettingJSON is the inverse of settingJSON.
+func fromSettingJSON[T any](text *string) (*T, error) {
+	if text == nil {
+		return nil, nil
+	}
+	setting := new(T)
+	return setting, json.Unmarshal([]byte(*text), setting)
 }
 
 func toGroupRow(g *art.TrajectoryGroup) (row *groupRow, err error) {

@@ -99,6 +99,10 @@ func (g generator) shape(s *art.Sampling) {
 	s.MinP, s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = g.float(), g.float(), g.float(), g.float()
 	s.MinTokens, s.StopTokenIDs = g.Int(), g.ids()
 	s.LogitBias = pick(g, nil, map[int32]float64{}, map[int32]float64{1 << 30: g.float(), 5: g.float(), 1: 0})
+	s.ToolChoice = pick(g, nil, &art.ToolChoice{Mode: art.ToolNamed, Name: "<f>"})
+	s.ResponseFormat = pick(g, nil,
+		&art.ResponseFormat{Type: art.FormatJSONSchema, Name: "n", Schema: json.RawMessage(`{"enum":["a",1]}`)},
+		&art.ResponseFormat{Type: art.FormatChoice, Choice: []string{"", "<b>"}})
 }
 
 // wireMessages are messages of which the Go fields hold a part.

@@ -49,8 +49,7 @@ func (t *Template) Stream(prompt []int32, tools []art.Tool) *ReplyReader {
 }
 
 func (t *Template) read(prompt []int32, tools []art.Tool, early bool) *ReplyReader {
-	tail := t.tok.Decode(prompt[max(0, len(prompt)-16):], false)
-	parser := t.reply.start(t.reply.opensReasoning(tail), tools)
+	parser := t.reply.start(t.OpensReasoning(prompt), tools)
 	parser.early = early
 	return (&ReplyReader{template: t, parser: parser}).Until(Ends{})
 }

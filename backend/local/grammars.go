@@ -1,0 +1,195 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/grammar"
+	"github.com/goart-dev/art/tokenizer/chat"
+)
+
+// maxGrammars is how many compiled grammars a model keeps. Each takes up to about 64 MiB, most of them much less.
+const maxGrammars = 32
+
+// grammars compiles the restrictions of requests to a model.
+type grammars struct {
+	syntax     func() (chat.Syntax, error)
+	vocabulary func() (*grammar.Vocabulary, error) // made when it is first needed
+	cache      *grammar.Cache
+}
+
+func newGrammars(s *base, template *chat.Template) *grammars {
+	return &grammars{
+		syntax:     sync.OnceValues(template.Syntax),
+		vocabulary: sync.OnceValues(func() (*grammar.Vocabulary, error) { return vocabularyOf(s, template) }),
+		cache:      grammar.NewCache(maxGrammars, nil),
+	}
+}
+
+// vocabularyOf returns the tokens of a model. Special tokens, tags, and ids without a token are never part of a text.
+func vocabularyOf(s *base, template *chat.Template) (*grammar.Vocabulary, error) {
+	tokens := make([][]byte, s.config.VocabSize)
+	for id := range int32(min(len(tokens), s.tokenizer.VocabSize())) {
+		if !s.tokenizer.IsSpecial(id) {
+			tokens[id] = s.tokenizer.TokenBytes(id)
+		}
+	}
+	syntax, err := template.Syntax()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range syntax.Tags {
+		tokens[id] = nil
+	}
+	return grammar.NewVocabulary(tokens, template.EndOfTurn())
+}
+
+// chat returns the mask of a reply to a conversation; nil if nothing restricts it.
+func (g *grammars) chat(
+	op string, template *chat.Template, prompt []int32, req *art.ChatRequest,
+) (engine.Mask, error) {
+	if !req.Settings.Restricts() {
+		return nil, nil
+	}
+	syntax, err := g.syntax()
+	if err != nil {
+		return nil, grammarError(op, err)
+	}
+	reply, err := replyGrammar(&syntax, req)
+	if err != nil {
+		return nil, grammarError(op, err)
+	}
+	if len(syntax.ThinkClose) > 0 && !template.EndsReasoning(prompt) {
+		reply = afterReasoning(&syntax, template.OpensReasoning(prompt), reply)
+	}
+	return g.mask(op, reply)
+}
+
+// text returns the mask of a text after a prompt of ids; nil if nothing restricts it.
+func (g *grammars) text(op string, format *art.ResponseFormat) (engine.Mask, error) {
+	if format == nil {
+		return nil, nil
+	}
+	return g.mask(op, formatGrammar(format))
+}
+
+// mask compiles a grammar, unless it is in the cache, and begins a reply.
+func (g *grammars) mask(op string, of grammar.Grammar) (engine.Mask, error) {
+	vocabulary, err := g.vocabulary()
+	if err != nil {
+		return nil, grammarError(op, err)
+	}
+	compiled, err := g.cache.Compile(of, vocabulary)
+	if err != nil {
+		return nil, grammarError(op, fmt.Errorf("%w: %w", art.ErrInvalid, err))
+	}
+	return compiled.Matcher(), nil
+}
+
+// grammarError returns an error about the restrictions of a request.
+func grammarError(op string, err error) error {
+	if errors.Is(err, chat.ErrNoSyntax) {
+		err = fmt.Errorf("%w: ResponseFormat or ToolChoice of ChatOptions: %w", art.ErrUnsupported, err)
+		return &art.Error{Op: op, Err: err, Hint: "leave them out and ask for the format in the prompt"}
+	}
+	return &art.Error{Op: op, Err: err, Hint: "change the response format, or the parameters of the tools"}
+}
+
+// replyGrammar is what may follow the reasoning of a reply.
+func replyGrammar(syntax *chat.Syntax, req *art.ChatRequest) (grammar.Grammar, error) {
+	format, choice := req.Settings.ResponseFormat, req.Settings.ToolChoice
+	if choice == nil && len(req.Tools) == 0 {
+		return formatGrammar(format), nil
+	}
+	calls, err := callsGrammar(syntax, req.Tools, choice)
+	if err != nil || choice != nil {
+		return calls, err
+	}
+	return grammar.Alternation(formatGrammar(format), calls), nil
+}
+
+// afterReasoning allows reasoning before a reply. open says that the prompt has opened it.
+func afterReasoning(syntax *chat.Syntax, open bool, reply grammar.Grammar) grammar.Grammar {
+	var stops []string // a tag that is a token is none, because text has no such tokens
+	if last := syntax.ThinkClose[0]; !last.IsToken {
+		stops = append(stops, last.Text)
+	}
+	reasoning := grammar.Sequence(
+		grammar.Text(stops...), spell(syntax.ThinkClose), grammar.Repeat(grammar.Literal("\n"), 0, 2))
+	if !open {
+		reasoning = grammar.Optional(grammar.Sequence(spell(syntax.ThinkOpen), reasoning))
+	}
+	return grammar.Sequence(reasoning, reply)
+}
+
+// callsGrammar is calls of tools: one of a named tool, else one or several of any.
+func callsGrammar(syntax *chat.Syntax, tools []art.Tool, choice *art.ToolChoice) (grammar.Grammar, error) {
+	if syntax.Call == nil {
+		return nil, syntax.NoCall
+	}
+	named := choice != nil && choice.Mode == art.ToolNamed
+	var calls []grammar.Grammar
+	for i := range tools {
+		if !named || tools[i].Name == choice.Name {
+			calls = append(calls, callGrammar(syntax.Call, &tools[i]))
+		}
+	}
+	call, more := grammar.Alternation(calls...), -1
+	if named {
+		more = 0
+	}
+	rest := grammar.Repeat(grammar.Sequence(spell(syntax.Call.Between), call), 0, more)
+	return grammar.Sequence(spell(syntax.Call.Open), call, rest, spell(syntax.Call.Close)), nil
+}
+
+// callGrammar is one call of a tool.
+func callGrammar(syntax *chat.CallSyntax, tool *art.Tool) grammar.Grammar {
+	name, _ := json.Marshal(tool.Name) // a string always encodes
+	return grammar.Sequence(spell(syntax.Begin), grammar.Literal(string(name)), spell(syntax.Middle),
+		argumentsGrammar(tool.Parameters), spell(syntax.End))
+}
+
+// argumentsGrammar is the arguments of a call: always an object, also where the schema does not say so.
+func argumentsGrammar(parameters json.RawMessage) grammar.Grammar {
+	var keywords map[string]json.RawMessage
+	if len(parameters) > 0 && json.Unmarshal(parameters, &keywords) != nil {
+		return grammar.JSONSchema(parameters, nil) // the error of the schema is its own
+	}
+	if len(keywords) == 0 {
+		return grammar.JSONObject(nil)
+	}
+	if _, typed := keywords["type"]; typed {
+		return grammar.JSONSchema(parameters, nil)
+	}
+	keywords["type"] = json.RawMessage(`"object"`)
+	schema, _ := json.Marshal(keywords) // raw JSON always encodes
+	return grammar.JSONSchema(schema, nil)
+}
+
+// spell is a text and the tags in it.
+func spell(parts []chat.Part) grammar.Grammar {
+	list := make([]grammar.Grammar, len(parts))
+	for i, p := range parts {
+		if list[i] = grammar.Literal(p.Text); p.IsToken {
+			list[i] = grammar.Token(p.Token)
+		}
+	}
+	return grammar.Sequence(list...)
+}
+
+// formatGrammar is a text of a format.
+func formatGrammar(f *art.ResponseFormat) grammar.Grammar {
+	switch f.Type {
+	case art.FormatJSONSchema:
+		return grammar.JSONSchema(f.Schema, nil)
+	case art.FormatRegex:
+		return grammar.Regex(f.Regex)
+	case art.FormatChoice:
+		return grammar.Choice(f.Choice...)
+	}
+	return grammar.JSONObject(nil)
+}
