@@ -42,6 +42,9 @@ func TrainConfig(e art.TrainStart) map[string]any {
 		put(config, "decay", c.Decay)
 		return config
 	}
+	if e.DPO != nil {
+		return dpoConfig(e.DPO)
+	}
 	c := e.Config
 	config := map[string]any{
 		"kind": "rl", "learning_rate": c.LearningRate, "loss": string(c.Loss), "baseline": string(c.Baseline),
@@ -52,6 +55,17 @@ func TrainConfig(e art.TrainStart) map[string]any {
 	put(config, "epsilon_high", c.EpsilonHigh)
 	put(config, "normalize_advantages", c.NormalizeAdvantages)
 	put(config, "weight_decay", c.WeightDecay)
+	return config
+}
+
+// dpoConfig describes a training on preferences.
+func dpoConfig(c *art.DPOConfig) map[string]any {
+	config := map[string]any{
+		"kind": "dpo", "beta": c.Beta, "label_smoothing": c.LabelSmoothing, "length_normalized": c.LengthNormalized,
+		"reference_base": c.ReferenceBase, "learning_rate": c.LearningRate, "batch_size": c.BatchSize, "epochs": c.Epochs,
+		"warmup": c.Warmup, "max_grad_norm": c.MaxGradNorm, "weight_decay": c.WeightDecay, "seed": c.Seed,
+	}
+	put(config, "decay", c.Decay)
 	return config
 }
 
