@@ -69,7 +69,8 @@
 //   - tokenizer renders conversations to tokens and parses replies.
 //   - grpo has advantages, losses and batches; lora the adapter; model the transformer.
 //
-// A custom backend implements [Backend], and any of [Logger], [CheckpointKeeper], [SFTTrainer] and [HTTPServer].
+// A custom backend implements [Backend], and any of [Logger], [CheckpointKeeper], [SFTTrainer],
+// [DPOTrainer] and [HTTPServer].
 //
 // # Errors
 //

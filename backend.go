@@ -9,7 +9,7 @@ import (
 )
 
 // Backend runs and trains models. What only some backends support is an optional interface: [Logger],
-// [CheckpointKeeper], [SFTTrainer], [HTTPServer], [Streamer], [Tokenizer], [Sampler].
+// [CheckpointKeeper], [SFTTrainer], [DPOTrainer], [HTTPServer], [Streamer], [Tokenizer], [Sampler].
 //
 // A Backend is safe for concurrent use. Requests during Train are answered by the previous step.
 type Backend interface {
@@ -109,6 +109,13 @@ type LossProvider interface {
 type SFTTrainer interface {
 	// TrainSFT makes the next step of m by supervised training on the assistant messages of the trajectories.
 	TrainSFT(ctx context.Context, m *Model, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error)
+}
+
+// DPOTrainer is a [Backend] that can train on preferences.
+type DPOTrainer interface {
+	// TrainDPO makes the next step of m by direct preference optimization. A Skip of its result has the index of a pair as
+	// Group, and 0 for the chosen or 1 for the rejected trajectory.
+	TrainDPO(ctx context.Context, m *Model, pairs []Preference, cfg *DPOConfig) (*TrainResult, error)
 }
 
 // HTTPServer is a [Backend] with an OpenAI-compatible HTTP API.

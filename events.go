@@ -24,7 +24,7 @@ type Events struct {
 	// Completion is called after each call of [Model.Complete] and [Model.Stream] that reached the backend: also those of
 	// [Model.Chat] and of HTTP clients, and failed ones. It is one of [ModelOptions].Events.
 	Completion func(CompletionEvent)
-	// TrainStart is called before a step is made, by [Model.Train] or [Model.TrainSFT].
+	// TrainStart is called before a step is made, by [Model.Train], [Model.TrainSFT] or [Model.TrainDPO].
 	TrainStart func(TrainStart)
 	// OptimizerStep is called after each optimizer step.
 	OptimizerStep func(OptimizerStep)
@@ -109,9 +109,11 @@ type TrainStart struct {
 	Step         int // to be made
 	Groups       int
 	Trajectories int
-	// Config is that of [Model.Train] and SFT that of [Model.TrainSFT], with defaults; the other is nil.
+	// Config is that of [Model.Train], SFT that of [Model.TrainSFT] and DPO that of [Model.TrainDPO], with defaults; the
+	// others are nil. The groups of TrainDPO are its pairs.
 	Config *TrainConfig
 	SFT    *SFTConfig
+	DPO    *DPOConfig
 }
 
 // OptimizerStep is the progress of a training.

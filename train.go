@@ -37,7 +37,7 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	cfg = cfg.WithDefaults()
 	l := m.startLearning(groups)
 	cfg.Progress = both(cfg.Progress, l.progress())
-	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil})
+	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil, nil})
 	return l.end(b.Train(ctx, m, groups, cfg))
 }
 
@@ -63,7 +63,7 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 	cfg = cfg.WithDefaults()
 	l := m.startLearning([]*TrajectoryGroup{{Trajectories: trajectories}})
 	cfg.Progress = both(cfg.Progress, l.progress())
-	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, 1, l.trajectories(), nil, cfg})
+	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, 1, l.trajectories(), nil, cfg, nil})
 	return l.end(trainer.TrainSFT(ctx, m, trajectories, cfg))
 }
 
@@ -75,7 +75,7 @@ func (m *Model) trainable(op string) error {
 	return &Error{op, fmt.Errorf("%w: %q", ErrFrozen, m.name), "train a model made without ModelOptions.Frozen"}
 }
 
-// learning is one call of Train or TrainSFT, as its events describe it.
+// learning is one call of Train, TrainSFT or TrainDPO, as its events describe it.
 type learning struct {
 	model  *Model
 	start  time.Time
@@ -146,7 +146,7 @@ type TrainResult struct {
 // Skip is a group or a trajectory that was left out of training. Supervised training may leave out single histories of
 // a trajectory, with a Skip for each.
 type Skip struct {
-	Group      int // index in the call; 0 of supervised training, whose trajectories are one group
+	Group      int // index in the call, of a pair for TrainDPO; 0 of supervised training, whose trajectories are one group
 	Trajectory int // index in the group; -1 for the whole group
 	Reason     SkipReason
 	Detail     string // human-readable: "513 tokens, the context has 512"; may be empty

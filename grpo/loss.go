@@ -12,8 +12,7 @@ import (
 // Loss is what training minimises: a function of the logprobs of trained tokens. The trainer knows nothing else of it,
 // so a new loss is a new implementation. What it may use of a token is in [LossInputs].
 //
-// A loss over pairs of sequences or over a whole batch, which micro-batches would cut apart, can be linearised: with c
-// its derivative with respect to each logprob, Σ c·new has the same gradient, and c is passed as the advantage.
+// A loss over pairs of sequences or over a whole batch, which micro-batches would cut apart, is a [BatchLoss].
 type Loss interface {
 	// Validate lists every problem of its configuration.
 	Validate() error

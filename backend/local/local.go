@@ -92,6 +92,7 @@ var (
 	_ art.CheckpointRestorer = (*Backend)(nil)
 	_ art.StateKeeper        = (*Backend)(nil)
 	_ art.SFTTrainer         = (*Backend)(nil)
+	_ art.DPOTrainer         = (*Backend)(nil)
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)

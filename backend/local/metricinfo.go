@@ -1,19 +1,21 @@
 package local
 
 import (
+	"slices"
+
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 )
 
-// Metrics describes the metrics of [Backend.Train] and [Backend.TrainSFT], which are those of row k for the update from
-// step k to k+1. docs/metrics.md lists them.
+// Metrics describes the metrics of [Backend.Train], [Backend.TrainSFT] and [Backend.TrainDPO], which are those of row k
+// for the update from step k to k+1. docs/metrics.md lists them.
 func Metrics() []art.MetricInfo {
 	var list []art.MetricInfo
 	policy := grpo.Penalized{Loss: grpo.Corrected{Loss: grpo.PolicyLoss{}}, KL: 1, Entropy: 1}
-	for _, loss := range []grpo.Loss{policy, grpo.SupervisedLoss{}} {
-		for _, m := range loss.Spec().Metrics {
-			list = append(list, art.MetricInfo{Name: m.Name, Formula: m.Formula, Unit: m.Unit, Healthy: m.Healthy})
-		}
+	preference := grpo.PreferenceLoss{}
+	for _, m := range slices.Concat(policy.Spec().Metrics, grpo.SupervisedLoss{}.Spec().Metrics,
+		[]grpo.Metric{preference.Value()}, preference.Spec().Metrics, grpo.PreferenceMetrics) {
+		list = append(list, art.MetricInfo{Name: m.Name, Formula: m.Formula, Unit: m.Unit, Healthy: m.Healthy})
 	}
 	return append(append(list, trainerMetrics...), dataMetrics...)
 }

@@ -116,6 +116,9 @@ func TestMetrics_Complete(t *testing.T) {
 	lesson := art.NewTrajectory(art.User("1+1="), art.Assistant("2"))
 	_, err = m.TrainSFT(t.Context(), []*art.Trajectory{lesson}, nil)
 	require.NoError(t, err)
+	other := art.NewTrajectory(art.User("1+1="), art.Assistant("3"))
+	_, err = m.TrainDPO(t.Context(), []art.Preference{{Chosen: lesson, Rejected: other}}, nil)
+	require.NoError(t, err)
 	_, err = m.Restore(t.Context(), 1)
 	require.NoError(t, err)
 	rows, err := b.History(t.Context(), m)
@@ -135,6 +138,6 @@ func TestMetrics_Complete(t *testing.T) {
 		}
 	}
 	last := rows[len(rows)-2].Metrics
-	require.Equal(t, 6.0, last["data/cum/groups"], "two groups of three trainings")
+	require.Equal(t, 7.0, last["data/cum/groups"], "two groups of three trainings, and a pair")
 	require.Equal(t, rows[0].Metrics["time/train_s"]+rows[1].Metrics["time/train_s"], rows[1].Metrics["time/cum/train_s"])
 }

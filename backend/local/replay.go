@@ -77,7 +77,7 @@ func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, 
 func replayError(step int, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: nothing is recorded of how step %d was made", art.ErrUnsupported, step)
-		return &art.Error{Op: "replay", Err: err, Hint: "take a step that Train or TrainSFT of this version made"}
+		return &art.Error{Op: "replay", Err: err, Hint: "take a step that Train, TrainSFT or TrainDPO of this version made"}
 	}
 	return &art.Error{Op: "replay", Err: fmt.Errorf("%w: step %d: %w", art.ErrUnsupported, step, err)}
 }
@@ -141,6 +141,11 @@ func (b *Backend) replay(
 		state, _, err := t.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
 		return state, err
 	}
+	if cfg := record.DPO; cfg != nil {
+		pairs := e.preferences(storedPairs(groups), record.Context).sequences
+		state, _, err := e.prefer(ctx, t, pairs, cfg, dpoRun(cfg, len(pairs)/2))
+		return state, err
+	}
 	if err := record.Train.Validate(b.Losses()...); err != nil {
 		return nil, err
 	}
@@ -151,6 +156,17 @@ func (b *Backend) replay(
 	}
 	state, _, err := u.run(ctx, e, t, map[string]float64{})
 	return state, err
+}
+
+// storedPairs are the pairs that art.PreferenceGroups made groups of.
+func storedPairs(groups []*art.TrajectoryGroup) []art.Preference {
+	var pairs []art.Preference
+	for _, g := range groups {
+		if len(g.Trajectories) == 2 {
+			pairs = append(pairs, art.Preference{Chosen: g.Trajectories[0], Rejected: g.Trajectories[1]})
+		}
+	}
+	return pairs
 }
 
 // compareStates reports whether two states have the same bits, and the largest difference of a parameter.

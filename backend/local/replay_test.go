@@ -37,18 +37,22 @@ func TestReplay(t *testing.T) {
 	lessons := []*art.Trajectory{lesson, lesson.Clone()}
 	_, err := m.TrainSFT(t.Context(), lessons, &art.SFTConfig{LearningRate: 1e-3, Epochs: 2})
 	require.NoError(t, err)
+	worse := art.NewTrajectory(art.User("1+1="), art.Assistant("3"))
+	pair := art.Preference{Chosen: lesson, Rejected: worse}
+	_, err = m.TrainDPO(t.Context(), []art.Preference{pair}, &art.DPOConfig{LearningRate: 1e-3})
+	require.NoError(t, err)
 	_, err = m.Restore(t.Context(), 1)
 	require.NoError(t, err)
 	dir, err := b.Dir(m)
 	require.NoError(t, err)
-	for step := range len(configs) + 1 {
+	for step := range len(configs) + 2 {
 		got, err := b.Replay(t.Context(), dir, step)
 		require.NoError(t, err, "step %d", step)
 		require.Equal(t, &Replayed{Step: step + 1, Equal: true, Device: got.Device}, got)
 	}
-	_, err = b.Replay(t.Context(), dir, 4)
-	require.ErrorIs(t, err, art.ErrUnsupported, "a restored step")
 	_, err = b.Replay(t.Context(), dir, 5)
+	require.ErrorIs(t, err, art.ErrUnsupported, "a restored step")
+	_, err = b.Replay(t.Context(), dir, 6)
 	require.ErrorIs(t, err, art.ErrInvalid, "the newest step")
 }
 

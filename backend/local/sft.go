@@ -53,7 +53,7 @@ func (b *Backend) TrainSFT(
 		return nil, err
 	}
 	update := runs.Update{Groups: groups, Metrics: metrics}
-	if err := b.publish(m, e, state, update, e.record(m, update, nil, cfg)); err != nil {
+	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{SFT: cfg})); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped}, nil

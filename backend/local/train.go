@@ -57,7 +57,7 @@ func (b *Backend) Train(
 		return nil, err
 	}
 	update := runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}
-	if err := b.publish(m, e, state, update, e.record(m, update, cfg, nil)); err != nil {
+	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{Train: cfg})); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped, Advantages: batch.advantages}, nil
@@ -84,12 +84,10 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 	return e.trainer
 }
 
-// record is how an update was made.
-func (e *entry) record(m *art.Model, update runs.Update, train *art.TrainConfig, sft *art.SFTConfig) *updateRecord {
-	return &updateRecord{
-		Train: train, SFT: sft, Groups: len(update.Groups), Context: e.base.engine.Context(),
-		ToolFormat: m.Options().ToolFormat,
-	}
+// record completes a record of how an update was made.
+func (e *entry) record(m *art.Model, update runs.Update, r updateRecord) *updateRecord {
+	r.Groups, r.Context, r.ToolFormat = len(update.Groups), e.base.engine.Context(), m.Options().ToolFormat
+	return &r
 }
 
 // verified returns the folder of a stored step, after checking its files.

@@ -17,8 +17,9 @@ import (
 
 // updateRecord is the file runs.UpdateFile of a checkpoint: how its step was made, for [Backend.Replay].
 type updateRecord struct {
-	Train *art.TrainConfig `json:"train,omitempty"` // one of the two, with its defaults
+	Train *art.TrainConfig `json:"train,omitempty"` // one of the three, with its defaults
 	SFT   *art.SFTConfig   `json:"sft,omitempty"`
+	DPO   *art.DPOConfig   `json:"dpo,omitempty"`
 	// Groups is the number of stored groups that were trained on; what follows them was logged.
 	Groups     int    `json:"groups"`
 	Context    int    `json:"context"`               // longest sequence
@@ -46,8 +47,14 @@ func readUpdate(dir string) (*updateRecord, error) {
 	if err := d.Decode(r); err != nil {
 		return nil, fmt.Errorf("%s: %w", runs.UpdateFile, err)
 	}
-	if (r.Train == nil) == (r.SFT == nil) || r.Groups < 0 || r.Context < 1 {
-		return nil, fmt.Errorf("%s: want one of train and sft, groups and context", runs.UpdateFile)
+	kinds := 0
+	for _, there := range []bool{r.Train != nil, r.SFT != nil, r.DPO != nil} {
+		if there {
+			kinds++
+		}
+	}
+	if kinds != 1 || r.Groups < 0 || r.Context < 1 {
+		return nil, fmt.Errorf("%s: want one of train, sft and dpo, groups and context", runs.UpdateFile)
 	}
 	return r, nil
 }

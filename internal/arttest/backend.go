@@ -43,6 +43,7 @@ var (
 	_ art.Logger           = (*Backend)(nil)
 	_ art.CheckpointKeeper = (*Backend)(nil)
 	_ art.SFTTrainer       = (*Backend)(nil)
+	_ art.DPOTrainer       = (*Backend)(nil)
 	_ art.HTTPServer       = (*Backend)(nil)
 )
 
@@ -158,6 +159,14 @@ func (b *Backend) TrainSFT(
 ) (*art.TrainResult, error) {
 	result := &art.TrainResult{Metrics: map[string]float64{"data/trajectories": float64(len(trajectories))}}
 	return b.advance(ctx, "train sft", m, nil, result, func() error { return nil })
+}
+
+// TrainDPO implements [art.DPOTrainer].
+func (b *Backend) TrainDPO(
+	ctx context.Context, m *art.Model, pairs []art.Preference, _ *art.DPOConfig,
+) (*art.TrainResult, error) {
+	result := &art.TrainResult{Metrics: map[string]float64{"data/groups": float64(len(pairs))}}
+	return b.advance(ctx, "train dpo", m, nil, result, func() error { return nil })
 }
 
 // advance makes a step and commits it with its row. groups are those whose rewards belong to it.

@@ -20,11 +20,17 @@ func ModelConfig(m *art.Model) map[string]any {
 	})
 }
 
-// TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl" or "sft".
+// TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl",
+// "sft" or "dpo".
 func TrainConfig(e art.TrainStart) map[string]any {
 	if e.SFT != nil {
 		config := structConfig(reflect.ValueOf(*e.SFT))
 		config["kind"] = "sft"
+		return config
+	}
+	if e.DPO != nil {
+		config := structConfig(reflect.ValueOf(*e.DPO))
+		config["kind"] = "dpo"
 		return config
 	}
 	config := structConfig(reflect.ValueOf(*e.Config))

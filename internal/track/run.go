@@ -32,14 +32,14 @@ type run struct {
 	written *seen // rows
 	stale   bool  // the history may have more than was told
 
-	settings    map[string]any // of model and trainings
-	stored      map[string]any // of which out was told
-	sft, failed bool           // of the last training
-	rows        []Row
-	groups      []Groups
-	pause       time.Duration // after the last failure
-	next        time.Time     // not before
-	problem     error         // of the last try
+	settings      map[string]any // of model and trainings
+	stored        map[string]any // of which out was told
+	given, failed bool           // of the last training: on given answers; not made
+	rows          []Row
+	groups        []Groups
+	pause         time.Duration // after the last failure
+	next          time.Time     // not before
+	problem       error         // of the last try
 }
 
 func newRun(t *Tracker, m *art.Model, step int) *run {
@@ -54,7 +54,7 @@ func newRun(t *Tracker, m *art.Model, step int) *run {
 func (r *run) take(e event) {
 	switch {
 	case e.start != nil:
-		r.sft = e.start.SFT != nil
+		r.given = e.start.Config == nil
 		if config := TrainConfig(*e.start); !reflect.DeepEqual(r.settings["train"], config) {
 			r.settings = maps.Clone(r.settings)
 			r.settings["train"] = config
@@ -72,11 +72,11 @@ func (r *run) take(e event) {
 	}
 }
 
-// takeCommit adds the row of a training: its metrics and, unless it was supervised, those of its groups.
+// takeCommit adds the row of a training: its metrics and, unless its answers were given, those of its groups.
 func (r *run) takeCommit(e event) {
 	result := e.commit.Result
 	metrics := map[string]float64{}
-	if !r.sft {
+	if !r.given {
 		for key, value := range art.Metrics(e.commit.Groups...) {
 			metrics["train/"+key] = value
 		}

@@ -27,6 +27,13 @@ func (t *Trainer) Logprobs(
 		return nil, err
 	}
 	defer finalize(params)
+	return t.logprobs(ctx, params, batch, limit)
+}
+
+// logprobs is Logprobs under parameters on the device, of a batch with sequences that are checked.
+func (t *Trainer) logprobs(
+	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, limit int,
+) ([][]float32, error) {
 	micro, err := t.microBatches(batch, limit)
 	if err != nil {
 		return nil, err

@@ -168,7 +168,7 @@ func TestSplit_Partition(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 100, 10)
 		n := 1 + rng.IntN(12)
-		parts := split(batch, n, rand.New(rand.NewPCG(i, 1)))
+		parts := split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1)))
 		require.Len(t, parts, min(n, len(batch)))
 		var all []int
 		smallest, largest := len(batch), 0
@@ -180,7 +180,7 @@ func TestSplit_Partition(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, largest-smallest, 1, "seed %d", i)
-		require.Equal(t, parts, split(batch, n, rand.New(rand.NewPCG(i, 1))))
+		require.Equal(t, parts, split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1))))
 		slices.Sort(all)
 		for at, trajectory := range all {
 			require.Equal(t, at, trajectory, "each once")
@@ -191,7 +191,7 @@ func TestSplit_Partition(t *testing.T) {
 // TestSplit_Shuffles: another seed makes other parts.
 func TestSplit_Shuffles(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 4)), 20, 100, 10)
-	first := split(batch, 2, rand.New(rand.NewPCG(1, 0)))
-	require.NotEqual(t, first, split(batch, 2, rand.New(rand.NewPCG(2, 0))))
-	require.NotEqual(t, first, split(batch, 2, rand.New(rand.NewPCG(1, 1))))
+	first := split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 0)))
+	require.NotEqual(t, first, split(units(batch, nil), 2, rand.New(rand.NewPCG(2, 0))))
+	require.NotEqual(t, first, split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 1))))
 }

@@ -143,5 +143,5 @@ func (t *Trainer) check(batch []grpo.Sequence, run *Run) error {
 			return fmt.Errorf("trainer: sequence %d has no reference logprobs, which the loss needs", i)
 		}
 	}
-	return nil
+	return checkUnits(batch, run.Loss)
 }

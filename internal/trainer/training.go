@@ -15,6 +15,7 @@ type training struct {
 	state  *State       // at the beginning
 	on     *deviceState // as it is now
 	totals *grpo.Totals
+	value  float64 // mean over updates of that of a grpo.BatchLoss
 	report *Report
 }
 
@@ -28,9 +29,10 @@ func (t *Trainer) newTraining(run Run, state *State, on *deviceState) *training 
 // epochs makes the optimizer steps of a run.
 func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 	run := &t.run
-	total := run.Epochs * min(run.MiniBatches, len(batch))
+	units := units(batch, run.Loss)
+	total := run.Epochs * min(run.MiniBatches, len(units))
 	for epoch := range run.Epochs {
-		parts := split(batch, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
+		parts := split(units, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
 		if epoch == 0 && t.spec.Sampled {
 			if err := t.compareLater(ctx, parts[1:]); err != nil {
 				return err
@@ -50,6 +52,10 @@ func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 
 // update makes one optimizer step.
 func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
+	part, value, err := t.linearize(ctx, part)
+	if err != nil {
+		return err
+	}
 	grads, totals, err := t.gradient(ctx, part)
 	if err != nil {
 		return err
@@ -61,26 +67,27 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 		return err
 	}
 	if n == 0 {
-		r.First = totals.Metrics()
+		r.First = t.measured(totals, value)
 	}
 	if ok {
 		t.totals.AddUpdate(totals)
+		t.value += (value - t.value) / float64(r.Updates+1)
 		r.Norm += (norm - r.Norm) / float64(r.Updates+1)
 		r.Updates++
 	} else {
 		r.Skipped++
 	}
-	r.Metrics = t.totals.Metrics()
+	r.Metrics = t.measured(t.totals, t.value)
 	return nil
 }
 
-// split shuffles a batch and cuts it into n parts whose sizes differ by at most one.
-func split(batch []grpo.Sequence, n int, rng *rand.Rand) [][]grpo.Sequence {
-	n = min(n, len(batch))
-	order := rng.Perm(len(batch))
+// split shuffles the units of a batch and cuts it into n parts whose numbers of units differ by at most one.
+func split(units [][]grpo.Sequence, n int, rng *rand.Rand) [][]grpo.Sequence {
+	n = min(n, len(units))
+	order := rng.Perm(len(units))
 	parts := make([][]grpo.Sequence, n)
 	for i, at := range order {
-		parts[i*n/len(order)] = append(parts[i*n/len(order)], batch[at])
+		parts[i*n/len(order)] = append(parts[i*n/len(order)], units[at]...)
 	}
 	return parts
 }

@@ -61,6 +61,14 @@ func (t *Template) IDs(messages []art.Message, tools []art.Tool, ending Ending) 
 // It is an error if the template does not write a reply directly after the prompt for it, as those do that omit earlier
 // reasoning: then the targets are not known.
 func (t *Template) Target(messages []art.Message, tools []art.Tool) (ids []int32, mask []bool, err error) {
+	return t.TargetFrom(0, messages, tools)
+}
+
+// TargetFrom is [Template.Target] whose targets begin at the message with index first: what comes before is the prompt,
+// which a template may rewrite.
+func (t *Template) TargetFrom(
+	first int, messages []art.Message, tools []art.Tool,
+) (ids []int32, mask []bool, err error) {
 	d, err := t.draft(messages, tools, Whole)
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +78,9 @@ func (t *Template) Target(messages []art.Message, tools []art.Tool) (ids []int32
 			continue
 		}
 		turn, ok := d.turn(i)
-		if !ok || turn.start < d.done {
+		if rewritten := !ok || turn.start < d.done; rewritten && i < first {
+			continue
+		} else if rewritten {
 			return nil, nil, fmt.Errorf("chat: message %d: template %q rewrites it when other messages follow: "+
 				"train on it as the last message of a conversation", i, t.name)
 		}
@@ -78,6 +88,9 @@ func (t *Template) Target(messages []art.Message, tools []art.Tool) (ids []int32
 			d.learn(turn.start, func() { d.splice(turn, s.IDs) })
 		} else {
 			d.learn(turn.start, func() { d.writeTo(turn.end + len(turn.stop)) })
+		}
+		if i < first {
+			clear(d.mask)
 		}
 	}
 	d.writeTo(len(d.text))

@@ -1,0 +1,59 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// linearize prepares the sequences of one optimizer step for a [grpo.BatchLoss], and returns its value. It costs a
+// forward pass. With other losses there is nothing to do.
+func (t *training) linearize(ctx context.Context, part []grpo.Sequence) ([]grpo.Sequence, float64, error) {
+	loss, ok := t.run.Loss.(grpo.BatchLoss)
+	if !ok {
+		return part, 0, nil
+	}
+	logprobs, err := t.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
+	if err != nil {
+		return nil, 0, err
+	}
+	linear, value := loss.Linearize(part, logprobs)
+	for i := range linear {
+		if a := linear[i].Advantage; !finite(a) {
+			return nil, 0, fmt.Errorf("%w: the loss of a batch has the derivative %v", ErrDiverged, a)
+		}
+	}
+	return linear, value, nil
+}
+
+// measured returns the metrics of totals, and the value of a [grpo.BatchLoss].
+func (t *training) measured(totals *grpo.Totals, value float64) map[string]float64 {
+	metrics := totals.Metrics()
+	if loss, ok := t.run.Loss.(grpo.BatchLoss); ok {
+		metrics[loss.Value().Name] = value
+	}
+	return metrics
+}
+
+// together is the number of consecutive sequences that the optimizer sees in one step.
+func together(loss grpo.Loss) int {
+	if l, ok := loss.(grpo.BatchLoss); ok {
+		return l.Together()
+	}
+	return 1
+}
+
+// units cuts a batch into what belongs to one optimizer step.
+func units(batch []grpo.Sequence, loss grpo.Loss) [][]grpo.Sequence {
+	return slices.Collect(slices.Chunk(batch, together(loss)))
+}
+
+// checkUnits reports a batch that ends within a unit.
+func checkUnits(batch []grpo.Sequence, loss grpo.Loss) error {
+	if n := together(loss); len(batch)%n != 0 {
+		return fmt.Errorf("trainer: %d sequences, the loss takes %d together", len(batch), n)
+	}
+	return nil
+}
