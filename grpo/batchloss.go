@@ -2,9 +2,11 @@ package grpo
 
 // BatchLoss is a [Loss] of pairs of sequences, or of all that one optimizer step sees: more than a micro-batch holds.
 // It is linearised. Before each optimizer step the trainer computes the logprobs of its batch and calls Linearize;
-// Build then gets the derivatives as advantages. That is exact: where it is taken, the gradient of the linear function is
-// the gradient of the loss, and an optimizer step uses no other. It costs a forward pass for each optimizer step, and
-// lets micro-batches be cut anywhere.
+// Build then gets the derivatives as advantages. That is exact: where it is taken, the gradient of the linear function
+// is the gradient of the loss, and an optimizer step uses no other. It costs a forward pass for each optimizer step,
+// and lets micro-batches be cut anywhere.
+//
+// It is no loss for [Corrected] or [Penalized], inside of which it would not be linearised.
 type BatchLoss interface {
 	Loss
 	// Together is the number of consecutive sequences of a batch that belong to the same optimizer step: 2 for pairs.
