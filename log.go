@@ -13,8 +13,9 @@ import (
 // Row k of split "train" holds the rewards that policy k earned and the update from k to k+1. Train stores it with the
 // step that it makes, with its own metrics and those of its groups; Log after Train, with the same groups, adds to it.
 // Without groups that call would be about policy k+1, the current step. If the program stops before a policy is
-// trained, what was logged for it under split "train" is dropped when the run is opened again. TrainSFT stores a train
-// row in the same way; its trajectories have no samples, so further metrics of it belong under another split.
+// trained, what was logged for it under split "train" is dropped when the run is opened again. TrainSFT and TrainDPO
+// store a train row in the same way; their trajectories have no samples, so further metrics of them belong under
+// another split.
 //
 // Logging the same split and step again merges: an existing key gets the new value, others stay. Groups replace those
 // stored before, but those that a step was trained on stay.

@@ -113,9 +113,10 @@ func TestModel_NotRegistered(t *testing.T) {
 	_, complete := m.Complete(ctx, &art.History{}, nil)
 	_, train := m.Train(ctx, nil, nil)
 	_, sft := m.TrainSFT(ctx, nil, nil)
+	_, dpo := m.TrainDPO(ctx, nil, nil)
 	_, get := m.HTTPClient().Get("http://art.invalid/v1/models")
 	for name, err := range map[string]error{
-		"Chat": chat, "Complete": complete, "Train": train, "TrainSFT": sft, "HTTPClient": get,
+		"Chat": chat, "Complete": complete, "Train": train, "TrainSFT": sft, "TrainDPO": dpo, "HTTPClient": get,
 		"Log": m.Log(ctx, "val", nil, nil), "DeleteCheckpoints": m.DeleteCheckpoints(ctx, ""),
 	} {
 		t.Run(name, func(t *testing.T) { wantErr(t, err, art.ErrNotRegistered, `"m"`, "call Model.Register first") })
@@ -128,9 +129,10 @@ func TestModel_Unsupported(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, sft := m.TrainSFT(ctx, []*art.Trajectory{{}}, nil)
+	_, dpo := m.TrainDPO(ctx, nil, nil)
 	_, get := m.HTTPClient().Get("http://art.invalid/v1/models")
 	for name, err := range map[string]error{
-		"art.SFTTrainer": sft, "art.HTTPServer": get,
+		"art.SFTTrainer": sft, "art.DPOTrainer": dpo, "art.HTTPServer": get,
 		"art.Logger": m.Log(ctx, "val", nil, nil), "art.CheckpointKeeper": m.DeleteCheckpoints(ctx, ""),
 	} {
 		t.Run(name, func(t *testing.T) { wantErr(t, err, art.ErrUnsupported, name) })

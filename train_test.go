@@ -60,6 +60,8 @@ func TestModel_Frozen(t *testing.T) {
 	wantErr(t, err, art.ErrFrozen)
 	_, err = m.TrainSFT(t.Context(), []*art.Trajectory{{}}, nil)
 	wantErr(t, err, art.ErrFrozen)
+	_, err = m.TrainDPO(t.Context(), nil, nil)
+	wantErr(t, err, art.ErrFrozen)
 }
 
 // lagging is a backend whose trainings return in another order than they commit.

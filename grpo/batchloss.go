@@ -5,6 +5,8 @@ package grpo
 // Build then gets the derivatives as advantages. That is exact: where it is taken, the gradient of the linear function
 // is the gradient of the loss, and an optimizer step uses no other. It costs a forward pass for each optimizer step,
 // and lets micro-batches be cut anywhere.
+//
+// It is no loss for [Corrected] or [Penalized], inside of which it would not be linearised.
 type BatchLoss interface {
 	Loss
 	// Together is the number of consecutive sequences of a batch that belong to the same optimizer step: 2 for pairs.

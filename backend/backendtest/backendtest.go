@@ -5,8 +5,8 @@
 //	}
 //
 // It works for fakes and for small real models: replies have at most 4 tokens, and their content does not matter.
-// Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.HTTPServer]) are tested when
-// the backend implements them.
+// Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.DPOTrainer], [art.HTTPServer]) are
+// tested when the backend implements them.
 package backendtest
 
 import (
@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"Tokenizer", testTokenizer},
 		{"Streamer", testStreamer},
 		{"SFTTrainer", testSFTTrainer},
+		{"DPOTrainer", testDPOTrainer},
 		{"HTTPServer", testHTTPServer},
 	}
 	for _, test := range tests {
@@ -185,5 +186,9 @@ func testClose(t *testing.T, b art.Backend) {
 	if _, ok := b.(art.SFTTrainer); ok {
 		_, err := m.TrainSFT(t.Context(), lessons(), nil)
 		wantError(t, "TrainSFT", err, art.ErrClosed)
+	}
+	if _, ok := b.(art.DPOTrainer); ok {
+		_, err := m.TrainDPO(t.Context(), preferences(), nil)
+		wantError(t, "TrainDPO", err, art.ErrClosed)
 	}
 }

@@ -35,6 +35,7 @@ type defective struct {
 	history  func(rows []art.HistoryRow) []art.HistoryRow
 	keep     func(keep []int) []int
 	sft      func(r *art.TrainResult)
+	dpo      func(r *art.TrainResult)
 	send     func(m *art.Model) http.RoundTripper
 	patch    func(patch any) any
 	logprobs func(logprobs []float32) []float32
@@ -149,6 +150,16 @@ func (d *defective) TrainSFT(
 	r, err := d.Backend.TrainSFT(ctx, m, trajectories, cfg)
 	if err == nil && d.sft != nil {
 		d.sft(r)
+	}
+	return r, err
+}
+
+func (d *defective) TrainDPO(
+	ctx context.Context, m *art.Model, pairs []art.Preference, cfg *art.DPOConfig,
+) (*art.TrainResult, error) {
+	r, err := d.Backend.TrainDPO(ctx, m, pairs, cfg)
+	if err == nil && d.dpo != nil {
+		d.dpo(r)
 	}
 	return r, err
 }
@@ -332,6 +343,7 @@ var defects = map[string]struct {
 	"a logprob is left out":         {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return l[1:] } }},
 	"restoring has no step":         {"CheckpointRestorer", func(d *defective) { d.restored = func(int) int { return 1 } }},
 	"sft has no step":               {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
+	"dpo has no step":               {"DPOTrainer", func(d *defective) { d.dpo = func(r *art.TrainResult) { r.Step = 0 } }},
 	"no transport": {"HTTPServer", func(d *defective) {
 		d.send = func(*art.Model) http.RoundTripper { return http.NewFileTransport(http.Dir(os.DevNull)) }
 	}},

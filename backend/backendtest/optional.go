@@ -183,6 +183,35 @@ func testSFTTrainer(t *testing.T, b art.Backend) {
 	wantStep(t, m, 1)
 }
 
+// preferences are pairs of answers, of which the first is preferred.
+func preferences() []art.Preference {
+	prompt := ask("What is the colour of the sky?").Messages
+	return []art.Preference{{
+		Chosen:   art.NewTrajectory(prompt[0], art.Assistant("Blue")),
+		Rejected: art.NewTrajectory(prompt[0], art.Assistant("Green")),
+	}}
+}
+
+// testDPOTrainer checks that a step is made and served, and that what cannot be trained on makes none.
+func testDPOTrainer(t *testing.T, b art.Backend) {
+	optional[art.DPOTrainer](t, b)
+	m := register(t, b, nil)
+	result, err := m.TrainDPO(t.Context(), preferences(), nil)
+	if err != nil {
+		t.Fatalf("TrainDPO: %v", err)
+	}
+	if result.Step != 1 {
+		t.Errorf("step is %d, want 1", result.Step)
+	}
+	wantStep(t, m, 1)
+	if got := complete(t, m, "What is the colour of the sky?", nil).Message.Sample.Step; got != 1 {
+		t.Errorf("the next reply is of step %d, want 1", got)
+	}
+	_, err = m.TrainDPO(t.Context(), nil, nil)
+	wantError(t, "TrainDPO without pairs", err, art.ErrInvalid)
+	wantStep(t, m, 1)
+}
+
 // testHTTPServer checks that an OpenAI client in process gets the same reply as a Go call, and is recorded.
 func testHTTPServer(t *testing.T, b art.Backend) {
 	server := optional[art.HTTPServer](t, b)

@@ -32,7 +32,8 @@
 // before the first update, once for all epochs: after an update their logprobs are those of another policy.
 //
 // TrainSFT has loss/sft instead of the other losses, and no metrics of groups, offpolicy and gap; its row has no
-// rewards. It skips single histories, and data/skipped_<reason> counts them. A step of Train with nothing to train on
+// rewards. It skips single histories, and data/skipped_<reason> counts them. TrainDPO has loss/dpo in the same way, and
+// measures pairs after the step: train/reward_margin and those beside it. A step of Train with nothing to train on
 // has no metrics of loss, offpolicy and train, and no data/tokens_computed.
 //
 // A step after which the model computes numbers that are not finite, or equal logits for all tokens, is an error and

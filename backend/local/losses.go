@@ -32,6 +32,9 @@ func checkLosses(losses []grpo.Loss) error {
 			continue
 		}
 		name := art.Loss(l.Spec().Key)
+		if _, ok := l.(grpo.BatchLoss); ok {
+			errs = append(errs, fmt.Errorf("loss %q is a grpo.BatchLoss, which Train does not support", name))
+		}
 		switch {
 		case name == "":
 			errs = append(errs, fmt.Errorf("loss %d has no key", i))

@@ -64,6 +64,7 @@ func TestOpen_Losses(t *testing.T) {
 		`loss 0 has the key "ppo" of another loss`:  {keyed{key: "ppo"}},
 		`loss 1 has the key "mine" of another loss`: {keyed{key: "mine"}, keyed{key: "mine"}},
 		"loss 0 has no key":                         {keyed{}},
+		`loss "preference" is a grpo.BatchLoss`:     {grpo.PreferenceLoss{Beta: 1}},
 	} {
 		_, err := Open(t.Context(), &Options{Dir: t.TempDir(), Losses: losses})
 		require.ErrorIs(t, err, art.ErrInvalid)

@@ -221,7 +221,7 @@ func (l *line) training(m *art.Model, step int) *task {
 // trained tells how a training goes.
 func trained(metrics map[string]float64, d time.Duration) []string {
 	var what []string
-	for _, key := range []string{"loss/policy", "loss/sft"} {
+	for _, key := range []string{"loss/policy", "loss/sft", "loss/dpo"} {
 		if value, ok := metrics[key]; ok {
 			what = append(what, fmt.Sprintf("loss %.3g", value))
 		}
