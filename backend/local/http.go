@@ -31,7 +31,8 @@ func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 // serverConfig is the configuration of both.
 func (b *Backend) serverConfig() *server.Config {
 	return &server.Config{
-		Tokens: b.tokenBytes, Rollouts: b.opts.Rollouts, Capture: b.opts.Capture, Logger: b.opts.Logger,
+		Tokens: b.tokenBytes, Rollouts: b.opts.Rollouts, Capture: b.opts.Capture, Metrics: b.opts.Metrics,
+		Logger: b.opts.Logger,
 	}
 }
 

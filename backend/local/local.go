@@ -55,6 +55,8 @@ type Options struct {
 	// the other requests; see [server.Capture]. Default: neither.
 	Rollouts *server.Rollouts
 	Capture  *server.Capture
+	// Metrics observes requests over HTTP and is served at /metrics; see package backend/server/metrics. Default: none.
+	Metrics server.Metrics
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
 	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.

@@ -63,7 +63,7 @@ func Routes(models Models, cfg *Config) http.Handler {
 	mux.Handle(healthPath, h.route(http.MethodGet, h.health))
 	mux.Handle(readyPath, h.route(http.MethodGet, h.ready))
 	if h.Metrics != nil {
-		mux.Handle("/metrics", h.route(http.MethodGet, h.metrics))
+		mux.Handle(metricsPath, h.route(http.MethodGet, h.metrics))
 	}
 	mux.Handle("/v1/models", h.route(http.MethodGet, h.list))
 	mux.Handle("/v1/models/{id...}", h.route(http.MethodGet, h.show))

@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-
-	"github.com/goart-dev/art/internal/wire"
 )
 
 // The paths that need no key: those of probes.
@@ -44,7 +42,5 @@ func (h *handler) checkReady(ctx context.Context) error {
 	if reason == "" {
 		return nil
 	}
-	return &wire.Error{
-		Status: http.StatusServiceUnavailable, Message: reason, Type: wire.TypeInternal, Code: "not_ready", RetryAfter: 1,
-	}
+	return notReady(reason)
 }

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// keyVariable is the environment variable of the key. Unlike a flag it is not in the list of processes.
+const keyVariable = "ART_KEY"
+
+// maxHeader bounds the headers of a request, in bytes.
+const maxHeader = 64 << 10
+
+func init() {
+	verbs["serve"] = verb{
+		summary: "serve models over HTTP, to clients of OpenAI's and Anthropic's APIs",
+		args:    "[NAME=]MODEL...",
+		text: `
+Clients ask for a model by NAME, which is by default the name of the run, folder or file. All routes
+but /health and /readyz need the key: a new one is printed unless --key or $` + keyVariable + ` has one. Clients
+send it as "Authorization: Bearer KEY" or "x-api-key: KEY". /metrics is for Prometheus.
+A run is served with the checkpoint that is the newest at the start. docs/server.md lists the
+routes.
+
+At SIGTERM and Ctrl-C /readyz fails and new requests are refused, with status 503. Those that are
+being answered have the time of --drain. A second signal ends the program at once.
+
+` + models,
+		define: func(flags *flag.FlagSet) action {
+			o := &serveOptions{headerTimeout: 10 * time.Second, idleTimeout: 2 * time.Minute}
+			o.flags(flags)
+			return o.run
+		},
+	}
+}
+
+// serveOptions are the verb serve with its flags.
+type serveOptions struct {
+	addr, key, cert, certKey   string
+	hosts, origins, rollouts   string
+	context, slots             int
+	logprobs                   bool
+	drain                      time.Duration
+	headerTimeout, idleTimeout time.Duration // of slow clients
+}
+
+func (o *serveOptions) flags(flags *flag.FlagSet) {
+	flags.StringVar(&o.addr, "addr", "127.0.0.1:8000", "`address` to listen on; port 0 is any that is free")
+	flags.StringVar(&o.key, "key", "", "`key` that clients must send; default: $"+keyVariable+", or a new one")
+	flags.StringVar(&o.cert, "tls-cert", "", "`file` of a certificate in PEM, for HTTPS")
+	flags.StringVar(&o.certKey, "tls-key", "", "`file` of its private key")
+	flags.StringVar(&o.hosts, "hosts", "", "`names` of this server beside localhost, with commas; * is any")
+	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
+	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
+	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
+	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
+	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
+	flags.DurationVar(&o.drain, "drain", 30*time.Second, "`time` for replies to end when the program is told to")
+}
+
+// run serves until a signal arrives.
+func (o *serveOptions) run(args []string, stdout, stderr io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // the next signal has its usual effect
+	return o.serve(ctx, args, stdout, stderr)
+}
+
+// serve serves until ctx ends. It listens before models are loaded, so that probes are answered meanwhile.
+func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	if o.drain < 0 {
+		return badUsage("--drain %v: want 0 or more", o.drain)
+	}
+	served, err := parseServed(args)
+	if err != nil {
+		return err
+	}
+	certificate, err := o.certificate()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", o.addr)
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --addr, such as 127.0.0.1:0 for any free port", err)
+	}
+	defer listener.Close() // again, if it was served
+	generated := o.chooseKey()
+	h, err := o.open(stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	ended := make(chan error, 1)
+	go func() { ended <- h.listen(listener, certificate) }()
+	names, err := h.load(ctx, served, o)
+	if err != nil {
+		return errors.Join(err, h.http.Close())
+	}
+	s := start{address: listener.Addr(), certificate: certificate, file: o.cert, models: names, generated: generated}
+	if err := write(stdout, s.text(o.key)); err != nil {
+		return errors.Join(err, h.http.Close())
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-h.failed:
+	case err = <-ended:
+	}
+	return errors.Join(err, h.drain(o.drain, stderr))
+}
+
+// certificate loads the certificate; it is nil when there is none.
+func (o *serveOptions) certificate() (*tls.Certificate, error) {
+	switch {
+	case o.cert == "" && o.certKey == "":
+		return nil, nil
+	case o.cert == "" || o.certKey == "":
+		return nil, badUsage("--tls-cert and --tls-key belong together: give both or neither")
+	}
+	pair, err := tls.LoadX509KeyPair(o.cert, o.certKey)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", o.cert, o.certKey, err)
+	}
+	return &pair, nil
+}
+
+// chooseKey sets the key, and tells whether it is a new one. The prefix is what SDKs of Tinker want.
+func (o *serveOptions) chooseKey() (generated bool) {
+	if o.key = cmp.Or(o.key, os.Getenv(keyVariable)); o.key != "" {
+		return false
+	}
+	o.key = "tml-" + rand.Text()
+	return true
+}
+
+// handlerOptions say who may call.
+func (o *serveOptions) handlerOptions() *art.HandlerOptions {
+	return &art.HandlerOptions{Keys: []string{o.key}, Hosts: splitList(o.hosts), Origins: splitList(o.origins)}
+}
+
+// splitList splits at commas; an empty text is an empty list.
+func splitList(text string) []string {
+	if text == "" {
+		return nil
+	}
+	list := strings.Split(text, ",")
+	for i, item := range list {
+		list[i] = strings.TrimSpace(item)
+	}
+	return list
+}
+
+// newHTTP returns a server that waits neither for headers nor on idle connections for long. The handler limits the time
+// of bodies and of the writes of a stream; how long a reply takes is not limited.
+func (o *serveOptions) newHTTP(h http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: o.headerTimeout, IdleTimeout: o.idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/backend/server/metrics"
+)
+
+// host is the server of the verb serve.
+type host struct {
+	backend *local.Backend
+	http    *http.Server
+	gate    server.Gate
+	dir     string // of the registered models, which are not kept
+
+	rollouts *server.Rollouts // nil: none are recorded
+	groups   *os.File         // where they are written
+	failed   chan error       // why they could not be written
+	written  chan struct{}    // closed when all have been
+}
+
+// open makes a server without models, which refuses requests.
+func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
+	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	h = &host{failed: make(chan error, 1)}
+	h.gate.Close("the models are being loaded")
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if o.rollouts != "" {
+		if err = h.record(o.rollouts); err != nil {
+			return h, err
+		}
+	}
+	if h.dir, err = os.MkdirTemp("", "art-"); err != nil {
+		return h, err
+	}
+	h.backend, err = local.Open(context.Background(), &local.Options{
+		Dir: h.dir, Progress: stderr, Context: o.context, Slots: o.slots, Rollouts: h.rollouts, Metrics: metrics.New(),
+		Logger: logger,
+	})
+	if err != nil {
+		return h, err
+	}
+	routes, err := h.backend.Handler(o.handlerOptions())
+	if err != nil {
+		return h, fmt.Errorf("--key, --hosts, --origins: %w", err)
+	}
+	h.http = o.newHTTP(h.gate.Handler(routes), logger)
+	return h, nil
+}
+
+// record appends the groups of rollouts to a file as they are completed.
+func (h *host) record(path string) (err error) {
+	if h.groups, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		return fmt.Errorf("--rollouts: %w", err)
+	}
+	if h.rollouts, err = server.NewRollouts(nil); err != nil {
+		return err
+	}
+	h.written = make(chan struct{})
+	go func() {
+		defer close(h.written)
+		if err := h.writeGroups(); err != nil {
+			h.failed <- fmt.Errorf("--rollouts: %w", err)
+		}
+	}()
+	return nil
+}
+
+// writeGroups writes groups until the recording is closed.
+func (h *host) writeGroups() error {
+	for {
+		group, err := h.rollouts.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = art.WriteJSONL(h.groups, group)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// load registers the models, admits requests, and returns the names.
+func (h *host) load(ctx context.Context, list []servedModel, o *serveOptions) (names []string, err error) {
+	for _, s := range list {
+		opts := &art.ModelOptions{Base: s.source.path, Adapter: s.source.adapter}
+		opts.Frozen = s.source.adapter == "" && !o.logprobs && h.rollouts == nil
+		if err := art.NewModel(s.name, opts).Register(ctx, h.backend); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		names = append(names, s.name)
+	}
+	h.gate.Open()
+	return names, nil
+}
+
+// listen serves until the server is closed.
+func (h *host) listen(listener net.Listener, certificate *tls.Certificate) error {
+	if certificate == nil {
+		return h.http.Serve(listener)
+	}
+	h.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}}
+	return h.http.ServeTLS(listener, "", "")
+}
+
+// drain refuses new requests, and gives those that are running some time to end. An error counts the rest.
+func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
+	h.gate.Close("the server is shutting down")
+	if n := h.gate.Running(); n > 0 {
+		fmt.Fprintf(stderr, "art: %d requests are being answered; the server ends in %v at most\n", n, timeout)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	err := h.gate.Wait(ctx)
+	if err != nil {
+		err = fmt.Errorf("after --drain %v: %w", timeout, err)
+	}
+	if h.http.Shutdown(ctx) != nil { // connections are in use still: of these requests, or of slow clients
+		return errors.Join(err, h.http.Close())
+	}
+	return err
+}
+
+// close releases what open has made.
+func (h *host) close() (err error) {
+	if h.backend != nil {
+		err = h.backend.Close()
+	}
+	if h.rollouts != nil {
+		h.rollouts.Close()
+		<-h.written
+	}
+	if h.groups != nil {
+		err = errors.Join(err, h.groups.Close())
+	}
+	select {
+	case failed := <-h.failed: // while the last groups were written
+		err = errors.Join(err, failed)
+	default:
+	}
+	return errors.Join(err, os.RemoveAll(h.dir))
+}
