@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/goart-dev/art"
@@ -43,9 +44,12 @@ func vocabularyOf(s *base, template *chat.Template) (*grammar.Vocabulary, error)
 		return nil, err
 	}
 	for _, id := range syntax.Tags {
-		tokens[id] = nil
+		if int(id) < len(tokens) {
+			tokens[id] = nil
+		}
 	}
-	return grammar.NewVocabulary(tokens, template.EndOfTurn())
+	beyond := func(id int32) bool { return int(id) >= len(tokens) } // tokens that the model cannot sample
+	return grammar.NewVocabulary(tokens, slices.DeleteFunc(template.EndOfTurn(), beyond))
 }
 
 // chat returns the mask of a reply to a conversation; nil if nothing restricts it.

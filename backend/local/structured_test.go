@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -254,4 +256,43 @@ func TestTrain_LeavesOutForcedTokens(t *testing.T) {
 	for i, forced := range s.Forced {
 		require.Equal(t, !forced, list[0].Trained[len(s.PromptIDs)+i])
 	}
+}
+
+// TestHandler_StructuredOutput: over HTTP a reply validates against its schema, a forced tool is called, and a schema
+// that is not supported is refused with its keyword and path.
+func TestHandler_StructuredOutput(t *testing.T) {
+	b, _ := roomy(t)
+	h, err := b.Handler(nil)
+	require.NoError(t, err)
+	const head = `{"model": "m", "seed": 5, "logit_bias": {"766": -100}, "messages": [{"role": "user", "content": "Hi"}], `
+	send := func(fields string) (int, string) {
+		r := httptest.NewRequestWithContext(
+			t.Context(), http.MethodPost, "http://localhost/v1/chat/completions", strings.NewReader(head+fields+`}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	const schema = `{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],
+		"additionalProperties": false}`
+	code, body := send(
+		`"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": ` + schema + `}}`)
+	require.Equal(t, http.StatusOK, code, body)
+	var answer struct {
+		Choices []struct{ Message art.Message }
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	requireValid(t, json.RawMessage(schema), answer.Choices[0].Message.Content)
+
+	code, body = send(`"tools": [{"type": "function", "function": {"name": "f", "parameters": ` + schema + `}}],
+		"tool_choice": {"type": "function", "function": {"name": "f"}}`)
+	require.Equal(t, http.StatusOK, code, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	require.Len(t, answer.Choices[0].Message.ToolCalls, 1)
+	requireValid(t, json.RawMessage(schema), answer.Choices[0].Message.ToolCalls[0].Arguments)
+
+	code, body = send(`"structured_outputs": {"json": {"properties": {"a": {"not": {}}}}}`)
+	require.Equal(t, http.StatusBadRequest, code, body)
+	require.Contains(t, body, `/properties/a`)
+	require.Contains(t, body, `not`)
 }

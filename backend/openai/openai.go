@@ -15,7 +15,8 @@
 // models refuse them. TopK and TemplateArgs are an [art.ErrUnsupported] there. Other servers get max_tokens,
 // temperature and top_p, as some have defaults of their own for what is left out, and vLLM's top_k and
 // chat_template_kwargs when they are set. All get the seed. Extra of the [Options] changes what a server does not
-// like: {"seed": null}.
+// like: {"seed": null}. A ResponseFormat is sent as response_format; expressions and choices are vLLM's
+// structured_outputs, and an [art.ErrUnsupported] for OpenAI.
 //
 // Messages are sent as they are. Those of the assistant lose the unknown fields that servers return and do not
 // accept, and for OpenAI the reasoning.

@@ -34,7 +34,11 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 
 // check refuses settings that the server does not have, or whose answer is not read.
 func (s *service) check(settings art.Sampling) error {
-	supported := []string{"PresencePenalty", "FrequencyPenalty", "LogitBias"}
+	supported := []string{"PresencePenalty", "FrequencyPenalty", "LogitBias", "ToolChoice"}
+	f := settings.ResponseFormat
+	if !s.Own || f == nil || f.Type != art.FormatRegex && f.Type != art.FormatChoice {
+		supported = append(supported, "ResponseFormat")
+	}
 	if s.Own {
 		return hosted.CheckSettings("OpenAI", settings, supported...)
 	}

@@ -50,6 +50,8 @@ func newRequest(model string, req *art.ChatRequest, own bool) *request {
 	settings.StopTokenIDs, settings.LogitBias, settings.MinTokens = s.StopTokenIDs, s.LogitBias, unlessZero(s.MinTokens)
 	settings.MinP, settings.RepetitionPenalty = unlessZero(s.MinP), unlessZero(s.RepetitionPenalty)
 	settings.PresencePenalty, settings.FrequencyPenalty = unlessZero(s.PresencePenalty), unlessZero(s.FrequencyPenalty)
+	settings.SetFormat(s.ResponseFormat)
+	settings.ToolChoice = wire.NewToolChoice(s.ToolChoice)
 	chat := wire.ChatRequest{Messages: outgoing(req.Messages, own), Tools: req.Tools, ChatSettings: settings}
 	return &request{ChatRequest: chat, Seed: int64(s.Seed)}
 }

@@ -44,6 +44,9 @@ type ChatSettings struct {
 	MinTokens         *int     `json:"min_tokens,omitempty"`
 	StopTokenIDs      []int32  `json:"stop_token_ids,omitempty"`
 
+	ResponseFormat    *ResponseFormat    `json:"response_format,omitempty"`
+	StructuredOutputs *StructuredOutputs `json:"structured_outputs,omitempty"` // vLLM's
+
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"` // vLLM's: an object, or null
 	Stream             bool            `json:"stream,omitempty"`
 	StreamOptions      *StreamOptions  `json:"stream_options,omitempty"`
@@ -80,8 +83,9 @@ func (s *ChatSettings) Options() *art.ChatOptions {
 
 		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
 		FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias, MinTokens: s.MinTokens,
-		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs,
+		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs, ResponseFormat: s.format(),
 	}
+	opts.ToolChoice, _ = s.ToolChoice.choice() // it is valid
 	if s.TopK != nil && *s.TopK == -1 {
 		opts.TopK = new(int)
 	}
@@ -89,23 +93,6 @@ func (s *ChatSettings) Options() *art.ChatOptions {
 		opts.MaxTokens = s.MaxCompletionTokens
 	}
 	return opts
-}
-
-// ToolChoice says whether the model may call tools: "auto", "none", or "" for the default. It holds what the client
-// sent; whether that is supported is checked later.
-type ToolChoice string
-
-// UnmarshalJSON keeps a string as it is, and an object as its JSON text.
-func (c *ToolChoice) UnmarshalJSON(data []byte) error {
-	var s *string
-	if err := json.Unmarshal(data, &s); err != nil {
-		*c = ToolChoice(data)
-		return nil
-	}
-	if s != nil {
-		*c = ToolChoice(*s)
-	}
-	return nil
 }
 
 // Stop is a list of stop strings. A single string on the wire is a list of one.

@@ -18,6 +18,7 @@ func DecodeChatRequest(ctx context.Context, body []byte) (*ChatRequest, error) {
 		return nil, decodeError(err)
 	}
 	var p problemList
+	allowOneCall(fields)
 	unsupported.check(&p, fields)
 	req := new(ChatRequest)
 	if err := json.Unmarshal(body, &req.ChatSettings); err != nil {

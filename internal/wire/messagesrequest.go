@@ -32,8 +32,17 @@ type MessagesSettings struct {
 
 // MessagesToolChoice says whether the model may call tools.
 type MessagesToolChoice struct {
-	Type                   string `json:"type"` // "auto" or "none"
+	Type                   string `json:"type"` // "auto", "any", "tool" or "none"
+	Name                   string `json:"name"` // for "tool"
 	DisableParallelToolUse bool   `json:"disable_parallel_tool_use"`
+}
+
+// choice converts a valid tool choice.
+func (c *MessagesToolChoice) choice() *art.ToolChoice {
+	modes := map[string]art.ToolMode{
+		"auto": art.ToolAuto, "any": art.ToolRequired, "tool": art.ToolNamed, "none": art.ToolNone,
+	}
+	return &art.ToolChoice{Mode: modes[c.Type], Name: c.Name}
 }
 
 // Thinking switches reasoning on or off, by the variable enable_thinking of chat templates that know it.
@@ -85,9 +94,11 @@ func (s *MessagesSettings) validate(p *problemList) {
 	p.require(isObject(s.ChatTemplateKwargs),
 		"chat_template_kwargs", "must be an object of variables for the chat template")
 	if c := s.ToolChoice; c != nil {
-		p.require(c.Type == "auto" || c.Type == "none", "tool_choice",
-			"must be of type \"auto\" or \"none\": forcing a call is not supported; ask for it in the prompt")
-		p.require(!c.DisableParallelToolUse, "tool_choice.disable_parallel_tool_use", "is supported only as false")
+		p.require(slices.Contains([]string{"auto", "any", "tool", "none"}, c.Type), "tool_choice",
+			`must be of type "auto", "any", "tool" or "none"`)
+		p.require((c.Type == "tool") == (c.Name != ""), "tool_choice.name", `goes with the type "tool", which needs it`)
+		p.require(!c.DisableParallelToolUse || c.Type == "tool", "tool_choice.disable_parallel_tool_use",
+			`is supported only with the type "tool"`)
 	}
 	if t := s.Thinking; t != nil {
 		p.require(t.Type == "disabled" || t.Type == "adaptive", "thinking",
@@ -150,6 +161,9 @@ func (r *MessagesRequest) Options() *art.ChatOptions {
 	opts := &art.ChatOptions{
 		Temperature: r.Temperature, TopP: r.TopP, TopK: r.TopK, MaxTokens: r.MaxTokens, Stop: r.StopSequences,
 		TemplateArgs: r.ChatTemplateKwargs,
+	}
+	if r.ToolChoice != nil {
+		opts.ToolChoice = r.ToolChoice.choice()
 	}
 	if r.TopK != nil && *r.TopK == -1 {
 		opts.TopK = new(int)

@@ -30,8 +30,29 @@ type ResponsesSettings struct {
 	Stream            bool            `json:"stream"`
 	Metadata          json.RawMessage `json:"metadata"`
 	WireTools         json.RawMessage `json:"tools"`
+	Text              *ResponsesText  `json:"text"`
 
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs"`
+}
+
+// ResponsesText says how the text of the reply is restricted.
+type ResponsesText struct {
+	Format    *ResponsesFormat `json:"format"`
+	Verbosity string           `json:"verbosity"` // "medium" or ""
+}
+
+// ResponsesFormat is a [ResponseFormat] whose schema is not an object of its own.
+type ResponsesFormat struct {
+	Type string `json:"type"`
+	JSONSchemaFormat
+}
+
+// format returns the format in the form of chat completions; nil if there is none.
+func (t *ResponsesText) format() *ResponseFormat {
+	if t == nil || t.Format == nil {
+		return nil
+	}
+	return &ResponseFormat{Type: t.Format.Type, JSONSchema: &t.Format.JSONSchemaFormat}
 }
 
 // responsesUnsupported are the fields of /v1/responses that would change the reply.
@@ -49,7 +70,6 @@ var responsesUnsupported = fieldTable{
 	"reasoning":            {"{}", `{"summary":"auto"}`},
 	"repetition_penalty":   {"1"},
 	"stop":                 nil,
-	"text":                 {"{}", `{"format":{"type":"text"}}`},
 	"truncation":           {`"disabled"`},
 
 	"include_stop_str_in_output": {"false"},
@@ -65,6 +85,7 @@ func DecodeResponsesRequest(ctx context.Context, body []byte) (*ResponsesRequest
 		return nil, decodeError(err)
 	}
 	var p problemList
+	allowOneCall(fields)
 	responsesUnsupported.check(&p, fields)
 	req := new(ResponsesRequest)
 	if err := json.Unmarshal(body, &req.ResponsesSettings); err != nil {
@@ -88,6 +109,11 @@ func (s *ResponsesSettings) validate(p *problemList) {
 		ChatTemplateKwargs: s.ChatTemplateKwargs, Logprobs: true,
 	}
 	common.validate(p)
+	if f := s.Text.format(); f != nil {
+		f.validate(p, "text.format")
+	}
+	p.require(s.Text == nil || s.Text.Verbosity == "" || s.Text.Verbosity == "medium",
+		"text.verbosity", "is supported only as \"medium\"")
 	p.require(s.TopLogprobs == 0 || s.WantsLogprobs(), "top_logprobs", "needs %q in include", logprobsIncluded)
 	p.require(s.MaxOutputTokens == nil || *s.MaxOutputTokens >= 1,
 		"max_output_tokens", "must be at least 1; leave it out for the rest of the context")
@@ -158,7 +184,8 @@ func (r *ResponsesRequest) History() *art.History {
 func (r *ResponsesRequest) Options() *art.ChatOptions {
 	s := ChatSettings{
 		Temperature: r.Temperature, TopP: r.TopP, TopK: r.TopK, MaxTokens: r.MaxOutputTokens,
-		ChatTemplateKwargs: r.ChatTemplateKwargs, TopLogprobs: r.TopLogprobs,
+		ChatTemplateKwargs: r.ChatTemplateKwargs, TopLogprobs: r.TopLogprobs, ToolChoice: r.ToolChoice,
+		ResponseFormat: r.Text.format(),
 	}
 	return s.Options()
 }

@@ -22,7 +22,7 @@ type ResponsesResponse struct {
 	Output            []any              `json:"output"` // of the Item types
 	ParallelToolCalls bool               `json:"parallel_tool_calls"`
 	Temperature       *float64           `json:"temperature"`
-	ToolChoice        string             `json:"tool_choice"`
+	ToolChoice        ToolChoice         `json:"tool_choice"`
 	Tools             json.RawMessage    `json:"tools"`
 	TopP              *float64           `json:"top_p"`
 	Usage             *ResponsesUsage    `json:"usage"`
@@ -120,7 +120,7 @@ func (r *ResponsesRequest) begin(id, model string) *ResponsesResponse {
 	resp := &ResponsesResponse{
 		ID: itemID("resp", id), Object: "response", CreatedAt: time.Now().Unix(), Status: inProgress,
 		Instructions: r.Instructions, MaxOutputTokens: r.MaxOutputTokens, Metadata: r.Metadata, Model: model,
-		Output: []any{}, ParallelToolCalls: true, Temperature: r.Temperature, ToolChoice: string(r.ToolChoice),
+		Output: []any{}, ParallelToolCalls: true, Temperature: r.Temperature, ToolChoice: r.ToolChoice,
 		Tools: r.WireTools, TopP: r.TopP,
 	}
 	if resp.ToolChoice == "" {

@@ -23,7 +23,6 @@ var unsupported = fieldTable{
 	"n":                   {"1"},
 	"parallel_tool_calls": {"true"},
 	"reasoning_effort":    nil,
-	"response_format":     {`{"type":"text"}`},
 	"verbosity":           {`"medium"`},
 	"web_search_options":  nil,
 	// vLLM's.
@@ -48,7 +47,6 @@ var unsupported = fieldTable{
 	"logprob_token_ids":          {"[]"},
 	"return_prompt_text":         {"false"},
 	"skip_special_tokens":        {"true"},
-	"structured_outputs":         nil,
 	"thinking_token_budget":      nil,
 	"truncate_prompt_tokens":     nil,
 	"use_beam_search":            {"false"},
@@ -56,10 +54,12 @@ var unsupported = fieldTable{
 
 // hints say what to use instead of some of the fields.
 var hints = map[string]string{
-	"n":               "send the request n times: a shared prompt is computed once",
-	"functions":       "use tools",
-	"function_call":   "use tool_choice",
-	"response_format": "ask for the format in the prompt",
+	"n":             "send the request n times: a shared prompt is computed once",
+	"functions":     "use tools",
+	"function_call": "use tool_choice",
+	"guided_choice": "use structured_outputs",
+	"guided_json":   "use structured_outputs",
+	"guided_regex":  "use structured_outputs",
 }
 
 // check finds the unsupported fields whose value is not neutral, in the order of their names.

@@ -28,9 +28,8 @@ func (s *ChatSettings) validate(p *problemList) {
 	s.validateOutput(p)
 	p.require(isObject(s.ChatTemplateKwargs),
 		"chat_template_kwargs", "must be an object of variables for the chat template")
-	supported := s.ToolChoice == "" || s.ToolChoice == "auto" || s.ToolChoice == "none"
-	p.require(supported,
-		"tool_choice", "must be \"auto\" or \"none\": forcing a call is not supported; ask for it in the prompt")
+	s.ToolChoice.validate(p)
+	s.validateFormat(p)
 }
 
 // isObject reports whether a valid JSON value is an object, null or absent.

@@ -2,6 +2,7 @@ package openaigo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -240,5 +241,36 @@ func TestClient_Models(t *testing.T) {
 	}
 	if len(page.Data) != 1 || page.Data[0].ID != "player" {
 		t.Errorf("got %s", page.RawJSON())
+	}
+}
+
+// TestClient_JSONSchema checks that a strict schema reaches the backend as the client sends it, and that its reply is
+// parsed.
+func TestClient_JSONSchema(t *testing.T) {
+	b := &backend{reply: art.Message{Content: `{"city": "Rome", "people": 3}`}}
+	c := newClient(t, b)
+	p := params()
+	schema := map[string]any{
+		"type": "object", "required": []string{"city"}, "additionalProperties": false,
+		"properties": map[string]any{"city": map[string]any{"type": "string"}, "people": map[string]any{"type": "integer"}},
+	}
+	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "place", Schema: schema, Strict: client.Bool(true)},
+	}
+	got, err := c.Chat.Completions.New(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var place struct {
+		City   string
+		People int
+	}
+	if err := json.Unmarshal([]byte(got.Choices[0].Message.Content), &place); err != nil || place.City != "Rome" {
+		t.Errorf("%v: got %s", err, got.RawJSON())
+	}
+	f := b.last.Settings.ResponseFormat
+	want, _ := json.Marshal(schema)
+	if f == nil || f.Type != art.FormatJSONSchema || f.Name != "place" || string(f.Schema) != string(want) {
+		t.Errorf("got %+v, want %s", f, want)
 	}
 }
