@@ -38,7 +38,8 @@ type ChoicePiece struct {
 	// Choice is the index of the reply.
 	Choice int
 	Piece
-	// End is the whole reply, in a last piece that has nothing else; nil before.
+	// End is the whole reply, in a last piece that has nothing else; nil before. An error of that piece is ignored: the
+	// reply is complete, and recorded.
 	End *ChatResponse
 }
 
@@ -139,10 +140,18 @@ func choiceSeed(seed uint64, i int) uint64 {
 	return mix(seedChoice, seed, uint64(i))
 }
 
-// atOnce asks for n replies at the same time. The first error ends the others and is returned.
+// atOnce asks for n replies at the same time, one alone in the goroutine of the caller. The first error ends the
+// others and is returned.
 func atOnce(
 	ctx context.Context, n int, ask func(ctx context.Context, i int) (*ChatResponse, error),
 ) ([]*ChatResponse, error) {
+	if n == 1 {
+		r, err := ask(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		return []*ChatResponse{r}, nil
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	replies, errs := make([]*ChatResponse, n), make([]error, n)
@@ -197,7 +206,7 @@ func (c *choicePieces) end(choice int, r *ChatResponse, err error) (*ChatRespons
 		err = c.send(ChoicePiece{Choice: choice, Piece: r.Piece()})
 	}
 	if err == nil {
-		err = c.send(ChoicePiece{Choice: choice, Piece: Piece{ID: r.ID, Model: r.Model}, End: r})
+		_ = c.send(ChoicePiece{Choice: choice, Piece: Piece{ID: r.ID, Model: r.Model}, End: r}) // the reply is complete
 	}
 	return r, err
 }
