@@ -114,8 +114,8 @@ func TestComplete_RandomSchemas(t *testing.T) {
 	require.Greater(t, ended, 18)
 }
 
-// TestSample_RestrictedDistribution: the distribution over the tokens that a grammar allows is the policy's, renormalised:
-// by the recorded logprobs, and by the counts of many samples.
+// TestSample_RestrictedDistribution: the distribution over the tokens that a grammar allows is the policy's,
+// renormalised: by the recorded logprobs, and by the counts of many samples.
 func TestSample_RestrictedDistribution(t *testing.T) {
 	b, m := roomy(t)
 	prompt, err := b.Encode(t.Context(), m, "What is", false)
@@ -158,8 +158,8 @@ func TestSample_RestrictedDistribution(t *testing.T) {
 			}
 			chi += (float64(counts[id]) - expected) * (float64(counts[id]) - expected) / expected
 		}
-		require.Less(t, chi, 27.9, "chi squared of %v at temperature %v; at most 6 degrees of freedom exceed it once in 10,000", counts,
-			temperature)
+		// 6 degrees of freedom exceed it once in 10,000.
+		require.Less(t, chi, 27.9, "chi squared of %v at temperature %v", counts, temperature)
 	}
 }
 

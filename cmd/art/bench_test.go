@@ -90,7 +90,9 @@ func TestBench_Model(t *testing.T) {
 			positive(t, r.(map[string]any), c.rate, "seconds", "requests", "prompt_tokens", "tokens", "runs")
 		}
 	}
-	for _, args := range [][]string{{"decode"}, {"train", "tiny"}, {"--tokens", "1", "decode", "tiny"}, {"--requests", "0", "prefill", "tiny"}} {
+	for _, args := range [][]string{
+		{"decode"}, {"train", "tiny"}, {"--tokens", "1", "decode", "tiny"}, {"--requests", "0", "prefill", "tiny"},
+	} {
 		if status, _, _ := command(append([]string{"bench"}, args...)...); status != 2 {
 			t.Errorf("%v: status %d", args, status)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/goart-dev/art/backend/local"
 )
 
-// modelBench measures a model on the CPU device, by what a program would call: each request has a prompt of random token
-// ids, and samples at temperature 1 tokens that no end token cuts.
+// modelBench measures a model on the CPU device, by what a program would call: each request has a prompt of random
+// token ids, and samples at temperature 1 tokens that no end token cuts.
 type modelBench struct {
 	requests, prompts string // lists of numbers
 	tokens, repeat    int
@@ -61,7 +61,9 @@ type modelResult struct {
 }
 
 // open opens a model with a KV cache for so many tokens a request.
-func (o *modelBench) open(name string, slots, tokens int, stderr io.Writer) (*local.Backend, *art.Model, func(), error) {
+func (o *modelBench) open(
+	name string, slots, tokens int, stderr io.Writer,
+) (*local.Backend, *art.Model, func(), error) {
 	s, err := find(name)
 	if err != nil {
 		return nil, nil, nil, err

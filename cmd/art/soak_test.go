@@ -233,8 +233,9 @@ func (s *soakServer) raw(body string, length int) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Connection: close\r\nContent-Length: %d\r\n\r\n%s", chatPath, host, s.key, length, body)
+	const head = "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n" +
+		"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+	_, err = fmt.Fprintf(c, head, chatPath, host, s.key, length, body)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

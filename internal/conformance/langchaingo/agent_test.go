@@ -30,8 +30,8 @@ func (look) Description() string { return "Looks around." }
 // Call implements [tools.Tool].
 func (look) Call(context.Context, string) (string, error) { return "a wall", nil }
 
-// A run of the agent with a tool is recorded. The agent replaces what the model said beside a call by a text of its own:
-// the reply to it is a history of its own, which says so.
+// A run of the agent with a tool is recorded. The agent replaces what the model said beside a call by a text of its
+// own: the reply to it is a history of its own, which says so.
 func TestAgent_Recorded(t *testing.T) {
 	backend := &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
 		if req.Messages[len(req.Messages)-1].Role == art.RoleTool {
@@ -64,7 +64,8 @@ func TestAgent_Recorded(t *testing.T) {
 	if n := len(recorded.Samples()); n != 2 {
 		t.Errorf("%d samples", n)
 	}
-	if len(recorded.Logs) != 1 || !strings.Contains(recorded.Logs[0], "differs from that of the main history in its content") {
+	const why = "differs from that of the main history in its content"
+	if len(recorded.Logs) != 1 || !strings.Contains(recorded.Logs[0], why) {
 		t.Errorf("logs %q", recorded.Logs)
 	}
 }
