@@ -208,7 +208,7 @@ func TestClient_FailureTellsTheAnswer(t *testing.T) {
 	groups, err := art.GatherGroups(t.Context(), []int{0}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
 		return art.Record(ctx, func(ctx context.Context) error {
 			p := params()
-			p.N = client.Int(2)
+			p.Verbosity = client.ChatCompletionNewParamsVerbosityHigh
 			_, err := c.Chat.Completions.New(ctx, p)
 			return err
 		})
@@ -217,7 +217,7 @@ func TestClient_FailureTellsTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := groups[0].Failures[0]
-	if !strings.Contains(f.Message, "n is supported only as 1") || strings.Count(f.Message, "last answer") != 1 ||
+	if !strings.Contains(f.Message, `verbosity is supported only as "medium"`) || strings.Count(f.Message, "last answer") != 1 ||
 		f.Type != "*apierror.Error" {
 		t.Errorf("type %s, message %s", f.Type, f.Message)
 	}
