@@ -8,9 +8,14 @@ import (
 
 // GatherOptions say how rollouts are run. The zero value and a nil *GatherOptions are the defaults.
 type GatherOptions struct {
-	// GroupSize is the number of rollouts that [GatherGroups] runs for each scenario. Default 4. [Gather] runs one and
+	// GroupSize is the number of trajectories that [GatherGroups] wants of each scenario. Default 4. [Gather] runs one and
 	// refuses this option.
 	GroupSize int
+	// Extra is the number of rollouts of each scenario beyond GroupSize. A group is complete with its first GroupSize
+	// trajectories, and the rollouts that are left are cut: their context ends, and what they return is dropped. So a slow
+	// or failed rollout holds nothing up. What is kept then depends on timing, and favours short rollouts. Groups have the
+	// metric "rollouts_cut". Default 0.
+	Extra int
 	// Concurrency bounds the rollouts and After hooks that run at once. Default 16. Rollouts that were abandoned after a
 	// timeout are not counted.
 	Concurrency int
@@ -42,7 +47,7 @@ type GatherOptions struct {
 
 // GatherGroups runs rollout GroupSize times for each scenario and returns one group per scenario, in the order of
 // scenarios; within a group, trajectories are in the order of attempts. The result does not depend on the order in
-// which rollouts end. opts may be nil.
+// which rollouts end, unless [GatherOptions].Extra is set. opts may be nil.
 //
 // A rollout that returns an error, panics, times out or returns no trajectory becomes a [Failure] of its group. When
 // more fail than the options allow, the others are cancelled, and the groups that are complete are returned together
@@ -73,6 +78,7 @@ func Gather[S any](
 	}
 	var p problems
 	p.check(o.GroupSize == 0, "GroupSize is set")
+	p.check(o.Extra == 0, "Extra is set")
 	p.check(o.After == nil, "After is set")
 	if err := p.err("gather", "use GatherGroups: Gather makes one flat group"); err != nil {
 		return nil, err
@@ -115,7 +121,14 @@ func (o *GatherOptions) withDefaults() GatherOptions {
 func (o *GatherOptions) validate(hasRollout bool) error {
 	var p problems
 	p.check(hasRollout, "rollout is nil")
+	o.check(&p)
+	return p.err("gather", configHint)
+}
+
+// check adds every problem of options with defaults.
+func (o *GatherOptions) check(p *problems) {
 	p.check(o.GroupSize > 0, "GroupSize is %d, want > 0", o.GroupSize)
+	p.check(o.Extra >= 0, "Extra is %d, want >= 0", o.Extra)
 	p.check(o.Concurrency > 0, "Concurrency is %d, want > 0", o.Concurrency)
 	p.check(o.Timeout >= 0, "Timeout is %v, want >= 0", o.Timeout)
 	p.check(o.Retries >= 0, "Retries is %d, want >= 0", o.Retries)
@@ -123,5 +136,4 @@ func (o *GatherOptions) validate(hasRollout bool) error {
 	p.check(o.MaxFailures >= 0, "MaxFailures is %d, want >= 0", o.MaxFailures)
 	fraction := o.MaxFailureFraction
 	p.check(fraction >= 0 && fraction <= 1, "MaxFailureFraction is %v, want 0 to 1", fraction)
-	return p.err("gather", configHint)
 }

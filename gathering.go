@@ -15,13 +15,19 @@ import (
 type gathering struct {
 	opts    GatherOptions
 	rollout func(ctx context.Context, scenario int) (*Trajectory, error)
+	first   int    // number of the first scenario: 0, but in a pipeline
+	share   *share // of slots for rollouts of several gathers; nil when it is the only one
+	each    int    // rollouts of a scenario
 	seed    uint64
 	id      uint64       // of its events
 	next    atomic.Int64 // index of the next rollout to start
 
 	mu       sync.Mutex
-	cells    []cell               // of each rollout: scenario x GroupSize + attempt
+	cells    []cell               // of each rollout: scenario x each + attempt
 	open     []int                // of each scenario: rollouts that have not ended
+	kept     []int                // of each scenario: its trajectories
+	cut      []context.CancelFunc // of each scenario: ends its rollouts
+	contexts []context.Context    // of each scenario
 	results  [][]*TrajectoryGroup // of each scenario
 	complete []bool               // of each scenario: results is final
 	failed   int                  // number of failures
@@ -47,16 +53,20 @@ type cell struct {
 }
 
 func newGathering(o GatherOptions, scenarios int, rollout func(context.Context, int) (*Trajectory, error)) *gathering {
+	each := o.GroupSize + o.Extra
 	g := &gathering{
-		opts: o, rollout: rollout,
-		cells:     make([]cell, scenarios*o.GroupSize),
+		opts: o, rollout: rollout, each: each,
+		cells:     make([]cell, scenarios*each),
 		open:      make([]int, scenarios),
+		kept:      make([]int, scenarios),
+		cut:       make([]context.CancelFunc, scenarios),
+		contexts:  make([]context.Context, scenarios),
 		results:   make([][]*TrajectoryGroup, scenarios),
 		complete:  make([]bool, scenarios),
 		notifying: make(chan struct{}, 1),
 	}
 	for i := range g.open {
-		g.open[i] = o.GroupSize
+		g.open[i] = each
 	}
 	return g
 }
@@ -67,9 +77,12 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	g.stop = stop
+	for i := range g.contexts {
+		g.contexts[i], g.cut[i] = context.WithCancel(inner)
+	}
 	start := time.Now()
 	notify(g, g.opts.Events.GatherStart, func() GatherStart {
-		return GatherStart{start, len(g.open), g.opts.GroupSize, g.opts.Seed, g.id}
+		return GatherStart{start, len(g.open), g.each, g.opts.Seed, g.id}
 	})
 	var workers sync.WaitGroup
 	for range min(g.opts.Concurrency, len(g.cells)) {
@@ -91,59 +104,83 @@ func (g *gathering) work(ctx context.Context) {
 		if i >= len(g.cells) {
 			return
 		}
-		began := RolloutStart{time.Now(), i / g.opts.GroupSize, i % g.opts.GroupSize, g.id}
-		notify(g, g.opts.Events.RolloutStart, func() RolloutStart { return began })
-		c, ok := g.attempt(ctx, &began)
-		if !ok {
-			return // cancelled: the rollout has no result
+		if !g.share.acquire(g.contexts[i/g.each]) {
+			continue // cut, or cancelled
 		}
-		group := g.put(i, c)
-		notify(g, g.opts.Events.RolloutEnd, func() RolloutEnd {
-			return RolloutEnd{began, time.Since(began.Time), c.trajectory, c.failure, g.progress()}
-		})
-		if group != nil {
-			g.finish(ctx, began.Scenario, group)
-		}
+		g.roll(ctx, i)
+		g.share.release()
 	}
 }
 
-// put stores how a rollout ended. It returns the group when that was the last one of it.
-func (g *gathering) put(i int, c cell) *TrajectoryGroup {
+// roll runs a rollout, and finishes the group that it completes.
+func (g *gathering) roll(ctx context.Context, i int) {
+	scenario := i / g.each
+	began := RolloutStart{time.Now(), g.first + scenario, i % g.each, g.id}
+	notify(g, g.opts.Events.RolloutStart, func() RolloutStart { return began })
+	c, ok := g.attempt(g.contexts[scenario], &began)
+	if !ok {
+		return // cut or cancelled: the rollout has no result
+	}
+	group, late := g.put(i, c)
+	if late {
+		return
+	}
+	notify(g, g.opts.Events.RolloutEnd, func() RolloutEnd {
+		return RolloutEnd{began, time.Since(began.Time), c.trajectory, c.failure, g.progress()}
+	})
+	if group != nil {
+		g.finish(ctx, scenario, group)
+	}
+}
+
+// put stores how a rollout ended. It returns the group when that was the last one of it. A rollout that ends when its
+// group is complete is late, and is not stored.
+func (g *gathering) put(i int, c cell) (group *TrajectoryGroup, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	scenario := i / g.each
+	if g.kept[scenario] == g.opts.GroupSize {
+		return nil, true
+	}
 	g.cells[i] = c
 	g.done++
 	if c.failure != nil {
 		g.fail()
 	} else {
+		g.kept[scenario]++
 		g.rewards.add(c.trajectory.Reward)
 		for _, s := range c.trajectory.Samples() {
 			g.tokens += len(s.IDs)
 		}
 	}
-	scenario := i / g.opts.GroupSize
-	if g.open[scenario]--; g.open[scenario] > 0 {
-		return nil
+	if g.open[scenario]--; g.open[scenario] > 0 && g.kept[scenario] < g.opts.GroupSize {
+		return nil, false
 	}
-	return g.group(scenario)
+	g.cut[scenario]()
+	g.done += g.open[scenario] // those that are cut
+	return g.group(scenario), false
 }
 
 // group collects the rollouts of a scenario.
 func (g *gathering) group(scenario int) *TrajectoryGroup {
 	group := newGroup()
 	for _, c := range g.cellsOf(scenario) {
-		if c.failure != nil {
+		switch {
+		case c.failure != nil:
 			group.Failures = append(group.Failures, *c.failure)
-		} else {
+		case c.trajectory != nil:
 			group.Trajectories = append(group.Trajectories, c.trajectory)
 		}
+	}
+	if g.opts.Extra > 0 {
+		group.Metrics["rollouts_cut"] = float64(g.open[scenario])
 	}
 	return group
 }
 
 // cellsOf returns the cells of a scenario.
 func (g *gathering) cellsOf(scenario int) []cell {
-	return g.cells[scenario*g.opts.GroupSize : (scenario+1)*g.opts.GroupSize]
+	return g.cells[scenario*g.each : (scenario+1)*g.each]
 }
 
 // finish hands a complete group to After, if there is one, and stores what is to be returned for it.
@@ -164,7 +201,7 @@ func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryG
 	g.results[scenario] = groups
 	g.complete[scenario] = true
 	g.mu.Unlock()
-	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{g.id, scenario, groups} })
+	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{g.id, g.first + scenario, groups} })
 }
 
 // failGroup turns the trajectories of a group that After could not handle into failures.
@@ -173,8 +210,8 @@ func (g *gathering) failGroup(scenario int, err error) *TrajectoryGroup {
 	defer g.mu.Unlock()
 	err = fmt.Errorf("after hook: %w", err)
 	for i, c := range g.cellsOf(scenario) {
-		if c.failure == nil {
-			g.cellsOf(scenario)[i] = failedCell(scenario, i, 1, err)
+		if c.trajectory != nil {
+			g.cellsOf(scenario)[i] = failedCell(g.first+scenario, i, 1, err)
 			g.fail()
 		}
 	}

@@ -14,18 +14,7 @@ import (
 // cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so, without calling the backend. Groups that cannot be
 // trained on are no error: they are listed in [TrainResult].Skipped, and the step is made even when all of them are.
 func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error) {
-	b, err := m.registered("train")
-	if err != nil {
-		return nil, err
-	}
-	if err := m.trainable("train"); err != nil {
-		return nil, err
-	}
-	var own []Loss
-	if p, ok := b.(LossProvider); ok {
-		own = p.Losses()
-	}
-	if err := cfg.Validate(own...); err != nil {
+	if err := m.readyToTrain("train", cfg); err != nil {
 		return nil, err
 	}
 	if len(groups) == 0 {
@@ -38,7 +27,23 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	l := m.startLearning(groups)
 	cfg.Progress = both(cfg.Progress, l.progress())
 	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil, nil})
-	return l.end(b.Train(ctx, m, groups, cfg))
+	return l.end(m.backend.Train(ctx, m, groups, cfg))
+}
+
+// readyToTrain returns the error of a model that cannot be trained, or of a configuration.
+func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
+	b, err := m.registered(op)
+	if err != nil {
+		return err
+	}
+	if err := m.trainable(op); err != nil {
+		return err
+	}
+	var own []Loss
+	if p, ok := b.(LossProvider); ok {
+		own = p.Losses()
+	}
+	return cfg.Validate(own...)
 }
 
 // TrainSFT makes the next step of the model by supervised training on the assistant messages of the trajectories. cfg
@@ -168,6 +173,7 @@ const (
 	SkipTruncated     SkipReason = "truncated"      // all of its replies hit the limit of tokens, and MaskTruncated is set
 	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
 	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
+	SkipStale         SkipReason = "stale"          // older than PipelineOptions.MaxStaleness
 )
 
 // collapse counts consecutive trainings without differing rewards in any group.

@@ -98,6 +98,7 @@ var (
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
+	_ art.Pinner             = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
 )
 

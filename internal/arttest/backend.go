@@ -27,7 +27,24 @@ type Backend struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	runs     map[*art.Model]*run
+	stored   map[string]*run // by project and name, of models that were given up
 }
+
+// Reopen gives up a model. The next one of its project and name continues its run, as after a restart of the process.
+func (b *Backend) Reopen(m *art.Model) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[m]; r != nil {
+		if b.stored == nil {
+			b.stored = map[string]*run{}
+		}
+		b.stored[runName(m)] = r
+		delete(b.runs, m)
+	}
+}
+
+// runName names the run of a model.
+func runName(m *art.Model) string { return m.Options().Project + "/" + m.Name() }
 
 // run is the state of one model.
 type run struct {
@@ -69,7 +86,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, err
 	}
 	for other := range b.runs {
-		if other.Name() == m.Name() && other.Options().Project == m.Options().Project {
+		if runName(other) == runName(m) {
 			err := fmt.Errorf("%w: model %q is already registered", art.ErrInvalid, m.Name())
 			return 0, &art.Error{Op: "register", Err: err, Hint: "register each run once"}
 		}
@@ -77,8 +94,13 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if b.runs == nil {
 		b.runs = map[*art.Model]*run{}
 	}
-	b.runs[m] = &run{logged: map[logKey][]*art.TrajectoryGroup{}}
-	return 0, nil
+	r := b.stored[runName(m)]
+	if r == nil {
+		r = &run{logged: map[logKey][]*art.TrajectoryGroup{}}
+	}
+	delete(b.stored, runName(m))
+	b.runs[m] = r
+	return r.step, nil
 }
 
 // ready returns the error of a context that has ended or a backend that is closed. b.mu is held.
@@ -127,6 +149,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	message, err := reply(ctx, m, req)
 	if err != nil {
 		return nil, err
+	}
+	if pinned, ok := ctx.Value(pinKey{m}).(int); ok {
+		step = pinned
 	}
 	return respond(m, step, req, message), nil
 }

@@ -14,7 +14,20 @@ var (
 	_ art.StateKeeper        = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
+	_ art.Pinner             = (*Backend)(nil)
 )
+
+// pinKey is the context key of the step that answers for a model.
+type pinKey struct{ m *art.Model }
+
+// Pin implements [art.Pinner].
+func (b *Backend) Pin(ctx context.Context, m *art.Model) (context.Context, int, error) {
+	step, err := b.step(ctx, "pin", m)
+	if err != nil {
+		return nil, 0, err
+	}
+	return context.WithValue(ctx, pinKey{m}, step), step, nil
+}
 
 // Restore implements [art.CheckpointRestorer].
 func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
