@@ -21,10 +21,10 @@ func TestGatherPlayers(t *testing.T) {
 		) ([]*art.Trajectory, error) {
 			r := art.Rand(ctx).Float64()
 			time.Sleep(time.Duration(r * float64(time.Second)))
-			switch {
-			case scenario == 1:
+			switch scenario {
+			case 1:
 				return nil, boom
-			case scenario == 2:
+			case 2:
 				return []*art.Trajectory{nil, {Reward: r}}, nil
 			}
 			return []*art.Trajectory{rewarded(r), rewarded(-r)}, nil
