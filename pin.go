@@ -4,28 +4,43 @@ import "context"
 
 // Pinner is a [Backend] that can go on answering with a step when the next ones are made.
 type Pinner interface {
-	// Pin returns a context by which m answers with the step that is the newest now, and that step.
-	Pin(ctx context.Context, m *Model) (pinned context.Context, step int, err error)
+	// Pin returns the step of m that is the newest now, and what makes a context with which it answers.
+	Pin(m *Model) (pinned func(ctx context.Context) context.Context, step int, err error)
+}
+
+// Pin is a step of a model that goes on answering when the next ones are made: an evaluation beside training measures
+// one policy, and self-play has its past as the opponent. The step stays in memory as long as the Pin.
+type Pin struct {
+	model  *Model
+	step   int
+	pinned func(context.Context) context.Context
 }
 
 // pinKey is the context key of the step to which a model is pinned.
 type pinKey struct{ m *Model }
 
-// Pin returns a context with which the newest step of now answers all calls of the model, also when later ones are
-// made: an evaluation beside training measures one policy. It holds for calls in this process, by [Model.Chat] or
-// [Model.HTTPClient].
+// Pin returns a pin of the newest step.
 //
 // It returns [ErrNotRegistered], and [ErrUnsupported] when the backend is no [Pinner].
-func (m *Model) Pin(ctx context.Context) (context.Context, error) {
+func (m *Model) Pin() (*Pin, error) {
 	pinner, err := capability[Pinner](m, "pin", "art.Pinner, such as backend/local")
 	if err != nil {
 		return nil, err
 	}
-	pinned, step, err := pinner.Pin(ctx, m)
+	pinned, step, err := pinner.Pin(m)
 	if err != nil {
 		return nil, err
 	}
-	return context.WithValue(pinned, pinKey{m}, step), nil
+	return &Pin{m, step, pinned}, nil
+}
+
+// Step returns the step.
+func (p *Pin) Step() int { return p.step }
+
+// Context returns a context with which the step answers the calls of its model. It holds for calls in this process, by
+// [Model.Chat] or [Model.HTTPClient].
+func (p *Pin) Context(ctx context.Context) context.Context {
+	return context.WithValue(p.pinned(ctx), pinKey{p.model}, p.step)
 }
 
 // answers returns the step that answers calls with ctx.

@@ -384,10 +384,11 @@ func (p *pipeline) evaluate(ctx context.Context) error {
 	step := p.model.Step()
 	p.evaluated = step
 	if _, ok := p.model.backend.(Pinner); ok {
-		var err error
-		if ctx, err = p.model.Pin(ctx); err != nil {
+		pin, err := p.model.Pin()
+		if err != nil {
 			return err
 		}
+		ctx = pin.Context(ctx)
 	}
 	p.evaluating = true
 	go func() {

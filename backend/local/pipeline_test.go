@@ -98,8 +98,9 @@ func TestPin(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	pinned, err := m.Pin(t.Context())
+	pin, err := m.Pin()
 	require.NoError(t, err)
+	pinned := pin.Context(t.Context())
 	greedy := &art.ChatOptions{Temperature: new(0.0), MaxTokens: new(4)}
 	ask := func(ctx context.Context) *art.Sample {
 		reply, err := m.Complete(ctx, &art.History{Messages: []art.Message{art.User("yes or no")}}, greedy)
@@ -131,6 +132,6 @@ func TestPin(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 0, recorded.Samples()[0].Step)
-	_, err = art.NewModel("other", nil).Pin(t.Context())
+	_, err = art.NewModel("other", nil).Pin()
 	require.ErrorIs(t, err, art.ErrNotRegistered)
 }

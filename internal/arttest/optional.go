@@ -21,12 +21,9 @@ var (
 type pinKey struct{ m *art.Model }
 
 // Pin implements [art.Pinner].
-func (b *Backend) Pin(ctx context.Context, m *art.Model) (context.Context, int, error) {
-	step, err := b.step(ctx, "pin", m)
-	if err != nil {
-		return nil, 0, err
-	}
-	return context.WithValue(ctx, pinKey{m}, step), step, nil
+func (b *Backend) Pin(m *art.Model) (pinned func(context.Context) context.Context, step int, err error) {
+	step, err = b.step(context.Background(), "pin", m)
+	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{m}, step) }, step, err
 }
 
 // Restore implements [art.CheckpointRestorer].

@@ -97,6 +97,7 @@ var layers = map[string]layer{
 	"internal/basemodel":                  {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
 	"internal/bench/...":                  {any: true},
 	"internal/cmd/...":                    {any: true},
+	"internal/learning":                   {own: []string{"", "backend/local"}},
 	"internal/engine": {own: []string{"lora", "model", "internal/engine/schedule", "internal/graphx"},
 		mods: gomlx},
 	"internal/engine/schedule":  {},
