@@ -154,6 +154,15 @@ type HandlerOptions struct {
 	// 64 KiB of each are not counted. A request beyond it is refused (status 503, with Retry-After). Default 256 MiB, or
 	// MaxBody when that is more.
 	MaxBodies int64
+	// MaxRequests bounds the requests that are being answered. A request beyond it is refused (status 503, with
+	// Retry-After), but for probes. Default 1024.
+	MaxRequests int
+	// MaxChoices bounds the replies that one request may ask for, of all its prompts (status 400). Default 128, as in
+	// OpenAI's API.
+	MaxChoices int
+	// MaxTokens bounds the tokens of a reply. A request for more is refused (status 400); one that leaves the length open
+	// gets this much. Default: what the context has left.
+	MaxTokens int
 	// BodyTimeout is how long a body may take to arrive (status 408). A server with a ReadTimeout of its own has that
 	// instead. It needs a ResponseWriter that [net/http.ResponseController] knows: middleware that wraps one must have the
 	// method Unwrap. Default 1 minute.

@@ -52,12 +52,8 @@ func (m *Model) Stream(
 	if err != nil {
 		return nil, err
 	}
-	streamer, ok := b.(Streamer)
-	if !ok {
-		streamer = whole{b}
-	}
 	start := time.Now()
-	response, err := streamer.Stream(ctx, m, request, piece)
+	response, err := streamerOf(b).Stream(ctx, m, request, piece)
 	m.tellCompletion(ctx, start, request, response, err)
 	if err != nil {
 		return nil, err
@@ -66,6 +62,14 @@ func (m *Model) Stream(
 		return nil, err
 	}
 	return response, nil
+}
+
+// streamerOf returns a backend as a [Streamer].
+func streamerOf(b Backend) Streamer {
+	if streamer, ok := b.(Streamer); ok {
+		return streamer
+	}
+	return whole{b}
 }
 
 // whole makes a [Streamer] of any backend: each reply is one piece.

@@ -63,21 +63,7 @@ func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]
 func (m *Model) Sample(
 	ctx context.Context, prompt []int32, opts *ChatOptions, piece func(Piece) error,
 ) (*ChatResponse, error) {
-	const op = "sample"
-	sampler, err := capability[Sampler](m, op, "art.Sampler, such as backend/local")
-	if err != nil {
-		return nil, err
-	}
-	var p problems
-	p.check(len(prompt) > 0, "the prompt has no token ids")
-	p.check(opts == nil || opts.TemplateArgs == nil, "there are template arguments, but no template is used")
-	if err := p.err(op, "correct the arguments"); err != nil {
-		return nil, err
-	}
-	settings, err := m.settings(ctx, opts)
-	if err == nil {
-		_, err = settings.resolveTools(nil)
-	}
+	sampler, settings, err := m.sampling(ctx, [][]int32{prompt}, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -85,4 +71,26 @@ func (m *Model) Sample(
 		piece = func(Piece) error { return nil }
 	}
 	return sampler.Sample(ctx, m, slices.Clone(prompt), settings, piece)
+}
+
+// sampling validates a call that continues prompts, and resolves its options.
+func (m *Model) sampling(ctx context.Context, prompts [][]int32, opts *ChatOptions) (Sampler, Sampling, error) {
+	const op = "sample"
+	sampler, err := capability[Sampler](m, op, "art.Sampler, such as backend/local")
+	if err != nil {
+		return nil, Sampling{}, err
+	}
+	var p problems
+	p.check(len(prompts) > 0, "there is no prompt")
+	empty := func(ids []int32) bool { return len(ids) == 0 }
+	p.check(!slices.ContainsFunc(prompts, empty), "the prompt has no token ids")
+	p.check(opts == nil || opts.TemplateArgs == nil, "there are template arguments, but no template is used")
+	if err := p.err(op, "correct the arguments"); err != nil {
+		return nil, Sampling{}, err
+	}
+	settings, err := m.settings(ctx, opts)
+	if err == nil {
+		_, err = settings.resolveTools(nil)
+	}
+	return sampler, settings, err
 }

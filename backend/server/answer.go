@@ -9,28 +9,29 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// completion asks a model for one reply. piece is nil unless the reply is wanted piece by piece.
-type completion func(ctx context.Context, piece func(art.Piece) error) (*art.ChatResponse, error)
+// completion asks a model for replies. piece is nil unless they are wanted piece by piece.
+type completion func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error)
 
-// answer is how a request for a reply is answered: with a stream of events, or with one body.
+// answer is how a request for replies is answered: with a stream of events, or with one body.
 type answer struct {
 	model  *art.Model
+	n      int // replies
 	ask    completion
 	stream wire.Stream // nil for one body
-	body   func(*art.ChatResponse) (any, error)
+	body   func(replies []*art.ChatResponse) (any, error)
 }
 
 // answer answers a request. After an error nothing has been sent.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) error {
-	a.ask = h.observed(a.model, a.ask)
+	a.ask = h.observed(a)
 	if a.stream != nil {
 		return h.sendStream(w, r, a)
 	}
-	reply, err := a.ask(r.Context(), nil)
+	replies, err := a.ask(r.Context(), nil)
 	if err != nil {
 		return err
 	}
-	body, err := a.body(reply)
+	body, err := a.body(replies)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) erro
 func (h *handler) sendStream(w http.ResponseWriter, r *http.Request, a *answer) error {
 	out := eventWriter{w: w, control: http.NewResponseController(w)}
 	defer out.release()
-	reply, err := a.ask(r.Context(), func(p art.Piece) error {
+	replies, err := a.ask(r.Context(), func(p art.ChoicePiece) error {
 		events, err := a.stream.Piece(p)
 		if err != nil {
 			return err
@@ -50,7 +51,7 @@ func (h *handler) sendStream(w http.ResponseWriter, r *http.Request, a *answer) 
 	})
 	switch {
 	case err == nil:
-		err = out.send(a.stream.End(reply))
+		err = out.send(a.stream.End(replies))
 	case out.started && r.Context().Err() == nil:
 		logFailure(h.Logger, r, err)
 		err = out.send(a.stream.Fail(wire.AsError(err)))

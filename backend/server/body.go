@@ -23,7 +23,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, readError(err)
 	}
-	return body, nil
+	return body, checkDepth(body)
 }
 
 // checkContentType accepts JSON in UTF-8 only: a web page can send other types, or none, without a CORS preflight.

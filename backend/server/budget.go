@@ -17,20 +17,23 @@ const freeBody = 64 << 10
 // retryAfter is the Retry-After header of a request that exceeds the budget, in seconds.
 const retryAfter = 5
 
-// budget limits the bytes of all bodies in memory.
+// budget limits a number: the bytes of all bodies in memory, or the requests under way.
 type budget struct {
 	limit int64
 	held  atomic.Int64
 }
 
-// take takes n bytes from the budget and reports whether it had them.
+// take takes n from the budget and reports whether it had them.
 func (b *budget) take(n int64) bool {
 	if b.held.Add(n) <= b.limit {
 		return true
 	}
-	b.held.Add(-n)
+	b.release(n)
 	return false
 }
+
+// release returns n to the budget.
+func (b *budget) release(n int64) { b.held.Add(-n) }
 
 // limited returns the request with a body that is charged to the budget and has to arrive before a deadline. release
 // returns its bytes to the budget once the request has been answered.
@@ -76,7 +79,7 @@ func (b *countedBody) Read(data []byte) (int, error) {
 }
 
 // release returns the bytes to the budget.
-func (b *countedBody) release() { b.budget.held.Add(-b.taken) }
+func (b *countedBody) release() { b.budget.release(b.taken) }
 
 // tooManyBodies returns the error of an exhausted budget.
 func tooManyBodies(limit int64) *wire.Error {

@@ -25,26 +25,29 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
 	if err := h.checkTokens(&req.ChatSettings); err != nil {
 		return err
 	}
-	a := answer{model: m, ask: chat(m, req.History(), req.Options())}
+	a, opts := answer{model: m, n: req.Choices()}, req.Options()
+	if err := h.limit(m, 1, a.n, opts); err != nil {
+		return err
+	}
+	a.ask = chat(m, req.History(), a.n, opts)
 	if req.Stream {
 		a.stream = wire.NewChatStream(req, h.tokenBytes(m))
 	}
-	a.body = func(reply *art.ChatResponse) (any, error) {
-		resp, err := wire.NewChatResponse(req, reply, h.tokenBytes(m))
-		if err == nil && req.PromptLogprobs != nil {
-			resp.PromptLogprobs, err = h.promptLogprobs(r.Context(), m, reply)
+	a.body = func(replies []*art.ChatResponse) (any, error) {
+		if err := checkPromptLogprobs(req.PromptLogprobs != nil, replies); err != nil {
+			return nil, err
 		}
-		return resp, err
+		return wire.NewChatResponse(req, replies, h.tokenBytes(m))
 	}
 	return h.answer(w, r, &a)
 }
 
-// chat asks for the reply to a conversation.
-func chat(m *art.Model, history *art.History, opts *art.ChatOptions) completion {
-	return func(ctx context.Context, piece func(art.Piece) error) (*art.ChatResponse, error) {
+// chat asks for n replies to a conversation.
+func chat(m *art.Model, history *art.History, n int, opts *art.ChatOptions) completion {
+	return func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
 		if piece == nil {
-			return m.Complete(ctx, history, opts)
+			return m.CompleteN(ctx, history, n, opts)
 		}
-		return m.Stream(ctx, history, opts, piece)
+		return m.StreamN(ctx, history, n, opts, piece)
 	}
 }

@@ -26,48 +26,73 @@ func (h *handler) completions(w http.ResponseWriter, r *http.Request) error {
 	if err := h.checkTokens(&shows); err != nil {
 		return err
 	}
-	ids, err := promptIDs(r.Context(), m, req)
+	a, opts := answer{model: m, n: req.Choices() * len(req.Prompts)}, req.Options()
+	if err := h.limit(m, len(req.Prompts), req.Choices(), opts); err != nil {
+		return err
+	}
+	prompts, err := promptIDs(r.Context(), m, req)
 	if err != nil {
 		return err
 	}
-	return h.answer(w, r, h.completionAnswer(r.Context(), m, req, ids))
-}
-
-// completionAnswer returns how a request is answered.
-func (h *handler) completionAnswer(
-	ctx context.Context, m *art.Model, req *wire.CompletionRequest, ids []int32,
-) *answer {
-	a := &answer{model: m, ask: sample(m, ids, req.Options())}
+	a.ask = sample(m, prompts, req.Choices(), opts)
 	if req.Stream {
 		a.stream = wire.NewCompletionStream(req, h.tokenBytes(m))
 	}
-	a.body = func(reply *art.ChatResponse) (any, error) {
-		resp := wire.NewCompletionResponse(req, reply, h.tokenBytes(m))
-		if req.PromptLogprobs == nil {
-			return resp, nil
+	a.body = func(replies []*art.ChatResponse) (any, error) {
+		if err := checkPromptLogprobs(opts.PromptLogprobs != nil, replies); err != nil {
+			return nil, err
 		}
-		var err error
-		resp.Choices[0].PromptLogprobs, err = h.promptLogprobs(ctx, m, reply)
-		return resp, err
+		texts, err := echoed(r.Context(), m, req, prompts)
+		return wire.NewCompletionResponse(req, replies, texts, h.tokenBytes(m)), err
 	}
-	return a
+	return h.answer(w, r, &a)
 }
 
-// promptIDs returns the token ids of a prompt.
-func promptIDs(ctx context.Context, m *art.Model, req *wire.CompletionRequest) ([]int32, error) {
-	if _, err := need[art.Sampler](m, "art.Sampler"); err != nil || req.Prompt.IDs != nil {
-		return req.Prompt.IDs, err
-	}
-	tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
-	if err != nil {
+// promptIDs returns the token ids of the prompts.
+func promptIDs(ctx context.Context, m *art.Model, req *wire.CompletionRequest) ([][]int32, error) {
+	if _, err := need[art.Sampler](m, "art.Sampler"); err != nil {
 		return nil, err
 	}
-	return tokenizer.Encode(ctx, m, req.Prompt.Text, req.Special())
+	ids := make([][]int32, len(req.Prompts))
+	for i, p := range req.Prompts {
+		if ids[i] = p.IDs; p.IDs != nil {
+			continue
+		}
+		tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
+		if err != nil {
+			return nil, err
+		}
+		if ids[i], err = tokenizer.Encode(ctx, m, p.Text, req.Special()); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
-// sample asks for the continuation of token ids.
-func sample(m *art.Model, ids []int32, opts *art.ChatOptions) completion {
-	return func(ctx context.Context, piece func(art.Piece) error) (*art.ChatResponse, error) {
-		return m.Sample(ctx, ids, opts, piece)
+// echoed returns the texts of the prompts if they are to be repeated.
+func echoed(ctx context.Context, m *art.Model, req *wire.CompletionRequest, prompts [][]int32) ([]string, error) {
+	if !req.Echo {
+		return nil, nil
+	}
+	texts := make([]string, len(prompts))
+	for i, p := range req.Prompts {
+		if texts[i] = p.Text; p.IDs == nil {
+			continue
+		}
+		tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
+		if err != nil {
+			return nil, err
+		}
+		if texts[i], err = tokenizer.Decode(ctx, m, p.IDs); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+// sample asks for n continuations of each prompt.
+func sample(m *art.Model, prompts [][]int32, n int, opts *art.ChatOptions) completion {
+	return func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
+		return m.SampleN(ctx, prompts, n, opts, piece)
 	}
 }

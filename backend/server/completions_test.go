@@ -28,23 +28,23 @@ func TestCompletions_Response(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, says(art.Message{Content: "Hi"}))
 		const head = `{"id":"cmpl_","object":"text_completion","created":946684800,"model":"player@0",`
-		const usage = `"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10,` +
+		const usage = `"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9,` +
 			`"prompt_tokens_details":{"cached_tokens":0}}}`
 		cases := map[string]string{
 			`"prompt": "user:Go"`: `"choices":[{"index":0,"text":"Hi","logprobs":null,"finish_reason":"stop"}],`,
 			`"prompt": [[117,115,101,114,58,71,111]], "logprobs": 0, "return_token_ids": true, "prompt_logprobs": 0, "max_tokens": 1`: `"choices":[{"index":0,"text":"H",` +
 				`"logprobs":{"text_offset":[0],"token_logprobs":[-0.5625],"tokens":["H"],"top_logprobs":null},` +
 				`"finish_reason":"length","prompt_token_ids":[117,115,101,114,58,71,111],"token_ids":[72],"prompt_logprobs":[null,` +
-				`{"115":{"logprob":-0.25,"rank":null,"decoded_token":"s"}},{"101":{"logprob":-0.375,"rank":null,"decoded_token":"e"}},` +
-				`{"114":{"logprob":-0.1875,"rank":null,"decoded_token":"r"}},{"58":{"logprob":-0.6875,"rank":null,"decoded_token":":"}},` +
-				`{"71":{"logprob":-0.5,"rank":null,"decoded_token":"G"}},{"111":{"logprob":-1,"rank":null,"decoded_token":"o"}}]}],`,
+				`{"115":{"logprob":-0.25,"rank":1,"decoded_token":"s"}},{"101":{"logprob":-0.375,"rank":1,"decoded_token":"e"}},` +
+				`{"114":{"logprob":-0.1875,"rank":1,"decoded_token":"r"}},{"58":{"logprob":-0.6875,"rank":1,"decoded_token":":"}},` +
+				`{"71":{"logprob":-0.5,"rank":1,"decoded_token":"G"}},{"111":{"logprob":-1,"rank":1,"decoded_token":"o"}}]}],`,
 		}
 		for fields, want := range cases {
 			w := postTo(h, completionsPath, `{"model": "player", `+fields+`}`)
 			got := withoutID(w.Body.String())
 			wantUsage := usage
 			if strings.Contains(fields, "max_tokens") {
-				wantUsage = strings.NewReplacer(`"completion_tokens":2`, `"completion_tokens":1`, "10", "9").Replace(usage)
+				wantUsage = strings.NewReplacer(`"completion_tokens":2`, `"completion_tokens":1`, `:9`, `:8`).Replace(usage)
 			}
 			if w.Code != http.StatusOK || got != head+want+wantUsage {
 				t.Errorf("%s: status %d, got %s, want %s", fields, w.Code, got, head+want+wantUsage)
@@ -64,7 +64,7 @@ func TestCompletions_Stream(t *testing.T) {
 			`"tokens":["token_id:72","token_id:105"],"top_logprobs":null},"finish_reason":null,` +
 			`"prompt_token_ids":[71,111],"token_ids":[72,105]}]}` + "\n\n" +
 			head + `{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}` + "\n\n" +
-			head + `],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10,` +
+			head + `],"usage":{"prompt_tokens":2,"completion_tokens":2,"total_tokens":4,` +
 			`"prompt_tokens_details":{"cached_tokens":0}}}` + "\n\ndata: [DONE]\n\n"
 		if got := withoutID(w.Body.String()); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -79,13 +79,16 @@ func TestGenerate_Response(t *testing.T) {
 		const head = `{"request_id":"r1","model":"player@0","created":946684800,"output_mode":"`
 		const logprobs = `"logprobs":{"content":[{"token_id":72,"logprob":-0.5625,"top_logprobs":[]},` +
 			`{"token_id":105,"logprob":-0.625,"top_logprobs":[]}]}`
-		const usage = `"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10,` +
+		const usage = `"usage":{"prompt_tokens":2,"completion_tokens":2,"total_tokens":4,` +
 			`"prompt_tokens_details":{"cached_tokens":0}}`
+		const versions = `"weight_versions":[{"version":"0","start":0,"end":2}]`
+		const texts = `"logprobs":{"content":[{"token":"H","logprob":-0.5625,"bytes":[72],"top_logprobs":[]},` +
+			`{"token":"i","logprob":-0.625,"bytes":[105],"top_logprobs":[]}]}`
 		const body = `{"token_ids": [71, 111], "request_id": "r1", "return_token_ids": true,
 			"sampling_params": {"logprobs": 0}`
 		w := postTo(h, "/inference/v1/generate", body+`, "output_mode": "text"}`)
-		want := head + `text","choices":[{"index":0,"finish_reason":"stop","token_ids":[72,105],"text":"Hi",` + logprobs +
-			`}],` + usage + `,"prompt_token_ids":[71,111]}`
+		want := head + `text","choices":[{"index":0,"finish_reason":"stop","token_ids":[72,105],"text":"Hi",` + texts +
+			`,` + versions + `}],` + usage + `,"prompt_token_ids":[71,111]}`
 		if got := w.Body.String(); w.Code != http.StatusOK || got != want {
 			t.Errorf("status %d, got\n%s, want\n%s", w.Code, got, want)
 		}
@@ -93,7 +96,7 @@ func TestGenerate_Response(t *testing.T) {
 		want = "data: " + head + `tokens","choices":[{"index":0,"finish_reason":null,"token_ids":[72,105],` + logprobs +
 			`}],"prompt_token_ids":[71,111]}` + "\n\n" +
 			"data: " + head + `tokens","choices":[{"index":0,"finish_reason":"stop","token_ids":[],` +
-			`"logprobs":{"content":[]}}]}` + "\n\n" +
+			`"logprobs":{"content":[]},` + versions + `}]}` + "\n\n" +
 			"data: " + head + `tokens","choices":[],` + usage + "}\n\ndata: [DONE]\n\n"
 		if got := w.Body.String(); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
@@ -126,26 +129,28 @@ func TestTokens_Refused(t *testing.T) {
 	cases := []struct{ path, body, want string }{
 		{completionsPath, `{"model": "player"}`, "prompt must not be empty"},
 		{completionsPath, completion(`, "prompt": []`), "prompt must not be empty"},
-		{completionsPath, completion(`, "prompt": {}`), "prompt must be a string or a list"},
-		{completionsPath, completion(`, "prompt": [1.5]`), "prompt must be a string or a list"},
-		{completionsPath, completion(`, "prompt": ["a", "b"]`), "prompt has 2 prompts"},
-		{completionsPath, completion(`, "prompt": [[1], [2]]`), "prompt has 2 prompts"},
-		{completionsPath, completion(`, "logprobs": 5`), "logprobs must be 0"},
-		{completionsPath, completion(`, "echo": true`), "echo is supported only as false"},
+		{completionsPath, completion(`, "prompt": {}`), "prompt must be a string, a list"},
+		{completionsPath, completion(`, "prompt": [1.5]`), "prompt must be a string, a list"},
+		{completionsPath, completion(`, "prompt": ["a", ""]`), "prompt must not be empty"},
+		{completionsPath, completion(`, "prompt": [[1], []]`), "prompt must not be empty"},
+		{completionsPath, completion(`, "prompt": ["a", "b"], "n": 65`), "n asks for 65 replies to 2 prompts; at most 128"},
+		{completionsPath, completion(`, "logprobs": 21`), "logprobs must be between 0 and 20"},
+		{completionsPath, completion(`, "echo": true, "stream": true`), "echo is not supported in a stream"},
 		{completionsPath, completion(`, "suffix": "end"`), "suffix is supported only as"},
 		{completionsPath, completion(`, "best_of": 3`), "best_of is supported only as 1"},
 		{completionsPath, completion(`, "temperature": -1`), "temperature must not be negative"},
 		{completionsPath, completion(`, "temperature": "hot"`), "temperature must be a number"},
 		{completionsPath, completion(`, "chat_template_kwargs": {"a": 1}`), "chat_template_kwargs is not supported"},
-		{completionsPath, completion(`, "prompt_logprobs": 1`), "prompt_logprobs must be 0"},
+		{completionsPath, completion(`, "prompt_logprobs": -1`), "prompt_logprobs must be between 0 and 20"},
 		{completionsPath, completion(`, "prompt_logprobs": 0, "stream": true`), "prompt_logprobs is not supported in a stream"},
 		{generatePath, `{"token_ids": []}`, "token_ids must not be empty"},
 		{generatePath, `{"token_ids": "x"}`, "token_ids must be"},
 		{generatePath, `{"token_ids": [1], "output_mode": "json"}`, "output_mode must be"},
 		{generatePath, `{"token_ids": [1], "features": {}}`, "features is not supported"},
 		{generatePath, `{"token_ids": [1], "sampling_params": 5}`, "sampling_params must be an object"},
-		{generatePath, params(`"logprobs": 1`), "logprobs must be 0"},
+		{generatePath, params(`"logprobs": -1`), "logprobs must be between 0 and 20"},
 		{generatePath, params(`"detokenize": false`), "detokenize is supported only as true"},
+		{generatePath, params(`"n": 129`), "n asks for 129 replies"},
 		{generatePath, params(`"top_p": 2`), "top_p must be above 0"},
 		{"/tokenize", `{}`, "prompt is missing"},
 		{"/tokenize", `{"prompt": "x", "messages": []}`, "prompt excludes messages"},

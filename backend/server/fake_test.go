@@ -22,13 +22,18 @@ type fakeBackend struct {
 	step        int
 	complete    func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error)
 	last        *art.ChatRequest
+	stopped     string
 }
 
 func (b *fakeBackend) Register(context.Context, *art.Model) (int, error) { return b.step, nil }
 
 func (b *fakeBackend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	b.last = req
-	return b.complete(ctx, m, req)
+	r, err := b.complete(ctx, m, req)
+	if r != nil {
+		r.Stopped = b.stopped
+	}
+	return r, err
 }
 
 // reply returns a backend at step 3 that always answers with m, sampled as the tokens "Hi" and the end.

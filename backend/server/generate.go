@@ -24,17 +24,26 @@ func (h *handler) generate(w http.ResponseWriter, r *http.Request) error {
 	if _, err := need[art.Sampler](m, "art.Sampler"); err != nil {
 		return err
 	}
-	a := answer{model: m, ask: sample(m, req.TokenIDs, req.Params.Options())}
-	if req.Stream {
-		a.stream = wire.NewGenerateStream(req)
+	shows := wire.ChatSettings{
+		Logprobs:               req.ShowsText() && req.Params.Logprobs != nil,
+		ReturnTokensAsTokenIDs: req.Params.ReturnTokensAsTokenIDs,
 	}
-	a.body = func(reply *art.ChatResponse) (any, error) {
-		resp := wire.NewGenerateResponse(req, reply)
-		var err error
-		if req.Params.PromptLogprobs != nil {
-			resp.PromptLogprobs, err = h.promptLogprobs(r.Context(), m, reply)
+	if err := h.checkTokens(&shows); err != nil {
+		return err
+	}
+	a, opts := answer{model: m, n: req.Params.Choices()}, req.Params.Options()
+	if err := h.limit(m, 1, a.n, opts); err != nil {
+		return err
+	}
+	a.ask = sample(m, [][]int32{req.TokenIDs}, a.n, opts)
+	if req.Stream {
+		a.stream = wire.NewGenerateStream(req, h.tokenBytes(m))
+	}
+	a.body = func(replies []*art.ChatResponse) (any, error) {
+		if err := checkPromptLogprobs(req.Params.PromptLogprobs != nil, replies); err != nil {
+			return nil, err
 		}
-		return resp, err
+		return wire.NewGenerateResponse(req, replies, h.tokenBytes(m)), nil
 	}
 	return h.answer(w, r, &a)
 }

@@ -14,6 +14,7 @@ import (
 const (
 	defaultMaxBodies   = 256 << 20
 	defaultBodyTimeout = time.Minute
+	defaultMaxRequests = 1024
 )
 
 // guard enforces [art.HandlerOptions] before the routes.
@@ -22,6 +23,7 @@ type guard struct {
 	origins origins
 	keys    keys
 	bodies  budget
+	running budget        // requests
 	timeout time.Duration // for a body to arrive
 	routes  http.Handler
 	logger  *slog.Logger
@@ -44,6 +46,9 @@ func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler
 	if g.bodies.limit < c.MaxBody {
 		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, c.MaxBody))
 	}
+	g.running.limit = positive(&p, "MaxRequests", int64(opts.MaxRequests), defaultMaxRequests)
+	c.MaxChoices = int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices))
+	c.MaxTokens = int(positive(&p, "MaxTokens", int64(opts.MaxTokens), 0))
 	g.hosts, g.origins, g.keys = newHosts(&p, opts.Hosts), newOrigins(&p, opts.Origins), newKeys(&p, opts.Keys)
 	if (g.hosts.any || g.origins.any) && len(g.keys) == 0 {
 		p = append(p, `"*" in Hosts or Origins without Keys would let every web page in`)
@@ -95,5 +100,10 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(g.logger, w, r, err)
 		return
 	}
+	if !g.running.take(1) {
+		fail(g.logger, w, r, tooManyRequests(g.running.limit))
+		return
+	}
+	defer g.running.release(1)
 	g.routes.ServeHTTP(w, g.keys.withOwner(r))
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// defaultMaxBody is the default of [Config.MaxBody]: 32 MiB.
-const defaultMaxBody = 32 << 20
+// Defaults of [Config].
+const (
+	defaultMaxBody    = 32 << 20
+	defaultMaxChoices = 128
+)
 
 // Config configures the routes.
 type Config struct {
@@ -19,6 +22,12 @@ type Config struct {
 	Tokens func(m *art.Model, id int32) []byte
 	// MaxBody limits the body of a request, in bytes. Default 32 MiB. [Handler] takes [art.HandlerOptions].MaxBody.
 	MaxBody int64
+	// MaxChoices limits the replies to one request, of all its prompts. Default 128. [Handler] takes
+	// [art.HandlerOptions].MaxChoices.
+	MaxChoices int
+	// MaxTokens limits the tokens of a reply. Default: what the context has left. [Handler] takes
+	// [art.HandlerOptions].MaxTokens.
+	MaxTokens int
 	// Ready says why requests cannot be answered yet, or any more, for GET /readyz. nil, the default, is that they can as
 	// soon as a model is registered.
 	Ready func(ctx context.Context) error
@@ -47,6 +56,9 @@ func Routes(models Models, cfg *Config) http.Handler {
 	}
 	if h.MaxBody == 0 {
 		h.MaxBody = defaultMaxBody
+	}
+	if h.MaxChoices == 0 {
+		h.MaxChoices = defaultMaxChoices
 	}
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)

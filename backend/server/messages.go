@@ -26,12 +26,16 @@ func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
 	stopped := func(reply *art.ChatResponse) string {
 		return wire.MatchedStop(reply, req.StopSequences, h.tokenBytes(m))
 	}
-	a := answer{model: m, ask: chat(m, req.History(), req.Options())}
+	opts := req.Options()
+	if err := h.limit(m, 1, 1, opts); err != nil {
+		return err
+	}
+	a := answer{model: m, n: 1, ask: chat(m, req.History(), 1, opts)}
 	if req.Stream {
 		a.stream = wire.NewMessagesStream(stopped)
 	}
-	a.body = func(reply *art.ChatResponse) (any, error) {
-		return wire.NewMessagesResponse(reply, stopped(reply)), nil
+	a.body = func(replies []*art.ChatResponse) (any, error) {
+		return wire.NewMessagesResponse(replies[0], stopped(replies[0])), nil
 	}
 	return h.answer(w, r, &a)
 }

@@ -11,11 +11,11 @@ import (
 // backend/server/metrics has one.
 type Metrics interface {
 	http.Handler
-	// Begin is called when a request for a reply of a model begins. It is called concurrently.
+	// Begin is called for each reply of a model when the request for it begins. It is called concurrently.
 	Begin(model string) Observation
 }
 
-// Observation is one request for a reply.
+// Observation is the request for one reply.
 type Observation interface {
 	// Piece is called for each piece of a streamed reply with the number of its tokens.
 	Piece(tokens int)
@@ -23,21 +23,42 @@ type Observation interface {
 	End(reply *art.ChatResponse, err error)
 }
 
-// observed reports what a completion does.
-func (h *handler) observed(m *art.Model, ask completion) completion {
+// observed reports what the completions of an answer do.
+func (h *handler) observed(a *answer) completion {
 	if h.Metrics == nil {
-		return ask
+		return a.ask
 	}
-	return func(ctx context.Context, piece func(art.Piece) error) (reply *art.ChatResponse, err error) {
-		o := h.Metrics.Begin(m.Name())
-		defer func() { o.End(reply, err) }()
-		if piece == nil {
-			return ask(ctx, nil)
+	return func(ctx context.Context, piece func(art.ChoicePiece) error) (replies []*art.ChatResponse, err error) {
+		list := make([]Observation, a.n)
+		for i := range list {
+			list[i] = h.Metrics.Begin(a.model.Name())
 		}
-		return ask(ctx, func(p art.Piece) error {
-			o.Piece(len(p.IDs))
+		defer func() { endAll(list, replies, err) }()
+		if piece == nil {
+			return a.ask(ctx, nil)
+		}
+		return a.ask(ctx, func(p art.ChoicePiece) error {
+			if p.End != nil {
+				list[p.Choice].End(p.End, nil)
+				list[p.Choice] = nil
+			} else {
+				list[p.Choice].Piece(len(p.IDs))
+			}
 			return piece(p)
 		})
+	}
+}
+
+// endAll ends the observations that have not ended.
+func endAll(list []Observation, replies []*art.ChatResponse, err error) {
+	for i, o := range list {
+		switch {
+		case o == nil:
+		case err != nil:
+			o.End(nil, err)
+		default:
+			o.End(replies[i], nil)
+		}
 	}
 }
 

@@ -24,12 +24,16 @@ func (h *handler) responses(w http.ResponseWriter, r *http.Request) error {
 	if req.WantsLogprobs() && h.Tokens == nil {
 		return wire.FieldError("include", "asks for logprobs, but the text of tokens is not known here")
 	}
-	a := answer{model: m, ask: chat(m, req.History(), req.Options())}
+	opts := req.Options()
+	if err := h.limit(m, 1, 1, opts); err != nil {
+		return err
+	}
+	a := answer{model: m, n: 1, ask: chat(m, req.History(), 1, opts)}
 	if req.Stream {
 		a.stream = wire.NewResponsesStream(req, h.tokenBytes(m))
 	}
-	a.body = func(reply *art.ChatResponse) (any, error) {
-		return wire.NewResponsesResponse(req, reply, h.tokenBytes(m))
+	a.body = func(replies []*art.ChatResponse) (any, error) {
+		return wire.NewResponsesResponse(req, replies[0], h.tokenBytes(m))
 	}
 	return h.answer(w, r, &a)
 }

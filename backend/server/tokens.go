@@ -48,36 +48,18 @@ func render(ctx context.Context, m *art.Model, h *art.History, opts *art.ChatOpt
 	return m.Tokenize(ctx, h, opts)
 }
 
-// promptLogprobs scores the prompt of a reply, with the step that has replied.
-func (h *handler) promptLogprobs(
-	ctx context.Context, m *art.Model, reply *art.ChatResponse,
-) (wire.PromptLogprobs, error) {
-	sampler, err := need[art.Sampler](m, "art.Sampler")
-	if err != nil {
-		return nil, err
+// checkPromptLogprobs returns an error if a request asks for the logprobs of its prompt and the backend has not computed
+// them.
+func checkPromptLogprobs(asked bool, replies []*art.ChatResponse) error {
+	if !asked || replies[0].PromptLogprobs != nil {
+		return nil
 	}
-	sample := reply.Message.Sample
-	if sample == nil {
-		return nil, wire.FieldError("prompt_logprobs", "is not supported by model %s, which is frozen: "+
-			"its replies carry no tokens", reply.Model)
-	}
-	logprobs, step, err := sampler.Logprobs(ctx, m, sample.PromptIDs)
-	if err != nil {
-		return nil, err
-	}
-	if step != sample.Step {
-		return nil, updated(sample.Step, step)
-	}
-	return wire.NewPromptLogprobs(sample.PromptIDs, logprobs, h.tokenBytes(m)), nil
-}
-
-// updated returns the error of a model that was trained while a request needed one step of it.
-func updated(from, to int) *wire.Error {
 	return &wire.Error{
-		Status:     http.StatusServiceUnavailable,
-		Message:    fmt.Sprintf("the model went from step %d to %d before its prompt was scored; try again", from, to),
-		Type:       wire.TypeInternal,
-		Code:       "model_updated",
-		RetryAfter: 1,
+		Status: http.StatusNotImplemented,
+		Message: fmt.Sprintf("the request needs the logprobs of the prompt, which the backend of model %s does not compute",
+			replies[0].Model),
+		Type:  wire.TypeInvalid,
+		Param: "prompt_logprobs",
+		Code:  "not_implemented",
 	}
 }

@@ -45,10 +45,34 @@ func respond(m *art.Model, step int, req *art.ChatRequest, reply art.Message) *a
 		}
 	}
 	name := fmt.Sprintf("%s@%d", m.Name(), step)
-	return &art.ChatResponse{
+	r := &art.ChatResponse{
 		ID: fmt.Sprintf("fake-%x", hash(prompt(req)+reply.Content)), Model: name, Message: reply, Finish: finish,
 		Usage: art.Usage{PromptTokens: len(promptIDs), CompletionTokens: len(ids)},
 	}
+	addLikeliest(r, req.Settings, promptIDs, ids)
+	return r
+}
+
+// addLikeliest adds the logprobs that the settings ask for.
+func addLikeliest(r *art.ChatResponse, s art.Sampling, promptIDs, ids []int32) {
+	if r.TopLogprobs = nil; s.TopLogprobs > 0 {
+		r.TopLogprobs = likeliest(ids, s.TopLogprobs)
+	}
+	if r.PromptLogprobs = nil; s.PromptLogprobs != nil {
+		r.PromptLogprobs = append([][]art.TokenLogprob{nil}, likeliest(promptIDs[1:], *s.PromptLogprobs+1)...)
+	}
+}
+
+// likeliest makes up n tokens for each position, the given one first: every next id is less likely by a factor of e.
+func likeliest(ids []int32, n int) [][]art.TokenLogprob {
+	out, own := make([][]art.TokenLogprob, len(ids)), logprobs(ids)
+	for i, id := range ids {
+		for k := range n {
+			t := art.TokenLogprob{ID: id + int32(k), Logprob: own[i] - float32(k), Rank: k + 1}
+			out[i] = append(out[i], t)
+		}
+	}
+	return out
 }
 
 // prompt renders a request as text.

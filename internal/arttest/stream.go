@@ -18,7 +18,7 @@ func (b *Backend) Stream(
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range pieces(&response.Message) {
+	for _, p := range pieces(&response.Message, response.TopLogprobs) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -31,7 +31,7 @@ func (b *Backend) Stream(
 }
 
 // pieces splits a reply, whose tokens are the letters of its content.
-func pieces(m *art.Message) []art.Piece {
+func pieces(m *art.Message, top [][]art.TokenLogprob) []art.Piece {
 	var out []art.Piece
 	for _, letter := range m.Reasoning {
 		out = append(out, art.Piece{Reasoning: string(letter)})
@@ -40,6 +40,9 @@ func pieces(m *art.Message) []art.Piece {
 		p := art.Piece{Content: string(letter)}
 		if s := m.Sample; s != nil {
 			p.IDs, p.Logprobs = s.IDs[i:i+1], s.Logprobs[i:i+1]
+			if top != nil {
+				p.TopLogprobs = top[i : i+1]
+			}
 		}
 		out = append(out, p)
 	}
@@ -65,8 +68,11 @@ func (b *Backend) Sample(
 	r.Message.Sample = &art.Sample{
 		PromptIDs: prompt, IDs: ids, Logprobs: logprobs(ids), Settings: s, Finish: r.Finish, Step: m.Step(),
 	}
+	r.Usage.PromptTokens = len(prompt)
+	addLikeliest(r, s, prompt, ids)
 	return r, piece(art.Piece{
 		ID: r.ID, Model: r.Model, PromptIDs: prompt, IDs: ids, Logprobs: logprobs(ids), Content: r.Message.Content,
+		TopLogprobs: r.TopLogprobs,
 	})
 }
 

@@ -8,7 +8,7 @@ type ChatChunk struct {
 	Object  string        `json:"object"`  // "chat.completion.chunk"
 	Created int64         `json:"created"` // Unix seconds
 	Model   string        `json:"model"`   // name@step
-	Choices []ChunkChoice `json:"choices"` // one; none in the chunk with the usage
+	Choices []ChunkChoice `json:"choices"` // of one index; none in the chunk with the usage
 	// Usage is set in the last chunk, if stream_options.include_usage is set.
 	Usage *Usage `json:"usage,omitempty"`
 	// PromptTokenIDs is the exact context, in the first chunk, if return_token_ids is set.
@@ -21,6 +21,8 @@ type ChunkChoice struct {
 	Delta        Delta     `json:"delta"`
 	Logprobs     *Logprobs `json:"logprobs"`
 	FinishReason *string   `json:"finish_reason"` // set in the last one
+	// StopReason is vLLM's, with FinishReason: the stop string that ended the reply, or the stop token.
+	StopReason any `json:"stop_reason,omitempty"`
 	// TokenIDs are the tokens that were sampled for this chunk, if return_token_ids is set.
 	TokenIDs []int32 `json:"token_ids,omitempty"`
 }

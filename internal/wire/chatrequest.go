@@ -29,10 +29,11 @@ type ChatSettings struct {
 	Seed                *Seed      `json:"seed,omitempty"`
 	Logprobs            bool       `json:"logprobs,omitempty"`
 	TopLogprobs         int        `json:"top_logprobs,omitempty"`
+	N                   *int       `json:"n,omitempty"` // replies; see [ChatSettings.Choices]
 	ReturnTokenIDs      bool       `json:"return_token_ids,omitempty"`
 	// ReturnTokensAsTokenIDs is vLLM's: the tokens of logprobs are "token_id:N" in place of their text.
 	ReturnTokensAsTokenIDs bool `json:"return_tokens_as_token_ids,omitempty"`
-	// PromptLogprobs is vLLM's: 0 adds the logprobs of the prompt's tokens; more are not supported.
+	// PromptLogprobs is vLLM's: it adds the logprobs of the prompt's tokens, and so many likeliest ones at each.
 	PromptLogprobs *int `json:"prompt_logprobs,omitempty"`
 
 	PresencePenalty  *float64  `json:"presence_penalty,omitempty"`
@@ -60,6 +61,14 @@ type StreamOptions struct {
 	ContinuousUsageStats bool `json:"continuous_usage_stats"`
 }
 
+// Choices is the number of replies that a request wants.
+func (s *ChatSettings) Choices() int {
+	if s.N == nil {
+		return 1
+	}
+	return *s.N
+}
+
 // History returns the conversation of a request. With tool_choice "none" the model does not see the tools.
 func (r *ChatRequest) History() *art.History {
 	h := &art.History{Messages: r.Messages, Tools: r.Tools}
@@ -83,7 +92,7 @@ func (s *ChatSettings) Options() *art.ChatOptions {
 
 		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
 		FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias, MinTokens: s.MinTokens,
-		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs, ResponseFormat: s.format(),
+		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs, PromptLogprobs: s.PromptLogprobs, ResponseFormat: s.format(),
 	}
 	opts.ToolChoice, _ = s.ToolChoice.choice() // it is valid
 	if s.TopK != nil && *s.TopK == -1 {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -12,7 +13,7 @@ type ChatResponse struct {
 	Object  string       `json:"object"`  // "chat.completion"
 	Created int64        `json:"created"` // Unix seconds
 	Model   string       `json:"model"`   // name@step
-	Choices []ChatChoice `json:"choices"` // one
+	Choices []ChatChoice `json:"choices"`
 	Usage   *Usage       `json:"usage"`
 	// PromptTokenIDs is the exact context, if return_token_ids is set.
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
@@ -26,6 +27,8 @@ type ChatChoice struct {
 	Message      Message   `json:"message"`
 	Logprobs     *Logprobs `json:"logprobs"`
 	FinishReason string    `json:"finish_reason"`
+	// StopReason is vLLM's: the stop string that ended the reply, or the stop token.
+	StopReason any `json:"stop_reason,omitempty"`
 	// TokenIDs are the sampled tokens, stop token included, if return_token_ids is set.
 	TokenIDs []int32 `json:"token_ids,omitempty"`
 }
@@ -43,39 +46,77 @@ type PromptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// newUsage converts token counts.
-func newUsage(u art.Usage) *Usage {
-	return &Usage{
-		PromptTokens:        u.PromptTokens,
-		CompletionTokens:    u.CompletionTokens,
-		TotalTokens:         u.PromptTokens + u.CompletionTokens,
-		PromptTokensDetails: PromptDetails{CachedTokens: u.CachedTokens},
+// newUsage adds up the token counts of replies to n of which there is each prompt. A prompt counts once, and of it what
+// was found before the first of its replies had computed it.
+func newUsage(replies []*art.ChatResponse, n int) *Usage {
+	u := &Usage{}
+	for prompt := range slices.Chunk(replies, n) {
+		cached := prompt[0].Usage.CachedTokens
+		for _, r := range prompt {
+			cached = min(cached, r.Usage.CachedTokens)
+			u.CompletionTokens += r.Usage.CompletionTokens
+		}
+		u.PromptTokens += prompt[0].Usage.PromptTokens
+		u.PromptTokensDetails.CachedTokens += cached
 	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
 }
 
-// NewChatResponse converts the reply to a request, with its logprobs and token ids if the request set those fields.
-// They are an error if the reply has no [art.Sample]. tokens is called for logprobs only.
-func NewChatResponse(req *ChatRequest, reply *art.ChatResponse, tokens TokenBytes) (*ChatResponse, error) {
-	choice := ChatChoice{Message: Message{reply.Message}, FinishReason: reply.Finish}
+// NewChatResponse converts the replies to a request, with their logprobs and token ids if the request set those fields.
+// They are an error if a reply has no [art.Sample]. tokens is called for logprobs only.
+func NewChatResponse(req *ChatRequest, replies []*art.ChatResponse, tokens TokenBytes) (*ChatResponse, error) {
+	first := replies[0]
 	resp := &ChatResponse{
-		ID:      reply.ID,
+		ID:      first.ID,
 		Object:  "chat.completion",
 		Created: time.Now().Unix(),
-		Model:   reply.Model,
-		Usage:   newUsage(reply.Usage),
+		Model:   first.Model,
+		Usage:   newUsage(replies, len(replies)),
 	}
-	sample := reply.Message.Sample
-	if sample == nil && (req.Logprobs || req.ReturnTokenIDs) {
-		return nil, noSampleError(&req.ChatSettings, reply.Model)
-	}
-	if req.Logprobs {
-		choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, reply.TopLogprobs, req.tokenTexts(tokens))
+	for i, r := range replies {
+		choice, err := req.choice(i, r, tokens)
+		if err != nil {
+			return nil, err
+		}
+		resp.Choices = append(resp.Choices, choice)
 	}
 	if req.ReturnTokenIDs {
-		resp.PromptTokenIDs, choice.TokenIDs = sample.PromptIDs, sample.IDs
+		resp.PromptTokenIDs = first.Message.Sample.PromptIDs
 	}
-	resp.Choices = []ChatChoice{choice}
+	if req.PromptLogprobs != nil {
+		resp.PromptLogprobs = newPromptLogprobs(first.PromptLogprobs, tokens)
+	}
 	return resp, nil
+}
+
+// choice converts one reply.
+func (r *ChatRequest) choice(i int, reply *art.ChatResponse, tokens TokenBytes) (ChatChoice, error) {
+	choice := ChatChoice{Index: i, Message: Message{reply.Message}, FinishReason: reply.Finish, StopReason: r.stopReason(reply)}
+	sample := reply.Message.Sample
+	if sample == nil && (r.Logprobs || r.ReturnTokenIDs) {
+		return choice, noSampleError(&r.ChatSettings, reply.Model)
+	}
+	if r.Logprobs {
+		choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, reply.TopLogprobs, r.tokenTexts(tokens))
+	}
+	if r.ReturnTokenIDs {
+		choice.TokenIDs = sample.IDs
+	}
+	return choice, nil
+}
+
+// stopReason returns the stop string that ended a reply, or the one of the request's stop token ids; nil if none did.
+func (s *ChatSettings) stopReason(r *art.ChatResponse) any {
+	if r.Stopped != "" {
+		return r.Stopped
+	}
+	if sample := r.Message.Sample; r.Finish == art.FinishStop && sample != nil && len(sample.IDs) > 0 {
+		if last := sample.IDs[len(sample.IDs)-1]; slices.Contains(s.StopTokenIDs, last) {
+			return last
+		}
+	}
+	return nil
 }
 
 // tokenTexts returns how logprobs show tokens.

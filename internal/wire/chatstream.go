@@ -6,47 +6,55 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// chatStream writes a reply as chat completion chunks: the role; reasoning, text and tool calls as they come; the
-// finish reason; the usage, if it was asked for.
+// chatStream writes replies as chat completion chunks. Each reply has the role; reasoning, text and tool calls as they
+// come; the finish reason. The usage is last, if it was asked for.
 type chatStream struct {
 	req    *ChatRequest
 	tokens TokenBytes
 	head   *ChatChunk // what all chunks have; nil before the first
-	calls  int        // tool calls so far
+	begun  []bool     // by the index of the reply
+	calls  []int      // tool calls so far, by the index of the reply
 }
 
-// NewChatStream returns the events of the reply to a request. tokens is called for logprobs only.
+// NewChatStream returns the events of the replies to a request. tokens is called for logprobs only.
 func NewChatStream(req *ChatRequest, tokens TokenBytes) Stream {
-	return &chatStream{req: req, tokens: tokens}
+	n := req.Choices()
+	return &chatStream{req: req, tokens: tokens, begun: make([]bool, n), calls: make([]int, n)}
 }
 
 // Piece implements [Stream].
-func (s *chatStream) Piece(p art.Piece) ([]Event, error) {
+func (s *chatStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []Event
-	if s.head == nil {
-		if err := s.begin(&p); err != nil {
+	if !s.begun[p.Choice] {
+		role, err := s.begin(&p)
+		if err != nil {
 			return nil, err
-		}
-		role := s.chunk(ChunkChoice{Delta: Delta{Role: art.RoleAssistant, Content: new(string)}})
-		if s.req.ReturnTokenIDs {
-			role.PromptTokenIDs = p.PromptIDs
 		}
 		out = append(out, Event{Data: role})
 	}
 	for _, c := range s.choices(&p) {
+		c.Index = p.Choice
 		out = append(out, Event{Data: s.chunk(c)})
 	}
 	return out, nil
 }
 
-// begin learns from the first piece what all chunks have.
-func (s *chatStream) begin(p *art.Piece) error {
+// begin returns the first chunk of a reply. The very first tells what all chunks have.
+func (s *chatStream) begin(p *art.ChoicePiece) (*ChatChunk, error) {
 	wantsTokens := s.req.Logprobs || s.req.ReturnTokenIDs
 	if wantsTokens && p.PromptIDs == nil {
-		return noSampleError(&s.req.ChatSettings, p.Model)
+		return nil, noSampleError(&s.req.ChatSettings, p.Model)
 	}
-	s.head = &ChatChunk{ID: p.ID, Object: "chat.completion.chunk", Created: time.Now().Unix(), Model: p.Model}
-	return nil
+	first := s.head == nil
+	if first {
+		s.head = &ChatChunk{ID: p.ID, Object: "chat.completion.chunk", Created: time.Now().Unix(), Model: p.Model}
+	}
+	s.begun[p.Choice] = true
+	role := s.chunk(ChunkChoice{Index: p.Choice, Delta: Delta{Role: art.RoleAssistant, Content: new(string)}})
+	if first && s.req.ReturnTokenIDs {
+		role.PromptTokenIDs = p.PromptIDs
+	}
+	return role, nil
 }
 
 // chunk returns the next chunk.
@@ -58,7 +66,10 @@ func (s *chatStream) chunk(choices ...ChunkChoice) *ChatChunk {
 
 // choices splits a piece: one kind of text in each chunk, and its tokens in the first. Tokens without text have a chunk
 // only if they were asked for.
-func (s *chatStream) choices(p *art.Piece) []ChunkChoice {
+func (s *chatStream) choices(p *art.ChoicePiece) []ChunkChoice {
+	if p.End != nil {
+		return []ChunkChoice{{FinishReason: &p.End.Finish, StopReason: s.req.stopReason(p.End)}}
+	}
 	var out []ChunkChoice
 	for _, d := range s.deltas(p) {
 		out = append(out, ChunkChoice{Delta: d})
@@ -79,7 +90,7 @@ func (s *chatStream) choices(p *art.Piece) []ChunkChoice {
 }
 
 // deltas splits what a piece says.
-func (s *chatStream) deltas(p *art.Piece) []Delta {
+func (s *chatStream) deltas(p *art.ChoicePiece) []Delta {
 	var out []Delta
 	if p.Reasoning != "" {
 		out = append(out, Delta{Reasoning: p.Reasoning, ReasoningContent: p.Reasoning})
@@ -88,20 +99,21 @@ func (s *chatStream) deltas(p *art.Piece) []Delta {
 		out = append(out, Delta{Content: &p.Content})
 	}
 	for _, call := range p.ToolCalls {
-		first := ToolCallDelta{Index: s.calls, ID: call.ID, Type: "function", Function: FunctionDelta{Name: call.Name}}
-		rest := ToolCallDelta{Index: s.calls, Function: FunctionDelta{Arguments: call.Arguments}}
+		at := s.calls[p.Choice]
+		first := ToolCallDelta{Index: at, ID: call.ID, Type: "function", Function: FunctionDelta{Name: call.Name}}
+		rest := ToolCallDelta{Index: at, Function: FunctionDelta{Arguments: call.Arguments}}
 		out = append(out, Delta{ToolCalls: []ToolCallDelta{first}}, Delta{ToolCalls: []ToolCallDelta{rest}})
-		s.calls++
+		s.calls[p.Choice]++
 	}
 	return out
 }
 
 // End implements [Stream].
-func (s *chatStream) End(r *art.ChatResponse) []Event {
-	out := []Event{{Data: s.chunk(ChunkChoice{FinishReason: &r.Finish})}}
+func (s *chatStream) End(replies []*art.ChatResponse) []Event {
+	var out []Event
 	if opts := s.req.StreamOptions; opts != nil && opts.IncludeUsage {
 		last := s.chunk()
-		last.Usage = newUsage(r.Usage)
+		last.Usage = newUsage(replies, len(replies))
 		out = append(out, Event{Data: last})
 	}
 	return append(out, Event{Data: done{}})

@@ -3,16 +3,23 @@ package wire
 import (
 	"context"
 	"encoding/json"
+	"slices"
+
+	"github.com/goart-dev/art"
 )
 
 // CompletionRequest is the body of POST /v1/completions: the fields that are supported.
 type CompletionRequest struct {
-	Prompt Prompt `json:"prompt"`
-	// Logprobs 0 adds the logprobs of the sampled tokens; more are not supported.
+	Prompts Prompts `json:"prompt"`
+	// Logprobs adds the logprobs of the sampled tokens, and so many likeliest ones at each position.
 	Logprobs         *int  `json:"logprobs"`
+	Echo             bool  `json:"echo"`               // the text begins with the prompt
 	AddSpecialTokens *bool `json:"add_special_tokens"` // vLLM's; nil is true
 	ChatSettings           // those that shape the reply
 }
+
+// Prompts are what is continued.
+type Prompts []Prompt
 
 // Prompt is a text or its token ids.
 type Prompt struct {
@@ -20,32 +27,34 @@ type Prompt struct {
 	IDs  []int32 // nil for a text
 }
 
-// UnmarshalJSON reads a string, a list of token ids, or a list of one of these.
-func (p *Prompt) UnmarshalJSON(data []byte) error {
-	*p = Prompt{} // a field that comes twice has the last value
-	if json.Unmarshal(data, &p.Text) == nil || json.Unmarshal(data, &p.IDs) == nil {
+// UnmarshalJSON reads a string, a list of token ids, or a list of these.
+func (p *Prompts) UnmarshalJSON(data []byte) error {
+	*p = nil // a field that comes twice has the last value
+	var text *string
+	if json.Unmarshal(data, &text) == nil {
+		if text != nil {
+			*p = Prompts{{Text: *text}}
+		}
 		return nil
 	}
-	p.Text, p.IDs = "", nil
-	var list []json.RawMessage
-	switch {
-	case json.Unmarshal(data, &list) != nil:
-	case len(list) == 1:
-		return p.one(list[0])
-	case len(list) > 1 && (list[0][0] == '"' || list[0][0] == '['):
-		return FieldError("prompt",
-			"has %d prompts; send one in each request: a shared beginning is computed once", len(list))
-	}
-	return FieldError("prompt", "must be a string or a list of token ids")
-}
-
-// one reads the only prompt of a list.
-func (p *Prompt) one(data []byte) error {
-	if json.Unmarshal(data, &p.Text) == nil {
+	var ids []int32
+	if json.Unmarshal(data, &ids) == nil {
+		*p = Prompts{{IDs: ids}}
 		return nil
 	}
-	if json.Unmarshal(data, &p.IDs) != nil {
-		return FieldError("prompt", "must be a string or a list of token ids")
+	var texts []string
+	if json.Unmarshal(data, &texts) == nil {
+		for _, t := range texts {
+			*p = append(*p, Prompt{Text: t})
+		}
+		return nil
+	}
+	var lists [][]int32
+	if json.Unmarshal(data, &lists) != nil {
+		return FieldError("prompt", "must be a string, a list of token ids, or a list of strings or of lists of token ids")
+	}
+	for _, ids := range lists {
+		*p = append(*p, Prompt{IDs: ids})
 	}
 	return nil
 }
@@ -69,6 +78,7 @@ func DecodeCompletionRequest(ctx context.Context, body []byte) (*CompletionReque
 	var p problemList
 	completionUnsupported.check(&p, fields)
 	delete(fields, "add_special_tokens")
+	delete(fields, "echo")
 	unsupported.check(&p, fields)
 	req := new(CompletionRequest)
 	if err := json.Unmarshal(body, req); err != nil {
@@ -85,9 +95,25 @@ func DecodeCompletionRequest(ctx context.Context, body []byte) (*CompletionReque
 // validate finds invalid settings.
 func (r *CompletionRequest) validate(p *problemList) {
 	r.ChatSettings.validate(p)
-	p.require(r.Prompt.Text != "" || len(r.Prompt.IDs) > 0, "prompt", "must not be empty")
-	p.require(r.Logprobs == nil || *r.Logprobs == 0,
-		"logprobs", "must be 0: only the logprobs of the sampled tokens are known")
+	empty := func(one Prompt) bool { return one.Text == "" && len(one.IDs) == 0 }
+	p.require(len(r.Prompts) > 0 && !slices.ContainsFunc(r.Prompts, empty), "prompt", "must not be empty")
+	requireLogprobs(p, r.Logprobs)
+	p.require(!r.Echo || !r.Stream, "echo", "is not supported in a stream; leave stream out")
+}
+
+// requireLogprobs finds a number of likeliest tokens that is not supported.
+func requireLogprobs(p *problemList, n *int) {
+	p.require(n == nil || *n >= 0 && *n <= maxLogprobs, "logprobs", "must be between 0 and %d", maxLogprobs)
+}
+
+// Options returns the sampling options of a request. The logprobs of a prompt that is echoed are needed too.
+func (r *CompletionRequest) Options() *art.ChatOptions {
+	opts := r.ChatSettings.Options()
+	opts.TopLogprobs = r.Logprobs
+	if r.Echo && r.Logprobs != nil && (opts.PromptLogprobs == nil || *opts.PromptLogprobs < *r.Logprobs) {
+		opts.PromptLogprobs = r.Logprobs
+	}
+	return opts
 }
 
 // Special reports whether the tokenizer adds its special tokens to a text.

@@ -2,44 +2,36 @@ package wire
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"github.com/goart-dev/art"
 )
 
-// completionStream writes a reply as the events of /v1/completions.
+// completionStream writes replies as the events of /v1/completions.
 type completionStream struct {
-	req    *CompletionRequest
-	tokens TokenBytes
-	head   *CompletionResponse // what all events have; nil before the first
-	offset int                 // characters of the tokens so far
+	req     *CompletionRequest
+	tokens  TokenBytes
+	head    *CompletionResponse // what all events have; nil before the first
+	choices []completionChoice
 }
 
-// NewCompletionStream returns the events of the reply to a request. tokens is called for logprobs only.
+// completionChoice is one reply.
+type completionChoice struct {
+	begun bool
+	list  completionLogprobs
+}
+
+// NewCompletionStream returns the events of the replies to a request. tokens is called for logprobs only.
 func NewCompletionStream(req *CompletionRequest, tokens TokenBytes) Stream {
-	return &completionStream{req: req, tokens: req.tokenTexts(tokens)}
-}
-
-// NewCompletionResponse converts the reply to a request.
-func NewCompletionResponse(req *CompletionRequest, reply *art.ChatResponse, tokens TokenBytes) *CompletionResponse {
-	s := &completionStream{req: req, tokens: req.tokenTexts(tokens)}
-	s.begin(reply.ID, reply.Model)
-	whole := reply.Piece()
-	choice := s.choice(whole)
-	choice.FinishReason = &reply.Finish
-	if req.ReturnTokenIDs {
-		choice.PromptTokenIDs = whole.PromptIDs
+	s := &completionStream{req: req, choices: make([]completionChoice, req.Choices()*len(req.Prompts))}
+	for i := range s.choices {
+		s.choices[i].list = req.logprobs(tokens)
 	}
-	r := s.response(choice)
-	r.Usage = newUsage(reply.Usage)
-	return r
+	return s
 }
 
 // begin sets what all events have.
 func (s *completionStream) begin(id, model string) {
-	s.head = &CompletionResponse{
-		ID: itemID("cmpl", id), Object: "text_completion", Created: time.Now().Unix(), Model: model,
-	}
+	s.head = newCompletion(id, model)
 }
 
 // response returns the next event.
@@ -49,53 +41,34 @@ func (s *completionStream) response(choices ...CompletionChoice) *CompletionResp
 	return &r
 }
 
-// choice converts a piece.
-func (s *completionStream) choice(p art.Piece) CompletionChoice {
-	choice := CompletionChoice{Text: p.Content}
-	if s.req.Logprobs != nil && len(p.IDs) > 0 {
-		choice.Logprobs = s.logprobs(&p)
-	}
-	if s.req.ReturnTokenIDs {
-		choice.TokenIDs = p.IDs
-	}
-	return choice
-}
-
-// logprobs converts the logprobs of a piece.
-func (s *completionStream) logprobs(p *art.Piece) *CompletionLogprobs {
-	out := &CompletionLogprobs{}
-	for i, id := range p.IDs {
-		text := validText(s.tokens(id))
-		out.TextOffset = append(out.TextOffset, s.offset)
-		out.Tokens = append(out.Tokens, text)
-		out.TokenLogprobs = append(out.TokenLogprobs, finite(p.Logprobs[i]))
-		s.offset += utf8.RuneCountInString(text)
-	}
-	return out
-}
-
 // Piece implements [Stream]. Tokens without text have an event only if they were asked for.
-func (s *completionStream) Piece(p art.Piece) ([]Event, error) {
-	first := s.head == nil
-	if first {
+func (s *completionStream) Piece(p art.ChoicePiece) ([]Event, error) {
+	if s.head == nil {
 		s.begin(p.ID, p.Model)
 	}
-	choice := s.choice(p)
-	if first && s.req.ReturnTokenIDs {
-		choice.PromptTokenIDs = p.PromptIDs
+	choice, at := CompletionChoice{Index: p.Choice, Text: p.Content}, &s.choices[p.Choice]
+	if s.req.Logprobs != nil && len(p.IDs) > 0 {
+		choice.Logprobs = at.list.sampled(p.IDs, p.Logprobs, p.TopLogprobs)
 	}
-	if !first && choice.Text == "" && choice.Logprobs == nil && len(choice.TokenIDs) == 0 {
+	if s.req.ReturnTokenIDs {
+		choice.TokenIDs, choice.PromptTokenIDs = p.IDs, p.PromptIDs
+	}
+	if p.End != nil {
+		choice.FinishReason, choice.StopReason = &p.End.Finish, s.req.stopReason(p.End)
+	}
+	if at.begun && p.End == nil && choice.Text == "" && choice.Logprobs == nil && len(choice.TokenIDs) == 0 {
 		return nil, nil
 	}
+	at.begun = true
 	return []Event{{Data: s.response(choice)}}, nil
 }
 
 // End implements [Stream].
-func (s *completionStream) End(r *art.ChatResponse) []Event {
-	out := []Event{{Data: s.response(CompletionChoice{FinishReason: &r.Finish})}}
+func (s *completionStream) End(replies []*art.ChatResponse) []Event {
+	var out []Event
 	if opts := s.req.StreamOptions; opts != nil && opts.IncludeUsage {
 		last := s.response()
-		last.Usage = newUsage(r.Usage)
+		last.Usage = newUsage(replies, s.req.Choices())
 		out = append(out, Event{Data: last})
 	}
 	return append(out, Event{Data: done{}})
@@ -103,3 +76,10 @@ func (s *completionStream) End(r *art.ChatResponse) []Event {
 
 // Fail implements [Stream].
 func (s *completionStream) Fail(e *Error) []Event { return []Event{{Data: e}, {Data: done{}}} }
+
+// newCompletion returns a response without choices.
+func newCompletion(id, model string) *CompletionResponse {
+	return &CompletionResponse{
+		ID: itemID("cmpl", id), Object: "text_completion", Created: time.Now().Unix(), Model: model,
+	}
+}

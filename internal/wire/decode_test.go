@@ -55,10 +55,10 @@ func TestDecodeChatRequest_Refused(t *testing.T) {
 		{hello(`, "logprobs": 3`), "logprobs", "true or false"},
 		{hello(`, "logprobs": true, "top_logprobs": 21`), "top_logprobs", "between 0 and 20"},
 		{hello(`, "top_logprobs": 2`), "top_logprobs", "needs logprobs"},
-		{hello(`, "prompt_logprobs": -1`), "prompt_logprobs", "must be 0"},
+		{hello(`, "prompt_logprobs": -1`), "prompt_logprobs", "between 0 and 20"},
 		{hello(`, "prompt_logprobs": 0, "stream": true`), "prompt_logprobs", "not supported in a stream"},
-		{hello(`, "n": 2`), "n", "send the request n times"},
-		{hello(`, "n": 1e999`), "n", "supported only as 1"},
+		{hello(`, "n": 0`), "n", "at least 1"},
+		{hello(`, "n": 1e999`), "n", "must be an integer"},
 		{hello(`, "response_format": {"type": "structural_tag"}`), "response_format.type", `is "structural_tag"`},
 		{hello(`, "response_format": {"type": "json_schema", "json_schema": {"name": "n"}}`), "response_format", "no schema"},
 		{hello(`, "response_format": {"type": "json_object"}, "structured_outputs": {"regex": "a"}`), "structured_outputs", "one of them"},
@@ -104,7 +104,7 @@ func TestDecodeChatRequest_Refused(t *testing.T) {
 
 // TestDecodeChatRequest_AllProblems checks that one error names all invalid fields.
 func TestDecodeChatRequest_AllProblems(t *testing.T) {
-	body := `{"messages": [], "n": 2, "temperature": -1, "top_p": 0, "stop": [""]}`
+	body := `{"messages": [], "n": 0, "temperature": -1, "top_p": 0, "stop": [""]}`
 	_, err := DecodeChatRequest(t.Context(), []byte(body))
 	if err == nil {
 		t.Fatal("no error")

@@ -3,6 +3,8 @@ package wire
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/goart-dev/art"
 )
 
 // GenerateRequest is the body of POST /inference/v1/generate, vLLM's: token ids in, token ids out.
@@ -22,8 +24,8 @@ type GenerateSettings struct {
 	StreamOptions  *StreamOptions `json:"stream_options"`
 }
 
-// GenerateParams are the sampling parameters, whose names are those of chat completions. 0 logprobs are those of the
-// sampled tokens; more are not supported.
+// GenerateParams are the sampling parameters, whose names are those of chat completions. Logprobs adds the logprobs of
+// the sampled tokens, and so many likeliest ones at each position.
 type GenerateParams struct {
 	ChatSettings
 	Logprobs *int `json:"logprobs"`
@@ -93,7 +95,13 @@ func (s *GenerateParams) decode(p *problemList, raw json.RawMessage) error {
 		return nil
 	}
 	s.validate(p)
-	p.require(s.Logprobs == nil || *s.Logprobs == 0,
-		"logprobs", "must be 0: only the logprobs of the sampled tokens are known")
+	requireLogprobs(p, s.Logprobs)
 	return nil
+}
+
+// Options returns the sampling options.
+func (s *GenerateParams) Options() *art.ChatOptions {
+	opts := s.ChatSettings.Options()
+	opts.TopLogprobs = s.Logprobs
+	return opts
 }

@@ -40,7 +40,7 @@ func messageEvents(events ...messageEvent) []Event {
 }
 
 // Piece implements [Stream].
-func (s *messagesStream) Piece(p art.Piece) ([]Event, error) {
+func (s *messagesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []messageEvent
 	if !s.started {
 		s.started = true
@@ -105,7 +105,8 @@ func (s *messagesStream) toolUse(call art.ToolCall) []messageEvent {
 }
 
 // End implements [Stream].
-func (s *messagesStream) End(r *art.ChatResponse) []Event {
+func (s *messagesStream) End(replies []*art.ChatResponse) []Event {
+	r := replies[0]
 	stopped, usage := s.stopped(r), newMessagesUsage(r.Usage)
 	delta := map[string]any{"stop_reason": stopReason(r.Finish, stopped), "stop_sequence": orNull(stopped)}
 	return messageEvents(append(s.close(),

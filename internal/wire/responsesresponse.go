@@ -108,10 +108,10 @@ func NewResponsesResponse(
 	req *ResponsesRequest, reply *art.ChatResponse, tokens TokenBytes,
 ) (*ResponsesResponse, error) {
 	s := newResponsesStream(req, tokens)
-	if _, err := s.Piece(reply.Piece()); err != nil {
+	if _, err := s.Piece(art.ChoicePiece{Piece: reply.Piece()}); err != nil {
 		return nil, err
 	}
-	s.End(reply)
+	s.End([]*art.ChatResponse{reply})
 	return s.response, nil
 }
 

@@ -48,7 +48,7 @@ func (s *responsesStream) about(kind string) Event {
 }
 
 // Piece implements [Stream].
-func (s *responsesStream) Piece(p art.Piece) ([]Event, error) {
+func (s *responsesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []Event
 	if s.response == nil {
 		if s.req.WantsLogprobs() && p.PromptIDs == nil {
@@ -172,7 +172,8 @@ func (s *responsesStream) call(call art.ToolCall) []Event {
 }
 
 // End implements [Stream].
-func (s *responsesStream) End(r *art.ChatResponse) []Event {
+func (s *responsesStream) End(replies []*art.ChatResponse) []Event {
+	r := replies[0]
 	status := completed
 	if r.Finish == art.FinishLength {
 		status = incomplete

@@ -20,7 +20,6 @@ var unsupported = fieldTable{
 	"functions":           {"[]"},
 	"modalities":          {`["text"]`},
 	"moderation":          nil,
-	"n":                   {"1"},
 	"parallel_tool_calls": {"true"},
 	"reasoning_effort":    nil,
 	"verbosity":           {`"medium"`},
@@ -54,7 +53,6 @@ var unsupported = fieldTable{
 
 // hints say what to use instead of some of the fields.
 var hints = map[string]string{
-	"n":             "send the request n times: a shared prompt is computed once",
 	"functions":     "use tools",
 	"function_call": "use tool_choice",
 	"guided_choice": "use structured_outputs",

@@ -55,8 +55,9 @@ func (s *ChatSettings) validateOutput(p *problemList) {
 	n := s.TopLogprobs
 	p.require(n >= 0 && n <= maxLogprobs, "top_logprobs", "must be between 0 and %d", maxLogprobs)
 	p.require(n == 0 || s.Logprobs, "top_logprobs", "needs logprobs to be true")
-	p.require(s.PromptLogprobs == nil || *s.PromptLogprobs == 0,
-		"prompt_logprobs", "must be 0: only the logprobs of the prompt's own tokens are known")
+	within := s.PromptLogprobs == nil || *s.PromptLogprobs >= 0 && *s.PromptLogprobs <= maxLogprobs
+	p.require(within, "prompt_logprobs", "must be between 0 and %d", maxLogprobs)
+	p.require(s.Choices() >= 1, "n", "must be at least 1")
 	p.require(s.PromptLogprobs == nil || !s.Stream, "prompt_logprobs", "is not supported in a stream; leave stream out")
 	p.require(s.StreamOptions == nil || !s.StreamOptions.ContinuousUsageStats,
 		"stream_options.continuous_usage_stats", "is not supported: use include_usage")

@@ -18,13 +18,13 @@ package wire
 
 import "github.com/goart-dev/art"
 
-// Stream writes one reply as the events of an API.
+// Stream writes the replies to a request as the events of an API.
 type Stream interface {
-	// Piece returns the events of the next piece. Its error is about the request; it comes with the first piece, when
-	// nothing has been sent yet.
-	Piece(p art.Piece) ([]Event, error)
+	// Piece returns the events of the next piece, of any reply. Its error is about the request; it comes with the first
+	// piece, when nothing has been sent yet.
+	Piece(p art.ChoicePiece) ([]Event, error)
 	// End returns the events after the last piece.
-	End(r *art.ChatResponse) []Event
+	End(replies []*art.ChatResponse) []Event
 	// Fail returns the events of an error after the first piece.
 	Fail(e *Error) []Event
 }

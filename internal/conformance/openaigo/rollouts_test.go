@@ -1,130 +1,23 @@
 package openaigo
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/backend/server/servertest"
 	client "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 )
 
-// counting is a backend whose n-th reply is the text "n", sampled as the token n. It calls a tool in every third one,
-// and fails at random.
-type counting struct {
-	art.Backend // the methods that are not called stay nil
-	calls       atomic.Int32
-}
-
-func (b *counting) Register(context.Context, *art.Model) (int, error) { return 3, nil }
-
-func (b *counting) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
-	if rand.IntN(20) == 0 {
-		return nil, errors.New("out of memory") // status 500: the client sends the request again
-	}
-	select {
-	case <-time.After(time.Duration(rand.IntN(1000)) * time.Microsecond):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	n := b.calls.Add(1)
-	reply := art.Assistant(fmt.Sprint(n))
-	if n%3 == 0 && len(req.Tools) > 0 {
-		reply.ToolCalls = []art.ToolCall{{ID: fmt.Sprint("call-", n), Name: "look", Arguments: `{"at": 1}`}}
-	}
-	reply.Sample = &art.Sample{
-		PromptIDs: []int32{7}, IDs: []int32{n}, Logprobs: []float32{-float32(n) / 7}, Settings: req.Settings, Step: 3,
-		Finish: finish(reply),
-	}
-	return &art.ChatResponse{
-		ID: fmt.Sprint("chatcmpl-", n), Model: m.Name() + "@3", Message: reply, Finish: finish(reply),
-	}, nil
-}
-
-// recordingServer is a listening server that records rollouts.
-type recordingServer struct {
-	t        *testing.T
-	url      string
-	rollouts *server.Rollouts
-}
-
-func newRecordingServer(t *testing.T) *recordingServer {
-	m := art.NewModel("player", nil)
-	if err := m.Register(t.Context(), &counting{}); err != nil {
-		t.Fatal(err)
-	}
-	s := &recordingServer{t: t}
-	var err error
-	if s.rollouts, err = server.NewRollouts(nil); err != nil {
-		t.Fatal(err)
-	}
-	h, err := server.Handler(func() []*art.Model { return []*art.Model{m} }, &server.Config{Rollouts: s.rollouts},
-		&art.HandlerOptions{Keys: []string{"secret"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listening := httptest.NewServer(h)
-	t.Cleanup(listening.Close)
-	s.url = listening.URL
-	return s
-}
-
-// call sends JSON to one of the routes of rollouts and decodes the answer.
-func (s *recordingServer) call(method, path string, body any, into any) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		s.t.Error(err)
-	}
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(data))
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	r.Header.Set("Authorization", "Bearer secret")
-	r.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil || response.StatusCode >= 300 {
-		s.t.Errorf("%s %s: status %d, error %v: %s", method, path, response.StatusCode, err, text)
-	}
-}
-
-// agent plays one rollout with OpenAI's client, and returns the replies that it received.
-func (s *recordingServer) agent(ctx context.Context, base string, rng *rand.Rand) (received []string) {
-	c := client.NewClient(option.WithBaseURL(s.url+base+"/v1"), option.WithAPIKey("secret"), option.WithMaxRetries(10),
+// newRolloutClient returns OpenAI's client, pointed at a rollout.
+func newRolloutClient(r *servertest.Rollout) client.Client {
+	return client.NewClient(option.WithBaseURL(r.Base+"/v1"), option.WithAPIKey(servertest.Key), option.WithMaxRetries(10),
 		option.WithMiddleware(withoutWaiting))
-	p := params()
-	p.Tools = []client.ChatCompletionToolUnionParam{look}
-	for turn := range 20 {
-		reply := s.turn(ctx, c, p, rng)
-		received = append(received, reply.Content)
-		p.Messages = append(p.Messages, reply.ToParam())
-		for _, call := range reply.ToolCalls {
-			p.Messages = append(p.Messages, client.ToolMessage("a wall", call.ID))
-		}
-		p.Messages = append(p.Messages, client.UserMessage(fmt.Sprint("turn ", turn)))
-	}
-	return received
 }
 
 // withoutWaiting lets the client send a failed request again at once.
@@ -136,26 +29,38 @@ func withoutWaiting(r *http.Request, next option.MiddlewareNext) (*http.Response
 	return response, err
 }
 
-// turn asks for a reply, streamed or not. It gives up at random, and asks again.
-func (s *recordingServer) turn(
-	ctx context.Context, c client.Client, p client.ChatCompletionNewParams, rng *rand.Rand,
-) client.ChatCompletionMessage {
+// insist asks until there is a reply. It gives up a request at random.
+func insist[T any](ctx context.Context, rng *rand.Rand, ask func(ctx context.Context) (T, error)) (reply T) {
 	for ctx.Err() == nil {
 		limited, cancel := ctx, context.CancelFunc(func() {})
 		if rng.IntN(10) == 0 {
 			limited, cancel = context.WithTimeout(ctx, time.Duration(rng.IntN(1500))*time.Microsecond)
 		}
-		reply, err := ask(limited, c, p, rng.IntN(2) == 0)
+		got, err := ask(limited)
 		cancel()
 		if err == nil {
-			return reply
-		}
-		if limited.Err() == nil {
-			s.t.Error(err)
-			break
+			return got
 		}
 	}
-	return client.ChatCompletionMessage{}
+	return reply
+}
+
+// chatAgent plays a rollout by chat completions, streamed or not.
+func chatAgent(ctx context.Context, r *servertest.Rollout, turns int) (received []string) {
+	c, p := newRolloutClient(r), params()
+	p.Tools = []client.ChatCompletionToolUnionParam{look}
+	for turn := range turns {
+		reply := insist(ctx, r.Rand, func(ctx context.Context) (client.ChatCompletionMessage, error) {
+			return ask(ctx, c, p, r.Rand.IntN(2) == 0)
+		})
+		received = append(received, reply.Content)
+		p.Messages = append(p.Messages, reply.ToParam())
+		for _, call := range reply.ToolCalls {
+			p.Messages = append(p.Messages, client.ToolMessage("a wall", call.ID))
+		}
+		p.Messages = append(p.Messages, client.UserMessage(fmt.Sprint("turn ", turn)))
+	}
+	return received
 }
 
 // ask asks for one reply.
@@ -177,57 +82,64 @@ func ask(
 	if err := events.Err(); err != nil {
 		return client.ChatCompletionMessage{}, err
 	}
-	if len(all.Choices) == 0 {
-		return client.ChatCompletionMessage{}, fmt.Errorf("a stream without a choice: %w", ctx.Err())
+	if len(all.Choices) == 0 || all.Choices[0].FinishReason == "" { // the connection was cut between two events
+		return client.ChatCompletionMessage{}, fmt.Errorf("the stream was cut: %w", ctx.Err())
 	}
 	return all.Choices[0].Message, nil
 }
 
-// TestRollouts_EveryReplyInOneSample records 200 rollouts of 20 turns over a socket, streamed and not, with requests
-// that fail, are cancelled and sent again. What a client has received is in exactly one sample, of its own rollout.
-func TestRollouts_EveryReplyInOneSample(t *testing.T) {
-	s := newRecordingServer(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	slots, known := make(chan struct{}, 16), &sync.Map{}
-	var all sync.WaitGroup
-	for i := range 200 {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			var info struct{ ID, Base string }
-			s.call("POST", "/v1/rollouts", map[string]any{"model": "player", "group": fmt.Sprint(i / 8), "group_size": 8}, &info)
-			received := s.agent(t.Context(), info.Base, rand.New(rand.NewPCG(seed, uint64(i))))
-			var recorded art.Trajectory
-			s.call("GET", "/v1/rollouts/"+info.ID, nil, &recorded)
-			checkRecording(t, &recorded, received, known)
-			s.call("POST", "/v1/rollouts/"+info.ID+"/close", map[string]any{"reward": i % 8}, &struct{}{})
+// responsesAgent plays a rollout by the Responses API, streamed or not.
+func responsesAgent(ctx context.Context, r *servertest.Rollout, turns int) (received []string) {
+	c, p := newRolloutClient(r), responseParams()
+	input := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Hello", "user")}
+	for turn := range turns {
+		p.Input.OfString, p.Input.OfInputItemList = client.Opt[string]{}, input
+		reply := insist(ctx, r.Rand, func(ctx context.Context) (*responses.Response, error) {
+			return respond(ctx, c, p, r.Rand.IntN(2) == 0)
 		})
-	}
-	all.Wait()
-	for range 25 {
-		g, err := s.rollouts.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		received = append(received, reply.OutputText())
+		for _, item := range reply.Output {
+			switch item.Type {
+			case "message":
+				input = append(input, responses.ResponseInputItemParamOfMessage(reply.OutputText(), "assistant"))
+			case "function_call":
+				call := item.AsFunctionCall()
+				input = append(input,
+					responses.ResponseInputItemParamOfFunctionCall(call.Arguments, call.CallID, call.Name),
+					responses.ResponseInputItemParamOfFunctionCallOutput(call.CallID, "a wall"))
+			}
 		}
-		if len(g.Trajectories) != 8 {
-			t.Errorf("group %v has %d trajectories", g.Metadata["group"], len(g.Trajectories))
-		}
+		input = append(input, responses.ResponseInputItemParamOfMessage(fmt.Sprint("turn ", turn), "user"))
 	}
+	return received
 }
 
-// checkRecording compares a recording with the replies that its agent has received. known has the ids of all samples.
-func checkRecording(t *testing.T, recorded *art.Trajectory, received []string, known *sync.Map) {
-	times := map[string]int{}
-	for _, sample := range recorded.Samples() {
-		times[fmt.Sprint(sample.IDs[0])]++
-		if _, twice := known.LoadOrStore(sample.IDs[0], true); twice {
-			t.Errorf("token %d is in two samples", sample.IDs[0])
+// respond asks for one response.
+func respond(
+	ctx context.Context, c client.Client, p responses.ResponseNewParams, stream bool,
+) (*responses.Response, error) {
+	if !stream {
+		return c.Responses.New(ctx, p)
+	}
+	events := c.Responses.NewStreaming(ctx, p)
+	for events.Next() {
+		if e := events.Current(); e.Type == "response.completed" {
+			return &e.Response, events.Close()
 		}
 	}
-	for _, reply := range received {
-		if times[reply] != 1 {
-			t.Errorf("reply %s is in %d samples", reply, times[reply])
-		}
+	if err := events.Err(); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("the stream was cut: %w", ctx.Err())
+}
+
+// Requests that fail, are cancelled and are sent again leave every sampled token in exactly one sample.
+func TestRollouts_EveryTokenInOneSample(t *testing.T) {
+	for name, agent := range map[string]servertest.Agent{"chat": chatAgent, "responses": responsesAgent} {
+		t.Run(name, func(t *testing.T) {
+			seed := uint64(time.Now().UnixNano())
+			rollouts, turns := servertest.Settings(t)
+			servertest.New(t, seed).Play(rollouts, turns, seed, agent)
+		})
 	}
 }

@@ -40,17 +40,28 @@ def chat(client):
     call = final.choices[0].message.tool_calls[0]
     check("chat stream", (deltas, call.id, call.function.name, call.function.arguments), (list("Looking."), "c1", "look", '{"at": 1}'))
     check("usage", final.usage.completion_tokens, 8)
+    several = client.chat.completions.create(model="player", messages=messages[:1], n=2, logprobs=True, top_logprobs=1)
+    check("two replies", [(c.index, c.message.content) for c in several.choices], [(0, "Looking."), (1, "Looking.")])
+    check("top logprobs", [t.token for t in several.choices[1].logprobs.content[0].top_logprobs], ["L"])
+    texts = {}
+    for chunk in client.chat.completions.create(model="player", messages=messages[:1], n=2, stream=True):
+        for c in chunk.choices:
+            texts[c.index] = texts.get(c.index, "") + (c.delta.content or "")
+    check("two streams", texts, {0: "Looking.", 1: "Looking."})
     try:
-        client.chat.completions.create(model="player", messages=messages[:1], n=2)
-        raise SystemExit("n=2 is not refused")
+        client.chat.completions.create(model="player", messages=messages[:1], reasoning_effort="high")
+        raise SystemExit("reasoning_effort is not refused")
     except openai.BadRequestError as e:
-        check("refused", (e.param, e.code), ("n", "unsupported_parameter"))
+        check("refused", (e.param, e.code), ("reasoning_effort", "unsupported_parameter"))
 
 
 def completions(client):
     """Completions of a text and of token ids, whole and streamed."""
     whole = client.completions.create(model="player", prompt=[76, 111], logprobs=0).choices[0]
     check("completion", (whole.text, "".join(whole.logprobs.tokens)), ("Looking.", "Looking."))
+    echo = client.completions.create(model="player", prompt=["Lo", "Go"], n=2, echo=True, logprobs=1).choices
+    check("echo", [c.text for c in echo], ["LoLooking."] * 2 + ["GoLooking."] * 2)
+    check("echoed logprobs", (echo[2].logprobs.tokens[:3], echo[2].logprobs.token_logprobs[0]), (["G", "o", "L"], None))
     text = "".join(c.choices[0].text for c in client.completions.create(model="player", prompt="Lo", stream=True))
     check("completion stream", text, "Looking.")
 
