@@ -137,7 +137,7 @@ func run(ctx context.Context, s *settings) (err error) {
 }
 
 // newTraining puts the training together from the flags.
-func newTraining(ctx context.Context, s *settings, m *models) (*mcp.Training, error) {
+func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[mcp.Scenario], error) {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	server, domain, err := s.open()
 	if err != nil {
@@ -151,8 +151,9 @@ func newTraining(ctx context.Context, s *settings, m *models) (*mcp.Training, er
 	if err != nil {
 		return nil, err
 	}
-	t := &mcp.Training{
-		Model: model, Agent: &mcp.Agent{Server: server, Known: about, MaxTurns: s.turns, Resources: domain == nil},
+	agent := &mcp.Agent{Server: server, Known: about, MaxTurns: s.turns, Resources: domain == nil}
+	t := &agents.Training[mcp.Scenario]{
+		Model: model, Rollout: agent.Rollout, Checked: domain != nil,
 		Steps: s.steps, Batch: s.batch, Group: s.group, Every: s.every, Seed: s.seed, Concurrency: s.concurrency,
 		Goal: agents.Goal{Value: s.goal, Patience: s.patience}, ConfigOf: s.config, Logger: logger,
 		Events: terminal.New(&terminal.Options{Quiet: true}), Chat: art.ChatOptions{MaxTokens: &s.reply},
@@ -162,7 +163,7 @@ func newTraining(ctx context.Context, s *settings, m *models) (*mcp.Training, er
 	}
 	t.Val = t.Val[:min(s.count, len(t.Val))]
 	if domain != nil {
-		t.Agent.Check = domain.Checker(s.seed)
+		agent.Check = domain.Checker(s.seed)
 	}
 	return t, s.judges(ctx, t, m, logger)
 }
@@ -206,7 +207,7 @@ func (s *settings) config(step int) *art.TrainConfig {
 }
 
 // report prints the validations.
-func report(outcome *mcp.Outcome) {
+func report(outcome *agents.Outcome) {
 	for _, v := range outcome.Validations {
 		fmt.Printf("validation at step %3d: %.3f of %d scenarios", v.Step, v.Score, v.Scenarios)
 		if v.Failures > 0 {

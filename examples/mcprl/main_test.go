@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/mcp"
 )
 
@@ -105,7 +106,7 @@ func TestJudges_Invalid(t *testing.T) {
 	} {
 		s := defaults(t)
 		set(s)
-		if err := s.judges(t.Context(), &mcp.Training{Agent: &mcp.Agent{}}, &models{settings: s}, nil); err == nil {
+		if err := s.judges(t.Context(), &agents.Training[mcp.Scenario]{}, &models{settings: s}, nil); err == nil {
 			t.Errorf("%+v is no error", s)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/openai"
+	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/mcp"
 	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
 	"github.com/goart-dev/art/ruler"
@@ -148,7 +149,7 @@ func (s *settings) tasks(ctx context.Context, m *models, about *mcp.Description,
 }
 
 // judges sets who gives the rewards and whom validations compare with.
-func (s *settings) judges(ctx context.Context, t *mcp.Training, m *models, logger *slog.Logger) (err error) {
+func (s *settings) judges(ctx context.Context, t *agents.Training[mcp.Scenario], m *models, logger *slog.Logger) (err error) {
 	opts := &ruler.Options{OnFailure: ruler.Drop, Logger: logger, Cache: filepath.Join(s.dir, "mcprl", "judge")}
 	if s.judge == "base" {
 		opts.Context = s.context
@@ -157,7 +158,7 @@ func (s *settings) judges(ctx context.Context, t *mcp.Training, m *models, logge
 	switch s.judge {
 	case "":
 	case "noisy":
-		if t.Agent.Check == nil {
+		if !t.Checked {
 			return errors.New("-judge noisy needs a server with a checker, orders or calendar")
 		}
 		opts.Judges, opts.Chunk, opts.Cache = []ruler.Judge{synthetic.Noisy(0.15)}, 64, ""

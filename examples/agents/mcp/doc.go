@@ -6,8 +6,8 @@
 //	scenarios, _, err := mcp.Generate(ctx, about, &mcp.GenerateOptions{Model: generator, Want: 24})
 //	train, val := mcp.Split(scenarios, seed)
 //	agent := &mcp.Agent{Server: server, Known: about}
-//	outcome, err := (&mcp.Training{Model: model, Agent: agent, Train: train, Val: val, After: judge.After,
-//		Control: base, Referee: judge}).Run(ctx)
+//	outcome, err := (&agents.Training[mcp.Scenario]{Model: model, Rollout: agent.Rollout, Train: train, Val: val,
+//		After: judge.After, Control: base, Referee: judge}).Run(ctx)
 //
 // # A rollout
 //

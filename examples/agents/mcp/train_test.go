@@ -38,14 +38,14 @@ func learner(lists ...[]mcp.Scenario) *arttest.Backend {
 	}}
 }
 
-func training(t *testing.T, seed uint64) (*mcp.Training, *arttest.Backend) {
+func training(t *testing.T, seed uint64) (*agents.Training[mcp.Scenario], *arttest.Backend) {
 	t.Helper()
 	train, val := synthetic.Orders.Scenarios(seed, 2)
 	val = val[:30]
 	b := learner(train, val)
 	agent := &mcp.Agent{Server: inProcess(synthetic.Orders, seed), Check: synthetic.Orders.Checker(seed), MaxTurns: 4}
-	return &mcp.Training{
-		Model: registered(t, b, "learner", false), Agent: agent, Train: train, Val: val,
+	return &agents.Training[mcp.Scenario]{
+		Model: registered(t, b, "learner", false), Rollout: agent.Rollout, Checked: true, Train: train, Val: val,
 		Steps: 6, Batch: 2, Group: 4, Every: 2,
 	}, b
 }
@@ -90,7 +90,7 @@ func TestTraining_Patience(t *testing.T) {
 // A judge in place of the checker sees each pair of validation, in both orders, and the win rate follows.
 func TestTraining_Judged(t *testing.T) {
 	tr, b := training(t, 1)
-	check := tr.Agent.Check
+	check := synthetic.Orders.Checker(1)
 	var orders atomic.Int64
 	rule := ruler.JudgeFunc(func(ctx context.Context, items []ruler.Item) ([]ruler.Rating, error) {
 		var ratings []ruler.Rating
@@ -116,7 +116,8 @@ func TestTraining_Judged(t *testing.T) {
 		return ratings, nil
 	})
 	judge := ruler.New(nil, &ruler.Options{Judges: []ruler.Judge{rule}})
-	tr.Agent.Check, tr.After, tr.Referee, tr.Steps = nil, judge.After, judge, 4
+	agent := &mcp.Agent{Server: inProcess(synthetic.Orders, 1), MaxTurns: 4}
+	tr.Rollout, tr.Checked, tr.After, tr.Referee, tr.Steps = agent.Rollout, false, judge.After, judge, 4
 	frozen := art.NewModel("control", &art.ModelOptions{Frozen: true})
 	if err := frozen.Register(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -134,8 +135,8 @@ func TestTraining_Judged(t *testing.T) {
 }
 
 func TestTraining_Invalid(t *testing.T) {
-	_, err := (&mcp.Training{Group: 1}).Run(t.Context())
-	for _, want := range []string{"Model is nil", "Agent or its Server", "0 scenarios", "neither a checker", "Group is 1",
+	_, err := (&agents.Training[mcp.Scenario]{Group: 1}).Run(t.Context())
+	for _, want := range []string{"Model is nil", "Rollout is nil", "0 scenarios", "neither a checker", "Group is 1",
 		"needs a Control"} {
 		if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want it to have %q", err, want)

@@ -1,4 +1,4 @@
-package mcp
+package agents
 
 import (
 	"cmp"
@@ -9,22 +9,24 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/ruler"
 )
 
-// Training trains an agent. Zero values are the defaults.
-type Training struct {
+// Training trains a model on scenarios of type S. Zero values are the defaults.
+type Training[S any] struct {
 	// Model is registered and trainable. It resumes at its step.
 	Model *art.Model
-	Agent *Agent
+	// Rollout returns the rollout of a model. Its trajectories name their scenario: see [ScenarioKey].
+	Rollout func(m *art.Model, opts *art.ChatOptions) func(context.Context, S) (*art.Trajectory, error)
+	// Checked tells that the rollout gives rewards, and sets the metric "solved" of each trajectory to 1 or 0.
+	Checked bool
 	// Train and Val are scenarios to train on and to validate with.
-	Train, Val []Scenario
+	Train, Val []S
 
-	// After judges groups, such as the After of a [ruler.Ruler]. nil leaves the rewards of the agent's checker.
+	// After judges groups, such as the After of a [ruler.Ruler]. nil leaves those of the rollout, which must be Checked then.
 	After func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
 	// Control is what validations compare with, pair by pair, such as the untrained base model or a hosted one; Referee
-	// judges the pairs. Both may be nil when the agent has a checker.
+	// judges the pairs. Both may be nil when the rollout is Checked.
 	Control *art.Model
 	Referee *ruler.Ruler
 
@@ -41,7 +43,7 @@ type Training struct {
 	// Every is how many steps lie between validations. Default 10. There is one before the first step and after the last.
 	Every int
 	// Goal ends the training early.
-	Goal agents.Goal
+	Goal Goal
 	// Chat are the settings of rollouts; validations are greedy.
 	Chat art.ChatOptions
 	// Seed of the order of scenarios. Default 0.
@@ -61,7 +63,7 @@ type Validation struct {
 	// Scenarios is how many there were, and Failures how many rollouts failed.
 	Scenarios, Failures int
 	// Tally is the comparison with the control; nil without one, and for a validation of an earlier process.
-	Tally *agents.Tally
+	Tally *Tally
 }
 
 // Outcome is the result of a training.
@@ -74,12 +76,12 @@ type Outcome struct {
 // Run trains until the steps are made, the goal is reached or nothing is learned any more. Validations are logged as
 // split "val": "val/score", and with a control "val/win_rate" and its confidence interval. Those that an earlier
 // process logged count, so that a run which was stopped goes on where it was.
-func (t *Training) Run(ctx context.Context) (*Outcome, error) {
+func (t *Training[S]) Run(ctx context.Context) (*Outcome, error) {
 	t.setDefaults()
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
-	r := &trainingRun{Training: t, outcome: &Outcome{}}
+	r := &trainingRun[S]{Training: t, outcome: &Outcome{}}
 	if err := r.resume(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (t *Training) Run(ctx context.Context) (*Outcome, error) {
 	return r.outcome, nil // not reached: batches do not end
 }
 
-func (t *Training) setDefaults() {
+func (t *Training[S]) setDefaults() {
 	t.Steps, t.Batch, t.Group = cmp.Or(t.Steps, 40), cmp.Or(t.Batch, 4), cmp.Or(t.Group, 8)
 	t.Concurrency, t.Every = cmp.Or(t.Concurrency, 16), cmp.Or(t.Every, 10)
 	t.MaxFailureFraction = cmp.Or(t.MaxFailureFraction, 0.5)
@@ -108,7 +110,7 @@ func (t *Training) setDefaults() {
 }
 
 // validate lists every problem.
-func (t *Training) validate() error {
+func (t *Training[S]) validate() error {
 	var problems []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -116,30 +118,30 @@ func (t *Training) validate() error {
 		}
 	}
 	check(t.Model != nil && t.Model.Backend() != nil, "Model is nil or not registered")
-	check(t.Agent != nil && t.Agent.Server != nil, "Agent or its Server is nil")
+	check(t.Rollout != nil, "Rollout is nil")
 	check(len(t.Train) > 0 && len(t.Val) > 0, "%d scenarios to train on, %d to validate with: want both", len(t.Train),
 		len(t.Val))
-	checked := t.Agent != nil && t.Agent.Check != nil
-	check(checked || t.After != nil, "there is neither a checker nor a judge to give rewards")
+	check(t.Checked || t.After != nil, "there is neither a checker nor a judge to give rewards")
 	check((t.Control == nil) == (t.Referee == nil), "Control and Referee belong together")
-	check(checked || t.Control != nil, "without a checker, validation needs a Control and a Referee")
+	check(t.Checked || t.Control != nil, "without a checker, validation needs a Control and a Referee")
 	check(t.Steps > 0 && t.Batch > 0 && t.Every > 0, "Steps %d, Batch %d, Every %d: want > 0", t.Steps, t.Batch, t.Every)
 	check(t.Group > 1, "Group is %d, want at least 2", t.Group)
 	if len(problems) == 0 {
 		return nil
 	}
-	return invalid("train", errors.Join(problems...), "correct the Training")
+	return &art.Error{Op: "train", Err: fmt.Errorf("%w: %w", art.ErrInvalid, errors.Join(problems...)),
+		Hint: "correct the Training"}
 }
 
 // trainingRun is the state of Run.
-type trainingRun struct {
-	*Training
+type trainingRun[S any] struct {
+	*Training[S]
 	outcome *Outcome
 	control []*art.Trajectory // of validation, made once
 }
 
 // resume reads the validations of earlier processes.
-func (r *trainingRun) resume(ctx context.Context) error {
+func (r *trainingRun[S]) resume(ctx context.Context) error {
 	keeper, ok := r.Model.Backend().(art.CheckpointKeeper)
 	if !ok {
 		return nil
@@ -160,7 +162,7 @@ func (r *trainingRun) resume(ctx context.Context) error {
 }
 
 // decide validates when it is time, and tells whether the training ends.
-func (r *trainingRun) decide(ctx context.Context, step int) (stop bool, err error) {
+func (r *trainingRun[S]) decide(ctx context.Context, step int) (stop bool, err error) {
 	last := step >= r.Steps
 	done := r.outcome.Validations
 	validated := len(done) > 0 && done[len(done)-1].Step == step
@@ -184,8 +186,8 @@ func (r *trainingRun) decide(ctx context.Context, step int) (stop bool, err erro
 }
 
 // step gathers, judges, trains and logs.
-func (r *trainingRun) step(ctx context.Context, b art.Batch[Scenario]) error {
-	groups, err := art.GatherGroups(ctx, b.Items, r.Agent.Rollout(r.Model, &r.Chat), &art.GatherOptions{
+func (r *trainingRun[S]) step(ctx context.Context, b art.Batch[S]) error {
+	groups, err := art.GatherGroups(ctx, b.Items, r.Rollout(r.Model, &r.Chat), &art.GatherOptions{
 		GroupSize: r.Group, Concurrency: r.Concurrency, Seed: uint64(b.Step), After: r.After, Events: r.Events,
 		MaxFailureFraction: r.MaxFailureFraction,
 	})
@@ -194,7 +196,7 @@ func (r *trainingRun) step(ctx context.Context, b art.Batch[Scenario]) error {
 	}
 	for _, g := range groups {
 		for _, f := range g.Failures {
-			r.Logger.Warn("a rollout failed", "step", b.Step, "scenario", b.Items[f.Scenario].ID, "reason", f.Message)
+			r.Logger.Warn("a rollout failed", "step", b.Step, "scenario", fmt.Sprint(b.Items[f.Scenario]), "reason", f.Message)
 		}
 	}
 	if len(groups) == 0 {
@@ -215,7 +217,7 @@ func (r *trainingRun) step(ctx context.Context, b art.Batch[Scenario]) error {
 }
 
 // validation runs the validation scenarios greedily and logs how well they went.
-func (r *trainingRun) validation(ctx context.Context, step int) (*Validation, error) {
+func (r *trainingRun[S]) validation(ctx context.Context, step int) (*Validation, error) {
 	g, err := r.greedy(ctx, r.Model)
 	if err != nil {
 		return nil, err
@@ -231,7 +233,7 @@ func (r *trainingRun) validation(ctx context.Context, step int) (*Validation, er
 		}
 		v.Score = metrics["win_rate"]
 	}
-	if r.Agent.Check != nil {
+	if r.Checked {
 		solved := 0.0
 		for _, t := range g.Trajectories {
 			solved += t.Metrics["solved"]
@@ -239,12 +241,12 @@ func (r *trainingRun) validation(ctx context.Context, step int) (*Validation, er
 		v.Score = solved / float64(v.Scenarios)
 	}
 	metrics["score"] = v.Score
-	r.Logger.Info("validation", "step", step, "score", v.Score, "failed", v.Failures, "against control", fmt.Sprint(v.Tally))
+	r.Logger.Info("validation", "step", step, "score", v.Score, "failed", v.Failures)
 	return v, r.Model.Log(ctx, "val", []*art.TrajectoryGroup{g}, metrics)
 }
 
 // compare judges the model's trajectories against the control's, which are made at the first comparison.
-func (r *trainingRun) compare(ctx context.Context, ours []*art.Trajectory) (*agents.Tally, error) {
+func (r *trainingRun[S]) compare(ctx context.Context, ours []*art.Trajectory) (*Tally, error) {
 	if r.control == nil {
 		g, err := r.greedy(ctx, r.Control)
 		if err != nil {
@@ -252,23 +254,23 @@ func (r *trainingRun) compare(ctx context.Context, ours []*art.Trajectory) (*age
 		}
 		r.control = g.Trajectories
 	}
-	tally, err := agents.Versus(ctx, r.Referee, ours, r.control)
+	tally, err := Versus(ctx, r.Referee, ours, r.control)
 	if err == nil && math.IsNaN(rateOf(tally)) {
 		err = fmt.Errorf("no scenario has a trajectory of both the model and the control")
 	}
 	return tally, err
 }
 
-func rateOf(t *agents.Tally) float64 {
+func rateOf(t *Tally) float64 {
 	rate, _, _ := t.WinRate()
 	return rate
 }
 
 // greedy runs the validation scenarios with a model that takes the likeliest token.
-func (r *trainingRun) greedy(ctx context.Context, m *art.Model) (*art.TrajectoryGroup, error) {
+func (r *trainingRun[S]) greedy(ctx context.Context, m *art.Model) (*art.TrajectoryGroup, error) {
 	opts := r.Chat
 	opts.Temperature = new(0.0)
-	return art.Gather(ctx, r.Val, r.Agent.Rollout(m, &opts), &art.GatherOptions{
+	return art.Gather(ctx, r.Val, r.Rollout(m, &opts), &art.GatherOptions{
 		Concurrency: r.Concurrency, Seed: 1 << 32, Events: r.Events, MaxFailureFraction: r.MaxFailureFraction,
 	})
 }
