@@ -79,6 +79,9 @@ func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Cal
 				call.Kept++
 			}
 		}
+		if len(items) < call.Asked && len(call.Dropped) == 0 {
+			call.drop(fmt.Sprintf("the answer has %d of %d items", len(items), call.Asked))
+		}
 		c.log(len(calls), &call)
 		calls = append(calls, call)
 	}

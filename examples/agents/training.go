@@ -97,6 +97,24 @@ func (t *Training[S]) Run(ctx context.Context) (*Outcome, error) {
 	return r.outcome, nil // not reached: batches do not end
 }
 
+// Compare runs the validation scenarios with the model as it is and with the control, and compares them. Nothing is
+// logged.
+func (t *Training[S]) Compare(ctx context.Context) (*Tally, error) {
+	t.setDefaults()
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	if t.Control == nil {
+		return nil, &art.Error{Op: "compare", Err: fmt.Errorf("%w: there is no Control", art.ErrInvalid), Hint: "set it"}
+	}
+	r := &trainingRun[S]{Training: t}
+	g, err := r.greedy(ctx, t.Model)
+	if err != nil {
+		return nil, err
+	}
+	return r.compare(ctx, g.Trajectories)
+}
+
 func (t *Training[S]) setDefaults() {
 	t.Steps, t.Batch, t.Group = cmp.Or(t.Steps, 40), cmp.Or(t.Batch, 4), cmp.Or(t.Group, 8)
 	t.Concurrency, t.Every = cmp.Or(t.Concurrency, 16), cmp.Or(t.Every, 10)
