@@ -46,7 +46,7 @@ type settings struct {
 	level, concurrency        int
 	rate, goal                float64
 	patience                  int
-	short                     bool
+	text, short               bool
 }
 
 func (s *settings) define(f *flag.FlagSet) {
@@ -73,6 +73,7 @@ func (s *settings) define(f *flag.FlagSet) {
 	f.IntVar(&s.reply, "reply", 64, "tokens of a reply")
 	f.IntVar(&s.context, "context", 2048, "tokens of a rollout")
 	f.IntVar(&s.concurrency, "concurrency", 64, "rollouts, and sessions, at once")
+	f.BoolVar(&s.text, "text", true, "a reply without a call ends the task as its answer; else only complete_task does")
 	f.BoolVar(&s.short, "short", false, "10 steps; fail unless the validation is better after them")
 }
 
@@ -151,7 +152,8 @@ func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[
 	if err != nil {
 		return nil, err
 	}
-	agent := &mcp.Agent{Server: server, Known: about, MaxTurns: s.turns, Resources: domain == nil}
+	agent := &mcp.Agent{Server: server, Known: about, MaxTurns: s.turns, Resources: domain == nil,
+		TextCompletes: s.text}
 	t := &agents.Training[mcp.Scenario]{
 		Model: model, Rollout: agent.Rollout, Checked: domain != nil,
 		Steps: s.steps, Batch: s.batch, Group: s.group, Every: s.every, Seed: s.seed, Concurrency: s.concurrency,

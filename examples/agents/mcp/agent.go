@@ -28,6 +28,9 @@ type Agent struct {
 	MaxTurns int
 	// System is the system message. Default: what to do, how many turns there are, and how to end.
 	System string
+	// TextCompletes makes a reply without a call complete the task too, with its text as the summary, as small models
+	// answer. By default the agent is told to call a tool, and has one turn less.
+	TextCompletes bool
 	// Resources offers the tool read_resource where the server has resources.
 	Resources bool
 	// Check gives the reward. nil leaves it 0: a judge gives it.
@@ -44,7 +47,7 @@ func (a *Agent) Rollout(
 // Run works on a scenario in a session of its own. It returns an error when the server or the model failed, and not
 // when the agent did.
 //
-// Metrics: "completed" (complete_task was called), "turns", "calls", "tool_errors", "out_of_turns", "out_of_context",
+// Metrics: "completed" (complete_task was called, or see TextCompletes), "turns", "calls", "tool_errors", "out_of_turns", "out_of_context",
 // and with a checker "solved" (it said 1).
 func (a *Agent) Run(ctx context.Context, model *art.Model, s Scenario, opts *art.ChatOptions) (*art.Trajectory, error) {
 	session, err := a.Server.Connect(ctx)
@@ -121,8 +124,8 @@ func (r *rollout) work(ctx context.Context) error {
 			return err
 		}
 		r.turns++
-		if len(reply.ToolCalls) == 0 && r.turns < r.agent.maxTurns() {
-			r.t.Add(art.User(nudge))
+		if len(reply.ToolCalls) == 0 {
+			r.answered()
 		}
 		for i := range reply.ToolCalls {
 			if err := r.call(ctx, &reply.ToolCalls[i]); err != nil {
@@ -131,6 +134,15 @@ func (r *rollout) work(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// answered handles a reply without a call. A tool call that could not be read is none.
+func (r *rollout) answered() {
+	if r.agent.TextCompletes {
+		r.completed = true
+	} else if r.turns < r.agent.maxTurns() {
+		r.t.Add(art.User(nudge))
+	}
 }
 
 // call carries out one call and adds what the model gets to read. Calls after complete_task are not carried out.
@@ -223,7 +235,7 @@ func Summary(t *art.Trajectory) (summary string, ok bool) {
 			}
 		}
 	}
-	return "", false
+	return t.Messages[len(t.Messages)-1].Content, true // see Agent.TextCompletes
 }
 
 func one(b bool) float64 {

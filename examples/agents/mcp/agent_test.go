@@ -96,6 +96,25 @@ func TestRun_Mistakes(t *testing.T) {
 	}
 }
 
+// A model that answers in words can complete its task with them.
+func TestRun_TextCompletes(t *testing.T) {
+	replies := calls(call("poke"))
+	model := scripted(t, func(ctx context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
+		if len(r.Messages) > 2 {
+			return art.Assistant("It is poked."), nil
+		}
+		return replies(ctx, m, r)
+	}, false)
+	agent := &mcp.Agent{Server: mcp.InProcess("odd", func() *sdk.Server { return odd("") }, nil), MaxTurns: 3, TextCompletes: true}
+	got, err := agent.Run(t.Context(), model, mcp.Scenario{ID: "s", Task: "Poke."}, nil)
+	if err != nil || got.Metrics["turns"] != 2 || got.Metrics["completed"] != 1 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if s, ok := mcp.Summary(got); s != "It is poked." || !ok {
+		t.Errorf("summary %q, %v", s, ok)
+	}
+}
+
 // Turns end a rollout, and so does a context that is full.
 func TestRun_Limits(t *testing.T) {
 	agent := &mcp.Agent{Server: mcp.InProcess("odd", func() *sdk.Server { return odd("") }, nil), MaxTurns: 3}
