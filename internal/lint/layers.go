@@ -119,6 +119,7 @@ var layers = map[string]layer{
 	}},
 	"internal/machine":     {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":      {light: true},
+	"internal/migrate":     {own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go"}},
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},
