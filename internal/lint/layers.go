@@ -69,6 +69,7 @@ var layers = map[string]layer{
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal
 	},
+	"backend/dash":           {own: []string{"", "backend/rundir", "backend/server", "internal/runs"}},
 	"backend/hosted":         {own: []string{"", "backend/rundir", "backend/server", "internal/runs"}},
 	"backend/openai":         {own: []string{"", "backend/hosted", "internal/wire", "tokenizer/openai"}},
 	"backend/plot":           {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
