@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
 )
 
 // Defaults of [art.HandlerOptions].
@@ -26,25 +27,58 @@ type guard struct {
 	running budget        // requests
 	timeout time.Duration // for a body to arrive
 	routes  http.Handler
-	logger  *slog.Logger
+	refuse  func(http.ResponseWriter, *http.Request, error)
 }
 
 // Handler serves [Routes] to the clients that opts admit. cfg and opts may be nil. opts.MaxBody replaces cfg.MaxBody.
 // Invalid options are an [art.ErrInvalid] that lists all problems.
 func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler, error) {
-	if opts == nil {
-		opts = &art.HandlerOptions{}
-	}
 	var c Config
 	if cfg != nil {
 		c = *cfg
 	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	g, maxBody, err := newGuard(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.MaxBody = maxBody
+	g.routes = Routes(models, &c)
+	g.refuse = func(w http.ResponseWriter, r *http.Request, err error) { fail(c.Logger, w, r, err) }
+	return g, nil
+}
+
+// Guard admits to next the clients that [Handler] would admit: by Host, Origin and key. Requests without a key reach
+// next at /health and /readyz only. refuse answers the others; [Status] is the status of its error. opts may be nil;
+// invalid ones are an [art.ErrInvalid] that lists all problems.
+func Guard(
+	next http.Handler, opts *art.HandlerOptions, refuse func(http.ResponseWriter, *http.Request, error),
+) (http.Handler, error) {
+	g, maxBody, err := newGuard(opts)
+	if err != nil {
+		return nil, err
+	}
+	g.refuse = refuse
+	g.routes = http.MaxBytesHandler(next, maxBody)
+	return g, nil
+}
+
+// Status is the HTTP status of an error that [Guard] hands to refuse.
+func Status(err error) int { return wire.AsError(err).Status }
+
+// newGuard returns a guard without routes, and the limit of a body.
+func newGuard(opts *art.HandlerOptions) (g *guard, maxBody int64, err error) {
+	if opts == nil {
+		opts = &art.HandlerOptions{}
+	}
 	var p []string
-	c.MaxBody = positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody)
-	g := &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
-	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, c.MaxBody))
-	if g.bodies.limit < c.MaxBody {
-		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, c.MaxBody))
+	maxBody = positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody)
+	g = &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
+	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, maxBody))
+	if g.bodies.limit < maxBody {
+		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, maxBody))
 	}
 	g.running.limit = positive(&p, "MaxRequests", int64(opts.MaxRequests), defaultMaxRequests)
 	c.MaxChoices = int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices))
@@ -54,15 +88,11 @@ func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler
 		p = append(p, `"*" in Hosts or Origins without Keys would let every web page in`)
 	}
 	if len(p) > 0 {
-		return nil, &art.Error{
+		return nil, 0, &art.Error{
 			Op: "serve", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(p, "; ")), Hint: "correct the HandlerOptions",
 		}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	g.routes, g.logger = Routes(models, &c), c.Logger
-	return g, nil
+	return g, maxBody, nil
 }
 
 // positive returns x, or the default if x is 0. A negative x is a problem.
@@ -81,11 +111,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, release := g.limited(w, r)
 	defer release()
 	if err := g.hosts.check(r); err != nil {
-		fail(g.logger, w, r, err)
+		g.refuse(w, r, err)
 		return
 	}
 	if err := g.origins.check(w, r); err != nil {
-		fail(g.logger, w, r, err)
+		g.refuse(w, r, err)
 		return
 	}
 	if isPreflight(r) { // browsers send it without a key
@@ -97,7 +127,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := g.keys.check(w, r); err != nil {
-		fail(g.logger, w, r, err)
+		g.refuse(w, r, err)
 		return
 	}
 	if !g.running.take(1) {

@@ -10,18 +10,24 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/dash"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/metrics"
 )
 
+// dashPath is where the page about the runs is.
+const dashPath = "/dash/"
+
 // host is the server of the verb serve.
 type host struct {
 	backend *local.Backend
 	http    *http.Server
+	page    *dash.Handler // of the runs
 	gate    server.Gate
 	dir     string // of the registered models, which are not kept
 
@@ -60,7 +66,14 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 	if err != nil {
 		return h, fmt.Errorf("--key, --hosts, --origins: %w", err)
 	}
-	h.http = o.newHTTP(h.gate.Handler(routes), logger)
+	if h.page, err = dash.New(&dash.Options{Dir: runsRoot(), Access: o.handlerOptions(), Tokens: cachedTokens(),
+		Logger: logger}); err != nil {
+		return h, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", h.gate.Handler(routes))
+	mux.Handle(dashPath, http.StripPrefix(strings.TrimSuffix(dashPath, "/"), h.page))
+	h.http = o.newHTTP(mux, logger)
 	return h, nil
 }
 
@@ -124,6 +137,7 @@ func (h *host) listen(listener net.Listener, certificate *tls.Certificate) error
 // drain refuses new requests, and gives those that are running some time to end. An error counts the rest.
 func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 	h.gate.Close("the server is shutting down")
+	_ = h.page.Close() // its streams would never end; it has no error
 	if n := h.gate.Running(); n > 0 {
 		fmt.Fprintf(stderr, "art: %d requests are being answered; the server ends in %v at most\n", n, timeout)
 	}
@@ -141,8 +155,11 @@ func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 
 // close releases what open has made.
 func (h *host) close() (err error) {
+	if h.page != nil {
+		err = h.page.Close()
+	}
 	if h.backend != nil {
-		err = h.backend.Close()
+		err = errors.Join(err, h.backend.Close())
 	}
 	if h.rollouts != nil {
 		h.rollouts.Close()

@@ -14,7 +14,8 @@ type start struct {
 	certificate *tls.Certificate // nil: there is no TLS
 	file        string           // of the certificate
 	models      []string
-	generated   bool // the key is new, and not known to anyone
+	generated   bool   // the key is new, and not known to anyone
+	page        string // link to the page of the runs
 }
 
 // text has the address, the models, the key if it is new, and a command to try it. A key that was given is not
@@ -30,6 +31,9 @@ func (s *start) text(key string) string {
 	}
 	if s.certificate == nil && !s.loopback() {
 		b.WriteString("warning: without --tls-cert the key and all texts cross the network in the clear\n")
+	}
+	if s.page != "" {
+		fmt.Fprintf(&b, "runs at %s\n", s.page)
 	}
 	b.WriteString("try it:\ncurl ")
 	if s.certificate != nil {
