@@ -19,12 +19,12 @@ var mixture = []struct {
 	weight   int
 	generate func(*rand.Rand) example
 }{
-	{50, ticTacToe},
-	{12, arithmetic},
-	{12, yesNo},
-	{11, instruction},
-	{12, toolChat},
-	{3, talk},
+	{44, ticTacToe},
+	{10, arithmetic},
+	{10, yesNo},
+	{12, instruction},
+	{20, toolChat},
+	{4, talk},
 }
 
 // generate draws a chat. It is a function of the state of rng.

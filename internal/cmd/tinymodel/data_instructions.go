@@ -77,3 +77,28 @@ func numbers(from, to int) string {
 	}
 	return strings.Join(out, " ")
 }
+
+// copyText asks for a copy of a text of any kind.
+func copyText(rng *rand.Rand) example {
+	var e example
+	for range between(rng, 1, 3) {
+		var parts []string
+		for range between(rng, 1, 8) {
+			parts = append(parts, copied(rng))
+		}
+		text := strings.Join(parts, pick(rng, []string{" ", " ", ", ", "_"}))
+		e.say(pick(rng, []string{"Repeat: ", "Say ", "Echo ", ""})+text, text)
+	}
+	return e
+}
+
+func copied(rng *rand.Rand) string {
+	l := &trainingWords
+	switch rng.IntN(4) {
+	case 0:
+		return l.newParam(rng).value(l, rng).String()
+	case 1:
+		return inventedWord(rng)
+	}
+	return l.noun(rng)
+}

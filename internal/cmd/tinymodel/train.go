@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer/chat"
+)
+
+// stage is a part of the training.
+type stage struct {
+	name     string
+	generate func(*rand.Rand) example
+	steps    int
+	tokens   int     // of a step, at least
+	limit    int     // tokens of a chat at most
+	rate     float64 // highest learning rate
+}
+
+// stages are in the order of the training. Copies come first: they are short, and all else is made of them.
+var stages = []stage{
+	{"copies", copyText, 80, 8_000, 512, 3e-3},
+	{"calls", calls, 1800, 8_000, 1024, 3e-3},
+	{"all", generate, 800, 10_000, positions, 2e-3},
+}
+
+// train goes through the stages, and calls done after each with its weights. The moments of AdamW go on from stage to stage.
+func train(ctx context.Context, w *model.Weights, template *chat.Template, seed uint64, done func() error) error {
+	device, err := cpu.New(nil)
+	if err != nil {
+		return err
+	}
+	state := trainer.FullState(w)
+	t := trainer.New(trainer.FullTarget(w.Config), trainer.Options{Device: device})
+	start := time.Now()
+	for i, s := range stages {
+		mean := 0.0
+		for step := range s.steps {
+			rng := rand.New(rand.NewPCG(seed, uint64(i)<<32|uint64(step)))
+			next, nll, err := s.step(ctx, t, state, template, rng, step)
+			if err != nil {
+				return err
+			}
+			state = next
+			mean += (nll - mean) / float64(min(step+1, 20))
+			if step%20 == 19 || step == s.steps-1 {
+				fmt.Printf("%-6s  step %4d  nll %.4f  %v\n", s.name, step+1, mean, time.Since(start).Round(time.Second))
+			}
+		}
+		for k, name := range state.Names {
+			if err := w.SetParam(name, state.Params[k]); err != nil {
+				return err
+			}
+		}
+		if err := done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step makes an update. It returns the new state and the mean negative log-likelihood of a trained token.
+func (s stage) step(ctx context.Context, t *trainer.Trainer, state *trainer.State, template *chat.Template, rng *rand.Rand,
+	step int) (*trainer.State, float64, error) {
+	batch, err := s.sequences(template, rng)
+	if err != nil {
+		return nil, 0, err
+	}
+	next, report, err := t.Train(ctx, state, batch, trainer.Run{
+		Loss:      grpo.SupervisedLoss{},
+		Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, WeightDecay: 0.01, MaxGradNorm: 1},
+		Rate:      func(int) float64 { return s.rate * schedule(step, s.steps) },
+		Epochs:    1, MiniBatches: 1,
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return next, report.Metrics["loss/sft"], nil
+}
+
+// schedule is a short warm-up and a cosine decay to a tenth.
+func schedule(step, steps int) float64 {
+	warmup := max(1, min(20, steps/20))
+	if step < warmup {
+		return float64(step+1) / float64(warmup)
+	}
+	x := float64(step-warmup) / float64(max(1, steps-warmup))
+	return 0.1 + 0.9*(1+math.Cos(math.Pi*x))/2
+}
+
+// sequences tokenises chats until the step has its tokens. One that is too long is replaced by another.
+func (s stage) sequences(template *chat.Template, rng *rand.Rand) ([]grpo.Sequence, error) {
+	var out []grpo.Sequence
+	for left := s.tokens; left > 0; {
+		e := s.generate(rng)
+		ids, mask, err := template.Target(e.messages, e.tools)
+		if err != nil {
+			return nil, err
+		}
+		if len(ids) > s.limit {
+			continue
+		}
+		left -= len(ids)
+		out = append(out, grpo.Sequence{
+			IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1, Trajectory: len(out),
+		})
+	}
+	return out, nil
+}
