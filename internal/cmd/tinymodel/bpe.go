@@ -12,9 +12,10 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// trainBPE learns a byte-level BPE vocabulary and returns it as a tokenizer.json that Hugging Face's tokenizers and our
-// own package read alike. pattern cuts the corpus into words, which no merge crosses. numMerges are learned, and their
-// variants follow. The ids are: the 256 bytes, the merges, the specials. The same arguments give the same bytes.
+// trainBPE learns a byte-level BPE vocabulary and returns it as a tokenizer.json that Hugging Face's tokenizers and
+// our own package read alike. pattern cuts the corpus into words, which no merge crosses. numMerges are learned, and
+// their variants follow. The ids are: the 256 bytes, the merges, the specials. The same arguments give the same
+// bytes.
 func trainBPE(corpus []string, numMerges int, pattern string, specials []string) ([]byte, error) {
 	words, err := countWords(corpus, pattern)
 	if err != nil {

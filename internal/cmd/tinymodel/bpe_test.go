@@ -158,7 +158,8 @@ func TestTrainBPE_Testdata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const qwenWords = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	const qwenWords = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|` +
+		` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	got, err := plainBPE([]string{string(corpus)}, 640, qwenWords, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>",
 		"<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"})
 	if err != nil {

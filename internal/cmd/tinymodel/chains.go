@@ -32,7 +32,8 @@ func (l *lexicon) chain(rng *rand.Rand) example {
 	}
 	rng.Shuffle(len(e.tools), func(i, j int) { e.tools[i], e.tools[j] = e.tools[j], e.tools[i] })
 	if chance(rng, 70) {
-		e.add(art.System(fmt.Sprintf("Call %s with the %s. Then call %s with that %s.", find.name(), query.name(), open.name(), key)))
+		e.add(art.System(fmt.Sprintf("Call %s with the %s. Then call %s with that %s.",
+			find.name(), query.name(), open.name(), key)))
 	}
 	what := l.words(rng).text
 	request := pick(rng, []string{"Search for {0}.", "Find {0}.", "{0}", "What about {0}?", "Look for {0}."})

@@ -21,12 +21,15 @@ const (
 )
 
 // induce makes the first two layers copy: when a token has occurred before, attention finds what followed it there.
-// Training finds this circuit by itself (induction heads, Olsson et al. 2022), but late, and only from texts that are little
-// else than copies. With R, S_0, S_1, ... matrices of random orthonormal rows:
+// Training finds this circuit by itself (induction heads, Olsson et al. 2022), but late, and only from texts that
+// are little else than copies. With R, S_0, S_1, ... matrices of random orthonormal rows:
 //
 //   - Layer 0: head h attends to the token h+1 places before, by position alone, and adds S_hᵀ R x of that token.
-//   - Layer 1: head 0 compares R x of a token with S_0 x of others, which is R x of the token before them. Head 1 compares
-//     the token before as well. Both add what they find, each in half of the dimensions.
+//   - Layer 1: head 0 compares R x of a token with S_0 x of others, which is R x of the token before them. Head 1
+//
+// compares
+//
+//	the token before as well. Both add what they find, each in half of the dimensions.
 func induce(w *model.Weights, seed uint64) {
 	c := &circuit{Weights: w, rng: rand.New(rand.NewPCG(seed, 0x1d))}
 	read, written := orthonormal(c.rng, w.Config.HiddenSize), orthonormal(c.rng, w.Config.HiddenSize)
@@ -71,8 +74,9 @@ func (c *circuit) row(matrix []float32, head, d int) []float32 {
 	return matrix[at : at+n]
 }
 
-// lookBack lets a head of layer 0 attend to the token head+1 places before. RoPE rotates pair f of dimensions by θ^-f a
-// position; a key that is rotated so far ahead is nearest to the query of the token that many places behind it.
+// lookBack lets a head of layer 0 attend to the token head+1 places before. RoPE rotates pair f of dimensions by
+// θ^-f a position; a key that is rotated so far ahead is nearest to the query of the token that many places behind
+// it.
 func (c *circuit) lookBack(head int) {
 	q, k := c.tensor(0, "q_proj"), c.tensor(0, "k_proj")
 	half := c.Config.HeadDim / 2
@@ -88,7 +92,8 @@ func (c *circuit) lookBack(head int) {
 	}
 }
 
-// values lets a head add scale·toᵀ·from·x of the tokens that it attends to. The lists have a row for each dimension.
+// values lets a head add scale·toᵀ·from·x of the tokens that it attends to. The lists have a row for each
+// dimension.
 func (c *circuit) values(layer, head int, from, to [][]float32, scale float32) {
 	v, o := c.tensor(layer, "v_proj"), c.tensor(layer, "o_proj")
 	inputs := c.Config.NumHeads * c.Config.HeadDim

@@ -13,8 +13,9 @@ type example struct {
 	tools    []art.Tool // offered to the assistant; nil for none
 }
 
-// mixture is what the model is made of. The weights are percents of the chats. Tic-tac-toe is the game of the examples,
-// and its boards take the longest to learn; a line of arithmetic or of yes and no is short and soon learned.
+// mixture is what the model is made of. The weights are percents of the chats. Tic-tac-toe is the game of the
+// examples, and its boards take the longest to learn; a line of arithmetic or of yes and no is short and soon
+// learned.
 var mixture = []struct {
 	weight   int
 	generate func(*rand.Rand) example

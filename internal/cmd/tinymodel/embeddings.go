@@ -14,8 +14,8 @@ import (
 // shared is the part of the variance of an embedding that tokens of the same letters have in common at first.
 const shared = 0.8
 
-// shareLetters lets the embeddings of "cancel", "Cancel" and " cancel" begin near each other, so that copying a word into
-// another spelling is the same for all words, whether training has them or not.
+// shareLetters lets the embeddings of "cancel", "Cancel" and " cancel" begin near each other, so that copying a word
+// into another spelling is the same for all words, whether training has them or not.
 func shareLetters(w *model.Weights, tok *tokenizer.Tokenizer, seed uint64) {
 	embed := w.Tensors[0]
 	width := embed.Shape[1]

@@ -4,8 +4,8 @@
 //	go run ./internal/cmd/tinymodel -out model/tiny
 //	go run ./internal/cmd/tinymodel -out model/tiny -measure 1000
 //
-// The second command measures a model: the share of calls of unseen tools that it makes exactly. The model is a function
-// of the seed. It knows formats, not skills: what an example shows has to come from reinforcement learning.
+// The second command measures a model: the share of calls of unseen tools that it makes exactly. The model is a
+// function of the seed. It knows formats, not skills: what an example shows has to come from reinforcement learning.
 package main
 
 import (
@@ -24,14 +24,17 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-// pattern cuts a text into words. A word has at most one capital and small letters, and may bring the space before or the
-// newline after it. Everything else stands alone, so a board always has the same number of tokens.
+// pattern cuts a text into words. A word has at most one capital and small letters, and may bring the space before
+// or the newline after it. Everything else stands alone, so a board always has the same number of tokens.
 const pattern = ` ?\p{Lu}?\p{Ll}+\n?|\p{L}|\p{N}| ?[^\s\p{L}\p{N}]+|\s`
 
-var specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"}
+var specials = []string{
+	"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>",
+	"<think>", "</think>",
+}
 
-// numMerges is how many merges are learned, before their variants. It is small, so that many words of the training have
-// several tokens, as words that it does not have will.
+// numMerges is how many merges are learned, before their variants. It is small, so that many words of the training
+// have several tokens, as words that it does not have will.
 const numMerges = 350
 
 // context is how many positions the model has. No chat of the training is longer.
@@ -53,11 +56,12 @@ func tokenizerConfig(chatTemplate string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// config describes a decoder whose heads are wide, so that they can compare tokens, and whose RoPE turns slowly, so that
-// they can do so at any distance.
+// config describes a decoder whose heads are wide, so that they can compare tokens, and whose RoPE turns slowly, so
+// that they can do so at any distance.
 func config(vocabulary int, eos int32) *model.Config {
 	return &model.Config{
-		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: model.ModelTypeQwen3, HiddenAct: "silu", TorchDType: "float32",
+		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: model.ModelTypeQwen3,
+		HiddenAct: "silu", TorchDType: "float32",
 		VocabSize: vocabulary, HiddenSize: 128, IntermediateSize: 192, NumLayers: 4,
 		NumHeads: 2, NumKVHeads: 2, HeadDim: 64, MaxPositions: positions,
 		RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,

@@ -12,12 +12,6 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// vocabularyOf is a set of words to make tools of.
-type lexicon struct{ verbs, nouns, adjectives, people, cities []string }
-
-// trainingWords are the words that training draws from.
-var trainingWords = lexicon{verbs, nouns, adjectives, people, cities}
-
 // tool is a tool of one chat.
 type tool struct {
 	words  []string // of its name
@@ -140,7 +134,8 @@ func (l *lexicon) newParam(rng *rand.Rand) param {
 	case 4:
 		return param{[]string{pick(rng, []string{"query", "text", "title", "message", "note", "reason"})}, (*lexicon).phrase}
 	case 5:
-		return param{[]string{pick(rng, []string{"number", "limit", "count", "amount", "n", "x", "year", "price"})}, someNumber}
+		words := []string{"number", "limit", "count", "amount", "n", "x", "year", "price"}
+		return param{[]string{pick(rng, words)}, someNumber}
 	case 6:
 		return param{[]string{"max", l.noun(rng)}, someNumber}
 	case 7:
@@ -220,7 +215,8 @@ func (l *lexicon) phrase(rng *rand.Rand) value {
 }
 
 func (l *lexicon) email(rng *rand.Rand) value {
-	return value{text: strings.ToLower(pick(rng, l.people)) + "@" + l.noun(rng) + pick(rng, []string{".com", ".org", ".net"})}
+	name := strings.ToLower(pick(rng, l.people))
+	return value{text: name + "@" + l.noun(rng) + pick(rng, []string{".com", ".org", ".net"})}
 }
 
 func (l *lexicon) file(rng *rand.Rand) value {
@@ -277,7 +273,8 @@ func (t tool) request(rng *rand.Rand, values []value) string {
 		phrase += pick(rng, []string{" ", " ", " for ", " of ", " to ", " in ", " with ", ": "}) + values[0].String()
 	default:
 		for i, v := range values {
-			phrase += pick(rng, links(i)) + strings.Join(t.params[i].words, " ") + pick(rng, []string{" ", " ", " ", " = ", ": "}) + v.String()
+			phrase += pick(rng, links(i)) + strings.Join(t.params[i].words, " ")
+			phrase += pick(rng, []string{" ", " ", " ", " = ", ": "}) + v.String()
 		}
 	}
 	return sentence(phrase) + pick(rng, []string{"", ".", ".", ".", "?"})
@@ -402,6 +399,7 @@ func callText(c art.ToolCall) string {
 }
 
 // toolPreamble is about what chat templates write around a list of tools. Only the vocabulary is made with it.
-const toolPreamble = "# Tools\n\nThese functions can be called. Each line describes one of them in JSON:\n<tools>\n</tools>\n\n" +
+const toolPreamble = "# Tools\n\nThese functions can be called. Each line describes one of them in JSON:\n" +
+	"<tools>\n</tools>\n\n" +
 	"To call a function, write its name and its arguments as one JSON object between tags, once for each call:\n" +
 	`{"name": "function", "arguments": {"parameter": "value"}}`

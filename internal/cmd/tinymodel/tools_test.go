@@ -33,7 +33,8 @@ func readSchema(t *testing.T, tool art.Tool) schema {
 	return s
 }
 
-// checkCall checks that the called tool is offered, and that the arguments are all of its parameters with their types.
+// checkCall checks that the called tool is offered, and that the arguments are all of its parameters with their
+// types.
 func checkCall(t *testing.T, tools []art.Tool, c art.ToolCall) map[string]any {
 	t.Helper()
 	at := slices.IndexFunc(tools, func(tool art.Tool) bool { return tool.Name == c.Name })
@@ -85,7 +86,8 @@ func TestToolChats_Calls(t *testing.T) {
 	}
 }
 
-// TestCallChat_RequestNamesTheTool: the words of the name stand in the request in their order, so it says what to call.
+// TestCallChat_RequestNamesTheTool: the words of the name stand in the request in their order, so it says what to
+// call.
 func TestCallChat_RequestNamesTheTool(t *testing.T) {
 	for _, e := range draws(4000, callChat) {
 		for i, m := range e.messages {
@@ -103,7 +105,8 @@ func TestCallChat_RequestNamesTheTool(t *testing.T) {
 	}
 }
 
-// TestHeldOut_Unseen: the words that the measurement uses are in no chat of the training and in no text of the vocabulary.
+// TestHeldOut_Unseen: the words that the measurement uses are in no chat of the training and in no text of the
+// vocabulary.
 func TestHeldOut_Unseen(t *testing.T) {
 	unseen := map[string]bool{}
 	for _, list := range [][]string{heldOut.verbs, heldOut.nouns, heldOut.adjectives, heldOut.people, heldOut.cities} {

@@ -31,7 +31,8 @@ var stages = []stage{
 	{"all", generate, 800, 10_000, positions, 2e-3},
 }
 
-// train goes through the stages, and calls done after each with its weights. The moments of AdamW go on from stage to stage.
+// train goes through the stages, and calls done after each with its weights. The moments of AdamW go on from stage
+// to stage.
 func train(ctx context.Context, w *model.Weights, template *chat.Template, seed uint64, done func() error) error {
 	device, err := cpu.New(nil)
 	if err != nil {
@@ -44,7 +45,11 @@ func train(ctx context.Context, w *model.Weights, template *chat.Template, seed 
 		mean := 0.0
 		for step := range s.steps {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)<<32|uint64(step)))
-			next, nll, err := s.step(ctx, t, state, template, rng, step)
+			batch, err := s.sequences(template, rng)
+			if err != nil {
+				return err
+			}
+			next, nll, err := s.update(ctx, t, state, batch, step)
 			if err != nil {
 				return err
 			}
@@ -66,13 +71,10 @@ func train(ctx context.Context, w *model.Weights, template *chat.Template, seed 
 	return nil
 }
 
-// step makes an update. It returns the new state and the mean negative log-likelihood of a trained token.
-func (s stage) step(ctx context.Context, t *trainer.Trainer, state *trainer.State, template *chat.Template, rng *rand.Rand,
-	step int) (*trainer.State, float64, error) {
-	batch, err := s.sequences(template, rng)
-	if err != nil {
-		return nil, 0, err
-	}
+// update makes an optimizer step. It returns the new state and the mean negative log-likelihood of a trained token.
+func (s stage) update(
+	ctx context.Context, t *trainer.Trainer, state *trainer.State, batch []grpo.Sequence, step int,
+) (*trainer.State, float64, error) {
 	next, report, err := t.Train(ctx, state, batch, trainer.Run{
 		Loss:      grpo.SupervisedLoss{},
 		Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, WeightDecay: 0.01, MaxGradNorm: 1},

@@ -8,13 +8,14 @@ import (
 	"unicode"
 )
 
-// A word is cut into the same pieces wherever it stands: "cancel", "Cancel", " cancel" and " Cancel" differ in their first
-// token only. So merges are learned from words in small letters without the space before them, and withVariants adds the
-// same merges for a first letter that is a capital, and merges of a space or a newline with what a word begins or ends with.
-// A byte-level BPE that is trained as usual cuts the four differently, and a model that has to find a word of a request
-// in a tool's name has to learn each pair of spellings by itself.
+// A word is cut into the same pieces wherever it stands: "cancel", "Cancel", " cancel" and " Cancel" differ in their
+// first token only. So merges are learned from words in small letters without the space before them, and
+// withVariants adds the same merges for a first letter that is a capital, and merges of a space or a newline with
+// what a word begins or ends with. A byte-level BPE that is trained as usual cuts the four differently, and a model
+// that has to find a word of a request in a tool's name has to learn each pair of spellings by itself.
 
-// bare returns a word in small letters, without a space before and a newline after it. Only words of letters have variants.
+// bare returns a word in small letters, without a space before and a newline after it. Only words of letters have
+// variants.
 func bare(word string) string {
 	trimmed := strings.TrimSuffix(strings.TrimPrefix(word, " "), "\n")
 	if trimmed == "" || strings.ContainsFunc(trimmed, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -123,7 +124,8 @@ func capital(token string) string {
 	return token
 }
 
-// join adds merges of a space with the tokens that words begin with, and of the tokens that they end with with a newline.
+// join adds merges of a space with the tokens that words begin with, and of the tokens that they end with with a
+// newline.
 func (v *tokenSet) join(words []word, least int) {
 	spaces, newlines := map[string]int{}, map[string]int{}
 	for _, w := range words {

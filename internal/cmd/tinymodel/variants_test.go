@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestVariants_SamePieces: a word has the same tokens wherever it stands, but for the first, which may have the space and
-// the capital. So it is for words that the vocabulary has never seen, too.
+// TestVariants_SamePieces: a word has the same tokens wherever it stands, but for the first, which may have the
+// space and the capital. So it is for words that the vocabulary has never seen, too.
 func TestVariants_SamePieces(t *testing.T) {
 	tok, _ := trained(t)
 	pieces := func(text string) []string {

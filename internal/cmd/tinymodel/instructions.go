@@ -8,7 +8,9 @@ import (
 )
 
 // instructions are the short tasks other than arithmetic and yes or no.
-var instructions = []func(*rand.Rand) example{guessNumber, higherLower, pickWord, placeOfWord, repeatWord, repeatWord, countUp}
+var instructions = []func(*rand.Rand) example{
+	guessNumber, higherLower, pickWord, placeOfWord, repeatWord, repeatWord, countUp,
+}
 
 func instruction(rng *rand.Rand) example { return pick(rng, instructions)(rng) }
 
@@ -16,7 +18,9 @@ func instruction(rng *rand.Rand) example { return pick(rng, instructions)(rng) }
 func pickWord(rng *rand.Rand) example {
 	var e example
 	words := someWords(rng, between(rng, 2, 5))
-	question := pick(rng, []string{"Pick one: {0}", "Pick a word: {0}.", "Choose one of {0}.", "Pick one word from this list: {0}", "{0}?"})
+	question := pick(rng, []string{
+		"Pick one: {0}", "Pick a word: {0}.", "Choose one of {0}.", "Pick one word from this list: {0}", "{0}?",
+	})
 	e.maybeSystem(rng, 20, "Reply with one word.", "Answer with one word.")
 	e.say(fill(question, joinWords(rng, words, "or")), pick(rng, words))
 	return e
@@ -44,7 +48,9 @@ func repeatWord(rng *rand.Rand) example {
 	} else if !strings.Contains(text, " ") {
 		what = "word"
 	}
-	question := pick(rng, []string{"Repeat the {1}: {0}", "Repeat the {1} {0}.", "Repeat: {0}", "Say {0}.", "Say '{0}'.", `Repeat "{0}".`, "Echo {0}"})
+	question := pick(rng, []string{
+		"Repeat the {1}: {0}", "Repeat the {1} {0}.", "Repeat: {0}", "Say {0}.", "Say '{0}'.", `Repeat "{0}".`, "Echo {0}",
+	})
 	e.maybeSystem(rng, 15, "You are a helpful assistant.", "Repeat what the user says.")
 	e.say(fill(question, text, what), text)
 	return e
