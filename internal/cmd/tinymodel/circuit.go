@@ -4,56 +4,83 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/goart-dev/art/model"
 )
 
-// What the circuit begins with. The scales make it prevail over the random weights beside it.
+// What the circuit begins with. The scales were found by TestInduce_Copies.
 const (
 	constant     = 0.5 // first component of all embeddings
-	writeScale   = 2   // of what layer 0 writes
-	copyScale    = 3   // of what layer 1 writes
+	writeScale   = 0.1 // of what layer 0 writes
+	copyScale    = 0.3 // of what a head of layer 1 writes
+	branchScale  = 0.1 // of the other matrices that write into the residual stream: what they say at first is noise
 	offsetGain   = 2   // norm of queries and keys of layer 0, where they have the distance
 	matchGain    = 1.8 // and of layer 1, where they have the token
 	offsetPairs  = 5   // pairs of dimensions that have the distance: those that RoPE rotates fastest
-	offsetHeads  = 2   // heads of layer 0
 	randomFactor = 0.1 // of other weights of queries and keys in layer 1
 )
 
 // induce makes the first two layers copy: when a token has occurred before, attention finds what followed it there.
-// Training finds this circuit by itself (induction heads, Olsson et al. 2022), but late, and only from texts that
-// are little else than copies. With R, S_0, S_1, ... matrices of random orthonormal rows:
+// Training finds this circuit by itself (induction heads, Olsson et al. 2022), but late, and only from texts that are
+// little else than copies. With R and S_0, S_1, ... matrices of random orthonormal rows:
 //
 //   - Layer 0: head h attends to the token h+1 places before, by position alone, and adds S_hᵀ R x of that token.
-//   - Layer 1: head 0 compares R x of a token with S_0 x of others, which is R x of the token before them. Head 1
-//
-// compares
-//
-//	the token before as well. Both add what they find, each in half of the dimensions.
+//   - Layer 1: the heads of the first keys compare R x of a token with S_0 x of others, which is R x of the token before
+//     them. Those of the second keys compare the token before as well. All add what they find: those of the first keys
+//     in one half of the dimensions, those of the second in the other.
 func induce(w *model.Weights, seed uint64) {
 	c := &circuit{Weights: w, rng: rand.New(rand.NewPCG(seed, 0x1d))}
-	read, written := orthonormal(c.rng, w.Config.HiddenSize), orthonormal(c.rng, w.Config.HiddenSize)
-	embed := w.Tensors[0]
-	for id := range embed.Shape[0] {
-		embed.Data[id*embed.Shape[1]] = constant
-	}
-	for head := range offsetHeads {
+	c.quieten()
+	read, written := c.projections(), c.projections()
+	width, rank := w.Config.HeadDim, w.Config.HeadDim/2
+	for head := range w.Config.NumHeads {
 		c.lookBack(head)
-		c.values(0, head, read[:w.Config.HeadDim], written[head*w.Config.HeadDim:], writeScale)
-		c.values(1, head, read[head*w.Config.HeadDim:], read[head*w.Config.HeadDim:], copyScale)
+		c.values(0, head, read[:rank], written[head*rank:], writeScale)
+		half := read[c.keysOf(head)*width:]
+		c.values(1, head, half[:width], half, copyScale)
 	}
 	c.gains(0, offsetGain, func(pair int) bool { return pair < offsetPairs })
 	c.gains(1, matchGain, c.slow)
-	half := w.Config.HeadDim / 2
-	before := written[w.Config.HeadDim:]
-	c.match(0, read[:half], written[:half])
-	c.match(1, append(read[:half/2:half/2], written[:half/2]...), append(written[:half/2:half/2], before[:half/2]...))
+	pair := slices.Concat(read[:rank/2], written[:rank/2])
+	for head := range w.Config.NumHeads {
+		c.match("q_proj", head, [][][]float32{read[:rank], pair}[c.keysOf(head)])
+	}
+	c.match("k_proj", 0, written[:rank])
+	c.match("k_proj", 1, slices.Concat(written[:rank/2], written[rank:rank+rank/2]))
 }
 
 // circuit writes weights of heads.
 type circuit struct {
 	*model.Weights
 	rng *rand.Rand
+}
+
+// quieten gives all embeddings one component in common, by which heads know nothing but positions, and makes small what
+// adds noise to the embeddings.
+func (c *circuit) quieten() {
+	for _, t := range c.Tensors {
+		switch {
+		case t.Name == c.Tensors[0].Name:
+			for at := 0; at < len(t.Data); at += c.Config.HiddenSize {
+				t.Data[at] = constant
+			}
+		case strings.HasSuffix(t.Name, "o_proj.weight"), strings.HasSuffix(t.Name, "down_proj.weight"):
+			for i := range t.Data {
+				t.Data[i] *= branchScale
+			}
+		}
+	}
+}
+
+// projections are orthonormal rows that do not read the common component.
+func (c *circuit) projections() [][]float32 {
+	rows := orthonormal(c.rng, c.Config.HiddenSize)
+	for _, row := range rows {
+		row[0] = 0
+	}
+	return rows
 }
 
 // tensor returns a weight of a layer's attention.
@@ -74,33 +101,43 @@ func (c *circuit) row(matrix []float32, head, d int) []float32 {
 	return matrix[at : at+n]
 }
 
-// lookBack lets a head of layer 0 attend to the token head+1 places before. RoPE rotates pair f of dimensions by
-// θ^-f a position; a key that is rotated so far ahead is nearest to the query of the token that many places behind
-// it.
+// keysOf returns which keys and values a head reads: two heads share them.
+func (c *circuit) keysOf(head int) int { return head * c.Config.NumKVHeads / c.Config.NumHeads }
+
+// lookBack lets a head of layer 0 attend to the token head+1 places before. RoPE rotates pair f of dimensions by θ^-f a
+// position; a query that is rotated back by so many positions is nearest to the key of the token that many places
+// before.
 func (c *circuit) lookBack(head int) {
-	q, k := c.tensor(0, "q_proj"), c.tensor(0, "k_proj")
+	q, k, keys := c.tensor(0, "q_proj"), c.tensor(0, "k_proj"), c.keysOf(head)
 	half := c.Config.HeadDim / 2
 	for d := range c.Config.HeadDim {
 		clear(c.row(q, head, d))
-		clear(c.row(k, head, d))
+		clear(c.row(k, keys, d))
 	}
 	for f := range offsetPairs {
 		angle := float64(head+1) * math.Pow(c.Config.RopeTheta, -float64(f)/float64(half))
-		c.row(q, head, f)[0] = 1
-		c.row(k, head, f)[0] = float32(math.Cos(angle))
-		c.row(k, head, f+half)[0] = float32(math.Sin(angle))
+		c.row(k, keys, f)[0] = 1
+		c.row(q, head, f)[0] = float32(math.Cos(angle))
+		c.row(q, head, f+half)[0] = -float32(math.Sin(angle))
 	}
 }
 
-// values lets a head add scale·toᵀ·from·x of the tokens that it attends to. The lists have a row for each
-// dimension.
+// values lets a head add scale·toᵀ·from·x of the tokens that it attends to. from has at most as many rows as the head
+// has dimensions.
 func (c *circuit) values(layer, head int, from, to [][]float32, scale float32) {
 	v, o := c.tensor(layer, "v_proj"), c.tensor(layer, "o_proj")
 	inputs := c.Config.NumHeads * c.Config.HeadDim
 	for d := range c.Config.HeadDim {
-		copy(c.row(v, head, d), from[d])
+		value := c.row(v, c.keysOf(head), d)
+		clear(value)
 		for i := range c.Config.HiddenSize {
-			o[i*inputs+head*c.Config.HeadDim+d] = scale * to[d][i]
+			o[i*inputs+head*c.Config.HeadDim+d] = 0
+			if d < len(from) {
+				o[i*inputs+head*c.Config.HeadDim+d] = scale * to[d][i]
+			}
+		}
+		if d < len(from) {
+			copy(value, from[d])
 		}
 	}
 }
@@ -108,20 +145,18 @@ func (c *circuit) values(layer, head int, from, to [][]float32, scale float32) {
 // slow reports whether RoPE hardly rotates a pair of dimensions, so that it can compare tokens at any distance.
 func (c *circuit) slow(pair int) bool { return pair >= c.Config.HeadDim/4 }
 
-// match lets a head of layer 1 compare a projection of a token with another of the tokens before it.
-func (c *circuit) match(head int, query, key [][]float32) {
-	q, k := c.tensor(1, "q_proj"), c.tensor(1, "k_proj")
-	next := 0
+// match lets queries or keys of layer 1 be a projection of the token. What compares no tokens stays random, and small.
+func (c *circuit) match(name string, head int, projection [][]float32) {
+	matrix := c.tensor(1, name)
 	for d := range c.Config.HeadDim {
+		row := c.row(matrix, head, d)
 		if c.slow(d % (c.Config.HeadDim / 2)) {
-			copy(c.row(q, head, d), query[next])
-			copy(c.row(k, head, d), key[next])
-			next++
+			copy(row, projection[0])
+			projection = projection[1:]
 			continue
 		}
-		for i := range c.Config.HiddenSize {
-			c.row(q, head, d)[i] *= randomFactor
-			c.row(k, head, d)[i] *= randomFactor
+		for i := range row {
+			row[i] *= randomFactor
 		}
 	}
 }

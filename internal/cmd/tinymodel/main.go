@@ -62,8 +62,8 @@ func config(vocabulary int, eos int32) *model.Config {
 	return &model.Config{
 		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: model.ModelTypeQwen3,
 		HiddenAct: "silu", TorchDType: "float32",
-		VocabSize: vocabulary, HiddenSize: 128, IntermediateSize: 192, NumLayers: 4,
-		NumHeads: 2, NumKVHeads: 2, HeadDim: 64, MaxPositions: positions,
+		VocabSize: vocabulary, HiddenSize: 128, IntermediateSize: 128, NumLayers: 4,
+		NumHeads: 4, NumKVHeads: 2, HeadDim: 64, MaxPositions: positions,
 		RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
 		EOSTokenID: json.RawMessage(strconv.Itoa(int(eos))),
 	}
@@ -113,7 +113,13 @@ func run(ctx context.Context, out string, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	return train(ctx, w, template, seed, func() error { return save(out, w, vocab, tokConfig) })
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	if err := train(ctx, w, template, filepath.Join(out, "training.gob"), stages, seed); err != nil {
+		return err
+	}
+	return save(out, w, vocab, tokConfig)
 }
 
 // firstWeights are those that training begins with.
@@ -128,9 +134,6 @@ func firstWeights(tok *tokenizer.Tokenizer, seed uint64) (*model.Weights, error)
 }
 
 func save(dir string, w *model.Weights, vocab, tokConfig []byte) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	if err := w.Save(dir); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/model/tiny"
 )
 
 // TestMeasure_Committed: the built-in model calls tools that it has never seen. The figure of docs/log is of 1,000
@@ -15,6 +16,8 @@ func TestMeasure_Committed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some hundred replies")
 	}
+	_, config := tiny.Tokenizer()
+	skipOldModel(t, config)
 	_, right, err := measure(context.Background(), "../../../model/tiny", heldOutCalls(heldOutSeed, 200))
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/goart-dev/art/backend/device/cpu"
@@ -27,48 +28,55 @@ type stage struct {
 // stages are in the order of the training. Copies come first: they are short, and all else is made of them.
 var stages = []stage{
 	{"copies", copyText, 80, 8_000, 512, 3e-3},
-	{"calls", calls, 1800, 8_000, 1024, 3e-3},
-	{"all", generate, 800, 10_000, positions, 2e-3},
+	{"calls", calls, 4000, 8_000, 1024, 3e-3},
+	{"all", generate, 1200, 10_000, positions, 2e-3},
 }
 
-// train goes through the stages, and calls done after each with its weights. The moments of AdamW go on from stage
-// to stage.
-func train(ctx context.Context, w *model.Weights, template *chat.Template, seed uint64, done func() error) error {
+// train goes through the stages. The moments of AdamW go on from stage to stage. From time to time it writes to a file
+// how far it is, and it begins with what such a file has.
+func train(
+	ctx context.Context, w *model.Weights, template *chat.Template, file string, stages []stage, seed uint64,
+) error {
 	device, err := cpu.New(nil)
 	if err != nil {
 		return err
 	}
-	state := trainer.FullState(w)
-	t := trainer.New(trainer.FullTarget(w.Config), trainer.Options{Device: device})
-	start := time.Now()
-	for i, s := range stages {
-		mean := 0.0
-		for step := range s.steps {
-			rng := rand.New(rand.NewPCG(seed, uint64(i)<<32|uint64(step)))
-			batch, err := s.sequences(template, rng)
+	at, err := loadProgress(file, seed, trainer.FullState(w))
+	if err != nil {
+		return err
+	}
+	t, start := trainer.New(trainer.FullTarget(w.Config), trainer.Options{Device: device}), time.Now()
+	for ; at.Stage < len(stages); at.Stage, at.Step = at.Stage+1, 0 {
+		s, mean, count := stages[at.Stage], 0.0, 0
+		for at.Step < s.steps {
+			batch, err := s.sequences(template, rand.New(rand.NewPCG(seed, uint64(at.Stage)<<32|uint64(at.Step))))
 			if err != nil {
 				return err
 			}
-			next, nll, err := s.update(ctx, t, state, batch, step)
+			next, nll, err := s.update(ctx, t, at.State, batch, at.Step)
 			if err != nil {
 				return err
 			}
-			state = next
-			mean += (nll - mean) / float64(min(step+1, 20))
-			if step%20 == 19 || step == s.steps-1 {
-				fmt.Printf("%-6s  step %4d  nll %.4f  %v\n", s.name, step+1, mean, time.Since(start).Round(time.Second))
+			at.State = next
+			at.Step, count = at.Step+1, count+1
+			mean += (nll - mean) / float64(min(count, 20))
+			if at.Step%20 == 0 {
+				fmt.Printf("%-6s  step %4d of %d  nll %.4f  %v\n",
+					s.name, at.Step, s.steps, mean, time.Since(start).Round(time.Second))
+			}
+			if at.Step%200 == 0 {
+				if err := at.save(file); err != nil {
+					return err
+				}
 			}
 		}
-		for k, name := range state.Names {
-			if err := w.SetParam(name, state.Params[k]); err != nil {
-				return err
-			}
-		}
-		if err := done(); err != nil {
+	}
+	for i, name := range at.State.Names {
+		if err := w.SetParam(name, at.State.Params[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	return os.RemoveAll(file)
 }
 
 // update makes an optimizer step. It returns the new state and the mean negative log-likelihood of a trained token.
