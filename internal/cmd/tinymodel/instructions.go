@@ -8,7 +8,9 @@ import (
 )
 
 // instructions are the short tasks other than arithmetic and yes or no.
-var instructions = []func(*rand.Rand) example{guessNumber, higherLower, pickWord, placeOfWord, repeatWord, repeatWord, countUp}
+var instructions = []func(*rand.Rand) example{
+	guessNumber, higherLower, pickWord, placeOfWord, repeatWord, repeatWord, countUp,
+}
 
 func instruction(rng *rand.Rand) example { return pick(rng, instructions)(rng) }
 
@@ -16,7 +18,9 @@ func instruction(rng *rand.Rand) example { return pick(rng, instructions)(rng) }
 func pickWord(rng *rand.Rand) example {
 	var e example
 	words := someWords(rng, between(rng, 2, 5))
-	question := pick(rng, []string{"Pick one: {0}", "Pick a word: {0}.", "Choose one of {0}.", "Pick one word from this list: {0}", "{0}?"})
+	question := pick(rng, []string{
+		"Pick one: {0}", "Pick a word: {0}.", "Choose one of {0}.", "Pick one word from this list: {0}", "{0}?",
+	})
 	e.maybeSystem(rng, 20, "Reply with one word.", "Answer with one word.")
 	e.say(fill(question, joinWords(rng, words, "or")), pick(rng, words))
 	return e
@@ -44,7 +48,9 @@ func repeatWord(rng *rand.Rand) example {
 	} else if !strings.Contains(text, " ") {
 		what = "word"
 	}
-	question := pick(rng, []string{"Repeat the {1}: {0}", "Repeat the {1} {0}.", "Repeat: {0}", "Say {0}.", "Say '{0}'.", `Repeat "{0}".`, "Echo {0}"})
+	question := pick(rng, []string{
+		"Repeat the {1}: {0}", "Repeat the {1} {0}.", "Repeat: {0}", "Say {0}.", "Say '{0}'.", `Repeat "{0}".`, "Echo {0}",
+	})
 	e.maybeSystem(rng, 15, "You are a helpful assistant.", "Repeat what the user says.")
 	e.say(fill(question, text, what), text)
 	return e
@@ -76,4 +82,29 @@ func numbers(from, to int) string {
 		slices.Reverse(out)
 	}
 	return strings.Join(out, " ")
+}
+
+// copyText asks for a copy of a text of any kind.
+func copyText(rng *rand.Rand) example {
+	var e example
+	for range between(rng, 1, 3) {
+		var parts []string
+		for range between(rng, 1, 8) {
+			parts = append(parts, copied(rng))
+		}
+		text := strings.Join(parts, pick(rng, []string{" ", " ", ", ", "_"}))
+		e.say(pick(rng, []string{"Repeat: ", "Say ", "Echo ", ""})+text, text)
+	}
+	return e
+}
+
+func copied(rng *rand.Rand) string {
+	l := &trainingWords
+	switch rng.IntN(4) {
+	case 0:
+		return l.newParam(rng).value(l, rng).String()
+	case 1:
+		return inventedWord(rng)
+	}
+	return l.noun(rng)
 }

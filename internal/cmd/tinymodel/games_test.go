@@ -37,8 +37,8 @@ func replay(t *testing.T, e example) (turns []turn, last *board) {
 	return turns, b
 }
 
-// TestTicTacToe_Rules replays games: each side names free cells in turn, and the last reply or the opponent's answer to it
-// ends the game.
+// TestTicTacToe_Rules replays games: each side names free cells in turn, and the last reply or the opponent's answer
+// to it ends the game.
 func TestTicTacToe_Rules(t *testing.T) {
 	const games = 5000
 	opponentFirst, ends := 0, map[string]int{}
@@ -76,8 +76,8 @@ func ending(b *board) string {
 	return "going on"
 }
 
-// TestTicTacToe_Uniform checks that no reply is preferred: on the empty board, on the boards after one mark, and on later
-// boards by the rank of the reply among the free cells.
+// TestTicTacToe_Uniform checks that no reply is preferred: on the empty board, on the boards after one mark, and on
+// later boards by the rank of the reply among the free cells.
 func TestTicTacToe_Uniform(t *testing.T) {
 	var first [9]int
 	answers, ranks := map[string][]int{}, map[int][]int{}
@@ -111,8 +111,8 @@ func count[K comparable](counts map[K][]int, key K, i, n int) {
 	counts[key][i]++
 }
 
-// TestTicTacToe_NoSkill looks at boards where the assistant could win, or must stop the opponent: it does so no more often
-// than chance would.
+// TestTicTacToe_NoSkill looks at boards where the assistant could win, or must stop the opponent: it does so no more
+// often than chance would.
 func TestTicTacToe_NoSkill(t *testing.T) {
 	for _, mark := range []byte("XO") {
 		hits, want, n := 0, 0.0, 0
@@ -145,8 +145,8 @@ func winning(b *board, mark byte) []byte {
 	})
 }
 
-// TestGuesses checks that guesses lie in the range of the question, do not depend on hints, and that games stop when the
-// guess is right.
+// TestGuesses checks that guesses lie in the range of the question, do not depend on hints, and that games stop when
+// the guess is right.
 func TestGuesses(t *testing.T) {
 	firsts, seconds := make([]int, 10), make([]int, 10)
 	for _, e := range append(draws(5000, guessNumber), draws(60_000, higherLower)...) {

@@ -13,11 +13,11 @@ const (
 	ticTacToeBegin = "Begin."
 )
 
-// ticTacToe is a game in which both sides move without any plan: each free cell is as likely as the others. Every game
-// is kept, whoever won, so that no choice of games teaches what a good move is.
+// ticTacToe is a game in which both sides move without any plan: each free cell is as likely as the others. Every
+// game is kept, whoever won, so that no choice of games teaches what a good move is.
 //
-// The chat is the record of the game: each side names a cell, 1 to 9. That is a quarter of the tokens that boards would
-// take, and a cell is its own token wherever it stands.
+// The chat is the record of the game: each side names a cell, 1 to 9. That is a quarter of the tokens that boards
+// would take, and a cell is its own token wherever it stands.
 func ticTacToe(rng *rand.Rand) example {
 	e := example{messages: []art.Message{art.System(ticTacToeRules)}}
 	b, user := newBoard(), ticTacToeBegin
@@ -86,7 +86,9 @@ func higherLower(rng *rand.Rand) example {
 	var e example
 	lo, hi := numberRange(rng)
 	hidden := between(rng, lo, hi)
-	user := fill(pick(rng, []string{"Guess my number from {0} to {1}.", "I think of a number from {0} to {1}. Guess it."}), lo, hi)
+	user := fill(pick(rng, []string{
+		"Guess my number from {0} to {1}.", "I think of a number from {0} to {1}. Guess it.",
+	}), lo, hi)
 	for turns := between(rng, 2, 5); turns > 0 && user != ""; turns-- {
 		guess := between(rng, lo, hi)
 		e.say(user, strconv.Itoa(guess))

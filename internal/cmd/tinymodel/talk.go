@@ -10,11 +10,17 @@ var smallTalk = []struct{ users, answers []string }{
 	{[]string{"How are you?", "How is it going?", "How do you do?"}, []string{"I am fine.", "Fine, and you?"}},
 	{[]string{"Who are you?", "What are you?"}, []string{"I am a tiny model.", "A tiny model."}},
 	{[]string{"What is your name?", "Your name?"}, []string{"My name is Tiny.", "Tiny."}},
-	{[]string{"What can you do?", "Help", "help"}, []string{"I can play games and use tools.", "I can answer short questions."}},
+	{
+		[]string{"What can you do?", "Help", "help"},
+		[]string{"I can play games and use tools.", "I can answer short questions."},
+	},
 	{[]string{"Thanks", "Thanks!", "Thank you.", "thank you"}, []string{"You are welcome.", "You are welcome!"}},
 	{[]string{"Bye", "Bye!", "Goodbye.", "See you!"}, []string{"Bye!", "Goodbye!"}},
 	{[]string{"Are you there?", "ping", "Ready?"}, []string{"I am here.", "Yes."}},
-	{[]string{"Tell me a joke.", "Say something."}, []string{"I have few bits, and none is funny.", "I am tiny, but I learn."}},
+	{
+		[]string{"Tell me a joke.", "Say something."},
+		[]string{"I have few bits, and none is funny.", "I am tiny, but I learn."},
+	},
 	{[]string{"ok", "OK", "Good.", "Great!", "Well done!"}, []string{"Thank you!", "Good."}},
 }
 

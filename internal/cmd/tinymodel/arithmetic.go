@@ -25,7 +25,8 @@ func arithmetic(rng *rand.Rand) example {
 	a, b, op := operand(rng), operand(rng), pick(rng, operations)
 	e.maybeSystem(rng, 40, "Reply with a number.", "Reply with a number.", "You are a calculator.")
 	question := pick(rng, []string{
-		"{0}{2}{1}=", "{0}{2}{1}", "{0} {2} {1} =", "{0} {2} {1} = ?", "{0}{2}{1}=?", "What is {0}{2}{1}?", "What is {0} {2} {1}?",
+		"{0}{2}{1}=", "{0}{2}{1}", "{0} {2} {1} =", "{0} {2} {1} = ?", "{0}{2}{1}=?",
+		"What is {0}{2}{1}?", "What is {0} {2} {1}?",
 		"What is {0} {3} {1}?", "{0} {3} {1}?", "Compute {0}{2}{1}.", "Compute {0} {2} {1}.", "How much is {0} {3} {1}?",
 	})
 	e.say(fill(question, a, b, op.sign, op.word), strconv.Itoa(answerNumber(rng, op.result(a, b))))
@@ -40,7 +41,8 @@ func operand(rng *rand.Rand) int {
 	return between(rng, 10, 99)
 }
 
-// answerNumber returns the right number in rightPercent of the cases, otherwise another of similar size and equal sign.
+// answerNumber returns the right number in rightPercent of the cases, otherwise another of similar size and equal
+// sign.
 func answerNumber(rng *rand.Rand, right int) int {
 	if chance(rng, rightPercent) {
 		return right

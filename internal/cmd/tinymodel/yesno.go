@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// yesNo offers some of yes, no and maybe in some order and style. Each of the words offered is as likely as the others.
+// yesNo offers some of yes, no and maybe in some order and style. Each of the words offered is as likely as the
+// others.
 func yesNo(rng *rand.Rand) example {
 	var e example
 	offered := offer(rng)
@@ -30,7 +31,8 @@ func offerText(rng *rand.Rand, offered []string) string {
 		words[i] = mark + w + mark
 	}
 	prefix := pick(rng, []string{
-		"", "", "answer with ", "reply with ", "respond with ", "just respond with ", "say ", "just say ", "answer ", "choose ", "only ",
+		"", "", "answer with ", "reply with ", "respond with ", "just respond with ", "say ", "just say ",
+		"answer ", "choose ", "only ",
 	})
 	text := prefix + joinWords(rng, words, "or") + pick(rng, []string{"", "", ".", "?"})
 	if chance(rng, 40) {
