@@ -129,8 +129,8 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// The probabilities of all lines add up: a player that always draws or wins has the score that says so, and the score of
-// the lowest free cell is the mean over random games.
+// The probabilities of all lines add up: a player that always draws or wins has the score that says so, and the score
+// of the lowest free cell is the mean over random games.
 func TestExplore_Score(t *testing.T) {
 	lowest := scripted(func(b *board) int { return b.free()[0] })
 	exact, err := Explore(t.Context(), lowest, true)

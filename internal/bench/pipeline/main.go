@@ -1,11 +1,11 @@
-// Command pipeline compares art.Pipeline with a loop that gathers and trains in turns, on a task whose rollouts wait for
-// a tool:
+// Command pipeline compares art.Pipeline with a loop that gathers and trains in turns, on a task whose rollouts wait
+// for a tool:
 //
 //	go run ./internal/bench/pipeline -latency 50ms -steps 20 -seeds 3
 //
 // Both train the built-in model to add two digits, with the same groups per step. They alternate, seed by seed. It
-// prints steps per hour and the reward of the last quarter of the steps. GOMAXPROCS is that of the process: compare with
-// the faster of the loops of one and of two threads.
+// prints steps per hour and the reward of the last quarter of the steps. GOMAXPROCS is that of the process: compare
+// with the faster of the loops of one and of two threads.
 package main
 
 import (
