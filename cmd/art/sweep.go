@@ -75,7 +75,7 @@ func (s *settings) Set(text string) error {
 	name, values, ok := strings.Cut(text, "=")
 	switch {
 	case !ok || !settingName.MatchString(name):
-		return errors.New("want NAME=VALUE,VALUE...")
+		return errors.New("want NAME=VALUE, with commas between several values")
 	case name == "seed" || name == "dir":
 		return fmt.Errorf("{%s} has a meaning of its own", name)
 	case slices.ContainsFunc(*s, func(other setting) bool { return other.name == name }):

@@ -1,6 +1,6 @@
-// Package learning is a suite of tasks that the built-in model has to learn within given steps: does training work, from
-// the rewards of a rollout to what the model does on scenarios that it has not seen? Each task has a measure, a number
-// of steps and an aim.
+// Package learning is a suite of tasks that the built-in model has to learn within given steps: does training work,
+// from the rewards of a rollout to what the model does on scenarios that it has not seen? Each task has a measure, a
+// number of steps and an aim.
 //
 //	go run ./internal/cmd/learning -seeds 3     # all tasks; prints the table of docs/learning.md
 package learning

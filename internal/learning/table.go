@@ -14,7 +14,8 @@ func Tasks() []*Task {
 // Table writes results as a table of Markdown, a line for each task with the values of its seeds.
 func Table(tasks []*Task, results []*Result) string {
 	var b strings.Builder
-	b.WriteString("| task | measure | aim | steps | before | best | at the end | largest fall | reached | time of a run |\n")
+	b.WriteString("| task | measure | aim | steps | before | best | at the end | largest fall | reached |" +
+		" time of a run |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, task := range tasks {
 		var own []*Result

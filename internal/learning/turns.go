@@ -3,6 +3,7 @@ package learning
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -161,7 +162,11 @@ func (o operation) play(ctx context.Context, m *art.Model, opts *art.ChatOptions
 	}
 	t.Reward, t.Metrics["value"] = 0.7, 1
 	t.Add(art.ToolResult(reply.ToolCalls[0].ID, strconv.Itoa(result)))
-	if reply, err = m.Chat(ctx, t, opts); err != nil {
+	reply, err = m.Chat(ctx, t, opts)
+	if errors.Is(err, art.ErrContextLength) {
+		return t, nil // by what it said beside the call
+	}
+	if err != nil {
 		return nil, err
 	}
 	if strings.Contains(reply.Content, strconv.Itoa(result)) {

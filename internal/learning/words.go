@@ -76,7 +76,8 @@ func YesNoMaybe() *Task {
 				return reward, reward
 			}}
 			for _, words := range []string{
-				"yes, no or maybe", "yes, maybe or no", "no, yes or maybe", "no, maybe or yes", "maybe, yes or no", "maybe, no or yes",
+				"yes, no or maybe", "yes, maybe or no", "no, yes or maybe", "no, maybe or yes", "maybe, yes or no",
+				"maybe, no or yes",
 			} {
 				a.known = append(a.known, question{text: "respond with " + words}, question{text: "just say " + words})
 			}
@@ -95,10 +96,11 @@ func ReverseWord() *Task {
 		Aim: AtLeast(0.8), Measure: "letters in the right place, greedy, on held-out words", Context: 96, MaxTokens: 12,
 		Rank: 32,
 		Start: func() Agent {
-			a := &questions{groups: 16, size: 8, rate: 2e-3, greedy: true, reward: func(q question, reply string) (_, _ float64) {
+			a := &questions{groups: 16, size: 8, rate: 2e-3, greedy: true}
+			a.reward = func(q question, reply string) (reward, value float64) {
 				right := matches(q.answer, reply)
 				return right, right
-			}}
+			}
 			var all []question
 			for _, x := range "bdlmrtv" {
 				for _, y := range "aeiou" {
