@@ -134,6 +134,41 @@ func TestTraining_Judged(t *testing.T) {
 	}
 }
 
+// A teacher's rollouts are shown where they solve their scenario, in one supervised step, from which the training goes
+// on.
+func TestTraining_Distill(t *testing.T) {
+	tr, _ := training(t, 1)
+	oracle := synthetic.Oracle(tr.Train)
+	teacher := scripted(t, func(ctx context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
+		if strings.HasPrefix(r.Messages[1].Content, "Cancel") {
+			return synthetic.CallMessage("c", call(mcp.CompleteTool, "summary", "no"))
+		}
+		return oracle(ctx, m, r)
+	}, true)
+	wanted := 0
+	for _, s := range tr.Train[:50] {
+		if !strings.HasPrefix(s.Task, "Cancel") {
+			wanted++
+		}
+	}
+	d, err := tr.Distill(t.Context(), teacher, 50, nil, nil)
+	if err != nil || d.Rollouts != 50 || d.Kept != wanted || wanted == 50 || tr.Model.Step() != 1 {
+		t.Fatalf("%+v, want %d kept; step %d, %v", d, wanted, tr.Model.Step(), err)
+	}
+	if _, err := tr.Distill(t.Context(), teacher, 50, nil, nil); !errors.Is(err, art.ErrInvalid) {
+		t.Errorf("distilled at step 1: %v", err)
+	}
+	tr.Steps = 2
+	if o, err := tr.Run(t.Context()); err != nil || tr.Model.Step() != 2 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	tr, _ = training(t, 1)
+	bad := scripted(t, calls(call(mcp.CompleteTool, "summary", "no")), true)
+	if _, err := tr.Distill(t.Context(), bad, 5, nil, nil); !errors.Is(err, art.ErrNoGroups) || tr.Model.Step() != 0 {
+		t.Errorf("a teacher that solves nothing: %v", err)
+	}
+}
+
 func TestTraining_Invalid(t *testing.T) {
 	_, err := (&agents.Training[mcp.Scenario]{Group: 1}).Run(t.Context())
 	for _, want := range []string{"Model is nil", "Rollout is nil", "0 scenarios", "neither a checker", "Group is 1",
