@@ -21,8 +21,8 @@ func (a *ask) schema() json.RawMessage {
 			criteria[i] = fmt.Sprintf(`%q:{"enum":%s}`, a.criteria[i].Name, choices)
 			names[i] = fmt.Sprintf("%q", a.criteria[i].Name)
 		}
-		properties += fmt.Sprintf(`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
-			strings.Join(criteria, ","), strings.Join(names, ","))
+		properties += fmt.Sprintf(
+			`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, strings.Join(criteria, ","), strings.Join(names, ","))
 		required += `,"criteria"`
 	} else {
 		properties += `,"score":{"type":"number","minimum":0,"maximum":1}`
@@ -40,6 +40,6 @@ func (a *ask) schema() json.RawMessage {
 	}
 	n := len(entries)
 	return json.RawMessage(fmt.Sprintf(
-		`{"type":"object","properties":{"scores":{"type":"array","prefixItems":[%s],"items":false,"minItems":%d,"maxItems":%d}},`+
-			`"required":["scores"],"additionalProperties":false}`, strings.Join(entries, ","), n, n))
+		`{"type":"object","properties":{"scores":{"type":"array","prefixItems":[%s],"items":false,"minItems":%d,`+
+			`"maxItems":%d}},"required":["scores"],"additionalProperties":false}`, strings.Join(entries, ","), n, n))
 }

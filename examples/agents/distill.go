@@ -16,8 +16,8 @@ type Distillation struct {
 
 // Distill has a teacher, which may be a prompted model behind an API, work on the first n training scenarios with the
 // same agent, and trains the model on its rollouts that are good enough: one supervised step, before reinforcement
-// learning goes on from there. keep says which are; nil keeps those that a checker says are solved. The model must be at
-// step 0.
+// learning goes on from there. keep says which are; nil keeps those that a checker says are solved. The model must be
+// at step 0.
 func (t *Training[S]) Distill(
 	ctx context.Context, teacher *art.Model, n int, keep func(*art.Trajectory) bool, cfg *art.SFTConfig,
 ) (*Distillation, error) {
@@ -29,8 +29,11 @@ func (t *Training[S]) Distill(
 		keep = func(x *art.Trajectory) bool { return x.Metrics["solved"] == 1 }
 	}
 	if keep == nil || t.Model.Step() > 0 || n < 1 {
-		return nil, &art.Error{Op: "distill", Err: fmt.Errorf("%w: n is %d, the model is at step %d, keep or a checker is set: %v",
-			art.ErrInvalid, n, t.Model.Step(), keep != nil), Hint: "distill at step 0, with a rule for what to keep"}
+		return nil, &art.Error{
+			Op: "distill", Hint: "distill at step 0, with a rule for what to keep",
+			Err: fmt.Errorf("%w: n is %d, the model is at step %d, keep or a checker is set: %v", art.ErrInvalid, n,
+				t.Model.Step(), keep != nil),
+		}
 	}
 	g, err := art.Gather(ctx, t.Train[:min(n, len(t.Train))], t.Rollout(teacher, &t.Chat), &art.GatherOptions{
 		Concurrency: t.Concurrency, Seed: 1 << 33, Events: t.Events, MaxFailureFraction: t.MaxFailureFraction,

@@ -67,7 +67,8 @@ func (s *settings) define(f *flag.FlagSet) {
 	f.StringVar(&s.generator, "generator", "base", "who writes scenarios: base, or MODEL@URL")
 	f.StringVar(&s.judge, "judge", "",
 		"who gives rewards: empty is the checker of orders and calendar; noisy, base, or MODEL@URL")
-	f.StringVar(&s.control, "control", "", "whom validations compare with: base or MODEL@URL; base where a judge gives rewards")
+	f.StringVar(&s.control, "control", "",
+		"whom validations compare with: base or MODEL@URL; base where a judge gives rewards")
 	f.StringVar(&s.teacher, "teacher", "", "MODEL@URL that shows how in a first, supervised step: distillation before RL")
 	f.IntVar(&s.demos, "demos", 200, "scenarios that the teacher works on")
 	f.Float64Var(&s.goal, "goal", 0, "stop when validation reaches this score; 0 is never")

@@ -9,8 +9,8 @@ import (
 	"github.com/goart-dev/art/examples/agents/mcp"
 )
 
-// learnFrom has the teacher of -teacher show how, in the first step of a run: see [agents.Training.Distill]. Where there
-// is no checker, rollouts are kept that were completed and in which no call failed.
+// learnFrom has the teacher of -teacher show how, in the first step of a run: see [agents.Training.Distill]. Where
+// there is no checker, rollouts are kept that were completed and in which no call failed.
 func (s *settings) learnFrom(ctx context.Context, t *agents.Training[mcp.Scenario], m *models) error {
 	if s.teacher == "" || t.Model.Step() > 0 {
 		return nil
@@ -29,7 +29,7 @@ func (s *settings) learnFrom(ctx context.Context, t *agents.Training[mcp.Scenari
 	if err != nil {
 		return err
 	}
-	fmt.Printf("teacher %s: %d of %d rollouts are shown, %d failed, %d were left out\n", teacher.Name(), d.Kept, d.Rollouts,
-		d.Failures, len(d.Skipped))
+	fmt.Printf("teacher %s: %d of %d rollouts are shown, %d failed, %d were left out\n", teacher.Name(), d.Kept,
+		d.Rollouts, d.Failures, len(d.Skipped))
 	return nil
 }

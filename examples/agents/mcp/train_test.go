@@ -65,8 +65,8 @@ func TestTraining_Goal(t *testing.T) {
 	}
 	v := outcome.Validations
 	last := v[len(v)-1]
-	if !reflect.DeepEqual(v[:2], first.Validations) || last.Score < 0.35 || last.Step != tr.Model.Step() || last.Step >= 20 ||
-		!strings.Contains(outcome.Why, "the goal is 0.350") {
+	if !reflect.DeepEqual(v[:2], first.Validations) || last.Score < 0.35 || last.Step != tr.Model.Step() ||
+		last.Step >= 20 || !strings.Contains(outcome.Why, "the goal is 0.350") {
 		t.Errorf("%+v at step %d: %s", v, tr.Model.Step(), outcome.Why)
 	}
 	for i := range v {
@@ -201,10 +201,13 @@ func TestStore(t *testing.T) {
 		t.Errorf("loaded scenarios differ: %v", err)
 	}
 	other := &mcp.Description{Tools: append(about.Tools[1:3:3], art.Tool{Name: "new"})}
-	if _, _, err := mcp.Load(dir, other); err == nil || !strings.Contains(err.Error(), "cancel_order is gone, order_status is gone, new is new") {
+	_, _, err = mcp.Load(dir, other)
+	if err == nil || !strings.Contains(err.Error(), "cancel_order is gone, order_status is gone, new is new") {
 		t.Errorf("other tools: %v", err)
 	}
-	for _, line := range []string{"prose", `{"id":"1","task":""}`, `{"task":"x"}`, `{"id":"1","task":"x","difficulty":9}`} {
+	for _, line := range []string{
+		"prose", `{"id":"1","task":""}`, `{"task":"x"}`, `{"id":"1","task":"x","difficulty":9}`,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, "val.jsonl"), []byte(line+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -255,10 +258,13 @@ func TestGenerate(t *testing.T) {
 	}, true)
 	o := &mcp.GenerateOptions{Model: model, Want: 3, MaxCalls: 6, Instructions: "About lamps."}
 	list, calls, err := mcp.Generate(t.Context(), about, o)
-	if err != nil || len(list) != 3 || len(calls) != 6 || list[2].Task != "Where is order 1235?" || list[0].ID == list[1].ID {
+	if err != nil || len(list) != 3 || len(calls) != 6 || list[2].Task != "Where is order 1235?" ||
+		list[0].ID == list[1].ID {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	for i, want := range []string{"has no JSON", "is like", "no field", "scenarios", "no difficulty", "more than was asked"} {
+	for i, want := range []string{
+		"has no JSON", "is like", "no field", "scenarios", "no difficulty", "more than was asked",
+	} {
 		if !strings.Contains(strings.Join(calls[i].Dropped, "; "), want) {
 			t.Errorf("call %d: %q, want %q", i, calls[i].Dropped, want)
 		}
