@@ -22,7 +22,8 @@ func (a *ask) schema() json.RawMessage {
 			names[i] = fmt.Sprintf("%q", a.criteria[i].Name)
 		}
 		properties += fmt.Sprintf(
-			`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, strings.Join(criteria, ","), strings.Join(names, ","))
+			`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
+			strings.Join(criteria, ","), strings.Join(names, ","))
 		required += `,"criteria"`
 	} else {
 		properties += `,"score":{"type":"number","minimum":0,"maximum":1}`

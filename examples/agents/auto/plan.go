@@ -144,12 +144,14 @@ func inputsPrompt(task string, n int, have []Input) []art.Message {
 
 func systemPrompt(task string) string {
 	return "Write the instruction for a model that does this task:\n\n" + task +
-		"\n\nAddress the model, say what it gets and what its whole reply must be. A few sentences, no examples, nothing but the instruction."
+		"\n\nAddress the model, say what it gets and what its whole reply must be. " +
+		"A few sentences, no examples, nothing but the instruction."
 }
 
 func rubricPrompt(task string) string {
 	return "Somebody compares replies of a model to this task:\n\n" + task +
-		"\n\nWrite what makes a reply good, the most important first: three to six lines, each begins with \"- \". What can be checked comes before taste. " +
+		"\n\nWrite what makes a reply good, the most important first: three to six lines, " +
+		"each begins with \"- \". What can be checked comes before taste. " +
 		"Nothing but the lines."
 }
 
