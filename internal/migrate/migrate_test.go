@@ -139,6 +139,32 @@ func TestRun_Refused(t *testing.T) {
 	}
 }
 
+// Both kinds of Parquet files are read, and say the same: testdata/make.py.
+func TestReadParquet(t *testing.T) {
+	for _, file := range []string{"columns", "json"} {
+		groups, err := readParquet(filepath.Join("testdata", file+".parquet"))
+		if err != nil || len(groups) != 2 || len(groups[0].Trajectories) != 2 {
+			t.Fatalf("%s: %d groups, %v", file, len(groups), err)
+		}
+		x, m := groups[0].Trajectories[0], groups[0].Trajectories[0].Messages
+		if x.Reward != 0.75 || x.Metrics["right"] != 1 || x.Metadata["seed"] != 3 || x.Metadata[trainableKey] != "2,4" ||
+			len(x.Tools) != 1 || x.Logs[0] != "first line" || groups[1].Trajectories[0].Reward != -1 {
+			t.Errorf("%s: %+v", file, x)
+		}
+		if len(m) != 5 || m[4].Content != "A lamp – yes." || m[2].ToolCalls[0].Name != "look" || m[3].ToolCallID != "c1" ||
+			groups[0].Metrics["cost"] != 0.5 || groups[0].Metadata["scenario"] != "s1" {
+			t.Errorf("%s: %+v", file, m)
+		}
+	}
+	damaged := filepath.Join(t.TempDir(), "0000.parquet")
+	if err := os.WriteFile(damaged, []byte("PAR1 and no more PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if groups, err := readParquet(damaged); err == nil {
+		t.Errorf("a damaged file is %d groups", len(groups))
+	}
+}
+
 // Any file is read, or is a problem.
 func FuzzGroup(f *testing.F) {
 	f.Add([]byte(lines))
