@@ -21,7 +21,8 @@ func (a *ask) schema() json.RawMessage {
 			criteria[i] = fmt.Sprintf(`%q:{"enum":%s}`, a.criteria[i].Name, choices)
 			names[i] = fmt.Sprintf("%q", a.criteria[i].Name)
 		}
-		properties += fmt.Sprintf(`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
+		properties += fmt.Sprintf(
+			`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
 			strings.Join(criteria, ","), strings.Join(names, ","))
 		required += `,"criteria"`
 	} else {
@@ -40,6 +41,6 @@ func (a *ask) schema() json.RawMessage {
 	}
 	n := len(entries)
 	return json.RawMessage(fmt.Sprintf(
-		`{"type":"object","properties":{"scores":{"type":"array","prefixItems":[%s],"items":false,"minItems":%d,"maxItems":%d}},`+
-			`"required":["scores"],"additionalProperties":false}`, strings.Join(entries, ","), n, n))
+		`{"type":"object","properties":{"scores":{"type":"array","prefixItems":[%s],"items":false,"minItems":%d,`+
+			`"maxItems":%d}},"required":["scores"],"additionalProperties":false}`, strings.Join(entries, ","), n, n))
 }

@@ -53,7 +53,8 @@ goes on where it was.`,
 			flags.IntVar(&a.p.Goal.Patience, "patience", 0, "stop after so many `comparisons` without a gain; 0 is never")
 			flags.Float64Var(&a.p.MinSpread, "spread", 0.2, "least spread of the inputs, 0 to 1")
 			flags.IntVar(&a.p.MaxTokens, "max-tokens", 256, "most `tokens` of a reply")
-			flags.IntVar(&a.context, "context", 0, "most `tokens` of a conversation; 0 is that of the model, if it fits into memory")
+			flags.IntVar(&a.context, "context", 0,
+				"most `tokens` of a conversation; 0 is that of the model, if it fits into memory")
 			flags.Float64Var(&a.rate, "rate", 1e-4, "learning rate")
 			flags.Uint64Var(&a.p.Seed, "seed", 0, "`seed` of the run")
 			flags.BoolVar(&a.estimate, "estimate", false, "print what it takes, and stop")
@@ -166,7 +167,9 @@ func priceOf(value string) auto.Price {
 
 // slug makes a name of the first words of a text.
 func slug(text string) string {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	if len(words) == 0 {
 		return "task"
 	}

@@ -56,7 +56,8 @@ func TestAuto(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	arguments := []string{"auto", "Answer yes or no.", "--writer", "w@" + server.URL + "/v1", "--judge", "j@" + server.URL + "/v1",
+	arguments := []string{"auto", "Answer yes or no.",
+		"--writer", "w@" + server.URL + "/v1", "--judge", "j@" + server.URL + "/v1",
 		"--inputs", "4", "--held", "2", "--steps", "2", "--batch", "1", "--every", "2", "--max-tokens", "6", "--run", "yes"}
 	for range 2 {
 		var stdout, stderr bytes.Buffer
@@ -75,7 +76,8 @@ func TestAuto(t *testing.T) {
 
 func TestAuto_Estimate(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := run([]string{"auto", "--estimate", "--judge", "gpt-4o@https://api.openai.com/v1", "Do a thing."}, &stdout, &stderr)
+	arguments := []string{"auto", "--estimate", "--judge", "gpt-4o@https://api.openai.com/v1", "Do a thing."}
+	code := run(arguments, &stdout, &stderr)
 	if code != 0 || strings.Count(stdout.String(), "$0.00") != 1 || !strings.Contains(stdout.String(), "model") {
 		t.Errorf("status %d, %s%s", code, stdout.String(), stderr.String())
 	}

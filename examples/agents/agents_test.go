@@ -85,8 +85,12 @@ func TestVersus(t *testing.T) {
 		return out, nil
 	})
 	judge := ruler.New(nil, &ruler.Options{Judges: []ruler.Judge{longer}})
-	model := []*art.Trajectory{said("a", "aaaaa"), said("b", "b"), said("c", "ccc"), said("d", "dd"), said("e", "broken"), said("f", "f")}
-	control := []*art.Trajectory{said("c", "ccc"), said("b", "bbbbb"), said("a", "aa"), said("d", "ee"), said("e", "e"), said("g", "g")}
+	model := []*art.Trajectory{
+		said("a", "aaaaa"), said("b", "b"), said("c", "ccc"), said("d", "dd"), said("e", "broken"), said("f", "f"),
+	}
+	control := []*art.Trajectory{
+		said("c", "ccc"), said("b", "bbbbb"), said("a", "aa"), said("d", "ee"), said("e", "e"), said("g", "g"),
+	}
 	tally, err := agents.Versus(t.Context(), judge, model, control)
 	if err != nil {
 		t.Fatal(err)

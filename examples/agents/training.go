@@ -23,7 +23,8 @@ type Training[S any] struct {
 	// Train and Val are scenarios to train on and to validate with.
 	Train, Val []S
 
-	// After judges groups, such as the After of a [ruler.Ruler]. nil leaves those of the rollout, which must be Checked then.
+	// After judges groups, such as the After of a [ruler.Ruler]. nil leaves the rewards of the rollout, which must be
+	// Checked then.
 	After func(context.Context, *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
 	// Control is what validations compare with, pair by pair, such as the untrained base model or a hosted one; Referee
 	// judges the pairs. Both may be nil when the rollout is Checked.

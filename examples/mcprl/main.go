@@ -38,6 +38,8 @@ import (
 type settings struct {
 	server, base, dir         string
 	generator, judge, control string
+	teacher                   string
+	demos                     int
 	seed                      uint64
 	steps, batch, group       int
 	count, scenarios, every   int
@@ -65,7 +67,10 @@ func (s *settings) define(f *flag.FlagSet) {
 	f.StringVar(&s.generator, "generator", "base", "who writes scenarios: base, or MODEL@URL")
 	f.StringVar(&s.judge, "judge", "",
 		"who gives rewards: empty is the checker of orders and calendar; noisy, base, or MODEL@URL")
-	f.StringVar(&s.control, "control", "", "whom validations compare with: base or MODEL@URL; base where a judge gives rewards")
+	f.StringVar(&s.control, "control", "",
+		"whom validations compare with: base or MODEL@URL; base where a judge gives rewards")
+	f.StringVar(&s.teacher, "teacher", "", "MODEL@URL that shows how in a first, supervised step: distillation before RL")
+	f.IntVar(&s.demos, "demos", 200, "scenarios that the teacher works on")
 	f.Float64Var(&s.goal, "goal", 0, "stop when validation reaches this score; 0 is never")
 	f.IntVar(&s.patience, "patience", 0, "stop after so many validations without an improvement; 0 is never")
 	f.IntVar(&s.turns, "turns", 6, "replies of a rollout")
@@ -120,6 +125,9 @@ func run(ctx context.Context, s *settings) (err error) {
 	if began >= s.steps {
 		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d and without -short, "+
 			"or begin another with -seed or -dir.\n", began, s.steps, began+50)
+	}
+	if err := s.learnFrom(ctx, t, models); err != nil {
+		return err
 	}
 	outcome, err := t.Run(ctx)
 	if err != nil {

@@ -143,13 +143,15 @@ func (s *settings) tasks(ctx context.Context, m *models, about *mcp.Description,
 		return nil, nil, err
 	}
 	train, val = mcp.Split(list, s.seed)
-	fmt.Printf("%d scenarios to train on and %d to validate with, written by %s: %s\n", len(train), len(val), writer.Name(),
-		dir)
+	fmt.Printf("%d scenarios to train on and %d to validate with, written by %s: %s\n", len(train), len(val),
+		writer.Name(), dir)
 	return train, val, mcp.Store(dir, about, train, val)
 }
 
 // judges sets who gives the rewards and whom validations compare with.
-func (s *settings) judges(ctx context.Context, t *agents.Training[mcp.Scenario], m *models, logger *slog.Logger) (err error) {
+func (s *settings) judges(
+	ctx context.Context, t *agents.Training[mcp.Scenario], m *models, logger *slog.Logger,
+) (err error) {
 	opts := &ruler.Options{OnFailure: ruler.Drop, Logger: logger, Cache: filepath.Join(s.dir, "mcprl", "judge")}
 	if s.judge == "base" {
 		opts.Context = s.context

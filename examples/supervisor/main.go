@@ -1,6 +1,6 @@
 // Command supervisor trains several agents that work together, in this process: go run ./examples/supervisor
 //
-// A supervisor reads a question and names a worker; the worker answers. There are two workers, calc for sums and copy
+// A supervisor reads a question and chooses a worker; that one answers. There are two workers, calc for sums and copy
 // for words. The answer is right or not, and that is the reward of both: of the supervisor for its choice, of the
 // worker for its words. Supervisor and workers are two models on one base: each has an adapter, and -train says which
 // of them learns. What is not trained stays as it is, so that -train supervisor learns to use workers as they are.
@@ -158,6 +158,7 @@ func (t *team) evaluate(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	m := art.Metrics(g)
-	fmt.Printf("greedy at step %d: %.1f%% right, %.1f%% to the right worker\n", t.step(), 100*m["right"], 100*m["delegated"])
+	fmt.Printf("greedy at step %d: %.1f%% right, %.1f%% to the right worker\n", t.step(), 100*m["right"],
+		100*m["delegated"])
 	return m["right"], t.supervisor.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil)
 }

@@ -16,7 +16,7 @@ func staff(t *testing.T, train string, supervisor, worker func(text string) stri
 	*who = train
 	t.Cleanup(func() { *who = usual })
 	b := &arttest.Backend{Reply: func(_ context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
-		text := r.Messages[1].Content
+		text := strings.TrimSuffix(r.Messages[1].Content, " yes or no")
 		if strings.HasPrefix(m.Name(), "supervisor") {
 			return art.Assistant(supervisor(text)), nil
 		}
@@ -40,9 +40,9 @@ func right(text string) string {
 
 func chosen(text string) string {
 	if strings.HasPrefix(text, "Say") {
-		return "copy"
+		return "no"
 	}
-	return "calc"
+	return "yes"
 }
 
 // Only a team whose members are all good is right.
@@ -70,7 +70,7 @@ func TestLearn(t *testing.T) {
 		b.Learn = func(_ context.Context, m *art.Model, groups []*art.TrajectoryGroup, _ *art.TrainConfig) error {
 			for _, g := range groups {
 				for _, x := range g.Trajectories {
-					isSupervisor := strings.HasPrefix(x.Messages[0].Content, "Sums are")
+					isSupervisor := x.Messages[0].Content == delegate
 					if isSupervisor != (m == team.supervisor) || len(x.Samples()) != 1 {
 						t.Errorf("%s: %s trains on %q", train, m.Name(), x.Messages[0].Content)
 					}

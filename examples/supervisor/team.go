@@ -16,6 +16,9 @@ type question struct{ text, worker, answer string }
 // prompts of the workers by name.
 var prompts = map[string]string{"calc": "Reply with a number.", "copy": "Reply with the word."}
 
+// choices are the workers by what the supervisor replies: words that the built-in model knows.
+var choices = map[string]string{"yes": "calc", "no": "copy"}
+
 // questions are sums and words.
 func questions() []question {
 	var list []question
@@ -28,18 +31,21 @@ func questions() []question {
 	return list
 }
 
+// delegate is the system message of the supervisor.
+const delegate = "Is it a sum? Reply yes or no."
+
 // answer lets the supervisor name a worker, and that one answer. It returns the supervisor's trajectory, and puts the
-// worker's into parts. A name that nobody has ends it.
+// worker's into parts. A reply that is no choice ends it.
 func (t *team) answer(ctx context.Context, q question, p *parts, opts *art.ChatOptions) (*art.Trajectory, error) {
-	s := art.NewTrajectory(art.System("Sums are for calc, words for copy. Reply with calc or copy."), art.User(q.text))
+	s := art.NewTrajectory(art.System(delegate), art.User(q.text+" yes or no"))
 	choice, err := t.supervisor.Chat(ctx, s, opts)
 	if err != nil {
 		return nil, err
 	}
-	name := strings.TrimSpace(choice.Content)
-	s.Metrics = map[string]float64{"right": 0, "delegated": one(name == q.worker), "known": one(prompts[name] != "")}
+	name := choices[strings.TrimSpace(choice.Content)]
+	s.Metrics = map[string]float64{"right": 0, "delegated": one(name == q.worker), "known": one(name != "")}
 	s.Reward = 0.1 * s.Metrics["known"]
-	if prompts[name] == "" {
+	if name == "" {
 		return s, nil
 	}
 	w := art.NewTrajectory(art.System(prompts[name]), art.User(q.text))

@@ -221,8 +221,8 @@ func (s *source) writeStep(run *runs.Run, step int, from string, groups map[key]
 	write := func(dir string) error { return copyAdapter(from, dir) }
 	if from == "" {
 		write = func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "migrated.json"), []byte("{\"checkpoint\": \"ART kept none of this step\"}\n"),
-				0o644)
+			note := []byte("{\"checkpoint\": \"ART kept none of this step\"}\n")
+			return os.WriteFile(filepath.Join(dir, "migrated.json"), note, 0o644)
 		}
 	} else {
 		s.report.Adapters++

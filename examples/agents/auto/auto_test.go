@@ -123,7 +123,9 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"100.0 %", "10 better", "&lt;fixed&gt;note", "plain note", "because", "&lt;script&gt;", "<polyline"} {
+	for _, want := range []string{
+		"100.0 %", "10 better", "&lt;fixed&gt;note", "plain note", "because", "&lt;script&gt;", "<polyline",
+	} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %s", want)
 		}
@@ -156,7 +158,8 @@ func TestRun_OwnJudge(t *testing.T) {
 	if err != nil || !r.OwnWord {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if page, err := os.ReadFile(p.Page()); err != nil || !strings.Contains(string(page), "The judge is the base model itself") {
+	page, err := os.ReadFile(p.Page())
+	if err != nil || !strings.Contains(string(page), "The judge is the base model itself") {
 		t.Errorf("the page does not say so; %v", err)
 	}
 }
@@ -165,7 +168,8 @@ func TestRun_OwnJudge(t *testing.T) {
 func TestRun_Writer(t *testing.T) {
 	s := &stage{writes: func(n int) string {
 		if n == 1 {
-			return `{"inputs": [{"input": "a good one 1"}, {"input": "a good one 2"}, {"input": "A good one, 2!"}, {"input": " "}]}`
+			return `{"inputs": [{"input": "a good one 1"}, {"input": "a good one 2"},
+				{"input": "A good one, 2!"}, {"input": " "}]}`
 		}
 		return "I would be happy to help."
 	}}

@@ -110,7 +110,8 @@ func (p *Project) write(ctx context.Context, prompt string, most int) (string, e
 	}
 	text := strings.TrimSpace(response.Message.Content)
 	if text == "" || len(text) > most {
-		return "", &art.Error{Op: "auto", Err: fmt.Errorf("%s wrote %d bytes, want 1 to %d", p.Writer.Name(), len(text), most),
+		err := fmt.Errorf("%s wrote %d bytes, want 1 to %d", p.Writer.Name(), len(text), most)
+		return "", &art.Error{Op: "auto", Err: err,
 			Hint: "take another writer, or set System and Rubric"}
 	}
 	return text, nil
@@ -142,13 +143,15 @@ func inputsPrompt(task string, n int, have []Input) []art.Message {
 }
 
 func systemPrompt(task string) string {
-	return "Write the instruction for a model that does this task:\n\n" + task + "\n\nAddress the model, say what it gets " +
-		"and what its whole reply must be. A few sentences, no examples, nothing but the instruction."
+	return "Write the instruction for a model that does this task:\n\n" + task +
+		"\n\nAddress the model, say what it gets and what its whole reply must be. " +
+		"A few sentences, no examples, nothing but the instruction."
 }
 
 func rubricPrompt(task string) string {
-	return "Somebody compares replies of a model to this task:\n\n" + task + "\n\nWrite what makes a reply good, the most " +
-		"important first: three to six lines, each begins with \"- \". What can be checked comes before taste. " +
+	return "Somebody compares replies of a model to this task:\n\n" + task +
+		"\n\nWrite what makes a reply good, the most important first: three to six lines, " +
+		"each begins with \"- \". What can be checked comes before taste. " +
 		"Nothing but the lines."
 }
 

@@ -47,8 +47,8 @@ func (a *Agent) Rollout(
 // Run works on a scenario in a session of its own. It returns an error when the server or the model failed, and not
 // when the agent did.
 //
-// Metrics: "completed" (complete_task was called, or see TextCompletes), "turns", "calls", "tool_errors", "out_of_turns", "out_of_context",
-// and with a checker "solved" (it said 1).
+// Metrics: "completed" (complete_task was called, or see TextCompletes), "turns", "calls", "tool_errors",
+// "out_of_turns", "out_of_context", and with a checker "solved" (it said 1).
 func (a *Agent) Run(ctx context.Context, model *art.Model, s Scenario, opts *art.ChatOptions) (*art.Trajectory, error) {
 	session, err := a.Server.Connect(ctx)
 	if err != nil {
@@ -171,19 +171,19 @@ func (r *rollout) carryOut(ctx context.Context, c *art.ToolCall) (text string, f
 	if err := json.Unmarshal(arguments, &args); err != nil || args == nil {
 		return "The arguments are no JSON object.", true, nil
 	}
-	text, isText := "", true
 	switch {
 	case c.Name == CompleteTool:
-		if _, isText = args["summary"].(string); !isText {
+		if _, isText := args["summary"].(string); !isText {
 			return "complete_task wants a summary.", true, nil
 		}
 		r.completed = true
 		return "ok", false, nil
 	case c.Name == ReadTool && r.offered(ReadTool):
-		if text, isText = args["uri"].(string); !isText {
+		uri, isText := args["uri"].(string)
+		if !isText {
 			return "read_resource wants a uri.", true, nil
 		}
-		return r.session.Read(ctx, text)
+		return r.session.Read(ctx, uri)
 	case !r.offered(c.Name):
 		return fmt.Sprintf("There is no tool %.60q.", c.Name), true, nil
 	}
@@ -213,7 +213,8 @@ func (r *rollout) finish(ctx context.Context, s Scenario) error {
 		return fmt.Errorf("check: %w", err)
 	}
 	if math.IsNaN(score) || score < 0 || score > 1 {
-		return &art.Error{Op: "check", Err: fmt.Errorf("the checker gave %v, want 0 to 1", score), Hint: "correct the checker"}
+		err := fmt.Errorf("the checker gave %v, want 0 to 1", score)
+		return &art.Error{Op: "check", Err: err, Hint: "correct the checker"}
 	}
 	r.t.Reward, m["solved"] = score, one(score == 1)
 	return nil

@@ -105,7 +105,8 @@ func TestRun_TextCompletes(t *testing.T) {
 		}
 		return replies(ctx, m, r)
 	}, false)
-	agent := &mcp.Agent{Server: mcp.InProcess("odd", func() *sdk.Server { return odd("") }, nil), MaxTurns: 3, TextCompletes: true}
+	server := mcp.InProcess("odd", func() *sdk.Server { return odd("") }, nil)
+	agent := &mcp.Agent{Server: server, MaxTurns: 3, TextCompletes: true}
 	got, err := agent.Run(t.Context(), model, mcp.Scenario{ID: "s", Task: "Poke."}, nil)
 	if err != nil || got.Metrics["turns"] != 2 || got.Metrics["completed"] != 1 {
 		t.Fatalf("%v, %v", got, err)
@@ -157,9 +158,10 @@ func TestGather_BadServers(t *testing.T) {
 		"crash":   {&mcp.Agent{Server: command(t, "crash", mcp.Options{})}, "out of cheese"},
 		"changes": {&mcp.Agent{Server: mcp.InProcess("g", func() *sdk.Server { return odd("grow") }, nil)}, "changed its tools"},
 	} {
-		g, err := art.Gather(t.Context(), []mcp.Scenario{{ID: "1", Task: "fine"}, {ID: "2", Task: "hard"}, {ID: "3", Task: "fine"}},
-			c.agent.Rollout(model, nil), &art.GatherOptions{MaxFailures: 1})
-		if err != nil || len(g.Trajectories) != 2 || len(g.Failures) != 1 || !strings.Contains(g.Failures[0].Message, c.want) {
+		list := []mcp.Scenario{{ID: "1", Task: "fine"}, {ID: "2", Task: "hard"}, {ID: "3", Task: "fine"}}
+		g, err := art.Gather(t.Context(), list, c.agent.Rollout(model, nil), &art.GatherOptions{MaxFailures: 1})
+		if err != nil || len(g.Trajectories) != 2 || len(g.Failures) != 1 ||
+			!strings.Contains(g.Failures[0].Message, c.want) {
 			t.Errorf("%s: %v, %+v; want one failure with %q", name, err, g.Failures, c.want)
 		}
 		c.agent.Known = known

@@ -10,7 +10,8 @@ import (
 
 // A schema in the usual order says what it said, but for keys that say nothing, and is its own usual order.
 func FuzzSchema(f *testing.F) {
-	f.Add([]byte(`{"required":["b"],"type":"object","properties":{"a":{"type":"string","title":"A"},"b":{"enum":[1,{}]}}}`))
+	f.Add([]byte(`{"required":["b"],"type":"object",
+		"properties":{"a":{"type":"string","title":"A"},"b":{"enum":[1,{}]}}}`))
 	f.Add([]byte(`{"properties":{"title":{"type":"object","additionalProperties":{"type":"string"}}},"$defs":{"x":[]}}`))
 	f.Fuzz(func(t *testing.T, schema []byte) {
 		ordered, err := orderedSchema(schema)
@@ -21,8 +22,9 @@ func FuzzSchema(f *testing.F) {
 		if json.Unmarshal(schema, &before) != nil || json.Unmarshal(ordered, &after) != nil {
 			t.Fatalf("%s became %s", schema, ordered)
 		}
-		if !bytes.Contains(schema, []byte("title")) && !bytes.Contains(schema, []byte(`\u`)) && !bytes.ContainsAny(schema, "$") &&
-			!bytes.Contains(schema, []byte("additional")) && !reflect.DeepEqual(before, after) {
+		silent := bytes.Contains(schema, []byte("title")) || bytes.Contains(schema, []byte(`\u`)) ||
+			bytes.ContainsAny(schema, "$") || bytes.Contains(schema, []byte("additional"))
+		if !silent && !reflect.DeepEqual(before, after) {
 			t.Fatalf("%s became %s", schema, ordered)
 		}
 		again, err := orderedSchema(ordered)

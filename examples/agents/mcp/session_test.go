@@ -99,7 +99,8 @@ func TestCall_Budget(t *testing.T) {
 	}
 	defer session.Close()
 	text, failed, err := session.Call(t.Context(), "poke", nil)
-	if err != nil || failed || utf8.RuneCountInString(text) != 100 || !strings.HasSuffix(text, "ü [cut: 100000 characters]") {
+	if err != nil || failed || utf8.RuneCountInString(text) != 100 ||
+		!strings.HasSuffix(text, "ü [cut: 100000 characters]") {
 		t.Errorf("%q, failed %v, %v", text, failed, err)
 	}
 }

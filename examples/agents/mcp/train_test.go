@@ -65,8 +65,8 @@ func TestTraining_Goal(t *testing.T) {
 	}
 	v := outcome.Validations
 	last := v[len(v)-1]
-	if !reflect.DeepEqual(v[:2], first.Validations) || last.Score < 0.35 || last.Step != tr.Model.Step() || last.Step >= 20 ||
-		!strings.Contains(outcome.Why, "the goal is 0.350") {
+	if !reflect.DeepEqual(v[:2], first.Validations) || last.Score < 0.35 || last.Step != tr.Model.Step() ||
+		last.Step >= 20 || !strings.Contains(outcome.Why, "the goal is 0.350") {
 		t.Errorf("%+v at step %d: %s", v, tr.Model.Step(), outcome.Why)
 	}
 	for i := range v {
@@ -134,6 +134,41 @@ func TestTraining_Judged(t *testing.T) {
 	}
 }
 
+// A teacher's rollouts are shown where they solve their scenario, in one supervised step, from which the training goes
+// on.
+func TestTraining_Distill(t *testing.T) {
+	tr, _ := training(t, 1)
+	oracle := synthetic.Oracle(tr.Train)
+	teacher := scripted(t, func(ctx context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
+		if strings.HasPrefix(r.Messages[1].Content, "Cancel") {
+			return synthetic.CallMessage("c", call(mcp.CompleteTool, "summary", "no"))
+		}
+		return oracle(ctx, m, r)
+	}, true)
+	wanted := 0
+	for _, s := range tr.Train[:50] {
+		if !strings.HasPrefix(s.Task, "Cancel") {
+			wanted++
+		}
+	}
+	d, err := tr.Distill(t.Context(), teacher, 50, nil, nil)
+	if err != nil || d.Rollouts != 50 || d.Kept != wanted || wanted == 50 || tr.Model.Step() != 1 {
+		t.Fatalf("%+v, want %d kept; step %d, %v", d, wanted, tr.Model.Step(), err)
+	}
+	if _, err := tr.Distill(t.Context(), teacher, 50, nil, nil); !errors.Is(err, art.ErrInvalid) {
+		t.Errorf("distilled at step 1: %v", err)
+	}
+	tr.Steps = 2
+	if o, err := tr.Run(t.Context()); err != nil || tr.Model.Step() != 2 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	tr, _ = training(t, 1)
+	bad := scripted(t, calls(call(mcp.CompleteTool, "summary", "no")), true)
+	if _, err := tr.Distill(t.Context(), bad, 5, nil, nil); !errors.Is(err, art.ErrNoGroups) || tr.Model.Step() != 0 {
+		t.Errorf("a teacher that solves nothing: %v", err)
+	}
+}
+
 func TestTraining_Invalid(t *testing.T) {
 	_, err := (&agents.Training[mcp.Scenario]{Group: 1}).Run(t.Context())
 	for _, want := range []string{"Model is nil", "Rollout is nil", "0 scenarios", "neither a checker", "Group is 1",
@@ -166,10 +201,13 @@ func TestStore(t *testing.T) {
 		t.Errorf("loaded scenarios differ: %v", err)
 	}
 	other := &mcp.Description{Tools: append(about.Tools[1:3:3], art.Tool{Name: "new"})}
-	if _, _, err := mcp.Load(dir, other); err == nil || !strings.Contains(err.Error(), "cancel_order is gone, order_status is gone, new is new") {
+	_, _, err = mcp.Load(dir, other)
+	if err == nil || !strings.Contains(err.Error(), "cancel_order is gone, order_status is gone, new is new") {
 		t.Errorf("other tools: %v", err)
 	}
-	for _, line := range []string{"prose", `{"id":"1","task":""}`, `{"task":"x"}`, `{"id":"1","task":"x","difficulty":9}`} {
+	for _, line := range []string{
+		"prose", `{"id":"1","task":""}`, `{"task":"x"}`, `{"id":"1","task":"x","difficulty":9}`,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, "val.jsonl"), []byte(line+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -220,10 +258,13 @@ func TestGenerate(t *testing.T) {
 	}, true)
 	o := &mcp.GenerateOptions{Model: model, Want: 3, MaxCalls: 6, Instructions: "About lamps."}
 	list, calls, err := mcp.Generate(t.Context(), about, o)
-	if err != nil || len(list) != 3 || len(calls) != 6 || list[2].Task != "Where is order 1235?" || list[0].ID == list[1].ID {
+	if err != nil || len(list) != 3 || len(calls) != 6 || list[2].Task != "Where is order 1235?" ||
+		list[0].ID == list[1].ID {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	for i, want := range []string{"has no JSON", "is like", "no field", "scenarios", "no difficulty", "more than was asked"} {
+	for i, want := range []string{
+		"has no JSON", "is like", "no field", "scenarios", "no difficulty", "more than was asked",
+	} {
 		if !strings.Contains(strings.Join(calls[i].Dropped, "; "), want) {
 			t.Errorf("call %d: %q, want %q", i, calls[i].Dropped, want)
 		}

@@ -60,8 +60,8 @@ func (d Domain) Checker(seed uint64) mcp.Checker {
 	}
 }
 
-// replay carries out the calls of a trajectory up to complete_task, and returns what became of the data, and the results
-// of those that were no errors.
+// replay carries out the calls of a trajectory up to complete_task, and returns what became of the data, and the
+// results of those that were no errors.
 func (d Domain) replay(seed uint64, t *art.Trajectory) (w World, results []string) {
 	w = d.New(seed)
 	for _, m := range t.Messages {

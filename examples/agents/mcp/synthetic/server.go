@@ -29,7 +29,8 @@ func (d Domain) Serve(seed uint64) *sdk.Server {
 	uri := d.Name + "://about"
 	server.AddResource(&sdk.Resource{URI: uri, Name: "about", Description: "What the tools do.", MIMEType: "text/plain"},
 		func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: "text/plain", Text: about(w)}}}, nil
+			text := &sdk.ResourceContents{URI: uri, MIMEType: "text/plain", Text: about(w)}
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{text}}, nil
 		})
 	return server
 }

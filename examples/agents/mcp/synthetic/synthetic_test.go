@@ -79,7 +79,8 @@ func TestScenarios(t *testing.T) {
 		train, val := d.Scenarios(5, 2)
 		again, _ := d.Scenarios(5, 2)
 		other, _ := d.Scenarios(6, 2)
-		if !reflect.DeepEqual(train, again) || reflect.DeepEqual(train, other) || len(val) < 200 || len(train) < 2*len(val)-6 {
+		if !reflect.DeepEqual(train, again) || reflect.DeepEqual(train, other) || len(val) < 200 ||
+			len(train) < 2*len(val)-6 {
 			t.Errorf("%s: %d and %d scenarios", d.Name, len(train), len(val))
 		}
 		easy, _ := d.Scenarios(5, 1)
