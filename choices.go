@@ -10,8 +10,8 @@ import (
 
 // CompleteN asks the model for n replies to h at once, which it does not change: n is OpenAI's field of that name. The
 // first is that of [Model.Complete]; each has its own seed, derived from that one, in the settings of its [Sample]. A
-// backend that shares prefixes computes the prompt once. Only the first has the logprobs of the prompt, if opts asks for
-// them. opts may be nil. Replies are recorded in their order when ctx comes from [Record].
+// backend that shares prefixes computes the prompt once. Only the first has the logprobs of the prompt, if opts asks
+// for them. opts may be nil. Replies are recorded in their order when ctx comes from [Record].
 //
 // Errors are those of Complete; n must be at least 1. The first error ends the other replies.
 func (m *Model) CompleteN(ctx context.Context, h *History, n int, opts *ChatOptions) ([]*ChatResponse, error) {
@@ -43,8 +43,8 @@ type ChoicePiece struct {
 	End *ChatResponse
 }
 
-// StreamN is [Model.CompleteN] that hands out the replies piece by piece while they are sampled, as [Model.Stream] does.
-// Pieces of different replies come in any order, one call of piece at a time.
+// StreamN is [Model.CompleteN] that hands out the replies piece by piece while they are sampled, as [Model.Stream]
+// does. Pieces of different replies come in any order, one call of piece at a time.
 func (m *Model) StreamN(
 	ctx context.Context, h *History, n int, opts *ChatOptions, piece func(ChoicePiece) error,
 ) ([]*ChatResponse, error) {
@@ -70,9 +70,9 @@ func (m *Model) StreamN(
 }
 
 // SampleN is [Model.Sample] for several prompts at once, with n replies to each: reply i to prompt k has the index
-// k n + i. The first one has the seed of the call, and the others have seeds that are derived from it; where the seed is
-// set, all prompts have the same n seeds, so that a reply does not depend on the other prompts. Only the first reply to a
-// prompt has the logprobs of the prompt, if opts asks for them. piece may be nil.
+// k n + i. The first one has the seed of the call, and the others have seeds that are derived from it; where the seed
+// is set, all prompts have the same n seeds, so that a reply does not depend on the other prompts. Only the first reply
+// to a prompt has the logprobs of the prompt, if opts asks for them. piece may be nil.
 func (m *Model) SampleN(
 	ctx context.Context, prompts [][]int32, n int, opts *ChatOptions, piece func(ChoicePiece) error,
 ) ([]*ChatResponse, error) {
@@ -193,8 +193,8 @@ func (c *choicePieces) send(p ChoicePiece) error {
 	return c.to(p)
 }
 
-// end hands out the last piece of a reply, unless there is an error. One that had no piece, because it is empty, is whole
-// before.
+// end hands out the last piece of a reply, unless there is an error. One that had no piece, because it is empty, is
+// whole before.
 func (c *choicePieces) end(choice int, r *ChatResponse, err error) (*ChatResponse, error) {
 	if err != nil {
 		return nil, err

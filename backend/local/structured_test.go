@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -111,6 +112,55 @@ func TestComplete_RandomSchemas(t *testing.T) {
 		}
 	}
 	require.Greater(t, ended, 18)
+}
+
+// TestSample_RestrictedDistribution: the distribution over the tokens that a grammar allows is the policy's,
+// renormalised: by the recorded logprobs, and by the counts of many samples.
+func TestSample_RestrictedDistribution(t *testing.T) {
+	b, m := roomy(t)
+	prompt, err := b.Encode(t.Context(), m, "What is", false)
+	require.NoError(t, err)
+	letters := []string{"a", "b", "c", "e", "s", "t", "x"}
+	policy := map[int32]float64{} // logprobs of the allowed tokens
+	for _, letter := range letters {
+		ids, err := b.Encode(t.Context(), m, letter, false)
+		require.NoError(t, err)
+		require.Len(t, ids, 1, "%q is not one token", letter)
+		scores, _, err := b.Logprobs(t.Context(), m, slices.Concat(prompt, ids))
+		require.NoError(t, err)
+		policy[ids[0]] = float64(scores[len(scores)-1])
+	}
+	for _, temperature := range []float64{1, 1.7} {
+		total := 0.0
+		for _, logprob := range policy {
+			total += math.Exp(logprob / temperature)
+		}
+		const draws = 300
+		counts := map[int32]int{}
+		for seed := range uint64(draws) {
+			r, err := m.Sample(t.Context(), prompt, &art.ChatOptions{
+				Seed: &seed, Temperature: &temperature, MaxTokens: new(1),
+				ResponseFormat: &art.ResponseFormat{Type: art.FormatChoice, Choice: letters},
+			}, nil)
+			require.NoError(t, err)
+			s := r.Message.Sample
+			require.Len(t, s.IDs, 1)
+			require.Contains(t, policy, s.IDs[0], "%q is not allowed", r.Message.Content)
+			want := policy[s.IDs[0]]/temperature - math.Log(total)
+			require.InDelta(t, want, s.Sampled[0], 1e-4)
+			counts[s.IDs[0]]++
+		}
+		chi := 0.0
+		for id, logprob := range policy {
+			expected := draws * math.Exp(logprob/temperature) / total
+			if expected < 5 {
+				continue // the sum is not that distribution with such
+			}
+			chi += (float64(counts[id]) - expected) * (float64(counts[id]) - expected) / expected
+		}
+		// 6 degrees of freedom exceed it once in 10,000.
+		require.Less(t, chi, 27.9, "chi squared of %v at temperature %v", counts, temperature)
+	}
 }
 
 // TestComplete_Formats: JSON objects, expressions and choices hold for chats and for prompts of ids.

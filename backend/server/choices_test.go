@@ -130,7 +130,8 @@ func TestChoices_StreamIsWhole(t *testing.T) {
 	}
 }
 
-// TestChoices_SeedsAndUsage: the first reply is that of a request for one, the others differ, and the prompt counts once.
+// TestChoices_SeedsAndUsage: the first reply is that of a request for one, the others differ, and the prompt counts
+// once.
 func TestChoices_SeedsAndUsage(t *testing.T) {
 	h := newHandler(t, sayer())
 	read := func(fields string) (texts []string, usage map[string]any) {

@@ -8,8 +8,8 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// limit refuses a request for more replies, n to each prompt, or longer ones than the configuration allows. A reply whose
-// length neither the request nor the model limits gets the longest.
+// limit refuses a request for more replies, n to each prompt, or longer ones than the configuration allows. A reply
+// whose length neither the request nor the model limits gets the longest.
 func (h *handler) limit(m *art.Model, prompts, n int, opts *art.ChatOptions) error {
 	if n > h.MaxChoices || prompts*n > h.MaxChoices {
 		return wire.FieldError("n", "asks for %d replies to %d prompts; at most %d are served, of all prompts together",

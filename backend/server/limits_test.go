@@ -47,10 +47,11 @@ func TestLimits_Tokens(t *testing.T) {
 		h := limited(t, b, nil, art.HandlerOptions{MaxTokens: 10})
 		if c.field != "" {
 			body := strings.TrimSuffix(c.open, "}") + ", " + c.field + "}"
-			if w := postTo(h, c.path, body); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at most 10") {
+			w := postTo(h, c.path, body)
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at most 10") {
 				t.Errorf("%s %s: status %d: %s", c.path, body, w.Code, w.Body)
 			}
-			w := postTo(h, c.path, c.open)
+			w = postTo(h, c.path, c.open)
 			if w.Code != http.StatusOK || last.MaxTokens != 10 {
 				t.Errorf("%s: status %d, max_tokens %d: %s", c.path, w.Code, last.MaxTokens, w.Body)
 			}

@@ -25,8 +25,9 @@ type Observation interface {
 
 // observed reports what the completions of an answer do.
 func (h *handler) observed(a *answer) completion {
+	ask := a.ask // what it returns takes its place
 	if h.Metrics == nil {
-		return a.ask
+		return ask
 	}
 	return func(ctx context.Context, piece func(art.ChoicePiece) error) (replies []*art.ChatResponse, err error) {
 		list := make([]Observation, a.n)
@@ -35,9 +36,9 @@ func (h *handler) observed(a *answer) completion {
 		}
 		defer func() { endAll(list, replies, err) }()
 		if piece == nil {
-			return a.ask(ctx, nil)
+			return ask(ctx, nil)
 		}
-		return a.ask(ctx, func(p art.ChoicePiece) error {
+		return ask(ctx, func(p art.ChoicePiece) error {
 			if p.End != nil {
 				list[p.Choice].End(p.End, nil)
 				list[p.Choice] = nil

@@ -48,8 +48,8 @@ func render(ctx context.Context, m *art.Model, h *art.History, opts *art.ChatOpt
 	return m.Tokenize(ctx, h, opts)
 }
 
-// checkPromptLogprobs returns an error if a request asks for the logprobs of its prompt and the backend has not computed
-// them.
+// checkPromptLogprobs returns an error if a request asks for the logprobs of its prompt and the backend has not
+// computed them.
 func checkPromptLogprobs(asked bool, replies []*art.ChatResponse) error {
 	if !asked || replies[0].PromptLogprobs != nil {
 		return nil

@@ -16,7 +16,8 @@ import (
 
 func init() {
 	verbs["bench"] = verb{
-		summary: "benchmark the CPU device",
+		summary: "benchmark the CPU device, or a model on it",
+		args:    "[decode|prefill|serve MODEL]",
 		text: `
 Measures operations of the CPU device at fixed shapes. Each is a graph that is compiled once and run
 repeatedly; the table has the best and the median time of a run.
@@ -25,14 +26,28 @@ A name is operation/shape. matmul/MxKxN is [M,K] x [K,N], and its last part is t
 second matrix: plain is [K,N], transposed is [N,K]. Inputs that fit into the caches stay there after
 the first run, which does not count. adamw overwrites its inputs.
 
-GFLOP/s is 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.`,
+GFLOP/s is 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.
+
+With a model, requests have prompts of random token ids, and no end token cuts their replies:
+  decode   tokens a second that requests at once sample, after the first token of each
+  prefill  tokens a second of prompts, until each request has its first token
+  serve    turns a second of agents that call the model over HTTP, in conversations that grow
+
+` + models,
 		define: func(flags *flag.FlagSet) action {
 			var o benchOptions
-			flags.BoolVar(&o.json, "json", false, "print one JSON object: machine, results")
+			flags.BoolVar(&o.json, "json", false, "print one JSON object: machine, results; with a model also model, weights")
 			flags.StringVar(&o.run, "run", "", "measure the operations whose name matches `regexp`; all when empty")
 			flags.DurationVar(&o.time, "time", 300*time.Millisecond, "`duration` of each measurement; default 300ms")
-			return func(_ []string, stdout, stderr io.Writer) error {
-				return o.bench(stdout, newProgress(stderr))
+			o.model.flags(flags)
+			return func(args []string, stdout, stderr io.Writer) error {
+				switch len(args) {
+				case 0:
+					return o.bench(stdout, newProgress(stderr))
+				case 2:
+					return o.benchModel(args[0], args[1], stdout, stderr)
+				}
+				return badUsage("want no arguments, or decode, prefill or serve and a MODEL")
 			}
 		},
 	}
@@ -43,6 +58,29 @@ type benchOptions struct {
 	json bool
 	run  string
 	time time.Duration
+
+	model modelBench
+}
+
+// benchModel measures a model.
+func (o benchOptions) benchModel(kind, name string, stdout, stderr io.Writer) error {
+	out := struct {
+		Machine platform      `json:"machine"`
+		Model   string        `json:"model"`
+		Weights string        `json:"weights"`
+		Results []modelResult `json:"results"`
+	}{Machine: inspectPlatform(os.DirFS("/")), Model: name, Weights: o.model.weights}
+	err := o.model.run(kind, name, stderr, func(r modelResult) error {
+		out.Results = append(out.Results, r)
+		if o.json {
+			return nil
+		}
+		return write(stdout, r.row())
+	})
+	if err != nil || !o.json {
+		return err
+	}
+	return writeJSON(stdout, out)
 }
 
 // bench measures the selected jobs.

@@ -65,3 +65,36 @@ func TestBench_Width(t *testing.T) {
 	}
 	checkWidth(t, table.head()+table.row(slow))
 }
+
+// TestBench_Model: each kind of measurement has its keys, and figures that agree with one another.
+func TestBench_Model(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		rate string
+		n    int
+	}{
+		{[]string{"decode", "--requests", "1,3", "--prompt", "20", "--tokens", "4", "--repeat", "1"}, "tokens_per_s", 2},
+		{[]string{"prefill", "--prompt", "20,30", "--repeat", "2"}, "tokens_per_s", 2},
+		{[]string{"serve", "--agents", "3", "--turns", "2", "--system", "20", "--new", "5", "--tokens", "4"}, "turns_per_s", 1},
+	} {
+		args := append([]string{"bench", "--json"}, c.args[1:]...)
+		status, stdout, stderr := command(append(args, c.args[0], "tiny")...)
+		if status != 0 {
+			t.Fatalf("%v: status %d, %s", c.args, status, stderr)
+		}
+		results, _ := decode(t, stdout)["results"].([]any)
+		if len(results) != c.n {
+			t.Fatalf("%v: %s", c.args, stdout)
+		}
+		for _, r := range results {
+			positive(t, r.(map[string]any), c.rate, "seconds", "requests", "prompt_tokens", "tokens", "runs")
+		}
+	}
+	for _, args := range [][]string{
+		{"decode"}, {"train", "tiny"}, {"--tokens", "1", "decode", "tiny"}, {"--requests", "0", "prefill", "tiny"},
+	} {
+		if status, _, _ := command(append([]string{"bench"}, args...)...); status != 2 {
+			t.Errorf("%v: status %d", args, status)
+		}
+	}
+}

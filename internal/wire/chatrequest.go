@@ -92,7 +92,8 @@ func (s *ChatSettings) Options() *art.ChatOptions {
 
 		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
 		FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias, MinTokens: s.MinTokens,
-		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs, PromptLogprobs: s.PromptLogprobs, ResponseFormat: s.format(),
+		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs, PromptLogprobs: s.PromptLogprobs,
+		ResponseFormat: s.format(),
 	}
 	opts.ToolChoice, _ = s.ToolChoice.choice() // it is valid
 	if s.TopK != nil && *s.TopK == -1 {

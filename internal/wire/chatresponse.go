@@ -92,7 +92,9 @@ func NewChatResponse(req *ChatRequest, replies []*art.ChatResponse, tokens Token
 
 // choice converts one reply.
 func (r *ChatRequest) choice(i int, reply *art.ChatResponse, tokens TokenBytes) (ChatChoice, error) {
-	choice := ChatChoice{Index: i, Message: Message{reply.Message}, FinishReason: reply.Finish, StopReason: r.stopReason(reply)}
+	choice := ChatChoice{
+		Index: i, Message: Message{reply.Message}, FinishReason: reply.Finish, StopReason: r.stopReason(reply),
+	}
 	sample := reply.Message.Sample
 	if sample == nil && (r.Logprobs || r.ReturnTokenIDs) {
 		return choice, noSampleError(&r.ChatSettings, reply.Model)

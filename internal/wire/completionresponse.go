@@ -40,7 +40,8 @@ type CompletionLogprobs struct {
 	TopLogprobs []map[string]float32 `json:"top_logprobs"`
 }
 
-// NewCompletionResponse converts the replies to a request. prompts are the texts of its prompts if they are to be echoed.
+// NewCompletionResponse converts the replies to a request. prompts are the texts of its prompts if they are to be
+// echoed.
 func NewCompletionResponse(
 	req *CompletionRequest, replies []*art.ChatResponse, prompts []string, tokens TokenBytes,
 ) *CompletionResponse {

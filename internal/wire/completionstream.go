@@ -9,7 +9,6 @@ import (
 // completionStream writes replies as the events of /v1/completions.
 type completionStream struct {
 	req     *CompletionRequest
-	tokens  TokenBytes
 	head    *CompletionResponse // what all events have; nil before the first
 	choices []completionChoice
 }

@@ -59,8 +59,8 @@ type GenerateTop struct {
 	Rank    int     `json:"rank,omitempty"`
 }
 
-// NewGenerateResponse converts the replies to a request. tokens is called for logprobs in the mode "text", and may be nil
-// otherwise.
+// NewGenerateResponse converts the replies to a request. tokens is called for logprobs in the mode "text", and may be
+// nil otherwise.
 func NewGenerateResponse(req *GenerateRequest, replies []*art.ChatResponse, tokens TokenBytes) *GenerateResponse {
 	first := replies[0]
 	resp := req.begin(first.ID, first.Model)

@@ -58,3 +58,32 @@ func TestMetrics_Count(t *testing.T) {
 		}
 	}
 }
+
+// TestMetrics_Choices: each of several replies to one request counts, streamed or not.
+func TestMetrics_Choices(t *testing.T) {
+	m := art.NewModel("player", nil)
+	if err := m.Register(t.Context(), &arttest.Backend{}); err != nil {
+		t.Fatal(err)
+	}
+	h := server.Routes(func() []*art.Model { return []*art.Model{m} }, &server.Config{Metrics: metrics.New()})
+	send := func(method, path, body string) string {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	for _, fields := range []string{`, "n": 3`, `, "n": 3, "stream": true`} {
+		send(http.MethodPost, "/v1/chat/completions", wiretest.Hello(fields))
+	}
+	got := send(http.MethodGet, "/metrics", "")
+	for _, want := range []string{
+		`vllm:num_requests_running{model_name="player"} 0`,
+		`vllm:request_success_total{finished_reason="stop",model_name="player"} 6`,
+		`vllm:time_to_first_token_seconds_count{model_name="player"} 3`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}

@@ -53,7 +53,8 @@ func (b *counting) Complete(ctx context.Context, m *art.Model, req *art.ChatRequ
 	return b.Stream(ctx, m, req, func(art.Piece) error { return nil })
 }
 
-// Stream implements [art.Streamer]: the digits of the text are pieces. It fails before it has sampled, or in the middle.
+// Stream implements [art.Streamer]: the digits of the text are pieces. It fails before it has sampled, or in the
+// middle.
 func (b *counting) Stream(
 	ctx context.Context, m *art.Model, req *art.ChatRequest, piece func(art.Piece) error,
 ) (*art.ChatResponse, error) {
@@ -67,7 +68,8 @@ func (b *counting) Stream(
 		return nil, ctx.Err()
 	}
 	r := b.reply(n, m, req)
-	p := art.Piece{ID: r.ID, Model: r.Model, PromptIDs: []int32{7}, IDs: []int32{n}, Logprobs: r.Message.Sample.Logprobs}
+	s := r.Message.Sample
+	p := art.Piece{ID: r.ID, Model: r.Model, PromptIDs: s.PromptIDs, IDs: s.IDs, Logprobs: s.Logprobs}
 	if err := piece(p); err != nil {
 		return nil, err
 	}

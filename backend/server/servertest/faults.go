@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// faults cuts connections of rollouts: before a request is served, or in the middle of the answer. Other requests have no
-// faults.
+// faults cuts connections of rollouts: before a request is served, or in the middle of the answer. Other requests have
+// no faults.
 type faults struct {
 	next    http.Handler
 	dice    *dice

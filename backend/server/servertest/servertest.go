@@ -1,7 +1,7 @@
-// Package servertest checks that what clients of any kind sample over HTTP is recorded exactly. A [Server] listens with a
-// backend that fails at random, and cuts connections at random; a client plays rollouts against it, and sends a request
-// again when it fails. Every token that was sampled is then in exactly one sample, and every reply that the client has
-// received is in its own rollout.
+// Package servertest checks that what clients of any kind sample over HTTP is recorded exactly. A [Server] listens with
+// a backend that fails at random, and cuts connections at random; a client plays rollouts against it, and sends a
+// request again when it fails. Every token that was sampled is then in exactly one sample, and every reply that the
+// client has received is in its own rollout.
 package servertest
 
 import (
@@ -101,8 +101,8 @@ func (s *Server) Open() *Rollout {
 	return &Rollout{ID: info.ID, Base: s.URL + info.Base}
 }
 
-// Check waits until the server has ended the requests of a rollout, and compares its recording with the replies that the
-// agent has received. Then it closes the rollout.
+// Check waits until the server has ended the requests of a rollout, and compares its recording with the replies that
+// the agent has received. Then it closes the rollout.
 func (s *Server) Check(id string, received []string) {
 	s.faults.wait(id)
 	recorded := &art.Trajectory{}

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudwego/eino/flow/agent/react"
 	"github.com/cloudwego/eino/schema"
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/servertest"
 	"github.com/goart-dev/art/internal/arttest"
 )
@@ -90,8 +91,10 @@ func TestReAct_OneHistory(t *testing.T) {
 	if err := m.Register(t.Context(), backend); err != nil {
 		t.Fatal(err)
 	}
+	routes := server.Routes(func() []*art.Model { return []*art.Model{m} }, nil)
+	inProcess := &http.Client{Transport: server.Transport(routes, servertest.Model)}
 	for _, stream := range []bool{false, true} {
-		a, err := newAgent(t.Context(), "http://art", m.HTTPClient())
+		a, err := newAgent(t.Context(), "http://art", inProcess)
 		if err != nil {
 			t.Fatal(err)
 		}

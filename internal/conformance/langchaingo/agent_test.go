@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +30,9 @@ func (look) Description() string { return "Looks around." }
 // Call implements [tools.Tool].
 func (look) Call(context.Context, string) (string, error) { return "a wall", nil }
 
-// A run of the agent with a tool is recorded as one history.
-func TestAgent_OneHistory(t *testing.T) {
+// A run of the agent with a tool is recorded. The agent replaces what the model said beside a call by a text of its
+// own: the reply to it is a history of its own, which says so.
+func TestAgent_Recorded(t *testing.T) {
 	backend := &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
 		if req.Messages[len(req.Messages)-1].Role == art.RoleTool {
 			return art.Assistant("There is a wall."), nil
@@ -59,11 +61,13 @@ func TestAgent_OneHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(recorded.Samples()) != 2 {
-		t.Errorf("%d samples, logs %q", len(recorded.Samples()), recorded.Logs)
+	if n := len(recorded.Samples()); n != 2 {
+		t.Errorf("%d samples", n)
 	}
-	t.Logf("%d messages, %d additional histories: %q", len(recorded.Messages), len(recorded.AdditionalHistories),
-		recorded.Logs)
+	const why = "differs from that of the main history in its content"
+	if len(recorded.Logs) != 1 || !strings.Contains(recorded.Logs[0], why) {
+		t.Errorf("logs %q", recorded.Logs)
+	}
 }
 
 // lookTool is look for a model that is called without an agent.
