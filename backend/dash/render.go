@@ -29,6 +29,7 @@ type page struct {
 	Waiting int
 	Script  string
 	Style   string
+	Icon    string
 }
 
 // crumb is a link of the way to a page.
@@ -91,7 +92,7 @@ func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, status int, e
 // send writes a page.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, p *page) {
 	p.Judging, p.Waiting = h.opts.Judge != nil, h.opts.Judge.waiting()
-	p.Script, p.Style = assetName("app.js"), assetName("app.css")
+	p.Script, p.Style, p.Icon = assetName("app.js"), assetName("app.css"), assetName("icon.svg")
 	if c, err := r.Cookie("art_dash_theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		p.Theme = c.Value
 	}
