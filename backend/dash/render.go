@@ -36,10 +36,8 @@ type page struct {
 type crumb struct{ Text, Link string }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"number": number, "count": count, "duration": duration, "visible": visible, "link": link, "ago": ago,
-	"now": time.Now, "join": strings.Join, "inc": func(n int) int { return n + 1 },
-	"series": func(i int) string { return fmt.Sprintf("s%d", i%8) },
-	"plural": plural,
+	"number": number, "visible": visible, "link": link, "ago": ago, "now": time.Now, "join": strings.Join,
+	"plural": plural, "inc": func(n int) int { return n + 1 },
 }).ParseFS(assets, "assets/*.html"))
 
 // plural writes a number of things: 1 group, 2 groups.
