@@ -6,6 +6,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -85,6 +86,17 @@ func TestLink_CookieIsStrict(t *testing.T) {
 	require.NotContains(t, s.Link(), cookie.Value)
 }
 
+// styleOf returns the address of the style sheet of the page that asks for a key.
+func styleOf(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.Get(address)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return regexp.MustCompile(`assets/app-[0-9a-f]+\.css`).FindString(string(body))
+}
+
 // TestAccess: the same rules as those of the server: Host, Origin and key.
 func TestAccess(t *testing.T) {
 	root := t.TempDir()
@@ -114,6 +126,7 @@ func TestAccess(t *testing.T) {
 	host := strings.TrimSuffix(strings.TrimPrefix(s.URL(), "http://"), "/")
 	require.Equal(t, 401, send("GET", ""))
 	require.Equal(t, 401, send("GET", "events"))
+	require.Equal(t, 200, send("GET", styleOf(t, s.URL())), "the page that asks for the key has its style")
 	require.Equal(t, 401, send("GET", "", "X-Api-Key", "key-2"))
 	require.Equal(t, 401, send("GET", "?token=wrong"))
 	require.Equal(t, 401, send("GET", "", "Cookie", "art_dash_1=x"))

@@ -14,7 +14,7 @@ import (
 // keep them forever.
 var assetHashes = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"app.js", "app.css"} {
+	for _, name := range []string{"app.js", "app.css", "icon.svg"} {
 		content, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			panic(err) // it is embedded
@@ -29,18 +29,18 @@ var assetHashes = sync.OnceValue(func() map[string]string {
 // assetName is the name that a file is served as.
 func assetName(name string) string { return assetHashes()[name] }
 
-// serveAsset serves the script and the style sheet. They hold nothing secret, so that the page that asks for a key can
-// have them too.
-func serveAsset(w http.ResponseWriter, r *http.Request) {
-	for name, hashed := range assetHashes() {
-		if r.PathValue("name") != hashed {
+// serveAsset serves the script, the style sheet and the icon. They hold nothing secret: the page that asks for a key
+// has them too.
+func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
+	for file, hashed := range assetHashes() {
+		if name != hashed {
 			continue
 		}
-		content, err := assets.ReadFile("assets/" + name)
+		content, err := assets.ReadFile("assets/" + file)
 		if err != nil {
 			break
 		}
-		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(file)))
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		sendBytes(w, r, http.StatusOK, content)
 		return

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,6 +118,10 @@ func (h *Handler) Events() *art.Events { return h.live.events() }
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
+	if name, ok := strings.CutPrefix(r.URL.Path, "/assets/"); ok {
+		serveAsset(w, r, name)
+		return
+	}
 	h.session.admit(h.guarded, w, r)
 }
 
@@ -134,7 +139,6 @@ func (h *Handler) routes() http.Handler {
 	mux.HandleFunc("GET /events", h.live.serve)
 	mux.Handle("POST /judge", h.post(h.judged))
 	mux.Handle("POST /star", h.post(h.starred))
-	mux.HandleFunc("GET /assets/{name}", serveAsset)
 	mux.Handle("GET /", h.page(func(r *http.Request) (*page, error) {
 		return nil, notFound("there is no page %q", r.URL.Path)
 	}))

@@ -35,7 +35,7 @@ func TestSmooth(t *testing.T) {
 		require.InDelta(t, 3, y, 1e-12)
 	}
 	require.InDeltaSlice(t, []float64{1, 5.0 / 3}, ys(smooth(line(1, 2), 0.5)), 1e-12)
-	require.Equal(t, line(1, 2), smooth(line(1, 2), 0))
+	require.Equal(t, []float64{1, 2}, ys(smooth(line(1, 2), 0)))
 	require.Len(t, smooth(line(1, math.NaN(), 2), 0.5), 2)
 }
 
@@ -87,8 +87,8 @@ func TestAxis_Ticks(t *testing.T) {
 		require.LessOrEqual(t, len(values), 20)
 		require.True(t, slices.IsSorted(values))
 		for _, v := range values {
-			require.True(t, v >= a.low*(1-1e-9)-1e-300 && v <= a.high+math.Abs(a.high)*1e-9, "%v in %+v", v, a)
-			require.InDelta(t, 0.5, a.place(v), 0.5+1e-6)
+			slack := 1e-9 * max(math.Abs(a.low), math.Abs(a.high))
+			require.True(t, v >= a.low-slack && v <= a.high+slack, "%v in %+v", v, a)
 		}
 	}
 }

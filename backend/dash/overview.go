@@ -13,19 +13,18 @@ const maxCompared = 6
 
 // overviewData is the list of runs, and a chart that compares some.
 type overviewData struct {
-	Root     string
-	Rows     []overviewRow
-	More     int // runs that are left out
-	Bad      string
-	Query    string
-	Metric   string
-	Metrics  []string
-	X        string
-	Smooth   float64
-	Log      bool
-	Bands    bool
-	Chart    *chartView
-	Selected int
+	Root    string
+	Rows    []overviewRow
+	More    int // runs that are left out
+	Bad     string
+	Query   string
+	Metric  string
+	Metrics []string
+	X       string
+	Smooth  float64
+	Log     bool
+	Bands   bool
+	Chart   *chartView
 }
 
 // overviewRow is a run of the list.
@@ -37,7 +36,6 @@ type overviewRow struct {
 	BestStep            int
 	HasBest             bool
 	Spark               string // path
-	SparkLast           string
 	Stored              time.Time
 	Checked             bool
 	Class               string // of its line
@@ -98,7 +96,6 @@ func seriesClass(i int) string { return "s" + string(rune('0'+i%8)) }
 
 // compare draws the metric of some runs.
 func (d *overviewData) compare(runs []*run) {
-	d.Selected = len(runs)
 	d.Metrics = metricsOf(runs)
 	if d.Metric == "" {
 		d.Metric = "train/reward"

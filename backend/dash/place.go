@@ -30,11 +30,11 @@ func (h *Handler) placeOf(r *http.Request) (*place, error) {
 		return nil, err
 	}
 	at := &place{run: found, Run: found.name, Split: p.Get("split"), p: p}
-	if at.Split == "" {
-		at.Split = "train"
-		for split := range found.splits {
-			if split == "val" || found.splits["train"] == nil {
-				at.Split = split
+	if splits := at.Splits(); at.Split == "" && len(splits) > 0 {
+		at.Split = splits[0]
+		for _, better := range []string{"train", "val"} {
+			if found.splits[better] != nil {
+				at.Split = better
 			}
 		}
 	}

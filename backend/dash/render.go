@@ -29,16 +29,15 @@ type page struct {
 	Waiting int
 	Script  string
 	Style   string
+	Icon    string
 }
 
 // crumb is a link of the way to a page.
 type crumb struct{ Text, Link string }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"number": number, "count": count, "duration": duration, "visible": visible, "link": link, "ago": ago,
-	"now": time.Now, "join": strings.Join, "inc": func(n int) int { return n + 1 },
-	"series": func(i int) string { return fmt.Sprintf("s%d", i%8) },
-	"plural": plural,
+	"number": number, "visible": visible, "link": link, "ago": ago, "now": time.Now, "join": strings.Join,
+	"plural": plural, "inc": func(n int) int { return n + 1 },
 }).ParseFS(assets, "assets/*.html"))
 
 // plural writes a number of things: 1 group, 2 groups.
@@ -91,7 +90,7 @@ func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, status int, e
 // send writes a page.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, p *page) {
 	p.Judging, p.Waiting = h.opts.Judge != nil, h.opts.Judge.waiting()
-	p.Script, p.Style = assetName("app.js"), assetName("app.css")
+	p.Script, p.Style, p.Icon = assetName("app.js"), assetName("app.css"), assetName("icon.svg")
 	if c, err := r.Cookie("art_dash_theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		p.Theme = c.Value
 	}

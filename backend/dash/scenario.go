@@ -160,7 +160,7 @@ func (s *store) prompts(r *run, split string, step int) ([]uint64, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	known := s.scopes[key]
+	known := s.hashes[key]
 	s.mu.Unlock()
 	if known != nil {
 		return known, nil
@@ -185,9 +185,9 @@ func (s *store) prompts(r *run, split string, step int) ([]uint64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scopes == nil || len(s.scopes) > 10_000 {
-		s.scopes = map[indexKey][]uint64{}
+	if s.hashes == nil || len(s.hashes) > 10_000 {
+		s.hashes = map[indexKey][]uint64{}
 	}
-	s.scopes[key] = hashes
+	s.hashes[key] = hashes
 	return hashes, nil
 }

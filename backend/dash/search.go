@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -207,18 +208,22 @@ func indexFold(text, part string) int {
 	return at
 }
 
+// spaces is what is shown as one space.
+var spaces = regexp.MustCompile(`\s+`)
+
 // excerpt is the text around a place, which is marked.
 func excerpt(text string, at, n int) template.HTML {
 	const around = 80
 	from, to := max(0, at-around), min(len(text), at+n+around)
-	before := strings.Join(strings.Fields(strings.ToValidUTF8(text[from:at], "")), " ")
-	found := strings.ToValidUTF8(text[at:min(len(text), at+n)], "")
-	after := strings.Join(strings.Fields(strings.ToValidUTF8(text[min(len(text), at+n):to], "")), " ")
-	html := visible(before)
+	part := func(from, to int) template.HTML {
+		return visible(spaces.ReplaceAllString(strings.ToValidUTF8(text[from:to], ""), " "))
+	}
+	end := min(len(text), at+n)
+	html := part(from, at)
 	if from > 0 {
 		html = "… " + html
 	}
-	html += " <mark>" + visible(found) + "</mark> " + visible(after)
+	html += "<mark>" + part(at, end) + "</mark>" + part(end, to)
 	if to < len(text) {
 		html += " …"
 	}

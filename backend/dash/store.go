@@ -27,7 +27,7 @@ type store struct {
 	indices map[indexKey]*index   // of trajectory files
 	recent  []indexKey            // of indices, the least recently used first
 	entries int                   // in all indices
-	scopes  map[indexKey][]uint64 // hashes of the prompts of groups, see scenarios
+	hashes  map[indexKey][]uint64 // of the prompts of groups, see [store.prompts]
 }
 
 // run is what is known of a run at one time.

@@ -44,23 +44,30 @@ func (h *Handler) paint(ctx context.Context, d *groupData) error {
 			"dash.Options have Logprobs")
 	}
 	for i := range d.Columns {
-		c := &d.Columns[i]
-		for k, history := range c.trajectory.Histories() {
-			turns := c.Histories[k].Turns
-			skipped := len(history.Messages) - len(turns)
-			for m := range turns {
-				s := history.Messages[m+skipped].Sample
-				if s == nil {
-					continue
-				}
-				p := painter{color: d.Color, sample: s, advantage: c.advantage, texts: texts, to: d.To}
-				if d.Color == "change" {
-					if p.after, err = h.after(ctx, d, s); err != nil {
-						return err
-					}
-				}
-				turns[m].Tokens, turns[m].MoreTok = p.tokens()
+		if err := h.paintColumn(ctx, d, &d.Columns[i], texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// paintColumn paints the samples of a trajectory.
+func (h *Handler) paintColumn(ctx context.Context, d *groupData, c *column, texts func(int32) []byte) (err error) {
+	for k, history := range c.trajectory.Histories() {
+		turns := c.Histories[k].Turns
+		skipped := len(history.Messages) - len(turns)
+		for m := range turns {
+			s := history.Messages[m+skipped].Sample
+			if s == nil {
+				continue
 			}
+			p := painter{color: d.Color, sample: s, advantage: c.advantage, texts: texts, to: d.To}
+			if d.Color == "change" {
+				if p.after, err = h.after(ctx, d, s); err != nil {
+					return err
+				}
+			}
+			turns[m].Tokens, turns[m].MoreTok = p.tokens()
 		}
 	}
 	return nil

@@ -25,12 +25,12 @@ func init() {
 		summary: "a web page that shows runs while they are trained",
 		args:    "[DIR]",
 		text: `
-Serves a page about the runs in DIR, which is $ART_DIR or .art by default: metrics, trajectories side
-by side, tokens as a heat map. It follows what other processes store there, and changes nothing but
-the stars of --stars. docs/dash.md describes the page.
+Serves a page about the runs in DIR, which is $ART_DIR or .art by default: metrics, trajectories
+side by side, tokens as a heat map. It follows what other processes store there, and changes nothing
+but the stars of --stars. docs/dash.md describes the page.
 
-The address that is printed lets one browser in, once, with a token that becomes a cookie. --key sets
-a key for others; the page asks them for it.`,
+The address that is printed lets one browser in, once, with a token that becomes a cookie. --key
+sets a key for others; the page asks them for it.`,
 		define: func(flags *flag.FlagSet) action {
 			var d dasher
 			flags.StringVar(&d.addr, "addr", "127.0.0.1:8090", "`address` to listen on; port 0 is any that is free")

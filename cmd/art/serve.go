@@ -36,8 +36,8 @@ Clients ask for a model by NAME, which is by default the name of the run, folder
 but /health and /readyz need the key: a new one is printed unless --key or $` + keyVariable + ` has one. Clients
 send it as "Authorization: Bearer KEY" or "x-api-key: KEY". /metrics is for Prometheus.
 A run is served with the checkpoint that is the newest at the start. docs/server.md lists the
-routes. /dash/ is a page about the runs in .art or $ART_DIR, see art help dash; the link to it that is
-printed lets one browser in, once.
+routes. /dash/ is a page about the runs in .art or $ART_DIR, see art help dash; the link to it that
+is printed lets one browser in, once.
 
 At SIGTERM and Ctrl-C /readyz fails and new requests are refused, with status 503. Those that are
 being answered have the time of --drain. A second signal ends the program at once.

@@ -93,11 +93,11 @@ func (w *watcher) follow(ctx context.Context, r *rundir.Run, stdout io.Writer) e
 			text = w.erase() + text
 			w.lines = strings.Count(text, "\n")
 		}
-		if err := write(stdout, text); err != nil {
-			return err
+		if text != "" {
+			err = write(stdout, text)
 		}
-		if w.once {
-			return nil
+		if err != nil || w.once {
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -24,7 +24,7 @@ type browser struct {
 
 	mu       sync.Mutex
 	problems []string
-	bytes    float64 // received since the last call of forget
+	requests int
 }
 
 // newBrowser starts a Chromium that has nothing of an earlier one.
@@ -59,36 +59,23 @@ func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
-	case *network.RequestWillBeSent:
+	case *network.EventRequestWillBeSent:
 		b.asked(e.Request.URL)
-	case network.RequestWillBeSent:
-		b.asked(e.Request.URL)
-	case *network.LoadingFinished:
-		b.bytes += e.EncodedDataLength
-	case network.LoadingFinished:
-		b.bytes += e.EncodedDataLength
-	case *runtime.ExceptionThrown:
-		b.problems = append(b.problems, fmt.Sprintf("exception: %v", e.ExceptionDetails.Text))
-	case runtime.ExceptionThrown:
-		b.problems = append(b.problems, fmt.Sprintf("exception: %v", e.ExceptionDetails.Text))
-	case *log.EntryAdded:
-		b.logged(e.Entry)
-	case log.EntryAdded:
-		b.logged(e.Entry)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, "exception: "+e.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			b.problems = append(b.problems, fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		}
 	}
 }
 
 // asked notes requests to another host.
 func (b *browser) asked(address string) {
+	b.requests++
 	u, err := url.Parse(address)
 	if err != nil || u.Host != b.host && u.Scheme != "about" && u.Scheme != "data" {
 		b.problems = append(b.problems, "request to "+address)
-	}
-}
-
-func (b *browser) logged(e *log.Entry) {
-	if e.Level == log.LevelError || e.Level == log.LevelWarning {
-		b.problems = append(b.problems, fmt.Sprintf("%s: %s %s", e.Level, e.Text, e.URL))
 	}
 }
 
@@ -99,6 +86,9 @@ func (b *browser) clean(where string) {
 	defer b.mu.Unlock()
 	for _, p := range b.problems {
 		b.t.Errorf("%s: %s", where, p)
+	}
+	if b.requests == 0 {
+		b.t.Errorf("%s: the browser reports no requests, so that they cannot be checked", where)
 	}
 	b.problems = nil
 }
