@@ -231,7 +231,7 @@ func TestSample_Frequencies(t *testing.T) {
 }
 
 // TestComplete_LostCache: a failed round answers its requests with the error, and the engine continues with an empty
-// cache. A prefix that cannot be copied is computed again.
+// cache. A block that cannot be copied is computed again.
 func TestComplete_LostCache(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed, 12))
 	first, other := randomRequest(rng, nil), randomRequest(rng, nil)
@@ -243,8 +243,10 @@ func TestComplete_LostCache(t *testing.T) {
 	e.runner.cache.layers = nil // as after a failed graph
 	_, err = e.Complete(context.Background(), next)
 	require.ErrorContains(t, err, "it was lost")
-	for _, r := range []Request{first, other, next} {
-		if r.Seed == other.Seed {
+	branch := first // parts with the reply in the middle of a block
+	branch.Prompt = slices.Concat(first.Prompt, reply.IDs[:1], []int32{8})
+	for i, r := range []Request{first, other, next, branch} {
+		if i == 3 {
 			e.runner.cache.layers = nil
 		}
 		want, err := testEngine(t, 2).Complete(context.Background(), r)

@@ -339,11 +339,14 @@ func (s *subject) decode(b *testing.B, batch int) {
 	b.ReportMetric(median(gains), "x-one")
 }
 
+// blockTokens is the size of a block of the cache.
+const blockTokens = 32
+
 // empty is a cache of zeros for a number of sequences.
 func (s *subject) empty(batch int) []*tensors.Tensor {
 	return MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
 		for range 2 * config.NumLayers {
-			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, config.NumKVHeads, capacity, config.HeadDim)))
+			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, config.NumKVHeads, batch*capacity/blockTokens, blockTokens, config.HeadDim)))
 		}
 		return out
 	})
@@ -356,7 +359,7 @@ func (s *subject) decoder(batch int) (run func() error, end func()) {
 	layers, position := s.empty(batch), first
 	exec := MustNewExec(s.device, func(in []*Node) []*Node {
 		f, rest := s.forward(in)
-		past := &model.Cache{Start: rest[1], Count: rest[2], Slots: rest[3]}
+		past := &model.Cache{Start: rest[1], Count: rest[2], Blocks: rest[3]}
 		for i := 4; i < len(rest); i += 2 {
 			past.Layers = append(past.Layers, model.KV{K: rest[i], V: rest[i+1]})
 		}
@@ -368,11 +371,11 @@ func (s *subject) decoder(batch int) (run func() error, end func()) {
 		return out
 	})
 	count := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{1}, batch), batch)
-	var slots []int32
-	for i := range batch {
-		slots = append(slots, int32(i))
+	var blocks []int32
+	for i := range batch * capacity / blockTokens {
+		blocks = append(blocks, int32(i))
 	}
-	before, after := s.inputs(ids(batch, 1)), []any{count, tensors.FromFlatDataAndDimensions(slots, batch)}
+	before, after := s.inputs(ids(batch, 1)), []any{count, tensors.FromFlatDataAndDimensions(blocks, batch, len(blocks)/batch)}
 	run = func() error {
 		if position == behind {
 			drop(layers)
