@@ -1,7 +1,7 @@
 package local
 
 import (
-	"fmt"
+	"cmp"
 	"io"
 	"math"
 	"testing"
@@ -53,6 +53,7 @@ func TestPlan(t *testing.T) {
 		want     Options
 		slots    int
 		context  int
+		tokens   int // 0: of all slots
 		matrices dtypes.DType
 	}{
 		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 256},
@@ -81,10 +82,11 @@ func TestPlan(t *testing.T) {
 		}
 		p, err := m.plan(c.config, c.matrices, c.want)
 		require.NoError(t, err, c.name)
-		t.Logf("%-34s %2d x %5d: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context,
+		t.Logf("%-34s %2d, %5d, %5d tokens: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context, p.tokens,
 			gigabytes(p.demand.weights),
 			gigabytes(p.demand.cache), gigabytes(p.demand.work), gigabytes(p.demand.training))
-		assert.Equal(t, fmt.Sprintf("%d x %d", c.slots, c.context), fmt.Sprintf("%d x %d", p.slots, p.context), c.name)
+		tokens := cmp.Or(c.tokens, c.slots*c.context)
+		assert.Equal(t, []int{c.slots, c.context, tokens}, []int{p.slots, p.context, p.tokens}, c.name)
 		if c.free > 0 {
 			require.LessOrEqual(t, p.booked, usable*c.free, c.name)
 			require.LessOrEqual(t, p.demand.least(), usable*c.free, c.name)

@@ -12,9 +12,9 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// blockTokens is the number of tokens of a block of the cache. A device reads blocks that follow one another as one, so
+// BlockTokens is the number of tokens of a block of the KV cache. A device reads blocks that follow one another as one, so
 // they can be small: what sequences do not share, and what they do not use of their last block, is less than one each.
-const blockTokens = 32
+const BlockTokens = 32
 
 // cache is the KV cache of all sequences on the device: for each layer a pair of tensors [K, P, C, E], for K KV heads, P
 // blocks of C tokens, and head size E. Package schedule says which blocks a sequence has. Block 0 is zero.
@@ -29,7 +29,7 @@ type cache struct {
 
 // cacheDims returns the dimensions of a cache.
 func cacheDims(opts Options) [4]int {
-	return [4]int{opts.Config.NumKVHeads, opts.blocks(), blockTokens, opts.Config.HeadDim}
+	return [4]int{opts.Config.NumKVHeads, opts.blocks(), BlockTokens, opts.Config.HeadDim}
 }
 
 func newCache(opts Options) (*cache, error) {
@@ -112,7 +112,7 @@ func kvOf(layers []*Node) (list []model.KV) {
 
 // table is the blocks of the rows of a round [B, M].
 func table(rows [][]int32, height, window int) *tensors.Tensor {
-	m := window / blockTokens
+	m := window / BlockTokens
 	flat := make([]int32, height*m)
 	for i, blocks := range rows {
 		copy(flat[i*m:(i+1)*m], blocks)

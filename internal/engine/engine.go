@@ -111,7 +111,7 @@ func (o Options) withDefaults() Options {
 }
 
 // blocks is the number of blocks of the cache, with the one that is not used.
-func (o Options) blocks() int { return 1 + (o.CacheTokens+blockTokens-1)/blockTokens }
+func (o Options) blocks() int { return 1 + (o.CacheTokens+BlockTokens-1)/BlockTokens }
 
 // Context returns the number of tokens that prompt and reply may have together.
 func (e *Engine) Context() int { return e.opts.Context }

@@ -30,7 +30,7 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 	c := opts.Config
 	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)
 	w, e, all := float64(opts.Slots), float64(c.HeadDim), windows(opts)
-	blocks := 1 + math.Ceil(cmp.Or(float64(opts.CacheTokens), w*float64(opts.Context))/blockTokens)
+	blocks := 1 + math.Ceil(cmp.Or(float64(opts.CacheTokens), w*float64(opts.Context))/BlockTokens)
 	q, kv, most := float64(c.NumHeads), float64(c.NumKVHeads)*e, float64(all.Largest())
 	round := max(w, float64(widths(opts.Context).Largest()))
 	if opts.FewShapes {
@@ -42,7 +42,7 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 	}
 	inner := float64(max(c.IntermediateSize, c.MoEIntermediateSize))
 	token := 4*float64(c.HiddenSize) + 2*q*e + 4*kv + 4*inner + 8*float64(c.NumExperts)
-	block := 4 * 2 * float64(c.NumLayers) * kv * blockTokens
+	block := 4 * 2 * float64(c.NumLayers) * kv * BlockTokens
 	m := Estimate{Cache: block * blocks}
 	m.Work = 4*block + 4*(round*token+2*round*most+4*w*float64(c.VocabSize)+tables)
 	if !fused {

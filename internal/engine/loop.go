@@ -24,7 +24,7 @@ type loop struct {
 
 func (e *Engine) loop() {
 	l := &loop{Engine: e, jobs: map[*schedule.Task]*job{}, sched: schedule.New(schedule.Options{
-		Slots: e.opts.Slots, Blocks: e.opts.blocks(), Each: blockTokens, Widths: e.runner.widths,
+		Slots: e.opts.Slots, Blocks: e.opts.blocks(), Each: BlockTokens, Widths: e.runner.widths,
 		Steps: e.opts.DecodeSteps, Budget: budget(e.opts),
 	})}
 	defer close(e.done)

@@ -35,7 +35,7 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	k := &cache{device: opts.Device, dims: cacheDims(opts)}
 	layers := slices.Repeat([]shapes.Shape{shapeF32(k.dims[:]...)}, 2*c.NumLayers)
 	m.Cache = size(layers)
-	blocks := windows(opts).Largest() / blockTokens
+	blocks := windows(opts).Largest() / BlockTokens
 	var rounds int64
 	for _, s := range largestRounds(opts) {
 		round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in) },

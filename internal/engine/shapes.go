@@ -52,5 +52,5 @@ func windowsFrom(n, context, factor int) (out schedule.Sizes) {
 	for ; n < context; n *= factor {
 		out = append(out, n)
 	}
-	return append(out, (context+blockTokens-1)/blockTokens*blockTokens)
+	return append(out, (context+BlockTokens-1)/BlockTokens*BlockTokens)
 }
