@@ -6,8 +6,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// Shape legend: B batch, T new tokens, S = M C cached tokens, in M blocks of C tokens, P blocks of the cache, D hidden, H
-// query heads, K key/value heads, G = H/K, E head dimension, V vocabulary, N selected tokens.
+// Shape legend: B batch, T new tokens, S = M C cached tokens, in M blocks of C tokens, P blocks of the cache, D hidden,
+// H query heads, K key/value heads, G = H/K, E head dimension, V vocabulary, N selected tokens.
 
 // Linear is called for every linear layer that [Config.Linears] lists: x is [..., in], base computes the layer of the
 // base model, and the result replaces base(x). name is such as "model.layers.0.self_attn.q_proj". nil is base alone.

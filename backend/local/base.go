@@ -145,7 +145,8 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 func (s *base) logLoaded(name string, opts Options) {
 	p := s.plan
 	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context,
-		"tokens", p.tokens, "weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache), "work", gigabytes(p.demand.work),
+		"tokens", p.tokens, "weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache),
+		"work", gigabytes(p.demand.work),
 		"training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
 	if opts.Context == 0 && p.context < s.config.MaxPositions || opts.Slots == 0 && p.slots < engine.DefaultSlots {
 		opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",

@@ -149,7 +149,8 @@ func (s *base) completionError(err error) error {
 	case errors.Is(err, engine.ErrTooLong):
 		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrContextLength, err), Hint: s.contextHint()}
 	case errors.Is(err, engine.ErrBusy):
-		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrBusy, err), Hint: "try again later, or raise Queue"}
+		err = fmt.Errorf("%w: %w", art.ErrBusy, err)
+		return &art.Error{Op: "complete", Err: err, Hint: "try again later, or raise Queue of local.Options"}
 	case errors.Is(err, engine.ErrClosed):
 		return &art.Error{Op: "complete", Err: art.ErrClosed}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

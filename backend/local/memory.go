@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -110,10 +111,10 @@ type plan struct {
 	room           room
 }
 
-// plan chooses slots, context and the tokens of the cache. Zeros in want are defaults: 32 slots, the model's context, and
-// a cache of 2048 tokens for each slot, at least the context. What does not fit is lowered: first the cache, down to the
-// context, then the context down to 2048, the slots down to 1, and the context down to 256. The plan stays booked until
-// giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
+// plan chooses slots, context and the tokens of the cache. Zeros in want are defaults: 32 slots, the model's context,
+// and a cache of 2048 tokens for each slot, at least the context. What does not fit is lowered: first the cache, down
+// to the context, then the context down to 2048, the slots down to 1, and the context down to 256. The plan stays
+// booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
 func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (plan, error) {
 	if want.Context > c.MaxPositions || want.Context == 1 {
 		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
@@ -167,7 +168,7 @@ func (s *sizing) choose(r room) (p plan, ok bool) {
 		}
 	}
 	// p is the smallest size or the given one. It need not have room for training, and is tried where nothing is known.
-	p.booked = p.demand.least()
+	p.booked = math.Ceil(p.demand.least())
 	return p, p.booked <= r.bytes || !r.known && p.booked <= mostBytes
 }
 
@@ -177,6 +178,7 @@ func (s *sizing) plan(slots, context, tokens int, r room) plan {
 	if p.booked = p.demand.all(); s.slots != 0 && s.context != 0 {
 		p.booked = p.demand.least()
 	}
+	p.booked = math.Ceil(p.booked) // so that sums of plans are exact
 	return p
 }
 

@@ -12,12 +12,13 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// BlockTokens is the number of tokens of a block of the KV cache. A device reads blocks that follow one another as one, so
-// they can be small: what sequences do not share, and what they do not use of their last block, is less than one each.
+// BlockTokens is the number of tokens of a block of the KV cache. A device reads blocks that follow one another as one,
+// so they can be small: what sequences do not share, and what they do not use of their last block, is less than one
+// each.
 const BlockTokens = 32
 
-// cache is the KV cache of all sequences on the device: for each layer a pair of tensors [K, P, C, E], for K KV heads, P
-// blocks of C tokens, and head size E. Package schedule says which blocks a sequence has. Block 0 is zero.
+// cache is the KV cache of all sequences on the device: for each layer a pair of tensors [K, P, C, E], for K KV heads,
+// P blocks of C tokens, and head size E. Package schedule says which blocks a sequence has. Block 0 is zero.
 //
 // Graphs take them as donated inputs and return the updated ones, so that a device can write in place.
 type cache struct {

@@ -82,7 +82,8 @@ func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, truncat
 	temperature, topP, topK, truncates := model.SamplerInputs(sampling)
 	return []any{
 		tensors.FromFlatDataAndDimensions(token, w), tensors.FromFlatDataAndDimensions(start, w),
-		tensors.FromFlatDataAndDimensions(count, w), table(blocks, w, window), tensors.FromFlatDataAndDimensions(ends, w, maxEnds),
+		tensors.FromFlatDataAndDimensions(count, w), table(blocks, w, window),
+		tensors.FromFlatDataAndDimensions(ends, w, maxEnds),
 		tensors.FromFlatDataAndDimensions(uniform, w, n), tensors.FromFlatDataAndDimensions(temperature, w),
 		tensors.FromFlatDataAndDimensions(topP, w), tensors.FromFlatDataAndDimensions(topK, w),
 		tensors.FromScalar(int32(0)), tensors.FromScalar(int32(1)),

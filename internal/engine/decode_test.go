@@ -176,7 +176,8 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 	ask(2)
 	all := compiled.Load()
 	const kinds = 2
-	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(600)), len(decodeWindows(600)), kinds)
+	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(600)),
+		len(decodeWindows(600)), kinds)
 	require.LessOrEqual(t, all, int64(kinds*(len(widths(600))-1+len(decodeWindows(600)))+2))
 	require.Len(t, e.runner.decoders, kinds*len(decodeWindows(600)))
 	ask(1)

@@ -17,15 +17,15 @@ type Estimate struct {
 // EstimateMemory returns an upper bound of what [Plan] and a run take, from sizes alone: it compiles nothing, so that
 // many numbers of slots and tokens can be tried. fused says that the device has fused attention and updates the cache
 // in place, as the CPU device does. opts needs Config, and of the others Slots, Context and CacheTokens may have their
-// defaults. In bytes, for L layers, W slots, P blocks of 32 tokens, K KV heads of size E, Q query heads, hidden size H, MLP
-// size I, X experts, vocabulary V, N = max(W, 256) tokens of a round, windows of S tokens, the largest of M, G graphs for
-// each of them and R kinds of RoPE tables:
+// defaults. In bytes, for L layers, W slots, P blocks of 32 tokens, K KV heads of size E, Q query heads, hidden size H,
+// MLP size I, X experts, vocabulary V, N = max(W, 256) tokens of a round, windows of S tokens, the largest of M, G
+// graphs for each of them and R kinds of RoPE tables:
 //
 //	Cache = 4 · 2·L·K·P·32·E
 //	Work  = 4 · (N·(4H + 2QE + 4KE + 4I + 8X) + 2·N·M + 4·W·V + G·R·2·E·sum(S)) + 4·Cache/P
 //
-// A device that is not fused takes 3·Cache (old, new and carried by a loop), and gathers the keys and values of a layer:
-// 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round has N = 256·W tokens.
+// A device that is not fused takes 3·Cache (old, new and carried by a loop), and gathers the keys and values of a
+// layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round has N = 256·W tokens.
 func EstimateMemory(opts Options, fused bool) Estimate {
 	c := opts.Config
 	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)

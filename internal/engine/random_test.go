@@ -81,8 +81,8 @@ func (tr *traffic) keep(r Request, got *Result) {
 }
 
 // TestComplete_RandomRequests: with any mix of settings, masks, steps of an adapter, conversations that go on and
-// cancelled requests, on engines with more requests than slots, one of which has too little cache for them, the recorded
-// logprobs are those of a scoring pass bit for bit, and no block is lost.
+// cancelled requests, on engines with more requests than slots, one of which has too little cache for them, the
+// recorded logprobs are those of a scoring pass bit for bit, and no block is lost.
 func TestComplete_RandomRequests(t *testing.T) {
 	n := 1000
 	if testing.Short() {

@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, M blocks of a
-// row, V vocabulary.
+// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, M blocks of
+// a row, V vocabulary.
 type runner struct {
 	opts     Options
 	config   *model.Config

@@ -44,8 +44,8 @@ func windows(opts Options) schedule.Sizes {
 	return windowsFrom(512, opts.Context, 4)
 }
 
-// decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 256, twice
-// as many each time, and the context.
+// decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 256,
+// twice as many each time, and the context.
 func decodeWindows(context int) schedule.Sizes { return windowsFrom(256, context, 2) }
 
 func windowsFrom(n, context, factor int) (out schedule.Sizes) {

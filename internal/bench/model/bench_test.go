@@ -345,15 +345,16 @@ const blockTokens = 32
 // empty is a cache of zeros for a number of sequences.
 func (s *subject) empty(batch int) []*tensors.Tensor {
 	return MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
+		dims := []int{config.NumKVHeads, batch * capacity / blockTokens, blockTokens, config.HeadDim}
 		for range 2 * config.NumLayers {
-			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, config.NumKVHeads, batch*capacity/blockTokens, blockTokens, config.HeadDim)))
+			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, dims...)))
 		}
 		return out
 	})
 }
 
-// decoder returns functions that decode the next token of each sequence of a batch, and that release the decoder. Each
-// token has its own position, since the model adds to the zeros there; after the last position the cache is cleared.
+// decoder returns functions that decode the next token of each sequence of a batch, and that release the decoder. After
+// the last position it begins anew.
 func (s *subject) decoder(batch int) (run func() error, end func()) {
 	const first, behind = cached - positions/2, cached + positions/2
 	layers, position := s.empty(batch), first
@@ -375,11 +376,11 @@ func (s *subject) decoder(batch int) (run func() error, end func()) {
 	for i := range batch * capacity / blockTokens {
 		blocks = append(blocks, int32(i))
 	}
-	before, after := s.inputs(ids(batch, 1)), []any{count, tensors.FromFlatDataAndDimensions(blocks, batch, len(blocks)/batch)}
+	before := s.inputs(ids(batch, 1))
+	after := []any{count, tensors.FromFlatDataAndDimensions(blocks, batch, len(blocks)/batch)}
 	run = func() error {
 		if position == behind {
-			drop(layers)
-			layers, position = s.empty(batch), first
+			position = first
 		}
 		start := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{int32(position)}, batch), batch)
 		position++

@@ -88,7 +88,8 @@ func (s *Scheduler) place(t *Task, m match, slot int) Placement {
 	return p
 }
 
-// branch lets a sequence go on with the first tokens of a block: in the block, if nobody else may read it, or in a copy.
+// branch lets a sequence go on with the first tokens of a block: in the block, if nobody else may read it, or in a
+// copy.
 func (s *Scheduler) branch(b *sequence, m match, p Placement) Placement {
 	n := m.part
 	if own := n.refs == 0 && len(n.children) == 0 && m.common == len(n.tokens); own {

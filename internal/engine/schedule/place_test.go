@@ -128,8 +128,8 @@ func TestPlace_WaitsInVain(t *testing.T) {
 	require.Zero(t, p.Task.Reused)
 }
 
-// TestPlace_Memory: a task runs when there are blocks for its tokens and for one more of each that runs. Those behind it
-// wait too.
+// TestPlace_Memory: a task runs when there are blocks for its tokens and for one more of each that runs. Those behind
+// it wait too.
 func TestPlace_Memory(t *testing.T) {
 	s := New(Options{Slots: 4, Blocks: 1 + 6, Each: 4, Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8})
 	_, p := placed(t, s, nil, 20, ids(1, 10)...) // 3 blocks

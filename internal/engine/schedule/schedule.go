@@ -19,13 +19,14 @@
 //     have the same blocks; where they part within a block, the later one gets a copy of it ([Scheduler.Place]). So the
 //     samples of a prompt, the turns of a conversation and all that begin with a system prompt compute it once.
 //   - A task whose first tokens a running sequence is about to compute waits for that, and others go first.
-//   - Tasks run in order of arrival, once there are blocks for all tokens that they have. A reply takes further blocks as
-//     it grows. Blocks that no sequence uses are given away, the least recently used ones first.
+//   - Tasks run in order of arrival, once there are blocks for all tokens that they have. A reply takes further blocks
+//     as it grows. Blocks that no sequence uses are given away, the least recently used ones first.
 //   - If there are none, the sequence that arrived last gives its blocks away and waits again, ahead of all that came
 //     after it. What is not cached any more by then is computed again, which changes no bit. The one that arrived first
 //     always goes on.
 //   - Prompts are computed in chunks, of the oldest sequence first, in turns with decoding, so that neither stalls the
-//     other. Rows of a round have one adapter and, after padding, one width. Adapters decode in turns ([Scheduler.Next]).
+//     other. Rows of a round have one adapter and, after padding, one width. Adapters decode in turns
+//     ([Scheduler.Next]).
 //   - If the device decodes many tokens in one call, prompts go first, so that a call serves as many sequences as
 //     possible.
 //   - If the device loses the cache, all tasks begin anew ([Scheduler.Lost]).

@@ -197,8 +197,8 @@ func (d *device) oldest() (task *Task, computed int) {
 }
 
 // TestScheduler_Simulation: with random conversations, adapters, cancellations, failures and a cache that is too small
-// for what runs, each task sees its own tokens and no others, blocks are counted exactly, the oldest task always goes on,
-// and every task ends.
+// for what runs, each task sees its own tokens and no others, blocks are counted exactly, the oldest task always goes
+// on, and every task ends.
 func TestScheduler_Simulation(t *testing.T) {
 	const context, tasks = 64, 120
 	var sum Stats

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// keptAdapters is the number of adapters whose blocks stay cached while none of their sequences runs. Each adapter keeps
-// its weights on the device.
+// keptAdapters is the number of adapters whose blocks stay cached while none of their sequences runs. Each adapter
+// keeps its weights on the device.
 const keptAdapters = 4
 
 // node is a block of the cache and its tokens. Its ancestors have the tokens before them.
@@ -172,7 +172,8 @@ func (t *tree) evict() bool {
 func (t *tree) remove(n *node) {
 	heap.Remove(&t.leaves, n.at)
 	p, first := n.parent, n.tokens[0]
-	if p.children[first] = slices.DeleteFunc(p.children[first], func(c *node) bool { return c == n }); len(p.children[first]) == 0 {
+	list := slices.DeleteFunc(p.children[first], func(c *node) bool { return c == n })
+	if p.children[first] = list; len(list) == 0 {
 		delete(p.children, first)
 	}
 	n.listed = false

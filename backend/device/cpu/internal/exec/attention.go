@@ -135,8 +135,8 @@ func (r *run) multiplyColumns(m *ir.Matmul, workers *pool.Pool, p tile, at colum
 	}
 }
 
-// rightOperand returns the numbers that hold the right operand of a member of the batch, and the stretches of [from, to)
-// of its long axis.
+// rightOperand returns the numbers that hold the right operand of a member of the batch, and the stretches of [from,
+// to) of its long axis.
 func (r *run) rightOperand(m *ir.Matmul, member, from, to int) ([]float32, []stretch) {
 	if from == to {
 		return nil, nil

@@ -8,8 +8,8 @@
 //
 // where block l is [f, e) = [l*Block, min((l+1)*Block, k)). A matmul that is added adds its blocks to the old c[i, j]
 // in the same way. A block may be computed part by part,
-// see [Kernels.Resume]. Kernels compute several elements at once and never split a chain. So an element has the same bits
-// whatever the sizes, strides, batches, packing, number of workers and instruction set.
+// see [Kernels.Resume]. Kernels compute several elements at once and never split a chain. So an element has the same
+// bits whatever the sizes, strides, batches, packing, number of workers and instruction set.
 package gemm
 
 import (
