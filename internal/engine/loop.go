@@ -79,6 +79,9 @@ func (l *loop) submit(j *job) {
 
 // admit drops requests whose callers have gone, and starts those that get a slot.
 func (l *loop) admit() {
+	if l.runner.cache.layers == nil { // clearing it has failed too
+		l.lost()
+	}
 	l.sched.Running(func(slot int, t *schedule.Task) {
 		if ctx := l.jobs[t].ctx; ctx.Err() != nil {
 			l.finish(slot, t, context.Cause(ctx))
