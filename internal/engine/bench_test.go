@@ -94,9 +94,9 @@ func timed(b *testing.B, e *Engine, prompts [][]int32, tokens int) (first, round
 	return first, round
 }
 
-// BenchmarkEngine measures the time to the first token of all, and that of a decoding round, for prompts that share some
-// of their tokens or none. It is CPU time, the least of some runs, which other processes change little: run it with
-// -cpu 1.
+// BenchmarkEngine measures the time to the first token of all, and that of a decoding round, for prompts that share
+// some of their tokens or none. It is CPU time, the least of some runs, which other processes change little: run it
+// with -cpu 1.
 func BenchmarkEngine(b *testing.B) {
 	e := benchEngine(b)
 	rng := rand.New(rand.NewPCG(1, 1))
