@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -17,9 +18,9 @@ import (
 type attention struct {
 	key, query *Node // [B or 1, T, S] int32: positions of key and query
 	position   *Node // [B, T] int32: of each new token; nil without a cache, where it is the index
-	scatterAt  *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
+	scatterAt  *Node // [B, K, T, 3] int32: head, block and place in it of each new key; nil without a cache
+	gatherAt   *Node // [B K M, 1] int32: the blocks of each row and head, of all heads; nil without a cache
 	real       *Node // [B, T] bool: the token is not padding; nil without a cache
-	slots      *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
 
 	rotations map[rope]rotation
 	masks     map[int]*Node // by window, [B or 1, 1, 1, T, S] bool
@@ -40,31 +41,32 @@ func (f *Forward) attention(in Input) *attention {
 	return a
 }
 
-// locate computes the positions of the tokens of a pass with a cache.
+// locate computes the positions of the tokens of a pass with a cache, and where their keys and values are in it.
 func (a *attention) locate(c *Config, in Input) {
 	g := in.Tokens.Graph()
 	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
-	k, s := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
+	in.Cache.Layers[0].K.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
-	slots, own := in.Cache.Slots, in.Cache.Slots == nil
-	if own {
-		in.Cache.Layers[0].K.AssertDims(b, k, s, -1)
-		slots = Iota(g, shapeI32(b), 0)
-	}
-	slots.AssertDims(b)
-	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
+	in.Cache.Blocks.AssertDims(b, -1)
+	k, p, each := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(1), in.Cache.Layers[0].K.Shape().Dim(2)
+	m := in.Cache.Blocks.Shape().Dim(1)
+	s := m * each
+	perRow := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
-	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may exceed it
+	a.position = MinScalar(Add(perRow(in.Cache.Start), step), int32(s-1)) // padding may exceed it
 	a.key, a.query = Iota(g, shapeI32(b, t, s), 2), BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s)
+	a.real = LessThan(step, perRow(in.Cache.Count))
+
+	number := DivScalar(a.position, int32(each)) // of the block of a row
+	block := Gather(in.Cache.Blocks, Stack([]*Node{Iota(g, shapeI32(b, t), 0), number}, -1))
+	block = Where(a.real, block, ZerosLike(block))
+	perHead := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1, t, 1), b, k, t, 1) }
 	a.scatterAt = Concatenate([]*Node{
-		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1),
-		BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
+		Iota(g, shapeI32(b, k, t, 1), 1), perHead(block), perHead(Sub(a.position, MulScalar(number, int32(each)))),
 	}, -1)
-	a.real = LessThan(step, each(in.Cache.Count))
-	if !own {
-		a.slots = Reshape(slots, b, 1)
-	}
+	first := MulScalar(Iota(g, shapeI32(b, k, m), 1), int32(p)) // block of a head
+	a.gatherAt = Reshape(Add(first, BroadcastToDims(Reshape(in.Cache.Blocks, b, 1, m), b, k, m)), b*k*m, 1)
 }
 
 // rotation builds the rows of the tables of r for the new tokens.
@@ -99,12 +101,22 @@ func (a *attention) mask(window int) *Node {
 	return a.masks[window]
 }
 
-// store returns the cache [W, K, S, E] with the new keys or values [B, K, T, E] at their positions. It adds them to
-// zeros there, and adds zeros for padding: both are exact.
+// store returns the cache [K, P, C, E] with the new keys or values [B, K, T, E] at their places. What was there is
+// replaced: minus infinity is the smaller, and a new number the greater one.
 func (a *attention) store(cached, fresh *Node) *Node {
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
-	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), fresh.Shape().Dimensions...)
-	return ScatterSum(cached, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
+	dims := fresh.Shape().Dimensions
+	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), dims...)
+	low := BroadcastToDims(Const(fresh.Graph(), float32(math.Inf(-1))), dims...)
+	low = ScatterMin(cached, a.scatterAt, low, false, false)
+	return ScatterMax(low, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
+}
+
+// load returns the keys or values of each row, [B, K, S, E].
+func (a *attention) load(cached *Node) *Node {
+	d := cached.Shape().Dimensions // [K, P, C, E]
+	x := Gather(Reshape(cached, d[0]*d[1], d[2], d[3]), a.gatherAt)
+	return Reshape(x, -1, d[0], a.key.Shape().Dim(2), d[3])
 }
 
 // build is grouped-query attention (Ainslie et al. 2023) with rotary embeddings; some models normalise queries and keys
@@ -133,9 +145,7 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	next := all
 	if cached != nil {
 		next = KV{K: a.store(cached.K, all.K), V: a.store(cached.V, all.V)}
-		if all = next; a.slots != nil {
-			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
-		}
+		all = KV{K: a.load(next.K), V: a.load(next.V)}
 	}
 	s := all.K.Shape().Dim(2)
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [B, K, G, T, E]

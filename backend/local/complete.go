@@ -151,6 +151,9 @@ func (s *base) completionError(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrTooLong):
 		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrContextLength, err), Hint: s.contextHint()}
+	case errors.Is(err, engine.ErrBusy):
+		err = fmt.Errorf("%w: %w", art.ErrBusy, err)
+		return &art.Error{Op: "complete", Err: err, Hint: "try again later, or raise Queue of local.Options"}
 	case errors.Is(err, engine.ErrClosed):
 		return &art.Error{Op: "complete", Err: art.ErrClosed}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -56,6 +56,7 @@ type serveOptions struct {
 	addr, key, cert, certKey   string
 	hosts, origins, rollouts   string
 	context, slots             int
+	cacheTokens, queue         int
 	logprobs                   bool
 	drain                      time.Duration
 	headerTimeout, idleTimeout time.Duration // of slow clients
@@ -70,6 +71,10 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
 	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
+	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,
+		"`tokens` in the KV cache of each base; 0: 2048 for each slot, if they fit")
+	flags.IntVar(&o.queue, "queue", 0,
+		"`number` of requests that may wait, of each base; the others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "`time` for replies to end when the program is told to")

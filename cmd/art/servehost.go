@@ -56,7 +56,8 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 		return h, err
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: h.dir, Progress: stderr, Context: o.context, Slots: o.slots, Rollouts: h.rollouts, Metrics: metrics.New(),
+		Dir: h.dir, Progress: stderr, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens, Queue: o.queue,
+		Rollouts: h.rollouts, Metrics: metrics.New(),
 		Logger: logger,
 	})
 	if err != nil {
