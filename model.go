@@ -112,6 +112,8 @@ type Model struct {
 	step    atomic.Int64
 	calls   atomic.Uint64 // number of calls outside of a gather
 	flat    collapse      // of rewards
+	// snapshot says that it was made by Model.Snapshot.
+	snapshot bool
 }
 
 // NewModel describes a model; opts may be nil. Nothing happens until [Model.Register], which also validates the

@@ -69,6 +69,9 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 
 // trainable returns [ErrFrozen] for a frozen model.
 func (m *Model) trainable(op string) error {
+	if m.snapshot {
+		return &Error{op, fmt.Errorf("%w: %q is a snapshot", ErrFrozen, m.name), "train the model that it was made of"}
+	}
 	if !m.opts.Frozen {
 		return nil
 	}
