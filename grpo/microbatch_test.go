@@ -116,7 +116,8 @@ func TestPack_Errors(t *testing.T) {
 		_, err := Pack(two, layout)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = Pack([]Sequence{{IDs: []int32{1}, Trained: []bool{true}, Logprobs: []float32{0}}}, Layout{Rows: 1, Length: 1, Trained: 1})
+	_, err = Pack([]Sequence{{IDs: []int32{1}, Trained: []bool{true}, Logprobs: []float32{0}}},
+		Layout{Rows: 1, Length: 1, Trained: 1})
 	require.ErrorContains(t, err, "sequence 0: ")
 }
 

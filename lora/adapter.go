@@ -194,7 +194,8 @@ func checkRank(cfg Config, layers []LayerShape) error {
 	}
 	for _, rank := range append(slices.Collect(maps.Values(cfg.Ranks)), cfg.Rank) {
 		if rank > most {
-			return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", rank, most, most)
+			return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", rank, most,
+				most)
 		}
 	}
 	return nil

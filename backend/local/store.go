@@ -55,8 +55,8 @@ func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
 func (b *Backend) stored(op string, m *art.Model) (*entry, error) {
 	e, err := b.entry(op, m)
 	if err == nil && e.run == nil {
-		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %q is a snapshot, which has no run", art.ErrUnsupported, m.Name()),
-			Hint: "use the model that it was made of"}
+		err = fmt.Errorf("%w: %q is a snapshot, which has no run", art.ErrUnsupported, m.Name())
+		return nil, &art.Error{Op: op, Err: err, Hint: "use the model that it was made of"}
 	}
 	return e, err
 }

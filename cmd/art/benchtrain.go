@@ -21,7 +21,8 @@ type trainBench struct {
 // define adds the flags. json is shared with the other benchmarks.
 func (b *trainBench) define(flags *flag.FlagSet, json *bool) {
 	b.json = json
-	flags.StringVar(&b.Shape, "shape", "small", "train: `name` of a model's shape: "+strings.Join(trainbench.Shapes(), ", "))
+	names := strings.Join(trainbench.Shapes(), ", ")
+	flags.StringVar(&b.Shape, "shape", "small", "train: `name` of a model's shape: "+names)
 	flags.IntVar(&b.Groups, "groups", 1, "train: `number` of groups in a step")
 	flags.IntVar(&b.Size, "group-size", 8, "train: `number` of answers in a group")
 	flags.IntVar(&b.Prompt, "prompt", 384, "train: `tokens` that the answers of a group share")
@@ -49,9 +50,10 @@ func (b *trainBench) bench(stdout io.Writer, p progress) error {
 			Train   *trainbench.Result `json:"train"`
 		}{inspectPlatform(os.DirFS("/")), r})
 	}
-	return write(stdout, fmt.Sprintf("%s, %d tokens\n%-8s %10s %10s %12s\n%s%sshared prompts are %.2f times as fast, of %.2f\n",
-		r.Name, r.Tokens, "", "step", "computed", "tokens/s", side("shared", r.Shared), side("alone", r.Alone), r.Speedup,
-		r.Ideal))
+	head := fmt.Sprintf("%s, %d tokens\n%-8s %10s %10s %12s\n", r.Name, r.Tokens, "", "step", "computed", "tokens/s")
+	ratio := fmt.Sprintf("shared prompts are %.2f times as fast, %.2f in processor time, of %.2f\n", r.Speedup, r.CPUSpeedup,
+		r.Ideal)
+	return write(stdout, head+side("shared", r.Shared)+side("alone", r.Alone)+ratio)
 }
 
 // side is a row of the table.

@@ -24,7 +24,9 @@ func TestBenchTrain_JSON(t *testing.T) {
 
 // TestBenchTrain_Invalid: bad numbers and names are explained.
 func TestBenchTrain_Invalid(t *testing.T) {
-	for _, args := range [][]string{{"bench", "trains"}, {"bench", "train", "--answer", "0"}, {"bench", "train", "--shape", "x"}} {
+	for _, args := range [][]string{
+		{"bench", "trains"}, {"bench", "train", "--answer", "0"}, {"bench", "train", "--shape", "x"},
+	} {
 		if status, _, stderr := command(args...); status != 2 || stderr == "" {
 			t.Errorf("%v: status %d, %q", args, status, stderr)
 		}

@@ -51,8 +51,8 @@ func TestSaveWeights_Names(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrCorrupt)
 }
 
-// TestSaveWeights_EachFault: a failure of any change leaves no weights or whole ones, and the steps as they were; what an
-// interruption leaves is removed when the run is opened.
+// TestSaveWeights_EachFault: a failure of any change leaves no weights or whole ones, and the steps as they were; what
+// an interruption leaves is removed when the run is opened.
 func TestSaveWeights_EachFault(t *testing.T) {
 	for at := 0; ; at++ {
 		root := tempDir(t)

@@ -41,21 +41,52 @@ func (t *Trainer) gradient(
 	}
 	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), pieces: pieces, logprobs: perToken(batch)}
 	shared := t.shared(params)
-	results := make([][]*tensors.Tensor, len(pieces))
-	err = t.each(ctx, pieces, func(i int) (err error) {
-		results[i], err = exec.Call(slices.Concat(shared, pieces[i].Tensors(call.denominator))...)
+	in := inOrder{add: func(i int, out []*tensors.Tensor) error {
+		defer finalize(out)
+		return errors.Join(addGradients(grads, out), p.collect(batch, pieces[i], out[len(grads):]))
+	}}
+	err = t.each(ctx, pieces, func(i int) error {
+		out, err := exec.Call(slices.Concat(shared, pieces[i].Tensors(call.denominator))...)
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
 		}
-		return nil
+		return in.done(i, out)
 	})
-	for i, out := range results {
-		if err == nil {
-			err = errors.Join(addGradients(grads, out), p.collect(batch, pieces[i], out[len(grads):]))
+	in.drop()
+	return p, err
+}
+
+// inOrder adds results in the order of their numbers, as soon as those before are there. It is safe for concurrent use.
+type inOrder struct {
+	mu      sync.Mutex
+	next    int
+	waiting map[int][]*tensors.Tensor
+	add     func(i int, out []*tensors.Tensor) error
+}
+
+// done adds a result, or keeps it until those before are there.
+func (o *inOrder) done(i int, out []*tensors.Tensor) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting == nil {
+		o.waiting = map[int][]*tensors.Tensor{}
+	}
+	o.waiting[i] = out
+	for out, ok := o.waiting[o.next]; ok; out, ok = o.waiting[o.next] {
+		delete(o.waiting, o.next)
+		if err := o.add(o.next, out); err != nil {
+			return err
 		}
+		o.next++
+	}
+	return nil
+}
+
+// drop frees results that were not added, after an error.
+func (o *inOrder) drop() {
+	for _, out := range o.waiting {
 		finalize(out)
 	}
-	return p, err
 }
 
 // lossCall is a loss as it is called for a batch.
@@ -96,18 +127,14 @@ func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) er
 // each calls f for each of pieces, on as many goroutines as there are workers, until one fails or ctx is done. Those
 // that are larger than usual come last, one at a time: the device gives each all of its workers.
 func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error) error {
-	var small, large []int
-	for i, p := range pieces {
-		if p.Layout.Tokens() > max(t.opts.MicroTokens, p.Layout.Length) {
-			large = append(large, i)
-		} else {
-			small = append(small, i)
-		}
+	usual := slices.IndexFunc(pieces, t.large)
+	if usual < 0 {
+		usual = len(pieces)
 	}
-	err := t.parallel(ctx, len(small), func(i int) error { return f(small[i]) })
-	for i := 0; i < len(large) && err == nil; i++ {
+	err := t.parallel(ctx, usual, f)
+	for i := usual; i < len(pieces) && err == nil; i++ {
 		if err = context.Cause(ctx); err == nil {
-			if err = f(large[i]); err != nil {
+			if err = f(i); err != nil {
 				err = fmt.Errorf("trainer: %w", err)
 			}
 		}
@@ -214,10 +241,19 @@ func predicting(f *model.Forward, in grpo.LogprobInputs) (hidden, target *Node) 
 	return Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target
 }
 
+// mostOptimizers is the number of configurations of AdamW for which compiled graphs are kept.
+const mostOptimizers = 16
+
 // updateGraph returns the graph of an update of n tensors: parameters, first and second moments, norm.
 func (t *Trainer) updateGraph(cfg grpo.AdamW, n int) (*Exec, error) {
 	if e := t.updates[cfg]; e != nil {
 		return e, nil
+	}
+	if len(t.updates) >= mostOptimizers {
+		for key, e := range t.updates {
+			e.Finalize()
+			delete(t.updates, key)
+		}
 	}
 	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
 		state := grpo.AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}

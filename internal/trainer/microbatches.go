@@ -13,10 +13,58 @@ type piece struct {
 	sequences []int // of the batch, in the order in which their tokens are listed
 }
 
-// microBatches packs sequences. Those that share much of what they begin with are packed together, see packClusters;
-// the others are sorted by length and packed into micro-batches of equally many rows, each as long as its longest row
-// needs. The last may have fewer rows. limit bounds the sequences of a micro-batch; 0 is no bound.
+// microBatches packs sequences. Those that share much of what they begin with are packed together, see packClusters; the
+// others are sorted by length and packed into micro-batches of equally many rows, each as long as its longest row needs.
+// The last may have fewer rows. limit bounds the sequences of a micro-batch; 0 is no bound. Those that are computed alone
+// come last.
 func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error) {
+	out, err := t.pack(part, limit)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b piece) int {
+		switch x, y := t.large(a), t.large(b); {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	})
+	t.noteLayouts(out)
+	return out, nil
+}
+
+// large reports whether a micro-batch has more tokens than is usual.
+func (t *Trainer) large(p piece) bool { return p.Layout.Tokens() > max(t.opts.MicroTokens, p.Length) }
+
+// mostLayouts is the number of layouts for which compiled graphs are kept.
+const mostLayouts = 256
+
+// noteLayouts drops all compiled graphs when there would be too many.
+func (t *Trainer) noteLayouts(pieces []piece) {
+	for _, p := range pieces {
+		t.layouts[p.Layout] = true
+	}
+	if len(t.layouts) <= mostLayouts {
+		return
+	}
+	clear(t.layouts)
+	for _, p := range pieces {
+		t.layouts[p.Layout] = true
+	}
+	for key, e := range t.losses {
+		e.Finalize()
+		delete(t.losses, key)
+	}
+	if t.scores != nil {
+		t.scores.Finalize()
+		t.scores = nil
+	}
+}
+
+// pack is microBatches in any order.
+func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 	clusters, rest := [][]int(nil), indices(len(part))
 	if !t.opts.FewShapes && !t.opts.Alone {
 		clusters, rest = clustered(part)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 
 	"github.com/goart-dev/art/grpo"
 )
@@ -91,7 +91,7 @@ func (s *Session) accumulate(ctx context.Context, batch []grpo.Sequence, call lo
 	if err != nil {
 		return nil, err
 	}
-	if !allFinite(fresh) || !finite(p.Loss) {
+	if !finiteNorm(fresh) || !finite(p.Loss) {
 		if p.NotFinite, err = s.culprits(ctx, batch, call); err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (s *Session) culprits(ctx context.Context, batch []grpo.Sequence, call loss
 		if err != nil {
 			return nil, err
 		}
-		if !allFinite(grads) || !finite(p.Loss) {
+		if !finiteNorm(grads) || !finite(p.Loss) {
 			list = append(list, i)
 		}
 	}
@@ -165,8 +165,13 @@ func (s *Session) Updates() int {
 	return s.on.updates
 }
 
-func allFinite(lists [][]float32) bool {
-	return !slices.ContainsFunc(lists, func(list []float32) bool {
-		return slices.ContainsFunc(list, func(x float32) bool { return !finite(float64(x)) })
-	})
+// finiteNorm reports whether the norm of a gradient is finite as an update computes it, in float32.
+func finiteNorm(lists [][]float32) bool {
+	sum := 0.0
+	for _, list := range lists {
+		for _, x := range list {
+			sum += float64(x) * float64(x)
+		}
+	}
+	return sum <= math.MaxFloat32
 }

@@ -17,6 +17,8 @@ const (
 	leastShared = 16
 	// worthSharing is the least part of the tokens of a cluster that must be saved.
 	worthSharing = 0.2
+	// worthCutting is the least part of the tokens of branches that a second rectangle must save.
+	worthCutting = 0.1
 	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have. It is computed alone, where
 	// others are computed several at once.
 	sharedPieces = 3
@@ -166,16 +168,17 @@ func (a *arrangement) add(part []grpo.Sequence, c []int) {
 	}
 }
 
-// cutRows returns where to cut rows that are sorted by length, so that both parts have the least padding.
+// cutRows returns where to cut rows that are sorted by length, so that both parts have the least padding: after a
+// multiple of rowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
 func cutRows(sorted []*grpo.Row) int {
 	tokens := func(rows []*grpo.Row) int {
 		b := rectangle(rows)
 		return b.Rows * b.Length
 	}
-	best := len(sorted)
-	for i := range sorted {
-		if tokens(sorted[:i])+tokens(sorted[i:]) < tokens(sorted[:best])+tokens(sorted[best:]) {
-			best = i
+	best, least := len(sorted), (1-worthCutting)*float64(tokens(sorted))
+	for i := rowStep; i < len(sorted); i += rowStep {
+		if n := float64(tokens(sorted[:i]) + tokens(sorted[i:])); n <= least {
+			best, least = i, n
 		}
 	}
 	return best
@@ -185,17 +188,35 @@ func cutRows(sorted []*grpo.Row) int {
 func rectangle(rows []*grpo.Row) grpo.Branches {
 	b := grpo.Branches{Rows: padRows(len(rows))}
 	for _, r := range rows {
-		b.Length, b.Keys = max(b.Length, padLength(r.End-r.Start)), max(b.Keys, padLength(r.End))
+		b.Length, b.Keys = max(b.Length, padLength(r.End-r.Start)), max(b.Keys, padKeys(r.End))
 	}
 	return b
 }
 
-// padRows is what a number of rows is rounded up to, so that few layouts occur.
+// padRows is what a number of rows is rounded up to, so that few layouts occur: even numbers, multiples of rowStep
+// above 8, and of an eighth of a power of two above 32.
 func padRows(n int) int {
-	if n < 3 {
+	switch {
+	case n < 3:
 		return n
+	case n <= 2*rowStep:
+		return roundUp(n, 2)
 	}
-	return roundUp(n, 2)
+	step := rowStep
+	for n > 8*step {
+		step *= 2
+	}
+	return roundUp(n, step)
+}
+
+// padKeys is what the positions that branches attend to are rounded up to: multiples of a quarter of a power of two.
+// Those that no branch has cost little, since the device skips what is masked.
+func padKeys(n int) int {
+	step := 16
+	for n > 4*step {
+		step *= 2
+	}
+	return roundUp(n, step)
 }
 
 // pack packs an arrangement.

@@ -43,6 +43,7 @@ type Options struct {
 type Trainer struct {
 	opts    Options
 	target  Target
+	layouts map[grpo.Layout]bool // of compiled graphs
 	losses  map[lossKey]*graph.Exec
 	updates map[grpo.AdamW]*graph.Exec
 	scores  *graph.Exec
@@ -56,7 +57,10 @@ func New(target Target, opts Options) *Trainer {
 	if opts.MicroTokens <= 0 {
 		opts.MicroTokens = microTokens(target.config)
 	}
-	return &Trainer{opts: opts, target: target, losses: map[lossKey]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{}}
+	return &Trainer{
+		opts: opts, target: target, layouts: map[grpo.Layout]bool{}, losses: map[lossKey]*graph.Exec{},
+		updates: map[grpo.AdamW]*graph.Exec{},
+	}
 }
 
 // Run describes one or more passes over a batch.

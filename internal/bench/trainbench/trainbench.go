@@ -54,6 +54,7 @@ type Config struct {
 // Side is one way to compute a step.
 type Side struct {
 	Seconds  []float64 `json:"seconds"`  // of each run
+	CPU      []float64 `json:"cpu_s"`    // processor time of each run, of all cores; 0 where it is not known
 	Median   float64   `json:"median"`   // of Seconds
 	Computed int       `json:"computed"` // tokens of a step, padding included
 	Rate     float64   `json:"tokens_per_s"`
@@ -65,10 +66,11 @@ type Result struct {
 	Tokens int    `json:"tokens"` // of all sequences
 	Shared Side   `json:"shared"`
 	Alone  Side   `json:"alone"`
-	// Speedup is the median ratio of a pair of runs, alone over shared. Ideal is that of the tokens: those of all
-	// sequences over those that differ.
-	Speedup float64 `json:"speedup"`
-	Ideal   float64 `json:"ideal"`
+	// Speedup is the median ratio of a pair of runs, alone over shared, and CPUSpeedup that of their processor time, which
+	// other programs disturb less. Ideal is that of the tokens: those of all sequences over those that differ.
+	Speedup    float64 `json:"speedup"`
+	CPUSpeedup float64 `json:"cpu_speedup"`
+	Ideal      float64 `json:"ideal"`
 }
 
 // Measure alternates steps of both kinds. The weights are random.
@@ -119,32 +121,38 @@ func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Res
 		Tokens: c.Groups * c.Size * (c.Prompt + c.Answer),
 	}
 	r.Ideal = float64(r.Tokens) / float64(c.Groups*(c.Prompt+c.Size*c.Answer))
-	var ratios []float64
+	var ratios, cpuRatios []float64
 	for run := range c.Runs + 1 {
 		for _, alone := range []bool{false, true} {
 			side := &r.Shared
 			if alone {
 				side = &r.Alone
 			}
-			start := time.Now()
+			start, cpu := time.Now(), cpuTime()
 			computed, err := step(alone)
 			if err != nil {
 				return nil, err
 			}
 			if run > 0 { // the first one compiles
 				side.Seconds = append(side.Seconds, time.Since(start).Seconds())
+				side.CPU = append(side.CPU, (cpuTime() - cpu).Seconds())
 				side.Computed = computed
 			}
 		}
 		if run > 0 {
 			ratios = append(ratios, r.Alone.Seconds[run-1]/r.Shared.Seconds[run-1])
+			if cpu := r.Shared.CPU[run-1]; cpu > 0 {
+				cpuRatios = append(cpuRatios, r.Alone.CPU[run-1]/cpu)
+			}
 		}
 	}
 	for _, side := range []*Side{&r.Shared, &r.Alone} {
 		side.Median = median(side.Seconds)
 		side.Rate = float64(r.Tokens) / side.Median
 	}
-	r.Speedup = median(ratios)
+	if r.Speedup = median(ratios); len(cpuRatios) > 0 {
+		r.CPUSpeedup = median(cpuRatios)
+	}
 	return r, nil
 }
 
