@@ -230,8 +230,8 @@ func TestRegister_DefaultsUnchanged(t *testing.T) {
 	require.Equal(t, s.config.MaxPositions, s.engine.Context())
 }
 
-// TestTrain_SequenceDoesNotFit: a sequence that alone takes more than is free is refused before anything is computed, by
-// every training; where the free memory is not known, it is tried.
+// TestTrain_SequenceDoesNotFit: a sequence that alone takes more than is free is refused before anything is computed,
+// by every training; where the free memory is not known, it is tried.
 func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
