@@ -70,7 +70,7 @@
 //   - grpo has advantages, losses and batches; lora the adapter; model the transformer.
 //
 // A custom backend implements [Backend], and any of [Logger], [CheckpointKeeper], [SFTTrainer],
-// [DPOTrainer] and [HTTPServer].
+// [DPOTrainer], [Trainer] and [HTTPServer].
 //
 // # Errors
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // Backend runs and trains models. What only some backends support is an optional interface: [Logger],
-// [CheckpointKeeper], [SFTTrainer], [DPOTrainer], [HTTPServer], [Streamer], [Tokenizer], [Sampler].
+// [CheckpointKeeper], [SFTTrainer], [DPOTrainer], [HTTPServer], [Streamer], [Tokenizer], [Sampler], [Trainer].
 //
 // A Backend is safe for concurrent use. Requests during Train are answered by the previous step.
 type Backend interface {

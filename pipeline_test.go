@@ -57,7 +57,9 @@ func newTrainee(t *testing.T, opts *art.ModelOptions) *trainee {
 func (x *trainee) open(t *testing.T, opts *art.ModelOptions) {
 	t.Helper()
 	if x.Model != nil {
-		x.fake.Reopen(x.Model)
+		if err := x.Release(context.Background()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	x.Model = art.NewModel("m", opts)
 	if err := x.Register(context.Background(), x.fake); err != nil {

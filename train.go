@@ -74,6 +74,9 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 
 // trainable returns [ErrFrozen] for a frozen model.
 func (m *Model) trainable(op string) error {
+	if m.snapshot {
+		return &Error{op, fmt.Errorf("%w: %q is a snapshot", ErrFrozen, m.name), "train the model that it was made of"}
+	}
 	if !m.opts.Frozen {
 		return nil
 	}
@@ -174,6 +177,7 @@ const (
 	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
 	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
 	SkipStale         SkipReason = "stale"          // older than PipelineOptions.MaxStaleness
+	SkipNotFinite     SkipReason = "not_finite"     // its loss or gradient was NaN or infinite: the update was skipped
 )
 
 // collapse counts consecutive trainings without differing rewards in any group.

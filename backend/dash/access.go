@@ -48,7 +48,8 @@ func (s *session) guard(
 	next http.Handler, refuse func(http.ResponseWriter, *http.Request, error),
 ) (http.Handler, error) {
 	cross := http.NewCrossOriginProtection()
-	return server.Guard(cross.Handler(s.signIn(next)), &s.access, refuse)
+	bounded := http.MaxBytesHandler(cross.Handler(s.signIn(next)), s.access.MaxBody)
+	return server.Guard(bounded, &s.access, &server.GuardConfig{Refuse: refuse})
 }
 
 // link returns an address with a new token.

@@ -24,14 +24,56 @@ type guard struct {
 	origins origins
 	keys    keys
 	bodies  budget
-	running budget        // requests
-	timeout time.Duration // for a body to arrive
-	routes  http.Handler
+	running budget                   // requests
+	timeout time.Duration            // for a body to arrive
+	keyless func(*http.Request) bool // may be nil
 	refuse  func(http.ResponseWriter, *http.Request, error)
+	routes  http.Handler
 }
 
-// Handler serves [Routes] to the clients that opts admit. cfg and opts may be nil. opts.MaxBody replaces cfg.MaxBody.
-// Invalid options are an [art.ErrInvalid] that lists all problems.
+// GuardConfig configures [Guard].
+type GuardConfig struct {
+	// Keyless reports whether a request needs no key, beside those of probes. nil: all need one.
+	Keyless func(*http.Request) bool
+	// Refuse answers a request that is not admitted; [Status] is the status of its error. nil: a JSON error as the routes
+	// of this package give.
+	Refuse func(http.ResponseWriter, *http.Request, error)
+	// Logger receives internal errors, unless Refuse is set. nil discards them.
+	Logger *slog.Logger
+}
+
+// Guard admits to next the clients that [Handler] would admit: by Host, Origin and key. Requests without a key reach
+// next at /health and /readyz only. It bounds all bodies together; next bounds each by opts.MaxBody itself. opts and cfg
+// may be nil; invalid options are an [art.ErrInvalid] that lists all problems.
+func Guard(next http.Handler, opts *art.HandlerOptions, cfg *GuardConfig) (http.Handler, error) {
+	var c GuardConfig
+	if cfg != nil {
+		c = *cfg
+	}
+	g, _, err := newGuard(opts)
+	if err != nil {
+		return nil, err
+	}
+	g.routes, g.keyless, g.refuse = next, c.Keyless, c.Refuse
+	if g.refuse == nil {
+		g.refuse = refusal(c.Logger)
+	}
+	return g, nil
+}
+
+// refusal answers with an error of this package's routes.
+func refusal(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return func(w http.ResponseWriter, r *http.Request, err error) { fail(logger, w, r, err) }
+}
+
+// Status is the HTTP status of an error that [Guard] hands to Refuse.
+func Status(err error) int { return wire.AsError(err).Status }
+
+// Handler serves [Routes] to the clients that opts admit. cfg and opts may be nil. The limits of opts replace those of
+// cfg. Invalid options are an [art.ErrInvalid] that lists all problems.
 func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler, error) {
 	var c Config
 	if cfg != nil {
@@ -40,59 +82,48 @@ func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	g, maxBody, err := newGuard(opts)
+	g, limits, err := newGuard(opts)
 	if err != nil {
 		return nil, err
 	}
-	c.MaxBody = maxBody
-	g.routes = Routes(models, &c)
-	g.refuse = func(w http.ResponseWriter, r *http.Request, err error) { fail(c.Logger, w, r, err) }
+	c.MaxBody, c.MaxChoices, c.MaxTokens = limits.body, limits.choices, limits.tokens
+	g.routes, g.refuse = Routes(models, &c), refusal(c.Logger)
 	return g, nil
 }
 
-// Guard admits to next the clients that [Handler] would admit: by Host, Origin and key. Requests without a key reach
-// next at /health and /readyz only. refuse answers the others; [Status] is the status of its error. opts may be nil;
-// invalid ones are an [art.ErrInvalid] that lists all problems.
-func Guard(
-	next http.Handler, opts *art.HandlerOptions, refuse func(http.ResponseWriter, *http.Request, error),
-) (http.Handler, error) {
-	g, maxBody, err := newGuard(opts)
-	if err != nil {
-		return nil, err
-	}
-	g.refuse = refuse
-	g.routes = http.MaxBytesHandler(next, maxBody)
-	return g, nil
+// limits are those of a request.
+type limits struct {
+	body            int64
+	choices, tokens int
 }
 
-// Status is the HTTP status of an error that [Guard] hands to refuse.
-func Status(err error) int { return wire.AsError(err).Status }
-
-// newGuard returns a guard without routes, and the limit of a body.
-func newGuard(opts *art.HandlerOptions) (g *guard, maxBody int64, err error) {
+// newGuard returns a guard without routes, and the limits that the routes enforce.
+func newGuard(opts *art.HandlerOptions) (*guard, limits, error) {
 	if opts == nil {
 		opts = &art.HandlerOptions{}
 	}
 	var p []string
-	maxBody = positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody)
-	g = &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
-	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, maxBody))
-	if g.bodies.limit < maxBody {
-		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, maxBody))
+	l := limits{
+		body:    positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody),
+		choices: int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices)),
+		tokens:  int(positive(&p, "MaxTokens", int64(opts.MaxTokens), 0)),
+	}
+	g := &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
+	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, l.body))
+	if g.bodies.limit < l.body {
+		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, l.body))
 	}
 	g.running.limit = positive(&p, "MaxRequests", int64(opts.MaxRequests), defaultMaxRequests)
-	c.MaxChoices = int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices))
-	c.MaxTokens = int(positive(&p, "MaxTokens", int64(opts.MaxTokens), 0))
 	g.hosts, g.origins, g.keys = newHosts(&p, opts.Hosts), newOrigins(&p, opts.Origins), newKeys(&p, opts.Keys)
 	if (g.hosts.any || g.origins.any) && len(g.keys) == 0 {
 		p = append(p, `"*" in Hosts or Origins without Keys would let every web page in`)
 	}
 	if len(p) > 0 {
-		return nil, 0, &art.Error{
+		return nil, l, &art.Error{
 			Op: "serve", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(p, "; ")), Hint: "correct the HandlerOptions",
 		}
 	}
-	return g, maxBody, nil
+	return g, l, nil
 }
 
 // positive returns x, or the default if x is 0. A negative x is a problem.
@@ -122,7 +153,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerPreflight(w, r)
 		return
 	}
-	if isProbe(r) { // of an orchestrator, which has no key
+	if isProbe(r) || g.keyless != nil && g.keyless(r) { // an orchestrator has no key
 		g.routes.ServeHTTP(w, r)
 		return
 	}
@@ -131,7 +162,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !g.running.take(1) {
-		fail(g.logger, w, r, tooManyRequests(g.running.limit))
+		g.refuse(w, r, tooManyRequests(g.running.limit))
 		return
 	}
 	defer g.running.release(1)

@@ -383,7 +383,7 @@ func TestGuard(t *testing.T) {
 		refused = append(refused, Status(err))
 		w.WriteHeader(Status(err))
 	}
-	h, err := Guard(next, &art.HandlerOptions{Keys: []string{"k"}}, refuse)
+	h, err := Guard(next, &art.HandlerOptions{Keys: []string{"k"}}, &GuardConfig{Refuse: refuse})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,32 +27,21 @@ type Backend struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	runs     map[*art.Model]*run
-	stored   map[string]*run // by project and name, of models that were given up
+	released []*run
 }
-
-// Reopen gives up a model. The next one of its project and name continues its run, as after a restart of the process.
-func (b *Backend) Reopen(m *art.Model) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[m]; r != nil {
-		if b.stored == nil {
-			b.stored = map[string]*run{}
-		}
-		b.stored[runName(m)] = r
-		delete(b.runs, m)
-	}
-}
-
-// runName names the run of a model.
-func runName(m *art.Model) string { return m.Options().Project + "/" + m.Name() }
 
 // run is the state of one model.
 type run struct {
+	name        string // with its project; "" of a snapshot
 	step        int
 	checkpoints []int
 	rows        []art.HistoryRow
 	logged      map[logKey][]*art.TrajectoryGroup
 	state       any // of the user
+	training    training
+	published   training // of the newest step
+	unpublished bool     // training is another one
+	saved       []saved
 }
 
 var (
@@ -85,8 +74,8 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err := b.ready(ctx, "register"); err != nil {
 		return 0, err
 	}
-	for other := range b.runs {
-		if runName(other) == runName(m) {
+	for _, other := range b.runs {
+		if other.name == runName(m) {
 			err := fmt.Errorf("%w: model %q is already registered", art.ErrInvalid, m.Name())
 			return 0, &art.Error{Op: "register", Err: err, Hint: "register each run once"}
 		}
@@ -94,13 +83,13 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if b.runs == nil {
 		b.runs = map[*art.Model]*run{}
 	}
-	r := b.stored[runName(m)]
-	if r == nil {
-		r = &run{logged: map[logKey][]*art.TrajectoryGroup{}}
+	if at := slices.IndexFunc(b.released, func(r *run) bool { return r.name == runName(m) }); at >= 0 {
+		b.runs[m] = b.released[at]
+		b.released = slices.Delete(b.released, at, at+1)
+		return b.runs[m].step, nil
 	}
-	delete(b.stored, runName(m))
-	b.runs[m] = r
-	return r.step, nil
+	b.runs[m] = &run{name: runName(m), logged: map[logKey][]*art.TrajectoryGroup{}}
+	return 0, nil
 }
 
 // ready returns the error of a context that has ended or a backend that is closed. b.mu is held.
@@ -200,7 +189,7 @@ func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups [
 ) (*art.TrainResult, error) {
 	b.training.Lock()
 	defer b.training.Unlock()
-	if _, err := b.step(ctx, op, m); err != nil {
+	if err := b.begin(ctx, op, m); err != nil {
 		return nil, err
 	}
 	if err := work(); err != nil {
@@ -222,6 +211,17 @@ func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups [
 	r.checkpoints = append(r.checkpoints, r.step)
 	result.Step = r.step
 	return result, nil
+}
+
+// begin checks that a step can be made of a model by another way than [art.Trainer].
+func (b *Backend) begin(ctx context.Context, op string, m *art.Model) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, op, m)
+	if err == nil && r.unpublished {
+		err = invalid(op, "the training state is not published")
+	}
+	return err
 }
 
 // Close implements [art.Backend].

@@ -31,6 +31,9 @@ func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, err
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "restore", m)
+	if err == nil && r.unpublished {
+		err = invalid("restore", "the training state is not published")
+	}
 	if err != nil {
 		return 0, err
 	}
