@@ -403,7 +403,7 @@ func TestGuard(t *testing.T) {
 	if want := []int{http.StatusUnauthorized, http.StatusForbidden}; !slices.Equal(refused, want) {
 		t.Errorf("refused %v, want %v", refused, want)
 	}
-	if _, err := Guard(next, &art.HandlerOptions{Hosts: []string{"*"}}, refuse); !errors.Is(err, art.ErrInvalid) {
+	if _, err := Guard(next, &art.HandlerOptions{Hosts: []string{"*"}}, nil); !errors.Is(err, art.ErrInvalid) {
 		t.Errorf("invalid options: %v", err)
 	}
 }
