@@ -120,6 +120,8 @@ var layers = map[string]layer{
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},
+	"internal/tinkerwire": {mods: []string{"google.golang.org/protobuf/encoding/protowire"},
+		light: true},
 	"internal/tokentest":     {light: true},
 	"internal/track":         {own: []string{""}},
 	"internal/wire":          {own: []string{""}, light: true},
