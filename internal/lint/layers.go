@@ -75,6 +75,7 @@ var layers = map[string]layer{
 	"backend/rundir":         {own: []string{"", "internal/runs"}},
 	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
 	"backend/server/metrics": {own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"}},
+	"backend/server/tinker":  {own: []string{"", "backend/server", "internal/tinkerwire"}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
