@@ -22,7 +22,7 @@ type guard struct {
 	origins origins
 	keys    keys
 	bodies  budget
-	timeout time.Duration // for a body to arrive
+	timeout time.Duration            // for a body to arrive
 	keyless func(*http.Request) bool // may be nil
 	routes  http.Handler
 	logger  *slog.Logger

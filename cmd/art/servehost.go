@@ -16,6 +16,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/metrics"
+	"github.com/goart-dev/art/backend/server/tinker"
 )
 
 // host is the server of the verb serve.
@@ -23,7 +24,10 @@ type host struct {
 	backend *local.Backend
 	http    *http.Server
 	gate    server.Gate
-	dir     string // of the registered models, which are not kept
+	dir     string // of the registered models, which are not kept; "" with --train
+
+	tinker *tinker.Server // nil without --train
+	bases  []string       // the names of its base models
 
 	rollouts *server.Rollouts // nil: none are recorded
 	groups   *os.File         // where they are written
@@ -46,22 +50,38 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 			return h, err
 		}
 	}
-	if h.dir, err = os.MkdirTemp("", "art-"); err != nil {
-		return h, err
+	dir := o.dir
+	if o.train == "" {
+		if h.dir, err = os.MkdirTemp("", "art-"); err != nil {
+			return h, err
+		}
+		dir = h.dir
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: h.dir, Progress: stderr, Context: o.context, Slots: o.slots, Rollouts: h.rollouts, Metrics: metrics.New(),
+		Dir: dir, Progress: stderr, Context: o.context, Slots: o.slots, Rollouts: h.rollouts, Metrics: metrics.New(),
 		Logger: logger,
 	})
 	if err != nil {
 		return h, err
 	}
-	routes, err := h.backend.Handler(o.handlerOptions())
+	routes, err := h.routes(o, logger)
 	if err != nil {
-		return h, fmt.Errorf("--key, --hosts, --origins: %w", err)
+		return h, err
 	}
 	h.http = o.newHTTP(h.gate.Handler(routes), logger)
 	return h, nil
+}
+
+// routes makes the routes: of the models, or of the Tinker API.
+func (h *host) routes(o *serveOptions, logger *slog.Logger) (http.Handler, error) {
+	if o.train != "" {
+		return h.openTinker(o, logger)
+	}
+	routes, err := h.backend.Handler(o.handlerOptions())
+	if err != nil {
+		return nil, fmt.Errorf("--key, --hosts, --origins: %w", err)
+	}
+	return routes, nil
 }
 
 // record appends the groups of rollouts to a file as they are completed.
@@ -109,7 +129,7 @@ func (h *host) load(ctx context.Context, list []servedModel, o *serveOptions) (n
 		names = append(names, s.name)
 	}
 	h.gate.Open()
-	return names, nil
+	return append(names, h.bases...), nil
 }
 
 // listen serves until the server is closed.
@@ -141,8 +161,11 @@ func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 
 // close releases what open has made.
 func (h *host) close() (err error) {
+	if h.tinker != nil {
+		err = h.tinker.Close()
+	}
 	if h.backend != nil {
-		err = h.backend.Close()
+		err = errors.Join(err, h.backend.Close())
 	}
 	if h.rollouts != nil {
 		h.rollouts.Close()
@@ -155,6 +178,9 @@ func (h *host) close() (err error) {
 	case failed := <-h.failed: // while the last groups were written
 		err = errors.Join(err, failed)
 	default:
+	}
+	if h.dir == "" {
+		return err
 	}
 	return errors.Join(err, os.RemoveAll(h.dir))
 }

@@ -14,6 +14,7 @@ type start struct {
 	certificate *tls.Certificate // nil: there is no TLS
 	file        string           // of the certificate
 	models      []string
+	tinker      bool // the models are bases of the Tinker API
 	generated   bool // the key is new, and not known to anyone
 }
 
@@ -30,6 +31,10 @@ func (s *start) text(key string) string {
 	}
 	if s.certificate == nil && !s.loopback() {
 		b.WriteString("warning: without --tls-cert the key and all texts cross the network in the clear\n")
+	}
+	if s.tinker {
+		fmt.Fprintf(&b, "for clients of Tinker: TINKER_BASE_URL=%s TINKER_API_KEY=%s\n", root, key)
+		return b.String()
 	}
 	b.WriteString("try it:\ncurl ")
 	if s.certificate != nil {

@@ -76,6 +76,9 @@ var layers = map[string]layer{
 	"backend/server":         {own: []string{"", "internal/wire"}, light: true},
 	"backend/server/metrics": {own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"}},
 	"backend/server/tinker":  {own: []string{"", "backend/server", "internal/tinkerwire"}},
+	"backend/tinker": {own: []string{
+		"", "backend/rundir", "backend/server", "internal/runs", "internal/tinkerwire", "tokenizer", "tokenizer/chat",
+	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},

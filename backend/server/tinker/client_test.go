@@ -119,4 +119,3 @@ func (c *caller) weight(model string, seq int) float64 {
 	req.ForwardOnly = true
 	return -1 - c.loss(c.result(c.ok("forward_backward", req).RequestID)) + 2
 }
-
