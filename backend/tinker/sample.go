@@ -107,8 +107,8 @@ func (b *Backend) Sample(
 	})
 }
 
-// draw samples at the service. Stop strings are looked for here, since a request has either strings or token ids to stop
-// at: what was sampled beyond one is dropped.
+// draw samples at the service. Stop strings are looked for here, since a request has either strings or token ids to
+// stop at: what was sampled beyond one is dropped.
 func (b *Backend) draw(
 	ctx context.Context, op string, e *entry, prompt []int32, s art.Sampling, stop func() func(int32) bool,
 ) (*art.Sample, error) {
@@ -165,9 +165,10 @@ func checkSettings(op string, s art.Sampling) error {
 		s.PromptLogprobs == nil {
 		return nil
 	}
+	const what = "min-p, penalties, logit bias, MinTokens, a response format, a forced tool or lists of logprobs"
 	return &art.Error{
-		Op: op, Err: fmt.Errorf("%w: min-p, penalties, logit bias, MinTokens, a response format, a forced tool or lists of logprobs",
-			art.ErrUnsupported), Hint: "a Tinker service samples with temperature, top-p, top-k and stops",
+		Op: op, Err: fmt.Errorf("%w: %s", art.ErrUnsupported, what),
+		Hint: "a Tinker service samples with temperature, top-p, top-k and stops",
 	}
 }
 

@@ -1,18 +1,18 @@
 // Package tinker trains and samples on a service with the Tinker API: Thinking Machines', an open server, or
-// `art serve --train`. Chat templates, exact tokens, parsing and recording stay here, and so does the run directory, with
-// metrics, trajectories and the name of the checkpoint of each step: a program that trains in process with the primitives
-// of [art.Trainer] changes one line.
+// `art serve --train`. Chat templates, exact tokens, parsing and recording stay here, and so does the run directory,
+// with metrics, trajectories and the name of the checkpoint of each step: a program that trains in process with the
+// primitives of [art.Trainer] changes one line.
 //
 //	backend, err := tinker.Open(ctx, &tinker.Options{BaseURL: "http://127.0.0.1:8000", Tokenizer: "models/qwen3"})
 //	model := art.NewModel("player-1", &art.ModelOptions{Base: "Qwen/Qwen3-8B"})
 //	err = model.Register(ctx, backend)
 //
-// A registered model is a training run of the service. [art.Model.Publish] saves its state there under the name of the step
-// and notes the path in the run directory, from which another process goes on: weights and optimizer. Train, TrainSFT and
-// TrainDPO are not there yet: a loop uses [art.Model.ForwardBackward] and [art.Model.OptimStep].
+// A registered model is a training run of the service. [art.Model.Publish] saves its state there under the name of
+// the step and notes the path in the run directory, from which another process goes on: weights and optimizer. Train,
+// TrainSFT and TrainDPO are not there yet: a loop uses [art.Model.ForwardBackward] and [art.Model.OptimStep].
 //
-// A request that may have been lost is sent again, and services execute it once, since it carries its number. docs/tinker.md
-// has the details.
+// A request that may have been lost is sent again, and services execute it once, since it carries its number.
+// docs/tinker.md has the details.
 package tinker
 
 import (
@@ -39,8 +39,8 @@ type Options struct {
 	BaseURL string
 	// Key authenticates. Default: $TINKER_API_KEY. It does not appear in errors, logs and run directories.
 	Key string
-	// Tokenizer is a folder with the tokenizer of the base model: tokenizer.json, tokenizer_config.json and, if it is a file,
-	// the chat template. Required: services have none.
+	// Tokenizer is a folder with the tokenizer of the base model: tokenizer.json, tokenizer_config.json and, if it is a
+	// file, the chat template. Required: services have none.
 	Tokenizer string
 	// Dir is the root of the run directories. Default ".art".
 	Dir string

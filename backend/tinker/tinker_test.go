@@ -248,7 +248,8 @@ func TestService_Errors(t *testing.T) {
 			}))
 			defer web.Close()
 			_, err := client.Open(context.Background(), &client.Options{BaseURL: web.URL, Key: "tml-x", Tokenizer: "none"})
-			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) || strings.Contains(err.Error(), "tml-x") {
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) ||
+				strings.Contains(err.Error(), "tml-x") {
 				t.Errorf("got %v, want %q", err, test.text)
 			}
 		})

@@ -97,7 +97,7 @@ func convert(d *art.Datum, loss art.Loss) (tinkerwire.Datum, error) {
 		return out, nil
 	}
 	if loss == art.LossDRO && (gaps || weighted) {
-		return out, errors.New("the service applies the penalty of dro to every position: weights and NoTarget cannot be expressed")
+		return out, errors.New("services apply the penalty of dro to every position, so there are no weights and no NoTarget")
 	}
 	advantages, logprobs := make([]float32, n), make([]float32, n)
 	for i, w := range weights {
@@ -169,10 +169,11 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 	defer e.training.Unlock()
 	var out result
 	err = e.ordered(func(seq int) (err error) {
-		out, err = b.small(ctx, "optim_step", request{ModelID: e.model, SeqID: seq, Type: "optim_step", Adam: &tinkerwire.Adam{
+		adam := &tinkerwire.Adam{
 			LearningRate: &adamw.LearningRate, Beta1: &adamw.Beta1, Beta2: &adamw.Beta2, Eps: &adamw.Eps,
 			WeightDecay: &adamw.WeightDecay, GradClipNorm: &adamw.GradClipNorm,
-		}})
+		}
+		out, err = b.small(ctx, "optim_step", request{ModelID: e.model, SeqID: seq, Type: "optim_step", Adam: adam})
 		return err
 	})
 	if err != nil {
@@ -234,8 +235,8 @@ func (b *Backend) load(ctx context.Context, e *entry, path string, optimizer boo
 	})
 }
 
-// Publish saves the training state under the name of the next step, notes the path in the run directory, and samples with
-// it from then on.
+// Publish saves the training state under the name of the next step, notes the path in the run directory, and samples
+// with it from then on.
 func (b *Backend) Publish(
 	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) (int, error) {

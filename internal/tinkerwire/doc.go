@@ -1,6 +1,6 @@
-// Package tinkerwire has the messages of the Tinker API, for its clients and servers. It knows both dialects: JSON, of the
-// SDKs up to 0.24, and protobuf (package tinker_public), which newer ones use for training data and results. Field
-// numbers and names are facts of the protocol; unknown fields are skipped.
+// Package tinkerwire has the messages of the Tinker API, for its clients and servers. It knows both dialects: JSON,
+// of the SDKs up to 0.24, and protobuf (package tinker_public), which newer ones use for training data and results.
+// Field numbers and names are facts of the protocol; unknown fields are skipped.
 //
 // Arrays of bytes in protobuf are little-endian, in C order.
 package tinkerwire

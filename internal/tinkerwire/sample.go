@@ -89,7 +89,8 @@ const (
 // SampleOutput is the result of a sample request.
 type SampleOutput struct {
 	Sequences []Sequence
-	// PromptLogprobs has one entry for each token of the prompt, NaN where there is none. nil when they were not asked for.
+	// PromptLogprobs has one entry for each token of the prompt, NaN where there is none. nil when they were not asked
+	// for.
 	PromptLogprobs []float32
 	// TopPromptLogprobs are the likeliest tokens at each position of the prompt.
 	TopPromptLogprobs *TopLogprobs

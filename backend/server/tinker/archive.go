@@ -156,7 +156,8 @@ func addFile(out *tar.Writer, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: info.ModTime()}); err != nil {
+	header := &tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: info.ModTime()}
+	if err := out.WriteHeader(header); err != nil {
 		return err
 	}
 	_, err = io.Copy(out, file)

@@ -50,7 +50,7 @@ func parseCall(op, media string, body []byte) (*call, error) {
 		err = json.Unmarshal(body, c.small)
 	}
 	if err != nil {
-		return nil, fail(http.StatusBadRequest, fmt.Sprintf("the body of %s cannot be read: %v", op, err))
+		return nil, failf(http.StatusBadRequest, "the body of %s cannot be read: %v", op, err)
 	}
 	return c, nil
 }

@@ -12,15 +12,15 @@ import (
 // convertData converts the data of a request, and counts their tokens.
 func convertData(req *tinkerwire.ForwardRequest, limits *Limits) (data []art.Datum, tokens int, err error) {
 	if n := len(req.Data); n > limits.Datums {
-		return nil, 0, fail(http.StatusBadRequest, fmt.Sprintf("%d data in a request, want at most %d", n, limits.Datums))
+		return nil, 0, failf(http.StatusBadRequest, "%d data in a request, want at most %d", n, limits.Datums)
 	}
 	for key := range req.Text {
-		return nil, 0, fail(http.StatusBadRequest, fmt.Sprintf("the option %.40q of the loss is a text, want a number", key))
+		return nil, 0, failf(http.StatusBadRequest, "the option %.40q of the loss is a text, want a number", key)
 	}
 	for i := range req.Data {
 		d, err := convertDatum(&req.Data[i], limits.Tokens-tokens)
 		if err != nil {
-			return nil, 0, fail(http.StatusBadRequest, fmt.Sprintf("datum %d: %v", i, err))
+			return nil, 0, failf(http.StatusBadRequest, "datum %d: %v", i, err)
 		}
 		tokens += max(len(d.Input), len(d.Targets))
 		data = append(data, d)
@@ -120,10 +120,11 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 	return out
 }
 
-// ratios adds what policy losses measure over the targets with an advantage: the sum of p - q, which is minus an estimate
-// of KL(q, p); the extremes of the ratio exp(p - q); and how many of them are outside of the bounds of the loss.
+// ratios adds what policy losses measure over the targets with an advantage: the sum of p - q, which is minus an
+// estimate of KL(q, p); the extremes of the ratio exp(p - q); and how many of them are outside of the bounds of the
+// loss.
 func ratios(metrics map[string]float64, data []art.Datum, result *art.ForwardResult, config map[string]float64) {
-	lo, hasLow := config["clip_low_threshold"]
+	lo, hasLow := config["clip_low_threshold"] // a bound that is not given is not counted
 	hi, hasHigh := config["clip_high_threshold"]
 	low, high, sum, n, clipped := math.Inf(1), math.Inf(-1), 0.0, 0, 0
 	for i := range data {

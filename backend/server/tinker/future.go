@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -48,8 +49,8 @@ func failed(err error) *outcome {
 // errTooMany asks a client to wait.
 var errTooMany = &failure{http.StatusTooManyRequests, "too many requests wait for their results; try again later"}
 
-// openFuture returns the future of a request, which is new if no request had the id before. A repeated request has the same
-// content, or it is an error.
+// openFuture returns the future of a request, which is new if no request had the id before. A repeated request has
+// the same content, or it is an error.
 func (s *Server) openFuture(f *future) (old *future, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,6 +154,11 @@ type failure struct {
 func (f *failure) Error() string { return f.detail }
 
 func fail(status int, detail string) error { return &failure{status, detail} }
+
+// failf is fail with a format.
+func failf(status int, format string, args ...any) error {
+	return &failure{status, fmt.Sprintf(format, args...)}
+}
 
 // sendJSON writes a JSON body.
 func sendJSON(w http.ResponseWriter, status int, v any) error {

@@ -9,8 +9,9 @@ import (
 	"os"
 )
 
-// journal has the requests and results of a run, in the order in which they came. A record is its length and CRC-32, four
-// bytes each, then a kind, a sequence number (8 bytes) and a body. A record that was cut off by a crash ends the journal.
+// journal has the requests and results of a run, in the order in which they came. A record is its length and CRC-32,
+// four bytes each, then a kind, a sequence number (8 bytes) and a body. A record that was cut off by a crash ends the
+// journal.
 type journal struct {
 	path string
 	file *os.File

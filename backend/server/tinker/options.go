@@ -41,8 +41,8 @@ type Options struct {
 	Slots int
 	// MaxBody bounds the body of a request, in bytes. Default 64 MiB.
 	MaxBody int64
-	// Folder returns the folder with the files of saved weights, by their path ([art.Model.SaveWeights]), for archives. nil:
-	// archives are refused.
+	// Folder returns the folder with the files of saved weights, by their path ([art.Model.SaveWeights]), for archives.
+	// nil: archives are refused.
 	Folder func(path string) (string, error)
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger

@@ -72,7 +72,8 @@ func TestOrder_SeqIDReused(t *testing.T) {
 	c := &caller{t, h, "tml-secret"}
 	model := c.model()
 	c.result(c.ok("forward_backward", backward(model, 1, 1)).RequestID)
-	if status, body := c.call(http.MethodPost, "forward_backward", backward(model, 1, 2)); status != http.StatusBadRequest {
+	status, body := c.call(http.MethodPost, "forward_backward", backward(model, 1, 2))
+	if status != http.StatusBadRequest {
 		t.Errorf("status %d: %s", status, body)
 	}
 }
@@ -86,7 +87,8 @@ func TestOrder_Gap(t *testing.T) {
 	model := c.model()
 	var out tinkerwire.Result
 	data := c.result(c.ok("optim_step", step(model, 2)).RequestID)
-	if err := json.Unmarshal(data, &out); err != nil || out.Category != "user" || !strings.Contains(out.Error, "seq_id 1") {
+	err := json.Unmarshal(data, &out)
+	if err != nil || out.Category != "user" || !strings.Contains(out.Error, "seq_id 1") {
 		t.Fatalf("%v: %s", err, data)
 	}
 	c.result(c.ok("forward_backward", backward(model, 1, 1)).RequestID)

@@ -199,7 +199,7 @@ func adamW(req *tinkerwire.Request) (art.AdamW, error) {
 		return out, fail(http.StatusBadRequest, "optim_step has no adam_params")
 	}
 	if p.Type != "" && p.Type != tinkerwire.AdamW {
-		return out, fail(http.StatusBadRequest, fmt.Sprintf("the optimizer %.40q is not supported, only adamw", p.Type))
+		return out, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", p.Type)
 	}
 	for _, option := range []struct {
 		from *float64
@@ -237,9 +237,9 @@ func (r *run) fits(other *runRecord) error {
 		slices.Equal(other.LoRA.Targets, r.record.LoRA.Targets) {
 		return nil
 	}
-	return fail(http.StatusBadRequest, fmt.Sprintf(
+	return failf(http.StatusBadRequest,
 		"the weights are of rank %d on base model %q, and this model is of rank %d on %q; create a model that fits them",
-		other.LoRA.Rank, other.Base, r.record.LoRA.Rank, r.record.Base))
+		other.LoRA.Rank, other.Base, r.record.LoRA.Rank, r.record.Base)
 }
 
 // snapshot makes a sampler of the weights as they are now.

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/arttest"
@@ -68,16 +67,12 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body) // what is missing shows in the replay
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
-	began := time.Now()
 	rec.next.ServeHTTP(answer, r)
 	for key, values := range answer.Header() {
 		w.Header()[key] = values
 	}
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
-	if os.Getenv("ART_TINKER_TRACE") != "" {
-		fmt.Printf("%s %4d %6dms %s %s\n", began.Format("05.000"), answer.Code, time.Since(began).Milliseconds(), r.Method, r.URL)
-	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.list = append(rec.list, exchange{
@@ -90,7 +85,8 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (rec *recorder) lines() []byte {
 	var out bytes.Buffer
 	for _, e := range rec.list {
-		if strings.Contains(e.Path, "telemetry") || strings.Contains(e.Path, "heartbeat") || e.Status == http.StatusRequestTimeout {
+		quiet := strings.Contains(e.Path, "telemetry") || strings.Contains(e.Path, "heartbeat")
+		if quiet || e.Status == http.StatusRequestTimeout {
 			continue
 		}
 		line, _ := json.Marshal(e) // it has bytes and texts only

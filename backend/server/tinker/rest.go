@@ -1,7 +1,6 @@
 package tinker
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -128,7 +127,7 @@ func (s *Server) setTTL(w http.ResponseWriter, r *http.Request, t *tenant) error
 		return err
 	}
 	if ttl := req.TTLSeconds; ttl != nil && (*ttl < 3600 || *ttl > 10*366*24*3600) {
-		return fail(http.StatusBadRequest, fmt.Sprintf("ttl_seconds is %v, want an hour to ten years, or null", *ttl))
+		return failf(http.StatusBadRequest, "ttl_seconds is %v, want an hour to ten years, or null", *ttl)
 	}
 	err := s.change(t, r.PathValue("id"), checkpointOf(r), func(rec *runRecord, at int) error {
 		rec.Checkpoints[at].ExpiresAt = expiry(req.TTLSeconds)

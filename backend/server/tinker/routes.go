@@ -72,7 +72,7 @@ func (s *Server) routes() http.Handler {
 	}
 	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, fail(http.StatusNotFound, fmt.Sprintf("%s %.200s is not served", r.Method, r.URL.Path)))
+		s.refuse(w, r, failf(http.StatusNotFound, "%s %.200s is not served", r.Method, r.URL.Path))
 	})
 	return mux
 }
@@ -117,7 +117,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return nil, fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit))
+		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
 	}
 	if err != nil {
 		return nil, fail(http.StatusBadRequest, "the body could not be read: "+err.Error())

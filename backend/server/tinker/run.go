@@ -17,8 +17,8 @@ import (
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
-// run is a training run in memory: a registered model, and a queue of operations that one goroutine executes in the order
-// of their seq_id.
+// run is a training run in memory: a registered model, and a queue of operations that one goroutine executes in the
+// order of their seq_id.
 type run struct {
 	server *Server
 	tenant *tenant
@@ -73,7 +73,7 @@ func (r *run) submit(seq int, c *call) (*future, error) {
 	}
 	if seq < r.next {
 		r.server.dropFuture(f)
-		return nil, fail(http.StatusGone, fmt.Sprintf("the result of seq_id %d has been dropped; the next is %d", seq, r.next))
+		return nil, failf(http.StatusGone, "the result of seq_id %d has been dropped; the next is %d", seq, r.next)
 	}
 	if err := r.journal.append(record{recordRequest, seq, c.encode()}, !r.server.opts.noSync); err != nil {
 		r.server.dropFuture(f)
@@ -164,7 +164,7 @@ func (r *run) ready() (t *task, wait time.Duration) {
 			continue
 		}
 		delete(r.waiting, seq)
-		err := fail(http.StatusBadRequest, fmt.Sprintf("seq_id %d never arrived, and %d comes after it", r.next, seq))
+		err := failf(http.StatusBadRequest, "seq_id %d never arrived, and %d comes after it", r.next, seq)
 		r.settle(t, failed(err))
 	}
 	return nil, wait

@@ -119,7 +119,8 @@ func checkSample(req *tinkerwire.SampleRequest, prompt int, limits *Limits) erro
 		unsupported = "prompt_alt_tokens_k is not supported"
 	case req.RecordStability:
 		unsupported = "record_stability_info is not supported; use a loss other than stable_reinforce"
-	case max(req.TopPromptLogprobs, req.TopSampleLogprobs) > maxTop || min(req.TopPromptLogprobs, req.TopSampleLogprobs) < 0:
+	case max(req.TopPromptLogprobs, req.TopSampleLogprobs) > maxTop,
+		min(req.TopPromptLogprobs, req.TopSampleLogprobs) < 0:
 		unsupported = fmt.Sprintf("topk_prompt_logprobs and topk_sample_logprobs are at most %d", maxTop)
 	case prompt == 0:
 		unsupported = "the prompt has no tokens"

@@ -70,7 +70,7 @@ func (s *Server) describeSampler(t *tenant, base, path string) (rec samplerRecor
 		return rec, err
 	}
 	if base != "" && base != run.Base {
-		return rec, fail(http.StatusBadRequest, fmt.Sprintf("%.200q has base model %q, not %.100q", path, run.Base, base))
+		return rec, failf(http.StatusBadRequest, "%.200q has base model %q, not %.100q", path, run.Base, base)
 	}
 	return samplerRecord{Base: run.Base, Run: run.ID, Path: saved.Weights, Tinker: path}, nil
 }
@@ -100,7 +100,7 @@ func (s *Server) findSampler(t *tenant, id string) (*sampler, error) {
 	defer s.mu.Unlock()
 	found := s.samplers[id]
 	if found == nil || found.tenant != t {
-		return nil, fail(http.StatusNotFound, fmt.Sprintf("there is no sampling session %.100q", id))
+		return nil, failf(http.StatusNotFound, "there is no sampling session %.100q", id)
 	}
 	return found, nil
 }
@@ -143,7 +143,7 @@ func (sm *sampler) load(ctx context.Context, s *Server) error {
 	})
 	sm.owned = true
 	if errors.Is(err, art.ErrInvalid) {
-		return fail(http.StatusNotFound, fmt.Sprintf("the weights of sampling session %s are not stored any more: %v", sm.record.ID, err))
+		return failf(http.StatusNotFound, "the weights of sampling session %s are not stored any more: %v", sm.record.ID, err)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package tinker
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -46,7 +45,7 @@ func (s *Server) admitSession(live *session) error {
 		}
 	}
 	if limit := live.tenant.limits.Sessions; n >= limit {
-		return fail(http.StatusForbidden, fmt.Sprintf("there are %d sessions already; end one, or wait until it expires", limit))
+		return failf(http.StatusForbidden, "there are %d sessions already; end one, or wait until it expires", limit)
 	}
 	if err := s.store.write("sessions", live.record.ID, &live.record); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (s *Server) findSession(t *tenant, id string) (*session, error) {
 	defer s.mu.Unlock()
 	live := s.sessions[id]
 	if live == nil || live.tenant != t {
-		return nil, fail(http.StatusGone, fmt.Sprintf("session %.100q has ended, or never was; create a new one", id))
+		return nil, failf(http.StatusGone, "session %.100q has ended, or never was; create a new one", id)
 	}
 	live.seen = time.Now()
 	return live, nil

@@ -67,7 +67,8 @@ func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 		{"PUT", "training_runs/" + model + "/checkpoints/weights/a/ttl", tinkerwire.Request{}},
 		{"DELETE", "training_runs/" + model + "/checkpoints/weights/a", nil},
 	} {
-		if status, body := bob.call(try.method, try.path, try.body); status != http.StatusNotFound && status != http.StatusGone {
+		status, body := bob.call(try.method, try.path, try.body)
+		if status != http.StatusNotFound && status != http.StatusGone {
 			t.Errorf("%s %s: status %d: %s", try.method, try.path, status, body)
 		}
 	}

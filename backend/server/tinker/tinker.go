@@ -8,10 +8,10 @@
 //
 // Both dialects are served: results are protobuf for clients that accept it, and JSON for others.
 //
-// A training run is an [art.Model], whose project is the tenant and whose optimizer steps are its policy steps: it has a
-// run directory like any other. Operations of a run are executed in the order of their seq_id, each once. An operation is
-// on disk before it is acknowledged, so that a server that stops, in whatever way, goes on where it was: it begins with
-// the newest step, and executes what came after it again.
+// A training run is an [art.Model], whose project is the tenant and whose optimizer steps are its policy steps: it
+// has a run directory like any other. Operations of a run are executed in the order of their seq_id, each once. An
+// operation is on disk before it is acknowledged, so that a server that stops, in whatever way, goes on where it was:
+// it begins with the newest step, and executes what came after it again.
 package tinker
 
 import (

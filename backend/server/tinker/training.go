@@ -41,7 +41,7 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *tenant, op s
 		live, err = s.create(t, c.small)
 		seq = 0
 	} else if live, err = s.findRun(t, c.run()); err == nil && seq < 1 {
-		err = fail(http.StatusBadRequest, fmt.Sprintf("seq_id is %d, want 1 or more", seq))
+		err = failf(http.StatusBadRequest, "seq_id is %d, want 1 or more", seq)
 	}
 	if err != nil {
 		return err
@@ -62,10 +62,10 @@ func (s *Server) findRun(t *tenant, id string) (*run, error) {
 		return r, nil
 	}
 	if rec := s.records[id]; rec != nil && rec.Tenant == t.name {
-		return nil, fail(http.StatusGone, fmt.Sprintf(
-			"the session of %s has ended; create a model from its saved weights", id))
+		return nil, failf(http.StatusGone,
+			"the session of %s has ended; create a model from its saved weights", id)
 	}
-	return nil, fail(http.StatusNotFound, fmt.Sprintf("there is no model %.100q", id))
+	return nil, failf(http.StatusNotFound, "there is no model %.100q", id)
 }
 
 // create makes the run of create_model, or of load_weights without a model.
@@ -109,7 +109,7 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 		return existing, nil
 	}
 	if n >= t.limits.Runs {
-		return nil, fail(http.StatusForbidden, fmt.Sprintf("there are %d training runs in memory already; end a session", n))
+		return nil, failf(http.StatusForbidden, "there are %d training runs in memory already; end a session", n)
 	}
 	if err := s.store.write("runs", rec.Name, rec); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 // describeRun says which model a request wants.
 func (s *Server) describeRun(t *tenant, req *tinkerwire.Request) (*runRecord, error) {
 	if req.Optimizer != nil && req.Optimizer.Type != "" && req.Optimizer.Type != tinkerwire.AdamW {
-		return nil, fail(http.StatusBadRequest, fmt.Sprintf("the optimizer %.40q is not supported, only adamw", req.Optimizer.Type))
+		return nil, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", req.Optimizer.Type)
 	}
 	if req.Path != "" {
 		from, _, err := s.findWeights(t, req.Path)
@@ -135,7 +135,7 @@ func (s *Server) describeRun(t *tenant, req *tinkerwire.Request) (*runRecord, er
 			return nil, err
 		}
 		if req.BaseModel != "" && req.BaseModel != from.Base {
-			return nil, fail(http.StatusBadRequest, fmt.Sprintf("%.200q has base model %q, not %.100q", req.Path, from.Base, req.BaseModel))
+			return nil, failf(http.StatusBadRequest, "%.200q has base model %q, not %.100q", req.Path, from.Base, req.BaseModel)
 		}
 		return &runRecord{Base: from.Base, LoRA: from.LoRA, MLP: from.MLP, Attention: from.Attention, Seed: from.Seed}, nil
 	}
@@ -161,7 +161,7 @@ func (rec *runRecord) adapt(c *tinkerwire.LoRAConfig) error {
 		return nil
 	}
 	if c.Rank < 1 || c.Rank > maxRank {
-		return fail(http.StatusBadRequest, fmt.Sprintf("the rank of lora_config is %d, want 1 to %d", c.Rank, maxRank))
+		return failf(http.StatusBadRequest, "the rank of lora_config is %d, want 1 to %d", c.Rank, maxRank)
 	}
 	rec.LoRA.Rank = c.Rank
 	if c.Seed != nil {
@@ -171,7 +171,7 @@ func (rec *runRecord) adapt(c *tinkerwire.LoRAConfig) error {
 	rec.Attention = c.TrainAttn == nil || *c.TrainAttn
 	switch {
 	case !rec.MLP && !rec.Attention:
-		return fail(http.StatusBadRequest, "lora_config trains neither attention nor MLP; an adapter of the head alone is not supported")
+		return fail(http.StatusBadRequest, "lora_config trains neither attention nor MLP, and the head has no adapter")
 	case !rec.MLP:
 		rec.LoRA.Targets = slices.Clone(attention)
 	case !rec.Attention:
@@ -186,7 +186,7 @@ func unknownBase(name string, bases []Base) error {
 	for _, b := range bases {
 		names = append(names, b.Name)
 	}
-	return fail(http.StatusBadRequest, fmt.Sprintf("there is no base model %.100q; there is %s", name, strings.Join(names, ", ")))
+	return failf(http.StatusBadRequest, "there is no base model %.100q; there is %s", name, strings.Join(names, ", "))
 }
 
 // info serves POST get_info.

@@ -24,7 +24,7 @@ func checkName(name string) error {
 	if name == "" || len(name) > 200 || name[0] == '.' || strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@:*?"<>|%#`, r)
 	}) {
-		return fail(http.StatusBadRequest, fmt.Sprintf("%.80q cannot be the name of weights; use letters, digits, - and _", name))
+		return failf(http.StatusBadRequest, "%.80q cannot be the name of weights; use letters, digits, - and _", name)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (r *run) reserve(t *task, id, kind string) (old string, err error) {
 		case c.Seq == t.seq:
 			return "", nil // it was, before the server stopped
 		case !req.Overwrite:
-			return "", fail(http.StatusBadRequest, fmt.Sprintf("%s is stored already; choose another name, or overwrite", c.Path))
+			return "", failf(http.StatusBadRequest, "%s is stored already; choose another name, or overwrite", c.Path)
 		default:
 			old, saved = c.Saved, fmt.Sprintf("%s.%d", saved, t.seq)
 		}
@@ -177,8 +177,8 @@ func parsePath(path string) (run, id string, err error) {
 	rest, ok := strings.CutPrefix(path, scheme)
 	parts := strings.Split(rest, "/")
 	if !ok || len(parts) != 3 || checkpointTypes[parts[1]] == "" {
-		return "", "", fail(http.StatusBadRequest,
-			fmt.Sprintf("%.200q is no path of weights; they are %sRUN/weights/NAME or %[2]sRUN/sampler_weights/NAME", path, scheme))
+		return "", "", failf(http.StatusBadRequest,
+			"%.200q is no path of weights, which is %sRUN/weights/NAME or %[2]sRUN/sampler_weights/NAME", path, scheme)
 	}
 	return parts[0], parts[1] + "/" + parts[2], nil
 }
@@ -191,14 +191,14 @@ func (s *Server) findWeights(t *tenant, path string) (*runRecord, *checkpoint, e
 	}
 	rec, err := s.findRecord(t, id)
 	if err != nil {
-		return nil, nil, fail(http.StatusNotFound, fmt.Sprintf("there are no weights %.200q", path))
+		return nil, nil, failf(http.StatusNotFound, "there are no weights %.200q", path)
 	}
 	for i := range rec.Checkpoints {
 		if c := &rec.Checkpoints[i]; c.ID == weights && c.Weights != "" && !c.expired() {
 			return rec, c, nil
 		}
 	}
-	return nil, nil, fail(http.StatusNotFound, fmt.Sprintf("there are no weights %.200q", path))
+	return nil, nil, failf(http.StatusNotFound, "there are no weights %.200q", path)
 }
 
 func (c *checkpoint) expired() bool { return c.ExpiresAt != nil && c.ExpiresAt.Before(time.Now()) }
@@ -214,7 +214,7 @@ func (s *Server) findRecord(t *tenant, id string) (*runRecord, error) {
 		rec = &r.record
 	}
 	if rec == nil || rec.Tenant != t.name {
-		return nil, fail(http.StatusNotFound, fmt.Sprintf("there is no training run %.100q", id))
+		return nil, failf(http.StatusNotFound, "there is no training run %.100q", id)
 	}
 	copied := *rec
 	copied.Checkpoints = slices.Clone(rec.Checkpoints)
@@ -238,7 +238,7 @@ func (s *Server) change(t *tenant, run, id string, f func(*runRecord, int) error
 	}
 	at := slices.IndexFunc(rec.Checkpoints, func(c checkpoint) bool { return c.ID == id && c.Weights != "" })
 	if at < 0 {
-		return fail(http.StatusNotFound, fmt.Sprintf("training run %.100q has no checkpoint %.200q", run, id))
+		return failf(http.StatusNotFound, "training run %.100q has no checkpoint %.200q", run, id)
 	}
 	if err := f(rec, at); err != nil {
 		return err
