@@ -171,6 +171,7 @@ const (
 	SkipTruncated     SkipReason = "truncated"      // all of its replies hit the limit of tokens, and MaskTruncated is set
 	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
 	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
+	SkipNotFinite     SkipReason = "not_finite"     // its loss or gradient was NaN or infinite: the update was skipped
 )
 
 // collapse counts consecutive trainings without differing rewards in any group.

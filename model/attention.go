@@ -15,29 +15,47 @@ import (
 //
 // Keys are stored at their positions, with or without a cache, so sums over keys have the same order in every pass.
 type attention struct {
-	key, query *Node // [B or 1, T, S] int32: positions of key and query
-	position   *Node // [B, T] int32: of each new token; nil without a cache, where it is the index
-	scatterAt  *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
-	real       *Node // [B, T] bool: the token is not padding; nil without a cache
-	slots      *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
+	parts     []*part
+	size      int   // positions there are
+	position  *Node // [B, T] int32: of each new token; nil where it is the index
+	scatterAt *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
+	real      *Node // [B, T] bool: the token is not padding; nil without a cache
+	slots     *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
 
 	rotations map[rope]rotation
-	masks     map[int]*Node // by window, [B or 1, 1, 1, T, S] bool
+}
+
+// part is a rectangle of queries, R rows of T, and their keys.
+type part struct {
+	from, rows, length int
+	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
+	key, query         *Node         // [R or 1, T, S] int32: positions of key and query
+	masks              map[int]*Node // by window, [R or 1, 1, 1, T, S] bool
 }
 
 // rotation is a table of rotary embeddings, [B or 1, T, 1, E].
 type rotation struct{ cos, sin *Node }
 
 func (f *Forward) attention(in Input) *attention {
-	a := &attention{rotations: map[rope]rotation{}, masks: map[int]*Node{}}
-	if in.Cache != nil {
+	a := &attention{rotations: map[rope]rotation{}}
+	switch {
+	case in.Cache != nil:
 		a.locate(f.Config, in)
-		return a
+	case len(in.Branches) > 0:
+		a.branch(in)
+	default:
+		a.size = in.Tokens.Shape().Dim(1)
+		a.parts = []*part{causal(in.Tokens)}
 	}
-	t := in.Tokens.Shape().Dim(1)
-	g := in.Tokens.Graph()
-	a.key, a.query = Iota(g, shapeI32(1, t, t), 2), Iota(g, shapeI32(1, t, t), 1)
 	return a
+}
+
+// causal is the part of rows that begin with the first token.
+func causal(tokens *Node) *part {
+	g, b, t := tokens.Graph(), tokens.Shape().Dim(0), tokens.Shape().Dim(1)
+	return &part{
+		rows: b, length: t, key: Iota(g, shapeI32(1, t, t), 2), query: Iota(g, shapeI32(1, t, t), 1), masks: map[int]*Node{},
+	}
 }
 
 // locate computes the positions of the tokens of a pass with a cache.
@@ -56,7 +74,11 @@ func (a *attention) locate(c *Config, in Input) {
 	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
 	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may exceed it
-	a.key, a.query = Iota(g, shapeI32(b, t, s), 2), BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s)
+	a.size = s
+	a.parts = []*part{{
+		rows: b, length: t, key: Iota(g, shapeI32(b, t, s), 2),
+		query: BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s), masks: map[int]*Node{},
+	}}
 	a.scatterAt = Concatenate([]*Node{
 		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1),
 		BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
@@ -72,31 +94,32 @@ func (a *attention) rotation(r rope, size int) rotation {
 	if found, ok := a.rotations[r]; ok {
 		return found
 	}
-	g, t, s := a.key.Graph(), a.key.Shape().Dim(1), a.key.Shape().Dim(2)
+	g := a.parts[0].key.Graph()
 	rows := func(table *tensors.Tensor) *Node {
 		if a.position == nil {
-			return Reshape(ConstTensor(g, table), 1, t, 1, size)
+			return Reshape(ConstTensor(g, table), 1, a.size, 1, size)
 		}
+		t := a.position.Shape().Dim(1)
 		return Reshape(Gather(ConstTensor(g, table), ExpandAxes(a.position, -1)), -1, t, 1, size)
 	}
-	cos, sin := r.tables(s, size)
+	cos, sin := r.tables(a.size, size)
 	a.rotations[r] = rotation{rows(cos), rows(sin)}
 	return a.rotations[r]
 }
 
 // mask builds the causal mask: a query attends to keys up to its own position, the last window of them unless window is
 // 0.
-func (a *attention) mask(window int) *Node {
-	if found, ok := a.masks[window]; ok {
+func (p *part) mask(window int) *Node {
+	if found, ok := p.masks[window]; ok {
 		return found
 	}
-	seen := LessOrEqual(a.key, a.query)
+	seen := LessOrEqual(p.key, p.query)
 	if window > 0 {
-		seen = LogicalAnd(seen, GreaterThan(a.key, AddScalar(a.query, int32(-window))))
+		seen = LogicalAnd(seen, GreaterThan(p.key, AddScalar(p.query, int32(-window))))
 	}
 	d := seen.Shape().Dimensions
-	a.masks[window] = Reshape(seen, d[0], 1, 1, d[1], d[2])
-	return a.masks[window]
+	p.masks[window] = Reshape(seen, d[0], 1, 1, d[1], d[2])
+	return p.masks[window]
 }
 
 // store returns the cache [W, K, S, E] with the new keys or values [B, K, T, E] at their positions. It adds them to
@@ -117,7 +140,6 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	c := f.Config
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	k, e := c.NumKVHeads, c.HeadDim
-	g := c.NumHeads / k
 	split := func(name string, heads int) *Node {
 		return Reshape(f.linear(x, p+name, d.qkvBias), b, t, heads, e)
 	}
@@ -128,24 +150,46 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 		}
 		return a.rotation(l.rope, e).rotate(y)
 	}
-	q, key := rotated("q", k*g), rotated("k", k)
-	all := KV{K: TransposeAllAxes(key, 0, 2, 1, 3), V: TransposeAllAxes(split("v_proj", k), 0, 2, 1, 3)} // [B, K, T, E]
-	next := all
-	if cached != nil {
-		next = KV{K: a.store(cached.K, all.K), V: a.store(cached.V, all.V)}
-		if all = next; a.slots != nil {
+	q, key := rotated("q", c.NumHeads), rotated("k", k)
+	value := split("v_proj", k)
+	var y *Node // [B, T, H*E]
+	var next KV
+	if len(a.parts) > 1 {
+		y = a.join(q, KV{K: key, V: value}, func(p *part, q *Node, kv KV) *Node { return p.attend(d, l, q, kv) })
+	} else {
+		next = a.remember(KV{K: key, V: value}, cached)
+		all := next
+		if cached != nil && a.slots != nil {
 			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
 		}
+		y = a.parts[0].attend(d, l, q, all)
 	}
-	s := all.K.Shape().Dim(2)
-	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [B, K, G, T, E]
+	return f.linear(y, p+"o_proj", d.outBias), next
+}
+
+// remember returns the keys and values that a pass ends with, [B, K, S, E]: the new ones, [B, T, K, E], behind those of
+// a cache, which may be nil.
+func (a *attention) remember(fresh KV, cached *KV) KV {
+	fresh = KV{K: TransposeAllAxes(fresh.K, 0, 2, 1, 3), V: TransposeAllAxes(fresh.V, 0, 2, 1, 3)} // [B, K, T, E]
+	if cached == nil {
+		return fresh
+	}
+	return KV{K: a.store(cached.K, fresh.K), V: a.store(cached.V, fresh.V)}
+}
+
+// attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E]: [R, T, H*E].
+func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
+	b, t, e := p.rows, p.length, q.Shape().Dim(3)
+	k, s := all.K.Shape().Dim(1), all.K.Shape().Dim(2)
+	g := q.Shape().Dim(2) / k
+	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
 	heads := []int{0, 1}
 	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
 	scores = softCap(Reshape(scores, b, k, g, t, s), d.scoreCap)
-	weights := maskedSoftmax(scores, BroadcastToDims(a.mask(l.window), b, k, g, t, s))
-	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V)        // [B, K, G*T, E]
-	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
-	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj", d.outBias), next
+	weights := maskedSoftmax(scores, BroadcastToDims(p.mask(l.window), b, k, g, t, s))
+	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V)        // [R, K, G*T, E]
+	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [R, T, K, G, E]
+	return Reshape(y, b, t, k*g*e)
 }
 
 // softCap builds cap tanh(x / cap), and x for a cap of 0.

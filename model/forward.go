@@ -27,6 +27,8 @@ type Forward struct {
 type Input struct {
 	// Tokens is [B, T] int32. Rows are padded on the right with any token: later tokens are invisible to earlier ones.
 	Tokens *Node
+	// Branches are further rows, which begin within others. A pass with a cache has none.
+	Branches []Branches
 	// Cache is nil for a pass that begins with the first token and stores nothing.
 	Cache *Cache
 }
@@ -48,12 +50,13 @@ type Cache struct {
 // their positions.
 type KV struct{ K, V *Node }
 
-// Hidden builds the blocks and the final norm. It returns [B, T, D], and the cache with the new tokens, if there is
-// one. The caller may donate the old one: a device then writes the new tokens into it.
+// Hidden builds the blocks and the final norm. It returns [B, T, D], or [1, M, D] when there are branches, and the
+// cache with the new tokens, if there is one. The caller may donate the old one: a device then writes the new tokens
+// into it.
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
-	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
+	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.tokens(), -1)), d.embedScale) // [B, T, D]
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {

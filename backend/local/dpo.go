@@ -19,15 +19,11 @@ import (
 func (b *Backend) TrainDPO(
 	ctx context.Context, m *art.Model, pairs []art.Preference, cfg *art.DPOConfig,
 ) (*art.TrainResult, error) {
-	e, err := b.trainable("train dpo", m)
+	e, err := b.beginStep("train dpo", m)
 	if err != nil {
 		return nil, err
 	}
-	e.training.Lock()
 	defer e.training.Unlock()
-	if _, err := b.entry("train dpo", m); err != nil { // closed meanwhile
-		return nil, err
-	}
 	batch := e.preferences(pairs, e.base.engine.Context())
 	if len(batch.sequences) == 0 {
 		return nil, &art.Error{
@@ -144,6 +140,7 @@ func samePrompt(a, b *grpo.Sequence) bool {
 func dpoRun(cfg *art.DPOConfig, n int) trainer.Run {
 	run := sftRun(&art.SFTConfig{
 		LearningRate: cfg.LearningRate, BatchSize: cfg.BatchSize, Epochs: cfg.Epochs, Warmup: cfg.Warmup, Decay: cfg.Decay,
+		Schedule:    cfg.Schedule,
 		MaxGradNorm: cfg.MaxGradNorm, WeightDecay: cfg.WeightDecay, Seed: cfg.Seed,
 	}, n)
 	run.Loss = preferenceLoss(cfg)

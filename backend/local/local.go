@@ -99,6 +99,8 @@ var (
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
+	_ art.Trainer            = (*Backend)(nil)
+	_ art.WeightsKeeper      = (*Backend)(nil)
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
@@ -153,9 +155,7 @@ func (b *Backend) Close() error {
 	}
 	var errs []error
 	for _, e := range b.models {
-		e.training.Lock()
-		errs = append(errs, e.run.Close())
-		e.training.Unlock()
+		errs = append(errs, e.close())
 	}
 	return errors.Join(errs...)
 }

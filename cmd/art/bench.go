@@ -16,7 +16,8 @@ import (
 
 func init() {
 	verbs["bench"] = verb{
-		summary: "benchmark the CPU device",
+		summary: "benchmark the CPU device, and training on it",
+		args:    "[train]",
 		text: `
 Measures operations of the CPU device at fixed shapes. Each is a graph that is compiled once and run
 repeatedly; the table has the best and the median time of a run.
@@ -25,14 +26,25 @@ A name is operation/shape. matmul/MxKxN is [M,K] x [K,N], and its last part is t
 second matrix: plain is [K,N], transposed is [N,K]. Inputs that fit into the caches stay there after
 the first run, which does not count. adamw overwrites its inputs.
 
-GFLOP/s is 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.`,
+GFLOP/s is 2 M K N / 10^9 and GB/s the bytes of all inputs and outputs / 10^9, by the best time.
+
+  art bench train   training steps of a model of random weights: groups of answers whose prompts are
+                    computed once, in turn with the same sequences computed one by one`,
 		define: func(flags *flag.FlagSet) action {
 			var o benchOptions
+			var train trainBench
+			train.define(flags, &o.json)
 			flags.BoolVar(&o.json, "json", false, "print one JSON object: machine, results")
 			flags.StringVar(&o.run, "run", "", "measure the operations whose name matches `regexp`; all when empty")
 			flags.DurationVar(&o.time, "time", 300*time.Millisecond, "`duration` of each measurement; default 300ms")
-			return func(_ []string, stdout, stderr io.Writer) error {
-				return o.bench(stdout, newProgress(stderr))
+			return func(args []string, stdout, stderr io.Writer) error {
+				switch strings.Join(args, " ") {
+				case "":
+					return o.bench(stdout, newProgress(stderr))
+				case "train":
+					return train.bench(stdout, newProgress(stderr))
+				}
+				return badUsage("%q: want no arguments, or train", args)
 			}
 		},
 	}

@@ -16,6 +16,9 @@ var (
 	_ art.WeightsKeeper = (*Backend)(nil)
 )
 
+// Fake says that the weights of the backend do not change its replies.
+func (b *Backend) Fake() {}
+
 // training is the training state of a fake model, which has one weight: the logprob of every target is a number that
 // depends on its id, plus the weight.
 type training struct {

@@ -49,14 +49,14 @@ func TestTrain_Diverged(t *testing.T) {
 // TestState_CheckFinite: each kind of number counts, and the message names the tensor.
 func TestState_CheckFinite(t *testing.T) {
 	s := both(t)[1].state
-	require.NoError(t, s.checkFinite())
+	require.NoError(t, s.CheckFinite())
 	for what, list := range map[string][][]float32{"parameters": s.Params, "first moments": s.M, "second moments": s.V} {
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			last := list[len(list)-1]
 			kept := last[len(last)-1]
 			last[len(last)-1] = float32(bad)
-			require.ErrorIs(t, s.checkFinite(), ErrDiverged)
-			require.ErrorContains(t, s.checkFinite(), "the "+what+" of "+s.Names[len(s.Names)-1])
+			require.ErrorIs(t, s.CheckFinite(), ErrDiverged)
+			require.ErrorContains(t, s.CheckFinite(), "the "+what+" of "+s.Names[len(s.Names)-1])
 			last[len(last)-1] = kept
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // compute finite numbers, and how far the policy has moved. It costs two forward passes over one sequence in 32, at
 // most four.
 type probe struct {
-	micro  []*grpo.MicroBatch
+	micro  []piece
 	before [][]float32 // logprobs by micro-batch
 }
 
