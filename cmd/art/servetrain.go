@@ -13,6 +13,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/tinker"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 // trainable reads the bases of --train: [NAME=]MODEL with commas.
@@ -52,6 +53,19 @@ func (o *serveOptions) tenantList() (list []tinker.Tenant, err error) {
 	return list, nil
 }
 
+// savedFolder is the folder of saved weights.
+func (o *serveOptions) savedFolder(path string) (string, error) {
+	ref, err := runs.ParseReference(path, "")
+	if err != nil {
+		return "", err
+	}
+	reader, err := runs.NewReader(ref.Dir(o.dir))
+	if err != nil {
+		return "", err
+	}
+	return reader.Find(ref.Step)
+}
+
 // openTinker makes the routes of the Tinker API, beside probes.
 func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, error) {
 	backend, ok := any(h.backend).(tinker.Backend)
@@ -68,6 +82,7 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	}
 	h.tinker, err = tinker.New(backend, &tinker.Options{
 		Dir: filepath.Join(o.dir, ".tinker"), Bases: bases, Tenants: tenants, Alpha: o.alpha, Slots: o.slots, Logger: logger,
+		Folder: o.savedFolder,
 	})
 	if err != nil {
 		return nil, err
