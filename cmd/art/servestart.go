@@ -23,7 +23,12 @@ type start struct {
 func (s *start) text(key string) string {
 	var b strings.Builder
 	root := s.root()
-	fmt.Fprintf(&b, "serving %s at %s/v1, for Anthropic's clients at %s\n", strings.Join(s.models, ", "), root, root)
+	names := strings.Join(s.models, ", ")
+	if s.tinker {
+		fmt.Fprintf(&b, "training %s for clients of Tinker at %s\n", names, root)
+	} else {
+		fmt.Fprintf(&b, "serving %s at %s/v1, for Anthropic's clients at %s\n", names, root, root)
+	}
 	if s.generated {
 		fmt.Fprintf(&b, "key: %s (a new one; choose your own with $%s)\n", key, keyVariable)
 	} else {
@@ -33,7 +38,7 @@ func (s *start) text(key string) string {
 		b.WriteString("warning: without --tls-cert the key and all texts cross the network in the clear\n")
 	}
 	if s.tinker {
-		fmt.Fprintf(&b, "for clients of Tinker: TINKER_BASE_URL=%s TINKER_API_KEY=%s\n", root, key)
+		fmt.Fprintf(&b, "try it:\nTINKER_BASE_URL=%s TINKER_API_KEY=%s python your_program.py\n", root, key)
 		return b.String()
 	}
 	b.WriteString("try it:\ncurl ")

@@ -103,7 +103,10 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *tenant) err
 	defer timer.Stop()
 	select {
 	case <-f.done:
-		return f.out.send(w, r)
+		if err := f.out.send(w, r); err != nil { // nothing was sent: JSON has no number for it
+			return failed(fmt.Errorf("the result has no form in JSON: %w", err)).send(w, r)
+		}
+		return nil
 	case <-timer.C:
 	case <-r.Context().Done():
 	case <-s.ctx.Done():

@@ -22,6 +22,9 @@ func samplerID(session string, n int) string { return fmt.Sprintf("%s%s%d", sess
 // asked.
 const loadedSamplers = 8
 
+// keptSamplers is how many samplers a session has. Training programs make one for each step and do not end them.
+const keptSamplers = 256
+
 // sampler is weights that do not change. They are loaded when they are first used.
 type sampler struct {
 	tenant  *tenant
@@ -91,6 +94,13 @@ func (s *Server) addSampler(t *tenant, session string, rec samplerRecord, model 
 	}
 	s.samplers[rec.ID] = &sampler{tenant: t, session: session, record: rec, model: model, owned: true}
 	live.record.Samplers = append(live.record.Samplers, rec)
+	if old := live.record.Samplers[0]; len(live.record.Samplers) > keptSamplers {
+		live.record.Samplers = slices.Delete(live.record.Samplers, 0, 1)
+		if sm := s.samplers[old.ID]; sm != nil {
+			delete(s.samplers, old.ID)
+			s.work.Go(func() { sm.release(s, false) })
+		}
+	}
 	return s.store.write("sessions", session, &live.record)
 }
 
