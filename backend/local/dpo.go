@@ -31,6 +31,9 @@ func (b *Backend) TrainDPO(
 			Hint: "both answers of a pair have to fit into the context; the first: " + batch.skipped[0].Detail,
 		}
 	}
+	if err := b.checkSequences("train dpo", e, batch.sequences); err != nil {
+		return nil, err
+	}
 	start, step := time.Now(), e.serving.Load().step+1
 	state, metrics, err := b.learnPreferences(ctx, m, e, batch.sequences, cfg)
 	if err != nil {

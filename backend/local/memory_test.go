@@ -229,3 +229,25 @@ func TestRegister_DefaultsUnchanged(t *testing.T) {
 	require.Equal(t, engine.DefaultSlots, s.plan.slots)
 	require.Equal(t, s.config.MaxPositions, s.engine.Context())
 }
+
+// TestTrain_SequenceDoesNotFit: a sequence that alone takes more than is free is refused before anything is computed,
+// by every training; where the free memory is not known, it is tried.
+func TestTrain_SequenceDoesNotFit(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	groups := play(t, m)
+	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
+	b.memory.free = func() (int64, bool) { return 1 << 10, true }
+	_, err := m.Train(t.Context(), groups, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, "tokens takes about")
+	_, err = m.TrainSFT(t.Context(), groups[0].Trajectories, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.Zero(t, m.Step())
+	b.memory.free = func() (int64, bool) { return 0, false }
+	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	require.NoError(t, err)
+}

@@ -58,6 +58,9 @@ func (b *Backend) pass(ctx context.Context, m *art.Model, call tokenCall,
 	if len(batch) == 0 { // no datum has a target
 		return out, nil
 	}
+	if err := b.checkSequences(call.op, e, batch); err != nil {
+		return nil, err
+	}
 	session, err := e.session(b)
 	if err != nil {
 		return nil, ownError(ctx, call.op, err)

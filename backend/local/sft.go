@@ -29,6 +29,9 @@ func (b *Backend) TrainSFT(
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
 	}
+	if err := b.checkSequences("train sft", e, batch.sequences); err != nil {
+		return nil, err
+	}
 	step := e.serving.Load().step + 1
 	run := sftRun(cfg, len(batch.sequences))
 	bar := b.progress(m, fmt.Sprintf("sft %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)

@@ -29,6 +29,9 @@ func (b *Backend) Train(
 	defer e.training.Unlock()
 	current := e.serving.Load().step
 	batch := collect(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
+	if err := b.checkSequences("train", e, batch.sequences); err != nil {
+		return nil, err
+	}
 	metrics := batch.metrics(groups)
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
 	step := current + 1

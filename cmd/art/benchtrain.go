@@ -51,8 +51,8 @@ func (b *trainBench) bench(stdout io.Writer, p progress) error {
 		}{inspectPlatform(os.DirFS("/")), r})
 	}
 	head := fmt.Sprintf("%s, %d tokens\n%-8s %10s %10s %12s\n", r.Name, r.Tokens, "", "step", "computed", "tokens/s")
-	ratio := fmt.Sprintf("shared prompts are %.2f times as fast, %.2f in processor time, of %.2f\n", r.Speedup, r.CPUSpeedup,
-		r.Ideal)
+	ratio := fmt.Sprintf("shared prompts are %.2f times as fast, %.2f in processor time, of %.2f\n",
+		r.Speedup, r.CPUSpeedup, r.Ideal)
 	return write(stdout, head+side("shared", r.Shared)+side("alone", r.Alone)+ratio)
 }
 

@@ -72,7 +72,7 @@ func TestProbed_Spread(t *testing.T) {
 			batch[i] = grpo.Sequence{IDs: ids, Trained: make([]bool, at+2), Logprobs: make([]float32, at+2)}
 			batch[i].Trained[at+1] = true
 		}
-		got := probed(batch)
+		got := pick(batch, probed(batch))
 		require.Len(t, got, want)
 		for i := range got {
 			part := (got[i].NumInputs() - 1) * want / n
@@ -90,7 +90,7 @@ func TestTrain_Change(t *testing.T) {
 			run.Rate, run.Epochs = constant(rate), 2
 			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			one := probed(batch)
+			one := pick(batch, probed(batch))
 			before, after := s.scoreAll(t, s.state.Params, one)[0], s.scoreAll(t, state.Params, one)[0]
 			var want Difference
 			for i, trained := range one[0].Trained {

@@ -95,21 +95,33 @@ func fullLayout(length, microTokens int) grpo.Layout {
 // rows · length tokens of a micro-batch:
 //
 //	adapter = 12 · 4·params                                             see adapterCopies
-//	work    = max(workers, 3) · 4·(n·L·(8H + 8QE + 4I) + 1.5·n·length·L·Q + 512·V + params)
+//	work    = max(workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
+//	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 1.5·n·length·L·Q + 512·V + params)
 //
-// where 3 is the size of a micro-batch with shared tokens, which is computed alone, over that of others.
 // Attention scores grow with the square of the length, and dominate for long sequences. Where they are soft-capped they
 // count 2.5, since the capped ones are kept too.
 func EstimateMemory(c *model.Config, params float64, workers, length int) (adapter, work float64) {
-	layout := fullLayout(length, microTokens(c))
-	n, t, l := float64(layout.Tokens()), float64(layout.Length), float64(c.NumLayers)
-	q := float64(c.NumHeads)
+	micro := microTokens(c)
+	work = float64(workers) * passBytes(c, params, fullLayout(length, micro).Tokens(), length)
+	if l, ok := sharedLayout(length, Options{MicroTokens: micro}); ok {
+		work = max(work, passBytes(c, params, max(l.Tokens(), sharedPieces*micro), length))
+	}
+	return adapterCopies * 4 * params, work
+}
+
+// EstimateSequence bounds from above what one sequence alone takes, in bytes.
+func EstimateSequence(c *model.Config, params float64, length int) float64 {
+	return passBytes(c, params, padLength(length), length)
+}
+
+// passBytes is pass(n) of [EstimateMemory].
+func passBytes(c *model.Config, params float64, n, length int) float64 {
+	l, q := float64(c.NumLayers), float64(c.NumHeads)
 	inner := float64(max(c.IntermediateSize, c.NumExperts*c.MoEIntermediateSize))
 	token := l * (8*float64(c.HiddenSize) + 8*q*float64(c.HeadDim) + 4*inner)
 	scores := 1.5
 	if c.AttentionSoftCap != 0 {
 		scores = 2.5
 	}
-	work = 4 * (n*token + scores*n*t*l*q + 512*float64(c.VocabSize) + params)
-	return adapterCopies * 4 * params, float64(max(workers, sharedPieces)) * work
+	return 4 * (float64(n)*(token+scores*float64(padLength(length))*l*q) + 512*float64(c.VocabSize) + params)
 }

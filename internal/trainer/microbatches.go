@@ -13,10 +13,10 @@ type piece struct {
 	sequences []int // of the batch, in the order in which their tokens are listed
 }
 
-// microBatches packs sequences. Those that share much of what they begin with are packed together, see packClusters; the
-// others are sorted by length and packed into micro-batches of equally many rows, each as long as its longest row needs.
-// The last may have fewer rows. limit bounds the sequences of a micro-batch; 0 is no bound. Those that are computed alone
-// come last.
+// microBatches packs sequences. Those that share much of what they begin with are packed together, see planShared; the
+// others are sorted by length and packed into micro-batches of equally many rows, each as long as its longest row
+// needs. The last may have fewer rows. limit bounds the sequences of a micro-batch; 0 is no bound. Those that are
+// computed alone come last.
 func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error) {
 	out, err := t.pack(part, limit)
 	if err != nil {
@@ -67,9 +67,9 @@ func (t *Trainer) noteLayouts(pieces []piece) {
 func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 	clusters, rest := [][]int(nil), indices(len(part))
 	if !t.opts.FewShapes && !t.opts.Alone {
-		clusters, rest = clustered(part)
+		clusters, rest = t.planShared(part, limit)
 	}
-	out, err := t.packClusters(part, clusters, limit)
+	out, err := t.packShared(part, clusters, limit)
 	if err != nil || len(rest) == 0 {
 		return out, err
 	}

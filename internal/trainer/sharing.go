@@ -57,28 +57,47 @@ func clustered(part []grpo.Sequence) (clusters [][]int, rest []int) {
 		}
 		order = order[n:]
 	}
-	slices.Sort(rest)
 	return clusters, rest
 }
 
-// packClusters packs clusters: as many in a micro-batch as it may have tokens, and parts of one that has more.
-func (t *Trainer) packClusters(part []grpo.Sequence, clusters [][]int, limit int) (out []piece, err error) {
-	most := sharedPieces * t.opts.MicroTokens
-	fits := func(clusters ...[]int) bool {
-		n := 0
-		for _, c := range clusters {
-			n += len(c)
-		}
-		return arrange(part, clusters).Tokens() <= most && (limit == 0 || n <= limit)
-	}
-	var cut [][]int
+// planShared cuts clusters into parts that fit into a micro-batch. Those that padding makes no cheaper than their
+// sequences alone are returned as others.
+func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, others []int) {
+	clusters, others := clustered(part)
 	for _, c := range clusters {
-		cut = append(cut, cutCluster(c, func(c []int) bool { return fits(c) })...)
+		parts := cutCluster(c, func(c []int) bool { return t.fits(part, limit, c) })
+		shared, alone := 0, 0
+		for _, p := range parts {
+			shared += arrange(part, [][]int{p}).Tokens()
+		}
+		for _, i := range c {
+			alone += padLength(part[i].NumInputs())
+		}
+		if float64(shared) <= (1-worthSharing)*float64(alone) {
+			cut = append(cut, parts...)
+		} else {
+			others = append(others, c...)
+		}
 	}
+	slices.Sort(others)
 	slices.SortStableFunc(cut, func(a, b []int) int { return cmp.Compare(longest(part, a), longest(part, b)) })
+	return cut, others
+}
+
+// fits reports whether a micro-batch may have these clusters.
+func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool {
+	n := 0
+	for _, c := range clusters {
+		n += len(c)
+	}
+	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.opts.MicroTokens
+}
+
+// packShared packs clusters, as many in a micro-batch as it may have.
+func (t *Trainer) packShared(part []grpo.Sequence, cut [][]int, limit int) (out []piece, err error) {
 	for len(cut) > 0 {
 		n := 1
-		for n < len(cut) && fits(cut[:n+1]...) {
+		for n < len(cut) && t.fits(part, limit, cut[:n+1]...) {
 			n++
 		}
 		packed, err := arrange(part, cut[:n]).pack(part)

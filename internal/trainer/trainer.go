@@ -122,10 +122,6 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 
 // train runs over a batch. After an error the state is somewhere in between.
 func (s *Session) train(ctx context.Context, batch []grpo.Sequence, run Run) (*Report, error) {
-	probe, err := s.trainer.newProbe(ctx, s.on.params, batch, run.MicroBatch)
-	if err != nil {
-		return nil, err
-	}
 	r := newTraining(s, run)
 	if err := r.epochs(ctx, batch); err != nil {
 		return nil, err
@@ -134,7 +130,7 @@ func (s *Session) train(ctx context.Context, batch []grpo.Sequence, run Run) (*R
 		return nil, fmt.Errorf("%w: of %d, because of the sequences of trajectories %v", ErrNotFinite, r.report.Skipped,
 			r.report.NotFinite)
 	}
-	return r.report, probe.check(ctx, s.trainer, s.on.params, r.report)
+	return r.report, r.probe.check(ctx, s, &run, r.report)
 }
 
 // check refuses what no graph can compute: at a token that has no embedding the device would end the process.

@@ -16,6 +16,7 @@ type training struct {
 	totals *grpo.Totals
 	value  float64 // mean over updates of that of a grpo.BatchLoss
 	report *Report
+	probe  *probe // of the first update
 }
 
 func newTraining(s *Session, run Run) *training {
@@ -64,6 +65,7 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 		return err
 	}
 	if made == 0 {
+		t.probe = newProbe(part, p.Logprobs)
 		if t.report.First = t.measured(p.totals, value); t.spec.Sampled {
 			t.report.compare(part, p.Logprobs)
 		}
