@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/goart-dev/art"
@@ -116,11 +117,9 @@ func (b *Backend) draw(
 		return nil, err
 	}
 	now := e.serving.Load()
-	req := &tinkerwire.SampleRequest{
-		NumSamples: 1, Prompt: tinkerwire.NewInput(prompt), SessionID: now.sampler, SeqID: new(now.seq.Add(1) - 1),
-		Type: "sample", Params: params(e, s),
-	}
-	out, err := b.sample(ctx, op, req, len(prompt))
+	out, err := b.sample(ctx, op, now, &tinkerwire.SampleRequest{
+		NumSamples: 1, Prompt: tinkerwire.NewInput(prompt), Type: "sample", Params: params(e, s),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +171,28 @@ func checkSettings(op string, s art.Sampling) error {
 	}
 }
 
-// sample asks for one sample, and checks that it is whole. A service that has lost a request is asked again.
+// maxLost is how often a sample is asked for again that the service has lost.
+const maxLost = 3
+
+// sample asks a sampler for one sample, and checks that it is whole. A sample that the service has lost, as it does
+// when it is started again, is asked for under a new number.
 func (b *Backend) sample(
-	ctx context.Context, op string, req *tinkerwire.SampleRequest, prompt int,
+	ctx context.Context, op string, now *serving, req *tinkerwire.SampleRequest,
 ) (*tinkerwire.SampleOutput, error) {
-	a, err := b.operation(ctx, "asample", encode(req))
+	var a *answer
+	var err error
+	for range 1 + maxLost {
+		req.SessionID, req.SeqID = now.sampler, new(now.seq.Add(1)-1)
+		a, err = b.operation(ctx, "asample", encode(req))
+		var s *statusError
+		if !errors.As(err, &s) || s.status != http.StatusGone {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
+	prompt := len(req.Prompt.Chunks[0].Tokens)
 	out := &tinkerwire.SampleOutput{}
 	if a.proto() {
 		out, err = tinkerwire.ParseSampleOutput(a.data)
@@ -211,10 +224,10 @@ func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]fl
 		return nil, 0, err
 	}
 	now := e.serving.Load()
-	out, err := b.sample(ctx, op, &tinkerwire.SampleRequest{
-		NumSamples: 1, Prompt: tinkerwire.NewInput(ids), SessionID: now.sampler, SeqID: new(now.seq.Add(1) - 1),
-		Type: "sample", PromptLogprobs: true, Params: tinkerwire.SamplingParams{MaxTokens: new(1)},
-	}, len(ids))
+	out, err := b.sample(ctx, op, now, &tinkerwire.SampleRequest{
+		NumSamples: 1, Prompt: tinkerwire.NewInput(ids), Type: "sample", PromptLogprobs: true,
+		Params: tinkerwire.SamplingParams{MaxTokens: new(1)},
+	})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -227,6 +227,25 @@ func TestChat(t *testing.T) {
 	}
 }
 
+// TestChat_LostSample: a sample that the service has lost is asked for again.
+func TestChat_LostSample(t *testing.T) {
+	var lost atomic.Int64
+	address := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/asample") && lost.Add(1) <= 2 {
+				w.WriteHeader(http.StatusGone)
+				_, _ = w.Write([]byte(`{"detail":"gone"}`))
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	_, m := open(t, client.Options{BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir()})
+	if _, err := m.Chat(t.Context(), art.NewTrajectory(art.User("hello")), nil); err != nil || lost.Load() != 3 {
+		t.Errorf("%v after %d requests", err, lost.Load())
+	}
+}
+
 // TestService_Errors: what a service may answer, and what is said of it.
 func TestService_Errors(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -156,7 +156,23 @@ func (b *Backend) readPass(op string, a *answer, data []art.Datum, loss art.Loss
 		}
 	}
 	out.Loss = sum
+	if gap, ok := logprobGap(data, out.Logprobs); ok {
+		out.Metrics["train/logprob_gap_max"] = gap
+	}
 	return out, nil
+}
+
+// logprobGap is the largest difference between the logprobs of what was sampled and those that training computes.
+// Before an update it is the difference between the service's sampler and trainer.
+func logprobGap(data []art.Datum, logprobs [][]float32) (gap float64, ok bool) {
+	for i := range data {
+		for j, a := range data[i].Advantages {
+			if a != 0 && data[i].Targets[j] != art.NoTarget {
+				gap, ok = max(gap, math.Abs(float64(logprobs[i][j]-data[i].Logprobs[j]))), true
+			}
+		}
+	}
+	return gap, ok
 }
 
 // OptimStep makes an update at the service.

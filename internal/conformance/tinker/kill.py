@@ -1,7 +1,7 @@
 """Kills the server of a client again and again: python kill.py ART KILLS
 
 ART is the binary of cmd/art. A client trains the built-in model with the Tinker SDK, once undisturbed and once while the
-server is killed at random moments and started again. Both must end with the same logprobs, to the last bit.
+server is killed at random moments and started again. Both must see the same logprobs and samples, to the last bit.
 """
 
 import os
@@ -52,7 +52,11 @@ def train():
         update = client.optim_step(types.AdamParams(learning_rate=1e-2))
         seen += [list(p.result().loss_fn_outputs[0]["logprobs"].data) for p in passes]
         update.result()
-        time.sleep(0.3)
+        sampler = client.save_weights_and_get_sampling_client()
+        time.sleep(0.3)  # the server may be another one when it is asked
+        params = types.SamplingParams(max_tokens=4, seed=step)
+        reply = sampler.sample(types.ModelInput.from_ints(ids), 1, params).result().sequences[0]
+        seen.append((list(reply.tokens), list(reply.logprobs)))
     return seen
 
 
