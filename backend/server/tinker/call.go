@@ -27,15 +27,14 @@ type call struct {
 	body      []byte
 	forward   *tinkerwire.ForwardRequest // of forward passes
 	small     *tinkerwire.Request        // of all others
-	invalid   error                      // it takes its turn and fails
 }
 
 // parseCall reads the body of an operation.
 func parseCall(op, media string, body []byte) (*call, error) {
 	c := &call{op: op, media: media, body: body}
 	var err error
-	switch {
-	case op == opForward || op == opBackward:
+	switch op {
+	case opForward, opBackward:
 		c.forward = &tinkerwire.ForwardRequest{}
 		if media == tinkerwire.ProtoType {
 			c.forward, err = tinkerwire.ParseForwardRequest(body)
