@@ -22,8 +22,7 @@ type pass struct {
 	totals   *grpo.Totals
 	value    float64     // of the loss
 	logprobs [][]float32 // of each sequence, per token; 0 where it is not trained
-	pieces   []piece
-	computed int // tokens, padding included
+	computed int         // tokens, padding included
 }
 
 // gradient adds the gradient of a batch to grads, whose lists may be nil, micro-batch by micro-batch in order. Weights
@@ -39,7 +38,7 @@ func (t *Trainer) gradient(
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), pieces: pieces, logprobs: perToken(batch)}
+	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
 	shared := t.shared(params)
 	in := inOrder{add: func(i int, out []*tensors.Tensor) error {
 		defer finalize(out)
