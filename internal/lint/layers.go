@@ -78,6 +78,10 @@ var layers = map[string]layer{
 	"backend/server/metrics": {
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
 	},
+	"backend/server/tinker": {own: []string{"", "backend/server", "internal/tinkerwire"}},
+	"backend/tinker": {own: []string{
+		"", "backend/rundir", "backend/server", "internal/runs", "internal/tinkerwire", "tokenizer", "tokenizer/chat",
+	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
@@ -126,6 +130,8 @@ var layers = map[string]layer{
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},
+	"internal/tinkerwire": {mods: []string{"google.golang.org/protobuf/encoding/protowire"},
+		light: true},
 	"internal/tokentest":     {light: true},
 	"internal/track":         {own: []string{""}},
 	"internal/wire":          {own: []string{""}, light: true},
