@@ -129,6 +129,7 @@ func (b *browser) await(what, expression string) {
 // choose selects a value as a person would.
 func (b *browser) choose(selector, value string) {
 	b.t.Helper()
+	b.await(selector, fmt.Sprintf("document.querySelector(%q)", selector))
 	evaluate[bool](b, fmt.Sprintf(`(() => { const s = document.querySelector(%q); s.value = %q;
 		s.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`, selector, value))
 }

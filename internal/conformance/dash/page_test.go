@@ -106,6 +106,7 @@ func TestPage_WhileARunTrains(t *testing.T) {
 // overview: the list and the chart grow while the run trains.
 func (b *browser) overview(run *trainer) {
 	b.await("the run", `document.querySelector("#runs")?.innerText.includes("games/player-1")`)
+	b.await("the first paint", `performance.getEntriesByName("first-contentful-paint").length > 0`)
 	paint := evaluate[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
 	size := evaluate[float64](b, `performance.getEntriesByType("navigation").concat(
 		performance.getEntriesByType("resource")).reduce((n, e) => n + e.decodedBodySize, 0)`)
@@ -154,7 +155,6 @@ func (b *browser) groups() {
 	b.open(base + "/groups" + at)
 	b.await("two groups", `document.querySelectorAll("#groups [data-row]").length === 2`)
 	b.shot("groups")
-	b.do(chromedp.SetValue(`#filter [name=min]`, "100"))
 	b.choose(`#filter [name=min]`, "100")
 	b.await("the filter", `document.querySelector("#groups").innerText.includes("No group passes the filter")`)
 	for view, name := range map[string]string{"time": "time", "batch": "batch"} {
