@@ -84,7 +84,7 @@ func Command(opts *Options, name string, args ...string) (*Server, error) {
 		cmd := exec.Command(path, args...) // not of a context: the session ends it
 		cmd.Dir, cmd.Stderr, cmd.WaitDelay = s.opts.Dir, said, time.Second
 		cmd.Env = append(os.Environ(), s.opts.Env...)
-		return &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, said, nil
+		return &sdk.CommandTransport{Command: cmd, TerminateDuration: 3 * time.Second}, said, nil
 	}
 	return s, nil
 }
