@@ -17,7 +17,8 @@ import (
 func FuzzChat(f *testing.F) {
 	fuzzBodies(f, "/v1/chat/completions", hello(``),
 		hello(`, "stream": true, "n": 3, "tools": [{"type": "function", "function": {"name": "look"}}]`),
-		hello(`, "logprobs": true, "top_logprobs": 2, "return_token_ids": true, "prompt_logprobs": 1, "seed": -1, "stop": ["a", "b"]`),
+		hello(`, "logprobs": true, "top_logprobs": 2, "return_token_ids": true, "prompt_logprobs": 1`),
+		hello(`, "seed": -1, "stop": ["a", "b"], "min_tokens": 1, "stop_token_ids": [1]`),
 		hello(`, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}`),
 		hello(`, "structured_outputs": {"choice": ["a"]}, "logit_bias": {"1": 2}, "chat_template_kwargs": {"a": [1]}`),
 		`{"messages": null, "tools": null}`, `[]`, `{"messages": [null], "tools": [null]}`, `{"model": 5, "stream": "x"}`)
