@@ -93,7 +93,7 @@ func responsesAgent(ctx context.Context, r *servertest.Rollout, turns int) (rece
 	c, p := newRolloutClient(r), responseParams()
 	input := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Hello", "user")}
 	for turn := range turns {
-		p.Input.OfString, p.Input.OfInputItemList = client.Opt[string]{}, input
+		p.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: input}
 		reply := insist(ctx, r.Rand, func(ctx context.Context) (*responses.Response, error) {
 			return respond(ctx, c, p, r.Rand.IntN(2) == 0)
 		})
@@ -104,9 +104,10 @@ func responsesAgent(ctx context.Context, r *servertest.Rollout, turns int) (rece
 				input = append(input, responses.ResponseInputItemParamOfMessage(reply.OutputText(), "assistant"))
 			case "function_call":
 				call := item.AsFunctionCall()
+				result := responses.ResponseInputItemParamOfFunctionCallOutput("a wall")
+				result.OfFunctionCallOutput.CallID = client.String(call.CallID)
 				input = append(input,
-					responses.ResponseInputItemParamOfFunctionCall(call.Arguments, call.CallID, call.Name),
-					responses.ResponseInputItemParamOfFunctionCallOutput(call.CallID, "a wall"))
+					responses.ResponseInputItemParamOfFunctionCall(call.Arguments, call.CallID, call.Name), result)
 			}
 		}
 		input = append(input, responses.ResponseInputItemParamOfMessage(fmt.Sprint("turn ", turn), "user"))
