@@ -43,8 +43,8 @@ type GuardConfig struct {
 }
 
 // Guard admits to next the clients that [Handler] would admit: by Host, Origin and key. Requests without a key reach
-// next at /health and /readyz only. It bounds all bodies together; next bounds each by opts.MaxBody itself. opts and cfg
-// may be nil; invalid options are an [art.ErrInvalid] that lists all problems.
+// next at /health and /readyz only. It bounds all bodies together; next bounds each by opts.MaxBody itself. opts and
+// cfg may be nil; invalid options are an [art.ErrInvalid] that lists all problems.
 func Guard(next http.Handler, opts *art.HandlerOptions, cfg *GuardConfig) (http.Handler, error) {
 	var c GuardConfig
 	if cfg != nil {

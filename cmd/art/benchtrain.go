@@ -25,7 +25,7 @@ func (b *trainBench) define(flags *flag.FlagSet, json *bool) {
 	flags.StringVar(&b.Shape, "shape", "small", "train: `name` of a model's shape: "+names)
 	flags.IntVar(&b.Groups, "groups", 1, "train: `number` of groups in a step")
 	flags.IntVar(&b.Size, "group-size", 8, "train: `number` of answers in a group")
-	flags.IntVar(&b.Prompt, "prompt", 384, "train: `tokens` that the answers of a group share")
+	flags.IntVar(&b.Prompt, "shared-prompt", 384, "train: `tokens` that the answers of a group share")
 	flags.IntVar(&b.Answer, "answer", 128, "train: `tokens` of an answer")
 	flags.IntVar(&b.Rank, "rank", 8, "train: `rank` of the adapter")
 	flags.IntVar(&b.Runs, "pairs", 3, "train: `number` of pairs of steps")

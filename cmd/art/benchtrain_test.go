@@ -4,8 +4,8 @@ import "testing"
 
 // TestBenchTrain_JSON: both sides are measured, and shared prompts are computed once.
 func TestBenchTrain_JSON(t *testing.T) {
-	status, stdout, stderr := command("bench", "train", "--json", "--pairs", "1", "--prompt", "96", "--answer", "16",
-		"--group-size", "4")
+	status, stdout, stderr := command("bench", "train", "--json", "--pairs", "1", "--shared-prompt", "96",
+		"--answer", "16", "--group-size", "4")
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}

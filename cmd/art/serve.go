@@ -39,8 +39,9 @@ A run is served with the checkpoint that is the newest at the start. docs/server
 routes. /dash/ is a page about the runs in .art or $ART_DIR, see art help dash; the link to it that
 is printed lets one browser in, once.
 
-With --train it serves the Tinker API instead: programs that were written for Tinker train adapters
-on the named base models, which they know by NAME. The runs are below --dir. docs/tinker.md has more.
+With --train it serves the Tinker API instead, without the page: programs that were written for
+Tinker train adapters on the named base models, which they know by NAME. The runs are below --dir.
+docs/tinker.md has more.
 
 At SIGTERM and Ctrl-C /readyz fails and new requests are refused, with status 503. Those that are
 being answered have the time of --drain. A second signal ends the program at once.
@@ -80,7 +81,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,
 		"`tokens` in the KV cache of each base; 0: 2048 for each slot, if they fit")
 	flags.IntVar(&o.queue, "queue", 0,
-		"`number` of requests that may wait, of each base; the others get status 429; 0: no limit")
+		"`number` of requests that may wait, of each base; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
 	flags.StringVar(&o.train, "train", "", "`bases` that clients of the Tinker API train, [NAME=]MODEL, with commas")

@@ -27,9 +27,9 @@ const (
 // little else than copies. With R and S_0, S_1, ... matrices of random orthonormal rows:
 //
 //   - Layer 0: head h attends to the token h+1 places before, by position alone, and adds S_hᵀ R x of that token.
-//   - Layer 1: the heads of the first keys compare R x of a token with S_0 x of others, which is R x of the token before
-//     them. Those of the second keys compare the token before as well. All add what they find: those of the first keys
-//     in one half of the dimensions, those of the second in the other.
+//   - Layer 1: the heads of the first keys compare R x of a token with S_0 x of others, which is R x of the token
+//     before them. Those of the second keys compare the token before as well. All add what they find: those of the
+//     first keys in one half of the dimensions, those of the second in the other.
 func induce(w *model.Weights, seed uint64) {
 	c := &circuit{Weights: w, rng: rand.New(rand.NewPCG(seed, 0x1d))}
 	c.quieten()
