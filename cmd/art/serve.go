@@ -81,7 +81,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,
 		"`tokens` in the KV cache of each base; 0: 2048 for each slot, if they fit")
 	flags.IntVar(&o.queue, "queue", 0,
-		"`number` of requests that may wait, of each base; others get status 429; 0: no limit")
+		"`number` of requests of a base that may wait; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
 	flags.StringVar(&o.train, "train", "", "`bases` that clients of the Tinker API train, [NAME=]MODEL, with commas")
