@@ -1,6 +1,13 @@
 package art
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Trainer is a [Backend] with the primitives of training, for a loop of one's own: [Model.ForwardBackward],
 // [Model.OptimStep], [Model.SaveWeights], [Model.LoadWeights], [Model.Publish] and [Model.Snapshot]. Names, losses and
@@ -119,4 +126,308 @@ type SavedWeights struct {
 	Name, Path string
 	Optimizer  bool  // it can be loaded with its optimizer
 	Bytes      int64 // 0 when the backend does not know
+}
+
+// LossConfig are the options of a loss of [Model.ForwardBackward], by the keys of the Tinker API. Keys that are missing
+// have their defaults, and others are an error. With p the logprob of a target under the weights, q its
+// [Datum].Logprobs, r = exp(p - q), A its advantage and w its weight, the losses are sums over all targets of w times
+//
+//	cross_entropy        -p
+//	importance_sampling  -r·A
+//	ppo                  -min(r·A, clip(r, lo, hi)·A)
+//	cispo                -stop_gradient(clip(r, lo, hi))·A·p
+//	dro                  -(p·A - beta/2·(p - q)²)
+//
+// where lo is clip_low_threshold, by default 0.8 of ppo and 0 of cispo; hi is clip_high_threshold, by default 1.2 and
+// 4; and beta is 0.05 by default.
+//
+// There is no mean: scale by weights, advantages or the learning rate. Other losses that the backend has
+// ([LossProvider]) can be named too, and have no options.
+type LossConfig map[string]float64
+
+// tokenLosses are the named losses of a [Trainer], with their options and defaults.
+var tokenLosses = map[Loss]struct {
+	config LossConfig
+	policy bool // it needs advantages and logprobs
+}{
+	LossCrossEntropy:       {},
+	LossImportanceSampling: {policy: true},
+	LossPPO:                {LossConfig{"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}, true},
+	LossCISPO:              {LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 4}, true},
+	LossDRO:                {LossConfig{"beta": 0.05}, true},
+}
+
+// TokenLosses lists the losses that every [Trainer] has.
+func TokenLosses() []Loss {
+	return []Loss{LossCrossEntropy, LossImportanceSampling, LossPPO, LossCISPO, LossDRO}
+}
+
+// fill returns a copy of c with the defaults of a loss, and adds what is wrong with it to p. own are further losses.
+func (c LossConfig) fill(p *problems, loss Loss, own []Loss) LossConfig {
+	traits, known := tokenLosses[loss]
+	if !known && !slices.Contains(own, loss) {
+		p.addf("unknown loss %q, want one of %q", loss, append(TokenLosses(), own...))
+		return nil
+	}
+	out := maps.Clone(traits.config)
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		if _, ok := out[key]; !ok {
+			p.addf("loss %q has no option %q, want one of %q", loss, key, slices.Sorted(maps.Keys(out)))
+			continue
+		}
+		out[key] = c[key]
+		p.check(finite(c[key]) && c[key] >= 0, "%s is %v, want a finite number >= 0", key, c[key])
+	}
+	lo, hi := out["clip_low_threshold"], out["clip_high_threshold"]
+	p.check(lo <= hi, "clip_low_threshold is %v, above clip_high_threshold, %v", lo, hi)
+	return out
+}
+
+// checkData adds what is wrong with data for a loss that the backend has.
+func checkData(p *problems, data []Datum, loss Loss) {
+	p.check(len(data) > 0, "there are no data")
+	traits, known := tokenLosses[loss]
+	for i := range data {
+		if what := data[i].problem(loss, traits.policy || !known); what != "" {
+			p.addf("datum %d %s", i, what)
+		}
+	}
+}
+
+// problem says what is wrong with a datum, "" if nothing is.
+func (d *Datum) problem(loss Loss, policy bool) string {
+	n, k := len(d.Input), max(d.K, 1)
+	switch {
+	case n == 0:
+		return "has no input"
+	case d.K < 0, k > 1 && loss != LossCrossEntropy:
+		return fmt.Sprintf("has K %d; more than 1 is for loss %q only", d.K, LossCrossEntropy)
+	case len(d.Targets) != n*k:
+		return fmt.Sprintf("has %d ids and %d targets, want %d", n, len(d.Targets), n*k)
+	case !policy && (d.Advantages != nil || d.Logprobs != nil):
+		return fmt.Sprintf("has advantages or logprobs, which loss %q does not use", loss)
+	}
+	for _, list := range []struct {
+		what   string
+		values []float32
+		needed bool
+	}{{"weights", d.Weights, false}, {"logprobs", d.Logprobs, policy}, {"advantages", d.Advantages, policy}} {
+		if got := len(list.values); got != n*k && (list.needed || list.values != nil) {
+			return fmt.Sprintf("has %d %s, want %d", got, list.what, n*k)
+		}
+		if at := slices.IndexFunc(list.values, func(x float32) bool { return !finite(float64(x)) }); at >= 0 {
+			return fmt.Sprintf("has %s with %v at %d", list.what, list.values[at], at)
+		}
+	}
+	if at := slices.IndexFunc(d.Targets, func(id int32) bool { return id < NoTarget }); at >= 0 {
+		return fmt.Sprintf("has target %d at %d", d.Targets[at], at)
+	}
+	return ""
+}
+
+// trainerHint names what a [Trainer] is.
+const trainerHint = "art.Trainer, such as backend/local"
+
+// trainer returns the backend of a model that can be trained as a [Trainer].
+func (m *Model) trainer(op string) (Trainer, error) {
+	t, err := capability[Trainer](m, op, trainerHint)
+	if err == nil {
+		err = m.trainable(op)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Forward computes the loss of data and the logprobs of its targets under the training state, and changes nothing; see
+// [Trainer] and [LossConfig]. config may be nil.
+//
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no Trainer, and [ErrInvalid] listing
+// what is wrong with the arguments.
+func (m *Model) Forward(ctx context.Context, data []Datum, loss Loss, config LossConfig) (*ForwardResult, error) {
+	t, config, err := m.forward("forward", data, loss, config)
+	if err != nil {
+		return nil, err
+	}
+	return t.Forward(ctx, m, data, loss, config)
+}
+
+// ForwardBackward is [Model.Forward] that also adds the gradient of the loss to those that the next [Model.OptimStep]
+// uses. Gradients of several calls add up.
+func (m *Model) ForwardBackward(
+	ctx context.Context, data []Datum, loss Loss, config LossConfig,
+) (*ForwardResult, error) {
+	t, config, err := m.forward("forward backward", data, loss, config)
+	if err != nil {
+		return nil, err
+	}
+	return t.ForwardBackward(ctx, m, data, loss, config)
+}
+
+// forward checks the arguments of a forward pass and fills in config.
+func (m *Model) forward(op string, data []Datum, loss Loss, config LossConfig) (Trainer, LossConfig, error) {
+	t, err := m.trainer(op)
+	if err != nil {
+		return nil, nil, err
+	}
+	var own []Loss
+	if p, ok := t.(LossProvider); ok {
+		own = p.Losses()
+	}
+	var p problems
+	if config = config.fill(&p, loss, own); len(p) == 0 {
+		checkData(&p, data, loss)
+	}
+	return t, config, p.err(op, "correct the arguments")
+}
+
+// ForwardBackwardCustom adds the gradient of any function of logprobs. loss gets those of the targets of each datum, 0
+// where there is [NoTarget], and returns its value and its derivative by each of them; it must not change them. Data
+// have neither advantages nor logprobs, and their weights are not used. It costs two forward passes: the gradient is
+// that of cross-entropy with the derivatives as weights, as in Tinker's forward_backward_custom.
+//
+// It returns what [Model.ForwardBackward] does, with the value of loss, and the error of loss.
+func (m *Model) ForwardBackwardCustom(
+	ctx context.Context, data []Datum,
+	loss func(logprobs [][]float32) (value float64, derivative [][]float32, err error),
+) (*ForwardResult, error) {
+	const op = "forward backward custom"
+	if loss == nil {
+		return nil, problems{"loss is nil"}.err(op, "pass a function")
+	}
+	linear := make([]Datum, len(data))
+	for i, d := range data {
+		linear[i] = Datum{Input: d.Input, Targets: d.Targets, K: d.K}
+	}
+	result, err := m.Forward(ctx, linear, LossCrossEntropy, nil)
+	if err != nil {
+		return nil, err
+	}
+	value, derivative, err := loss(result.Logprobs)
+	if err != nil {
+		return nil, err
+	}
+	if len(derivative) != len(data) {
+		return nil, problems{fmt.Sprintf("the derivative has %d lists for %d data", len(derivative), len(data))}.
+			err(op, "return one list for each datum, per target")
+	}
+	for i, list := range derivative {
+		linear[i].Weights = make([]float32, len(list))
+		for j, x := range list {
+			linear[i].Weights[j] = -x
+		}
+	}
+	if result, err = m.ForwardBackward(ctx, linear, LossCrossEntropy, nil); err != nil {
+		return nil, err
+	}
+	result.Loss, result.Metrics = value, nil
+	return result, nil
+}
+
+// OptimStep updates the weights of the training state with the gradients that were added up, and drops these. A
+// gradient that is not finite skips the update and is no error: see [OptimResult].
+func (m *Model) OptimStep(ctx context.Context, adamw AdamW) (*OptimResult, error) {
+	const op = "optim step"
+	t, err := m.trainer(op)
+	if err != nil {
+		return nil, err
+	}
+	var p problems
+	p.notNegative("learning rate", &adamw.LearningRate)
+	p.check(adamw.Beta1 >= 0 && adamw.Beta1 < 1, "beta1 is %v, want 0 <= beta1 < 1", adamw.Beta1)
+	p.check(adamw.Beta2 >= 0 && adamw.Beta2 < 1, "beta2 is %v, want 0 <= beta2 < 1", adamw.Beta2)
+	p.check(finite(adamw.Eps) && adamw.Eps > 0, "eps is %v, want a finite number > 0", adamw.Eps)
+	p.notNegative("weight decay", &adamw.WeightDecay)
+	p.notNegative("grad clip norm", &adamw.GradClipNorm)
+	if err := p.err(op, "begin with art.DefaultAdamW"); err != nil {
+		return nil, err
+	}
+	return t.OptimStep(ctx, m, adamw)
+}
+
+// SaveWeights stores the training state under a name, to be loaded with [Model.LoadWeights]: weights, and with
+// optimizer also the moments, so that training continues as if it had not stopped. It returns the path of what is
+// stored. Steps are not concerned: they are stored by [Model.Publish]. A name that is stored already is an
+// [ErrInvalid]; names become those of files, as those of models do.
+func (m *Model) SaveWeights(ctx context.Context, name string, optimizer bool) (path string, err error) {
+	const op = "save weights"
+	t, err := m.trainer(op)
+	if err != nil {
+		return "", err
+	}
+	var p problems
+	p.folderName("name", name)
+	if err := p.err(op, "choose another name"); err != nil {
+		return "", err
+	}
+	return t.SaveWeights(ctx, m, name, optimizer)
+}
+
+// LoadWeights replaces the training state by a stored one, with its optimizer or a new one, and drops gradients. path
+// is one that [Model.SaveWeights] returned, of this model or another one with the same base and the same shape of
+// adapter. backend/local also takes
+//
+//	[[PROJECT/]NAME]@STEP           a step
+//	[[PROJECT/]NAME]@best           the step with the highest val/reward
+//	[[PROJECT/]NAME]@weights/SAVED  what SaveWeights stored
+//
+// where NAME defaults to this model. The step that answers requests stays as it is until [Model.Publish].
+func (m *Model) LoadWeights(ctx context.Context, path string, optimizer bool) error {
+	const op = "load weights"
+	t, err := m.trainer(op)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(path) == "" {
+		return problems{"path is empty"}.err(op, "pass what Model.SaveWeights returned")
+	}
+	return t.LoadWeights(ctx, m, path, optimizer)
+}
+
+// Publish makes the training state the next step: requests that start after it returns are answered by it, and it is
+// stored as a step of [Model.Train] is. groups are what was trained on and metrics what was measured, stored under
+// split "train" and the step before; both may be nil. It returns the new step.
+func (m *Model) Publish(
+	ctx context.Context, groups []*TrajectoryGroup, metrics map[string]float64,
+) (step int, err error) {
+	t, err := m.trainer("publish")
+	if err != nil {
+		return 0, err
+	}
+	l := &learning{m, time.Now(), m.Step() + 1, groups}
+	step, err = t.Publish(ctx, m, groups, metrics)
+	if _, err := l.end(&TrainResult{Step: step, Metrics: metrics}, err); err != nil {
+		return 0, err
+	}
+	return step, nil
+}
+
+// Snapshot returns a model that samples with weights as they are now: those of path, see [Model.LoadWeights], or those
+// of the training state when path is "". Later training does not change it. It has the name, options and step of m,
+// answers like a registered model, with a [Sample] in each reply, and has no run of its own: it can be neither trained
+// nor logged. [Model.Release] frees its memory.
+func (m *Model) Snapshot(ctx context.Context, path string) (*Model, error) {
+	t, err := m.trainer("snapshot")
+	if err != nil {
+		return nil, err
+	}
+	s := NewModel(m.name, &m.opts)
+	s.snapshot = true
+	if err := t.Snapshot(ctx, m, path, s); err != nil {
+		return nil, err
+	}
+	s.backend = t.(Backend)
+	s.reached(m.Step())
+	return s, nil
+}
+
+// Release makes the backend forget the model and free its memory. What is stored stays; another [Model] of the same
+// name can be registered afterwards. The model is of no use any more.
+func (m *Model) Release(ctx context.Context) error {
+	t, err := capability[Trainer](m, "release", trainerHint)
+	if err != nil {
+		return err
+	}
+	return t.Release(ctx, m)
 }
