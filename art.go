@@ -46,7 +46,7 @@
 //
 // [GatherGroups] runs rollouts with bounded concurrency. Its result does not depend on the order in which they end, and
 // a rollout that fails becomes a [Failure] of its group, within a budget. [Gather] does the same for an evaluation, and
-// [Batches] splits scenarios into batches, one for each step.
+// [Batches] splits scenarios into batches, one for each step. [Pipeline] runs rollouts and trainings at the same time.
 //
 // [Model.Train] hands groups to the [Backend], which computes advantages and the loss on the stored tokens, updates the
 // adapter, and commits it with the rewards and metrics of the groups. Meanwhile requests are answered by the previous
@@ -70,7 +70,7 @@
 //   - grpo has advantages, losses and batches; lora the adapter; model the transformer.
 //
 // A custom backend implements [Backend], and any of [Logger], [CheckpointKeeper], [SFTTrainer],
-// [DPOTrainer] and [HTTPServer].
+// [DPOTrainer], [Trainer] and [HTTPServer].
 //
 // # Errors
 //

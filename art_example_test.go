@@ -394,3 +394,22 @@ func ExampleModel_Train() {
 	// sampled by step 1 trained step 2 skipped 0
 	// art: train: invalid argument: learning rate is -1, want a finite number >= 0; unknown loss "a3c", want one of ["cispo" "ppo" "grpo" "dr_grpo" "dapo" "gspo" "importance_sampling" "reinforce" "dro" "cross_entropy"] (zero values are the defaults: leave out what need not change)
 }
+
+// Rollouts of later steps run during a training.
+func ExamplePipeline() {
+	ctx := context.Background()
+	model := scripted(nil, "4")
+	rollout := func(ctx context.Context, question string) (*art.Trajectory, error) {
+		t := art.NewTrajectory(art.User(question))
+		_, err := model.Chat(ctx, t, nil)
+		t.Reward = art.Rand(ctx).Float64()
+		return t, err
+	}
+	result, err := art.Pipeline(ctx, model, []string{"2+2", "1+3", "7-3", "8/2"}, rollout, &art.PipelineOptions{
+		Epochs: 3, Groups: 2, MaxStaleness: new(1), Gather: &art.GatherOptions{GroupSize: 8, Extra: 1},
+	})
+	check(err)
+	fmt.Println("steps:", result.Steps)
+	// Output:
+	// steps: 6
+}

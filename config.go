@@ -2,6 +2,9 @@ package art
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"math"
 	"slices"
 )
 
@@ -246,8 +249,10 @@ type SFTConfig struct {
 	Epochs int
 	// Warmup is the fraction of all optimizer steps, 0 to 1, over which the learning rate rises from 0. Default 0.
 	Warmup float64
-	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end of a linear decay. nil is 1: constant.
+	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end. nil is 1: constant.
 	Decay *float64
+	// Schedule is the shape of the decay. Default [ScheduleLinear].
+	Schedule Schedule
 	// MaxGradNorm clips the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
 	// WeightDecay is AdamW's, decoupled. Default 0.
@@ -364,7 +369,7 @@ func (c *SFTConfig) WithDefaults() *SFTConfig {
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-5)
 	d.BatchSize = cmp.Or(d.BatchSize, 8)
 	d.Epochs = cmp.Or(d.Epochs, 1)
-	d.Decay = valueOr(d.Decay, 1)
+	d.Decay, d.Schedule = valueOr(d.Decay, 1), cmp.Or(d.Schedule, ScheduleLinear)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 1)
 	return &d
 }
@@ -380,6 +385,7 @@ func (c *SFTConfig) Validate() error {
 	p.check(c.Epochs >= 0, "epochs is %d, want >= 0", c.Epochs)
 	p.check(c.Warmup >= 0 && c.Warmup <= 1, "warmup is %v, want 0 <= warmup <= 1", c.Warmup)
 	p.check(c.Decay == nil || *c.Decay >= 0 && *c.Decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(c.Decay))
+	checkSchedule(&p, c.Schedule)
 	p.check(finite(c.MaxGradNorm), "max grad norm is %v, want a finite number", c.MaxGradNorm)
 	p.notNegative("weight decay", &c.WeightDecay)
 	return p.err("train sft", configHint)
@@ -387,3 +393,91 @@ func (c *SFTConfig) Validate() error {
 
 // deref returns *p, or the zero value of a nil p.
 func deref[T any](p *T) T { return *valueOr(p, *new(T)) }
+
+// Schedule is the shape of a learning rate over optimizer steps, after a warm-up.
+type Schedule string
+
+// Schedules. What is left of the rate at the end is Decay, in each of them.
+const (
+	ScheduleLinear Schedule = "linear" // falls by the same amount in each step; the default
+	ScheduleCosine Schedule = "cosine" // falls along half a cosine: slowly at both ends (Loshchilov and Hutter 2017)
+)
+
+// RateSchedule is a learning rate that changes over the steps of a training. For a loop over [Model.Train], whose
+// TrainConfig has the rate of one step:
+//
+//	schedule := art.RateSchedule{Rate: 1e-4, Steps: 50, Warmup: 0.1, Shape: art.ScheduleCosine}
+//	model.Train(ctx, groups, &art.TrainConfig{LearningRate: schedule.At(step)})
+type RateSchedule struct {
+	// Rate is the highest one.
+	Rate float64
+	// Steps are all of the training. A step beyond them has the rate of the last one.
+	Steps int
+	// Warmup is the fraction of Steps, 0 to 1, over which the rate rises from 0.
+	Warmup float64
+	// Decay is the fraction of Rate, 0 to 1, that is left at the end. 1 is constant after the warm-up.
+	Decay float64
+	// Shape of the decay; "" is [ScheduleLinear].
+	Shape Schedule
+}
+
+// At returns the rate of a step, counted from 0. With w = Warmup·Steps and n = step + 1,
+//
+//	Rate·n/w                                n < w
+//	Rate·(1 + (Decay - 1)·f)                otherwise, with x = (n - w) / (Steps - w)
+//	f = x                                   linear
+//	f = (1 - cos(π·x)) / 2                  cosine
+func (s RateSchedule) At(step int) float64 {
+	n, warmup := float64(min(step+1, s.Steps)), s.Warmup*float64(s.Steps)
+	if n < warmup {
+		return s.Rate * (n / warmup)
+	}
+	left := float64(s.Steps) - warmup
+	if left <= 0 {
+		return s.Rate
+	}
+	x := (n - warmup) / left
+	if s.Shape == ScheduleCosine {
+		x = (1 - math.Cos(math.Pi*x)) / 2
+	}
+	return s.Rate * (1 + (s.Decay-1)*x)
+}
+
+// RewardStdMultiplier returns what to multiply a learning rate by as groups come to agree: the standard deviation of
+// rewards that a line through its history predicts for the newest step, over the one that it predicts for step 0. It is
+// ART's scale_learning_rate_by_reward_std_dev. rows are those of [CheckpointKeeper].History, with the metric
+// "train/reward_std_dev"; without it, or where the line begins at 0 or below, the multiplier is 1. It is never
+// negative.
+func RewardStdMultiplier(rows []HistoryRow) float64 {
+	byStep := map[int]mean{}
+	for _, row := range rows {
+		if x, ok := row.Metrics["train/reward_std_dev"]; ok && finite(x) {
+			m := byStep[row.Step]
+			m.add(x)
+			byStep[row.Step] = m
+		}
+	}
+	steps := slices.Sorted(maps.Keys(byStep))
+	if len(steps) < 2 {
+		return 1
+	}
+	var x, y, xx, xy float64
+	n := float64(len(steps))
+	for _, step := range steps {
+		s, v := float64(step), byStep[step]
+		x, y, xx, xy = x+s/n, y+v.value()/n, xx+s*s/n, xy+s*v.value()/n
+	}
+	slope := (xy - x*y) / (xx - x*x)
+	start := y - slope*x
+	if start <= 0 {
+		return 1
+	}
+	return max(0, start+slope*float64(steps[len(steps)-1])) / start
+}
+
+// checkSchedule checks a name.
+func checkSchedule(p *problems, s Schedule) {
+	if s != "" && s != ScheduleLinear && s != ScheduleCosine {
+		*p = append(*p, fmt.Sprintf("unknown schedule %q, want %q or %q", s, ScheduleLinear, ScheduleCosine))
+	}
+}

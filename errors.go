@@ -13,6 +13,7 @@ var (
 	ErrFrozen        = errors.New("model is frozen")
 	ErrUnsupported   = errors.New("not supported by this backend")
 	ErrClosed        = errors.New("backend is closed")
+	ErrBusy          = errors.New("too many requests are waiting")
 	ErrDevice        = errors.New("device cannot be used")
 	ErrCollapsed     = errors.New("rewards have collapsed")
 )

@@ -30,6 +30,8 @@ type Events struct {
 	OptimizerStep func(OptimizerStep)
 	// Skip is called after a training for each group or trajectory that was left out.
 	Skip func(SkipEvent)
+	// Drop is called for each group that a [Pipeline] does not train on.
+	Drop func(DropEvent)
 	// Commit is called when a step is made and stored.
 	Commit func(Commit)
 	// TrainError is called when a training fails. The model stays at the previous step.
@@ -42,7 +44,7 @@ type Events struct {
 type GatherStart struct {
 	Time      time.Time
 	Scenarios int
-	GroupSize int
+	GroupSize int    // rollouts of a scenario
 	Seed      uint64 // of the options
 	Gather    uint64 // names the gather in this process, in the events below
 }
@@ -130,6 +132,15 @@ type SkipEvent struct {
 	Skip
 }
 
+// DropEvent describes a group that a pipeline has dropped.
+type DropEvent struct {
+	Model *Model
+	Step  int // that the model is at
+	// Group is nil when its rollouts were cancelled.
+	Group  *TrajectoryGroup
+	Reason SkipReason
+}
+
 // Commit describes a new step.
 type Commit struct {
 	Model *Model
@@ -173,6 +184,7 @@ func JoinEvents(list ...*Events) *Events {
 		joined.TrainStart = both(joined.TrainStart, e.TrainStart)
 		joined.OptimizerStep = both(joined.OptimizerStep, e.OptimizerStep)
 		joined.Skip = both(joined.Skip, e.Skip)
+		joined.Drop = both(joined.Drop, e.Drop)
 		joined.Commit = both(joined.Commit, e.Commit)
 		joined.TrainError = both(joined.TrainError, e.TrainError)
 		joined.Log = both(joined.Log, e.Log)

@@ -632,3 +632,41 @@ func TestGather_Flat(t *testing.T) {
 		t.Errorf("failures: %+v", flat.Failures)
 	}
 }
+
+// With Extra a group has the first trajectories to end, in the order of attempts, and the others are cut. Failures are
+// made up for.
+func TestGatherGroups_Extra(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cancelled atomic.Int64
+		attempts := map[int]*atomic.Int64{0: {}, 1: {}}
+		start := time.Now()
+		groups, err := art.GatherGroups(t.Context(), numbers(2), func(
+			ctx context.Context, scenario int,
+		) (*art.Trajectory, error) {
+			n := attempts[scenario].Add(1)
+			switch {
+			case scenario == 0 && n == 1:
+				return nil, errors.New("boom")
+			case n == 2:
+				<-ctx.Done()
+				cancelled.Add(1)
+				return nil, ctx.Err()
+			}
+			time.Sleep(time.Duration(n) * time.Second)
+			return rewarded(float64(n)), nil
+		}, &art.GatherOptions{GroupSize: 3, Extra: 2, MaxFailures: 1})
+		if err != nil || cancelled.Load() != 2 || time.Since(start) != 5*time.Second {
+			t.Fatalf("%d cancelled after %v, %v", cancelled.Load(), time.Since(start), err)
+		}
+		for i, want := range []struct {
+			rewards       []float64
+			failures, cut int
+		}{{[]float64{3, 4, 5}, 1, 1}, {[]float64{1, 3, 4}, 0, 2}} {
+			got := slices.Sorted(slices.Values(rewards(groups)[i]))
+			wantEqual(t, fmt.Sprintf("rewards of group %d", i), got, want.rewards)
+			if n := len(groups[i].Failures); n != want.failures || groups[i].Metrics["rollouts_cut"] != float64(want.cut) {
+				t.Errorf("group %d has %d failures and %v", i, n, groups[i].Metrics)
+			}
+		}
+	})
+}

@@ -35,8 +35,7 @@ import (
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [Logger], and [ErrInvalid] for a split that
 // cannot be the name of a folder.
 func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup, metrics map[string]float64) error {
-	logger, err := capability[Logger](m, "log", "art.Logger, such as backend/local")
-	if err != nil {
+	if _, err := capability[Logger](m, "log", "art.Logger, such as backend/local"); err != nil {
 		return err
 	}
 	var p problems
@@ -46,9 +45,15 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 	}
 	all := Metrics(groups...)
 	maps.Copy(all, metrics)
-	step := policyStep(groups, m.Step())
-	all = underSplit(split, all)
-	if err := logger.Log(ctx, m, split, step, groups, all); err != nil {
+	return m.logAt(ctx, split, policyStep(groups, m.Step()), groups, all)
+}
+
+// logAt stores groups and metrics under split and step, on a backend that is a Logger.
+func (m *Model) logAt(
+	ctx context.Context, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64,
+) error {
+	all := underSplit(split, metrics)
+	if err := m.backend.(Logger).Log(ctx, m, split, step, groups, all); err != nil {
 		return err
 	}
 	tell(m.events().Log, LogEvent{m, split, step, groups, all})

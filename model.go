@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,12 @@ type LoRA struct {
 	// Targets are the names of linear layers. Default: those of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and
 	// down_proj that the base model has. It stays empty in [Model.Options]; the backend fills it in.
 	Targets []string `json:"targets"`
+	// RankStabilized divides Alpha by the root of the rank, so that adapters of large rank learn as fast (rsLoRA).
+	RankStabilized bool `json:"rank_stabilized,omitempty"`
+	// Ranks and Alphas are those of single layers, by patterns for their names, as PEFT's rank_pattern and alpha_pattern:
+	// {"down_proj": 16}, or a regular expression for the full name. Default: Rank and Alpha for all.
+	Ranks  map[string]int     `json:"ranks,omitempty"`
+	Alphas map[string]float64 `json:"alphas,omitempty"`
 }
 
 // ModelOptions describes a model. The zero value is a trainable LoRA adapter on the built-in tiny model.
@@ -36,8 +43,9 @@ type ModelOptions struct {
 	// empty.
 	Adapter string
 	// Fork is a step of another run that a new run begins with, weights and optimizer: [PROJECT/]NAME[@STEP|@best], where
-	// "best" is the step with the highest val/reward, and the newest is the default. The new run begins at step 0. Like
-	// Adapter it says what LoRA would, which must be left empty; Base is that of the other run.
+	// "best" is the step with the highest val/reward, and the newest is the default; or what [Model.SaveWeights] has
+	// stored, by its path. The new run begins at step 0. Like Adapter it says what LoRA would, which must be left empty;
+	// Base is that of the other run.
 	Fork string
 	// Frozen makes a prompted baseline: the base model as it is, for the same rollout code. Its replies carry no Sample
 	// and it cannot be trained.
@@ -112,6 +120,8 @@ type Model struct {
 	step    atomic.Int64
 	calls   atomic.Uint64 // number of calls outside of a gather
 	flat    collapse      // of rewards
+	// snapshot says that it was made by Model.Snapshot.
+	snapshot bool
 }
 
 // NewModel describes a model; opts may be nil. Nothing happens until [Model.Register], which also validates the
@@ -208,6 +218,7 @@ func (l *LoRA) setDefaults() {
 // clone returns a deep copy.
 func (o ModelOptions) clone() ModelOptions {
 	o.LoRA.Targets = slices.Clone(o.LoRA.Targets)
+	o.LoRA.Ranks, o.LoRA.Alphas = maps.Clone(o.LoRA.Ranks), maps.Clone(o.LoRA.Alphas)
 	o.Chat = o.Chat.clone()
 	o.Retention = clonePtr(o.Retention)
 	return o
@@ -250,7 +261,8 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 		start = "Fork"
 	}
 	p.check(o.Adapter == "" || o.Fork == "", "Adapter and Fork are both set")
-	p.check(o.LoRA.Rank == 0 && o.LoRA.Alpha == 0 && len(o.LoRA.Targets) == 0,
+	l := &o.LoRA
+	p.check(l.Rank == 0 && l.Alpha == 0 && len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0 && !l.RankStabilized,
 		"LoRA and %s are both set: leave LoRA empty, the adapter defines it", start)
 	p.check(!o.Frozen, "Frozen and %s are both set: a frozen model has no adapter", start)
 }

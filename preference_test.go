@@ -93,6 +93,7 @@ func TestPreference_Prompt(t *testing.T) {
 func TestDPOConfig_WithDefaults(t *testing.T) {
 	want := &art.DPOConfig{
 		Beta: 0.1, LearningRate: 5e-6, BatchSize: 8, Epochs: 1, Decay: ptr(1.0), MaxGradNorm: 1,
+		Schedule: art.ScheduleLinear,
 	}
 	wantEqual(t, "of nil", (*art.DPOConfig)(nil).WithDefaults(), want)
 	if got := (&art.DPOConfig{LengthNormalized: true}).WithDefaults().Beta; got != 5 {
@@ -101,6 +102,7 @@ func TestDPOConfig_WithDefaults(t *testing.T) {
 	given := &art.DPOConfig{
 		Beta: 1, LabelSmoothing: 0.1, LengthNormalized: true, ReferenceBase: true, LearningRate: 1, BatchSize: 2, Epochs: 3,
 		Warmup: 0.1, Decay: ptr(0.0), MaxGradNorm: -1, WeightDecay: 0.5, Seed: 6,
+		Schedule: art.ScheduleCosine,
 	}
 	wantEqual(t, "of what is given", given.WithDefaults(), given)
 }

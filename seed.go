@@ -38,12 +38,13 @@ const (
 	seedBackoff
 	seedShuffle
 	seedChoice // of the replies to one request, but the first
+	seedDraw   // of a scenario, in a pipeline
 )
 
 // callSeed derives the seed of one completion from the run's seed, the step, and the position in the gather of ctx. The
 // position counts the calls of its rollout; the model counts those outside of a gather.
 func (m *Model) callSeed(ctx context.Context) uint64 {
-	run, step := m.opts.Seed, uint64(m.step.Load())
+	run, step := m.opts.Seed, uint64(m.answers(ctx))
 	p := positionOf(ctx)
 	if p == nil {
 		return mix(seedLone, run, step, m.calls.Add(1))

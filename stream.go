@@ -1,10 +1,13 @@
 package art
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
+	"time"
 )
 
 // StreamOptions say how JSONL files are read. The zero value and a nil *StreamOptions are the defaults: once, in order.
@@ -237,4 +240,271 @@ func (at *StreamPosition) validate(p *problems, id string, files int) {
 // id is the same for options under which positions mean the same.
 func (o *StreamOptions) id(files int) string {
 	return fmt.Sprintf("%016x", mix(seedShuffle, o.Seed, uint64(o.Shuffle), uint64(files), 0))
+}
+
+// Streamer is a [Backend] that delivers a reply while it is sampled.
+type Streamer interface {
+	// Stream answers like [Backend.Complete]. While the reply is sampled it calls piece with what has been added since
+	// the call before: one call at a time, none after Stream has returned. All pieces together are the reply: texts and
+	// token ids joined, they are those of the response's message. What may still become something else, such as half a
+	// character or the beginning of a stop string or of a tool call, is held back.
+	//
+	// An error of piece ends the reply and is returned. So does the end of ctx, which frees the request's memory at once.
+	// piece may block, on a client that reads slowly; other requests must go on meanwhile.
+	Stream(ctx context.Context, m *Model, req *ChatRequest, piece func(Piece) error) (*ChatResponse, error)
+}
+
+// Piece is what a [Streamer] adds to a reply. It may have tokens without text, and text without tokens.
+type Piece struct {
+	// ID and Model are those of the [ChatResponse]. Every piece has them.
+	ID, Model string
+	// PromptIDs is the exact context, in the first piece of a model whose replies carry a [Sample]; nil in all others.
+	PromptIDs []int32
+	// IDs are the tokens that were sampled, and Logprobs theirs, as in [Sample]. Nil when replies carry no sample.
+	IDs      []int32
+	Logprobs []float32
+	// TopLogprobs are those of [ChatResponse] for IDs; nil if there are none.
+	TopLogprobs [][]TokenLogprob
+	// Reasoning and Content are to be appended to those of the message. A reply's reasoning comes before its content.
+	Reasoning, Content string
+	// ToolCalls are complete calls.
+	ToolCalls []ToolCall
+}
+
+// Stream is [Model.Complete] that hands out the reply piece by piece while it is sampled; see [Streamer] for what
+// pieces are. On a backend that is no Streamer the whole reply is one piece. It is recorded like that of Complete, once
+// it is complete. opts may be nil.
+func (m *Model) Stream(
+	ctx context.Context, h *History, opts *ChatOptions, piece func(Piece) error,
+) (*ChatResponse, error) {
+	b, err := m.registered("stream")
+	if err != nil {
+		return nil, err
+	}
+	if piece == nil {
+		return nil, problems{"piece is nil"}.err("stream", "pass a function, or call Model.Complete")
+	}
+	request, err := m.request(ctx, h, opts)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	response, err := streamerOf(b).Stream(ctx, m, request, piece)
+	m.tellCompletion(ctx, start, request, response, err)
+	if err != nil {
+		return nil, err
+	}
+	if err := recordCompletion(ctx, request, response.Message); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// streamerOf returns a backend as a [Streamer].
+func streamerOf(b Backend) Streamer {
+	if streamer, ok := b.(Streamer); ok {
+		return streamer
+	}
+	return whole{b}
+}
+
+// whole makes a [Streamer] of any backend: each reply is one piece.
+type whole struct{ Backend }
+
+// Stream implements [Streamer].
+func (b whole) Stream(
+	ctx context.Context, m *Model, req *ChatRequest, piece func(Piece) error,
+) (*ChatResponse, error) {
+	response, err := b.Complete(ctx, m, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := piece(response.Piece()); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// Piece returns the whole response as one piece.
+func (r *ChatResponse) Piece() Piece {
+	p := Piece{
+		ID: r.ID, Model: r.Model, Reasoning: r.Message.Reasoning, Content: r.Message.Content,
+		ToolCalls: slices.Clone(r.Message.ToolCalls),
+	}
+	if s := r.Message.Sample; s != nil {
+		p.PromptIDs, p.IDs, p.Logprobs, p.TopLogprobs = s.PromptIDs, s.IDs, s.Logprobs, r.TopLogprobs
+	}
+	return p
+}
+
+// maxBuffered is how many bytes the shuffle buffer takes in before it is dealt out, whatever the number of lines.
+const maxBuffered = 256 << 20
+
+// dealtLine is a line in the order of the stream.
+type dealtLine struct {
+	jsonlLine
+	epoch int
+	after StreamPosition
+}
+
+// lineStream reads the lines of files and deals them out, buffer by buffer.
+type lineStream struct {
+	files []string
+	opts  StreamOptions
+	at    StreamPosition // where the buffer began, but for Dealt: what has been dealt out
+	order []int          // of the files, in this epoch
+	file  *jsonlFile     // that is being read; nil between files
+
+	buffer  []jsonlLine    // in the order in which it is dealt out
+	refill  StreamPosition // where the next buffer begins
+	fresh   bool           // the epoch was begun at its beginning, and has had no line yet
+	limit   int64          // bytes that fill the buffer
+	started bool
+
+	step, epochStep, batchEpoch int // of batches
+}
+
+// newStream checks the options. Nothing is opened yet.
+func newStream(files []string, opts *StreamOptions) (*lineStream, error) {
+	o := opts.withDefaults()
+	if err := o.validate(files); err != nil {
+		return nil, err
+	}
+	s := &lineStream{files: files, opts: o, limit: maxBuffered, fresh: o.From == nil}
+	s.at.Stream = o.id(len(files))
+	if o.From != nil {
+		s.at = *o.From
+		s.step, s.epochStep, s.batchEpoch = s.at.Step, s.at.EpochStep, s.at.Epoch
+	}
+	s.order = s.fileOrder(s.at.Epoch)
+	return s, nil
+}
+
+// fileOrder returns the order of the files in an epoch.
+func (s *lineStream) fileOrder(epoch int) []int {
+	o := BatchOptions{Seed: s.opts.Seed, InOrder: s.opts.Shuffle == 1}
+	return o.order(epoch, len(s.files))
+}
+
+// skip skips n lines.
+func (s *lineStream) skip(n int) error {
+	for range n {
+		if _, err := s.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next deals out a line, [io.EOF] after the last one.
+func (s *lineStream) next() (dealtLine, error) {
+	for s.at.Dealt >= len(s.buffer) {
+		if err := s.advance(); err != nil {
+			return dealtLine{}, err
+		}
+	}
+	line := dealtLine{jsonlLine: s.buffer[s.at.Dealt], epoch: s.at.Epoch}
+	s.buffer[s.at.Dealt].data = nil
+	s.at.Dealt++
+	line.after = s.at
+	if s.at.Dealt == len(s.buffer) {
+		line.after = s.refill
+	}
+	return line, nil
+}
+
+// advance fills the buffer: at first from where the stream starts, later from where the last one ended.
+func (s *lineStream) advance() error {
+	if s.opts.Epochs >= 0 && s.at.Epoch >= s.opts.Epochs {
+		return io.EOF
+	}
+	if s.started {
+		s.at = s.refill
+	}
+	s.started = true
+	if err := s.fill(); err != nil {
+		return err
+	}
+	if s.at.Dealt > len(s.buffer) {
+		return jsonlError(s.files[0], errShorter)
+	}
+	if len(s.buffer) > 0 {
+		s.fresh = false
+		return nil
+	}
+	if s.fresh { // no file has a line: there would be epochs of nothing for ever
+		return io.EOF
+	}
+	s.beginEpoch(s.at.Epoch + 1)
+	return nil
+}
+
+// beginEpoch goes to the beginning of an epoch.
+func (s *lineStream) beginEpoch(epoch int) {
+	s.close()
+	s.refill = StreamPosition{Stream: s.at.Stream, Epoch: epoch}
+	s.at.Epoch, s.fresh, s.order = epoch, true, s.fileOrder(epoch)
+}
+
+// fill reads the lines of the buffer that begins at s.at, and shuffles them.
+func (s *lineStream) fill() error {
+	s.buffer = s.buffer[:0]
+	want, size := s.bufferSize(), int64(0)
+	end := s.at
+	for len(s.buffer) < want && size < s.limit {
+		line, err := s.read(&end)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		s.buffer = append(s.buffer, line)
+		size += int64(len(line.data))
+	}
+	end.Buffer, end.Dealt = s.at.Buffer+1, 0
+	s.refill = end
+	if s.opts.Shuffle > 1 {
+		r := newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), uint64(s.at.Buffer), 1))
+		r.Shuffle(len(s.buffer), func(i, j int) { s.buffer[i], s.buffer[j] = s.buffer[j], s.buffer[i] })
+	}
+	return nil
+}
+
+// bufferSize is how many lines the buffer at s.at takes. The first one of an epoch takes a random number, so that each
+// epoch shuffles other lines together.
+func (s *lineStream) bufferSize() int {
+	if s.at.Buffer > 0 {
+		return s.opts.Shuffle
+	}
+	return 1 + newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), 2, 2)).IntN(s.opts.Shuffle)
+}
+
+// read reads the line at a position, and moves the position behind it. [io.EOF] is the end of the epoch.
+func (s *lineStream) read(at *StreamPosition) (jsonlLine, error) {
+	for at.File < len(s.files) {
+		if s.file == nil {
+			file, err := openJSONL(s.files[s.order[at.File]], s.opts.MaxLine, at.Line, at.Offset)
+			if err != nil {
+				return jsonlLine{}, err
+			}
+			s.file = file
+		}
+		line, err := s.file.next()
+		if !errors.Is(err, io.EOF) {
+			at.Line, at.Offset = s.file.line, s.file.offset
+			return line, err
+		}
+		s.close()
+		at.File, at.Line, at.Offset = at.File+1, 0, 0
+	}
+	return jsonlLine{}, io.EOF
+}
+
+// close closes the file that is being read.
+func (s *lineStream) close() {
+	if s.file != nil {
+		s.file.close()
+		s.file = nil
+	}
 }

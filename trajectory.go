@@ -1,6 +1,8 @@
 package art
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -193,5 +195,299 @@ func (t *Trajectory) TrackDuration(name string) (stop func()) {
 			t.Metrics = map[string]float64{}
 		}
 		t.Metrics[name+"_duration"] += time.Since(start).Seconds()
+	}
+}
+
+// storedHistory is a [History] in stored JSON. Samples are beside the messages, whose form is the wire's.
+type storedHistory struct {
+	Messages []Message       `json:"messages"`
+	Samples  []*storedSample `json:"samples,omitempty"` // of each message, null for none; absent when there is none at all
+	Tools    []Tool          `json:"tools,omitempty"`
+}
+
+// storedSample is a [Sample] in stored JSON.
+type storedSample struct {
+	PromptIDs []int32   `json:"prompt_ids,omitempty"`
+	IDs       []int32   `json:"ids,omitempty"`
+	Logprobs  numbers32 `json:"logprobs,omitempty"`
+	Sampled   numbers32 `json:"sampled,omitempty"`
+	Forced    []bool    `json:"forced,omitempty"`
+	Settings  Sampling  `json:"settings"`
+	Step      int       `json:"step"`
+	Finish    string    `json:"finish,omitempty"`
+}
+
+// storedTrajectory is a [Trajectory] in stored JSON.
+type storedTrajectory struct {
+	storedHistory
+	AdditionalHistories []storedHistory   `json:"additional_histories,omitempty"`
+	Reward              number            `json:"reward"`
+	Metrics             map[string]number `json:"metrics,omitempty"`
+	Metadata            map[string]label  `json:"metadata,omitempty"`
+	Logs                []string          `json:"logs,omitempty"`
+	Start               *time.Time        `json:"start,omitempty"`    // UTC
+	Duration            time.Duration     `json:"duration,omitempty"` // nanoseconds
+}
+
+// storedGroup is a [TrajectoryGroup] in stored JSON.
+type storedGroup struct {
+	Trajectories []*Trajectory     `json:"trajectories"`
+	Failures     []Failure         `json:"failures,omitempty"`
+	Metrics      map[string]number `json:"metrics,omitempty"`
+	Metadata     map[string]label  `json:"metadata,omitempty"`
+	Logs         []string          `json:"logs,omitempty"`
+}
+
+// storedError is what a failed read of stored JSON returns.
+func storedError(op string, err error) error {
+	return &Error{op, fmt.Errorf("%w: %w", ErrCorrupt, err), "the form is what MarshalJSON writes"}
+}
+
+// MarshalJSON writes the messages, with their samples beside them, and the tools.
+func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(storeHistory(&h)) }
+
+// UnmarshalJSON reads what [History.MarshalJSON] wrote. Damage is an [ErrCorrupt] that names the field.
+func (h *History) UnmarshalJSON(data []byte) error {
+	var r storedReader
+	read := r.history(data, "")
+	if r.err != nil {
+		return storedError("read history", r.err)
+	}
+	*h = read
+	return nil
+}
+
+// MarshalJSON writes the stored form of a trajectory: messages and tools in OpenAI's wire form, samples beside the
+// messages ("samples": [null, {...}]), durations in nanoseconds, NaN and infinities as strings. It is lossless:
+// logprobs keep every bit and labels their type. Start is written in UTC. A label of a type that [Trajectory] does not
+// allow is an error.
+func (t Trajectory) MarshalJSON() ([]byte, error) {
+	s := storedTrajectory{
+		storedHistory: storeHistory(&t.History), Reward: number(t.Reward), Metrics: numbersOf(t.Metrics),
+		Metadata: labelsOf(t.Metadata), Logs: t.Logs, Duration: t.Duration,
+	}
+	for i := range t.AdditionalHistories {
+		s.AdditionalHistories = append(s.AdditionalHistories, storeHistory(&t.AdditionalHistories[i]))
+	}
+	if !t.Start.IsZero() {
+		start := t.Start.UTC()
+		s.Start = &start
+	}
+	return json.Marshal(s)
+}
+
+// UnmarshalJSON reads what [Trajectory.MarshalJSON] wrote. Unknown fields are ignored. Damage is an [ErrCorrupt] that
+// names the field.
+func (t *Trajectory) UnmarshalJSON(data []byte) error {
+	var r storedReader
+	read := r.trajectory(data)
+	if r.err != nil {
+		return storedError("read trajectory", r.err)
+	}
+	*t = read
+	return nil
+}
+
+// MarshalJSON writes the stored form of a group; see [Trajectory.MarshalJSON].
+func (g TrajectoryGroup) MarshalJSON() ([]byte, error) {
+	return json.Marshal(storedGroup{g.Trajectories, g.Failures, numbersOf(g.Metrics), labelsOf(g.Metadata), g.Logs})
+}
+
+// UnmarshalJSON reads what [TrajectoryGroup.MarshalJSON] wrote; see [Trajectory.UnmarshalJSON].
+func (g *TrajectoryGroup) UnmarshalJSON(data []byte) error {
+	var r storedReader
+	read := r.group(data)
+	if r.err != nil {
+		return storedError("read group", r.err)
+	}
+	*g = read
+	return nil
+}
+
+// storeHistory converts to the stored form.
+func storeHistory(h *History) storedHistory {
+	s := storedHistory{Messages: h.Messages, Tools: h.Tools}
+	if s.Messages == nil {
+		s.Messages = []Message{} // "[]", not null
+	}
+	for i := range h.Messages {
+		sample := h.Messages[i].Sample
+		if sample == nil {
+			continue
+		}
+		if s.Samples == nil {
+			s.Samples = make([]*storedSample, len(h.Messages))
+		}
+		s.Samples[i] = &storedSample{
+			PromptIDs: sample.PromptIDs, IDs: sample.IDs, Logprobs: sample.Logprobs, Sampled: sample.Sampled,
+			Forced: sample.Forced, Settings: sample.Settings, Step: sample.Step, Finish: sample.Finish,
+		}
+	}
+	return s
+}
+
+// numbersOf converts to the stored form; empty is nil.
+func numbersOf(metrics map[string]float64) map[string]number {
+	out := make(map[string]number, len(metrics))
+	for key, x := range metrics {
+		out[key] = number(x)
+	}
+	return out
+}
+
+// labelsOf converts to the stored form; empty is nil.
+func labelsOf(metadata map[string]any) map[string]label {
+	out := make(map[string]label, len(metadata))
+	for key, v := range metadata {
+		out[key] = label{v}
+	}
+	return out
+}
+
+// storedReader reads stored JSON field by field, so that an error can say where it is. The first one counts.
+type storedReader struct {
+	err error
+}
+
+// fail records a problem unless there is one already.
+func (r *storedReader) fail(path string, err error) {
+	if err != nil && r.err == nil {
+		r.err = within(path, err)
+	}
+}
+
+// object reads the fields of an object.
+func (r *storedReader) object(path string, data []byte) decoder {
+	fields, err := parseObject(data)
+	if err != nil {
+		r.fail(path, err)
+	}
+	return decoder{fields: fields}
+}
+
+// field decodes the field key of d into v. Absent and null leave v unchanged.
+func (r *storedReader) field(d decoder, path, key string, v any) {
+	raw := d.raw(key)
+	if raw == nil || kindOf(raw) == kindNull {
+		return
+	}
+	r.fail(join(path, key), json.Unmarshal(raw, v))
+}
+
+// elements returns the elements of the array field key of d.
+func (r *storedReader) elements(d decoder, path, key string) []json.RawMessage {
+	out := d.array(key)
+	if d.err != nil {
+		r.fail(path, d.err)
+	}
+	return out
+}
+
+// history reads a [History].
+func (r *storedReader) history(data []byte, path string) History {
+	var h History
+	d := r.object(path, data)
+	for i, raw := range r.elements(d, path, "messages") {
+		var m Message
+		r.fail(join(path, fmt.Sprintf("messages[%d]", i)), m.decode(raw))
+		h.Messages = append(h.Messages, m)
+	}
+	for i, raw := range r.elements(d, path, "tools") {
+		var t Tool
+		r.fail(join(path, fmt.Sprintf("tools[%d]", i)), t.decode(raw))
+		h.Tools = append(h.Tools, t)
+	}
+	samples := r.elements(d, path, "samples")
+	if len(samples) != 0 && len(samples) != len(h.Messages) {
+		r.fail(join(path, "samples"), fmt.Errorf("has %d elements for %d messages", len(samples), len(h.Messages)))
+		return h
+	}
+	for i, raw := range samples {
+		h.Messages[i].Sample = r.sample(raw, join(path, fmt.Sprintf("samples[%d]", i)))
+	}
+	return h
+}
+
+// sample reads a [Sample], nil of null.
+func (r *storedReader) sample(data []byte, path string) *Sample {
+	if kindOf(data) == kindNull {
+		return nil
+	}
+	s, d := &Sample{}, r.object(path, data)
+	r.field(d, path, "prompt_ids", &s.PromptIDs)
+	r.field(d, path, "ids", &s.IDs)
+	r.field(d, path, "logprobs", (*numbers32)(&s.Logprobs))
+	r.field(d, path, "sampled", (*numbers32)(&s.Sampled))
+	r.field(d, path, "forced", &s.Forced)
+	r.field(d, path, "settings", &s.Settings)
+	r.field(d, path, "step", &s.Step)
+	r.field(d, path, "finish", &s.Finish)
+	return s
+}
+
+// trajectory reads a [Trajectory].
+func (r *storedReader) trajectory(data []byte) Trajectory {
+	t, d := Trajectory{History: r.history(data, "")}, r.object("", data)
+	for i, raw := range r.elements(d, "", "additional_histories") {
+		t.AdditionalHistories = append(t.AdditionalHistories, r.history(raw, fmt.Sprintf("additional_histories[%d]", i)))
+	}
+	r.field(d, "", "reward", (*number)(&t.Reward))
+	t.Metrics, t.Metadata = r.metrics(d), r.metadata(d)
+	r.field(d, "", "logs", &t.Logs)
+	r.field(d, "", "start", &t.Start)
+	r.field(d, "", "duration", &t.Duration)
+	return t
+}
+
+// group reads a [TrajectoryGroup].
+func (r *storedReader) group(data []byte) TrajectoryGroup {
+	var g TrajectoryGroup
+	d := r.object("", data)
+	for i, raw := range r.elements(d, "", "trajectories") {
+		var t *Trajectory
+		if kindOf(raw) != kindNull {
+			inner := storedReader{}
+			read := inner.trajectory(raw)
+			t = &read
+			r.fail(fmt.Sprintf("trajectories[%d]", i), inner.err)
+		}
+		g.Trajectories = append(g.Trajectories, t)
+	}
+	r.field(d, "", "failures", &g.Failures)
+	g.Metrics, g.Metadata = r.metrics(d), r.metadata(d)
+	r.field(d, "", "logs", &g.Logs)
+	return g
+}
+
+// metrics reads the field "metrics".
+func (r *storedReader) metrics(d decoder) map[string]float64 {
+	out := map[string]float64{}
+	r.entries(d, "metrics", func(key string, raw json.RawMessage) error {
+		var x number
+		err := x.UnmarshalJSON(raw)
+		out[key] = float64(x)
+		return err
+	})
+	return out
+}
+
+// metadata reads the field "metadata".
+func (r *storedReader) metadata(d decoder) map[string]any {
+	out := map[string]any{}
+	r.entries(d, "metadata", func(key string, raw json.RawMessage) error {
+		var l label
+		err := l.UnmarshalJSON(raw)
+		out[key] = l.value
+		return err
+	})
+	return out
+}
+
+// entries calls f for each entry of an object field, in the order of keys.
+func (r *storedReader) entries(d decoder, field string, f func(key string, raw json.RawMessage) error) {
+	entries := map[string]json.RawMessage{}
+	r.field(d, "", field, &entries)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		r.fail(fmt.Sprintf("%s[%q]", field, key), f(key, entries[key]))
 	}
 }

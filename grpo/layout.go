@@ -7,51 +7,87 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
-// Layout is the shape of a micro-batch: a padded rectangle with one sequence in a row, from position 0 on, and a padded
-// list of the tokens trained in it. The packer fills it, the planner asks what it takes, and a graph is compiled for
-// it: each layout costs a compilation, so there should be few.
+// Layout is the shape of a micro-batch: padded rectangles, and a padded list of the tokens trained in them. In the
+// first one each row begins with the first token of a sequence; rows of [Branches] begin where a sequence leaves what
+// it shares with others. The packer fills it, the planner asks what it takes, and a graph is compiled for it: each
+// layout costs a compilation, so there should be few.
 type Layout struct {
-	Rows    int // B: sequences
+	Rows    int // B: sequences, or what several of them have in common
 	Length  int // T: tokens that the model reads of a row, padding included
 	Trained int // N: trained tokens, padding included
+	// Branches are further rectangles; those without rows are left out.
+	Branches [MaxBranches]Branches
+}
+
+// MaxBranches is the number of rectangles of branches of a layout. Two hold branches of different lengths with less
+// padding than one.
+const MaxBranches = 2
+
+// Branches is the shape of a rectangle of branches.
+type Branches struct {
+	Rows   int // R
+	Length int // tokens of a row, padding included
+	Keys   int // S: positions that a row attends to, those of what it shares included
 }
 
 // Tokens is the number of tokens that the model computes, padding included.
-func (l Layout) Tokens() int { return l.Rows * l.Length }
-
-// Numbers of tensors of a micro-batch.
-const (
-	NumTensors        = 10 // see MicroBatch.Tensors
-	NumLogprobTensors = 3  // those that logprobs depend on, which come first: ids, position, target
-)
+func (l Layout) Tokens() int {
+	n := l.Rows * l.Length
+	for _, b := range l.Branches {
+		n += b.Rows * b.Length
+	}
+	return n
+}
 
 // Shapes returns the shapes of [MicroBatch.Tensors].
 func (l Layout) Shapes() []shapes.Shape {
-	index := shapes.Make(dtypes.Int32, l.Trained, 1)
-	number := shapes.Make(dtypes.Float32, l.Trained)
-	return []shapes.Shape{
-		shapes.Make(dtypes.Int32, l.Rows, l.Length), index, index, number, number, number, number,
-		number, number,
-		shapes.Make(dtypes.Float32),
+	ints := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Int32, dims...) }
+	list := []shapes.Shape{ints(l.Rows, l.Length)}
+	for _, b := range l.Branches {
+		if b.Rows > 0 {
+			list = append(list, ints(b.Rows, b.Length), ints(b.Rows), ints(b.Rows, b.Keys))
+		}
 	}
+	number := shapes.Make(dtypes.Float32, l.Trained)
+	return append(list, ints(l.Trained, 1), ints(l.Trained, 1), number, number, number, number, number, number,
+		ints(l.Trained, 1), shapes.Make(dtypes.Float32))
 }
 
-// check reports sequences that do not fit.
-func (l Layout) check(seqs []Sequence) error {
+// check reports rows that do not fit.
+func (l Layout) check(seqs []Sequence, rows []Row) error {
 	if l.Rows <= 0 || l.Length <= 0 || l.Trained <= 0 {
 		return fmt.Errorf("grpo: a layout of %d rows of %d tokens, %d of them trained: want at least one of each", l.Rows,
 			l.Length, l.Trained)
 	}
-	if len(seqs) > l.Rows {
-		return fmt.Errorf("grpo: %d sequences for %d rows", len(seqs), l.Rows)
-	}
 	if n := NumTrained(seqs); n > l.Trained {
 		return fmt.Errorf("grpo: %d trained tokens for a list of %d", n, l.Trained)
 	}
-	for i := range seqs {
-		if n := seqs[i].NumInputs(); n > l.Length {
-			return fmt.Errorf("grpo: sequence %d needs %d tokens, rows have %d", i, n, l.Length)
+	counts := map[int]int{}
+	for _, r := range rows {
+		if r.Sequence < 0 || r.Sequence >= len(seqs) || r.Start < 0 || r.End < r.Start || r.Rectangle < 0 ||
+			r.Rectangle > MaxBranches || r.Start > 0 && (r.From < 0 || r.From >= len(seqs)) {
+			return fmt.Errorf("grpo: row %+v of %d sequences", r, len(seqs))
+		}
+		if r.Start == r.End {
+			continue
+		}
+		counts[r.Rectangle]++
+		have, length, keys := l.rectangle(r.Rectangle)
+		if counts[r.Rectangle] > have {
+			return fmt.Errorf("grpo: %d sequences for %d rows", counts[r.Rectangle], have)
+		}
+		if n := r.End - r.Start; n > length || r.End > keys || r.Rectangle == 0 && r.Start > 0 {
+			return fmt.Errorf("grpo: sequence %d needs %d tokens, rows have %d", r.Sequence, n, length)
 		}
 	}
 	return nil
+}
+
+// rectangle returns the rows, tokens and keys of one: of sequences for 0, else of branches.
+func (l Layout) rectangle(i int) (rows, length, keys int) {
+	if i == 0 {
+		return l.Rows, l.Length, l.Length
+	}
+	b := l.Branches[i-1]
+	return b.Rows, b.Length, b.Keys
 }

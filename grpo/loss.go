@@ -5,7 +5,6 @@ package grpo
 import (
 	"fmt"
 
-	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
@@ -48,43 +47,31 @@ type LossInputs struct {
 	Behavior  *Node // [N] logprob under the distribution that was sampled from; see Sequence
 	Reference *Node // [N] logprob under the reference policy; 0 where there is none
 	Entropy   *Node // [N] of the whole distribution that the token is drawn from, in nats; nil unless LossSpec.Entropy
-	// Position is the index in [Rows * Length] of the token before, [N, 1] int32, and Layout has those dimensions.
-	// Position / Length is the row, and each row holds one sequence: losses of whole sequences sum over equal rows.
-	Position *Node
-	Layout   Layout
-	// Denominator is a scalar that the sum over tokens is divided by: the number of trained tokens of the whole batch
-	// that one optimizer step sees (NumTrained). Losses and gradients of its micro-batches then add up to the batch's.
+	// Sequence is the index of the sequence that a token belongs to, [N, 1] int32.
+	Sequence *Node
+	// Denominator is a scalar: the number of trained tokens of the whole batch that one optimizer step sees (NumTrained).
+	// Weights are divided by it already. Losses and gradients of micro-batches so add up to those of the batch.
 	Denominator *Node // []
 }
 
-// Mean builds the weighted mean [] of a loss per token [N] over the batch,
+// Mean builds the weighted mean [] of a loss per token [N] over the batch: weights add up to 1 there, unless
+// [NormalizeConfig] says otherwise.
 //
-//	Σ perToken·Weight / Denominator
-func (in LossInputs) Mean(perToken *Node) *Node {
-	return Div(ReduceAllSum(Mul(perToken, in.Weight)), in.Denominator)
-}
+//	Σ perToken·Weight
+func (in LossInputs) Mean(perToken *Node) *Node { return ReduceAllSum(Mul(perToken, in.Weight)) }
 
 // SequenceSum builds, for each token [N], the sum of x [N] over the trained tokens of its sequence.
 func (in LossInputs) SequenceSum(x *Node) *Node {
-	member := in.member()                                                                                // [N, B]
-	sums := ReduceSum(Mul(member, ExpandAxes(x, -1)), 0)                                                 // [B]
-	return ReduceSum(Mul(member, BroadcastToDims(ExpandAxes(sums, 0), member.Shape().Dimensions...)), 1) // [N]
+	if in.Sequence == nil {
+		panic("grpo: a loss over sequences needs LossInputs.Sequence")
+	}
+	sums := ScatterSum(ZerosLike(x), in.Sequence, Mul(x, in.Mask), false, false) // there are at most N sequences
+	return Mul(Gather(sums, in.Sequence), in.Mask)
 }
 
 // SequenceMean builds, for each token [N], the mean of x [N] over the trained tokens of its sequence; 0 for padding.
 func (in LossInputs) SequenceMean(x *Node) *Node {
 	return Div(in.SequenceSum(x), MaxScalar(in.SequenceSum(in.Mask), 1))
-}
-
-// member builds [N, B], 1 where a trained token belongs to a row.
-func (in LossInputs) member() *Node {
-	if in.Position == nil {
-		panic("grpo: a loss over sequences needs LossInputs.Position and Layout")
-	}
-	g, l := in.New.Graph(), in.Layout
-	row := BroadcastToDims(DivScalar(in.Position, l.Length), l.Trained, l.Rows) // [N, B]
-	own := Equal(row, Iota(g, shapes.Make(row.DType(), l.Trained, l.Rows), 1))  // [N, B]
-	return Mul(ConvertDType(own, in.New.DType()), ExpandAxes(in.Mask, -1))      // [N, B]
 }
 
 // BuildLoss builds a loss [] and its metrics, one vector in the order of its spec: a single transfer from the device.

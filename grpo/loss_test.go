@@ -41,18 +41,15 @@ func (in tokens) part(lo, hi int) tokens {
 	return in
 }
 
-// layout returns where tokens stand: each row is as long as there are tokens.
-func (in tokens) layout() (position []int32, l Layout) {
-	n := len(in.New)
-	l = Layout{Rows: 1, Length: n, Trained: n}
-	for i := range n {
-		row := 0
+// sequences returns the sequence of each token.
+func (in tokens) sequences() []int32 {
+	out := make([]int32, len(in.New))
+	for i := range out {
 		if in.Rows != nil {
-			row = in.Rows[i] - in.Rows[0]
+			out[i] = int32(in.Rows[i] - in.Rows[0])
 		}
-		position, l.Rows = append(position, int32(row*n+i)), max(l.Rows, row+1)
 	}
-	return position, l
+	return out
 }
 
 // lossResult is what a device computed.
@@ -68,18 +65,21 @@ func deviceLoss[T float32 | float64](
 	t *testing.T, device compute.Backend, l Loss, in tokens, denominator float64,
 ) lossResult {
 	t.Helper()
-	position, layout := in.layout()
-	args := []*tensors.Tensor{scalar(T(denominator)), tensors.FromFlatDataAndDimensions(position, len(position), 1)}
+	sequence := in.sequences()
+	args := []*tensors.Tensor{scalar(T(denominator)), tensors.FromFlatDataAndDimensions(sequence, len(sequence), 1)}
 	for _, x := range in.columns() {
 		column := make([]T, len(in.New))
 		for i, v := range *x {
 			column[i] = T(v)
+			if x == &in.Weight {
+				column[i] = T(v / denominator)
+			}
 		}
 		args = append(args, vector(column))
 	}
 	out := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
 		loss, m := BuildLoss(l, LossInputs{
-			Denominator: n[0], Position: n[1], Layout: layout, New: n[2], Old: n[3], Advantage: n[4], Weight: n[5], Mask: n[6],
+			Denominator: n[0], Sequence: n[1], New: n[2], Old: n[3], Advantage: n[4], Weight: n[5], Mask: n[6],
 			Behavior: n[7], Reference: n[8], Entropy: n[9],
 		})
 		return []*graph.Node{loss, graph.Gradient(loss, n[2])[0], m}

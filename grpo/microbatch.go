@@ -2,6 +2,8 @@ package grpo
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
 )
@@ -10,13 +12,15 @@ import (
 // depends on the padding after them, which is of id 0.
 type MicroBatch struct {
 	Layout
-	IDs    []int32    // [B*T] row-major
+	IDs    []int32    // [M] of all rectangles, each row-major
+	Starts []int32    // of the rows of all branches: the position of their first token
+	Keys   []int32    // of the rows of all branches: the token of IDs at each position
 	Tokens TokenBatch // [N]
 }
 
-// TokenBatch lists trained tokens, row by row in the order of the sequence, then padding of Mask 0.
+// TokenBatch lists trained tokens, sequence by sequence, then padding of Mask 0.
 type TokenBatch struct {
-	Position  []int32   // [N] index in [B*T] of the token before, whose hidden state predicts this one
+	Position  []int32   // [N] index in [M] of the token before, whose hidden state predicts this one
 	Target    []int32   // [N] id of the token
 	Old       []float32 // [N] see Sequence; so are the next three
 	Advantage []float32 // [N] with its shaping
@@ -26,60 +30,165 @@ type TokenBatch struct {
 	Mask      []float32 // [N] 1 for a token, 0 for padding
 	Logprob   []float32 // [N] its logprob when it was sampled; no loss depends on it
 	Staleness []int     // [N] see Sequence; no loss depends on it
+	Sequence  []int32   // [N] index of its sequence
 	NumReal   int       // tokens that are not padding; they come first
+}
+
+// Row is a part of a sequence that lies in a row of a layout: the tokens [Start, End) that the model reads of it. Those
+// before Start are where those of the sequence From are, which begins equally, and whose row comes earlier in a list.
+type Row struct {
+	Sequence, From, Start, End int
+	Rectangle                  int // 0 for the first one, 1 for the first branches
 }
 
 // Pack lays out sequences, one in each row. Every trained token is listed, and has everything before it in its row.
 // What follows the last trained token of a sequence is left out.
 func Pack(seqs []Sequence, layout Layout) (*MicroBatch, error) {
-	if err := errors.Join(validateAll(seqs), layout.check(seqs)); err != nil {
+	rows := make([]Row, len(seqs))
+	for i := range seqs {
+		rows[i] = Row{Sequence: i, End: seqs[i].NumInputs()}
+	}
+	return PackRows(seqs, rows, layout)
+}
+
+// PackRows lays out sequences that share what they begin with. The last row of each sequence ends with what the model
+// reads of it; one without tokens of its own takes no row of the layout.
+func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
+	if err := errors.Join(validateAll(seqs), layout.check(seqs, rows)); err != nil {
 		return nil, err
 	}
 	m := &MicroBatch{Layout: layout, IDs: make([]int32, layout.Tokens())}
-	for row := range seqs {
-		seq, start := &seqs[row], row*layout.Length
-		copy(m.IDs[start:], seq.IDs[:seq.NumInputs()])
-		m.Tokens.add(seq, start)
+	for _, b := range layout.Branches {
+		m.Starts = append(m.Starts, make([]int32, b.Rows)...)
+		m.Keys = append(m.Keys, make([]int32, b.Rows*b.Keys)...)
+	}
+	p := placing{MicroBatch: m, seqs: seqs, at: make([][]int32, len(seqs))}
+	for _, r := range rows {
+		if err := p.place(r); err != nil {
+			return nil, err
+		}
+	}
+	for i := range seqs {
+		if got, want := len(p.at[i]), seqs[i].NumInputs(); got < want {
+			return nil, fmt.Errorf("grpo: rows have %d tokens of sequence %d, the model reads %d", got, i, want)
+		}
+		m.Tokens.add(&seqs[i], i, p.at[i])
 	}
 	m.Tokens.pad(layout.Trained)
 	return m, nil
 }
 
-// Tensors returns the inputs of a graph: ids, position, target, old, advantage, weight, mask, behavior, reference and
-// denominator, the number of trained tokens that one optimizer step sees. [Layout.Shapes] has their shapes,
-// [LossInputsOf] names them in a graph.
+// placing is a micro-batch that is being filled.
+type placing struct {
+	*MicroBatch
+	seqs []Sequence
+	at   [][]int32 // of each sequence, where its tokens are
+	used [1 + MaxBranches]int
+}
+
+// place puts a row where it belongs.
+func (p *placing) place(r Row) error {
+	seq := &p.seqs[r.Sequence]
+	path := p.at[r.Sequence]
+	if r.Start > 0 {
+		other := &p.seqs[r.From]
+		if len(p.at[r.From]) < r.Start || len(seq.IDs) < r.Start || !slices.Equal(seq.IDs[:r.Start], other.IDs[:r.Start]) {
+			return fmt.Errorf("grpo: sequences %d and %d do not share %d tokens", r.Sequence, r.From, r.Start)
+		}
+		path = p.at[r.From][:r.Start:r.Start]
+	}
+	if r.Start < r.End {
+		first := p.row(r)
+		copy(p.IDs[first:], seq.IDs[r.Start:r.End])
+		for i := range r.End - r.Start {
+			path = append(path, int32(first+i))
+		}
+		p.addKeys(r, path)
+		p.used[r.Rectangle]++
+	}
+	p.at[r.Sequence] = path
+	return nil
+}
+
+// row returns the index of the first token of the next row of r's rectangle.
+func (p *placing) row(r Row) int {
+	first := 0
+	for i := range r.Rectangle {
+		rows, length, _ := p.rectangle(i)
+		first += rows * length
+	}
+	_, length, _ := p.rectangle(r.Rectangle)
+	return first + p.used[r.Rectangle]*length
+}
+
+// addKeys says where the tokens up to the end of a branch are.
+func (p *placing) addKeys(r Row, path []int32) {
+	if r.Rectangle == 0 {
+		return
+	}
+	rows, keys := p.used[r.Rectangle], 0
+	before := 0
+	for _, b := range p.Branches[:r.Rectangle-1] {
+		before, keys = before+b.Rows, keys+b.Rows*b.Keys
+	}
+	p.Starts[before+rows] = int32(r.Start)
+	copy(p.Keys[keys+rows*p.Branches[r.Rectangle-1].Keys:], path)
+}
+
+// LogprobTensors returns the inputs that logprobs depend on: ids; of each rectangle of branches ids, starts and keys;
+// position and target. [LogprobInputsOf] names them in a graph.
+func (m *MicroBatch) LogprobTensors() []any {
+	b, n := &m.Tokens, m.Trained
+	from := m.Rows * m.Length
+	list := []any{tensors.FromFlatDataAndDimensions(m.IDs[:from], m.Rows, m.Length)}
+	starts, keys := m.Starts, m.Keys
+	for _, x := range m.Branches {
+		if x.Rows == 0 {
+			continue
+		}
+		list = append(list, tensors.FromFlatDataAndDimensions(m.IDs[from:from+x.Rows*x.Length], x.Rows, x.Length),
+			tensors.FromFlatDataAndDimensions(starts[:x.Rows], x.Rows),
+			tensors.FromFlatDataAndDimensions(keys[:x.Rows*x.Keys], x.Rows, x.Keys))
+		from, starts, keys = from+x.Rows*x.Length, starts[x.Rows:], keys[x.Rows*x.Keys:]
+	}
+	return append(list, tensors.FromFlatDataAndDimensions(b.Position, n, 1),
+		tensors.FromFlatDataAndDimensions(b.Target, n, 1))
+}
+
+// Tensors returns the inputs of a graph: those of [MicroBatch.LogprobTensors], then old, advantage, weight, mask,
+// behavior, reference, sequence and denominator, the number of trained tokens that one optimizer step sees.
+// [Layout.Shapes] has their shapes, [LossInputsOf] names them in a graph.
 func (m *MicroBatch) Tensors(denominator float32) []any {
 	b, n := &m.Tokens, m.Trained
-	return []any{
-		tensors.FromFlatDataAndDimensions(m.IDs, m.Rows, m.Length),
-		tensors.FromFlatDataAndDimensions(b.Position, n, 1),
-		tensors.FromFlatDataAndDimensions(b.Target, n, 1),
+	return append(m.LogprobTensors(),
 		tensors.FromFlatDataAndDimensions(b.Old, n),
 		tensors.FromFlatDataAndDimensions(b.Advantage, n),
 		tensors.FromFlatDataAndDimensions(b.Weight, n),
 		tensors.FromFlatDataAndDimensions(b.Mask, n),
 		tensors.FromFlatDataAndDimensions(b.Behavior, n),
 		tensors.FromFlatDataAndDimensions(b.Reference, n),
+		tensors.FromFlatDataAndDimensions(b.Sequence, n, 1),
 		tensors.FromScalar(denominator),
-	}
+	)
 }
 
-// add appends the trained tokens of a sequence whose first token has index start.
-func (t *TokenBatch) add(seq *Sequence, start int) {
-	for i, trained := range seq.Trained {
+// add appends the trained tokens of a sequence, the i-th, whose tokens are at the given indices.
+func (t *TokenBatch) add(seq *Sequence, i int, indices []int32) {
+	for j, trained := range seq.Trained {
 		if !trained {
 			continue
 		}
-		t.Position = append(t.Position, int32(start+i-1))
-		t.Target = append(t.Target, seq.IDs[i])
-		t.Logprob = append(t.Logprob, seq.Logprobs[i])
-		t.Old = append(t.Old, at(seq.Old, i, seq.Logprobs[i]))
-		t.Behavior = append(t.Behavior, at(seq.Behavior, i, seq.Logprobs[i]))
-		t.Reference = append(t.Reference, at(seq.Reference, i, 0))
-		t.Advantage = append(t.Advantage, float32(seq.Advantage+at(seq.Shaping, i, 0)))
-		t.Weight = append(t.Weight, float32(seq.Weight))
+		t.Position = append(t.Position, indices[j-1])
+		t.Target = append(t.Target, at(seq.Targets, j, seq.IDs[j]))
+		t.Logprob = append(t.Logprob, seq.Logprobs[j])
+		t.Old = append(t.Old, at(seq.Old, j, seq.Logprobs[j]))
+		t.Behavior = append(t.Behavior, at(seq.Behavior, j, seq.Logprobs[j]))
+		t.Reference = append(t.Reference, at(seq.Reference, j, 0))
+		t.Advantage = append(t.Advantage, float32(seq.Advantage+at(seq.Shaping, j, 0)))
+		t.Weight = append(t.Weight, float32(seq.Weight*at(seq.Weights, j, 1)))
 		t.Mask = append(t.Mask, 1)
-		t.Staleness = append(t.Staleness, at(seq.Staleness, i, 0))
+		t.Staleness = append(t.Staleness, at(seq.Staleness, j, 0))
+		t.Sequence = append(t.Sequence, int32(i))
 		t.NumReal++
 	}
 }
@@ -100,5 +209,5 @@ func (t *TokenBatch) pad(n int) {
 	t.Logprob = append(t.Logprob, floats...)
 	t.Old, t.Advantage = append(t.Old, floats...), append(t.Advantage, floats...)
 	t.Weight, t.Mask = append(t.Weight, floats...), append(t.Mask, floats...)
-	t.Staleness = append(t.Staleness, make([]int, n-t.NumReal)...)
+	t.Staleness, t.Sequence = append(t.Staleness, make([]int, n-t.NumReal)...), append(t.Sequence, ints...)
 }

@@ -21,6 +21,8 @@ type Sequence struct {
 	Advantage  float64   // of its trajectory
 	Shaping    []float64 // [S] added to the advantage of a token; nil is 0 for all
 	Weight     float64   // of each trained token; set by Normalize
+	Weights    []float64 // [S] multiply Weight; nil is 1 for all
+	Targets    []int32   // [S] ids whose logprobs are trained, where they are others than IDs; nil is IDs
 	Trajectory int       // index of the trajectory in the batch; histories of one trajectory share it
 }
 
@@ -94,7 +96,8 @@ func (s *Sequence) validateOptional() error {
 		len  int
 	}{
 		{"staleness values", len(s.Staleness)}, {"old logprobs", len(s.Old)}, {"behavior logprobs", len(s.Behavior)},
-		{"reference logprobs", len(s.Reference)}, {"shaping values", len(s.Shaping)},
+		{"reference logprobs", len(s.Reference)}, {"shaping values", len(s.Shaping)}, {"weights", len(s.Weights)},
+		{"targets", len(s.Targets)},
 	} {
 		if list.len != 0 && list.len != len(s.IDs) {
 			return fmt.Errorf("grpo: sequence has %d ids and %d %s; both must be per token", len(s.IDs), list.len, list.what)
@@ -119,10 +122,21 @@ func (s *Sequence) validateTokens(fail func(format string, args ...any)) {
 			}
 		}
 	}
-	for i, x := range s.Shaping {
-		if s.Trained[i] && !finite(x) {
-			fail("has shaping %v at trained token %d; it must be finite", x, i)
+	for i, id := range s.Targets {
+		if s.Trained[i] && id < 0 {
+			fail("has target %d at %d", id, i)
 			break
+		}
+	}
+	for _, list := range []struct {
+		what   string
+		values []float64
+	}{{"shaping", s.Shaping}, {"weight", s.Weights}} {
+		for i, x := range list.values {
+			if s.Trained[i] && !finite(x) {
+				fail("has %s %v at trained token %d; it must be finite", list.what, x, i)
+				break
+			}
 		}
 	}
 }

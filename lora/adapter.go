@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,9 +20,12 @@ type LayerShape struct {
 // Layer is the adapter of one linear layer, in PEFT's layout.
 type Layer struct {
 	LayerShape
-	A []float32 // [Rank, In] row-major
-	B []float32 // [Out, Rank] row-major
+	A []float32 // [R, In] row-major, with R the rank of the layer
+	B []float32 // [Out, R] row-major
 }
+
+// rank returns R.
+func (l *Layer) rank() int { return len(l.A) / l.In }
 
 // Adapter holds the adapters of the layers of one model, sorted by name.
 type Adapter struct {
@@ -51,7 +55,7 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	a := &Adapter{config: cfg}
 	for _, shape := range layers {
 		if slices.Contains(cfg.Targets, lastPart(shape.Name)) {
-			a.layers = append(a.layers, newLayer(shape, cfg.Rank, seed))
+			a.layers = append(a.layers, newLayer(shape, cfg.LayerRank(shape.Name), seed))
 		}
 	}
 	a.sort()
@@ -188,9 +192,11 @@ func checkRank(cfg Config, layers []LayerShape) error {
 			most = max(most, min(shape.In, shape.Out))
 		}
 	}
-	if cfg.Rank > most {
-		return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", cfg.Rank, most,
-			most)
+	for _, rank := range append(slices.Collect(maps.Values(cfg.Ranks)), cfg.Rank) {
+		if rank > most {
+			return fmt.Errorf("lora: rank is %d, and no layer has more than %d inputs or outputs: want 1 to %d", rank, most,
+				most)
+		}
 	}
 	return nil
 }

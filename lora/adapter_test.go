@@ -130,9 +130,9 @@ func TestNew_Rank(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	require.NoError(t, Config{}.Validate())
-	require.Equal(t, 2.0, Config{}.Scale())
-	require.Equal(t, 0.5, Config{Rank: 32}.Scale())
-	require.Equal(t, 5.0/3, Config{Rank: 3, Alpha: 5}.Scale())
+	require.Equal(t, 2.0, Config{}.Scale("x"))
+	require.Equal(t, 0.5, Config{Rank: 32}.Scale("x"))
+	require.Equal(t, 5.0/3, Config{Rank: 3, Alpha: 5}.Scale("x"))
 	err := Config{Rank: -1, Alpha: math.NaN(), Targets: []string{"", "self_attn.q_proj", "v", "v"}}.Validate()
 	for _, want := range []string{"rank is -1", "alpha is NaN", `target ""`, `"self_attn.q_proj"`, `"v" is listed twice`} {
 		require.ErrorContains(t, err, want)

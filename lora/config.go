@@ -3,7 +3,9 @@ package lora
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -28,14 +30,48 @@ type Config struct {
 	// Targets are the last name parts of the layers that get an adapter. Default: those of DefaultTargets that the model
 	// has.
 	Targets []string
+	// RankStabilized divides by the root of the rank, so that larger ranks learn as fast (rsLoRA, Kalajdzievski 2023,
+	// https://arxiv.org/abs/2312.03732).
+	RankStabilized bool
+	// Ranks and Alphas are those of single layers, by patterns for their full names, as PEFT's rank_pattern and
+	// alpha_pattern: a pattern is a regular expression for the whole name, or for what follows one of its dots. Of several
+	// that match, the first in the order of their text counts.
+	Ranks  map[string]int
+	Alphas map[string]float64
 }
 
-// Scale returns what B·A is multiplied by,
-//
-//	Alpha / Rank
-func (c Config) Scale() float64 {
+// LayerRank returns the inner dimension of the adapter of a layer.
+func (c Config) LayerRank(layer string) int {
 	c = c.withDefaults()
-	return c.Alpha / float64(c.Rank)
+	return matching(c.Ranks, layer, c.Rank)
+}
+
+// Scale returns what B·A of a layer is multiplied by,
+//
+//	alpha / rank            alpha / sqrt(rank) with RankStabilized
+func (c Config) Scale(layer string) float64 {
+	c = c.withDefaults()
+	alpha, rank := matching(c.Alphas, layer, c.Alpha), float64(c.LayerRank(layer))
+	if c.RankStabilized {
+		rank = math.Sqrt(rank)
+	}
+	return alpha / rank
+}
+
+// matching returns the value of the first pattern that matches a layer, or otherwise.
+func matching[T any](patterns map[string]T, layer string, otherwise T) T {
+	for _, text := range slices.Sorted(maps.Keys(patterns)) {
+		if p, err := layerPattern(text); err == nil && p.MatchString(layer) {
+			return patterns[text]
+		}
+	}
+	return otherwise
+}
+
+// layerPattern compiles a key of Ranks or Alphas. Source: get_pattern_key in peft/utils/other.py, PEFT 0.17, whose keys
+// are in Python's syntax; what Go's lacks is an error.
+func layerPattern(text string) (*regexp.Regexp, error) {
+	return regexp.Compile(`^(?:.*\.)?(?:` + text + `)$`)
 }
 
 // Validate lists every problem.
@@ -48,6 +84,18 @@ func (c Config) Validate() error {
 	if math.IsNaN(c.Alpha) || math.IsInf(c.Alpha, 0) || c.Alpha < 0 {
 		errs = append(errs, fmt.Errorf("lora: alpha is %v, it must be finite and positive", c.Alpha))
 	}
+	for _, text := range slices.Sorted(maps.Keys(c.Ranks)) {
+		if rank := c.Ranks[text]; rank <= 0 {
+			errs = append(errs, fmt.Errorf("lora: rank of %q is %d, it must be positive", text, rank))
+		}
+		errs = append(errs, checkPattern(text))
+	}
+	for _, text := range slices.Sorted(maps.Keys(c.Alphas)) {
+		if alpha := c.Alphas[text]; !(alpha > 0) || math.IsInf(alpha, 0) {
+			errs = append(errs, fmt.Errorf("lora: alpha of %q is %v, it must be finite and positive", text, alpha))
+		}
+		errs = append(errs, checkPattern(text))
+	}
 	for i, target := range c.Targets {
 		switch {
 		case target == "" || strings.Contains(target, "."):
@@ -57,6 +105,14 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkPattern reports a pattern that cannot be compiled.
+func checkPattern(text string) error {
+	if _, err := layerPattern(text); err != nil {
+		return fmt.Errorf("lora: pattern %q: %w", text, err)
+	}
+	return nil
 }
 
 // withDefaults returns a copy with zero fields filled in.
@@ -70,7 +126,7 @@ func (c Config) withDefaults() Config {
 	if len(c.Targets) == 0 {
 		c.Targets = DefaultTargets()
 	}
-	c.Targets = slices.Clone(c.Targets)
+	c.Targets, c.Ranks, c.Alphas = slices.Clone(c.Targets), maps.Clone(c.Ranks), maps.Clone(c.Alphas)
 	return c
 }
 

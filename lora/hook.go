@@ -39,33 +39,32 @@ func (c Config) Hook(
 
 // delta builds Scale·x·a·b, [M, Out] or [P, M/P, Out].
 func (c Config) delta(x *Node, name string, a, b *Node) *Node {
-	c = c.withDefaults()
-	in, rank, out := x.Shape().Dim(-1), c.Rank, b.Shape().Dim(-1)
+	in, rank, out, scale := x.Shape().Dim(-1), c.LayerRank(name), b.Shape().Dim(-1), c.Scale(name)
 	x = convert(x, a.DType())
 	switch a.Rank() {
 	case 2:
 		a.AssertDims(in, rank)
 		b.AssertDims(rank, out)
-		x = Reshape(x, -1, in)                // [M, In]
-		down := BatchMatMul(x, a)             // [M, R]
-		return BatchMatMul(c.scaled(down), b) // [M, Out]
+		x = Reshape(x, -1, in)                     // [M, In]
+		down := BatchMatMul(x, a)                  // [M, R]
+		return BatchMatMul(scaled(down, scale), b) // [M, Out]
 	case 3:
 		p := a.Shape().Dim(0)
 		a.AssertDims(p, in, rank)
 		b.AssertDims(p, rank, out)
-		x = Reshape(x, p, -1, in)             // [P, M/P, In]
-		down := BatchMatMul(x, a)             // [P, M/P, R]
-		return BatchMatMul(c.scaled(down), b) // [P, M/P, Out]
+		x = Reshape(x, p, -1, in)                  // [P, M/P, In]
+		down := BatchMatMul(x, a)                  // [P, M/P, R]
+		return BatchMatMul(scaled(down, scale), b) // [P, M/P, Out]
 	}
 	panic(fmt.Errorf("lora: the adapter of %q has shape %s, want [In, Rank] or [P, In, Rank]", name, a.Shape()))
 }
 
-// scaled builds Scale·x.
-func (c Config) scaled(x *Node) *Node {
-	if scale := c.Scale(); scale != 1 {
-		return MulScalar(x, scale)
+// scaled builds scale·x.
+func scaled(x *Node, scale float64) *Node {
+	if scale == 1 {
+		return x
 	}
-	return x
+	return MulScalar(x, scale)
 }
 
 // convert builds x in another dtype.

@@ -295,3 +295,69 @@ func TestPEFT_ComputesTheSame(t *testing.T) {
 		require.InDeltaSlice(t, slices.Concat(want.Merged...), w, 1e-6, name)
 	}
 }
+
+// TestPatterns_RankAndAlphaOfLayers: layers have the rank and the scale of the first pattern that matches, in
+// parameters, graph and merged weights, and so they are written and read. rsLoRA divides by the root.
+func TestPatterns_RankAndAlphaOfLayers(t *testing.T) {
+	cfg := Config{Rank: 4, Alpha: 6, Targets: []string{"q_proj", "down_proj"}, RankStabilized: true,
+		Ranks: map[string]int{"down_proj": 1, `layers\.1\..*q_proj`: 2}, Alphas: map[string]float64{"q_proj": 3}}
+	a := newAdapter(t, cfg)
+	for layer, want := range map[string]struct {
+		rank  int
+		scale float64
+	}{
+		"model.layers.0.self_attn.q_proj": {4, 3.0 / 2}, "model.layers.1.self_attn.q_proj": {2, 3 / math.Sqrt2},
+		"model.layers.0.mlp.down_proj": {1, 6}, "model.layers.1.mlp.down_proj": {1, 6},
+	} {
+		require.Equal(t, want.rank, a.Config().LayerRank(layer), layer)
+		require.InEpsilon(t, want.scale, a.Config().Scale(layer), 1e-12, layer)
+		l, ok := a.Layer(layer)
+		require.True(t, ok)
+		require.Len(t, l.A, want.rank*l.In)
+		require.Len(t, l.B, want.rank*l.Out)
+		merged := make([]float32, l.Out*l.In)
+		require.NoError(t, a.Merge(merged, layer))
+		for o := range l.Out {
+			for i := range l.In {
+				sum := 0.0
+				for r := range want.rank {
+					sum += float64(l.B[o*want.rank+r]) * float64(l.A[r*l.In+i])
+				}
+				require.InDelta(t, want.scale*sum, merged[o*l.In+i], 1e-5, layer)
+			}
+		}
+	}
+	dir := t.TempDir()
+	require.NoError(t, a.Save(dir, "base"))
+	read, err := Load(dir)
+	require.NoError(t, err)
+	require.Equal(t, a.Config(), read.Config())
+	require.Equal(t, a.Params(), read.Params())
+	var config map[string]any
+	require.NoError(t, json.Unmarshal([]byte(readAll(t, dir)[configFile]), &config))
+	require.Equal(t, true, config["use_rslora"])
+	require.Equal(t, map[string]any{"down_proj": 1.0, `layers\.1\..*q_proj`: 2.0}, config["rank_pattern"])
+	require.Equal(t, map[string]any{"q_proj": 3.0}, config["alpha_pattern"])
+
+	device := graphtest.Device(t)
+	for _, l := range a.Layers() {
+		src := rand.New(rand.NewPCG(5, 5))
+		x, w := normal(src, 3*l.In), normal(src, l.Out*l.In)
+		merged := slices.Clone(w)
+		require.NoError(t, a.Merge(merged, l.Name))
+		args := []*tensors.Tensor{graphtest.Tensor(x, 3, l.In), graphtest.Tensor(w, l.Out, l.In),
+			graphtest.Tensor(merged, l.Out, l.In)}
+		for _, p := range a.Params() {
+			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
+		}
+		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
+			return []*graph.Node{a.Config().Hook(a.Lookup(n[3:]))(n[0], l.Name, linear(n[1])), linear(n[2])(n[0])}
+		}, args...)
+		require.InDeltaSlice(t, graphtest.Values[float32](t, outs[0]), graphtest.Values[float32](t, outs[1]), 1e-3)
+	}
+	for text, cfg := range map[string]Config{
+		"must be positive": {Ranks: map[string]int{"q_proj": 0}}, "pattern": {Alphas: map[string]float64{"(": 1}},
+	} {
+		require.ErrorContains(t, cfg.Validate(), text)
+	}
+}

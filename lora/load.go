@@ -13,9 +13,9 @@ import (
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
 // adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
-// layers_pattern, which [Adapter.Save] writes as they were. Anything beyond plain LoRA (DoRA, rsLoRA, patterns of
-// rank or alpha, modules_to_save, biases, adapted embeddings) is an error that names it. [Adapter.Check] compares the
-// layers with those of a model.
+// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA and patterns of rank and alpha are read. Anything
+// beyond that (DoRA, modules_to_save, biases, adapted embeddings) is an error that names it. [Adapter.Check] compares
+// the layers with those of a model.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
 	a := &Adapter{config: cfg}
-	if a.layers, err = loadLayers(file, cfg.Rank); err != nil {
+	if a.layers, err = loadLayers(file, cfg); err != nil {
 		return nil, fmt.Errorf("%s: %w", weightsFile, err)
 	}
 	a.sort()
@@ -55,7 +55,7 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 }
 
 // loadLayers reads the matrices of all layers.
-func loadLayers(file *safetensors.File, rank int) ([]Layer, error) {
+func loadLayers(file *safetensors.File, cfg Config) ([]Layer, error) {
 	names, err := layerNames(file.Names())
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func loadLayers(file *safetensors.File, rank int) ([]Layer, error) {
 	var layers []Layer
 	var errs []error
 	for _, name := range names {
-		layer, err := loadLayer(file, name, rank)
+		layer, err := loadLayer(file, name, cfg.LayerRank(name))
 		layers, errs = append(layers, layer), append(errs, err)
 	}
 	return layers, errors.Join(append(errs, checkFinite(layers))...)

@@ -2,7 +2,7 @@
 //
 // A layer with weight W [Out, In] computes, instead of x·Wᵀ,
 //
-//	y = x·Wᵀ + Scale·(x·Aᵀ)·Bᵀ      A [Rank, In], B [Out, Rank], Scale = Alpha/Rank
+//	y = x·Wᵀ + Scale·(x·Aᵀ)·Bᵀ      A [Rank, In], B [Out, Rank], Scale = Alpha/Rank; see [Config.Scale]
 //
 // and only A and B are trained. B is initialised to zero, so a new adapter leaves the output of the model unchanged.
 //

@@ -15,7 +15,7 @@ func (a *Adapter) Merge(w []float32, layer string) error {
 	if len(w) != l.Out*l.In {
 		return fmt.Errorf("lora: the weight of %q has %d numbers, want %d x %d", layer, len(w), l.Out, l.In)
 	}
-	rank, scale := a.config.Rank, a.config.Scale()
+	rank, scale := l.rank(), a.config.Scale(layer)
 	delta := make([]float64, l.In)
 	for o := range l.Out {
 		clear(delta)

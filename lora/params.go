@@ -20,8 +20,8 @@ func (a *Adapter) Params() []Param {
 	params := make([]Param, 0, 2*len(a.layers))
 	for _, l := range a.layers {
 		params = append(params,
-			Param{l.Name + ".lora_A", []int{l.In, a.config.Rank}, transpose(l.A, a.config.Rank, l.In)},
-			Param{l.Name + ".lora_B", []int{a.config.Rank, l.Out}, transpose(l.B, l.Out, a.config.Rank)})
+			Param{l.Name + ".lora_A", []int{l.In, l.rank()}, transpose(l.A, l.rank(), l.In)},
+			Param{l.Name + ".lora_B", []int{l.rank(), l.Out}, transpose(l.B, l.Out, l.rank())})
 	}
 	return params
 }
@@ -43,8 +43,9 @@ func (a *Adapter) SetParams(data [][]float32) error {
 	}
 	for i := range a.layers {
 		l := &a.layers[i]
-		l.A = transpose(data[2*i], l.In, a.config.Rank)
-		l.B = transpose(data[2*i+1], a.config.Rank, l.Out)
+		rank := l.rank()
+		l.A = transpose(data[2*i], l.In, rank)
+		l.B = transpose(data[2*i+1], rank, l.Out)
 	}
 	return nil
 }

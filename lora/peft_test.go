@@ -117,11 +117,8 @@ func TestLoad_Unsupported(t *testing.T) {
 		"peft_type":               "IA3",
 		"bias":                    "lora_only",
 		"use_dora":                true,
-		"use_rslora":              true,
 		"fan_in_fan_out":          true,
 		"lora_bias":               true,
-		"rank_pattern":            map[string]int{"q_proj": 4},
-		"alpha_pattern":           map[string]int{"q_proj": 4},
 		"modules_to_save":         []string{"lm_head"},
 		"layer_replication":       [][]int{{0, 1}},
 		"target_parameters":       []string{"mlp.experts.gate_up_proj"},
@@ -135,12 +132,12 @@ func TestLoad_Unsupported(t *testing.T) {
 	dir := writeAdapter(t, nil)
 	content, err := os.ReadFile(filepath.Join(dir, configFile))
 	require.NoError(t, err)
-	content = bytes.Replace(content, []byte(`"rank_pattern":{}`), []byte("\"rank_pattern\": {\n    \"a\": 1\n  }"), 1)
+	content = bytes.Replace(content, []byte(`"use_dora":false`), []byte("\"modules_to_save\": [\n    \"a\"\n  ]"), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, configFile), content, 0o600))
 	_, err = Load(dir)
-	require.ErrorContains(t, err, `rank_pattern is {"a":1}: not supported`, "in one line")
-	_, err = Load(writeAdapter(t, map[string]any{"use_dora": true, "bias": "all", "rank_pattern": map[string]int{"a": 1}}))
-	for _, want := range []string{"use_dora", "bias", "rank_pattern"} {
+	require.ErrorContains(t, err, `modules_to_save is ["a"]: not supported`, "in one line")
+	_, err = Load(writeAdapter(t, map[string]any{"use_dora": true, "bias": "all", "modules_to_save": []string{"a"}}))
+	for _, want := range []string{"use_dora", "bias", "modules_to_save"} {
 		require.ErrorContains(t, err, want, "not everything is listed")
 	}
 }

@@ -24,15 +24,15 @@ type peftConfig struct {
 	LayersToTransform json.RawMessage `json:"layers_to_transform,omitempty"`
 	LayersPattern     json.RawMessage `json:"layers_pattern,omitempty"`
 
-	LoraDropout     float64  `json:"lora_dropout"`
-	Bias            string   `json:"bias"`
-	FanInFanOut     bool     `json:"fan_in_fan_out"`
-	InitLoraWeights bool     `json:"init_lora_weights"`
-	ModulesToSave   []string `json:"modules_to_save"`
-	RankPattern     struct{} `json:"rank_pattern"`
-	AlphaPattern    struct{} `json:"alpha_pattern"`
-	UseRSLora       bool     `json:"use_rslora"`
-	UseDora         bool     `json:"use_dora"`
+	LoraDropout     float64            `json:"lora_dropout"`
+	Bias            string             `json:"bias"`
+	FanInFanOut     bool               `json:"fan_in_fan_out"`
+	InitLoraWeights bool               `json:"init_lora_weights"`
+	ModulesToSave   []string           `json:"modules_to_save"`
+	UseDora         bool               `json:"use_dora"`
+	RankPattern     map[string]int     `json:"rank_pattern"`
+	AlphaPattern    map[string]float64 `json:"alpha_pattern"`
+	UseRSLora       bool               `json:"use_rslora"`
 }
 
 // encodePEFT returns adapter_config.json. chosen is nil when the targets of cfg say which modules have an adapter.
@@ -59,16 +59,27 @@ func encodePEFT(cfg Config, chosen *selection, baseModelName string) ([]byte, er
 
 		Bias:            "none",
 		InitLoraWeights: true,
+		UseRSLora:       cfg.RankStabilized,
+		RankPattern:     orEmpty(cfg.Ranks),
+		AlphaPattern:    orEmpty(cfg.Alphas),
 	}, "", "  ")
 	return append(content, '\n'), err
+}
+
+// orEmpty returns an empty map in place of nil: {} in place of null.
+func orEmpty[T any](m map[string]T) map[string]T {
+	if m == nil {
+		return map[string]T{}
+	}
+	return m
 }
 
 // unsupported are settings of PEFT that change what an adapter computes and that this package does not support. Each is
 // off when absent, null, false, 0 or empty.
 var unsupported = []string{
-	"alora_invocation_tokens", "alpha_pattern", "arrow_config", "fan_in_fan_out", "kasa_config", "layer_replication",
-	"lora_bias", "modules_to_save", "monteclora_config", "rank_pattern", "target_parameters", "trainable_token_indices",
-	"use_bdlora", "use_dora", "use_qalora", "use_rslora", "velora_config",
+	"alora_invocation_tokens", "arrow_config", "fan_in_fan_out", "kasa_config", "layer_replication",
+	"lora_bias", "modules_to_save", "monteclora_config", "target_parameters", "trainable_token_indices",
+	"use_bdlora", "use_dora", "use_qalora", "velora_config",
 }
 
 // baseChanging are prefixes of the values of init_lora_weights that also change the base model.
@@ -89,6 +100,9 @@ func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 	err = errors.Join(
 		decodeField(fields, "r", &cfg.Rank),
 		decodeField(fields, "lora_alpha", &cfg.Alpha),
+		decodeField(fields, "use_rslora", &cfg.RankStabilized),
+		decodeField(fields, "rank_pattern", &cfg.Ranks),
+		decodeField(fields, "alpha_pattern", &cfg.Alphas),
 	)
 	if err != nil {
 		return Config{}, nil, err
@@ -96,8 +110,14 @@ func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 	if cfg.Rank <= 0 || cfg.Alpha <= 0 {
 		return Config{}, nil, fmt.Errorf("r is %d and lora_alpha %v, both must be positive", cfg.Rank, cfg.Alpha)
 	}
+	if len(cfg.Ranks) == 0 {
+		cfg.Ranks = nil
+	}
+	if len(cfg.Alphas) == 0 {
+		cfg.Alphas = nil
+	}
 	chosen, err = parseSelection(fields)
-	return cfg, chosen, err
+	return cfg, chosen, errors.Join(err, cfg.Validate())
 }
 
 // checkSupported lists everything in the file that is not supported.

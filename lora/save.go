@@ -57,8 +57,8 @@ func (a *Adapter) save(dir, baseModelName string) error {
 // tensors returns all matrices under PEFT's names.
 func (a *Adapter) tensors() []safetensors.Tensor {
 	var out []safetensors.Tensor
-	rank := a.config.Rank
 	for _, l := range a.layers {
+		rank := l.rank()
 		out = append(out,
 			safetensors.NewFloat32(keyPrefix+l.Name+suffixA, []int{rank, l.In}, l.A),
 			safetensors.NewFloat32(keyPrefix+l.Name+suffixB, []int{l.Out, rank}, l.B))

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -15,56 +16,79 @@ import (
 //
 // Keys are stored at their positions, with or without a cache, so sums over keys have the same order in every pass.
 type attention struct {
-	key, query *Node // [B or 1, T, S] int32: positions of key and query
-	position   *Node // [B, T] int32: of each new token; nil without a cache, where it is the index
-	scatterAt  *Node // [B, K, T, 3] int32: slot, head and position of each new key; nil without a cache
-	real       *Node // [B, T] bool: the token is not padding; nil without a cache
-	slots      *Node // [B, 1] int32; nil without a cache, and when each row has its own slot
+	parts     []*part
+	size      int   // positions there are
+	position  *Node // [B, T] int32: of each new token; nil where it is the index
+	scatterAt *Node // [B, K, T, 3] int32: head, block and place in it of each new key; nil without a cache
+	gatherAt  *Node // [B K M, 1] int32: the blocks of each row and head, of all heads; nil without a cache
+	real      *Node // [B, T] bool: the token is not padding; nil without a cache
 
 	rotations map[rope]rotation
-	masks     map[int]*Node // by window, [B or 1, 1, 1, T, S] bool
+}
+
+// part is a rectangle of queries, R rows of T, and their keys.
+type part struct {
+	from, rows, length int
+	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
+	key, query         *Node         // [R or 1, T, S] int32: positions of key and query
+	masks              map[int]*Node // by window, [R or 1, 1, 1, T, S] bool
 }
 
 // rotation is a table of rotary embeddings, [B or 1, T, 1, E].
 type rotation struct{ cos, sin *Node }
 
 func (f *Forward) attention(in Input) *attention {
-	a := &attention{rotations: map[rope]rotation{}, masks: map[int]*Node{}}
-	if in.Cache != nil {
+	a := &attention{rotations: map[rope]rotation{}}
+	switch {
+	case in.Cache != nil:
 		a.locate(f.Config, in)
-		return a
+	case len(in.Branches) > 0:
+		a.branch(in)
+	default:
+		a.size = in.Tokens.Shape().Dim(1)
+		a.parts = []*part{causal(in.Tokens)}
 	}
-	t := in.Tokens.Shape().Dim(1)
-	g := in.Tokens.Graph()
-	a.key, a.query = Iota(g, shapeI32(1, t, t), 2), Iota(g, shapeI32(1, t, t), 1)
 	return a
 }
 
-// locate computes the positions of the tokens of a pass with a cache.
+// causal is the part of rows that begin with the first token.
+func causal(tokens *Node) *part {
+	g, b, t := tokens.Graph(), tokens.Shape().Dim(0), tokens.Shape().Dim(1)
+	return &part{
+		rows: b, length: t, key: Iota(g, shapeI32(1, t, t), 2), query: Iota(g, shapeI32(1, t, t), 1), masks: map[int]*Node{},
+	}
+}
+
+// locate computes the positions of the tokens of a pass with a cache, and where their keys and values are in it.
 func (a *attention) locate(c *Config, in Input) {
 	g := in.Tokens.Graph()
 	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
-	k, s := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(2)
+	in.Cache.Layers[0].K.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
-	slots, own := in.Cache.Slots, in.Cache.Slots == nil
-	if own {
-		in.Cache.Layers[0].K.AssertDims(b, k, s, -1)
-		slots = Iota(g, shapeI32(b), 0)
-	}
-	slots.AssertDims(b)
-	each := func(perRow *Node) *Node { return BroadcastToDims(Reshape(perRow, b, 1), b, t) }
+	in.Cache.Blocks.AssertDims(b, -1)
+	k, p, each := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(1), in.Cache.Layers[0].K.Shape().Dim(2)
+	m := in.Cache.Blocks.Shape().Dim(1)
+	s := m * each
+	perRow := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
-	a.position = MinScalar(Add(each(in.Cache.Start), step), int32(s-1)) // padding may exceed it
-	a.key, a.query = Iota(g, shapeI32(b, t, s), 2), BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s)
+	a.position = MinScalar(Add(perRow(in.Cache.Start), step), int32(s-1)) // padding may exceed it
+	a.size = s
+	a.parts = []*part{{
+		rows: b, length: t, key: Iota(g, shapeI32(b, t, s), 2),
+		query: BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s), masks: map[int]*Node{},
+	}}
+	a.real = LessThan(step, perRow(in.Cache.Count))
+
+	number := DivScalar(a.position, int32(each)) // of the block of a row
+	block := Gather(in.Cache.Blocks, Stack([]*Node{Iota(g, shapeI32(b, t), 0), number}, -1))
+	block = Where(a.real, block, ZerosLike(block))
+	perHead := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1, t, 1), b, k, t, 1) }
 	a.scatterAt = Concatenate([]*Node{
-		BroadcastToDims(Reshape(slots, b, 1, 1, 1), b, k, t, 1), Iota(g, shapeI32(b, k, t, 1), 1),
-		BroadcastToDims(Reshape(a.position, b, 1, t, 1), b, k, t, 1),
+		Iota(g, shapeI32(b, k, t, 1), 1), perHead(block), perHead(Sub(a.position, MulScalar(number, int32(each)))),
 	}, -1)
-	a.real = LessThan(step, each(in.Cache.Count))
-	if !own {
-		a.slots = Reshape(slots, b, 1)
-	}
+	first := MulScalar(Iota(g, shapeI32(b, k, m), 1), int32(p)) // block of a head
+	a.gatherAt = Reshape(Add(first, BroadcastToDims(Reshape(in.Cache.Blocks, b, 1, m), b, k, m)), b*k*m, 1)
 }
 
 // rotation builds the rows of the tables of r for the new tokens.
@@ -72,39 +96,50 @@ func (a *attention) rotation(r rope, size int) rotation {
 	if found, ok := a.rotations[r]; ok {
 		return found
 	}
-	g, t, s := a.key.Graph(), a.key.Shape().Dim(1), a.key.Shape().Dim(2)
+	g := a.parts[0].key.Graph()
 	rows := func(table *tensors.Tensor) *Node {
 		if a.position == nil {
-			return Reshape(ConstTensor(g, table), 1, t, 1, size)
+			return Reshape(ConstTensor(g, table), 1, a.size, 1, size)
 		}
+		t := a.position.Shape().Dim(1)
 		return Reshape(Gather(ConstTensor(g, table), ExpandAxes(a.position, -1)), -1, t, 1, size)
 	}
-	cos, sin := r.tables(s, size)
+	cos, sin := r.tables(a.size, size)
 	a.rotations[r] = rotation{rows(cos), rows(sin)}
 	return a.rotations[r]
 }
 
 // mask builds the causal mask: a query attends to keys up to its own position, the last window of them unless window is
 // 0.
-func (a *attention) mask(window int) *Node {
-	if found, ok := a.masks[window]; ok {
+func (p *part) mask(window int) *Node {
+	if found, ok := p.masks[window]; ok {
 		return found
 	}
-	seen := LessOrEqual(a.key, a.query)
+	seen := LessOrEqual(p.key, p.query)
 	if window > 0 {
-		seen = LogicalAnd(seen, GreaterThan(a.key, AddScalar(a.query, int32(-window))))
+		seen = LogicalAnd(seen, GreaterThan(p.key, AddScalar(p.query, int32(-window))))
 	}
 	d := seen.Shape().Dimensions
-	a.masks[window] = Reshape(seen, d[0], 1, 1, d[1], d[2])
-	return a.masks[window]
+	p.masks[window] = Reshape(seen, d[0], 1, 1, d[1], d[2])
+	return p.masks[window]
 }
 
-// store returns the cache [W, K, S, E] with the new keys or values [B, K, T, E] at their positions. It adds them to
-// zeros there, and adds zeros for padding: both are exact.
+// store returns the cache [K, P, C, E] with the new keys or values [B, K, T, E] at their places. What was there is
+// replaced: minus infinity is the smaller, and a new number the greater one.
 func (a *attention) store(cached, fresh *Node) *Node {
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
-	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), fresh.Shape().Dimensions...)
-	return ScatterSum(cached, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
+	dims := fresh.Shape().Dimensions
+	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), dims...)
+	low := BroadcastToDims(Const(fresh.Graph(), float32(math.Inf(-1))), dims...)
+	low = ScatterMin(cached, a.scatterAt, low, false, false)
+	return ScatterMax(low, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
+}
+
+// load returns the keys or values of each row, [B, K, S, E].
+func (a *attention) load(cached *Node) *Node {
+	d := cached.Shape().Dimensions // [K, P, C, E]
+	x := Gather(Reshape(cached, d[0]*d[1], d[2], d[3]), a.gatherAt)
+	return Reshape(x, -1, d[0], a.size, d[3])
 }
 
 // build is grouped-query attention (Ainslie et al. 2023) with rotary embeddings; some models normalise queries and keys
@@ -117,7 +152,6 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	c := f.Config
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	k, e := c.NumKVHeads, c.HeadDim
-	g := c.NumHeads / k
 	split := func(name string, heads int) *Node {
 		return Reshape(f.linear(x, p+name, d.qkvBias), b, t, heads, e)
 	}
@@ -128,24 +162,44 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 		}
 		return a.rotation(l.rope, e).rotate(y)
 	}
-	q, key := rotated("q", k*g), rotated("k", k)
-	all := KV{K: TransposeAllAxes(key, 0, 2, 1, 3), V: TransposeAllAxes(split("v_proj", k), 0, 2, 1, 3)} // [B, K, T, E]
-	next := all
-	if cached != nil {
-		next = KV{K: a.store(cached.K, all.K), V: a.store(cached.V, all.V)}
-		if all = next; a.slots != nil {
-			all = KV{K: Gather(next.K, a.slots), V: Gather(next.V, a.slots)} // [B, K, S, E]
-		}
+	q, key := rotated("q", c.NumHeads), rotated("k", k)
+	value := split("v_proj", k)
+	var y *Node // [B, T, H*E]
+	var next KV
+	if len(a.parts) > 1 {
+		y = a.join(q, KV{K: key, V: value}, func(p *part, q *Node, kv KV) *Node { return p.attend(d, l, q, kv) })
+	} else {
+		var all KV
+		all, next = a.remember(KV{K: key, V: value}, cached)
+		y = a.parts[0].attend(d, l, q, all)
 	}
-	s := all.K.Shape().Dim(2)
-	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [B, K, G, T, E]
+	return f.linear(y, p+"o_proj", d.outBias), next
+}
+
+// remember returns the keys and values that the tokens of a pass attend to, [B, K, S, E], and those that it ends with:
+// the new ones, [B, T, K, E], or a cache that they are stored in. cached may be nil.
+func (a *attention) remember(fresh KV, cached *KV) (all, next KV) {
+	fresh = KV{K: TransposeAllAxes(fresh.K, 0, 2, 1, 3), V: TransposeAllAxes(fresh.V, 0, 2, 1, 3)} // [B, K, T, E]
+	if cached == nil {
+		return fresh, fresh
+	}
+	next = KV{K: a.store(cached.K, fresh.K), V: a.store(cached.V, fresh.V)}
+	return KV{K: a.load(next.K), V: a.load(next.V)}, next
+}
+
+// attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E]: [R, T, H*E].
+func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
+	b, t, e := p.rows, p.length, q.Shape().Dim(3)
+	k, s := all.K.Shape().Dim(1), all.K.Shape().Dim(2)
+	g := q.Shape().Dim(2) / k
+	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
 	heads := []int{0, 1}
 	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
 	scores = softCap(Reshape(scores, b, k, g, t, s), d.scoreCap)
-	weights := maskedSoftmax(scores, BroadcastToDims(a.mask(l.window), b, k, g, t, s))
-	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V)        // [B, K, G*T, E]
-	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [B, T, K, G, E]
-	return f.linear(Reshape(y, b, t, k*g*e), p+"o_proj", d.outBias), next
+	weights := maskedSoftmax(scores, BroadcastToDims(p.mask(l.window), b, k, g, t, s))
+	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V)        // [R, K, G*T, E]
+	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [R, T, K, G, E]
+	return Reshape(y, b, t, k*g*e)
 }
 
 // softCap builds cap tanh(x / cap), and x for a cap of 0.

@@ -6,8 +6,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// Shape legend: B batch, T new tokens, S cached tokens, D hidden, H query heads, K key/value heads, G = H/K, E head
-// dimension, V vocabulary, N selected tokens.
+// Shape legend: B batch, T new tokens, S = M C cached tokens, in M blocks of C tokens, P blocks of the cache, D hidden,
+// H query heads, K key/value heads, G = H/K, E head dimension, V vocabulary, N selected tokens.
 
 // Linear is called for every linear layer that [Config.Linears] lists: x is [..., in], base computes the layer of the
 // base model, and the result replaces base(x). name is such as "model.layers.0.self_attn.q_proj". nil is base alone.
@@ -27,6 +27,8 @@ type Forward struct {
 type Input struct {
 	// Tokens is [B, T] int32. Rows are padded on the right with any token: later tokens are invisible to earlier ones.
 	Tokens *Node
+	// Branches are further rows, which begin within others. A pass with a cache has none.
+	Branches []Branches
 	// Cache is nil for a pass that begins with the first token and stores nothing.
 	Cache *Cache
 }
@@ -37,23 +39,24 @@ type Cache struct {
 	Start *Node
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
-	// Slots is [B] int32: the sequence of the cache that each row of tokens continues. Rows that are all padding may name
-	// any; no other two may name the same. nil means row i continues sequence i: B is W, and nothing is gathered.
-	Slots *Node
-	// Layers are the keys and values of each layer, zero after the cached tokens.
+	// Blocks is [B, M] int32: the blocks of the cache that hold the tokens of each row, C after C. Those that are written
+	// must belong to one row; others may belong to several. Behind the blocks of a row it is 0. Block 0 belongs to nobody:
+	// padding is written there, as zeros.
+	Blocks *Node
+	// Layers are the keys and values of each layer.
 	Layers []KV
 }
 
-// KV is the cache of one layer: keys, already rotated, and values, both [W, K, S, E], of the tokens of W sequences at
-// their positions.
+// KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens.
 type KV struct{ K, V *Node }
 
-// Hidden builds the blocks and the final norm. It returns [B, T, D], and the cache with the new tokens, if there is
-// one. The caller may donate the old one: a device then writes the new tokens into it.
+// Hidden builds the blocks and the final norm. It returns [B, T, D], or [1, M, D] when there are branches, and the
+// cache with the new tokens, if there is one. The caller may donate the old one: a device then writes the new tokens
+// into it.
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
-	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.Tokens, -1)), d.embedScale) // [B, T, D]
+	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.tokens(), -1)), d.embedScale) // [B, T, D]
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {

@@ -90,21 +90,35 @@ func TestForward_IsCausal(t *testing.T) {
 type cached struct {
 	*forward
 	rows   int
-	layers []*tensors.Tensor // keys and values of each layer, [B, K, S, E]
+	blocks []int32           // of each row [B, M], in an order of its own
+	layers []*tensors.Tensor // keys and values of each layer, [K, P, C, E]
 	exec   *graph.Exec
 }
+
+// blockTokens is the size of a block of the cache.
+const blockTokens = 8
 
 func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 	t.Helper()
 	c := &cached{forward: f, rows: rows}
 	heads, dim, n := f.config.NumKVHeads, f.config.HeadDim, len(f.params.Names)
+	all := 1 + rows*((capacity+blockTokens-1)/blockTokens)
+	for _, i := range rand.New(rand.NewPCG(seed, 40)).Perm(all - 1) {
+		c.blocks = append(c.blocks, int32(i+1))
+	}
 	for range 2 * f.config.NumLayers {
-		c.layers = append(c.layers, graphtest.Tensor(make([]float32, rows*heads*capacity*dim), rows, heads, capacity, dim))
+		stale := make([]float32, heads*all*blockTokens*dim) // what another sequence has left in the blocks
+		for i := range stale {
+			if i/(blockTokens*dim)%all > 0 {
+				stale[i] = float32(i % 7)
+			}
+		}
+		c.layers = append(c.layers, graphtest.Tensor(stale, heads, all, blockTokens, dim))
 	}
 	var err error
 	c.exec, err = graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: f.config, Param: f.params.Lookup(in)}
-		past := &Cache{Start: in[len(in)-3], Count: in[len(in)-2], Slots: in[len(in)-1]}
+		past := &Cache{Start: in[len(in)-3], Count: in[len(in)-2], Blocks: in[len(in)-1]}
 		for i := n; i < len(in)-4; i += 2 {
 			past.Layers = append(past.Layers, KV{K: in[i], V: in[i+1]})
 		}
@@ -124,13 +138,13 @@ func newCached(t testing.TB, f *forward, rows, capacity int) *cached {
 // logprobs computes the next tokens of each row, of which there are start[row] already and used[row] are not padding.
 func (c *cached) logprobs(t testing.TB, ids []int32, start []int32, used []int) []float32 {
 	t.Helper()
-	count, slots := make([]int32, c.rows), make([]int32, c.rows)
+	count := make([]int32, c.rows)
 	for i, n := range used {
-		count[i], slots[i] = int32(n), int32((i+1)%c.rows) // rows of tokens and of the cache are in different orders
+		count[i] = int32(n)
 	}
 	in := slices.Concat(c.params.Tensors, c.layers,
 		[]*tensors.Tensor{graphtest.Tensor(ids, c.rows, len(ids)/c.rows), graphtest.Tensor(start, c.rows),
-			graphtest.Tensor(count, c.rows), graphtest.Tensor(slots, c.rows)})
+			graphtest.Tensor(count, c.rows), graphtest.Tensor(c.blocks, c.rows, len(c.blocks)/c.rows)})
 	out := graphtest.Call(t, c.exec, in...)
 	c.layers = out[1:]
 	return graphtest.Values[float32](t, out[0])

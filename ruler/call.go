@@ -22,6 +22,9 @@ func (v *vote) answer(ctx context.Context, a *ask, seed uint64) (map[string]rati
 	if q.Chat.Seed == nil {
 		q.Chat.Seed = &seed
 	}
+	if v.r.opts.Structured {
+		q.Chat.ResponseFormat = &art.ResponseFormat{Type: art.FormatJSONSchema, Name: "scores", Schema: a.schema()}
+	}
 	if text, ok := v.r.cache.read(v.judge, q); ok {
 		if ratings, defects := a.parse(text); len(defects) == 0 {
 			v.cost.Cached++

@@ -97,6 +97,10 @@ type Options struct {
 	CountTokens func(text string) int
 	// Chat are the settings of the judge: temperature, MaxTokens. The default is what the judge's model has.
 	Chat art.ChatOptions
+	// Structured restricts the judge's answers to the form that is asked for, by a JSON Schema with the ids of the
+	// attempts: small models give usable answers then. The judge's backend must support response formats, with
+	// prefixItems.
+	Structured bool
 	// Seed of ids, of orders and of the judge's sampling, beside the content of the group. Default 0.
 	Seed uint64
 

@@ -5,8 +5,8 @@
 //	}
 //
 // It works for fakes and for small real models: replies have at most 4 tokens, and their content does not matter.
-// Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.DPOTrainer], [art.HTTPServer]) are
-// tested when the backend implements them.
+// Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.DPOTrainer], [art.Trainer],
+// [art.HTTPServer]) are tested when the backend implements them.
 package backendtest
 
 import (
@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"Streamer", testStreamer},
 		{"SFTTrainer", testSFTTrainer},
 		{"DPOTrainer", testDPOTrainer},
+		{"Trainer", testTrainer},
 		{"HTTPServer", testHTTPServer},
 	}
 	for _, test := range tests {

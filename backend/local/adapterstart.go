@@ -59,11 +59,7 @@ func (b *Backend) openFork(opts art.ModelOptions, want description) (adapterStar
 		err := fmt.Errorf("%w: %s has the base %s, and the fork %s", art.ErrInvalid, ref, have.baseText(), want.baseText())
 		return adapterStart{}, &art.Error{Op: "register", Err: err, Hint: "a fork keeps the base model: set Base to it"}
 	}
-	step, err := source.Resolve(ref.Step)
-	if err != nil {
-		return adapterStart{}, err
-	}
-	dir, err := source.Checkpoint(step)
+	dir, err := source.Find(ref.Step)
 	if err != nil {
 		return adapterStart{}, err
 	}
@@ -86,7 +82,11 @@ func adapterError(err error) error {
 // does not depend on the path or the format of its files.
 func adapterDigest(a *lora.Adapter) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "rank %d alpha %v\n", a.Config().Rank, a.Config().Alpha)
+	c := a.Config()
+	fmt.Fprintf(h, "rank %d alpha %v\n", c.Rank, c.Alpha)
+	if c.RankStabilized || len(c.Ranks)+len(c.Alphas) > 0 {
+		fmt.Fprintf(h, "stabilized %v ranks %v alphas %v\n", c.RankStabilized, c.Ranks, c.Alphas)
+	}
 	for _, l := range a.Layers() {
 		fmt.Fprintf(h, "%q %d %d\n", l.Name, l.In, l.Out)
 		hashFloats(h, l.A)

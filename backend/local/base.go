@@ -132,11 +132,11 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	profile := graphx.ProfileOf(b.device)
 	s.engine, err = engine.New(engine.Options{
 		Device: b.device, Config: s.config, Params: s.params,
-		Slots: s.plan.slots, Context: s.plan.context,
+		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens, Queue: b.opts.Queue,
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil {
-		return memoryError(err, "lower Slots or Context of local.Options")
+		return memoryError(err, "lower Slots, Context or CacheTokens of local.Options")
 	}
 	return nil
 }
@@ -145,7 +145,8 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 func (s *base) logLoaded(name string, opts Options) {
 	p := s.plan
 	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context,
-		"weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache), "work", gigabytes(p.demand.work),
+		"tokens", p.tokens, "weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache),
+		"work", gigabytes(p.demand.work),
 		"training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
 	if opts.Context == 0 && p.context < s.config.MaxPositions || opts.Slots == 0 && p.slots < engine.DefaultSlots {
 		opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",

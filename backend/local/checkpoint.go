@@ -30,15 +30,26 @@ func (e *entry) writeCheckpoint(baseName string) func(dir string) error {
 		if err := e.adapter.Save(dir, baseName); err != nil {
 			return err
 		}
-		if err := writeOptimizer(filepath.Join(dir, optimizerFile), e.state); err != nil {
-			return err
-		}
-		data, err := json.Marshal(trainerState{Updates: e.state.Updates})
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, trainerFile), append(data, '\n'), 0o644)
+		return writeTrainer(dir, e.state)
 	}
+}
+
+// writeTrainer writes the optimizer of a state into a folder.
+func writeTrainer(dir string, s *trainer.State) error {
+	if err := writeOptimizer(filepath.Join(dir, optimizerFile), s); err != nil {
+		return err
+	}
+	data, err := json.Marshal(trainerState{Updates: s.Updates})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, trainerFile), append(data, '\n'), 0o644)
+}
+
+// hasOptimizer reports whether a folder has an optimizer beside its adapter.
+func hasOptimizer(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, trainerFile))
+	return err == nil
 }
 
 func writeOptimizer(path string, s *trainer.State) error {

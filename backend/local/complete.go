@@ -37,9 +37,12 @@ type completion struct {
 	mask     engine.Mask // nil without a grammar
 }
 
-// newCompletion starts a completion by the newest step. kind begins the id of the response.
-func (b *Backend) newCompletion(e *entry, m *art.Model, kind string, prompt []int32, s art.Sampling) completion {
-	now := e.serving.Load()
+// newCompletion starts a completion by the newest step, or the one that ctx is pinned to. kind begins the id of the
+// response.
+func (b *Backend) newCompletion(
+	ctx context.Context, e *entry, m *art.Model, kind string, prompt []int32, s art.Sampling,
+) completion {
+	now := e.served(ctx)
 	return completion{
 		entry: e, backend: b, now: now, prompt: prompt, settings: s, end: e.template.EndOfTurn(),
 		id: fmt.Sprintf("%s-%d", kind, b.calls.Add(1)), model: fmt.Sprintf("%s@%d", m.Name(), now.step),
@@ -75,7 +78,7 @@ func (b *Backend) newChat(
 	if err := e.base.checkSettings(op, req.Settings); err != nil {
 		return nil, err
 	}
-	c := &chatCompletion{b.newCompletion(e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}
+	c := &chatCompletion{b.newCompletion(ctx, e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}
 	c.mask, err = e.grammars.chat(op, template, prompt, req)
 	return c, err
 }
@@ -148,6 +151,9 @@ func (s *base) completionError(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrTooLong):
 		return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrContextLength, err), Hint: s.contextHint()}
+	case errors.Is(err, engine.ErrBusy):
+		err = fmt.Errorf("%w: %w", art.ErrBusy, err)
+		return &art.Error{Op: "complete", Err: err, Hint: "try again later, or raise Queue of local.Options"}
 	case errors.Is(err, engine.ErrClosed):
 		return &art.Error{Op: "complete", Err: art.ErrClosed}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

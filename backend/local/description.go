@@ -62,6 +62,9 @@ func (d description) differences(now description) []string {
 		compare("LoRA.Rank", d.LoRA.Rank, now.LoRA.Rank)
 		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
 		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
+		compare("LoRA.RankStabilized", d.LoRA.RankStabilized, now.LoRA.RankStabilized)
+		compare("LoRA.Ranks", fmt.Sprint(d.LoRA.Ranks), fmt.Sprint(now.LoRA.Ranks)) // nil is equal to empty
+		compare("LoRA.Alphas", fmt.Sprint(d.LoRA.Alphas), fmt.Sprint(now.LoRA.Alphas))
 	}
 	compare("Seed", d.Seed, now.Seed)
 	return list

@@ -19,21 +19,20 @@ import (
 func (b *Backend) TrainDPO(
 	ctx context.Context, m *art.Model, pairs []art.Preference, cfg *art.DPOConfig,
 ) (*art.TrainResult, error) {
-	e, err := b.trainable("train dpo", m)
+	e, err := b.beginStep("train dpo", m)
 	if err != nil {
 		return nil, err
 	}
-	e.training.Lock()
 	defer e.training.Unlock()
-	if _, err := b.entry("train dpo", m); err != nil { // closed meanwhile
-		return nil, err
-	}
 	batch := e.preferences(pairs, e.base.engine.Context())
 	if len(batch.sequences) == 0 {
 		return nil, &art.Error{
 			Op: "train dpo", Err: fmt.Errorf("%w: none of %d pairs can be trained on", art.ErrInvalid, len(pairs)),
 			Hint: "both answers of a pair have to fit into the context; the first: " + batch.skipped[0].Detail,
 		}
+	}
+	if err := b.checkSequences("train dpo", e, batch.sequences); err != nil {
+		return nil, err
 	}
 	start, step := time.Now(), e.serving.Load().step+1
 	state, metrics, err := b.learnPreferences(ctx, m, e, batch.sequences, cfg)
@@ -144,6 +143,7 @@ func samePrompt(a, b *grpo.Sequence) bool {
 func dpoRun(cfg *art.DPOConfig, n int) trainer.Run {
 	run := sftRun(&art.SFTConfig{
 		LearningRate: cfg.LearningRate, BatchSize: cfg.BatchSize, Epochs: cfg.Epochs, Warmup: cfg.Warmup, Decay: cfg.Decay,
+		Schedule:    cfg.Schedule,
 		MaxGradNorm: cfg.MaxGradNorm, WeightDecay: cfg.WeightDecay, Seed: cfg.Seed,
 	}, n)
 	run.Loss = preferenceLoss(cfg)

@@ -15,7 +15,7 @@ import (
 // transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be nil; its Edit sees the merged
 // values. A folder that is not empty is an error.
 func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *model.SaveOptions) error {
-	e, err := b.entry("export", m)
+	e, err := b.stored("export", m)
 	if err == nil {
 		err = ctx.Err()
 	}

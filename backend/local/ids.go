@@ -54,7 +54,7 @@ func (b *Backend) Sample(
 	if err := e.base.checkSettings("sample", s); err != nil {
 		return nil, err
 	}
-	c := b.newCompletion(e, m, "cmpl", prompt, s)
+	c := b.newCompletion(ctx, e, m, "cmpl", prompt, s)
 	if c.mask, err = e.grammars.text("sample", s.ResponseFormat); err != nil {
 		return nil, err
 	}

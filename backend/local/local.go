@@ -35,19 +35,26 @@ type Options struct {
 	// adapters are always float32. A device that does not support it is an error. A run records the Weights and the device
 	// it was started with, and a change is logged as a warning.
 	Weights string
-	// Slots is the number of conversations that are decoded at once, and whose KV caches are kept. Default 32. With a
-	// little more than the concurrency of the rollouts, every conversation keeps its cache between turns.
-	//
-	// The cache of all slots is allocated up front. If 32 slots of the base model's context do not fit into free memory
-	// (of the machine, its cgroups and GOMEMLIMIT), the defaults of Slots and Context are lowered: Context is halved, down
-	// to 2048, then Slots, then Context again, down to 256. Memory for the weights, and for training on sequences of up to
-	// 1024 tokens, is reserved. That is logged. Values set here are kept; if they do not fit, Register returns an error.
-	// The free memory of a GPU, and of systems other than Linux and macOS, is not known: the defaults then fit into 8 GiB
-	// beside the weights.
+	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
+	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at
+	// least.
 	Slots int
-	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits: see Slots.
-	// Less is faster.
+	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits.
 	Context int
+	// CacheTokens is the number of tokens whose keys and values are kept, in blocks of 32: of the replies that are being
+	// sampled, and, as far as there is room, of everything before, so that conversations, the samples of a prompt and all
+	// that begin with the same tokens compute them once. A reply whose blocks others need waits, and goes on later with
+	// the same bits. Default: 2048 for each slot, at least Context.
+	//
+	// The cache is allocated up front. What does not fit into free memory (of the machine, its cgroups and GOMEMLIMIT) is
+	// lowered, if it is a default: CacheTokens down to Context, Context down to 2048, then Slots, then Context again,
+	// down to 256. Memory for the weights, and for training on sequences of up to 1024 tokens, is reserved. That is
+	// logged. Values set here are kept; if they do not fit, Register returns an error. The free memory of a GPU, and of
+	// systems other than Linux and macOS, is not known: the defaults then fit into 8 GiB beside the weights.
+	CacheTokens int
+	// Queue is the number of requests that may wait for a slot, of each base model. Those beyond get [art.ErrBusy], which
+	// is status 429 over HTTP. Default 0: no limit; callers wait until their context ends.
+	Queue int
 	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
 	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.
 	Losses []grpo.Loss
@@ -98,7 +105,10 @@ var (
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
+	_ art.Pinner             = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
+	_ art.Trainer            = (*Backend)(nil)
+	_ art.WeightsKeeper      = (*Backend)(nil)
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
@@ -113,8 +123,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Logger == nil {
 		b.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if b.opts.Slots < 0 || b.opts.Context < 0 {
-		err := fmt.Errorf("%w: Slots is %d and Context %d", art.ErrInvalid, b.opts.Slots, b.opts.Context)
+	if o := b.opts; min(o.Slots, o.Context, o.CacheTokens, o.Queue) < 0 {
+		err := fmt.Errorf("%w: Slots is %d, Context %d, CacheTokens %d and Queue %d", art.ErrInvalid, o.Slots, o.Context,
+			o.CacheTokens, o.Queue)
 		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
 	}
 	if err := checkLosses(b.opts.Losses); err != nil {
@@ -153,9 +164,7 @@ func (b *Backend) Close() error {
 	}
 	var errs []error
 	for _, e := range b.models {
-		e.training.Lock()
-		errs = append(errs, e.run.Close())
-		e.training.Unlock()
+		errs = append(errs, e.close())
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
@@ -33,6 +35,7 @@ const (
 	// reservedLength is the length of sequences for which training has memory reserved.
 	reservedLength = 1024
 
+	slotTokens   = 2048 // of the cache for each slot, by default
 	fewTokens    = 2048 // the context at which slots are lowered first
 	leastContext = 256  // the lowest default
 )
@@ -100,26 +103,32 @@ func (m *memory) room(weights float64) room {
 	return room{max(0, bytes), true, m.taken}
 }
 
-// plan is the number of slots of a base model, and their tokens.
+// plan is the number of slots of a base model, the most tokens of a request, and those in the cache.
 type plan struct {
 	slots, context int
+	tokens         int
 	demand         demand
 	booked         float64 // bytes
 	room           room
 }
 
-// plan chooses slots and context. Zeros in want are defaults: 32 slots of the model's context, or less if that does not
-// fit. First the context is halved down to 2048 tokens, then the slots down to 1, then the context down to 256. The
-// plan stays booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
+// plan chooses slots, context and the tokens of the cache. Zeros in want are defaults: 32 slots, the model's context,
+// and a cache of 2048 tokens for each slot, at least the context. What does not fit is lowered: first the cache, down
+// to the context, then the context down to 2048, the slots down to 1, and the context down to 256. The plan stays
+// booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
 func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (plan, error) {
 	if want.Context > c.MaxPositions || want.Context == 1 {
 		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
 		return plan{}, memoryError(err, "change Context of local.Options")
 	}
+	if want.CacheTokens != 0 && want.CacheTokens < max(2, want.Context) {
+		err := fmt.Errorf("a cache of %d tokens, for requests of up to %d", want.CacheTokens, max(2, want.Context))
+		return plan{}, memoryError(err, "raise CacheTokens of local.Options, or lower Context")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := sizing{
-		memory: m, config: c, slots: want.Slots, context: want.Context,
+		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
 		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
 	}
 	p, ok := s.choose(m.room(s.weights))
@@ -141,36 +150,59 @@ func (m *memory) giveBack(p plan) {
 	m.taken -= p.booked
 }
 
-// sizing is the choice of slots and context for a model; 0 is the default.
+// sizing is the choice of slots, context and tokens of the cache for a model; 0 is the default.
 type sizing struct {
 	*memory
 	config          *model.Config
 	slots, context  int
+	tokens          int
 	weights, params float64 // bytes, and parameters of an adapter of the default rank
 }
 
 // choose returns the largest plan that fits, or the smallest when none does. If slots and context are both given, no
 // room for training is required.
 func (s *sizing) choose(r room) (p plan, ok bool) {
-	given := s.slots != 0 && s.context != 0
 	for slots, context := range s.sizes() {
-		d := s.demand(slots, context, r)
-		p = plan{slots: slots, context: context, demand: d, booked: d.all(), room: r}
-		if given {
-			p.booked = d.least()
-		}
+		p = s.plan(slots, context, cmp.Or(s.tokens, context), r)
 		if p.booked <= r.bytes {
-			return p, true
+			return s.widen(p), true
 		}
 	}
 	// p is the smallest size or the given one. It need not have room for training, and is tried where nothing is known.
-	p.booked = p.demand.least()
+	p.booked = math.Ceil(p.demand.least())
 	return p, p.booked <= r.bytes || !r.known && p.booked <= mostBytes
 }
 
+// plan returns the plan of a size.
+func (s *sizing) plan(slots, context, tokens int, r room) plan {
+	p := plan{slots: slots, context: context, tokens: tokens, demand: s.demand(slots, context, tokens, r), room: r}
+	if p.booked = p.demand.all(); s.slots != 0 && s.context != 0 {
+		p.booked = p.demand.least()
+	}
+	p.booked = math.Ceil(p.booked) // so that sums of plans are exact
+	return p
+}
+
+// widen gives the cache of a plan that fits the default number of tokens, or as many as fit.
+func (s *sizing) widen(p plan) plan {
+	most := max(p.context, slotTokens*min(p.slots, mostBytes))
+	if p.context < slotTokens {
+		most = p.context * min(p.slots, mostBytes)
+	}
+	if s.tokens != 0 || most <= p.tokens {
+		return p
+	}
+	each := (s.demand(p.slots, p.context, 2*p.tokens, p.room).cache - p.demand.cache) / float64(p.tokens)
+	more := min(float64(most-p.tokens), (p.room.bytes-p.booked)/each-2*engine.BlockTokens)
+	if more <= 0 {
+		return p
+	}
+	return s.plan(p.slots, p.context, p.tokens+int(more), p.room)
+}
+
 // demand returns the demand of a plan.
-func (s *sizing) demand(slots, context int, r room) demand {
-	opts := engine.Options{Config: s.config, Slots: slots, Context: context, FewShapes: s.few}
+func (s *sizing) demand(slots, context, tokens int, r room) demand {
+	opts := engine.Options{Config: s.config, Slots: slots, Context: context, CacheTokens: tokens, FewShapes: s.few}
 	sampling := engine.EstimateMemory(opts, s.fused)
 	adapter, work := trainer.EstimateMemory(s.config, s.params, s.workers, min(context, reservedLength))
 	return demand{
@@ -182,6 +214,9 @@ func (s *sizing) demand(slots, context int, r room) demand {
 // sizes yields slots and context to try, the largest first.
 func (s *sizing) sizes() iter.Seq2[int, int] {
 	slots, context := cmp.Or(s.slots, engine.DefaultSlots), cmp.Or(s.context, s.config.MaxPositions)
+	if s.context == 0 && s.tokens != 0 {
+		context = min(context, s.tokens)
+	}
 	return func(yield func(slots, context int) bool) {
 		more := yield(slots, context)
 		for more && s.context == 0 && context/2 >= fewTokens {
@@ -209,10 +244,11 @@ func (p plan) refuse() error {
 		have += fmt.Sprintf(", and %s are planned for other base models", gigabytes(p.room.others))
 	}
 	d := p.demand
-	err := fmt.Errorf("%d slots of %d tokens take %s of memory, with %s for the weights and %s for keys and values; %s",
-		p.slots, p.context, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache), have)
+	err := fmt.Errorf("%d slots, a context of %d and a cache of %d tokens take %s of memory, with %s for the weights and "+
+		"%s for keys and values; %s",
+		p.slots, p.context, p.tokens, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache), have)
 	return memoryError(err,
-		"lower Slots and Context of local.Options, use Weights \"bfloat16\", or a machine with more memory")
+		"lower Slots, Context and CacheTokens of local.Options, use Weights \"bfloat16\", or a machine with more memory")
 }
 
 func memoryError(err error, hint string) error {
@@ -243,6 +279,28 @@ func adapterParams(layers []model.LinearShape, rank int) (n float64) {
 		n += float64(rank) * (float64(l.In) + float64(l.Out))
 	}
 	return n
+}
+
+// checkSequences refuses sequences of which one alone does not fit into free memory, before anything is computed. Where
+// the free memory is not known, nothing is refused.
+func (b *Backend) checkSequences(op string, e *entry, sequences []grpo.Sequence) error {
+	free, known := b.memory.free()
+	if !known || len(sequences) == 0 {
+		return nil
+	}
+	longest := 0
+	for i := range sequences {
+		longest = max(longest, sequences[i].NumInputs())
+	}
+	takes := trainer.EstimateSequence(e.base.config, float64(e.adapter.NumParams()), longest)
+	if takes <= float64(free) {
+		return nil
+	}
+	return &art.Error{
+		Op: op, Err: fmt.Errorf("%w: a sequence of %d tokens takes about %s, and %s are free", art.ErrInvalid, longest,
+			gigabytes(takes), gigabytes(float64(free))),
+		Hint: "leave it out, or make it shorter: lower MaxTokens or Context; art inspect tells what lengths take",
+	}
 }
 
 // checkAdapter refuses an adapter whose copies in training do not fit into free memory.

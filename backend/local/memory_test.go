@@ -1,7 +1,7 @@
 package local
 
 import (
-	"fmt"
+	"cmp"
 	"io"
 	"math"
 	"testing"
@@ -53,27 +53,29 @@ func TestPlan(t *testing.T) {
 		want     Options
 		slots    int
 		context  int
+		tokens   int // 0: of all slots
 		matrices dtypes.DType
 	}{
 		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 256},
 		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 256},
-		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 4, context: 256},
-		{name: "SmolLM2, plenty", config: smol, free: 64 * gib, slots: 32, context: 8192},
-		{name: "SmolLM2, 16 GiB", config: smol, free: 16 * gib, slots: 32, context: 4096},
-		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 8, context: 2048},
-		{name: "Qwen3, plenty", config: qwen, free: 1024 * gib, slots: 32, context: 40960},
-		{name: "Qwen3, 64 GiB", config: qwen, free: 64 * gib, slots: 32, context: 5120},
-		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 8, context: 2560},
-		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 2, context: 2560},
-		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 2, context: 2560, matrices: dtypes.BFloat16},
-		{name: "Qwen3, 4 GiB", config: qwen, free: 4 * gib, slots: 1, context: 640},
-		{name: "a million tokens", config: &long, free: 24 * gib, slots: 16, context: 2048},
-		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 10240},
-		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 2, context: 8192},
-		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192},
-		{name: "unknown", config: qwen, slots: 4, context: 2560},
+		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 32, context: 256},
+		{name: "SmolLM2, plenty", config: smol, free: 64 * gib, slots: 32, context: 8192, tokens: 65536},
+		{name: "SmolLM2, 16 GiB", config: smol, free: 16 * gib, slots: 32, context: 8192, tokens: 65536},
+		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 32, context: 8192, tokens: 23965},
+		{name: "Qwen3, plenty", config: qwen, free: 1024 * gib, slots: 32, context: 40960, tokens: 65536},
+		{name: "Qwen3, 64 GiB", config: qwen, free: 64 * gib, slots: 32, context: 40960, tokens: 65536},
+		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 32, context: 20480, tokens: 33335},
+		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 32, context: 5120, tokens: 7969},
+		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 32, context: 5120, tokens: 10567, matrices: dtypes.BFloat16},
+		{name: "Qwen3, 4 GiB", config: qwen, free: 4 * gib, slots: 1, context: 1280, tokens: 1280},
+		{name: "a million tokens", config: &long, free: 24 * gib, slots: 32, context: 16384, tokens: 34798},
+		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 20480, tokens: 20480},
+		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 32, context: 8192, tokens: 40576},
+		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192, tokens: 16384},
+		{name: "the cache alone", config: qwen, free: 24 * gib, want: Options{CacheTokens: 8192}, slots: 32, context: 8192, tokens: 8192},
+		{name: "unknown", config: qwen, slots: 32, context: 10240, tokens: 10358},
 		{name: "unknown, tiny", config: tinyConfig(t), slots: 32, context: 256},
-		{name: "unknown, both", config: qwen, want: Options{Slots: 32, Context: 40960}, slots: 32, context: 40960},
+		{name: "unknown, both", config: qwen, want: Options{Slots: 32, Context: 40960}, slots: 32, context: 40960, tokens: 40960},
 	} {
 		m := freeOf(c.free)
 		if c.matrices == dtypes.InvalidDType {
@@ -81,10 +83,11 @@ func TestPlan(t *testing.T) {
 		}
 		p, err := m.plan(c.config, c.matrices, c.want)
 		require.NoError(t, err, c.name)
-		t.Logf("%-34s %2d x %5d: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context,
+		t.Logf("%-34s %2d, %5d, %5d tokens: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context, p.tokens,
 			gigabytes(p.demand.weights),
 			gigabytes(p.demand.cache), gigabytes(p.demand.work), gigabytes(p.demand.training))
-		assert.Equal(t, fmt.Sprintf("%d x %d", c.slots, c.context), fmt.Sprintf("%d x %d", p.slots, p.context), c.name)
+		tokens := cmp.Or(c.tokens, c.slots*c.context)
+		assert.Equal(t, []int{c.slots, c.context, tokens}, []int{p.slots, p.context, p.tokens}, c.name)
 		if c.free > 0 {
 			require.LessOrEqual(t, p.booked, usable*c.free, c.name)
 			require.LessOrEqual(t, p.demand.least(), usable*c.free, c.name)
@@ -103,19 +106,20 @@ func TestPlan_Refuses(t *testing.T) {
 		want Options
 		says string
 	}{
-		"both":            {24 * gib, Options{Slots: 32, Context: 40960}, "32 slots of 40960 tokens take"},
-		"slots":           {24 * gib, Options{Slots: 4096}, "4096 slots of 320 tokens"},
+		"both":            {24 * gib, Options{Slots: 32, Context: 40960, CacheTokens: 32 * 40960}, "32 slots, a context of 40960 and a cache of 1310720 tokens take"},
+		"slots":           {24 * gib, Options{Slots: 16384}, "16384 slots, a context of 320 and a cache of 320 tokens"},
 		"absurd slots":    {24 * gib, Options{Slots: math.MaxInt}, "take"},
 		"absurd, unknown": {0, Options{Slots: math.MaxInt, Context: 40960}, "that is more than any machine has"},
 		"weights":         {2 * gib, Options{}, "2.22 GiB for the weights"},
 		"context":         {24 * gib, Options{Context: 40961}, "a context of 40961 tokens, where the model has 2 to 40960"},
+		"cache":           {24 * gib, Options{Context: 2048, CacheTokens: 2000}, "a cache of 2000 tokens, for requests of up to 2048"},
 		"one token":       {24 * gib, Options{Context: 1}, "a context of 1 tokens"},
 	} {
 		_, err := freeOf(c.free).plan(qwen, dtypes.Float32, c.want)
 		require.ErrorIs(t, err, art.ErrInvalid, name)
 		require.ErrorContains(t, err, c.says, name)
 		if c.want.Context == 0 || c.want.Slots != 0 {
-			require.ErrorContains(t, err, "lower Slots and Context of local.Options", name)
+			require.ErrorContains(t, err, "lower Slots, Context and CacheTokens of local.Options", name)
 		}
 	}
 }
@@ -123,15 +127,15 @@ func TestPlan_Refuses(t *testing.T) {
 // TestPlan_SeveralBases: a base model has what those before it leave, also when the system still counts their memory as
 // free.
 func TestPlan_SeveralBases(t *testing.T) {
-	const free = 24 << 30
+	const free = 14 << 30
 	m := freeOf(free)
 	first, err := m.plan(smol, dtypes.Float32, Options{})
 	require.NoError(t, err)
 	second, err := m.plan(smol, dtypes.Float32, Options{})
 	require.NoError(t, err)
-	require.Less(t, second.slots*second.context, first.slots*first.context)
+	require.Less(t, second.tokens, first.tokens)
 	require.LessOrEqual(t, first.booked+second.booked, usable*free)
-	_, err = m.plan(smol, dtypes.Float32, Options{Slots: 32, Context: 8192})
+	_, err = m.plan(smol, dtypes.Float32, Options{Slots: 32, Context: 8192, CacheTokens: 32 * 8192})
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "are planned for other base models")
 	m.giveBack(first)
@@ -181,7 +185,7 @@ func TestRegister_LongContext(t *testing.T) {
 
 	_, _, err = register(t, 2<<30, Options{Slots: 32, Context: 1 << 20}, &art.ModelOptions{Base: base})
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, "lower Slots and Context of local.Options")
+	require.ErrorContains(t, err, "lower Slots, Context and CacheTokens of local.Options")
 }
 
 // TestRegister_AbsurdConfig: sizes that no model has are errors, neither panics nor allocations.
@@ -228,4 +232,26 @@ func TestRegister_DefaultsUnchanged(t *testing.T) {
 	s := b.models[m].base
 	require.Equal(t, engine.DefaultSlots, s.plan.slots)
 	require.Equal(t, s.config.MaxPositions, s.engine.Context())
+}
+
+// TestTrain_SequenceDoesNotFit: a sequence that alone takes more than is free is refused before anything is computed,
+// by every training; where the free memory is not known, it is tried.
+func TestTrain_SequenceDoesNotFit(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	groups := play(t, m)
+	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
+	b.memory.free = func() (int64, bool) { return 1 << 10, true }
+	_, err := m.Train(t.Context(), groups, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, "tokens takes about")
+	_, err = m.TrainSFT(t.Context(), groups[0].Trajectories, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.Zero(t, m.Step())
+	b.memory.free = func() (int64, bool) { return 0, false }
+	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	require.NoError(t, err)
 }

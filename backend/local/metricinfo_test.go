@@ -26,6 +26,8 @@ func TestMetrics_Document(t *testing.T) {
 	table(&b, art.LogMetrics())
 	b.WriteString(metricsMiddle)
 	table(&b, Metrics())
+	b.WriteString(metricsPipeline)
+	table(&b, art.PipelineMetrics())
 	b.WriteString(metricsHosted)
 	table(&b, hosted.Metrics())
 	path := filepath.Join("..", "..", "docs", "metrics.md")
@@ -59,6 +61,13 @@ Where "sum" is marked, the sum over the steps of the run is stored too: ` + "`da
 
 `
 
+const metricsPipeline = `
+## What a pipeline stores
+
+A [pipeline](pipeline.md) stores these with each step, beside the above.
+
+`
+
 const metricsHosted = `
 ## What a model behind an API stores
 
@@ -81,7 +90,7 @@ func table(b *bytes.Buffer, list []art.MetricInfo) {
 
 // described returns the description of a stored metric.
 func described(name string) (string, bool) {
-	for _, m := range append(art.LogMetrics(), Metrics()...) {
+	for _, m := range slices.Concat(art.LogMetrics(), Metrics(), art.PipelineMetrics()) {
 		pattern := strings.ReplaceAll(m.Name, "<split>", "train")
 		prefix, _, isPattern := strings.Cut(pattern, "<key>")
 		if pattern == name || isPattern && prefix != "train/" && strings.HasPrefix(name, prefix) || m.Sum &&

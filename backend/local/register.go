@@ -24,7 +24,7 @@ import (
 type entry struct {
 	base     *base
 	template *chat.Template
-	run      *runs.Run
+	run      *runs.Run // nil for a snapshot
 	grammars *grammars
 	serving  atomic.Pointer[serving]
 
@@ -32,6 +32,7 @@ type entry struct {
 	adapter  *lora.Adapter
 	state    *trainer.State
 	trainer  *trainer.Trainer
+	own      ownState
 	// committed is when the newest step was, or when the model was registered.
 	committed time.Time
 }
@@ -176,7 +177,7 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 		}
 		e.adapter, e.state = a, trainer.AdapterState(a)
 		write := e.writeCheckpoint(opts.Base)
-		if from.checkpoint != "" {
+		if from.checkpoint != "" && hasOptimizer(from.checkpoint) {
 			if err := readOptimizer(from.checkpoint, e.state); err != nil {
 				return 0, checkpointError("register", from.checkpoint, err)
 			}
@@ -203,7 +204,7 @@ func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart
 			return nil, loraError(err)
 		}
 		l := opts.LoRA
-		a, err := lora.New(lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, e.layers(), opts.Seed)
+		a, err := lora.New(loraConfig(l), e.layers(), opts.Seed)
 		if err != nil {
 			return nil, loraError(err)
 		}
@@ -233,7 +234,17 @@ func (e *entry) numParams(l art.LoRA) float64 {
 	layers := slices.DeleteFunc(e.base.config.Linears(), func(s model.LinearShape) bool {
 		return !slices.Contains(l.Targets, s.Name[strings.LastIndexByte(s.Name, '.')+1:])
 	})
-	return adapterParams(layers, l.Rank)
+	n := 0.0
+	for _, s := range layers {
+		n += adapterParams([]model.LinearShape{s}, loraConfig(l).LayerRank(s.Name))
+	}
+	return n
+}
+
+// loraConfig translates a configuration.
+func loraConfig(l art.LoRA) lora.Config {
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, RankStabilized: l.RankStabilized, Ranks: l.Ranks,
+		Alphas: l.Alphas}
 }
 
 // layers are the linear layers of the base.

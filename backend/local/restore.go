@@ -15,18 +15,14 @@ import (
 // Restore commits the next step as a copy of a stored one, with its optimizer, and serves it.
 func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
 	const op = "restore"
-	e, err := b.trainable(op, m)
-	if err == nil {
-		err = ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return 0, err
 	}
+	e, err := b.beginStep(op, m)
 	if err != nil {
 		return 0, err
 	}
-	e.training.Lock()
 	defer e.training.Unlock()
-	if _, err := b.entry(op, m); err != nil { // closed meanwhile
-		return 0, err
-	}
 	from, ok := e.run.Checkpoint(step)
 	if !ok {
 		err := fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)

@@ -72,7 +72,7 @@ func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]fl
 		err := fmt.Errorf("%w: %d tokens, the context has %d", art.ErrContextLength, len(ids), limit)
 		return nil, 0, &art.Error{Op: op, Err: err, Hint: e.base.contextHint()}
 	}
-	now := e.serving.Load()
+	now := e.served(ctx)
 	logprobs, err := engine.Score(b.device, e.base.config, e.base.params, now.adapter, ids)
 	if err != nil {
 		return nil, 0, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}

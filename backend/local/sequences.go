@@ -22,8 +22,22 @@ type batch struct {
 	skipped   []art.Skip
 	groups    int // with trajectories that are trained on
 	trained   int // trajectories
+	origins   []origin
 	// advantages of the trajectories of each group, NaN where nothing is trained on.
 	advantages [][]float64
+}
+
+// origin is where the trajectory with an index of [grpo.Sequence] comes from.
+type origin struct{ group, trajectory int }
+
+// skipNotFinite notes the trajectories whose loss or gradient was not finite, each once, and counts them.
+func (b *batch) skipNotFinite(trajectories []int, metrics map[string]float64) {
+	for i, at := range trajectories {
+		if !slices.Contains(trajectories[:i], at) && at < len(b.origins) {
+			b.skip(b.origins[at].group, b.origins[at].trajectory, art.SkipNotFinite, "the update that it was in was skipped")
+			metrics["data/skipped_"+string(art.SkipNotFinite)]++
+		}
+	}
 }
 
 // collect converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
@@ -131,6 +145,7 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	}
 	b.sequences = append(b.sequences, sequences...)
 	b.advantages[g][i] = advantage
+	b.origins = append(b.origins, origin{g, i})
 	b.trained++
 }
 

@@ -17,21 +17,20 @@ import (
 func (b *Backend) TrainSFT(
 	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig,
 ) (*art.TrainResult, error) {
-	e, err := b.trainable("train sft", m)
+	e, err := b.beginStep("train sft", m)
 	if err != nil {
 		return nil, err
 	}
-	e.training.Lock()
 	defer e.training.Unlock()
-	if _, err := b.entry("train sft", m); err != nil { // closed meanwhile
-		return nil, err
-	}
 	batch := b.targets(e, trajectories, e.base.engine.Context())
 	if len(batch.sequences) == 0 {
 		return nil, &art.Error{
 			Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories can be trained on", art.ErrInvalid, len(trajectories)),
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
+	}
+	if err := b.checkSequences("train sft", e, batch.sequences); err != nil {
+		return nil, err
 	}
 	step := e.serving.Load().step + 1
 	run := sftRun(cfg, len(batch.sequences))
@@ -99,25 +98,13 @@ func (b *batch) addTarget(i int, e *entry, h *art.History) {
 // sftRun translates a configuration with defaults filled in.
 func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
 	batches := (n-1)/cfg.BatchSize + 1 // rounded up; n + BatchSize could overflow
-	total := batches * cfg.Epochs
+	schedule := art.RateSchedule{
+		Rate: cfg.LearningRate, Steps: batches * cfg.Epochs, Warmup: cfg.Warmup, Decay: *cfg.Decay, Shape: cfg.Schedule,
+	}
 	return trainer.Run{
 		Loss:      grpo.SupervisedLoss{},
 		Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
-		Rate:      func(update int) float64 { return cfg.LearningRate * sftSchedule(cfg, update, total) },
+		Rate:      schedule.At,
 		Epochs:    cfg.Epochs, MiniBatches: batches, Seed: cfg.Seed,
 	}
-}
-
-// sftSchedule rises linearly from 0 over the warm-up, and then falls linearly to Decay.
-func sftSchedule(cfg *art.SFTConfig, update, total int) float64 {
-	warmup := cfg.Warmup * float64(total)
-	if at := float64(update + 1); at < warmup {
-		return at / warmup
-	}
-	left := float64(total) - warmup
-	if left <= 0 {
-		return 1
-	}
-	x := (float64(update+1) - warmup) / left
-	return 1 + (*cfg.Decay-1)*x
 }

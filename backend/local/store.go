@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/goart-dev/art"
@@ -11,7 +12,7 @@ import (
 func (b *Backend) Log(
 	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) error {
-	e, err := b.entry("log", m)
+	e, err := b.stored("log", m)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -50,9 +51,19 @@ func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
 	return out
 }
 
+// stored returns the entry of a model that has a run directory.
+func (b *Backend) stored(op string, m *art.Model) (*entry, error) {
+	e, err := b.entry(op, m)
+	if err == nil && e.run == nil {
+		err = fmt.Errorf("%w: %q is a snapshot, which has no run", art.ErrUnsupported, m.Name())
+		return nil, &art.Error{Op: op, Err: err, Hint: "use the model that it was made of"}
+	}
+	return e, err
+}
+
 // Checkpoints returns the stored steps.
 func (b *Backend) Checkpoints(_ context.Context, m *art.Model) ([]int, error) {
-	e, err := b.entry("checkpoints", m)
+	e, err := b.stored("checkpoints", m)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +72,7 @@ func (b *Backend) Checkpoints(_ context.Context, m *art.Model) ([]int, error) {
 
 // History returns the logged rows.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
-	e, err := b.entry("history", m)
+	e, err := b.stored("history", m)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +81,7 @@ func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, er
 
 // DeleteCheckpoints deletes all checkpoints but those to keep and the newest.
 func (b *Backend) DeleteCheckpoints(_ context.Context, m *art.Model, keep []int) error {
-	e, err := b.entry("delete checkpoints", m)
+	e, err := b.stored("delete checkpoints", m)
 	if err != nil {
 		return err
 	}
@@ -81,7 +92,7 @@ func (b *Backend) DeleteCheckpoints(_ context.Context, m *art.Model, keep []int)
 func (b *Backend) Trajectories(
 	_ context.Context, m *art.Model, split string, step int,
 ) ([]*art.TrajectoryGroup, error) {
-	e, err := b.entry("trajectories", m)
+	e, err := b.stored("trajectories", m)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +101,7 @@ func (b *Backend) Trajectories(
 
 // Dir returns the run directory of m.
 func (b *Backend) Dir(m *art.Model) (string, error) {
-	e, err := b.entry("dir", m)
+	e, err := b.stored("dir", m)
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +110,7 @@ func (b *Backend) Dir(m *art.Model) (string, error) {
 
 // SaveState merges patch into the state of the user.
 func (b *Backend) SaveState(_ context.Context, m *art.Model, patch any) error {
-	e, err := b.entry("save state", m)
+	e, err := b.stored("save state", m)
 	if err != nil {
 		return err
 	}
@@ -108,7 +119,7 @@ func (b *Backend) SaveState(_ context.Context, m *art.Model, patch any) error {
 
 // LoadState reads the state of the user.
 func (b *Backend) LoadState(_ context.Context, m *art.Model, v any) (found bool, err error) {
-	e, err := b.entry("load state", m)
+	e, err := b.stored("load state", m)
 	if err != nil {
 		return false, err
 	}

@@ -19,20 +19,19 @@ import (
 func (b *Backend) Train(
 	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
 ) (*art.TrainResult, error) {
-	e, err := b.trainable("train", m)
-	if err != nil {
-		return nil, err
-	}
 	if len(groups) == 0 {
 		return nil, &art.Error{Op: "train", Err: art.ErrNoGroups, Hint: "gather at least one group of two trajectories"}
 	}
-	e.training.Lock()
-	defer e.training.Unlock()
-	if _, err := b.entry("train", m); err != nil { // closed meanwhile
+	e, err := b.beginStep("train", m)
+	if err != nil {
 		return nil, err
 	}
+	defer e.training.Unlock()
 	current := e.serving.Load().step
 	batch := collect(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
+	if err := b.checkSequences("train", e, batch.sequences); err != nil {
+		return nil, err
+	}
 	metrics := batch.metrics(groups)
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
 	step := current + 1
@@ -50,6 +49,7 @@ func (b *Backend) Train(
 			return nil, err
 		}
 		state = next
+		batch.skipNotFinite(report.NotFinite, metrics)
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
 	e.addTimes(metrics, start)
@@ -63,9 +63,34 @@ func (b *Backend) Train(
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped, Advantages: batch.advantages}, nil
 }
 
+// beginStep returns the entry of a model for a training from its newest step, with its lock for trainings taken.
+func (b *Backend) beginStep(op string, m *art.Model) (*entry, error) {
+	e, err := b.lock(op, m)
+	if err == nil {
+		if err = e.own.end(op); err != nil {
+			e.training.Unlock()
+		}
+	}
+	return e, err
+}
+
+// lock returns the entry of a model that can be trained, with its lock for trainings taken.
+func (b *Backend) lock(op string, m *art.Model) (*entry, error) {
+	e, err := b.trainable(op, m)
+	if err != nil {
+		return nil, err
+	}
+	e.training.Lock()
+	if _, err := b.entry(op, m); err != nil { // closed or released meanwhile
+		e.training.Unlock()
+		return nil, err
+	}
+	return e, nil
+}
+
 // trainable returns the entry of a model that is not frozen.
 func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
-	e, err := b.entry(op, m)
+	e, err := b.stored(op, m)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +127,8 @@ func (e *entry) verified(step int) (dir string, err error) {
 	return dir, e.run.Verify(step)
 }
 
-// publish commits the next step with its update, and then serves it. When it fails, the model stays at the previous
-// step.
+// publish commits the next step with its update, and then serves it. record is nil for a step that cannot be made
+// again. When it fails, the model stays at the previous step.
 func (b *Backend) publish(
 	m *art.Model, e *entry, state *trainer.State, update runs.Update, record *updateRecord,
 ) error {
@@ -122,7 +147,12 @@ func (b *Backend) publish(
 		write = runs.CopyCheckpoint(from)
 	}
 	e.adapter, e.state = adapter, state
-	err = e.run.CommitUpdate(step, update, func(dir string) error { return errors.Join(write(dir), record.write(dir)) })
+	err = e.run.CommitUpdate(step, update, func(dir string) error {
+		if record == nil {
+			return write(dir)
+		}
+		return errors.Join(write(dir), record.write(dir))
+	})
 	if err != nil {
 		e.adapter, e.state = oldAdapter, oldState
 		return err

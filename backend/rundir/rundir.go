@@ -148,5 +148,25 @@ func (r *Run) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, 
 	return r.reader.ReadTrajectories(split, step)
 }
 
+// Entry is what the index of trajectories says of one of them: everything but what was said.
+type Entry = runs.Entry
+
+// Index returns an entry for each trajectory of (split, step), in order. Only a few columns are read, without the
+// checksum of the file: 100,000 trajectories take a fraction of a second. None stored is an error that wraps
+// [fs.ErrNotExist].
+func (r *Run) Index(split string, step int) ([]Entry, error) { return r.reader.Index(split, step) }
+
+// Texts calls yield with what was said in each trajectory of (split, step), in order, until it returns false: the
+// messages of the first history, without samples.
+func (r *Run) Texts(split string, step int, yield func(group, trajectory int, messages []art.Message) bool) error {
+	return r.reader.Texts(split, step, yield)
+}
+
+// ReadGroup returns one group of (split, step), by its index, with all that is stored of it, and reads little else.
+// A group that there is not is an error that wraps [art.ErrInvalid].
+func (r *Run) ReadGroup(split string, step, group int) (*art.TrajectoryGroup, error) {
+	return r.reader.ReadGroup(split, step, group)
+}
+
 // State reads what [art.Model.SaveState] has stored into v, a pointer. It returns false when there is none.
 func (r *Run) State(v any) (bool, error) { return r.reader.State(v) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
 )
 
 // Defaults of [art.HandlerOptions].
@@ -23,46 +24,106 @@ type guard struct {
 	origins origins
 	keys    keys
 	bodies  budget
-	running budget        // requests
-	timeout time.Duration // for a body to arrive
+	running budget                   // requests
+	timeout time.Duration            // for a body to arrive
+	keyless func(*http.Request) bool // may be nil
+	refuse  func(http.ResponseWriter, *http.Request, error)
 	routes  http.Handler
-	logger  *slog.Logger
 }
 
-// Handler serves [Routes] to the clients that opts admit. cfg and opts may be nil. opts.MaxBody replaces cfg.MaxBody.
-// Invalid options are an [art.ErrInvalid] that lists all problems.
-func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler, error) {
-	if opts == nil {
-		opts = &art.HandlerOptions{}
+// GuardConfig configures [Guard].
+type GuardConfig struct {
+	// Keyless reports whether a request needs no key, beside those of probes. nil: all need one.
+	Keyless func(*http.Request) bool
+	// Refuse answers a request that is not admitted; [Status] is the status of its error. nil: a JSON error as the routes
+	// of this package give.
+	Refuse func(http.ResponseWriter, *http.Request, error)
+	// Logger receives internal errors, unless Refuse is set. nil discards them.
+	Logger *slog.Logger
+}
+
+// Guard admits to next the clients that [Handler] would admit: by Host, Origin and key. Requests without a key reach
+// next at /health and /readyz only. It bounds all bodies together; next bounds each by opts.MaxBody itself. opts and
+// cfg may be nil; invalid options are an [art.ErrInvalid] that lists all problems.
+func Guard(next http.Handler, opts *art.HandlerOptions, cfg *GuardConfig) (http.Handler, error) {
+	var c GuardConfig
+	if cfg != nil {
+		c = *cfg
 	}
+	g, _, err := newGuard(opts)
+	if err != nil {
+		return nil, err
+	}
+	g.routes, g.keyless, g.refuse = next, c.Keyless, c.Refuse
+	if g.refuse == nil {
+		g.refuse = refusal(c.Logger)
+	}
+	return g, nil
+}
+
+// refusal answers with an error of this package's routes.
+func refusal(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return func(w http.ResponseWriter, r *http.Request, err error) { fail(logger, w, r, err) }
+}
+
+// Status is the HTTP status of an error that [Guard] hands to Refuse.
+func Status(err error) int { return wire.AsError(err).Status }
+
+// Handler serves [Routes] to the clients that opts admit. cfg and opts may be nil. The limits of opts replace those of
+// cfg. Invalid options are an [art.ErrInvalid] that lists all problems.
+func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler, error) {
 	var c Config
 	if cfg != nil {
 		c = *cfg
 	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	g, limits, err := newGuard(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.MaxBody, c.MaxChoices, c.MaxTokens = limits.body, limits.choices, limits.tokens
+	g.routes, g.refuse = Routes(models, &c), refusal(c.Logger)
+	return g, nil
+}
+
+// limits are those of a request.
+type limits struct {
+	body            int64
+	choices, tokens int
+}
+
+// newGuard returns a guard without routes, and the limits that the routes enforce.
+func newGuard(opts *art.HandlerOptions) (*guard, limits, error) {
+	if opts == nil {
+		opts = &art.HandlerOptions{}
+	}
 	var p []string
-	c.MaxBody = positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody)
+	l := limits{
+		body:    positive(&p, "MaxBody", opts.MaxBody, defaultMaxBody),
+		choices: int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices)),
+		tokens:  int(positive(&p, "MaxTokens", int64(opts.MaxTokens), 0)),
+	}
 	g := &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
-	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, c.MaxBody))
-	if g.bodies.limit < c.MaxBody {
-		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, c.MaxBody))
+	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, l.body))
+	if g.bodies.limit < l.body {
+		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, l.body))
 	}
 	g.running.limit = positive(&p, "MaxRequests", int64(opts.MaxRequests), defaultMaxRequests)
-	c.MaxChoices = int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices))
-	c.MaxTokens = int(positive(&p, "MaxTokens", int64(opts.MaxTokens), 0))
 	g.hosts, g.origins, g.keys = newHosts(&p, opts.Hosts), newOrigins(&p, opts.Origins), newKeys(&p, opts.Keys)
 	if (g.hosts.any || g.origins.any) && len(g.keys) == 0 {
 		p = append(p, `"*" in Hosts or Origins without Keys would let every web page in`)
 	}
 	if len(p) > 0 {
-		return nil, &art.Error{
+		return nil, l, &art.Error{
 			Op: "serve", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(p, "; ")), Hint: "correct the HandlerOptions",
 		}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	g.routes, g.logger = Routes(models, &c), c.Logger
-	return g, nil
+	return g, l, nil
 }
 
 // positive returns x, or the default if x is 0. A negative x is a problem.
@@ -81,27 +142,27 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, release := g.limited(w, r)
 	defer release()
 	if err := g.hosts.check(r); err != nil {
-		fail(g.logger, w, r, err)
+		g.refuse(w, r, err)
 		return
 	}
 	if err := g.origins.check(w, r); err != nil {
-		fail(g.logger, w, r, err)
+		g.refuse(w, r, err)
 		return
 	}
 	if isPreflight(r) { // browsers send it without a key
 		answerPreflight(w, r)
 		return
 	}
-	if isProbe(r) { // of an orchestrator, which has no key
+	if isProbe(r) || g.keyless != nil && g.keyless(r) { // an orchestrator has no key
 		g.routes.ServeHTTP(w, r)
 		return
 	}
 	if err := g.keys.check(w, r); err != nil {
-		fail(g.logger, w, r, err)
+		g.refuse(w, r, err)
 		return
 	}
 	if !g.running.take(1) {
-		fail(g.logger, w, r, tooManyRequests(g.running.limit))
+		g.refuse(w, r, tooManyRequests(g.running.limit))
 		return
 	}
 	defer g.running.release(1)

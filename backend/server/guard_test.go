@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -372,4 +373,37 @@ func FuzzParseOrigin(f *testing.F) {
 			t.Errorf("%q is %+v, and then %+v", text, got, again)
 		}
 	})
+}
+
+// TestGuard: another handler gets what passes the same rules, and refusals go to its own function.
+func TestGuard(t *testing.T) {
+	var refused []int
+	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	refuse := func(w http.ResponseWriter, _ *http.Request, err error) {
+		refused = append(refused, Status(err))
+		w.WriteHeader(Status(err))
+	}
+	h, err := Guard(next, &art.HandlerOptions{Keys: []string{"k"}}, &GuardConfig{Refuse: refuse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, key string
+		want      int
+	}{{"localhost", "k", http.StatusTeapot}, {"localhost", "other", http.StatusUnauthorized},
+		{"evil.example", "k", http.StatusForbidden}} {
+		r := httptest.NewRequest(http.MethodGet, "http://"+c.host+"/page", nil)
+		r.Header.Set("X-Api-Key", c.key)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%+v: status %d", c, w.Code)
+		}
+	}
+	if want := []int{http.StatusUnauthorized, http.StatusForbidden}; !slices.Equal(refused, want) {
+		t.Errorf("refused %v, want %v", refused, want)
+	}
+	if _, err := Guard(next, &art.HandlerOptions{Hosts: []string{"*"}}, nil); !errors.Is(err, art.ErrInvalid) {
+		t.Errorf("invalid options: %v", err)
+	}
 }

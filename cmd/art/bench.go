@@ -16,8 +16,8 @@ import (
 
 func init() {
 	verbs["bench"] = verb{
-		summary: "benchmark the CPU device, or a model on it",
-		args:    "[decode|prefill|serve MODEL]",
+		summary: "benchmark the CPU device, a model on it, or training",
+		args:    "[decode|prefill|serve MODEL | train]",
 		text: `
 Measures operations of the CPU device at fixed shapes. Each is a graph that is compiled once and run
 repeatedly; the table has the best and the median time of a run.
@@ -33,21 +33,28 @@ With a model, requests have prompts of random token ids, and no end token cuts t
   prefill  tokens a second of prompts, until each request has its first token
   serve    turns a second of agents that call the model over HTTP, in conversations that grow
 
+  train    training steps of a model of random weights: groups of answers whose prompts are
+           computed once, in turn with the same sequences computed one by one
+
 ` + models,
 		define: func(flags *flag.FlagSet) action {
 			var o benchOptions
+			var train trainBench
+			train.define(flags, &o.json)
 			flags.BoolVar(&o.json, "json", false, "print one JSON object: machine, results; with a model also model, weights")
 			flags.StringVar(&o.run, "run", "", "measure the operations whose name matches `regexp`; all when empty")
 			flags.DurationVar(&o.time, "time", 300*time.Millisecond, "`duration` of each measurement; default 300ms")
 			o.model.flags(flags)
 			return func(args []string, stdout, stderr io.Writer) error {
-				switch len(args) {
-				case 0:
+				switch {
+				case len(args) == 0:
 					return o.bench(stdout, newProgress(stderr))
-				case 2:
+				case len(args) == 1 && args[0] == "train":
+					return train.bench(stdout, newProgress(stderr))
+				case len(args) == 2:
 					return o.benchModel(args[0], args[1], stdout, stderr)
 				}
-				return badUsage("want no arguments, or decode, prefill or serve and a MODEL")
+				return badUsage("want no arguments, train, or decode, prefill or serve and a MODEL")
 			}
 		},
 	}

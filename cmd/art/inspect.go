@@ -24,15 +24,17 @@ template, and how much memory it needs on the CPU device. Weights are not loaded
 
 ` + models + `
 
-Memory is that of the local backend: the weights in float32, and for each length the KV cache of all
-slots and the intermediate results; for training also the copies of a LoRA adapter and the
-intermediate results of the micro-batches of all workers, when every token is trained on. The graphs
-of both are compiled for exact numbers. Both sums include 134 MB for the rest of the process.`,
+Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
+blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
+and the intermediate results of the micro-batches of all workers, when every token is trained on.
+The graphs of both are compiled for exact numbers. Both sums include 134 MB for the rest of the
+process.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			lengths := flags.String("lengths", "",
 				"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
-			slots := flags.Int("slots", engine.DefaultSlots, "conversations decoded at once")
+			slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
+			tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
 			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
@@ -43,11 +45,12 @@ of both are compiled for exact numbers. Both sums include 134 MB for the rest of
 				if err != nil {
 					return err
 				}
-				if *slots < 1 || *rank < 0 || *workers < 1 {
-					return badUsage("--slots %d --rank %d --workers %d: want slots and workers > 0, rank >= 0",
-						*slots, *rank, *workers)
+				if *slots < 1 || *rank < 0 || *workers < 1 || *tokens < 0 {
+					return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
+						*slots, *rank, *workers, *tokens)
 				}
-				return inspectModel(args[0], memoryPlan{list, *slots, *rank, *workers}, *asJSON, stdout)
+				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, rank: *rank, workers: *workers}
+				return inspectModel(args[0], p, *asJSON, stdout)
 			}
 		},
 	}
@@ -133,6 +136,7 @@ type templateReport struct {
 type lengthMemory struct {
 	Length    int            `json:"length"`
 	Slots     int            `json:"slots"`
+	Tokens    int            `json:"cache_tokens"`
 	Process   int64          `json:"process"` // all but tensors
 	Inference engine.Memory  `json:"inference"`
 	Training  trainer.Memory `json:"training"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/goart-dev/art/backend/device/cpu"
@@ -18,6 +19,7 @@ const processBytes = 128 << 20
 type memoryPlan struct {
 	lengths              []int
 	slots, rank, workers int
+	tokens               int // of the cache; 0: the length for each slot
 }
 
 // memory returns the memory of a model at each length.
@@ -40,8 +42,11 @@ func (p memoryPlan) memory(c *model.Config) ([]lengthMemory, error) {
 		if length > c.MaxPositions {
 			return list, fmt.Errorf("length %d: the model has a context of %d tokens: use --lengths", length, c.MaxPositions)
 		}
-		m := lengthMemory{Length: length, Slots: p.slots, Process: processBytes}
-		serving := engine.Options{Device: device, Config: c, Slots: p.slots, Context: length}
+		m := lengthMemory{Length: length, Slots: p.slots, Tokens: cmp.Or(p.tokens, p.slots*length), Process: processBytes}
+		if m.Tokens < length {
+			return list, fmt.Errorf("length %d: a cache of %d tokens does not hold it: raise --cache-tokens", length, m.Tokens)
+		}
+		serving := engine.Options{Device: device, Config: c, Slots: p.slots, Context: length, CacheTokens: m.Tokens}
 		if m.Inference, err = engine.Plan(serving, layout); err != nil {
 			return list, err
 		}

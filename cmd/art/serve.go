@@ -30,13 +30,18 @@ const maxHeader = 64 << 10
 func init() {
 	verbs["serve"] = verb{
 		summary: "serve models over HTTP, to clients of OpenAI's and Anthropic's APIs",
-		args:    "[NAME=]MODEL...",
+		args:    "[NAME=]MODEL... | --train [NAME=]MODEL,...",
 		text: `
 Clients ask for a model by NAME, which is by default the name of the run, folder or file. All routes
 but /health and /readyz need the key: a new one is printed unless --key or $` + keyVariable + ` has one. Clients
 send it as "Authorization: Bearer KEY" or "x-api-key: KEY". /metrics is for Prometheus.
 A run is served with the checkpoint that is the newest at the start. docs/server.md lists the
-routes.
+routes. /dash/ is a page about the runs in .art or $ART_DIR, see art help dash; the link to it that
+is printed lets one browser in, once.
+
+With --train it serves the Tinker API instead, without the page: programs that were written for
+Tinker train adapters on the named base models, which they know by NAME. The runs are below --dir.
+docs/tinker.md has more.
 
 At SIGTERM and Ctrl-C /readyz fails and new requests are refused, with status 503. Those that are
 being answered have the time of --drain. A second signal ends the program at once.
@@ -54,7 +59,11 @@ being answered have the time of --drain. A second signal ends the program at onc
 type serveOptions struct {
 	addr, key, cert, certKey   string
 	hosts, origins, rollouts   string
+	train, dir, tenants        string
+	tokenizer                  string
+	alpha                      float64
 	context, slots             int
+	cacheTokens, queue         int
 	logprobs                   bool
 	drain                      time.Duration
 	headerTimeout, idleTimeout time.Duration // of slow clients
@@ -69,8 +78,17 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
 	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
+	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,
+		"`tokens` in the KV cache of each base; 0: 2048 for each slot, if they fit")
+	flags.IntVar(&o.queue, "queue", 0,
+		"`number` of requests of a base that may wait; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
+	flags.StringVar(&o.train, "train", "", "`bases` that clients of the Tinker API train, [NAME=]MODEL, with commas")
+	flags.StringVar(&o.dir, "dir", ".art", "`folder` of the runs of --train")
+	flags.StringVar(&o.tenants, "tenants", "", "JSON `file` of tenants of --train: [{\"name\", \"keys\", ...}]")
+	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")
+	flags.Float64Var(&o.alpha, "alpha", 32, "alpha of the adapters of --train, as a `number`")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "`time` for replies to end when the program is told to")
 }
 
@@ -87,7 +105,7 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	if o.drain < 0 {
 		return badUsage("--drain %v: want 0 or more", o.drain)
 	}
-	served, err := parseServed(args)
+	served, err := o.arguments(args)
 	if err != nil {
 		return err
 	}
@@ -112,7 +130,11 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	if err != nil {
 		return errors.Join(err, h.http.Close())
 	}
-	s := start{address: listener.Addr(), certificate: certificate, file: o.cert, models: names, generated: generated}
+	s := start{address: listener.Addr(), certificate: certificate, file: o.cert, models: names, generated: generated,
+		tinker: o.train != ""}
+	if h.page != nil {
+		s.page = h.page.Link(s.root() + dashPath)
+	}
 	if err := write(stdout, s.text(o.key)); err != nil {
 		return errors.Join(err, h.http.Close())
 	}
@@ -122,6 +144,17 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	case err = <-ended:
 	}
 	return errors.Join(err, h.drain(o.drain, stderr))
+}
+
+// arguments reads the models; with --train there are none.
+func (o *serveOptions) arguments(args []string) ([]servedModel, error) {
+	switch {
+	case o.train == "":
+		return parseServed(args)
+	case len(args) > 0 || o.rollouts != "" || o.logprobs:
+		return nil, badUsage("--train has the models; serve others, or with --rollouts and --logprobs, by another process")
+	}
+	return nil, nil
 }
 
 // certificate loads the certificate; it is nil when there is none.

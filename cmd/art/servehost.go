@@ -10,20 +10,30 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/dash"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/metrics"
+	"github.com/goart-dev/art/backend/server/tinker"
 )
+
+// dashPath is where the page about the runs is.
+const dashPath = "/dash/"
 
 // host is the server of the verb serve.
 type host struct {
 	backend *local.Backend
 	http    *http.Server
+	page    *dash.Handler // of the runs
 	gate    server.Gate
-	dir     string // of the registered models, which are not kept
+	dir     string // of the registered models, which are not kept; "" with --train
+
+	tinker *tinker.Server // nil without --train
+	bases  []string       // the names of its base models
 
 	rollouts *server.Rollouts // nil: none are recorded
 	groups   *os.File         // where they are written
@@ -46,22 +56,48 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 			return h, err
 		}
 	}
-	if h.dir, err = os.MkdirTemp("", "art-"); err != nil {
-		return h, err
+	dir := o.dir
+	if o.train == "" {
+		if h.dir, err = os.MkdirTemp("", "art-"); err != nil {
+			return h, err
+		}
+		dir = h.dir
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: h.dir, Progress: stderr, Context: o.context, Slots: o.slots, Rollouts: h.rollouts, Metrics: metrics.New(),
+		Dir: dir, Progress: stderr, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens, Queue: o.queue,
+		Rollouts: h.rollouts, Metrics: metrics.New(),
 		Logger: logger,
 	})
 	if err != nil {
 		return h, err
 	}
+	routes, err := h.routes(o, logger)
+	if err != nil {
+		return h, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", h.gate.Handler(routes))
+	if o.train == "" { // it would show the runs of tenants to one another
+		if h.page, err = dash.New(&dash.Options{Dir: runsRoot(), Access: o.handlerOptions(), Tokens: cachedTokens(),
+			Logger: logger}); err != nil {
+			return h, err
+		}
+		mux.Handle(dashPath, http.StripPrefix(strings.TrimSuffix(dashPath, "/"), h.page))
+	}
+	h.http = o.newHTTP(mux, logger)
+	return h, nil
+}
+
+// routes makes the routes: of the models, or of the Tinker API.
+func (h *host) routes(o *serveOptions, logger *slog.Logger) (http.Handler, error) {
+	if o.train != "" {
+		return h.openTinker(o, logger)
+	}
 	routes, err := h.backend.Handler(o.handlerOptions())
 	if err != nil {
-		return h, fmt.Errorf("--key, --hosts, --origins: %w", err)
+		return nil, fmt.Errorf("--key, --hosts, --origins: %w", err)
 	}
-	h.http = o.newHTTP(h.gate.Handler(routes), logger)
-	return h, nil
+	return routes, nil
 }
 
 // record appends the groups of rollouts to a file as they are completed.
@@ -109,7 +145,7 @@ func (h *host) load(ctx context.Context, list []servedModel, o *serveOptions) (n
 		names = append(names, s.name)
 	}
 	h.gate.Open()
-	return names, nil
+	return append(names, h.bases...), nil
 }
 
 // listen serves until the server is closed.
@@ -124,6 +160,7 @@ func (h *host) listen(listener net.Listener, certificate *tls.Certificate) error
 // drain refuses new requests, and gives those that are running some time to end. An error counts the rest.
 func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 	h.gate.Close("the server is shutting down")
+	_ = h.page.Close() // its streams would never end; it has no error
 	if n := h.gate.Running(); n > 0 {
 		fmt.Fprintf(stderr, "art: %d requests are being answered; the server ends in %v at most\n", n, timeout)
 	}
@@ -141,8 +178,14 @@ func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 
 // close releases what open has made.
 func (h *host) close() (err error) {
+	if h.page != nil {
+		err = h.page.Close()
+	}
+	if h.tinker != nil {
+		err = errors.Join(err, h.tinker.Close())
+	}
 	if h.backend != nil {
-		err = h.backend.Close()
+		err = errors.Join(err, h.backend.Close())
 	}
 	if h.rollouts != nil {
 		h.rollouts.Close()
@@ -155,6 +198,9 @@ func (h *host) close() (err error) {
 	case failed := <-h.failed: // while the last groups were written
 		err = errors.Join(err, failed)
 	default:
+	}
+	if h.dir == "" {
+		return err
 	}
 	return errors.Join(err, os.RemoveAll(h.dir))
 }

@@ -14,7 +14,9 @@ type start struct {
 	certificate *tls.Certificate // nil: there is no TLS
 	file        string           // of the certificate
 	models      []string
-	generated   bool // the key is new, and not known to anyone
+	tinker      bool   // the models are bases of the Tinker API
+	generated   bool   // the key is new, and not known to anyone
+	page        string // link to the page of the runs
 }
 
 // text has the address, the models, the key if it is new, and a command to try it. A key that was given is not
@@ -22,7 +24,12 @@ type start struct {
 func (s *start) text(key string) string {
 	var b strings.Builder
 	root := s.root()
-	fmt.Fprintf(&b, "serving %s at %s/v1, for Anthropic's clients at %s\n", strings.Join(s.models, ", "), root, root)
+	names := strings.Join(s.models, ", ")
+	if s.tinker {
+		fmt.Fprintf(&b, "training %s for clients of Tinker at %s\n", names, root)
+	} else {
+		fmt.Fprintf(&b, "serving %s at %s/v1, for Anthropic's clients at %s\n", names, root, root)
+	}
 	if s.generated {
 		fmt.Fprintf(&b, "key: %s (a new one; choose your own with $%s)\n", key, keyVariable)
 	} else {
@@ -30,6 +37,13 @@ func (s *start) text(key string) string {
 	}
 	if s.certificate == nil && !s.loopback() {
 		b.WriteString("warning: without --tls-cert the key and all texts cross the network in the clear\n")
+	}
+	if s.page != "" {
+		fmt.Fprintf(&b, "runs at %s\n", s.page)
+	}
+	if s.tinker {
+		fmt.Fprintf(&b, "try it:\nTINKER_BASE_URL=%s TINKER_API_KEY=%s python your_program.py\n", root, key)
+		return b.String()
 	}
 	b.WriteString("try it:\ncurl ")
 	if s.certificate != nil {

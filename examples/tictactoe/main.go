@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/dash"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/track/terminal"
@@ -39,8 +40,8 @@ var (
 	short  = flag.Bool("short", false, "10 steps; fail unless fewer games are lost after them")
 )
 
-// line shows on a terminal how far the program is.
-var line = terminal.New(&terminal.Options{Quiet: true})
+// events show how far the program is: on a line of the terminal, and on the live page.
+var events = terminal.New(&terminal.Options{Quiet: true})
 
 func main() {
 	flag.Parse()
@@ -50,6 +51,11 @@ func main() {
 	ctx := context.Background()
 	rewards, err := after(*judge)
 	check(err)
+	page, err := dash.Start("127.0.0.1:0", &dash.Options{Dir: *dir, Tokens: tokens})
+	check(err)
+	defer page.Close()
+	fmt.Println("live page:", page.Link())
+	events = art.JoinEvents(events, page.Events())
 	backend, model, err := open(ctx)
 	check(err)
 	defer backend.Close()
@@ -67,7 +73,7 @@ func main() {
 			ctx context.Context, first bool,
 		) (*art.Trajectory, error) {
 			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
-		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: line})
+		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: events})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
 			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
@@ -117,7 +123,7 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 		return nil, nil, err
 	}
 	model := art.NewModel(name, &art.ModelOptions{
-		Events:  line,
+		Events:  events,
 		Project: "tictactoe", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32}, Chat: art.ChatOptions{MaxTokens: new(4)},
 	})
 	return backend, model, model.Register(ctx, backend)
@@ -200,7 +206,7 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 		ctx context.Context, first bool,
 	) (*art.Trajectory, error) {
 		return play(ctx, model, first, random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
-	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: line})
+	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: events})
 	check(err)
 	m := art.Metrics(g)
 	fmt.Printf("greedy at step %d: %.1f%% of %d games won or drawn, %.2f%% of moves legal\n",

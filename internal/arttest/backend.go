@@ -27,15 +27,21 @@ type Backend struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	runs     map[*art.Model]*run
+	released []*run
 }
 
 // run is the state of one model.
 type run struct {
+	name        string // with its project; "" of a snapshot
 	step        int
 	checkpoints []int
 	rows        []art.HistoryRow
 	logged      map[logKey][]*art.TrajectoryGroup
 	state       any // of the user
+	training    training
+	published   training // of the newest step
+	unpublished bool     // training is another one
+	saved       []saved
 }
 
 var (
@@ -68,8 +74,8 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err := b.ready(ctx, "register"); err != nil {
 		return 0, err
 	}
-	for other := range b.runs {
-		if other.Name() == m.Name() && other.Options().Project == m.Options().Project {
+	for _, other := range b.runs {
+		if other.name == runName(m) {
 			err := fmt.Errorf("%w: model %q is already registered", art.ErrInvalid, m.Name())
 			return 0, &art.Error{Op: "register", Err: err, Hint: "register each run once"}
 		}
@@ -77,7 +83,12 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if b.runs == nil {
 		b.runs = map[*art.Model]*run{}
 	}
-	b.runs[m] = &run{logged: map[logKey][]*art.TrajectoryGroup{}}
+	if at := slices.IndexFunc(b.released, func(r *run) bool { return r.name == runName(m) }); at >= 0 {
+		b.runs[m] = b.released[at]
+		b.released = slices.Delete(b.released, at, at+1)
+		return b.runs[m].step, nil
+	}
+	b.runs[m] = &run{name: runName(m), logged: map[logKey][]*art.TrajectoryGroup{}}
 	return 0, nil
 }
 
@@ -128,6 +139,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
+	if pinned, ok := ctx.Value(pinKey{m}).(int); ok {
+		step = pinned
+	}
 	return respond(m, step, req, message), nil
 }
 
@@ -175,7 +189,7 @@ func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups [
 ) (*art.TrainResult, error) {
 	b.training.Lock()
 	defer b.training.Unlock()
-	if _, err := b.step(ctx, op, m); err != nil {
+	if err := b.begin(ctx, op, m); err != nil {
 		return nil, err
 	}
 	if err := work(); err != nil {
@@ -197,6 +211,17 @@ func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups [
 	r.checkpoints = append(r.checkpoints, r.step)
 	result.Step = r.step
 	return result, nil
+}
+
+// begin checks that a step can be made of a model by another way than [art.Trainer].
+func (b *Backend) begin(ctx context.Context, op string, m *art.Model) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, op, m)
+	if err == nil && r.unpublished {
+		err = invalid(op, "the training state is not published")
+	}
+	return err
 }
 
 // Close implements [art.Backend].

@@ -14,13 +14,26 @@ var (
 	_ art.StateKeeper        = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
+	_ art.Pinner             = (*Backend)(nil)
 )
+
+// pinKey is the context key of the step that answers for a model.
+type pinKey struct{ m *art.Model }
+
+// Pin implements [art.Pinner].
+func (b *Backend) Pin(m *art.Model) (pinned func(context.Context) context.Context, step int, err error) {
+	step, err = b.step(context.Background(), "pin", m)
+	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{m}, step) }, step, err
+}
 
 // Restore implements [art.CheckpointRestorer].
 func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "restore", m)
+	if err == nil && r.unpublished {
+		err = invalid("restore", "the training state is not published")
+	}
 	if err != nil {
 		return 0, err
 	}

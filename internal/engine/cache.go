@@ -12,27 +12,37 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// cache is the KV cache of all slots on the device: for each layer a pair of tensors [W, K, S, E], for W slots of S
-// tokens, K KV heads and head size E. They are zero after the cached tokens of a slot.
+// BlockTokens is the number of tokens of a block of the KV cache. A device reads blocks that follow one another as one,
+// so they can be small: what sequences do not share, and what they do not use of their last block, is less than one
+// each.
+const BlockTokens = 32
+
+// cache is the KV cache of all sequences on the device: for each layer a pair of tensors [K, P, C, E], for K KV heads,
+// P blocks of C tokens, and head size E. Package schedule says which blocks a sequence has. Block 0 is zero.
 //
 // Graphs take them as donated inputs and return the updated ones, so that a device can write in place.
 type cache struct {
 	device compute.Backend
-	dims   [4]int            // W, K, S, E
+	dims   [4]int            // K, P, C, E
 	layers []*tensors.Tensor // keys and values of each layer, alternating; nil after a graph that had them failed
-	prefix *Exec
+	block  *Exec
 }
 
-func newCache(device compute.Backend, c *model.Config, slots, capacity int) (*cache, error) {
-	k := &cache{device: device, dims: [4]int{slots, c.NumKVHeads, capacity, c.HeadDim}}
+// cacheDims returns the dimensions of a cache.
+func cacheDims(opts Options) [4]int {
+	return [4]int{opts.Config.NumKVHeads, opts.blocks(), BlockTokens, opts.Config.HeadDim}
+}
+
+func newCache(opts Options) (*cache, error) {
+	k := &cache{device: opts.Device, dims: cacheDims(opts)}
 	var err error
-	if k.prefix, err = NewExec(device, k.copyGraph); err != nil {
+	if k.block, err = NewExec(k.device, k.copyGraph); err != nil {
 		return nil, fmt.Errorf("engine: cache: %w", err)
 	}
-	return k, k.clear(c.NumLayers)
+	return k, k.clear(opts.Config.NumLayers)
 }
 
-// clear sets the cache of all slots to zero.
+// clear sets the cache to zero.
 func (k *cache) clear(layers int) error {
 	exec, err := NewExec(k.device, func(g *Graph) []*Node {
 		out := make([]*Node, 2*layers)
@@ -67,13 +77,13 @@ func (k *cache) donate() ([]any, error) {
 	return in, nil
 }
 
-// copyPrefix copies the first n tokens of slot from to slot to, which may be the same, and clears the rest of it.
-func (k *cache) copyPrefix(from, to, n int) error {
+// copyBlock copies block from to block to.
+func (k *cache) copyBlock(from, to int32) error {
 	in, err := k.donate()
 	if err != nil {
 		return err
 	}
-	out, err := k.prefix.Call(append(in, int32(from), int32(to), int32(n))...)
+	out, err := k.block.Call(append(in, from, to)...)
 	if err != nil {
 		return fmt.Errorf("engine: cache: %w", err)
 	}
@@ -81,18 +91,34 @@ func (k *cache) copyPrefix(from, to, n int) error {
 	return nil
 }
 
-// copyGraph builds copyPrefix.
+// copyGraph builds copyBlock.
 func (k *cache) copyGraph(in []*Node) []*Node {
-	layers, from, to, n := in[:len(in)-3], in[len(in)-3], in[len(in)-2], in[len(in)-1]
+	layers, from, to := in[:len(in)-2], in[len(in)-2], in[len(in)-1]
 	zero := ZerosLike(from)
-	row := []int{1, k.dims[1], k.dims[2], k.dims[3]}
-	kept := LessThan(Iota(from.Graph(), shapeI32(row...), 2), BroadcastToDims(n, row...))
 	out := make([]*Node, len(layers))
 	for i, x := range layers {
-		source := DynamicSlice(x, []*Node{from, zero, zero, zero}, row)
-		out[i] = DynamicUpdateSlice(x, Where(kept, source, ZerosLike(source)), []*Node{to, zero, zero, zero})
+		block := DynamicSlice(x, []*Node{zero, from, zero, zero}, []int{k.dims[0], 1, k.dims[2], k.dims[3]})
+		out[i] = DynamicUpdateSlice(x, block, []*Node{zero, to, zero, zero})
 	}
 	return out
+}
+
+// kvOf returns the cache of each layer, of keys and values in turns.
+func kvOf(layers []*Node) (list []model.KV) {
+	for i := 0; i < len(layers); i += 2 {
+		list = append(list, model.KV{K: layers[i], V: layers[i+1]})
+	}
+	return list
+}
+
+// table is the blocks of the rows of a round [B, M].
+func table(rows [][]int32, height, window int) *tensors.Tensor {
+	m := window / BlockTokens
+	flat := make([]int32, height*m)
+	for i, blocks := range rows {
+		copy(flat[i*m:(i+1)*m], blocks)
+	}
+	return tensors.FromFlatDataAndDimensions(flat, height, m)
 }
 
 func shapeF32(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }

@@ -24,7 +24,8 @@ const noToken = -1
 type decodeCall struct {
 	token    int32 // to compute first
 	start    int   // tokens in the cache
-	count    int   // tokens to sample at most
+	blocks   []int32
+	count    int // tokens to sample at most
 	ends     []int32
 	sampling model.Sampling
 	uniform  []float64 // random numbers, one for each token to sample
@@ -44,8 +45,9 @@ func (r *runner) decode(a *Adapter, calls []decodeCall) ([][]Token, error) {
 	for _, c := range calls {
 		last = max(last, c.start+c.count)
 	}
-	more, truncates := r.decodeInputs(calls)
-	key := decodeKey{adapter: a.name(), truncates: truncates, window: windows(r.opts.Context).Fit(last)}
+	window := decodeWindows(r.opts.Context).Fit(last)
+	more, truncates := r.decodeInputs(calls, window)
+	key := decodeKey{adapter: a.name(), truncates: truncates, window: window}
 	program, err := r.decoder(key, a)
 	if err != nil {
 		return nil, err
@@ -63,14 +65,16 @@ func (r *runner) decode(a *Adapter, calls []decodeCall) ([][]Token, error) {
 }
 
 // decodeInputs returns the initial state of the loop that follows the cache, in the order of the constants below.
-func (r *runner) decodeInputs(calls []decodeCall) (in []any, truncates bool) {
+func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, truncates bool) {
 	w, n := len(calls), r.opts.DecodeSteps
 	token, start, count := make([]int32, w), make([]int32, w), make([]int32, w)
 	ends, uniform, sampling := make([]int32, w*maxEnds), make([]float64, w*n), make([]model.Sampling, w)
 	for i := range ends {
 		ends[i] = noToken
 	}
+	blocks := make([][]int32, w)
 	for i, c := range calls {
+		blocks[i] = c.blocks
 		token[i], start[i], count[i], sampling[i] = c.token, int32(c.start), int32(c.count), c.sampling
 		copy(ends[i*maxEnds:(i+1)*maxEnds], c.ends)
 		copy(uniform[i*n:], c.uniform)
@@ -78,7 +82,8 @@ func (r *runner) decodeInputs(calls []decodeCall) (in []any, truncates bool) {
 	temperature, topP, topK, truncates := model.SamplerInputs(sampling)
 	return []any{
 		tensors.FromFlatDataAndDimensions(token, w), tensors.FromFlatDataAndDimensions(start, w),
-		tensors.FromFlatDataAndDimensions(count, w), tensors.FromFlatDataAndDimensions(ends, w, maxEnds),
+		tensors.FromFlatDataAndDimensions(count, w), table(blocks, w, window),
+		tensors.FromFlatDataAndDimensions(ends, w, maxEnds),
 		tensors.FromFlatDataAndDimensions(uniform, w, n), tensors.FromFlatDataAndDimensions(temperature, w),
 		tensors.FromFlatDataAndDimensions(topP, w), tensors.FromFlatDataAndDimensions(topK, w),
 		tensors.FromScalar(int32(0)), tensors.FromScalar(int32(1)),
@@ -125,7 +130,7 @@ func (r *runner) decoder(key decodeKey, a *Adapter) (*Exec, error) {
 	if p := r.decoders[key]; p != nil {
 		return p, nil
 	}
-	d := &decoding{runner: r, adapter: a, window: key.window, truncates: key.truncates, repeat: while}
+	d := &decoding{runner: r, adapter: a, truncates: key.truncates, repeat: while}
 	if r.opts.unroll {
 		d.repeat = unrolled(r.opts.DecodeSteps)
 	}

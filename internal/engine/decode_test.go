@@ -176,9 +176,10 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 	ask(2)
 	all := compiled.Load()
 	const kinds = 2
-	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(600)), len(windows(600)), kinds)
-	require.LessOrEqual(t, all, int64(kinds*(len(widths(600))-1+len(windows(600)))+2))
-	require.Len(t, e.runner.decoders, kinds*len(windows(600)))
+	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(600)),
+		len(decodeWindows(600)), kinds)
+	require.LessOrEqual(t, all, int64(kinds*(len(widths(600))-1+len(decodeWindows(600)))+2))
+	require.Len(t, e.runner.decoders, kinds*len(decodeWindows(600)))
 	ask(1)
 	require.Equal(t, all, compiled.Load(), "what was compiled is used again")
 }
@@ -191,7 +192,9 @@ func TestDecode_NeedsLoops(t *testing.T) {
 }
 
 func TestWindows(t *testing.T) {
-	require.Equal(t, schedule.Sizes{160}, windows(160))
-	require.Equal(t, schedule.Sizes{256}, windows(256))
-	require.Equal(t, schedule.Sizes{256, 512, 1000}, windows(1000))
+	require.Equal(t, schedule.Sizes{160}, decodeWindows(150))
+	require.Equal(t, schedule.Sizes{256}, decodeWindows(256))
+	require.Equal(t, schedule.Sizes{256, 512, 1024}, decodeWindows(1000))
+	require.Equal(t, schedule.Sizes{512, 2048, 8000}, windows(Options{Context: 8000}))
+	require.Equal(t, schedule.Sizes{8000}, windows(Options{Context: 8000, FewShapes: true}))
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Shape legend: W slots, N steps, E end ids, K key/value heads, S tokens of the cache, V vocabulary.
+// Shape legend: W slots, N steps, E end ids, M blocks of a slot, V vocabulary.
 
 // decoding builds the graph of a call.
 type decoding struct {
 	runner    *runner
 	adapter   *Adapter
-	window    int
 	truncates bool
 	repeat    func(more, step func(state []*Node) []*Node, state []*Node) []*Node
 }
@@ -27,6 +26,7 @@ const (
 	atToken       = iota // [W] int32: to compute next
 	atStart              // [W] int32: tokens in the cache
 	atLeft               // [W] int32: tokens to sample
+	atBlocks             // [W, M] int32
 	atEnds               // [W, E] int32
 	atUniform            // [W, N] float64
 	atTemperature        // [W] float64
@@ -50,25 +50,11 @@ func (d *decoding) split(state []*Node) (fixed, layers, loop []*Node) {
 }
 
 // build returns the number of sampled tokens [W], the tokens [W, N], their logprobs under the model and under the
-// reshaped distribution, and the cache. The loop carries the first window tokens of the cache.
+// reshaped distribution, and the cache.
 func (d *decoding) build(in []*Node) []*Node {
-	state := slices.Clone(in)
-	_, whole, begin := d.split(in)
-	_, layers, _ := d.split(state)
-	for i, x := range layers {
-		layers[i] = Slice(x, AxisRange(), AxisRange(), AxisRange(0, d.window))
-	}
-	_, layers, end := d.split(d.repeat(d.more, d.step, state))
-	out := []*Node{Sub(end[atStart], begin[atStart]), end[atIDs], end[atLogprobs], end[atSampled]}
-	for i, x := range whole {
-		if s := x.Shape().Dim(2); d.window < s {
-			x = Concatenate([]*Node{layers[i], Slice(x, AxisRange(), AxisRange(), AxisRange(d.window, s))}, 2)
-		} else {
-			x = layers[i]
-		}
-		out = append(out, x)
-	}
-	return out
+	_, _, begin := d.split(in)
+	_, layers, end := d.split(d.repeat(d.more, d.step, slices.Clone(in)))
+	return append([]*Node{Sub(end[atStart], begin[atStart]), end[atIDs], end[atLogprobs], end[atSampled]}, layers...)
 }
 
 // while builds a loop. GoMLX and go-xla reuse scalars and sums in the whole graph, also those that were created in a
@@ -110,10 +96,7 @@ func (d *decoding) step(state []*Node) []*Node {
 	w, c := in[atToken].Shape().Dim(0), d.runner.config
 	active := GreaterThan(in[atLeft], ZerosLike(in[atLeft]))
 	count := ConvertDType(active, dtypes.Int32)
-	past := &model.Cache{Start: in[atStart], Count: count}
-	for i := 0; i < len(layers); i += 2 {
-		past.Layers = append(past.Layers, model.KV{K: layers[i], V: layers[i+1]})
-	}
+	past := &model.Cache{Start: in[atStart], Count: count, Blocks: in[atBlocks], Layers: kvOf(layers)}
 	hidden, cache := f.Hidden(model.Input{Tokens: Reshape(in[atToken], w, 1), Cache: past})
 	lp := f.LogProbs(Reshape(hidden, w, c.HiddenSize))
 

@@ -1,15 +1,16 @@
 // Package engine samples completions from one base model with any of several adapters, many at once (continuous
 // batching).
 //
-// Requests join and leave a running batch of slots. A slot holds the keys and values of one conversation; it keeps them
-// after a reply, so that the next turn computes only what is new, and other slots copy common prefixes from it, so that
-// the samples of a group compute their prompt once.
+// Requests join and leave a running batch. Their keys and values are in blocks of one cache, which grow with what they
+// compute, and stay after a reply until others need the memory: the next turn of a conversation computes only what is
+// new, and what requests begin with in common is computed once. If the cache is full, requests wait, the youngest ones
+// also while they run.
 //
-// One goroutine, the loop, owns the device. Package schedule decides which request gets which slot and what each round
-// computes; the loop samples and answers, and the runner compiles and runs the graphs. A round is one call of the
-// device for all slots that have the same adapter and, after padding, equally many tokens to compute. A reply depends
-// on its request alone, not on its slot, on other requests or on what was cached, as far as the device computes a row
-// of a matmul independently of the others (docs/design.md).
+// One goroutine, the loop, owns the device. Package schedule decides which request runs, in which blocks, and what each
+// round computes; the loop samples and answers, and the runner compiles and runs the graphs. A round is one call of the
+// device for requests that have the same adapter and, after padding, equally many tokens to compute. A reply depends on
+// its request alone, not on other requests or on what was cached, as far as the device computes a row of a matmul
+// independently of the others (docs/design.md).
 package engine
 
 import (
@@ -18,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gomlx/compute"
 
@@ -30,16 +32,25 @@ const DefaultSlots = 32
 // ErrClosed is the error of requests to a closed engine.
 var ErrClosed = errors.New("engine: closed")
 
+// ErrBusy is the error of requests beyond [Options].Queue.
+var ErrBusy = errors.New("engine: too many requests are waiting")
+
 // Options describe an engine. Device, Config and Params are required.
 type Options struct {
 	Device compute.Backend
 	Config *model.Config
 	// Params are the weights on the device. They are shared, not copied.
 	Params *model.Params
-	// Slots is the width of the batch. Default 32.
+	// Slots is the number of requests that run at once. Default 32.
 	Slots int
-	// Context is the number of tokens that a slot holds. Default: the maximum of the model.
+	// Context is the number of tokens that prompt and reply of a request may have. Default: the maximum of the model.
 	Context int
+	// CacheTokens is the number of tokens in the KV cache, of all requests that run and of earlier ones: at least Context.
+	// It is rounded up to whole blocks. Default: Slots times Context.
+	CacheTokens int
+	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
+	// limit, callers wait until their context ends.
+	Queue int
 	// FewShapes is for devices that take long to compile: each round computes all slots, idle ones too.
 	FewShapes bool
 	// DecodeSteps is the number of tokens that a call of the device decodes for each slot. Above 1 the device samples them
@@ -55,6 +66,8 @@ type Engine struct {
 	opts   Options
 	runner *runner
 	queue  chan *job
+	inside atomic.Int64 // requests that run or wait
+	stats  atomic.Pointer[Stats]
 	quit   chan struct{} // closed by Close
 	done   chan struct{} // closed when the loop has ended
 	once   sync.Once
@@ -63,9 +76,7 @@ type Engine struct {
 // New starts an engine.
 func New(opts Options) (*Engine, error) {
 	c := opts.Config
-	opts.Slots = cmp.Or(opts.Slots, DefaultSlots)
-	opts.Context = cmp.Or(opts.Context, c.MaxPositions)
-	opts.DecodeSteps = cmp.Or(opts.DecodeSteps, 1)
+	opts = opts.withDefaults()
 	if opts.DecodeSteps < 1 {
 		return nil, fmt.Errorf("engine: %d tokens a call: want at least 1", opts.DecodeSteps)
 	}
@@ -76,14 +87,31 @@ func New(opts Options) (*Engine, error) {
 		return nil, fmt.Errorf("engine: %d slots of %d tokens: want at least 1 slot and 2 to %d tokens",
 			opts.Slots, opts.Context, c.MaxPositions)
 	}
+	if opts.CacheTokens < opts.Context || opts.Queue < 0 {
+		return nil, fmt.Errorf("engine: a cache of %d tokens and a queue of %d: want at least %d, the context, and 0",
+			opts.CacheTokens, opts.Queue, opts.Context)
+	}
 	r, err := newRunner(opts)
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{opts: opts, runner: r, queue: make(chan *job), quit: make(chan struct{}), done: make(chan struct{})}
+	e.stats.Store(&Stats{Blocks: opts.blocks() - 1})
 	go e.loop()
 	return e, nil
 }
+
+// withDefaults sets the defaults of zeros.
+func (o Options) withDefaults() Options {
+	o.Slots = cmp.Or(o.Slots, DefaultSlots)
+	o.Context = cmp.Or(o.Context, o.Config.MaxPositions)
+	o.CacheTokens = cmp.Or(o.CacheTokens, o.Slots*o.Context)
+	o.DecodeSteps = cmp.Or(o.DecodeSteps, 1)
+	return o
+}
+
+// blocks is the number of blocks of the cache, with the one that is not used.
+func (o Options) blocks() int { return 1 + (o.CacheTokens+BlockTokens-1)/BlockTokens }
 
 // Context returns the number of tokens that prompt and reply may have together.
 func (e *Engine) Context() int { return e.opts.Context }
@@ -113,12 +141,18 @@ func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
 
 // submit hands a job to the loop.
 func (e *Engine) submit(j *job) error {
+	if n := e.inside.Add(1); e.opts.Queue > 0 && n > int64(e.opts.Slots+e.opts.Queue) {
+		e.inside.Add(-1)
+		return fmt.Errorf("%w: %d", ErrBusy, e.opts.Queue)
+	}
+	err := ErrClosed
 	select {
 	case e.queue <- j:
 		return nil
 	case <-j.ctx.Done():
-		return context.Cause(j.ctx)
+		err = context.Cause(j.ctx)
 	case <-e.quit:
-		return ErrClosed
 	}
+	e.inside.Add(-1)
+	return err
 }

@@ -1,45 +1,58 @@
 package engine
 
 import (
-	"math/bits"
-
+	"cmp"
 	"github.com/goart-dev/art/model"
+	"math"
+	"math/bits"
 )
 
 // Estimate is what an engine takes on the device besides the weights, in bytes: float64, as the sizes of a
 // configuration may multiply to more than an int64 holds.
 type Estimate struct {
-	Cache float64 // keys and values of all slots
-	Work  float64 // of the largest round, of copying a prefix, and constants of the compiled graphs
+	Cache float64 // keys and values
+	Work  float64 // of the largest round, of copying a block, and constants of the compiled graphs
 }
 
 // EstimateMemory returns an upper bound of what [Plan] and a run take, from sizes alone: it compiles nothing, so that
 // many numbers of slots and tokens can be tried. fused says that the device has fused attention and updates the cache
-// in place, as the CPU device does. opts needs Config, Slots and Context. In bytes, for L layers, W slots of S tokens,
-// K KV heads of size E, Q query heads, hidden size H, MLP size I, X experts, vocabulary V, T = min(S, 256) tokens of a
-// round, G graphs and R kinds of RoPE tables:
+// in place, as the CPU device does. opts needs Config, and of the others Slots, Context and CacheTokens may have their
+// defaults. In bytes, for L layers, W slots, P blocks of 32 tokens, K KV heads of size E, Q query heads, hidden size H,
+// MLP size I, X experts, vocabulary V, N = max(W, 256) tokens of a round, windows of S tokens, the largest of M, G
+// graphs for each of them and R kinds of RoPE tables:
 //
-//	Cache = 4 · 2·L·W·K·S·E
-//	Work  = 2·Cache/W + 4·(W·T·(4H + 2QE + 4KE + 4I + 8X) + 2·W·T·S + 4·W·V + G·R·2·S·E)
+//	Cache = 4 · 2·L·K·P·32·E
+//	Work  = 4 · (N·(4H + 2QE + 4KE + 4I + 8X) + 2·N·M + 4·W·V + G·R·2·E·sum(S)) + 4·Cache/P
 //
-// A device that is not fused takes 3·Cache (old, new and carried by a loop) and 4 · 2·W·Q·T·S more Work.
+// A device that is not fused takes 3·Cache (old, new and carried by a loop), and gathers the keys and values of a
+// layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round has N = 256·W tokens.
 func EstimateMemory(opts Options, fused bool) Estimate {
 	c := opts.Config
-	w, s, e := float64(opts.Slots), float64(opts.Context), float64(c.HeadDim)
-	q, kv := float64(c.NumHeads), float64(c.NumKVHeads)*e
-	round := w * min(s, maxWidth)
+	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)
+	w, e, all := float64(opts.Slots), float64(c.HeadDim), windows(opts)
+	blocks := 1 + math.Ceil(cmp.Or(float64(opts.CacheTokens), w*float64(opts.Context))/BlockTokens)
+	q, kv, most := float64(c.NumHeads), float64(c.NumKVHeads)*e, float64(all.Largest())
+	round := max(w, float64(widths(opts.Context).Largest()))
+	if opts.FewShapes {
+		round *= w
+	}
+	tables := 0.0
+	for _, s := range all {
+		tables += graphs(opts) * ropeKinds(c) * 2 * float64(s) * e
+	}
 	inner := float64(max(c.IntermediateSize, c.MoEIntermediateSize))
 	token := 4*float64(c.HiddenSize) + 2*q*e + 4*kv + 4*inner + 8*float64(c.NumExperts)
-	m := Estimate{Cache: 4 * 2 * float64(c.NumLayers) * w * kv * s}
-	m.Work = 2*m.Cache/w + 4*(round*token+2*round*s+4*w*float64(c.VocabSize)+graphs(opts)*ropeKinds(c)*2*s*e)
+	block := 4 * 2 * float64(c.NumLayers) * kv * BlockTokens
+	m := Estimate{Cache: block * blocks}
+	m.Work = 4*block + 4*(round*token+2*round*most+4*w*float64(c.VocabSize)+tables)
 	if !fused {
 		m.Cache *= 3
-		m.Work += 4 * 2 * round * q * s
+		m.Work += 4 * (2*round*q*most + 4*w*kv*most)
 	}
 	return m
 }
 
-// graphs returns how many graphs serve adapters of one layout.
+// graphs returns how many graphs of one window serve adapters of one layout.
 func graphs(opts Options) float64 {
 	rows := 1
 	if !opts.FewShapes {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -18,11 +19,13 @@ type loop struct {
 	sched   *schedule.Scheduler
 	jobs    map[*schedule.Task]*job // waiting or running
 	scratch []float32               // scores of a row [V], where sampling changes them
+	damaged []int32                 // blocks that hold numbers that are not finite
 }
 
 func (e *Engine) loop() {
 	l := &loop{Engine: e, jobs: map[*schedule.Task]*job{}, sched: schedule.New(schedule.Options{
-		Slots: e.opts.Slots, Widths: e.runner.widths, Steps: e.opts.DecodeSteps,
+		Slots: e.opts.Slots, Blocks: e.opts.blocks(), Each: BlockTokens, Widths: e.runner.widths,
+		Steps: e.opts.DecodeSteps, Budget: budget(e.opts),
 	})}
 	defer close(e.done)
 	defer l.abort()
@@ -31,6 +34,7 @@ func (e *Engine) loop() {
 		if r, ok := l.sched.Next(); ok {
 			l.run(r)
 		}
+		l.publish()
 	}
 }
 
@@ -50,9 +54,9 @@ func (l *loop) receive() bool {
 			return false
 		}
 	}
-	for l.sched.Free() > l.sched.Waiting() {
+	for l.sched.Waiting() < l.opts.Slots { // the others wait for the loop
 		wait := time.Duration(0)
-		if l.sched.Waiting() > 0 || l.sched.Prefilling() {
+		if l.sched.Free() > l.sched.Waiting() && (l.sched.Waiting() > 0 || l.sched.Prefilling()) {
 			wait = linger
 		}
 		select {
@@ -75,6 +79,9 @@ func (l *loop) submit(j *job) {
 
 // admit drops requests whose callers have gone, and starts those that get a slot.
 func (l *loop) admit() {
+	if l.runner.cache.layers == nil { // clearing it has failed too
+		l.lost()
+	}
 	l.sched.Running(func(slot int, t *schedule.Task) {
 		if ctx := l.jobs[t].ctx; ctx.Err() != nil {
 			l.finish(slot, t, context.Cause(ctx))
@@ -83,7 +90,7 @@ func (l *loop) admit() {
 	l.sched.Drop(func(t *schedule.Task) bool {
 		gone := l.jobs[t].ctx.Err() != nil
 		if gone {
-			delete(l.jobs, t)
+			l.forget(t)
 		}
 		return gone
 	})
@@ -92,7 +99,7 @@ func (l *loop) admit() {
 		if !ok {
 			return
 		}
-		if p.Copy && l.runner.cache.copyPrefix(p.From, p.Slot, p.Task.Reused) != nil {
+		if p.Copy && l.runner.cache.copyBlock(p.From, p.To) != nil {
 			l.lost()
 		}
 	}
@@ -108,10 +115,17 @@ func (l *loop) run(r schedule.Round) {
 		err = l.compute(adapter, r)
 	}
 	if err != nil {
-		l.lost()
 		for _, row := range r.Rows {
 			l.finish(row.Slot, row.Task, err)
 		}
+	}
+	for _, block := range l.damaged {
+		if err == nil {
+			err = l.runner.cache.copyBlock(0, block)
+		}
+	}
+	if l.damaged = l.damaged[:0]; err != nil {
+		l.lost()
 	}
 }
 
@@ -156,11 +170,9 @@ func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
 		return err
 	}
 	for _, row := range rows {
-		list := samples[row.Slot]
-		for n, s := range list {
+		for _, s := range samples[row.Slot] {
 			l.sched.Computed(row.Slot, 1)
-			if done := l.accept(row, s, nil); done && n+1 < len(list) {
-				l.sched.Overrun(row.Slot)
+			if l.accept(row, s, nil) {
 				break
 			}
 		}
@@ -188,13 +200,13 @@ func (l *loop) accept(row schedule.Row, t Token, err error) (done bool) {
 	return true
 }
 
-// lost clears the cache, which a failed graph has lost. Requests that have a slot compute their tokens again.
+// lost clears the cache, which a failed graph has lost. Requests that run compute their tokens again.
 func (l *loop) lost() {
 	l.sched.Lost()
 	_ = l.runner.cache.clear(l.opts.Config.NumLayers) // if this fails so does the next round
 }
 
-// finish answers a request that has a slot.
+// finish answers a request that runs.
 func (l *loop) finish(slot int, t *schedule.Task, err error) {
 	j := l.jobs[t]
 	o := outcome{err: err}
@@ -203,13 +215,24 @@ func (l *loop) finish(slot int, t *schedule.Task, err error) {
 		o.result = &j.result
 	}
 	j.reply <- o
-	delete(l.jobs, t)
+	l.forget(t)
+	if errors.Is(err, ErrNotFinite) {
+		l.damaged = append(l.damaged, l.sched.Discard(slot)...)
+		return
+	}
 	l.sched.Finish(slot)
+}
+
+// forget ends the job of a task.
+func (l *loop) forget(t *schedule.Task) {
+	delete(l.jobs, t)
+	l.inside.Add(-1)
 }
 
 // abort answers all requests when the engine is closed.
 func (l *loop) abort() {
 	for _, j := range l.jobs {
 		j.reply <- outcome{err: ErrClosed}
+		l.inside.Add(-1)
 	}
 }

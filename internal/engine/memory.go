@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,15 +15,15 @@ import (
 // Memory is what an engine holds on the device, in bytes.
 type Memory struct {
 	Weights int64 `json:"weights"`
-	Cache   int64 `json:"cache"` // keys and values of all slots
-	Work    int64 `json:"work"`  // of its largest round, and of copying a prefix from slot to slot
+	Cache   int64 `json:"cache"` // keys and values
+	Work    int64 `json:"work"`  // of its largest round, and of copying a block of the cache
 }
 
 // Plan returns what an engine with these options will hold when it serves an adapter of this layout. Graphs are
 // compiled, not run. Options need no Params.
 func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	c := opts.Config
-	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)
+	opts = opts.withDefaults()
 	params, in := c.Outline()
 	m := Memory{Weights: size(in)}
 	r := &runner{opts: opts, config: c, params: params, widths: widths(opts.Context)}
@@ -33,19 +32,36 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 		in = append(in, shapeF32(p.Shape...))
 		adapter.inputs = append(adapter.inputs, nil) // only their number counts
 	}
-	k := &cache{device: opts.Device, dims: [4]int{opts.Slots, c.NumKVHeads, opts.Context, c.HeadDim}}
+	k := &cache{device: opts.Device, dims: cacheDims(opts)}
 	layers := slices.Repeat([]shapes.Shape{shapeF32(k.dims[:]...)}, 2*c.NumLayers)
 	m.Cache = size(layers)
-	w, t := opts.Slots, r.widths.Largest()
-	round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in) },
-		slices.Concat(in, layers, []shapes.Shape{shapeI32(w, t), shapeI32(w), shapeI32(w), shapeI32(w), shapeI32(w, 1)}))
-	if err != nil {
-		return m, err
+	blocks := windows(opts).Largest() / BlockTokens
+	var rounds int64
+	for _, s := range largestRounds(opts) {
+		round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in) },
+			slices.Concat(in, layers, []shapes.Shape{shapeI32(s.rows, s.width), shapeI32(s.rows), shapeI32(s.rows),
+				shapeI32(s.rows, blocks), shapeI32(s.rows, 1)}))
+		if err != nil {
+			return m, err
+		}
+		rounds = max(rounds, round+shapeF32(s.rows, c.VocabSize).ByteSize()) // the last is what a round returns
 	}
-	copying, err := work(opts.Device, k.copyGraph,
-		slices.Concat(layers, []shapes.Shape{shapeI32(), shapeI32(), shapeI32()}))
-	m.Work = round + copying + shapeF32(w, c.VocabSize).ByteSize() // the last is what a round returns
+	copying, err := work(opts.Device, k.copyGraph, slices.Concat(layers, []shapes.Shape{shapeI32(), shapeI32()}))
+	m.Work = rounds + copying
 	return m, err
+}
+
+// roundShape is the shape of the tokens of a round.
+type roundShape struct{ rows, width int }
+
+// largestRounds returns the rounds of which one takes most memory: the widest prompt, and all slots.
+func largestRounds(opts Options) []roundShape {
+	widest := widths(opts.Context).Largest()
+	if opts.FewShapes {
+		return []roundShape{{opts.Slots, widest}}
+	}
+	high := heights(opts).Fit(max(1, budget(opts)/widest))
+	return []roundShape{{high, widest}, {opts.Slots, 1}}
 }
 
 // work compiles a graph and returns how many bytes a run of it takes.

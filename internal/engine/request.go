@@ -186,7 +186,9 @@ func (j *job) ends(id int32, room int) bool {
 
 // call returns what a decoding call does for the slot of the job.
 func (j *job) call(row schedule.Row) decodeCall {
-	c := decodeCall{token: row.Tokens[0], start: row.Start, count: row.Samples, ends: j.End, sampling: j.Sampling}
+	c := decodeCall{
+		token: row.Tokens[0], start: row.Start, blocks: row.Blocks, count: row.Samples, ends: j.End, sampling: j.Sampling,
+	}
 	for n := range c.count {
 		c.uniform = append(c.uniform, model.Uniform(j.Seed, len(j.result.IDs)+n))
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, V
-// vocabulary.
+// runner compiles and runs the graphs of an engine. Shape legend: W slots, B rows and T tokens of a round, M blocks of
+// a row, V vocabulary.
 type runner struct {
 	opts     Options
 	config   *model.Config
@@ -19,19 +19,20 @@ type runner struct {
 	cache    *cache
 	widths   schedule.Sizes   // numbers of tokens that graphs are compiled for
 	heights  schedule.Sizes   // numbers of rows
+	windows  schedule.Sizes   // numbers of tokens of a row that are cached
 	programs map[string]*Exec // by the key of an adapter; "" is the base model
 	decoders map[decodeKey]*Exec
 }
 
 func newRunner(opts Options) (*runner, error) {
-	c := opts.Config
-	k, err := newCache(opts.Device, c, opts.Slots, opts.Context)
+	k, err := newCache(opts)
 	if err != nil {
 		return nil, err
 	}
 	return &runner{
-		opts: opts, config: c, params: opts.Params, cache: k,
-		widths: widths(opts.Context), heights: heights(opts), programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
+		opts: opts, config: opts.Config, params: opts.Params, cache: k,
+		widths: widths(opts.Context), heights: heights(opts), windows: windows(opts),
+		programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
 	}, nil
 }
 
@@ -77,18 +78,19 @@ func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 func (r *runner) inputs(a *Adapter, round schedule.Round) ([]any, error) {
 	b, t := r.heights.Fit(len(round.Rows)), round.Width
 	tokens, last := make([]int32, b*t), make([]int32, b)
-	start, count, slots := make([]int32, b), make([]int32, b), make([]int32, b)
+	start, count, blocks := make([]int32, b), make([]int32, b), make([][]int32, b)
+	end := 0
 	for i, row := range round.Rows {
 		copy(tokens[i*t:], row.Tokens)
-		start[i], count[i], slots[i] = int32(row.Start), int32(len(row.Tokens)), int32(row.Slot)
-		last[i] = int32(i*t + len(row.Tokens) - 1)
+		start[i], count[i], blocks[i] = int32(row.Start), int32(len(row.Tokens)), row.Blocks
+		last[i], end = int32(i*t+len(row.Tokens)-1), max(end, row.Start+len(row.Tokens))
 	}
 	in, err := r.fixed(a)
 	if err != nil {
 		return nil, err
 	}
 	return append(in, tensors.FromFlatDataAndDimensions(tokens, b, t), tensors.FromFlatDataAndDimensions(start, b),
-		tensors.FromFlatDataAndDimensions(count, b), tensors.FromFlatDataAndDimensions(slots, b),
+		tensors.FromFlatDataAndDimensions(count, b), table(blocks, b, r.windows.Fit(end)),
 		tensors.FromFlatDataAndDimensions(last, b, 1)), nil
 }
 
@@ -122,7 +124,7 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	p.SetMaxCache(len(r.widths) * len(r.heights))
+	p.SetMaxCache(len(r.widths) * len(r.heights) * len(r.windows))
 	r.programs[key] = p
 	return p, nil
 }
@@ -132,10 +134,7 @@ func (r *runner) build(a *Adapter, in []*Node) []*Node {
 	f, in := r.forward(a, in)
 	layers, in := r.split(in)
 	tokens, last := in[0], in[4]
-	cached := &model.Cache{Start: in[1], Count: in[2], Slots: in[3]}
-	for i := 0; i < len(layers); i += 2 {
-		cached.Layers = append(cached.Layers, model.KV{K: layers[i], V: layers[i+1]})
-	}
+	cached := &model.Cache{Start: in[1], Count: in[2], Blocks: in[3], Layers: kvOf(layers)}
 	hidden, next := f.Hidden(model.Input{Tokens: tokens, Cache: cached})
 	hidden = Gather(Reshape(hidden, -1, r.config.HiddenSize), last)
 	logprobs, normalizer := f.Normalized(hidden)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -163,45 +162,6 @@ func requireLikeliest(t *testing.T, row []float32, n int, got []Candidate) {
 		all[i].Rank = i + 1
 	}
 	require.Equal(t, all[:n], got)
-}
-
-// TestComplete_RandomRequests: with any mix of settings, on an engine with more requests than slots and with shared
-// prefixes, the recorded logprobs are those of a scoring pass bit for bit.
-func TestComplete_RandomRequests(t *testing.T) {
-	n := 1000
-	if testing.Short() {
-		n = 100
-	}
-	adapters := []*Adapter{nil, onDevice(t, testAdapter(t, 8))}
-	scorers := []*scorer{newScorer(t, nil), newScorer(t, adapters[1])}
-	rng := rand.New(rand.NewPCG(testSeed, 80))
-	requests, got, of := make([]Request, n), make([]*Result, n), make([]int, n)
-	system := []int32{30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42}
-	for i := range requests {
-		of[i] = rng.IntN(2)
-		requests[i] = mixedRequest(rng, adapters[of[i]])
-		if rng.IntN(2) == 0 {
-			requests[i].Prompt = append(slices.Clip(system), requests[i].Prompt...)
-		}
-	}
-	e := testEngine(t, 7)
-	var wg sync.WaitGroup
-	for worker := range 20 {
-		wg.Go(func() {
-			for i := worker; i < n; i += 20 {
-				var err error
-				got[i], err = e.Complete(context.Background(), requests[i])
-				require.NoError(t, err)
-			}
-		})
-	}
-	wg.Wait()
-	cached := 0
-	for i, r := range requests {
-		checkReply(t, scorers[of[i]], r, got[i], fmt.Sprintf("request %d, seed %d", i, testSeed))
-		cached += min(got[i].Cached, 1)
-	}
-	require.Greater(t, cached, n/4, "the test wants cache hits")
 }
 
 // TestComplete_SettingsIndependentOfBatch: a reply with any settings is that of an engine which has it alone, and that

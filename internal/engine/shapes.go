@@ -27,11 +27,30 @@ func heights(opts Options) schedule.Sizes {
 	return append(out, opts.Slots)
 }
 
-// windows returns the numbers of cached tokens that decoding is compiled for: powers of two and the context.
-func windows(context int) schedule.Sizes {
-	var out schedule.Sizes
-	for n := 256; n < context; n *= 2 {
+// budget is the number of tokens that a round computes of prompts.
+func budget(opts Options) int {
+	if opts.FewShapes { // it computes all rows anyway
+		return 2 * opts.Slots * maxWidth
+	}
+	return maxWidth
+}
+
+// windows returns the numbers of cached tokens that graphs are compiled for, which are whole blocks: 512, four times as
+// many each time, and the context, or that alone on devices that take long to compile.
+func windows(opts Options) schedule.Sizes {
+	if opts.FewShapes {
+		return windowsFrom(opts.Context, opts.Context, 1)
+	}
+	return windowsFrom(512, opts.Context, 4)
+}
+
+// decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 256,
+// twice as many each time, and the context.
+func decodeWindows(context int) schedule.Sizes { return windowsFrom(256, context, 2) }
+
+func windowsFrom(n, context, factor int) (out schedule.Sizes) {
+	for ; n < context; n *= factor {
 		out = append(out, n)
 	}
-	return append(out, context)
+	return append(out, (context+BlockTokens-1)/BlockTokens*BlockTokens)
 }

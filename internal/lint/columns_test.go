@@ -12,7 +12,7 @@ func TestColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range skipUncleaned(files) {
+	for _, file := range files {
 		if !strings.HasSuffix(file.path, ".go") {
 			continue
 		}

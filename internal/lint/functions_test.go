@@ -8,7 +8,7 @@ import (
 
 // TestFunctions checks the parameters and the lengths of all functions.
 func TestFunctions(t *testing.T) {
-	for _, file := range skipUncleaned(mustGoFiles(t)) {
+	for _, file := range mustGoFiles(t) {
 		problems, _ := checkFunctions(file)
 		for _, problem := range problems {
 			t.Error(problem)

@@ -107,9 +107,9 @@ func makeNext(root string, f *fault) (*Run, error) {
 	return r, makeStep(r, r.Next())
 }
 
-// eachFault calls test for the changes that making a step makes, each time in a new copy of each base: for all of them
-// when every is 1.
-func eachFault(t *testing.T, every int, test func(t *testing.T, root string, at int)) {
+// eachFault calls test for each change that making a step makes, each time in a new copy of each base: for every fifth
+// with -short.
+func eachFault(t *testing.T, test func(t *testing.T, root string, at int)) {
 	for name, fill := range bases {
 		base := tempDir(t)
 		fill(t, base)
@@ -119,6 +119,7 @@ func eachFault(t *testing.T, every int, test func(t *testing.T, root string, at 
 		changes := probe.seen
 		require.NoError(t, r.Close())
 		require.Greater(t, changes, 20)
+		every := 1
 		if testing.Short() {
 			every = 5
 		}
@@ -172,7 +173,7 @@ func committed(t *testing.T, root string) int {
 
 // The process survives: one change fails, and the same process tries again.
 func TestFault_OneErrorThenRetry(t *testing.T) {
-	eachFault(t, 2, func(t *testing.T, root string, at int) {
+	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		r, err := makeNext(root, &fault{at: at, once: true, err: syscall.EIO})
 		require.ErrorIs(t, err, art.ErrStorage)
@@ -192,7 +193,7 @@ func TestFault_OneErrorThenRetry(t *testing.T) {
 
 // The disk stays full, and the process closes the run in good order.
 func TestFault_DiskStaysFull(t *testing.T) {
-	eachFault(t, 3, func(t *testing.T, root string, at int) {
+	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		r, err := makeNext(root, &fault{at: at, err: syscall.ENOSPC})
 		require.ErrorIs(t, err, art.ErrStorage)
@@ -206,7 +207,7 @@ func TestFault_DiskStaysFull(t *testing.T) {
 
 // The disk is full for a while, which leaves what could not be cleaned up, and the same process tries again.
 func TestFault_DiskHeals(t *testing.T) {
-	eachFault(t, 2, func(t *testing.T, root string, at int) {
+	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		f := &fault{at: at, err: syscall.ENOSPC}
 		r, err := makeNext(root, f)
@@ -233,7 +234,7 @@ var errKilled = errors.New("killed")
 
 // The process is killed: what it changed is there, and nothing more happens.
 func TestFault_Kill(t *testing.T) {
-	eachFault(t, 1, func(t *testing.T, root string, at int) {
+	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		r, err := makeNext(root, &fault{at: at, err: errKilled})
 		require.ErrorIs(t, err, errKilled)
@@ -244,7 +245,7 @@ func TestFault_Kill(t *testing.T) {
 
 // The machine stops: only what was fsynced is there.
 func TestFault_PowerLoss(t *testing.T) {
-	eachFault(t, 1, func(t *testing.T, root string, at int) {
+	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		d := watch(t, root)
 		r, err := makeNext(root, &fault{at: at, err: errKilled, durable: d})

@@ -115,6 +115,9 @@ func (r *Run) removeTemporary() error {
 	for _, split := range splits {
 		folders = append(folders, r.splitDir(split))
 	}
+	if _, err := os.Stat(r.weights()); err == nil {
+		folders = append(folders, r.weights())
+	}
 	for _, dir := range folders {
 		entries, err := os.ReadDir(dir)
 		if err != nil {

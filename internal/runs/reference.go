@@ -10,10 +10,10 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// Reference names a run, or one of its steps: [PROJECT/]NAME[@STEP|@best].
+// Reference names a run, or one of its steps, or weights that were saved: [PROJECT/]NAME[@STEP|@best|@weights/SAVED].
 type Reference struct {
 	Project, Name string
-	// Step is a number, "best", or "" for the newest.
+	// Step is a number, "best", "weights/SAVED", or "" for the newest.
 	Step string
 }
 
@@ -32,14 +32,16 @@ func ParseReference(text, project string) (Reference, error) {
 	if ref.Project != "" || strings.Contains(text, "/") {
 		err = errors.Join(checkName("project", ref.Project), err)
 	}
-	if hasStep && step != Best {
+	if saved, ok := strings.CutPrefix(step, weightsPrefix); ok {
+		err = errors.Join(err, checkName("weights", saved))
+	} else if hasStep && step != Best {
 		if n, bad := strconv.Atoi(step); bad != nil || n < 0 {
 			err = errors.Join(err, fmt.Errorf("step %q is neither a number nor %q", step, Best))
 		}
 	}
 	if err != nil {
 		return Reference{}, &art.Error{Op: "find run", Err: fmt.Errorf("%w: %q: %w", art.ErrInvalid, text, err),
-			Hint: "write it as [PROJECT/]NAME[@STEP|@best]"}
+			Hint: "write it as [PROJECT/]NAME[@STEP|@best|@weights/SAVED]"}
 	}
 	return ref, nil
 }
@@ -74,6 +76,8 @@ func (r *Reader) Resolve(step string) (int, error) {
 			return 0, err
 		}
 		return art.BestStep(rows, steps, "")
+	case strings.HasPrefix(step, weightsPrefix):
+		return 0, invalid("find step", fmt.Errorf("%q names saved weights, where a step is wanted", step))
 	case step != "":
 		return strconv.Atoi(step)
 	case len(steps) == 0:

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +113,7 @@ func writeFiles(dir string, files map[string]string) error {
 // makeStep does what a program and a backend do for a step, in their order: it measures policy step-1, trains it, and
 // commits step.
 func makeStep(r *Run, step int) error {
-	if err := r.WriteState(map[string]int{"step": step}); err != nil {
+	if err := r.MergeState(stepState(step)); err != nil {
 		return err
 	}
 	if err := r.Log("best", 0, map[string]float64{"step": float64(step)}); err != nil { // changes a row
@@ -133,6 +134,15 @@ func makeStep(r *Run, step int) error {
 		return err
 	}
 	return r.CommitUpdate(step, stepUpdate(policy), write)
+}
+
+// stepState is what a pipeline stores before it makes a step: the position in the data before and after it. The one of
+// the step before that is deleted.
+func stepState(step int) map[string]any {
+	at := func(step int) string { return strconv.Itoa(step) }
+	return map[string]any{"step": step, "steps": map[string]any{
+		at(step - 2): nil, at(step - 1): map[string]int{"next": 10 * (step - 1)}, at(step): map[string]int{"next": 10 * step},
+	}}
 }
 
 // stepUpdate is the update from a policy to the next.
@@ -156,11 +166,25 @@ func checkRun(t *testing.T, r *Run) {
 	}
 	checkHistory(t, r, latest)
 	checkNames(t, r, latest)
-	var state map[string]int
-	if ok, err := r.ReadState(&state); ok || err != nil {
-		require.NoError(t, err)
-		require.Contains(t, []int{latest, latest + 1}, state["step"])
+	checkState(t, r, latest)
+}
+
+// checkState wants the position in the data of the newest step, and of the one before or after it.
+func checkState(t *testing.T, r *Run, latest int) {
+	t.Helper()
+	var state struct {
+		Step  int
+		Steps map[string]map[string]int
 	}
+	ok, err := r.ReadState(&state)
+	require.NoError(t, err)
+	if !ok {
+		require.Negative(t, latest, "no state, and step %d is committed", latest)
+		return
+	}
+	require.Contains(t, []int{latest, latest + 1}, state.Step)
+	require.Len(t, state.Steps, 2)
+	require.Equal(t, map[string]int{"next": 10 * latest}, state.Steps[strconv.Itoa(latest)])
 }
 
 func checkStep(t *testing.T, r *Run, step int) {

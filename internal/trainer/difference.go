@@ -3,8 +3,6 @@ package trainer
 import (
 	"math"
 
-	"github.com/gomlx/gomlx/core/tensors"
-
 	"github.com/goart-dev/art/grpo"
 )
 
@@ -22,16 +20,20 @@ func (d *Difference) add(a, b float32) {
 	d.Tokens, d.Sum, d.Max = d.Tokens+1, d.Sum+x, max(d.Max, x)
 }
 
-// compare adds the tokens of a micro-batch, whose logprobs under the policy being trained are in out: to Gap those that
-// it sampled, to OffPolicy those of another step.
-func (r *Report) compare(tokens *grpo.TokenBatch, out *tensors.Tensor) error {
-	return tensors.ConstFlatData(out, func(now []float32) {
-		for i := range tokens.NumReal {
+// compare adds the trained tokens of a batch, whose logprobs under the policy being trained are given: to Gap those
+// that it sampled, to OffPolicy those of another step.
+func (r *Report) compare(batch []grpo.Sequence, logprobs [][]float32) {
+	for i := range batch {
+		s := &batch[i]
+		for j, trained := range s.Trained {
+			if !trained {
+				continue
+			}
 			to := &r.Gap
-			if tokens.Staleness[i] != 0 {
+			if s.Staleness != nil && s.Staleness[j] != 0 {
 				to = &r.OffPolicy
 			}
-			to.add(now[i], tokens.Logprob[i])
+			to.add(logprobs[i][j], s.Logprobs[j])
 		}
-	})
+	}
 }

@@ -49,14 +49,14 @@ func TestTrain_Diverged(t *testing.T) {
 // TestState_CheckFinite: each kind of number counts, and the message names the tensor.
 func TestState_CheckFinite(t *testing.T) {
 	s := both(t)[1].state
-	require.NoError(t, s.checkFinite())
+	require.NoError(t, s.CheckFinite())
 	for what, list := range map[string][][]float32{"parameters": s.Params, "first moments": s.M, "second moments": s.V} {
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			last := list[len(list)-1]
 			kept := last[len(last)-1]
 			last[len(last)-1] = float32(bad)
-			require.ErrorIs(t, s.checkFinite(), ErrDiverged)
-			require.ErrorContains(t, s.checkFinite(), "the "+what+" of "+s.Names[len(s.Names)-1])
+			require.ErrorIs(t, s.CheckFinite(), ErrDiverged)
+			require.ErrorContains(t, s.CheckFinite(), "the "+what+" of "+s.Names[len(s.Names)-1])
 			last[len(last)-1] = kept
 		}
 	}
@@ -72,7 +72,7 @@ func TestProbed_Spread(t *testing.T) {
 			batch[i] = grpo.Sequence{IDs: ids, Trained: make([]bool, at+2), Logprobs: make([]float32, at+2)}
 			batch[i].Trained[at+1] = true
 		}
-		got := probed(batch)
+		got := pick(batch, probed(batch))
 		require.Len(t, got, want)
 		for i := range got {
 			part := (got[i].NumInputs() - 1) * want / n
@@ -90,7 +90,7 @@ func TestTrain_Change(t *testing.T) {
 			run.Rate, run.Epochs = constant(rate), 2
 			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			one := probed(batch)
+			one := pick(batch, probed(batch))
 			before, after := s.scoreAll(t, s.state.Params, one)[0], s.scoreAll(t, state.Params, one)[0]
 			var want Difference
 			for i, trained := range one[0].Trained {

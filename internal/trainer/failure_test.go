@@ -41,6 +41,7 @@ func TestTrain_NotFinite(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, 1, report.Skipped)
 				require.Equal(t, 1, report.Updates)
+				require.Equal(t, []int{1}, report.NotFinite, "the trajectory is named")
 				require.False(t, math.IsInf(report.Norm, 0) || math.IsNaN(report.Norm))
 				sameState(t, want, got)
 				require.Equal(t, wantReport.Metrics, report.Metrics)

@@ -6,26 +6,21 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// fewShapes packs sorted sequences into micro-batches of few layouts: lengths are powers of two, numbers of rows are
+// fewShapes plans micro-batches of few layouts for sorted sequences: lengths are powers of two, numbers of rows are
 // powers of four that are at least half full, and a quarter or all of the tokens can be trained.
-func (t *Trainer) fewShapes(part []grpo.Sequence, limit int) ([]*grpo.MicroBatch, error) {
-	var out []*grpo.MicroBatch
-	for len(part) > 0 {
-		length := powerLength(part[0].NumInputs())
-		alike := sort.Search(len(part), func(i int) bool { return part[i].NumInputs() > length })
+func (t *Trainer) fewShapes(part []grpo.Sequence, sorted []int, limit int) (out []planned) {
+	for len(sorted) > 0 {
+		length := powerLength(part[sorted[0]].NumInputs())
+		alike := sort.Search(len(sorted), func(i int) bool { return part[sorted[i]].NumInputs() > length })
 		rows := powerRows(alike, t.rows(length, limit))
-		taken := part[:min(rows, alike)]
+		taken := sorted[:min(rows, alike)]
 		layout := grpo.Layout{Rows: rows, Length: length, Trained: rows * length / 4}
-		if grpo.NumTrained(taken) > layout.Trained {
+		if grpo.NumTrained(pick(part, taken)) > layout.Trained {
 			layout.Trained = layout.Tokens()
 		}
-		packed, err := grpo.Pack(taken, layout)
-		if err != nil {
-			return nil, err
-		}
-		out, part = append(out, packed), part[len(taken):]
+		out, sorted = append(out, planned{layout, taken}), sorted[len(taken):]
 	}
-	return out, nil
+	return out
 }
 
 // powerLength is the power of two, at least 32, that n tokens are padded to.

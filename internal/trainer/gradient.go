@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,62 +15,134 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Shape legend: B sequences, T tokens, D hidden, N trained tokens, V vocabulary.
+// Shape legend: D hidden, N trained tokens, V vocabulary.
 
-// gradient returns the gradient of a mini-batch, added up over its micro-batches in order, and its metrics.
-func (t *training) gradient(ctx context.Context, part []grpo.Sequence) ([][]float32, *grpo.Totals, error) {
-	micro, err := t.microBatches(part, t.run.MicroBatch)
+// pass is what a forward pass over a batch gives, with gradients or without.
+type pass struct {
+	totals   *grpo.Totals
+	value    float64     // of the loss
+	logprobs [][]float32 // of each sequence, per token; 0 where it is not trained
+	computed int         // tokens, padding included
+}
+
+// gradient adds the gradient of a batch to grads, whose lists may be nil, micro-batch by micro-batch in order. Weights
+// are divided by the denominator already. When it returns an error grads are of no use.
+func (t *Trainer) gradient(
+	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, call lossCall, grads [][]float32,
+) (*pass, error) {
+	pieces, err := t.microBatches(batch, call.limit)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	exec, err := t.gradientGraph(t.run.Loss)
+	exec, err := t.lossGraph(call.loss, grads != nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	shared := t.shared(t.on.params)
-	denominator := float32(grpo.NumTrained(part))
-	results := make([][]*tensors.Tensor, len(micro))
-	err = t.each(ctx, len(micro), func(i int) (err error) {
-		results[i], err = exec.Call(slices.Concat(shared, micro[i].Tensors(denominator))...)
+	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
+	shared := t.shared(params)
+	in := inOrder{add: func(i int, out []*tensors.Tensor) error {
+		defer finalize(out)
+		return errors.Join(addGradients(grads, out), p.collect(batch, pieces[i], out[len(grads):]))
+	}}
+	err = t.each(ctx, pieces, func(i int) error {
+		out, err := exec.Call(slices.Concat(shared, pieces[i].Tensors(call.denominator))...)
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
 		}
-		return nil
+		return in.done(i, out)
 	})
-	grads, totals := make([][]float32, len(t.on.params)), grpo.NewTotals(t.spec.Metrics)
-	for i, out := range results {
-		if err == nil {
-			err = t.collect(grads, totals, micro[i], out)
-		}
-		finalize(out)
-	}
-	return grads, totals, err
+	in.drop()
+	return p, err
 }
 
-// collect adds the outputs of the gradient graph for a micro-batch.
-func (t *training) collect(
-	grads [][]float32, totals *grpo.Totals, micro *grpo.MicroBatch, out []*tensors.Tensor,
-) error {
-	n := len(grads)
-	if err := addGradients(grads, out[:n]); err != nil {
-		return err
+// inOrder adds results in the order of their numbers, as soon as those before are there. It is safe for concurrent use.
+type inOrder struct {
+	mu      sync.Mutex
+	next    int
+	waiting map[int][]*tensors.Tensor
+	add     func(i int, out []*tensors.Tensor) error
+}
+
+// done adds a result, or keeps it until those before are there.
+func (o *inOrder) done(i int, out []*tensors.Tensor) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting == nil {
+		o.waiting = map[int][]*tensors.Tensor{}
 	}
-	metrics, err := tensors.CopyFlatData[float32](out[n])
-	if err != nil {
-		return err
-	}
-	if err := totals.AddMicroBatch(metrics, micro.Tokens.NumReal); err != nil {
-		return err
-	}
-	t.report.Computed += micro.Layout.Tokens()
-	if t.spec.Sampled && t.report.Updates+t.report.Skipped == 0 {
-		return t.report.compare(&micro.Tokens, out[n+1])
+	o.waiting[i] = out
+	for out, ok := o.waiting[o.next]; ok; out, ok = o.waiting[o.next] {
+		delete(o.waiting, o.next)
+		if err := o.add(o.next, out); err != nil {
+			return err
+		}
+		o.next++
 	}
 	return nil
 }
 
-// each calls f for 0 to n-1, on as many goroutines as there are workers, until one fails or ctx is done.
-func (t *Trainer) each(ctx context.Context, n int, f func(i int) error) error {
+// drop frees results that were not added, after an error.
+func (o *inOrder) drop() {
+	for _, out := range o.waiting {
+		finalize(out)
+	}
+}
+
+// lossCall is a loss as it is called for a batch.
+type lossCall struct {
+	loss        grpo.Loss
+	denominator float32 // trained tokens that the optimizer step sees
+	limit       int     // most sequences of a micro-batch; 0 is no bound
+}
+
+// weighed divides the weights of a batch by its number of trained tokens, which it returns.
+func weighed(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
+	n := grpo.NumTrained(batch)
+	batch = slices.Clone(batch)
+	for i := range batch {
+		batch[i].Weight /= float64(n)
+	}
+	return batch, float32(n)
+}
+
+// collect adds what the graph gives besides gradients for a micro-batch: loss, metrics, logprobs.
+func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) error {
+	value, err := tensors.CopyFlatData[float32](out[0])
+	if err != nil {
+		return err
+	}
+	metrics, err := tensors.CopyFlatData[float32](out[1])
+	if err != nil {
+		return err
+	}
+	p.value += float64(value[0])
+	p.computed += m.Layout.Tokens()
+	if err := p.totals.AddMicroBatch(metrics, m.Tokens.NumReal); err != nil {
+		return err
+	}
+	return m.spread(batch, out[2], p.logprobs)
+}
+
+// each calls f for each of pieces, on as many goroutines as there are workers, until one fails or ctx is done. Those
+// that are larger than usual come last, one at a time: the device gives each all of its workers.
+func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error) error {
+	usual := slices.IndexFunc(pieces, t.large)
+	if usual < 0 {
+		usual = len(pieces)
+	}
+	err := t.parallel(ctx, usual, f)
+	for i := usual; i < len(pieces) && err == nil; i++ {
+		if err = context.Cause(ctx); err == nil {
+			if err = f(i); err != nil {
+				err = fmt.Errorf("trainer: %w", err)
+			}
+		}
+	}
+	return err
+}
+
+// parallel calls f for 0 to n-1.
+func (t *Trainer) parallel(ctx context.Context, n int, f func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
@@ -96,8 +169,8 @@ func (t *Trainer) each(ctx context.Context, n int, f func(i int) error) error {
 
 // addGradients adds the gradients of one micro-batch.
 func addGradients(grads [][]float32, out []*tensors.Tensor) error {
-	for i, x := range out {
-		err := tensors.ConstFlatData(x, func(g []float32) {
+	for i := range grads {
+		err := tensors.ConstFlatData(out[i], func(g []float32) {
 			if grads[i] == nil {
 				grads[i] = make([]float32, len(g))
 			}
@@ -112,33 +185,44 @@ func addGradients(grads [][]float32, out []*tensors.Tensor) error {
 	return nil
 }
 
-// gradientGraph returns the graphs of a loss: gradients of the trained tensors, then the metrics as one vector, then
-// the logprobs.
-func (t *Trainer) gradientGraph(l grpo.Loss) (*Exec, error) {
-	key := l.Spec().Key
-	if e := t.gradients[key]; e != nil {
+// lossGraph returns the graphs of a loss: with backward the gradients of the trained tensors; then the loss, its
+// metrics as one vector, and the logprobs.
+func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
+	key := lossKey{l.Spec().Key, backward}
+	if e := t.losses[key]; e != nil {
 		return e, nil
 	}
-	frozen := len(t.target.frozen)
+	frozen, n := len(t.target.frozen), t.target.trained
 	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
-		trained, micro := in[frozen:len(in)-grpo.NumTensors], in[len(in)-grpo.NumTensors:]
+		trained := in[frozen : frozen+n]
 		forward := t.target.forward(in[:frozen], trained)
-		hidden, target := predicting(forward, grpo.LogprobInputsOf(micro))
+		read, others := grpo.LogprobInputsOf(in[frozen+n:])
+		hidden, target := predicting(forward, read)
 		logprobs := forward.TokenLogProbs(hidden, target)
-		inputs := grpo.LossInputsOf(micro, logprobs)
+		inputs := grpo.LossInputsOf(others, logprobs)
 		if l.Spec().Entropy {
 			all := forward.LogProbs(hidden) // [N, V]
 			inputs.Entropy = Neg(ReduceSum(Mul(Exp(all), all), -1))
 		}
 		loss, metrics := grpo.BuildLoss(l, inputs)
-		return append(Gradient(loss, trained...), metrics, logprobs)
+		out := []*Node{loss, metrics, logprobs}
+		if backward {
+			out = append(Gradient(loss, trained...), out...)
+		}
+		return out
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}
 	e.SetMaxCache(-1) // bounded by the layouts of microBatches
-	t.gradients[key] = e
+	t.losses[key] = e
 	return e, nil
+}
+
+// lossKey names the graphs of a loss.
+type lossKey struct {
+	loss     string // see grpo.LossSpec
+	backward bool
 }
 
 // tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
@@ -148,14 +232,27 @@ func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
 
 // predicting builds the hidden states [N, D] that predict trained tokens, and returns their ids [N, 1].
 func predicting(f *model.Forward, in grpo.LogprobInputs) (hidden, target *Node) {
-	hidden, _ = f.Hidden(model.Input{Tokens: in.IDs})
+	input := model.Input{Tokens: in.IDs}
+	for _, b := range in.Branches {
+		input.Branches = append(input.Branches, model.Branches{Tokens: b.IDs, Start: b.Start, Keys: b.Keys})
+	}
+	hidden, _ = f.Hidden(input)
 	return Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target
 }
+
+// mostOptimizers is the number of configurations of AdamW for which compiled graphs are kept.
+const mostOptimizers = 16
 
 // updateGraph returns the graph of an update of n tensors: parameters, first and second moments, norm.
 func (t *Trainer) updateGraph(cfg grpo.AdamW, n int) (*Exec, error) {
 	if e := t.updates[cfg]; e != nil {
 		return e, nil
+	}
+	if len(t.updates) >= mostOptimizers {
+		for key, e := range t.updates {
+			e.Finalize()
+			delete(t.updates, key)
+		}
 	}
 	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
 		state := grpo.AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}

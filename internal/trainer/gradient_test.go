@@ -20,13 +20,14 @@ func gradientOf(
 	t testing.TB, s *subject, opts Options, batch []grpo.Sequence, run Run,
 ) ([][]float32, map[string]float64) {
 	t.Helper()
-	tr := s.trainer(t, opts)
-	on, err := tr.toDevice(s.state)
+	on, err := s.trainer(t, opts).Start(s.state)
 	require.NoError(t, err)
-	defer on.free()
-	grads, totals, err := tr.newTraining(run, s.state, on).gradient(context.Background(), batch)
+	defer on.Free()
+	weighted, n := weighed(batch)
+	p, err := on.accumulate(context.Background(), weighted, lossCall{run.Loss, n, run.MicroBatch})
 	require.NoError(t, err)
-	return grads, totals.Metrics()
+	require.Empty(t, p.NotFinite)
+	return on.grads, p.Metrics
 }
 
 // TestGradient_MicroBatchesAddUp: the gradient and the sums of a batch are those of one large micro-batch, however it
@@ -169,7 +170,7 @@ func TestEach_CallsAllOrStops(t *testing.T) {
 		tr := New(smallTarget, Options{Workers: workers})
 		var running, most, calls atomic.Int32
 		seen := make([]atomic.Int32, 40)
-		require.NoError(t, tr.each(context.Background(), len(seen), func(i int) error {
+		require.NoError(t, tr.parallel(context.Background(), len(seen), func(i int) error {
 			most.Store(max(most.Load(), running.Add(1)))
 			seen[i].Add(1)
 			running.Add(-1)
@@ -181,7 +182,7 @@ func TestEach_CallsAllOrStops(t *testing.T) {
 		require.LessOrEqual(t, int(most.Load()), workers)
 
 		bad := errors.New("bad")
-		err := tr.each(context.Background(), 10_000, func(i int) error {
+		err := tr.parallel(context.Background(), 10_000, func(i int) error {
 			calls.Add(1)
 			if i == 5 {
 				return bad

@@ -15,7 +15,7 @@ func (t *training) linearize(ctx context.Context, part []grpo.Sequence) ([]grpo.
 	if !ok {
 		return part, 0, nil
 	}
-	logprobs, err := t.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
+	logprobs, err := t.trainer.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -57,16 +57,18 @@ func TestLinearize_MatchesFiniteDifferences(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 90))
 				batch := randomPairs(t, &s, rng, 3)
 				tr := s.trainer(t, Options{Workers: 2})
-				on, err := tr.toDevice(s.state)
+				on, err := tr.Start(s.state)
 				require.NoError(t, err)
-				defer on.free()
-				run := tr.newTraining(Run{Loss: loss, MicroBatch: 1}, s.state, on)
+				defer on.Free()
+				run := newTraining(on, Run{Loss: loss, MicroBatch: 1})
 				linear, value, err := run.linearize(t.Context(), batch)
 				require.NoError(t, err)
 				start := s.scoreAll(t, s.state.Params, batch)
 				require.InEpsilon(t, plainPreference(loss, batch, start), value, 1e-5)
-				grads, _, err := run.gradient(t.Context(), linear)
+				weighted, n := weighed(linear)
+				_, err = on.accumulate(t.Context(), weighted, lossCall{loss, n, 1})
 				require.NoError(t, err)
+				grads := on.grads
 
 				along, want := direction(rng, grads)
 				got := fd.Derivative(func(h float64) float64 {

@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -38,33 +37,30 @@ func (t *Trainer) logprobs(
 	if err != nil {
 		return nil, err
 	}
-	var flat []float32 // in the order in which microBatches packs: by length
-	err = t.score(ctx, params, micro, func(i int, out *tensors.Tensor) error {
-		return tensors.ConstFlatData(out, func(values []float32) {
-			flat = append(flat, values[:micro[i].Tokens.NumReal]...)
-		})
+	all := perToken(batch)
+	return all, t.score(ctx, params, micro, func(i int, out *tensors.Tensor) error {
+		return micro[i].spread(batch, out, all)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return spread(batch, flat), nil
 }
 
-// spread hands out values of trained tokens, which come in order of the length of their sequences.
-func spread(batch []grpo.Sequence, flat []float32) [][]float32 {
-	order := make([]int, len(batch))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return batch[a].NumInputs() - batch[b].NumInputs() })
+// perToken returns a list of zeros for each sequence, per token.
+func perToken(batch []grpo.Sequence) [][]float32 {
 	out := make([][]float32, len(batch))
-	for _, i := range order {
+	for i := range batch {
 		out[i] = make([]float32, len(batch[i].IDs))
-		for j, trained := range batch[i].Trained {
-			if trained {
-				out[i][j], flat = flat[0], flat[1:]
-			}
-		}
 	}
 	return out
+}
+
+// spread copies a value [N] of each trained token to where the token is.
+func (p *piece) spread(batch []grpo.Sequence, x *tensors.Tensor, to [][]float32) error {
+	return tensors.ConstFlatData(x, func(values []float32) {
+		for _, i := range p.sequences {
+			for j, trained := range batch[i].Trained {
+				if trained {
+					to[i][j], values = values[0], values[1:]
+				}
+			}
+		}
+	})
 }

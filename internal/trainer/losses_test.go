@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gomlx/compute/dtypes"
-	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 
 	"github.com/goart-dev/art/grpo"
@@ -89,14 +87,12 @@ func (sequenceLoss) Spec() grpo.LossSpec {
 }
 
 func (sequenceLoss) Build(in grpo.LossInputs) (*Node, map[string]*Node) {
-	g, l := in.New.Graph(), in.Layout
-	row := BroadcastToDims(DivScalar(in.Position, l.Length), l.Trained, l.Rows) // [N, B]
-	// [N, B] whether the token is of the sequence
-	own := Equal(row, Iota(g, shapes.Make(dtypes.Int32, l.Trained, l.Rows), 1))
-	member := Mul(ConvertDType(own, in.New.DType()), ExpandAxes(in.Mask, -1))                         // [N, B]
-	sums := ReduceSum(Mul(member, ExpandAxes(Sub(in.New, in.Old), -1)), 0)                            // [B]
-	means := Div(sums, MaxScalar(ReduceSum(member, 0), 1))                                            // [B]
-	ratio := Exp(ReduceSum(Mul(member, BroadcastToDims(ExpandAxes(means, 0), l.Trained, l.Rows)), 1)) // [N]
+	d := Mul(Sub(in.New, in.Old), in.Mask) // [N]
+	n := in.New.Shape().Dim(0)
+	same := ConvertDType(Equal(BroadcastToDims(in.Sequence, n, n),
+		BroadcastToDims(TransposeAllAxes(in.Sequence, 1, 0), n, n)), d.DType()) // [N, N] whether two tokens are of one
+	sum := func(x *Node) *Node { return ReduceSum(Mul(same, BroadcastToDims(ExpandAxes(x, 0), n, n)), 1) }
+	ratio := Exp(Div(sum(d), MaxScalar(sum(in.Mask), 1))) // [N]
 	return in.Mean(Neg(Mul(ratio, in.Advantage))), map[string]*Node{"test/ratio_max": ReduceAllMax(ratio)}
 }
 

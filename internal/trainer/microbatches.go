@@ -7,33 +7,128 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// microBatches sorts sequences by length and packs them into micro-batches of equally many rows, each as long as its
-// longest row needs. The last may have fewer rows. limit bounds the rows; 0 is no bound.
-func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]*grpo.MicroBatch, error) {
-	part = slices.Clone(part)
-	slices.SortStableFunc(part, func(a, b grpo.Sequence) int { return a.NumInputs() - b.NumInputs() })
-	if t.opts.FewShapes {
-		return t.fewShapes(part, limit)
+// piece is a micro-batch of a batch.
+type piece struct {
+	*grpo.MicroBatch
+	sequences []int // of the batch, in the order in which their tokens are listed
+}
+
+// microBatches packs sequences. Those that share much of what they begin with are packed together, see planShared; the
+// others are sorted by length and packed into micro-batches of equally many rows, each as long as its longest row
+// needs. The last may have fewer rows. limit bounds the sequences of a micro-batch; 0 is no bound. Those that are
+// computed alone come last.
+func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error) {
+	out, err := t.pack(part, limit)
+	if err != nil {
+		return nil, err
 	}
-	rows := t.rows(padLength(part[len(part)-1].NumInputs()), limit)
-	pieces := (len(part) + rows - 1) / rows
-	if len(part) >= evenPieces*rowStep {
-		pieces = roundUp(pieces, evenPieces)
-	}
-	even := min(rows, roundUp((len(part)+pieces-1)/pieces, rowStep))
-	var out []*grpo.MicroBatch
-	for chunk := range slices.Chunk(part, even) {
-		layout := grpo.Layout{
-			Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(chunk[len(chunk)-1].NumInputs()),
+	slices.SortStableFunc(out, func(a, b piece) int {
+		switch x, y := t.large(a), t.large(b); {
+		case x == y:
+			return 0
+		case x:
+			return 1
 		}
-		layout.Trained = padTrained(grpo.NumTrained(chunk), layout.Tokens())
-		packed, err := grpo.Pack(chunk, layout)
+		return -1
+	})
+	t.noteLayouts(out)
+	return out, nil
+}
+
+// large reports whether a micro-batch has more tokens than is usual.
+func (t *Trainer) large(p piece) bool { return p.Layout.Tokens() > max(t.opts.MicroTokens, p.Length) }
+
+// mostLayouts is the number of layouts for which compiled graphs are kept.
+const mostLayouts = 256
+
+// noteLayouts drops all compiled graphs when there would be too many.
+func (t *Trainer) noteLayouts(pieces []piece) {
+	for _, p := range pieces {
+		t.layouts[p.Layout] = true
+	}
+	if len(t.layouts) <= mostLayouts {
+		return
+	}
+	clear(t.layouts)
+	for _, p := range pieces {
+		t.layouts[p.Layout] = true
+	}
+	for key, e := range t.losses {
+		e.Finalize()
+		delete(t.losses, key)
+	}
+	if t.scores != nil {
+		t.scores.Finalize()
+		t.scores = nil
+	}
+}
+
+// pack is microBatches in any order.
+func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
+	clusters, rest := [][]int(nil), indices(len(part))
+	if !t.opts.FewShapes && !t.opts.Alone {
+		clusters, rest = t.planShared(part, limit)
+	}
+	out, err := t.packShared(part, clusters, limit)
+	if err != nil || len(rest) == 0 {
+		return out, err
+	}
+	slices.SortStableFunc(rest, func(a, b int) int { return part[a].NumInputs() - part[b].NumInputs() })
+	lists := t.fewShapes
+	if !t.opts.FewShapes {
+		lists = t.evenRows
+	}
+	for _, l := range lists(part, rest, limit) {
+		seqs := pick(part, l.sequences)
+		packed, err := grpo.Pack(seqs, l.Layout)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, packed)
+		out = append(out, piece{packed, l.sequences})
 	}
 	return out, nil
+}
+
+// planned is a micro-batch that is not packed yet.
+type planned struct {
+	grpo.Layout
+	sequences []int
+}
+
+// evenRows plans micro-batches of sequences that are sorted by length.
+func (t *Trainer) evenRows(part []grpo.Sequence, sorted []int, limit int) (out []planned) {
+	rows := t.rows(padLength(part[sorted[len(sorted)-1]].NumInputs()), limit)
+	pieces := (len(sorted) + rows - 1) / rows
+	if len(sorted) >= evenPieces*rowStep {
+		pieces = roundUp(pieces, evenPieces)
+	}
+	even := min(rows, roundUp((len(sorted)+pieces-1)/pieces, rowStep))
+	for chunk := range slices.Chunk(sorted, even) {
+		layout := grpo.Layout{
+			Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(part[chunk[len(chunk)-1]].NumInputs()),
+		}
+		layout.Trained = padTrained(grpo.NumTrained(pick(part, chunk)), layout.Tokens())
+		out = append(out, planned{layout, chunk})
+	}
+	return out
+}
+
+// indices returns 0 to n-1.
+func indices(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// pick returns the sequences of indices.
+func pick(part []grpo.Sequence, of []int) []grpo.Sequence {
+	out := make([]grpo.Sequence, len(of))
+	for i, at := range of {
+		out[i] = part[at]
+	}
+	return out
 }
 
 // rows returns how many rows of a length a micro-batch may have. limit bounds them too; 0 is no bound.
@@ -65,7 +160,7 @@ func padTrained(n, tokens int) int {
 	for size < n {
 		size *= 2
 	}
-	return min(size, tokens)
+	return max(n, min(size, tokens))
 }
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }

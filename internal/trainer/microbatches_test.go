@@ -45,17 +45,35 @@ func tokensOf(batch []grpo.Sequence) []string {
 }
 
 // unpack lists the same of micro-batches.
-func unpack(micro []*grpo.MicroBatch) []string {
+func unpack(micro []piece) []string {
 	var out []string
 	for _, m := range micro {
 		for n := range m.Tokens.NumReal {
-			x, at := &m.Tokens, int(m.Tokens.Position[n])
-			row := m.IDs[at/m.Length*m.Length : at+1]
-			out = append(out, fmt.Sprint(x.Target[n], x.Old[n], x.Advantage[n], x.Weight[n], row))
+			x := &m.Tokens
+			before := contextOf(m.MicroBatch, int(x.Position[n]))
+			out = append(out, fmt.Sprint(x.Target[n], x.Old[n], x.Advantage[n], x.Weight[n], before))
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// contextOf returns the ids that a token of a micro-batch attends to.
+func contextOf(m *grpo.MicroBatch, at int) []int32 {
+	if from := m.Rows * m.Length; at >= from {
+		starts, keys := m.Starts, m.Keys
+		for _, b := range m.Branches {
+			if row := (at - from) / b.Length; b.Rows > 0 && row < b.Rows {
+				var out []int32
+				for _, key := range keys[row*b.Keys:][:int(starts[row])+(at-from)%b.Length+1] {
+					out = append(out, m.IDs[key])
+				}
+				return out
+			}
+			from, starts, keys = from+b.Rows*b.Length, starts[b.Rows:], keys[b.Rows*b.Keys:]
+		}
+	}
+	return m.IDs[at/m.Length*m.Length : at+1]
 }
 
 // TestMicroBatches_EveryTrainedTokenOnce over batches, bounds and numbers of workers of all sizes.

@@ -14,7 +14,7 @@ import (
 // score computes the logprobs of the trained tokens of micro-batches, and hands them to f in order. It costs a forward
 // pass.
 func (t *Trainer) score(
-	ctx context.Context, trained []*tensors.Tensor, micro []*grpo.MicroBatch, f func(i int, out *tensors.Tensor) error,
+	ctx context.Context, trained []*tensors.Tensor, micro []piece, f func(i int, out *tensors.Tensor) error,
 ) error {
 	exec, err := t.scoreGraph()
 	if err != nil {
@@ -22,9 +22,8 @@ func (t *Trainer) score(
 	}
 	shared := t.shared(trained)
 	results := make([]*tensors.Tensor, len(micro))
-	err = t.each(ctx, len(micro), func(i int) (err error) {
-		inputs := micro[i].Tensors(1)[:grpo.NumLogprobTensors]
-		if results[i], err = exec.Call1(slices.Concat(shared, inputs)...); err != nil {
+	err = t.each(ctx, micro, func(i int) (err error) {
+		if results[i], err = exec.Call1(slices.Concat(shared, micro[i].LogprobTensors())...); err != nil {
 			return fmt.Errorf("logprobs: %w", err)
 		}
 		return nil
@@ -45,10 +44,10 @@ func (t *Trainer) scoreGraph() (*Exec, error) {
 	if t.scores != nil {
 		return t.scores, nil
 	}
-	frozen := len(t.target.frozen)
+	frozen, n := len(t.target.frozen), t.target.trained
 	e, err := NewExec(t.opts.Device, func(in []*Node) *Node {
-		trained, micro := in[frozen:len(in)-grpo.NumLogprobTensors], in[len(in)-grpo.NumLogprobTensors:]
-		return tokenLogprobs(t.target.forward(in[:frozen], trained), grpo.LogprobInputsOf(micro))
+		read, _ := grpo.LogprobInputsOf(in[frozen+n:])
+		return tokenLogprobs(t.target.forward(in[:frozen], in[frozen:frozen+n]), read)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
@@ -71,16 +70,11 @@ func (t *Trainer) shared(trained []*tensors.Tensor) (in []any) {
 // logprobs are those of another policy. They are packed as for their gradients, so that few layouts occur.
 func (t *training) compareLater(ctx context.Context, parts [][]grpo.Sequence) error {
 	for _, part := range parts {
-		micro, err := t.microBatches(part, t.run.MicroBatch)
+		logprobs, err := t.trainer.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
 		if err != nil {
 			return err
 		}
-		err = t.score(ctx, t.on.params, micro, func(i int, out *tensors.Tensor) error {
-			return t.report.compare(&micro[i].Tokens, out)
-		})
-		if err != nil {
-			return err
-		}
+		t.report.compare(part, logprobs)
 	}
 	return nil
 }

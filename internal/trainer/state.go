@@ -22,8 +22,8 @@ func (s *State) add(name string, shape []int, data []float32) {
 	s.V = append(s.V, make([]float32, len(data)))
 }
 
-// checkFinite reports the first tensor with a number that is NaN or infinite.
-func (s *State) checkFinite() error {
+// CheckFinite reports the first tensor with a number that is NaN or infinite.
+func (s *State) CheckFinite() error {
 	for _, x := range []struct {
 		what string
 		list [][]float32

@@ -16,6 +16,7 @@ import (
 type Target struct {
 	config  *model.Config
 	frozen  []*tensors.Tensor
+	trained int // tensors
 	forward func(frozen, trained []*Node) *model.Forward
 }
 
@@ -23,6 +24,11 @@ type Target struct {
 func (t *Target) check(s *grpo.Sequence) error {
 	if n := s.NumInputs(); n > t.config.MaxPositions {
 		return fmt.Errorf("needs %d tokens, the model knows %d positions", n, t.config.MaxPositions)
+	}
+	for at, id := range s.Targets {
+		if s.Trained[at] && int(id) >= t.config.VocabSize {
+			return fmt.Errorf("has target %d at %d, the vocabulary has %d", id, at, t.config.VocabSize)
+		}
 	}
 	for at, id := range s.IDs {
 		if id < 0 || int(id) >= t.config.VocabSize {
@@ -35,10 +41,12 @@ func (t *Target) check(s *grpo.Sequence) error {
 // AdapterTarget trains an adapter of the given layout; params are the frozen weights.
 func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) Target {
 	layout = layout.Clone()
-	return Target{config: c, frozen: params.Tensors, forward: func(frozen, trained []*Node) *model.Forward {
+	trained := len(layout.Params())
+	forward := func(frozen, trained []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)),
 			Frozen: true}
-	}}
+	}
+	return Target{config: c, frozen: params.Tensors, trained: trained, forward: forward}
 }
 
 // AdapterState is the state from which an adapter is trained.
@@ -56,7 +64,7 @@ func FullTarget(c *model.Config) Target {
 	for _, s := range c.Specs() {
 		params.Names = append(params.Names, s.Name)
 	}
-	return Target{config: c, forward: func(_, trained []*Node) *model.Forward {
+	return Target{config: c, trained: len(params.Names), forward: func(_, trained []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
 	}}
 }

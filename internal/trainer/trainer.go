@@ -32,17 +32,21 @@ type Options struct {
 	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
 	// 4096, as many as have their intermediate values in a gigabyte.
 	MicroTokens int
-	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one.
+	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one. What sequences
+	// have in common is then computed for each.
 	FewShapes bool
+	// Alone computes each sequence alone, as if they had nothing in common: for comparisons.
+	Alone bool
 }
 
 // Trainer holds compiled graphs for one target. It is not safe for concurrent use.
 type Trainer struct {
-	opts      Options
-	target    Target
-	gradients map[string]*graph.Exec // by the key of the loss
-	updates   map[grpo.AdamW]*graph.Exec
-	scores    *graph.Exec
+	opts    Options
+	target  Target
+	layouts map[grpo.Layout]bool // of compiled graphs
+	losses  map[lossKey]*graph.Exec
+	updates map[grpo.AdamW]*graph.Exec
+	scores  *graph.Exec
 }
 
 // New returns a trainer for target.
@@ -53,7 +57,10 @@ func New(target Target, opts Options) *Trainer {
 	if opts.MicroTokens <= 0 {
 		opts.MicroTokens = microTokens(target.config)
 	}
-	return &Trainer{opts: opts, target: target, gradients: map[string]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{}}
+	return &Trainer{
+		opts: opts, target: target, layouts: map[grpo.Layout]bool{}, losses: map[lossKey]*graph.Exec{},
+		updates: map[grpo.AdamW]*graph.Exec{},
+	}
 }
 
 // Run describes one or more passes over a batch.
@@ -71,12 +78,14 @@ type Run struct {
 
 // Report says what a run did.
 type Report struct {
-	Metrics  map[string]float64 // those of the loss, over all updates
-	First    map[string]float64 // the same of the first update
-	Norm     float64            // mean gradient norm before clipping, over updates with a finite one
-	Updates  int
-	Skipped  int // updates skipped because their gradient was not finite
-	Computed int // tokens that gradients were computed of, padding included
+	Metrics map[string]float64 // those of the loss, over all updates
+	First   map[string]float64 // the same of the first update
+	Norm    float64            // mean gradient norm before clipping, over updates with a finite one
+	Updates int
+	Skipped int // updates skipped because their gradient was not finite
+	// NotFinite lists the trajectories of sequences whose loss or gradient was not finite.
+	NotFinite []int
+	Computed  int // tokens that gradients were computed of, padding included
 
 	// Gap is the disagreement of sampler and trainer: the difference between their logprobs, before any update, of all
 	// trained tokens that the policy being trained sampled. OffPolicy is the same for tokens that the policy of another
@@ -92,30 +101,36 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 	if err := t.check(batch, &run); err != nil {
 		return nil, nil, err
 	}
-	on, err := t.toDevice(state)
+	on, err := t.Start(state)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer on.free()
-	probe, err := t.newProbe(ctx, on.params, batch, run.MicroBatch)
+	defer on.Free()
+	report, err := on.train(ctx, batch, run)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := t.newTraining(run, state, on)
+	next, err := on.State()
+	if err == nil {
+		err = next.CheckFinite()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return next, report, nil
+}
+
+// train runs over a batch. After an error the state is somewhere in between.
+func (s *Session) train(ctx context.Context, batch []grpo.Sequence, run Run) (*Report, error) {
+	r := newTraining(s, run)
 	if err := r.epochs(ctx, batch); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if r.report.Updates == 0 {
-		return nil, nil, fmt.Errorf("%w: of %d", ErrNotFinite, r.report.Skipped)
+		return nil, fmt.Errorf("%w: of %d, because of the sequences of trajectories %v", ErrNotFinite, r.report.Skipped,
+			r.report.NotFinite)
 	}
-	next, err := on.state(state)
-	if err == nil {
-		err = errors.Join(next.checkFinite(), probe.check(ctx, t, on.params, r.report))
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return next, r.report, nil
+	return r.report, r.probe.check(ctx, s, &run, r.report)
 }
 
 // check refuses what no graph can compute: at a token that has no embedding the device would end the process.
@@ -127,21 +142,22 @@ func (t *Trainer) check(batch []grpo.Sequence, run *Run) error {
 		return fmt.Errorf("trainer: %d epochs of %d mini-batches: want at least one of each, and a learning rate",
 			run.Epochs, run.MiniBatches)
 	}
+	if run.Loss == nil {
+		return errors.New("trainer: the run has no loss")
+	}
+	return errors.Join(run.Loss.Validate(), run.Optimizer.Validate(), t.checkBatch(batch, run.Loss),
+		checkUnits(batch, run.Loss))
+}
+
+// checkBatch refuses sequences that no graph can compute, or that lack what a loss needs.
+func (t *Trainer) checkBatch(batch []grpo.Sequence, loss grpo.Loss) error {
 	for i := range batch {
 		if err := t.target.check(&batch[i]); err != nil {
 			return fmt.Errorf("trainer: sequence %d %w", i, err)
 		}
-	}
-	if run.Loss == nil {
-		return errors.New("trainer: the run has no loss")
-	}
-	if err := errors.Join(run.Loss.Validate(), run.Optimizer.Validate()); err != nil {
-		return err
-	}
-	for i := range batch {
-		if run.Loss.Spec().Reference && batch[i].Reference == nil {
+		if loss.Spec().Reference && batch[i].Reference == nil {
 			return fmt.Errorf("trainer: sequence %d has no reference logprobs, which the loss needs", i)
 		}
 	}
-	return checkUnits(batch, run.Loss)
+	return nil
 }

@@ -3,27 +3,25 @@ package trainer
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/goart-dev/art/grpo"
 )
 
 // training is a run under way.
 type training struct {
-	*Trainer
+	*Session
 	run    Run
 	spec   grpo.LossSpec
-	state  *State       // at the beginning
-	on     *deviceState // as it is now
 	totals *grpo.Totals
 	value  float64 // mean over updates of that of a grpo.BatchLoss
 	report *Report
+	probe  *probe // of the first update
 }
 
-func (t *Trainer) newTraining(run Run, state *State, on *deviceState) *training {
+func newTraining(s *Session, run Run) *training {
 	spec := run.Loss.Spec()
-	return &training{
-		Trainer: t, run: run, spec: spec, state: state, on: on, totals: grpo.NewTotals(spec.Metrics), report: &Report{},
-	}
+	return &training{Session: s, run: run, spec: spec, totals: grpo.NewTotals(spec.Metrics), report: &Report{}}
 }
 
 // epochs makes the optimizer steps of a run.
@@ -56,34 +54,51 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 	if err != nil {
 		return err
 	}
-	grads, totals, err := t.gradient(ctx, part)
+	weighted, n := weighed(part)
+	p, err := t.accumulate(ctx, weighted, lossCall{t.run.Loss, n, t.run.MicroBatch})
 	if err != nil {
 		return err
 	}
+	made := t.report.Updates + t.report.Skipped
+	norm, ok, err := t.Update(t.run.Optimizer, t.run.Rate(made))
+	if err != nil {
+		return err
+	}
+	if made == 0 {
+		t.probe = newProbe(part, p.Logprobs)
+		if t.report.First = t.measured(p.totals, value); t.spec.Sampled {
+			t.report.compare(part, p.Logprobs)
+		}
+	}
+	t.note(part, p, norm, value, ok)
+	return nil
+}
+
+// note adds an update to the report.
+func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64, ok bool) {
 	r := t.report
-	n := r.Updates + r.Skipped
-	norm, ok, err := t.apply(t.state, t.on, grads, t.run.Optimizer, t.run.Rate(n))
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		r.First = t.measured(totals, value)
-	}
+	r.Computed += p.Computed
 	if ok {
-		t.totals.AddUpdate(totals)
+		t.totals.AddUpdate(p.totals)
 		t.value += (value - t.value) / float64(r.Updates+1)
 		r.Norm += (norm - r.Norm) / float64(r.Updates+1)
 		r.Updates++
 	} else {
 		r.Skipped++
 	}
+	for _, i := range p.NotFinite {
+		r.NotFinite = append(r.NotFinite, part[i].Trajectory)
+	}
 	r.Metrics = t.measured(t.totals, t.value)
-	return nil
 }
 
-// split shuffles the units of a batch and cuts it into n parts whose numbers of units differ by at most one.
+// split shuffles the units of a batch and cuts it into n parts whose numbers of units differ by at most one. One part
+// is the batch as it is.
 func split(units [][]grpo.Sequence, n int, rng *rand.Rand) [][]grpo.Sequence {
 	n = min(n, len(units))
+	if n == 1 {
+		return [][]grpo.Sequence{slices.Concat(units...)}
+	}
 	order := rng.Perm(len(units))
 	parts := make([][]grpo.Sequence, n)
 	for i, at := range order {

@@ -69,6 +69,8 @@ func AsError(err error) *Error {
 		e.Status, e.Param, e.Code = http.StatusNotFound, "model", "model_not_found"
 	case errors.Is(err, art.ErrClosed):
 		e.Status, e.Type, e.Code = http.StatusServiceUnavailable, TypeInternal, "backend_closed"
+	case errors.Is(err, art.ErrBusy):
+		e.Status, e.Type, e.Code = http.StatusTooManyRequests, TypeInternal, "too_many_requests"
 	case errors.Is(err, art.ErrRecordingEnded):
 		e.Status, e.Code = http.StatusGone, "rollout_closed"
 	case errors.Is(err, context.Canceled):

@@ -2,11 +2,13 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -167,4 +169,80 @@ func TestAttention_Gathered(t *testing.T) {
 			t.Run(fmt.Sprint(name, also), func(t *testing.T) { sameUnfused(t, build, in) })
 		}
 	}
+}
+
+// paged builds [B, H, M*N, E] of pages [H, P, N, E], of which row b has those with the numbers table [B, M].
+func paged(pages, table *graph.Node) *graph.Node {
+	g, d := table.Graph(), pages.Shape().Dimensions
+	b, m := table.Shape().Dim(0), table.Shape().Dim(1)
+	shape := shapes.Make(dtypes.Int32, b, d[0], m)
+	first := graph.MulScalar(graph.Iota(g, shape, 1), int32(d[1]))
+	at := graph.Add(first, graph.BroadcastToDims(graph.Reshape(table, b, 1, m), shape.Dimensions...))
+	x := graph.Gather(graph.Reshape(pages, d[0]*d[1], d[2], d[3]), graph.Reshape(at, b*d[0]*m, 1))
+	return graph.Reshape(x, b, d[0], m*d[2], d[3])
+}
+
+// TestAttention_PagedSameBits: keys and values whose pages are anywhere have the bits of those in one place, also where
+// sequences begin with the same pages, and where pages begin or end fixed blocks of sums.
+func TestAttention_PagedSameBits(t *testing.T) {
+	const heads, size = 2, 24
+	for seed := range uint64(24) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		b, queries, each := 1+r.IntN(7), []int{1, 1, 3, 40}[r.IntN(4)], []int{8, 32}[r.IntN(2)]
+		m := []int{3, 9, 1200 / each, 1200 / each}[r.IntN(4)]
+		pages, width := 1+b*m, m*each
+		queries = min(queries, width)
+		table, see := make([]int32, b*m), make([]bool, b*queries*width)
+		order, shared := r.Perm(pages), r.IntN(m+1)
+		if seed%3 == 0 { // most pages follow one another
+			for i := range order {
+				order[i] = i
+			}
+		}
+		for i := range b {
+			length := queries + r.IntN(width-queries+1)
+			for j := range m {
+				if table[i*m+j] = int32(order[i*m+j]); j < shared && i%3 > 0 {
+					table[i*m+j] = int32(order[j])
+				}
+			}
+			for q := range queries {
+				for s := range length - queries + q + 1 {
+					see[(i*queries+q)*width+s] = true
+				}
+			}
+		}
+		build := func(in []*graph.Node) []*graph.Node {
+			two := []int{0, 1}
+			k, v := paged(in[1], in[4]), paged(in[2], in[4])
+			scores := graph.DotGeneral(in[0], []int{3}, two, k, []int{3}, two)
+			mask := graph.BroadcastToDims(graph.Reshape(in[3], b, 1, queries, width), scores.Shape().Dimensions...)
+			low := graph.BroadcastToDims(graph.Scalar(in[0].Graph(), dtypes.Float32, -1e30), scores.Shape().Dimensions...)
+			p := graph.Softmax(graph.Where(mask, scores, low), -1)
+			return []*graph.Node{graph.DotGeneral(p, []int{3}, two, v, []int{2}, two)}
+		}
+		in := []*tensors.Tensor{
+			normal(r, b, heads, queries, size), normal(r, heads, pages, each, size), normal(r, heads, pages, each, size),
+			tensors.FromFlatDataAndDimensions(see, b, queries, width), tensors.FromFlatDataAndDimensions(table, b, m),
+		}
+		t.Run(fmt.Sprintf("seed %d: %d rows of %d queries, %d pages of %d, %d shared", seed, b, queries, m, each, shared),
+			func(t *testing.T) { sameUnfused(t, build, in) })
+	}
+}
+
+// TestScatter_Replaces: minus infinity as the lower value, and then the greater one, replace what was there.
+func TestScatter_Replaces(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 0))
+	x, updates := normal(r, 7, 5), normal(r, 3, 5)
+	build := func(in []*graph.Node) []*graph.Node {
+		low := graph.BroadcastToDims(graph.Const(in[0].Graph(), float32(math.Inf(-1))), 3, 5)
+		return []*graph.Node{graph.ScatterMax(graph.ScatterMin(in[0], in[1], low, false, true), in[1], in[2], false, true)}
+	}
+	got := evaluate(t, newDevice(t, 1), build,
+		[]*tensors.Tensor{x, tensors.FromFlatDataAndDimensions([]int32{4, 0, 6}, 3, 1), updates})[0]
+	want, from := tensors.MustCopyFlatData[float32](x), tensors.MustCopyFlatData[float32](updates)
+	for i, row := range []int{4, 0, 6} {
+		copy(want[row*5:], from[i*5:i*5+5])
+	}
+	same(t, want, got)
 }

@@ -1,7 +1,10 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 
 	"github.com/gomlx/compute"
@@ -169,11 +172,16 @@ func (f *function) ScatterSum(
 	return f.scatter(compute.OpTypeScatterSum, [3]compute.Value{operand, indices, updates}, attr)
 }
 
-// ScatterMax is like ScatterSum and keeps the greater value.
+// ScatterMax is like ScatterSum and keeps the greater value. Where minus infinity was the smaller value at the same
+// indices before, it replaces what was there, in one step.
 func (f *function) ScatterMax(
 	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
 ) (compute.Value, error) {
 	attr := newScatterAttr(vector, window, inserted, target)
+	if low, ok := operand.(*ir.Node); ok && lowers(low, indices, attr) {
+		attr.Replaces = true
+		operand = low.In[0]
+	}
 	return f.scatter(compute.OpTypeScatterMax, [3]compute.Value{operand, indices, updates}, attr)
 }
 
@@ -183,6 +191,20 @@ func (f *function) ScatterMin(
 ) (compute.Value, error) {
 	attr := newScatterAttr(vector, window, inserted, target)
 	return f.scatter(compute.OpTypeScatterMin, [3]compute.Value{operand, indices, updates}, attr)
+}
+
+// lowers reports whether n sets the elements at indices to minus infinity.
+func lowers(n *ir.Node, indices compute.Value, at ir.ScatterAttr) bool {
+	if n.Op != compute.OpTypeScatterMin || n.In[1] != indices || !reflect.DeepEqual(n.Attr, at) {
+		return false
+	}
+	x := n.In[2]
+	for x.Op == compute.OpTypeBroadcastInDim || x.Op == compute.OpTypeReshape {
+		x = x.In[0]
+	}
+	c, ok := x.Attr.(ir.ConstantAttr)
+	return ok && x.Shape.DType == dtypes.Float32 && x.Shape.Size() == 1 &&
+		math.Float32frombits(binary.NativeEndian.Uint32(c.Data)) == float32(math.Inf(-1))
 }
 
 func newScatterAttr(vector int, window, inserted, target []int) ir.ScatterAttr {

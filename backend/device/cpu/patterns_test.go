@@ -183,15 +183,17 @@ func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Fo
 // the cache is written in place.
 func TestPatterns_Inference(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
-	const rows, width, slots, capacity = 3, 2, 5, 40
+	const rows, width, blocks, each = 3, 2, 6, 8
 	config := patternConfig()
 	list := shapes.Make(dtypes.Int32, rows)
-	extra := []shapes.Shape{shapes.Make(dtypes.Int32, rows, width), list, list, list}
+	extra := []shapes.Shape{
+		shapes.Make(dtypes.Int32, rows, width), list, list, shapes.Make(dtypes.Int32, rows, blocks),
+	}
 	for range 2 * config.NumLayers {
-		extra = append(extra, shapes.Make(dtypes.Float32, slots, config.NumKVHeads, capacity, config.HeadDim))
+		extra = append(extra, shapes.Make(dtypes.Float32, config.NumKVHeads, 20, each, config.HeadDim))
 	}
 	c := s.build(t, extra, func(f *model.Forward, _, in []*graph.Node) []*graph.Node {
-		past := &model.Cache{Start: in[1], Count: in[2], Slots: in[3]}
+		past := &model.Cache{Start: in[1], Count: in[2], Blocks: in[3]}
 		for i := 4; i < len(in); i += 2 {
 			past.Layers = append(past.Layers, model.KV{K: in[i], V: in[i+1]})
 		}
@@ -215,7 +217,7 @@ func TestPatterns_Inference(t *testing.T) {
 		t.Errorf("%d RoPE", found["RoPE"])
 	}
 	for _, x := range c.Tensors {
-		if x.Count == rows*config.NumKVHeads*capacity*config.HeadDim && x.Memory == ir.InArena {
+		if x.Count == rows*config.NumKVHeads*blocks*each*config.HeadDim && x.Memory == ir.InArena {
 			t.Error("a part of the cache is copied")
 		}
 	}

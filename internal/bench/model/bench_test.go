@@ -339,24 +339,28 @@ func (s *subject) decode(b *testing.B, batch int) {
 	b.ReportMetric(median(gains), "x-one")
 }
 
+// blockTokens is the size of a block of the cache.
+const blockTokens = 32
+
 // empty is a cache of zeros for a number of sequences.
 func (s *subject) empty(batch int) []*tensors.Tensor {
 	return MustExecOnceN(s.device, func(g *Graph) (out []*Node) {
+		dims := []int{config.NumKVHeads, batch * capacity / blockTokens, blockTokens, config.HeadDim}
 		for range 2 * config.NumLayers {
-			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, batch, config.NumKVHeads, capacity, config.HeadDim)))
+			out = append(out, Zeros(g, shapes.Make(dtypes.Float32, dims...)))
 		}
 		return out
 	})
 }
 
-// decoder returns functions that decode the next token of each sequence of a batch, and that release the decoder. Each
-// token has its own position, since the model adds to the zeros there; after the last position the cache is cleared.
+// decoder returns functions that decode the next token of each sequence of a batch, and that release the decoder. After
+// the last position it begins anew.
 func (s *subject) decoder(batch int) (run func() error, end func()) {
 	const first, behind = cached - positions/2, cached + positions/2
 	layers, position := s.empty(batch), first
 	exec := MustNewExec(s.device, func(in []*Node) []*Node {
 		f, rest := s.forward(in)
-		past := &model.Cache{Start: rest[1], Count: rest[2], Slots: rest[3]}
+		past := &model.Cache{Start: rest[1], Count: rest[2], Blocks: rest[3]}
 		for i := 4; i < len(rest); i += 2 {
 			past.Layers = append(past.Layers, model.KV{K: rest[i], V: rest[i+1]})
 		}
@@ -368,15 +372,15 @@ func (s *subject) decoder(batch int) (run func() error, end func()) {
 		return out
 	})
 	count := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{1}, batch), batch)
-	var slots []int32
-	for i := range batch {
-		slots = append(slots, int32(i))
+	var blocks []int32
+	for i := range batch * capacity / blockTokens {
+		blocks = append(blocks, int32(i))
 	}
-	before, after := s.inputs(ids(batch, 1)), []any{count, tensors.FromFlatDataAndDimensions(slots, batch)}
+	before := s.inputs(ids(batch, 1))
+	after := []any{count, tensors.FromFlatDataAndDimensions(blocks, batch, len(blocks)/batch)}
 	run = func() error {
 		if position == behind {
-			drop(layers)
-			layers, position = s.empty(batch), first
+			position = first
 		}
 		start := tensors.FromFlatDataAndDimensions(slices.Repeat([]int32{int32(position)}, batch), batch)
 		position++

@@ -12,24 +12,24 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// trainBPE learns a byte-level BPE vocabulary and returns it as a tokenizer.json that Hugging Face's tokenizers and our
-// own package read alike. pattern cuts the corpus into words, which no merge crosses. The ids are: the 256 bytes, the
-// merges, the specials. vocabSize counts all of them; the vocabulary is smaller when the corpus has no pair left that
-// occurs twice. The same arguments give the same bytes.
-func trainBPE(corpus []string, vocabSize int, pattern string, specials []string) ([]byte, error) {
-	numMerged := vocabSize - 256 - len(specials)
-	if numMerged < 0 {
-		return nil, fmt.Errorf("a vocabulary of %d is too small: it holds 256 bytes and %d special tokens", vocabSize, len(specials))
-	}
+// trainBPE learns a byte-level BPE vocabulary and returns it as a tokenizer.json that Hugging Face's tokenizers and
+// our own package read alike. pattern cuts the corpus into words, which no merge crosses. numMerges are learned, and
+// their variants follow. The ids are: the 256 bytes, the merges, the specials. The same arguments give the same
+// bytes.
+func trainBPE(corpus []string, numMerges int, pattern string, specials []string) ([]byte, error) {
 	words, err := countWords(corpus, pattern)
 	if err != nil {
 		return nil, err
 	}
-	l := newLearner(words)
-	for len(l.tokens) < 256+numMerged && l.mergeBest() {
+	l := newLearner(bareWords(words))
+	for len(l.merges) < numMerges && l.mergeBest() {
 	}
-	return tokenizerJSON(l, pattern, specials)
+	v := withVariants(l, words, leastVariants)
+	return tokenizerJSON(v.tokens, v.merges, pattern, specials)
 }
+
+// leastVariants is how often a token has to occur behind a space to be merged with it.
+const leastVariants = 20
 
 // word is a distinct word of the corpus, as ids.
 type word struct {
@@ -198,11 +198,11 @@ func (q *pairQueue) Pop() any {
 // object is a JSON object. Its keys are written in alphabetical order.
 type object = map[string]any
 
-// tokenizerJSON writes the vocabulary and its merges.
-func tokenizerJSON(l *learner, pattern string, specials []string) ([]byte, error) {
+// tokenizerJSON writes a vocabulary and its merges.
+func tokenizerJSON(tokens []string, merged []idPair, pattern string, specials []string) ([]byte, error) {
 	byteLevel := object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
 	split := object{"type": "Split", "pattern": object{"Regex": pattern}, "behavior": "Isolated", "invert": false}
-	vocab, spellings := object{}, spell(l.tokens)
+	vocab, spellings := object{}, spell(tokens)
 	for id, s := range spellings {
 		vocab[s] = id
 	}
@@ -211,7 +211,7 @@ func tokenizerJSON(l *learner, pattern string, specials []string) ([]byte, error
 		return nil, err
 	}
 	merges := [][2]string{}
-	for _, p := range l.merges {
+	for _, p := range merged {
 		merges = append(merges, [2]string{spellings[p[0]], spellings[p[1]]})
 	}
 	var out bytes.Buffer

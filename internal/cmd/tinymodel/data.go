@@ -13,18 +13,19 @@ type example struct {
 	tools    []art.Tool // offered to the assistant; nil for none
 }
 
-// mixture is what the model is made of. The weights are percents of the chats. Tic-tac-toe is the game of the examples,
-// and its boards take the longest to learn; a line of arithmetic or of yes and no is short and soon learned.
+// mixture is what the model is made of. The weights are percents of the chats. Tic-tac-toe is the game of the
+// examples, and its boards take the longest to learn; a line of arithmetic or of yes and no is short and soon
+// learned.
 var mixture = []struct {
 	weight   int
 	generate func(*rand.Rand) example
 }{
-	{50, ticTacToe},
-	{12, arithmetic},
-	{12, yesNo},
-	{11, instruction},
-	{12, toolChat},
-	{3, talk},
+	{44, ticTacToe},
+	{10, arithmetic},
+	{10, yesNo},
+	{12, instruction},
+	{20, toolChat},
+	{4, talk},
 }
 
 // generate draws a chat. It is a function of the state of rng.

@@ -6,126 +6,193 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// idle returns an idle slot with some tokens in the cache.
-func idle(adapter any, touched int, cached ...int32) slot {
-	return slot{adapter: adapter, tokens: cached, computed: len(cached), touched: touched}
+// ids returns tokens from one on.
+func ids(from, n int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(from + i)
+	}
+	return list
 }
 
-// busy returns a slot that has a task: tokens, of which some are computed.
-func busy(adapter any, computed int, tokens ...int32) slot {
-	return slot{task: &Task{Adapter: adapter, Limit: 100}, adapter: adapter, tokens: tokens, computed: computed}
+// compute computes all that a sequence has to, and samples a token.
+func compute(s *Scheduler, slot int, sampled int32) {
+	s.Computed(slot, len(s.slots[slot].pending()))
+	s.Push(slot, sampled)
 }
 
-// overrun marks a slot whose cache holds more than its tokens.
-func overrun(s slot) slot {
-	s.overrun = true
-	return s
+// placed submits a task and places it.
+func placed(t *testing.T, s *Scheduler, adapter any, limit int, prompt ...int32) (*Task, Placement) {
+	task := &Task{Prompt: prompt, Adapter: adapter, Limit: limit}
+	s.Submit(task)
+	p, ok := s.Place()
+	require.True(t, ok)
+	require.Same(t, task, p.Task)
+	return task, p
 }
 
-// TestPlace: which slot a prompt gets, and which prefix is copied to it.
-func TestPlace(t *testing.T) {
+// TestPlace_Reuse: what a prompt takes from the cache after the prompt 1 to 10 with the reply 11, 12, of which 11 is
+// computed, in blocks of 4.
+func TestPlace_Reuse(t *testing.T) {
 	for name, c := range map[string]struct {
-		slots   []slot
 		adapter any
 		prompt  []int32
-		want    Placement // without the task
+		running bool // the first one still runs
 		reused  int
+		copies  bool
 	}{
-		"empty cache":                 {slots: []slot{{}, {}}, adapter: "a", prompt: []int32{1, 2}, want: Placement{Copy: true}},
-		"least recently used":         {slots: []slot{idle("a", 5, 1), idle("a", 3, 2)}, adapter: "a", prompt: []int32{9}, want: Placement{Slot: 1, From: 1, Copy: true}},
-		"skips slots with tasks":      {slots: []slot{busy("a", 1, 7, 8), idle("a", 3)}, adapter: "a", prompt: []int32{9}, want: Placement{Slot: 1, From: 1, Copy: true}},
-		"continues a conversation":    {slots: []slot{idle("a", 1), idle("a", 9, 1, 2, 3)}, adapter: "a", prompt: []int32{1, 2, 3, 4}, want: Placement{Slot: 1, From: 1}, reused: 3},
-		"clears an overrun":           {slots: []slot{overrun(idle("a", 1, 1, 2))}, adapter: "a", prompt: []int32{1, 2, 4}, want: Placement{Copy: true}, reused: 2},
-		"the last token is computed":  {slots: []slot{idle("a", 9, 1, 2), idle("a", 1)}, adapter: "a", prompt: []int32{1, 2}, want: Placement{Slot: 1, Copy: true}, reused: 1},
-		"another adapter":             {slots: []slot{idle("a", 1, 1, 2, 3)}, adapter: "b", prompt: []int32{1, 2, 3, 4}, want: Placement{Copy: true}},
-		"copies from a running slot":  {slots: []slot{busy("a", 3, 1, 2, 3, 4), {}}, adapter: "a", prompt: []int32{1, 2, 3, 5}, want: Placement{Slot: 1, Copy: true}, reused: 3},
-		"only what is computed":       {slots: []slot{busy("a", 2, 1, 2, 3, 4), {}}, adapter: "a", prompt: []int32{1, 2, 3, 5}, want: Placement{Slot: 1, Copy: true}, reused: 2},
-		"copies from an idle slot":    {slots: []slot{idle("a", 9, 1, 2, 3, 4), idle("a", 5)}, adapter: "a", prompt: []int32{1, 2, 5}, want: Placement{Slot: 1, Copy: true}, reused: 2},
-		"shortens the only idle slot": {slots: []slot{idle("a", 9, 1, 2, 3, 4)}, adapter: "a", prompt: []int32{1, 2, 5}, want: Placement{Copy: true}, reused: 2},
-		"longest prefix":              {slots: []slot{idle("a", 9, 1, 2), idle("a", 8, 1, 2, 3)}, adapter: "a", prompt: []int32{1, 2, 3, 4}, want: Placement{Slot: 1, From: 1}, reused: 3},
-		"equal prefixes: continues":   {slots: []slot{busy("a", 2, 1, 2, 8), idle("a", 8, 1, 2)}, adapter: "a", prompt: []int32{1, 2, 4}, want: Placement{Slot: 1, From: 1}, reused: 2},
-		"equal prefixes: first":       {slots: []slot{idle("a", 8, 1, 2), idle("a", 3, 1, 2)}, adapter: "a", prompt: []int32{1, 2, 4}, want: Placement{}, reused: 2},
+		"nothing in common":              {prompt: ids(100, 9)},
+		"another adapter":                {adapter: "b", prompt: ids(1, 12)},
+		"the next turn":                  {prompt: append(ids(1, 12), 50, 51), reused: 11},
+		"the same prompt":                {prompt: ids(1, 10), reused: 9, copies: true},
+		"a prompt that ends there":       {prompt: ids(1, 12), reused: 11},
+		"parts between blocks":           {prompt: append(ids(1, 8), 50, 51), reused: 8},
+		"parts within a block":           {prompt: append(ids(1, 6), 50, 51), reused: 6, copies: true},
+		"parts within the first block":   {prompt: append(ids(1, 1), 50, 51), reused: 1, copies: true},
+		"the last token is computed":     {prompt: ids(1, 8), reused: 7, copies: true},
+		"one token":                      {prompt: ids(1, 1)},
+		"the next turn, while it runs":   {prompt: append(ids(1, 12), 50), running: true, reused: 11, copies: true},
+		"parts between, while it runs":   {prompt: append(ids(1, 8), 50), running: true, reused: 8},
+		"the same prompt, while it runs": {prompt: ids(1, 10), running: true, reused: 9, copies: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := New(Options{Slots: len(c.slots)})
-			copy(s.slots, c.slots)
-			task := &Task{Prompt: c.prompt, Adapter: c.adapter, Limit: 100}
-			s.Submit(task)
-			got, ok := s.Place()
-			require.True(t, ok)
-			c.want.Task = task
-			require.Equal(t, c.want, got)
+			s := New(Options{Slots: 2, Blocks: 20, Each: 4, Widths: Sizes{1, 16}, Steps: 1, Budget: 16})
+			_, first := placed(t, s, nil, 30, ids(1, 10)...)
+			compute(s, first.Slot, 11)
+			compute(s, first.Slot, 12)
+			table := s.slots[first.Slot].table
+			if !c.running {
+				s.Finish(first.Slot)
+			}
+			free, _ := s.Blocks()
+			task, p := placed(t, s, c.adapter, 30, c.prompt...)
 			require.Equal(t, c.reused, task.Reused)
-			require.Equal(t, c.prompt[c.reused:], s.slots[got.Slot].pending())
-			require.Zero(t, s.Waiting())
+			require.Equal(t, c.copies, p.Copy)
+			b := s.slots[p.Slot]
+			require.Equal(t, c.prompt[c.reused:], b.pending())
+			require.Len(t, b.table, blocksOf(len(c.prompt), 4))
+			shared := c.reused / 4
+			require.Equal(t, table[:shared], b.table[:shared])
+			if c.copies {
+				require.Equal(t, []int32{table[shared], b.table[shared]}, []int32{p.From, p.To})
+			}
+			now, _ := s.Blocks()
+			own := len(b.table) - shared
+			if !c.copies && c.reused%4 > 0 {
+				own-- // it goes on in the last block
+			}
+			require.Equal(t, free-own, now)
 		})
 	}
 }
 
-// TestPlace_Order: tasks wait for a slot in order of arrival, and those that are dropped do not count.
-func TestPlace_Order(t *testing.T) {
-	s := New(Options{Slots: 1})
-	_, ok := s.Place()
-	require.False(t, ok, "the queue is empty")
-	tasks := []*Task{{Prompt: []int32{1}}, {Prompt: []int32{2}}, {Prompt: []int32{3}}}
-	for _, task := range tasks {
+// TestPlace_Together: of tasks that arrive together with a common beginning of a block or more, one computes it and the
+// others wait for that; tasks with other prompts go ahead of them.
+func TestPlace_Together(t *testing.T) {
+	s := New(Options{Slots: 4, Blocks: 40, Each: 4, Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8})
+	first := &Task{Prompt: append(ids(1, 10), 60), Limit: 20}
+	same := &Task{Prompt: append(ids(1, 10), 61), Limit: 20}
+	short := &Task{Prompt: append(ids(1, 3), 62), Limit: 20}
+	other := &Task{Prompt: append(ids(1, 10), 63), Limit: 20, Adapter: "b"}
+	for _, task := range []*Task{first, same, short, other} {
 		s.Submit(task)
 	}
+	for _, want := range []*Task{first, short, other} {
+		p, ok := s.Place()
+		require.True(t, ok)
+		require.Same(t, want, p.Task)
+	}
+	_, ok := s.Place()
+	require.False(t, ok)
+	s.Computed(0, 8)
+	_, ok = s.Place()
+	require.False(t, ok, "two of the common tokens are missing")
+	s.Computed(0, 3)
 	p, ok := s.Place()
 	require.True(t, ok)
-	require.Same(t, tasks[0], p.Task)
-	_, ok = s.Place()
-	require.False(t, ok, "the slot is taken")
-	require.Equal(t, []int{0, 2}, []int{s.Free(), s.Waiting()})
-	s.Drop(func(task *Task) bool { return task == tasks[1] })
+	require.Same(t, same, p.Task)
+	require.Equal(t, 10, same.Reused)
+	require.Equal(t, Placement{Task: same, Slot: 3, Copy: true, From: s.slots[0].table[2], To: s.slots[3].table[2]}, p)
+}
+
+// TestPlace_WaitsInVain: who waits for another's prompt computes it alone if that one is cancelled.
+func TestPlace_WaitsInVain(t *testing.T) {
+	s := New(Options{Slots: 2, Blocks: 40, Each: 4, Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8})
+	_, p := placed(t, s, nil, 20, ids(1, 10)...)
+	s.Submit(&Task{Prompt: ids(1, 10), Limit: 20})
+	_, ok := s.Place()
+	require.False(t, ok)
 	s.Finish(p.Slot)
 	p, ok = s.Place()
 	require.True(t, ok)
-	require.Same(t, tasks[2], p.Task)
-	require.False(t, s.Idle())
-	s.Finish(p.Slot)
-	require.True(t, s.Idle())
-}
-
-// TestPlace_Recent: of idle slots without a common prefix the one that was used last is kept. To be placed is a use.
-func TestPlace_Recent(t *testing.T) {
-	s := New(Options{Slots: 2, Widths: Sizes{1}, Steps: 1})
-	place := func(prompt int32) int {
-		s.Submit(&Task{Prompt: []int32{prompt}, Limit: 10})
-		p, ok := s.Place()
-		require.True(t, ok)
-		return p.Slot
-	}
-	compute := func() {
-		r, ok := s.Next()
-		require.True(t, ok)
-		for _, row := range r.Rows {
-			require.True(t, s.Computed(row.Slot, 1))
-			s.Push(row.Slot, 7)
-		}
-	}
-	first := place(1)
-	compute()
-	second := place(2)
-	s.Finish(second)
-	compute()
-	s.Finish(first)
-	require.Equal(t, second, place(3), "the first computed after the second was placed")
-	s.Finish(second)
-	require.Equal(t, first, place(4), "the second was placed again")
-}
-
-// TestLost: tasks compute again what the cache had, and nothing is reused.
-func TestLost(t *testing.T) {
-	s := New(Options{Slots: 2})
-	s.slots[0], s.slots[1] = busy("a", 2, 4, 5, 6), overrun(idle("a", 1, 4, 5))
-	task := s.slots[0].task
-	task.Reused = 1
-	s.Lost()
-	require.Zero(t, task.Reused)
-	require.Equal(t, []int32{4, 5, 6}, s.slots[0].pending())
-	s.Submit(&Task{Prompt: []int32{4, 5, 7}, Adapter: "a"})
-	p, ok := s.Place()
-	require.True(t, ok)
 	require.Zero(t, p.Task.Reused)
+}
+
+// TestPlace_Memory: a task runs when there are blocks for its tokens and for one more of each that runs. Those behind
+// it wait too.
+func TestPlace_Memory(t *testing.T) {
+	s := New(Options{Slots: 4, Blocks: 1 + 6, Each: 4, Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8})
+	_, p := placed(t, s, nil, 20, ids(1, 10)...) // 3 blocks
+	large, small := &Task{Prompt: ids(20, 9), Limit: 12}, &Task{Prompt: ids(40, 1), Limit: 8}
+	s.Submit(large)
+	s.Submit(small)
+	_, ok := s.Place()
+	require.False(t, ok)
+	require.Equal(t, 2, s.Waiting())
+	s.Drop(func(task *Task) bool { return task == large })
+	p2, ok := s.Place()
+	require.True(t, ok)
+	require.Same(t, small, p2.Task)
+	s.Finish(p2.Slot)
+	s.Submit(large)
+	compute(s, p.Slot, 11)
+	s.Finish(p.Slot)
+	_, cached := s.Blocks()
+	require.Equal(t, 3, cached)
+	_, ok = s.Place()
+	require.True(t, ok)
+	require.Panics(t, func() { s.Submit(&Task{Prompt: ids(1, 3), Limit: 25}) }, "it would never run")
+}
+
+// TestNext_Preempts: a sequence that grows while the cache is full takes the blocks of the one that arrived last, which
+// waits ahead of later ones, and goes on with what it has.
+func TestNext_Preempts(t *testing.T) {
+	s := New(Options{Slots: 2, Blocks: 1 + 5, Each: 4, Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8})
+	old, p := placed(t, s, nil, 20, ids(1, 8)...)
+	young, q := placed(t, s, nil, 12, ids(20, 8)...)
+	later := &Task{Prompt: ids(40, 1), Limit: 5}
+	s.Submit(later)
+	compute(s, q.Slot, 30)
+	compute(s, p.Slot, 9)
+	r, ok := s.Next() // each needs a third block, and one is free
+	require.True(t, ok)
+	require.Len(t, r.Rows, 1)
+	require.Same(t, old, r.Rows[0].Task)
+	require.Len(t, r.Rows[0].Blocks, 3)
+	require.Equal(t, []*Task{young, later}, s.waiting)
+	require.Equal(t, 1, s.Stats().Preempted)
+	s.Finish(p.Slot)
+	p, ok = s.Place()
+	require.True(t, ok)
+	require.Same(t, young, p.Task)
+	b := s.slots[p.Slot]
+	require.Equal(t, append(ids(20, 8), 30), b.tokens)
+	require.Equal(t, 8, b.computed, "its blocks were still cached")
+	require.Zero(t, young.Reused, "that of its first run")
+}
+
+// TestFinish_Adapters: the blocks of few adapters without sequences stay cached, and unused ones are not kept.
+func TestFinish_Adapters(t *testing.T) {
+	s := New(Options{Slots: 1, Blocks: 40, Each: 4, Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8})
+	for step := range 20 {
+		_, p := placed(t, s, step, 20, ids(1, 8)...)
+		compute(s, p.Slot, 9)
+		s.Next()
+		s.Finish(p.Slot)
+		require.LessOrEqual(t, len(s.tree.roots), keptAdapters)
+	}
+	_, cached := s.Blocks()
+	require.Equal(t, 2*keptAdapters, cached)
+	task, _ := placed(t, s, 19, 20, ids(1, 9)...)
+	require.Equal(t, 8, task.Reused, "the newest is kept")
 }

@@ -1,21 +1,24 @@
 package schedule
 
-// patience is the number of rounds after which a slot goes before larger groups.
+import "slices"
+
+// patience is the number of rounds after which decoding calls of many tokens go before prompts.
 const patience = 8
 
 // Round is what the device computes in one call.
 type Round struct {
 	Rows   []Row
 	Width  int  // tokens of each row, padded
-	Decode bool // a call that samples up to Row.Samples tokens for each slot, rather than one that computes Row.Tokens
+	Decode bool // a call that samples up to Row.Samples tokens for each row, rather than one that computes Row.Tokens
 }
 
-// Row is the part of a slot in a round.
+// Row is the part of a sequence in a round.
 type Row struct {
 	Task    *Task
 	Slot    int
 	Start   int     // tokens in the cache
-	Tokens  []int32 // to compute; valid until the slot changes
+	Tokens  []int32 // to compute; valid until the sequence changes
+	Blocks  []int32 // of all its tokens, those to compute and to sample too; valid until the sequence changes
 	Samples int     // decoding: tokens to sample, at most
 }
 
@@ -26,66 +29,164 @@ type class struct {
 	single  bool // see [Task.Single]; only where it makes a difference
 }
 
-// Next starts a round. It reports false if no slot has a task.
+// Next starts a round. It reports false if no sequence runs.
 func (s *Scheduler) Next() (Round, bool) {
-	c, ok := s.choose()
-	if !ok {
-		return Round{}, false
+	for {
+		slots, c := s.choose()
+		if len(slots) == 0 {
+			return Round{}, false
+		}
+		r := Round{Width: c.width, Decode: s.decodes(c)}
+		for _, i := range slots {
+			if s.reserve(i, r) {
+				r.Rows = append(r.Rows, s.row(i, r))
+			}
+		}
+		r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool { // preempted by an older one
+			return s.slots[row.Slot] == nil || s.slots[row.Slot].task != row.Task
+		})
+		if len(r.Rows) > 0 {
+			s.begin(c)
+			return r, true
+		}
 	}
+}
+
+// begin counts a round.
+func (s *Scheduler) begin(c class) {
 	s.round++
-	r := Round{Width: c.width, Decode: s.decodes(c)}
-	for i := range s.slots {
-		b := &s.slots[i]
-		if b.task == nil {
-			continue
-		}
-		b.waited++
-		if s.class(b) == c {
-			r.Rows = append(r.Rows, s.row(i, r))
+	s.prefill = c.width > 1
+	for _, b := range s.slots {
+		if b != nil {
+			b.waited++
 		}
 	}
-	return r, true
 }
 
-// row returns the part of a slot in a round.
+// row returns the part of a sequence in a round.
 func (s *Scheduler) row(i int, r Round) Row {
-	b := &s.slots[i]
-	row := Row{Task: b.task, Slot: i, Start: b.computed, Tokens: b.pending()[:min(len(b.pending()), r.Width)]}
-	if r.Decode {
-		row.Samples = min(s.opts.Steps, s.Room(i))
+	b := s.slots[i]
+	return Row{
+		Task: b.task, Slot: i, Start: b.computed, Tokens: b.pending()[:min(len(b.pending()), r.Width)], Blocks: b.table,
+		Samples: s.samples(b, r),
 	}
-	return row
 }
 
-// choose returns the class of most slots, the narrower one if there are two, or that of the first slot that has waited
-// too long.
-func (s *Scheduler) choose() (best class, ok bool) {
-	count := map[class]int{}
-	prefilling := s.Prefilling()
-	for i := range s.slots {
-		b := &s.slots[i]
-		if b.task == nil {
-			continue
+// samples is the number of tokens that a call samples for a sequence.
+func (s *Scheduler) samples(b *sequence, r Round) int {
+	if !r.Decode {
+		return 0
+	}
+	return min(s.opts.Steps, b.room())
+}
+
+// reserve gets the blocks that a sequence needs in a round. Where there are none, the sequence that arrived last gives
+// its own away. It reports false if that is the one.
+func (s *Scheduler) reserve(i int, r Round) bool {
+	b := s.slots[i]
+	if b == nil {
+		return false // preempted
+	}
+	tokens := b.computed + max(min(len(b.pending()), r.Width), s.samples(b, r))
+	for !s.tree.grow(b, blocksOf(tokens, s.opts.Each)) {
+		last := s.youngest()
+		s.preempt(last)
+		s.stats.Preempted++
+		if last == i {
+			return false
 		}
-		c := s.class(b)
-		if b.waited >= patience {
-			return c, true
+	}
+	return true
+}
+
+// youngest returns the slot of the sequence that arrived last.
+func (s *Scheduler) youngest() int {
+	last := -1
+	for i, b := range s.slots {
+		if b != nil && (last < 0 || b.task.arrival > s.slots[last].task.arrival) {
+			last = i
 		}
-		if prefilling && s.decodes(c) {
-			continue // a decoding call serves as many slots as possible: all prompts first
+	}
+	return last
+}
+
+// choose returns the slots of the next round, in order of arrival, and their class.
+func (s *Scheduler) choose() ([]int, class) {
+	prompts, decoding := s.sorted()
+	switch {
+	case len(decoding) == 0:
+		return s.choosePrompts(prompts, max(2, s.opts.Budget))
+	case len(prompts) == 0 || s.decodesFirst(decoding):
+		return s.chooseDecoding(decoding)
+	}
+	return s.choosePrompts(prompts, max(2, s.opts.Budget/2)) // more than one: decoding is another class
+}
+
+// sorted returns the slots of sequences that compute more than one token, and of the others, in order of arrival.
+func (s *Scheduler) sorted() (prompts, decoding []int) {
+	for i, b := range s.slots {
+		switch {
+		case b == nil:
+		case len(b.pending()) > 1:
+			prompts = append(prompts, i)
+		default:
+			decoding = append(decoding, i)
 		}
-		count[c]++
-		if n := count[c]; n > count[best] || n == count[best] && c.width < best.width {
+	}
+	byArrival := func(i, j int) int { return s.slots[i].task.arrival - s.slots[j].task.arrival }
+	slices.SortFunc(prompts, byArrival)
+	slices.SortFunc(decoding, byArrival)
+	return prompts, decoding
+}
+
+// decodesFirst reports whether decoding goes before prompts: every other round, or if it has waited for long where a
+// call decodes many tokens.
+func (s *Scheduler) decodesFirst(decoding []int) bool {
+	if s.opts.Steps == 1 {
+		return s.prefill
+	}
+	return slices.ContainsFunc(decoding, func(i int) bool { return s.slots[i].waited >= patience })
+}
+
+// choosePrompts returns the oldest sequence, and those of its class that the budget allows.
+func (s *Scheduler) choosePrompts(prompts []int, budget int) (slots []int, c class) {
+	for _, i := range prompts {
+		of := s.class(s.slots[i], budget)
+		if len(slots) == 0 {
+			c = of
+		}
+		if of == c && (len(slots) == 0 || (len(slots)+1)*c.width <= budget) {
+			slots = append(slots, i)
+		}
+	}
+	return slots, c
+}
+
+// chooseDecoding returns all sequences of the class that has waited for the longest time, of equals that of most.
+func (s *Scheduler) chooseDecoding(decoding []int) (slots []int, best class) {
+	waited, count := map[class]int{}, map[class]int{}
+	for _, i := range decoding {
+		c := s.class(s.slots[i], 1)
+		waited[c], count[c] = max(waited[c], s.slots[i].waited), count[c]+1
+	}
+	for at, i := range decoding {
+		c := s.class(s.slots[i], 1)
+		if at == 0 || waited[c] > waited[best] || waited[c] == waited[best] && count[c] > count[best] {
 			best = c
 		}
 	}
-	return best, count[best] > 0
+	for _, i := range decoding {
+		if s.class(s.slots[i], 1) == best {
+			slots = append(slots, i)
+		}
+	}
+	return slots, best
 }
 
-// class returns the class of a slot.
-func (s *Scheduler) class(b *slot) class {
-	width := s.opts.Widths.Fit(len(b.pending()))
-	return class{b.adapter, width, b.task.Single && width == 1 && s.opts.Steps > 1}
+// class returns the class of a sequence that may compute so many tokens.
+func (s *Scheduler) class(b *sequence, budget int) class {
+	width := s.opts.Widths.Fit(min(len(b.pending()), budget))
+	return class{b.task.Adapter, width, b.task.Single && width == 1 && s.opts.Steps > 1}
 }
 
 // decodes reports whether a class is served by decoding calls.

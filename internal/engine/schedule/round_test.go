@@ -6,76 +6,100 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pending returns a slot with a task that has n tokens to compute and 3 in the cache.
-func pending(adapter any, n int) slot {
-	return busy(adapter, 3, make([]int32, 3+n)...)
+// running is a sequence for tables: so many tokens to compute, behind three that are computed.
+type running struct {
+	adapter any
+	pending int
+	waited  int
+	single  bool
 }
 
-// single marks a slot whose tokens the host samples.
-func single(s slot) slot {
-	s.task.Single = true
+// with returns a scheduler with these sequences, which arrived in their order.
+func with(opts Options, list ...running) *Scheduler {
+	opts.Slots, opts.Blocks, opts.Each = len(list), 1000, 4
+	s := New(opts)
+	for i, r := range list {
+		task := &Task{Prompt: ids(100*i, 3+r.pending), Adapter: r.adapter, Limit: 200, Single: r.single}
+		s.Submit(task)
+		p, _ := s.Place()
+		s.Computed(p.Slot, 3)
+		s.slots[p.Slot].waited = r.waited
+	}
 	return s
 }
 
-// waited sets the rounds since the last progress of a slot.
-func waited(s slot, rounds int) slot {
-	s.waited = rounds
-	return s
-}
-
-// TestNext: which slots a round serves, at which width, and how it decodes.
+// TestNext: which sequences a round serves, at which width, and how it decodes.
 func TestNext(t *testing.T) {
 	for name, c := range map[string]struct {
-		slots  []slot
-		steps  int // 0 is 1
-		rows   []int
-		width  int
-		decode bool
+		list    []running
+		steps   int // 0 is 1
+		prefill bool
+		slots   []int
+		width   int
+		decode  bool
 	}{
-		"all decode":                   {slots: []slot{pending("a", 1), {}, pending("a", 1)}, rows: []int{0, 2}, width: 1},
-		"padded to one width":          {slots: []slot{pending("a", 5), pending("a", 8)}, rows: []int{0, 1}, width: 8},
-		"a prompt beyond all widths":   {slots: []slot{pending("a", 100)}, rows: []int{0}, width: 8},
-		"the larger class":             {slots: []slot{pending("a", 1), pending("a", 6), pending("a", 7)}, rows: []int{1, 2}, width: 8},
-		"the narrower of equal ones":   {slots: []slot{pending("a", 6), pending("a", 1)}, rows: []int{1}, width: 1},
-		"the first of equal adapters":  {slots: []slot{pending("b", 1), pending("a", 1)}, rows: []int{0}, width: 1},
-		"one adapter at a time":        {slots: []slot{pending("b", 1), pending("a", 1), pending("a", 1)}, rows: []int{1, 2}, width: 1},
-		"the base model":               {slots: []slot{pending(nil, 1), pending("a", 1), pending(nil, 1)}, rows: []int{0, 2}, width: 1},
-		"one that has waited too long": {slots: []slot{pending("a", 1), pending("a", 1), waited(pending("b", 6), 8)}, rows: []int{2}, width: 8},
-		"one that has waited":          {slots: []slot{pending("a", 1), pending("a", 1), waited(pending("b", 6), 7)}, rows: []int{0, 1}, width: 1},
-		"many steps":                   {slots: []slot{pending("a", 1), pending("a", 1)}, steps: 4, rows: []int{0, 1}, width: 1, decode: true},
-		"many steps after prompts":     {slots: []slot{pending("a", 1), pending("a", 1), pending("b", 2)}, steps: 4, rows: []int{2}, width: 4},
-		"the host samples":             {slots: []slot{single(pending("a", 1)), pending("a", 1), single(pending("a", 1))}, steps: 4, rows: []int{0, 2}, width: 1},
-		"the host and many steps":      {slots: []slot{single(pending("a", 1)), pending("a", 1), pending("a", 1)}, steps: 4, rows: []int{1, 2}, width: 1, decode: true},
-		"the host, single steps":       {slots: []slot{single(pending("a", 1)), pending("a", 1)}, rows: []int{0, 1}, width: 1},
-		"many steps, waited too long":  {slots: []slot{waited(pending("a", 1), 8), pending("b", 2)}, steps: 4, rows: []int{0}, width: 1, decode: true},
+		"all decode":                  {list: []running{{pending: 1}, {pending: 1}}, slots: []int{0, 1}, width: 1},
+		"padded to one width":         {list: []running{{pending: 5}, {pending: 8}}, slots: []int{0, 1}, width: 8},
+		"a prompt beyond all widths":  {list: []running{{pending: 100}}, slots: []int{0}, width: 8},
+		"the budget":                  {list: []running{{pending: 8}, {pending: 8}, {pending: 8}}, slots: []int{0, 1}, width: 8},
+		"the oldest prompt":           {list: []running{{pending: 4}, {pending: 8}, {pending: 8}}, slots: []int{0}, width: 4},
+		"others of its width":         {list: []running{{pending: 3}, {pending: 8}, {pending: 4}}, slots: []int{0, 2}, width: 4},
+		"one adapter at a time":       {list: []running{{"a", 1, 0, false}, {"b", 1, 0, false}, {"b", 1, 0, false}}, slots: []int{1, 2}, width: 1},
+		"the first of equal adapters": {list: []running{{"b", 1, 0, false}, {"a", 1, 0, false}}, slots: []int{0}, width: 1},
+		"the one that waited":         {list: []running{{"a", 1, 1, false}, {"b", 1, 0, false}, {"b", 1, 0, false}}, slots: []int{0}, width: 1},
+		"prompts first":               {list: []running{{pending: 1}, {pending: 8}}, slots: []int{1}, width: 8},
+		"then decoding":               {list: []running{{pending: 1}, {pending: 8}}, prefill: true, slots: []int{0}, width: 1},
+		"prompts of other adapters":   {list: []running{{"a", 8, 0, false}, {"b", 8, 0, false}}, slots: []int{0}, width: 8},
+		"half the budget":             {list: []running{{pending: 8}, {pending: 8}, {pending: 1}}, slots: []int{0}, width: 8},
+		"many steps":                  {list: []running{{pending: 1}, {pending: 1}}, steps: 4, slots: []int{0, 1}, width: 1, decode: true},
+		"many steps after prompts":    {list: []running{{pending: 1}, {pending: 2}}, steps: 4, prefill: true, slots: []int{1}, width: 4},
+		"many steps, waited too long": {list: []running{{"a", 1, 8, false}, {"b", 2, 0, false}}, steps: 4, slots: []int{0}, width: 1, decode: true},
+		"the host samples":            {list: []running{{nil, 1, 1, true}, {nil, 1, 0, false}, {nil, 1, 1, true}}, steps: 4, slots: []int{0, 2}, width: 1},
+		"the host and many steps":     {list: []running{{nil, 1, 0, true}, {nil, 1, 0, false}, {nil, 1, 0, false}}, steps: 4, slots: []int{1, 2}, width: 1, decode: true},
+		"the host, single steps":      {list: []running{{nil, 1, 0, true}, {nil, 1, 0, false}}, slots: []int{0, 1}, width: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := New(Options{Slots: len(c.slots), Widths: Sizes{1, 4, 8}, Steps: max(c.steps, 1)})
-			copy(s.slots, c.slots)
+			s := with(Options{Widths: Sizes{1, 4, 8}, Steps: max(c.steps, 1), Budget: 16}, c.list...)
+			s.prefill = c.prefill
 			r, ok := s.Next()
 			require.True(t, ok)
 			require.Equal(t, c.width, r.Width)
 			require.Equal(t, c.decode, r.Decode)
-			var rows []int
+			var slots []int
 			for _, row := range r.Rows {
-				rows = append(rows, row.Slot)
-				require.Same(t, c.slots[row.Slot].task, row.Task)
+				slots = append(slots, row.Slot)
+				require.Same(t, s.slots[row.Slot].task, row.Task)
 				require.Equal(t, 3, row.Start)
-				require.Len(t, row.Tokens, min(len(c.slots[row.Slot].tokens)-3, c.width))
+				require.Len(t, row.Tokens, min(c.list[row.Slot].pending, c.width))
 				require.Equal(t, c.decode, row.Samples == 4)
+				require.GreaterOrEqual(t, 4*len(row.Blocks), row.Start+max(len(row.Tokens), row.Samples))
 			}
-			require.Equal(t, c.rows, rows)
+			require.Equal(t, c.slots, slots)
 		})
 	}
-	_, ok := New(Options{Slots: 2, Widths: Sizes{1}, Steps: 1}).Next()
+	_, ok := New(Options{Slots: 2, Blocks: 10, Each: 4, Widths: Sizes{1}, Steps: 1}).Next()
 	require.False(t, ok, "nothing to do")
+}
+
+// TestNext_Turns: while a long prompt is computed in chunks, every other round decodes.
+func TestNext_Turns(t *testing.T) {
+	s := with(Options{Widths: Sizes{1, 4, 8}, Steps: 1, Budget: 8}, running{pending: 1}, running{pending: 20})
+	for _, width := range []int{4, 1, 4, 1, 4, 1, 4, 1, 4, 1, 1} {
+		r, ok := s.Next()
+		require.True(t, ok)
+		require.Equal(t, width, r.Width)
+		for _, row := range r.Rows {
+			if s.Computed(row.Slot, len(row.Tokens)) {
+				s.Push(row.Slot, 7)
+			}
+		}
+	}
 }
 
 // TestNext_Samples: a decoding call samples no more tokens than the task may have.
 func TestNext_Samples(t *testing.T) {
 	for limit, want := range map[int]int{5: 1, 6: 2, 8: 4, 9: 4} {
-		s := New(Options{Slots: 1, Widths: Sizes{1}, Steps: 4})
-		s.slots[0] = pending("a", 1)
+		s := with(Options{Widths: Sizes{1}, Steps: 4, Budget: 8}, running{pending: 1})
 		s.slots[0].task.Limit = limit
 		r, _ := s.Next()
 		require.Equal(t, want, r.Rows[0].Samples, "limit %d", limit)
@@ -87,4 +111,27 @@ func TestSizes_Fit(t *testing.T) {
 	for n, want := range map[int]int{0: 1, 1: 1, 2: 4, 4: 4, 5: 8, 8: 8, 9: 8} {
 		require.Equal(t, want, s.Fit(n), "%d", n)
 	}
+}
+
+// TestBlocks: blocks follow one another where they can, and single ones begin where there is room.
+func TestBlocks(t *testing.T) {
+	b := newBlocks(33)
+	take := func(behind int32, many bool) int32 {
+		at, ok := b.take(behind, many)
+		require.True(t, ok)
+		return at
+	}
+	require.Equal(t, []int32{1, 2, 3}, []int32{take(0, true), take(1, true), take(2, false)})
+	require.Equal(t, int32(4), take(3, false))
+	require.Equal(t, int32(19), take(1, false), "the middle of 28 free ones")
+	b.give(2)
+	require.Equal(t, int32(2), take(1, false))
+	for b.free > 0 {
+		take(32, false)
+	}
+	_, ok := b.take(0, false)
+	require.False(t, ok)
+	require.Panics(t, func() { b.give(0) })
+	b.give(7)
+	require.Panics(t, func() { b.give(7) })
 }

@@ -16,6 +16,7 @@ const (
 	WideRow      = 1 << 14  // length of rows of which a tile would not stay in a cache: then all workers share one,
 	wideElements = 40 << 20 // of so many elements
 	WideRows     = 14       // least rows of a matmul that is fused for the length of its rows
+	joinedRows   = 24       // most rows of a tile of several members of the batch
 )
 
 // fuseAttention fuses groups over rows with the matmuls before and after them.
@@ -120,7 +121,7 @@ func (c *compiler) secondMatmul(u *unit, k *ir.Attention, readers map[*ir.Tensor
 // continues reports whether m multiplies the rows of t, batch for batch.
 func continues(k *ir.Attention, m *ir.Matmul, t *ir.Tensor) bool {
 	if m.A.View.Of != t || m.B.View.Of == t || t.DType != dtypes.Float32 || m.A.View.Off != 0 || m.A.Rows != k.Rows ||
-		m.Inner != k.Width || m.A.Row != k.Width || m.A.Inner != 1 {
+		m.Inner != k.Width || m.A.Rows > 1 && m.A.Row != k.Width || m.A.Inner != 1 {
 		return false
 	}
 	return slices.EqualFunc(m.Batch, k.First.Batch, func(a, b gemm.Axis) bool { return a.N == b.N }) &&
@@ -165,7 +166,7 @@ func (c *compiler) readGathered(u *unit, readers map[*ir.Tensor][]*unit) {
 	}
 }
 
-// gatherOf makes m read what a unit gathers for it, if that gathers whole members of its batch. It returns that unit.
+// gatherOf makes m read what a unit gathers for it, if that gathers whole pages. It returns that unit.
 func (c *compiler) gatherOf(m *ir.Matmul) *unit {
 	w := c.writer(m.B.View.Of)
 	if w == nil || w.root() != w || len(m.Batch) == 0 || m.B.View.Off != 0 {
@@ -175,12 +176,34 @@ func (c *compiler) gatherOf(m *ir.Matmul) *unit {
 	if !ok || !g.Members || g.Widens() {
 		return nil
 	}
-	size := ir.Volume(g.Operand.Dims[1:])
-	if m.Batch[0].N != g.Out.Dims[0] || m.Batch[0].N > 1 && m.Batch[0].B != size {
+	p := &ir.Gathered{By: g, Page: ir.Volume(g.Operand.Dims[1:])}
+	if !inPage(p, m) && !inPages(p, m) {
 		return nil
 	}
-	m.Gathered = &ir.Gathered{By: g, Member: size}
+	m.Gathered = p
 	return w
+}
+
+// inPage reports whether each member of the first axis of the batch is a page.
+func inPage(p *ir.Gathered, m *ir.Matmul) bool {
+	p.Each = max(m.B.Rows, m.Inner)
+	return m.Batch[0].N == p.By.Out.Dims[0] && (m.Batch[0].N == 1 || m.Batch[0].B == p.Page)
+}
+
+// inPages reports whether each matrix is several pages, one after another.
+func inPages(p *ir.Gathered, m *ir.Matmul) bool {
+	long := m.B.Rows // the axis that is cut
+	switch {
+	case m.B.Inner == 1 && m.B.Row == m.Inner:
+		p.Step = m.B.Row
+	case m.B.Row == 1 && m.B.Inner == m.B.Rows:
+		p.Step, long = m.B.Inner, m.Inner
+	}
+	if p.Step == 0 || p.Page%p.Step != 0 {
+		return false
+	}
+	p.Each = p.Page / p.Step
+	return long%p.Each == 0 && !slices.ContainsFunc(m.Batch, func(a gemm.Axis) bool { return a.N > 1 && a.B%p.Page != 0 })
 }
 
 // tileAttention chooses the size of a tile, when the loop is generated.
@@ -201,5 +224,8 @@ func (c *compiler) tileAttention(u *unit, l *ir.Loop) {
 	k.Tile = min(tileRows, max(8, ir.CeilDiv(k.Rows*batch, 2*c.opts.Workers)), k.Rows)
 	if each := l.Block / k.Width; k.Tile > each && each > 0 { // rows that the loop takes
 		k.Tile = k.Tile / each * each
+	}
+	if k.Paged() && 2*k.Rows <= joinedRows && k.Inner.Virtual {
+		k.Tile, k.Joined = k.Rows, min(batch, joinedRows/k.Rows)
 	}
 }

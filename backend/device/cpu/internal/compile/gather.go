@@ -71,7 +71,7 @@ func newScatter(op compute.OpType, at ir.ScatterAttr, out ir.View, in []ir.View)
 		}
 	}
 	return &ir.Scatter{
-		Update: newUpdate(out, in), Op: op, Index: x, Updates: updates, Size: size,
+		Update: newUpdate(out, in), Op: op, Replaces: at.Replaces, Index: x, Updates: updates, Size: size,
 		From: x.Indices.Offsets(), At: batch.Offsets(), Runs: ir.NewRuns(to, window),
 	}
 }

@@ -16,97 +16,165 @@ type attentionRunner struct {
 }
 
 func (k *attentionRunner) run(r *run) {
-	each := ir.CeilDiv(k.Rows, k.Tile)
-	count := k.loop.Numel / (k.Rows * k.Width) * each
-	compute := func(workers *pool.Pool, i int) {
-		row := i % each * k.Tile
-		k.compute(r, workers, tile{i / each, row, min(k.Tile, k.Rows-row)})
-	}
-	if !k.Wide {
-		r.Pool.For(count, func(i int) { compute(nil, i) })
+	members := k.loop.Numel / (k.Rows * k.Width)
+	if k.Joined > 1 {
+		list := k.joined(r, members)
+		r.Pool.For(len(list), func(i int) { k.compute(r, nil, list[i]) })
 		return
 	}
-	for i := range count {
+	each := ir.CeilDiv(k.Rows, k.Tile)
+	compute := func(workers *pool.Pool, i int) {
+		row := i % each * k.Tile
+		k.compute(r, workers, tile{members: []int{i / each}, row: row, n: min(k.Tile, k.Rows-row)})
+	}
+	if !k.Wide {
+		r.Pool.For(members*each, func(i int) { compute(nil, i) })
+		return
+	}
+	for i := range members * each {
 		compute(r.Pool, i)
 	}
 }
 
-// tile is n rows of a member of the batch, from row on.
-type tile struct{ member, row, n int }
+// tile is n rows of some members of the batch, from row on. All members have the same keys and values before shared.
+type tile struct {
+	members []int
+	row, n  int
+	shared  int
+}
+
+// rows is the number of rows of all members.
+func (p tile) rows() int { return len(p.members) * p.n }
+
+// of is the part of member i.
+func (p tile) of(i int) tile {
+	p.members = p.members[i : i+1]
+	return p
+}
 
 // compute computes a tile with some workers; nil is one.
 func (k *attentionRunner) compute(r *run, workers *pool.Pool, p tile) {
-	t := tiles{first: (p.member*k.Rows + p.row) * k.Width}
+	var base [2]unsafe.Pointer
 	for i := range k.Tiles() {
 		if k.Wide {
-			t.base[i] = r.at[k.Shared[i].ID]
+			base[i] = r.at[k.Shared[i].ID]
 			continue
 		}
 		s := r.Memory.Alloc(k.TileBytes())
 		defer r.Memory.Release(s)
-		t.base[i] = s.Base
+		base[i] = s.Base
 	}
-	scores := memory.Slice[float32](t.base[0], p.n*k.Width)
+	scores := memory.Slice[float32](base[0], p.rows()*k.Width)
 	k.scores(r, workers, p, scores)
-	k.loop.runTile(r, workers, t, p.member*k.Rows+p.row, p.n)
+	for i, member := range p.members {
+		t := tiles{first: (member*k.Rows + p.row) * k.Width}
+		for j := range k.Tiles() {
+			t.base[j] = unsafe.Add(base[j], 4*i*p.n*k.Width)
+		}
+		k.loop.runTile(r, workers, t, member*k.Rows+p.row, p.n)
+	}
 	if k.Second == nil {
 		return
 	}
 	inner := scores
 	switch {
 	case !k.Inner.Virtual:
-		inner = memory.Slice[float32](r.ptr(ir.View{Of: k.Inner}, t.first), p.n*k.Width)
+		inner = memory.Slice[float32](r.ptr(ir.View{Of: k.Inner}, k.first(p)*k.Width), p.n*k.Width)
 	case k.Inner.Tile == 2:
-		inner = memory.Slice[float32](t.base[1], p.n*k.Width)
+		inner = memory.Slice[float32](base[1], p.rows()*k.Width)
 	}
-	columns := k.Second.B.Rows
-	out := memory.Slice[float32](r.ptr(k.Second.Out, t.first/k.Width*columns), p.n*columns)
-	r.multiplyRows(k.Second, workers, p, gemm.Matmul{
-		C: gemm.Out{Data: out, Row: columns}, A: gemm.View{Data: inner, Row: k.Width, Col: 1},
-		M: p.n, N: columns, K: k.lastColumn(inner, p.n),
-	})
+	k.values(r, workers, p, inner)
 }
+
+// first is the first row of a tile of one member.
+func (k *attentionRunner) first(p tile) int { return p.members[0]*k.Rows + p.row }
 
 // scores computes the first matmul, for the columns that the mask leaves; the others are 0.
 func (k *attentionRunner) scores(r *run, workers *pool.Pool, p tile, scores []float32) {
-	a, _ := k.First.Offsets(p.member)
+	shared := 0
+	if len(p.members) > 1 {
+		shared = p.shared
+		left, space := k.joinLeft(r, p)
+		r.multiplyColumns(k.First, workers, p, columns{left, gemm.Out{Data: scores, Row: k.Width}, 0, shared})
+		r.Memory.Release(space)
+	}
 	x := k.First.A
-	used := k.used(r, p)
-	r.multiplyRows(k.First, workers, p, gemm.Matmul{
-		C: gemm.Out{Data: scores, Row: k.Width},
-		A: gemm.View{Data: from[float32](r, x.View)[a+p.row*x.Row:], Row: x.Row, Col: x.Inner},
-		M: p.n, N: used, K: k.First.Inner,
-	})
-	if used < k.Width {
-		for i := range p.n {
-			clear(scores[i*k.Width+used : (i+1)*k.Width])
+	for i, member := range p.members {
+		one, mine := p.of(i), scores[i*p.n*k.Width:][:p.n*k.Width]
+		used := max(shared, k.used(r, one))
+		a, _ := k.First.Offsets(member)
+		left := gemm.View{Data: from[float32](r, x.View)[a+p.row*x.Row:], Row: x.Row, Col: x.Inner}
+		r.multiplyColumns(k.First, workers, one, columns{left, gemm.Out{Data: mine, Row: k.Width}, shared, used})
+		if used < k.Width {
+			for j := range p.n {
+				clear(mine[j*k.Width+used : (j+1)*k.Width])
+			}
 		}
 	}
 }
 
-// multiplyRows multiplies rows of a tile by the right operand, which it sets.
-func (r *run) multiplyRows(m *ir.Matmul, workers *pool.Pool, p tile, call gemm.Matmul) {
+// columns says which columns [from, to) of c, which has them all, a matmul computes of the rows of a.
+type columns struct {
+	a        gemm.View
+	c        gemm.Out
+	from, to int
+}
+
+// multiplyColumns computes some columns of the first matmul for the rows of a tile.
+func (r *run) multiplyColumns(m *ir.Matmul, workers *pool.Pool, p tile, at columns) {
 	if r.readsWhole(m) {
-		r.multiplyWhole(m, workers, call.C, call.A, p.n)
+		r.multiplyWhole(m, workers, at.c, at.a, p.rows())
 		return
 	}
-	call.B = gemm.View{Data: r.rightOperand(m, p), Row: m.B.Inner, Col: m.B.Row}
-	r.Kernels.Mul(workers, call)
-}
-
-// rightOperand returns the right operand of a tile, from its first number on.
-func (r *run) rightOperand(m *ir.Matmul, p tile) []float32 {
-	_, b := m.Offsets(p.member)
-	if m.Gathered == nil {
-		return from[float32](r, m.B.View)[b:]
+	data, list := r.rightOperand(m, p.members[0], at.from, at.to)
+	for _, s := range list {
+		r.Kernels.Mul(workers, gemm.Matmul{
+			C: at.c.From(s.from), A: at.a, B: gemm.View{Data: data[s.at:], Row: m.B.Inner, Col: m.B.Row},
+			M: p.rows(), N: s.to - s.from, K: m.Inner,
+		})
 	}
-	first := p.member / (m.Members() / m.Batch[0].N)
-	b += r.member(m.Gathered, first) - first*m.Batch[0].B
-	operand := m.Gathered.By.Operand
-	return memory.Slice[float32](r.ptr(operand, b), operand.Of.Count-b)
 }
 
-// used returns how many columns of a tile the mask leaves, up to the last one.
+// rightOperand returns the numbers that hold the right operand of a member of the batch, and the stretches of [from,
+// to) of its long axis.
+func (r *run) rightOperand(m *ir.Matmul, member, from, to int) ([]float32, []stretch) {
+	if from == to {
+		return nil, nil
+	}
+	if g := m.Gathered; g != nil {
+		operand := g.By.Operand
+		return memory.Slice[float32](r.ptr(operand, 0), operand.Of.Count), r.stretches(nil, m, member, from, to)
+	}
+	_, b := m.Offsets(member)
+	return memory.Slice[float32](r.ptr(m.B.View, 0), m.B.View.Of.Count), []stretch{{m.B.View.Off + b, from, to}}
+}
+
+// values computes the second matmul, of the rows of a tile that the loop has made.
+func (k *attentionRunner) values(r *run, workers *pool.Pool, p tile, inner []float32) {
+	m, width := k.Second, k.Second.B.Rows
+	at := func(member int) []float32 {
+		return memory.Slice[float32](r.ptr(m.Out, (member*k.Rows+p.row)*width), p.n*width)
+	}
+	if len(p.members) > 1 {
+		space := r.Memory.Alloc(4 * p.rows() * width)
+		defer r.Memory.Release(space)
+		out := memory.Slice[float32](space.Base, p.rows()*width)
+		k.sums(r, workers, p, inner, out)
+		for i, member := range p.members {
+			copy(at(member), out[i*p.n*width:])
+		}
+		return
+	}
+	out := at(p.members[0])
+	if r.readsWhole(m) {
+		c, a := gemm.Out{Data: out, Row: width}, gemm.View{Data: inner, Row: k.Width, Col: 1}
+		r.multiplyWhole(m, workers, c, a, p.n)
+		return
+	}
+	k.sums(r, workers, p, inner, out)
+}
+
+// used returns how many columns of a tile of one member the mask leaves, up to the last one.
 func (k *attentionRunner) used(r *run, p tile) int {
 	if k.Mask == nil || r.readsWhole(k.First) {
 		return k.Width
@@ -119,7 +187,7 @@ func (k *attentionRunner) used(r *run, p tile) int {
 	used := 0
 	axis := max(0, len(m.Dims)-2) // of the rows
 	for i, off := 0, 0; i < p.n; i++ {
-		if row := p.member*k.Rows + p.row + i; i == 0 || row%m.Dims[axis] == 0 {
+		if row := k.first(p) + i; i == 0 || row%m.Dims[axis] == 0 {
 			off = m.At(row * k.Width)
 		} else {
 			off += m.Strides[axis]

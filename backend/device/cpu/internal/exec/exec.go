@@ -23,6 +23,7 @@ type Env struct {
 // Program is a plan with its kernels. Several goroutines may run it at once.
 type Program struct {
 	env   *Env
+	pool  *pool.Pool // that of env, or one for a small plan
 	plan  *ir.Plan
 	steps []func(r *run)
 }
@@ -36,6 +37,7 @@ type Input struct {
 // run is one execution.
 type run struct {
 	*Env
+	Pool   *pool.Pool           // of the program, in place of that of Env
 	at     []unsafe.Pointer     // address of each tensor, by id
 	packed map[int]*gemm.Packed // inputs that are packed, by id of the tensor
 }
@@ -47,7 +49,7 @@ func (r *run) ptr(v ir.View, off int) unsafe.Pointer {
 
 // Load chooses the kernels of a plan.
 func Load(e *Env, p *ir.Plan) *Program {
-	prog := &Program{env: e, plan: p, steps: make([]func(r *run), 0, len(p.Steps))}
+	prog := &Program{env: e, pool: poolFor(e, p), plan: p, steps: make([]func(r *run), 0, len(p.Steps))}
 	for _, s := range p.Steps {
 		prog.steps = append(prog.steps, e.step(s))
 	}
@@ -58,7 +60,7 @@ func Load(e *Env, p *ir.Plan) *Program {
 func (p *Program) Run(inputs []Input, outputs []unsafe.Pointer) {
 	space := p.env.Memory.Arena(p.plan.Arena)
 	defer p.env.Memory.Keep(space)
-	r := &run{Env: p.env, at: make([]unsafe.Pointer, len(p.plan.Tensors)), packed: map[int]*gemm.Packed{}}
+	r := &run{Env: p.env, Pool: p.pool, at: make([]unsafe.Pointer, len(p.plan.Tensors)), packed: map[int]*gemm.Packed{}}
 	for _, t := range p.plan.Tensors {
 		switch t.Memory {
 		case ir.InInput:

@@ -56,16 +56,14 @@ func (r *run) window(g *ir.Gather, to int, pos []int) {
 	runMove(&g.Window, dst, src)
 }
 
-// member returns where a gathered member of a batch begins in the operand.
-func (r *run) member(g *ir.Gathered, i int) int {
-	operand, indices := g.By.Operand, g.By.Index.Indices
-	at := integer(r.ptr(indices, g.By.From[i]), indices.Of.DType)
-	return operand.Off + min(max(at, 0), operand.Dims[0]-1)*g.Member
-}
-
 // scatter returns what combines windows with updates.
 func (e *Env) scatter(s *ir.Scatter) func(r *run) {
 	combine := scatterKernel(e.Level, s.Op, s.Out.Of.DType)
+	if size := s.Out.Of.Size; s.Replaces {
+		combine = func(to, from unsafe.Pointer, n int) {
+			copy(memory.Slice[byte](to, n*size), memory.Slice[byte](from, n*size))
+		}
+	}
 	return func(r *run) {
 		r.copyOperand(&s.Update)
 		pos := make([]int, len(s.Out.Dims))

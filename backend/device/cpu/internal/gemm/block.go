@@ -32,15 +32,18 @@ type block struct {
 
 // modeAt is how the block of the contracted axis that begins with k0 goes to C.
 func (g *call) modeAt(k0 int) mode {
-	if g.add || k0 > 0 {
+	switch {
+	case g.add || k0 > 0:
 		return added
+	case g.resume:
+		return resume
 	}
 	return fresh
 }
 
 // compute computes rows [i0, i0+mb) and columns [j0, j0+nb) of C, which are out.
 func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
-	if g.k == 0 && !g.add {
+	if g.k == 0 && !g.add && !g.resume {
 		for i := range mb {
 			clear(out.Data[i*out.Row : i*out.Row+nb])
 		}
@@ -68,9 +71,8 @@ func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 func (b *block) pieces() {
 	all := *b
 	if b.mode == added {
-		all.out = View{b.s.sums.take(b.mb * b.nb), b.nb, 1}
+		all.out, all.mode = View{b.s.sums.take(b.mb * b.nb), b.nb, 1}, fresh
 	}
-	all.mode = fresh
 	step := b.kc
 	if b.piece > 0 {
 		step = ceil(b.kc, ceil(b.kc, b.piece))

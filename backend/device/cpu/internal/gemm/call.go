@@ -15,6 +15,7 @@ type call struct {
 	b       operand
 	m, n, k int
 	add     bool
+	resume  bool // of a part of a block
 	swapped bool // a, b, m and n are those of the transposed matmul: c[i, j] is at j*c.Row + i
 	plan
 }
@@ -81,6 +82,9 @@ func (g *call) check() {
 		}
 	}
 	inside("c", g.c.view(), c, g.m, g.n)
+	if g.resume && (g.k > Block || g.add) {
+		panic(fmt.Sprintf("gemm: a contracted axis of %d goes on from C, of at most %d", g.k, Block))
+	}
 	if g.m > 1 && g.c.Row < g.n {
 		panic(fmt.Sprintf("gemm: rows of c overlap: %d columns, %d from a row to the next", g.n, g.c.Row))
 	}
@@ -124,7 +128,7 @@ func (g *call) task(s *scratch, i int) {
 		return
 	}
 	c, to := s.c.take(mb*nb), one.c.Data[j0*g.c.Row+i0:]
-	if g.add {
+	if g.add || g.resume {
 		g.level.pack(s, lines{dst: Out{c, nb}, src: View{to, 1, g.c.Row}, k: mb, width: nb})
 	}
 	one.compute(s, i0, mb, j0, nb, View{c, nb, 1})

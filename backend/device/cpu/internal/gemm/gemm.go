@@ -7,8 +7,9 @@
 //	s[l]    = fma(a[i, e-1], b[e-1, j], ... fma(a[i, f+1], b[f+1, j], fma(a[i, f], b[f, j], +0)))
 //
 // where block l is [f, e) = [l*Block, min((l+1)*Block, k)). A matmul that is added adds its blocks to the old c[i, j]
-// in the same way. Kernels compute several elements at once and never split a chain. So an element has the same bits
-// whatever the sizes, strides, batches, packing, number of workers and instruction set.
+// in the same way. A block may be computed part by part,
+// see [Kernels.Resume]. Kernels compute several elements at once and never split a chain. So an element has the same
+// bits whatever the sizes, strides, batches, packing, number of workers and instruction set.
 package gemm
 
 import (
@@ -63,6 +64,12 @@ func New(l cpuid.Level) *Kernels { return &Kernels{level: levelOf(l)} }
 // Mul computes a matmul.
 func (k *Kernels) Mul(p *pool.Pool, m Matmul) {
 	k.run(p, call{c: m.C, a: m.A, b: operand{view: m.B}, m: m.M, n: m.N, k: m.K, add: m.Add})
+}
+
+// Resume computes the next part of a fixed block of the contracted axis: the chains go on from C, which is what the
+// parts before came to.
+func (k *Kernels) Resume(p *pool.Pool, m Matmul) {
+	k.run(p, call{c: m.C, a: m.A, b: operand{view: m.B}, m: m.M, n: m.N, k: m.K, add: m.Add, resume: true})
 }
 
 // MulBatch is [Kernels.Mul] for each member of a batch, the last axis of which varies fastest.

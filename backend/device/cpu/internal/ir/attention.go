@@ -17,6 +17,7 @@ type Attention struct {
 	Rows   int       // of a member of the batch
 	Width  int       // of a row
 	Tile   int       // rows that are computed at once
+	Joined int       // members of the batch that may be: those whose operands begin with the same pages
 	Inner  *Tensor   // what second reads
 	Wide   bool      // all workers share a tile
 	Shared []*Tensor // its memory then: it is too large to be kept for the next run in any other way
@@ -50,4 +51,10 @@ func (k *Attention) Tiles() int {
 }
 
 // TileBytes is the size of a tile.
-func (k *Attention) TileBytes() int { return 4 * k.Tile * k.Width }
+func (k *Attention) TileBytes() int { return 4 * k.Tile * k.Width * max(1, k.Joined) }
+
+// Paged reports whether both matmuls read operands that have several pages.
+func (k *Attention) Paged() bool {
+	return k.Second != nil && k.First.Gathered != nil && k.Second.Gathered != nil &&
+		k.First.Gathered.Each < k.Width && k.Second.Gathered.Each == k.First.Gathered.Each
+}

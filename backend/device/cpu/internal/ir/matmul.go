@@ -22,12 +22,15 @@ type Operand struct {
 	Row, Inner int   // strides of rows, and of the contracted axes
 }
 
-// Gathered says that the right operand of a matmul is gathered: the members of the first axis of the batch are those of
-// another tensor, at given positions. Fused attention reads them where they are, so that an attention of some sequences
-// of a cache copies none.
+// Gathered says that the right operand of a matmul is gathered: it is members of the first axis of another tensor, its
+// pages, at given positions. Fused attention reads them where they are, so that an attention to some pages of a cache
+// copies none. A page holds the matrices of several members of the batch, or a matrix has several pages: each some of
+// the columns of the first matmul, or of the contracted axis of the second.
 type Gathered struct {
-	By     *Gather
-	Member int // elements of a member
+	By   *Gather
+	Page int // elements of a page
+	Step int // elements from a column, or a row of the contracted axis, to the next
+	Each int // columns or rows of a page; all of a matrix that lies in one page
 }
 
 // Reads are the operands.

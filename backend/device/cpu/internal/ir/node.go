@@ -58,6 +58,7 @@ type (
 	ScatterAttr struct {
 		Vector                   int
 		Window, Inserted, Target []int
+		Replaces                 bool // windows are replaced, not combined
 	}
 )
 

@@ -194,6 +194,7 @@ func (s *Update) Reads() []View { return append([]View{s.Operand}, s.Others...) 
 type Scatter struct {
 	Update
 	Op       compute.OpType
+	Replaces bool // windows are replaced by updates
 	Index    Indexing
 	Updates  View
 	Size     []int // of a window

@@ -1,0 +1,311 @@
+package dash
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// extent is the width and the height of the area of a chart, in the units of its paths. The browser stretches it.
+const extent = 1000
+
+// chart is what is to be drawn.
+type chart struct {
+	Title  string
+	Key    string // of the metric, for the file of all values; "" for several
+	X      xAxis
+	Log    bool // the vertical axis is logarithmic: values that are not above 0 are left out
+	Area   bool // fill between Low and High, in place of lines
+	Series []series
+	Note   string
+}
+
+// series is a line of a chart.
+type series struct {
+	Name   string
+	Link   string // of the name in the legend; "" for none
+	Points []point
+	Faint  []point // drawn behind: the values of which Points are the trend
+	Dots   bool    // mark each point: few measurements
+}
+
+// point is a value with a band around it; Low and High are NaN where there is none.
+type point struct{ X, Y, Low, High float64 }
+
+// at returns a point without a band.
+func at(x, y float64) point { return point{x, y, math.NaN(), math.NaN()} }
+
+// chartView is a chart with its numbers as texts, for the template.
+type chartView struct {
+	Title, Key, Label, Note, Data string
+	Empty                         bool
+	XTicks, YTicks                []tick
+	Series                        []seriesView
+	Table                         table
+}
+
+// seriesView is a series as paths.
+type seriesView struct {
+	Name, Link, Class, Line, Faint, Band, Last string
+	Dots                                       [][2]string // percent of width and height
+}
+
+// tick is a place on an axis, in percent, and its text.
+type tick struct{ At, Text string }
+
+// table is the table under a chart.
+type table struct {
+	Head []string
+	Rows [][]string
+	More int // rows that are left out
+}
+
+// view computes what the template needs.
+func (c *chart) view() chartView {
+	v := chartView{Title: c.Title, Key: c.Key, Note: c.Note}
+	left := c.drop()
+	if left > 0 {
+		v.Note = strings.TrimSpace(fmt.Sprintf("%s %d values that a logarithmic axis cannot show are left out.", v.Note,
+			left))
+	}
+	x, y, ok := c.ranges()
+	v.Table = c.table()
+	v.Label = c.label()
+	if !ok {
+		v.Empty = true
+		return v
+	}
+	v.XTicks, v.YTicks = x.ticks(5), y.ticks(4)
+	for i, s := range c.Series {
+		sv := seriesView{Name: s.Name, Link: s.Link, Class: fmt.Sprintf("s%d", i%8), Line: polyline(s.Points, x, y)}
+		sv.Faint, sv.Band = polyline(s.Faint, x, y), band(s.Points, x, y)
+		if c.Area {
+			sv.Line = ""
+		}
+		if n := len(s.Points); n > 0 {
+			sv.Last = number(c.value(s.Points[n-1]))
+		}
+		if s.Dots || len(s.Points) == 1 {
+			for _, p := range s.Points {
+				sv.Dots = append(sv.Dots, [2]string{percent(x.place(p.X)), percent(1 - y.place(p.Y))})
+			}
+		}
+		v.Series = append(v.Series, sv)
+	}
+	v.Data = c.data(x)
+	return v
+}
+
+// value is the value at a point: where values lie on top of one another, the height of its area.
+func (c *chart) value(p point) float64 {
+	if c.Area {
+		return p.High - p.Low
+	}
+	return p.Y
+}
+
+// drop leaves out what cannot be drawn, and counts what a logarithmic axis has no place for.
+func (c *chart) drop() (left int) {
+	for i := range c.Series {
+		s := &c.Series[i]
+		for _, list := range []*[]point{&s.Points, &s.Faint} {
+			kept := make([]point, 0, len(*list))
+			for _, p := range *list {
+				switch {
+				case !finite(p.X) || !finite(p.Y):
+				case c.Log && p.Y <= 0:
+					left++
+				default:
+					kept = append(kept, p)
+				}
+			}
+			*list = thin(kept)
+		}
+	}
+	return left
+}
+
+// finite reports whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// maxPoints bounds the points of a line: more than the columns of most screens show nothing else.
+const maxPoints = 400
+
+// thin keeps the lowest and the highest value of each of maxPoints/2 parts of a line.
+func thin(points []point) []point {
+	if len(points) <= maxPoints {
+		return points
+	}
+	var out []point
+	for b := range maxPoints / 2 {
+		part := points[b*len(points)/(maxPoints/2) : (b+1)*len(points)/(maxPoints/2)]
+		low, high := 0, 0
+		for i, p := range part {
+			if p.Y < part[low].Y {
+				low = i
+			}
+			if p.Y > part[high].Y {
+				high = i
+			}
+		}
+		if low > high {
+			low, high = high, low
+		}
+		out = append(out, part[low])
+		if high != low {
+			out = append(out, part[high])
+		}
+	}
+	return out
+}
+
+// ranges returns the axes that hold all points; ok is false when there is none.
+func (c *chart) ranges() (x, y axis, ok bool) {
+	x = axis{low: math.Inf(1), high: math.Inf(-1), kind: c.X}
+	y = axis{low: math.Inf(1), high: math.Inf(-1), log: c.Log}
+	for _, s := range c.Series {
+		for _, list := range [][]point{s.Points, s.Faint} {
+			for _, p := range list {
+				x.add(p.X)
+				y.add(p.Y)
+				y.add(p.Low)
+				y.add(p.High)
+			}
+		}
+	}
+	if x.low > x.high {
+		return x, y, false
+	}
+	x.widen(false)
+	y.widen(true)
+	return x, y, true
+}
+
+// polyline is a line through points.
+func polyline(points []point, x, y axis) string {
+	var b strings.Builder
+	for i, p := range points {
+		b.WriteByte("LM"[bit(i == 0)])
+		writePlace(&b, x.place(p.X), y.place(p.Y))
+	}
+	return b.String()
+}
+
+func bit(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// band is the area between the bounds of points, "" without any.
+func band(points []point, x, y axis) string {
+	var there, back strings.Builder
+	for i, p := range points {
+		if !finite(p.Low) || !finite(p.High) {
+			continue
+		}
+		there.WriteByte("LM"[bit(there.Len() == 0)])
+		writePlace(&there, x.place(p.X), y.place(p.High))
+		q := points[len(points)-1-i]
+		if finite(q.Low) && finite(q.High) {
+			back.WriteByte('L')
+			writePlace(&back, x.place(q.X), y.place(q.Low))
+		}
+	}
+	if there.Len() == 0 {
+		return ""
+	}
+	return there.String() + back.String() + "Z"
+}
+
+// writePlace writes a point of a path; both are from 0 to 1.
+func writePlace(b *strings.Builder, x, y float64) {
+	b.WriteString(strconv.FormatFloat(x*extent, 'f', 1, 64))
+	b.WriteByte(' ')
+	b.WriteString(strconv.FormatFloat((1-y)*extent, 'f', 1, 64))
+}
+
+// percent is a part of a whole as an attribute of SVG.
+func percent(part float64) string { return strconv.FormatFloat(100*part, 'f', 2, 64) + "%" }
+
+// label describes the chart to those who do not see it.
+func (c *chart) label() string {
+	text := c.Title + " by " + c.X.name()
+	for _, s := range c.Series {
+		if n := len(s.Points); n > 0 {
+			first, last := s.Points[0], s.Points[n-1]
+			text += fmt.Sprintf("; %s: %s at %s, %s at %s", s.Name, number(c.value(first)), c.X.text(first.X),
+				number(c.value(last)), c.X.text(last.X))
+		}
+	}
+	return text
+}
+
+// data are the points for readings under the pointer, as JSON.
+func (c *chart) data(x axis) string {
+	type line struct {
+		Name string    `json:"n"`
+		At   []float64 `json:"p"` // from 0 to 1
+		X    []string  `json:"x"`
+		Y    []float64 `json:"y"`
+	}
+	var lines []line
+	for _, s := range c.Series {
+		l := line{Name: s.Name}
+		for _, p := range s.Points {
+			l.At = append(l.At, math.Round(x.place(p.X)*1e4)/1e4)
+			l.X, l.Y = append(l.X, c.X.text(p.X)), append(l.Y, rounded(c.value(p)))
+		}
+		lines = append(lines, l)
+	}
+	data, err := json.Marshal(lines)
+	if err != nil {
+		return "[]" // drop has left out what has no JSON
+	}
+	return string(data)
+}
+
+// rounded keeps six digits.
+func rounded(v float64) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+// maxRows bounds the rows of the table under a chart: the newest.
+const maxRows = 60
+
+// table has a row for each place on the horizontal axis, the last one first.
+func (c *chart) table() table {
+	t := table{Head: []string{c.X.name()}}
+	rows := map[float64][]string{}
+	var places []float64
+	for i, s := range c.Series {
+		t.Head = append(t.Head, s.Name)
+		points := s.Points
+		if len(s.Faint) > 0 {
+			points = s.Faint // the values themselves
+		}
+		for _, p := range points {
+			if rows[p.X] == nil {
+				rows[p.X] = make([]string, len(c.Series))
+				places = append(places, p.X)
+			}
+			rows[p.X][i] = number(c.value(p))
+		}
+	}
+	sortDescending(places)
+	for i, x := range places {
+		if i == maxRows {
+			t.More = len(places) - maxRows
+			break
+		}
+		t.Rows = append(t.Rows, append([]string{c.X.text(x)}, rows[x]...))
+	}
+	return t
+}

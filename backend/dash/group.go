@@ -1,0 +1,341 @@
+package dash
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+const (
+	maxColumns = 16      // trajectories side by side
+	maxShown   = 20_000  // bytes of a message; the rest is a download
+	maxGroup   = 1 << 20 // bytes of messages on a page, roughly; then messages are cut shorter
+)
+
+// groupData is a group, with its trajectories side by side.
+type groupData struct {
+	*place
+	Group    int
+	Count    int // trajectories
+	Groups   int // of the step
+	Order    string
+	Color    string
+	To       int // step whose logprobs are compared with those of the samples
+	ToSteps  []int
+	From     int // first shown trajectory, in the order
+	PagePrev string
+	PageNext string
+	Before   string // address of the previous group
+	After    string
+	Shared   []turn // messages that all trajectories begin with
+	Columns  []column
+	Failures []art.Failure
+	Metrics  [][2]string
+	Logs     []string
+	Skip     string
+	Note     string
+	Legend   []legendItem
+	Stars    bool
+}
+
+// column is a trajectory.
+type column struct {
+	Index      int // in the group
+	Rank       int // by reward, from 1
+	Reward     string
+	Advantage  string
+	Sign       string // of the advantage: up, down or none
+	Starred    bool
+	Histories  []conversation
+	Logs       []string
+	Metrics    [][2]string
+	Metadata   [][2]string
+	Duration   string
+	Tokens     int
+	trajectory *art.Trajectory
+	advantage  float64
+}
+
+// conversation is a history.
+type conversation struct {
+	Title string
+	Tools []art.Tool
+	Turns []turn
+}
+
+// turn is a message.
+type turn struct {
+	Role      string
+	Class     string // the role, if it is a known one
+	Name      string
+	Text      string
+	More      string // address of the whole text, if it is longer
+	Size      string // of the whole text
+	Reasoning string
+	Calls     []art.ToolCall
+	Tool      string // whose result it is
+	Sampled   bool
+	Step      int
+	Finish    string
+	Tokens    []token // in place of the text
+	MoreTok   int     // tokens that are left out
+}
+
+// groupPage is the page of a group.
+func (h *Handler) groupPage(r *http.Request) (*page, error) {
+	at, err := h.placeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	d := &groupData{place: at, Group: at.p.number("group", 0), From: at.p.number("from", 0), Stars: h.opts.Stars,
+		Order: at.p.choice("order", "reward", "advantage", "attempt", "length"),
+		Color: at.p.choice("color", "none", "logprob", "change", "advantage", "forced")}
+	d.To = at.p.number("to", at.run.step())
+	if at.p.err != nil {
+		return nil, at.p.err
+	}
+	x, err := h.store.index(at.run, at.Split, at.Step)
+	if err != nil {
+		return nil, err
+	}
+	d.Groups = len(x.groups)
+	if d.Group > 0 {
+		d.Before = at.p.with("group", "group", strconv.Itoa(d.Group-1), "from", "")
+	}
+	if d.Group+1 < d.Groups {
+		d.After = at.p.with("group", "group", strconv.Itoa(d.Group+1), "from", "")
+	}
+	g, err := at.run.ReadGroup(at.Split, at.Step, d.Group)
+	if err != nil {
+		return nil, err
+	}
+	d.fill(g)
+	starred, err := h.starredOf(at, d.Group)
+	if err != nil {
+		return nil, err
+	}
+	for i := range d.Columns {
+		d.Columns[i].Starred = starred[d.Columns[i].Index]
+	}
+	if err := h.paint(r.Context(), d); err != nil {
+		return nil, err
+	}
+	return &page{name: "group.html", Title: fmt.Sprintf("%s group %d", at.Run, d.Group), Data: d,
+		Crumbs: at.crumbs(crumb{fmt.Sprintf("group %d", d.Group), ""})}, nil
+}
+
+// fill makes the columns.
+func (d *groupData) fill(g *art.TrajectoryGroup) {
+	w := d.weighing()
+	d.Count, d.Failures, d.Logs, d.Note = len(g.Trajectories), g.Failures, g.Logs, w.Note
+	for _, key := range sortedKeys(g.Metrics) {
+		d.Metrics = append(d.Metrics, [2]string{key, number(g.Metrics[key])})
+	}
+	rewards := make([]float64, len(g.Trajectories))
+	for i, t := range g.Trajectories {
+		rewards[i] = t.Reward
+	}
+	advantages, reason := w.advantages(rewards)
+	if reason != "" {
+		d.Skip = skipText(string(reason))
+	}
+	all := make([]column, len(g.Trajectories))
+	for i, t := range g.Trajectories {
+		all[i] = newColumn(t, i, advantages[i], rewards)
+	}
+	d.sort(all)
+	first := min(d.From, len(all))
+	last := min(first+maxColumns, len(all))
+	if first > 0 {
+		d.PagePrev = d.p.with("group", "from", strconv.Itoa(max(0, first-maxColumns)))
+	}
+	if last < len(all) {
+		d.PageNext = d.p.with("group", "from", strconv.Itoa(last))
+	}
+	d.Columns = all[first:last]
+	shared := sharedMessages(g.Trajectories)
+	limit := max(500, min(maxShown, maxGroup/max(1, messagesOf(d.Columns))))
+	if shared > 0 {
+		c := d.conversation(&art.History{Messages: g.Trajectories[0].Messages[:shared]}, 0, 0, limit)
+		d.Shared = c.Turns
+	}
+	for i := range d.Columns {
+		d.converse(&d.Columns[i], shared, limit)
+	}
+}
+
+// messagesOf counts.
+func messagesOf(columns []column) (n int) {
+	for _, c := range columns {
+		for _, h := range c.trajectory.Histories() {
+			n += len(h.Messages)
+		}
+	}
+	return n
+}
+
+// newColumn has what columns are sorted by.
+func newColumn(t *art.Trajectory, index int, advantage float64, rewards []float64) column {
+	c := column{Index: index, Reward: number(t.Reward), Advantage: signed(advantage), Sign: signOf(advantage),
+		Logs: t.Logs, Duration: duration(t.Duration.Round(time.Millisecond)), trajectory: t, advantage: advantage, Rank: 1}
+	for _, r := range rewards {
+		if r > t.Reward {
+			c.Rank++
+		}
+	}
+	for _, key := range sortedKeys(t.Metrics) {
+		c.Metrics = append(c.Metrics, [2]string{key, number(t.Metrics[key])})
+	}
+	for _, key := range sortedKeys(t.Metadata) {
+		c.Metadata = append(c.Metadata, [2]string{key, fmt.Sprint(t.Metadata[key])})
+	}
+	for _, s := range t.Samples() {
+		c.Tokens += len(s.IDs)
+	}
+	return c
+}
+
+// signed writes a number with its sign.
+func signed(v float64) string {
+	if v > 0 {
+		return "+" + number(v)
+	}
+	return number(v)
+}
+
+func signOf(v float64) string {
+	switch {
+	case v > 0:
+		return "up"
+	case v < 0:
+		return "down"
+	}
+	return "none"
+}
+
+// sort puts the columns in order, the best first.
+func (d *groupData) sort(all []column) {
+	slices.SortStableFunc(all, func(a, b column) int {
+		switch d.Order {
+		case "reward":
+			return cmp.Compare(b.trajectory.Reward, a.trajectory.Reward)
+		case "advantage":
+			return cmp.Compare(b.advantage, a.advantage)
+		case "length":
+			return cmp.Compare(b.Tokens, a.Tokens)
+		}
+		return cmp.Compare(a.Index, b.Index)
+	})
+}
+
+// sharedMessages is how many messages all trajectories begin with, before the first that was sampled.
+func sharedMessages(list []*art.Trajectory) int {
+	if len(list) < 2 {
+		return 0
+	}
+	n := len(list[0].Messages)
+	for _, t := range list {
+		n = min(n, len(t.Messages))
+		for i := range n {
+			if t.Messages[i].Sample != nil || !sameMessage(t.Messages[i], list[0].Messages[i]) {
+				n = i
+				break
+			}
+		}
+	}
+	return n
+}
+
+// sameMessage compares what can be seen.
+func sameMessage(a, b art.Message) bool {
+	return a.Role == b.Role && a.Content == b.Content && a.Reasoning == b.Reasoning && a.Name == b.Name &&
+		reflect.DeepEqual(a.ToolCalls, b.ToolCalls)
+}
+
+// converse makes the conversations of a column. The first shared messages are left out.
+func (d *groupData) converse(c *column, shared, limit int) {
+	for i, history := range c.trajectory.Histories() {
+		skip := 0
+		if i == 0 {
+			skip = shared
+		}
+		view := d.conversation(&art.History{Messages: history.Messages[skip:], Tools: history.Tools}, c.Index, i, limit)
+		for k := range view.Turns {
+			if view.Turns[k].More != "" {
+				view.Turns[k].More = d.textLink(c.Index, i, k+skip)
+			}
+		}
+		if i > 0 {
+			view.Title = fmt.Sprintf("additional history %d", i)
+		}
+		c.Histories = append(c.Histories, view)
+	}
+}
+
+// textLink is the address of the whole text of a message.
+func (d *groupData) textLink(trajectory, history, message int) string {
+	return d.place.Link("text", "group", d.Group, "trajectory", trajectory, "history", history, "message", message)
+}
+
+// conversation makes turns of messages.
+func (d *groupData) conversation(h *art.History, trajectory, history, limit int) conversation {
+	c := conversation{Tools: h.Tools}
+	calls := map[string]string{}
+	for i, m := range h.Messages {
+		t := turn{Role: string(m.Role), Name: m.Name, Reasoning: m.Reasoning, Calls: m.ToolCalls}
+		switch m.Role {
+		case art.RoleSystem, art.RoleDeveloper, art.RoleUser, art.RoleAssistant, art.RoleTool:
+			t.Class = string(m.Role)
+		}
+		var more bool
+		if t.Text, more = cut(m.Content, limit); more {
+			t.More, t.Size = d.textLink(trajectory, history, i), count(float64(len(m.Content)))
+		}
+		t.Reasoning, _ = cut(m.Reasoning, limit)
+		t.Calls = slices.Clone(m.ToolCalls)
+		for k := range t.Calls {
+			calls[t.Calls[k].ID] = t.Calls[k].Name
+			t.Calls[k].Arguments, _ = cut(t.Calls[k].Arguments, limit)
+		}
+		if m.Role == art.RoleTool {
+			t.Tool = cmp.Or(calls[m.ToolCallID], m.Name, "tool")
+		}
+		if m.Sample != nil {
+			t.Sampled, t.Step, t.Finish = true, m.Sample.Step, m.Sample.Finish
+		}
+		c.Turns = append(c.Turns, t)
+	}
+	return c
+}
+
+// text is the whole text of a message.
+func (h *Handler) text(r *http.Request) (name, text string, err error) {
+	at, err := h.placeOf(r)
+	if err != nil {
+		return "", "", err
+	}
+	p := at.p
+	group, trajectory, history, message := p.number("group", 0), p.number("trajectory", 0), p.number("history", 0),
+		p.number("message", 0)
+	if p.err != nil {
+		return "", "", p.err
+	}
+	g, err := at.run.ReadGroup(at.Split, at.Step, group)
+	if err != nil {
+		return "", "", err
+	}
+	if trajectory >= len(g.Trajectories) {
+		return "", "", notFound("the group has %s", plural(len(g.Trajectories), "trajectory"))
+	}
+	histories := g.Trajectories[trajectory].Histories()
+	if history >= len(histories) || message >= len(histories[history].Messages) {
+		return "", "", notFound("there is no such message")
+	}
+	return "message.txt", histories[history].Messages[message].Content, nil
+}

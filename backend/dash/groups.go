@@ -1,0 +1,275 @@
+package dash
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// perPage bounds the groups on a page.
+const perPage = 40
+
+// groupsData is a step of a run: its groups, its time, or its tokens.
+type groupsData struct {
+	*place
+	View     string // groups, time or batch
+	Sort     string
+	Filter   filter
+	Groups   []groupRow
+	Total    int // groups that pass the filter
+	All      int
+	Count    int // trajectories
+	Reward   string
+	Failures []art.Failure
+	Failed   int
+	PageAt   int
+	PagePrev string
+	PageNext string
+	Metrics  [][2]string
+	Timeline *timeline
+	Batch    *batch
+	Note     string
+}
+
+// filter is what trajectories must have.
+type filter struct {
+	Text, Tool string
+	Min, Max   float64
+	Failed     bool
+}
+
+// MinText and MaxText are the bounds as a form has them.
+func (f filter) MinText() string { return boundText(f.Min) }
+
+// MaxText is the upper bound.
+func (f filter) MaxText() string { return boundText(f.Max) }
+
+func boundText(v float64) string {
+	if math.IsInf(v, 0) {
+		return ""
+	}
+	return number(v)
+}
+
+// filterOf reads a filter.
+func filterOf(p *params) filter {
+	return filter{Text: strings.TrimSpace(p.Get("q")), Tool: strings.TrimSpace(p.Get("tool")),
+		Failed: p.Get("failed") != "", Min: p.float("min", math.Inf(-1)), Max: p.float("max", math.Inf(1))}
+}
+
+// admits reports whether a group has a trajectory within the bounds, or failures where these are asked for.
+func (f filter) admits(g *groupEntry) bool {
+	if f.Failed && len(g.failures) == 0 {
+		return false
+	}
+	if math.IsInf(f.Min, 0) && math.IsInf(f.Max, 0) {
+		return true
+	}
+	return slices.ContainsFunc(g.rewards(), func(r float64) bool { return r >= f.Min && r <= f.Max })
+}
+
+// groupRow is a line of the list.
+type groupRow struct {
+	Number   int
+	Link     string
+	Size     int
+	Mean     string
+	Range    string
+	Bars     []histogramBar // of its rewards, over the range of all rewards of the step
+	Failures int
+	Skip     string
+	Steps    string // of the policy
+	Duration string
+
+	mean, spread float64
+}
+
+// groupsPage is the page of a step.
+func (h *Handler) groupsPage(r *http.Request) (*page, error) {
+	at, err := h.placeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	d := &groupsData{place: at, View: at.p.choice("view", "groups", "time", "batch"), Filter: filterOf(at.p),
+		Sort: at.p.choice("sort", "index", "best", "worst", "spread"), PageAt: at.p.number("page", 0)}
+	if at.p.err != nil {
+		return nil, at.p.err
+	}
+	x, err := h.store.index(at.run, at.Split, at.Step)
+	if err != nil {
+		return nil, err
+	}
+	d.measure(x)
+	switch d.View {
+	case "groups":
+		d.list(x, at.weighing())
+	case "time":
+		d.Timeline = newTimeline(x.entries, at.row())
+	case "batch":
+		if d.Batch, err = h.readBatch(at, x); err != nil {
+			return nil, err
+		}
+	}
+	return &page{name: "groups.html", Title: at.Run + " step " + number(float64(at.Step)), Runs: []string{at.Run}, Data: d,
+		Crumbs: at.crumbs()[:2]}, nil
+}
+
+// measure counts.
+func (d *groupsData) measure(x *index) {
+	sum := 0.0
+	d.All = len(x.groups)
+	for i := range x.groups {
+		g := &x.groups[i]
+		d.Count += len(g.entries)
+		d.Failed += len(g.failures)
+		for _, e := range g.entries {
+			sum += e.Reward
+		}
+		if d.Filter.Failed && len(d.Failures) < 50 {
+			d.Failures = append(d.Failures, g.failures...)
+		}
+	}
+	if d.Count > 0 {
+		d.Reward = number(sum / float64(d.Count))
+	}
+	row := d.row()
+	for _, key := range sortedKeys(row) {
+		d.Metrics = append(d.Metrics, [2]string{key, number(row[key])})
+	}
+}
+
+// list makes the lines of a page of the list.
+func (d *groupsData) list(x *index, w weighing) {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, e := range x.entries {
+		if e.Trajectory >= 0 && finite(e.Reward) {
+			low, high = min(low, e.Reward), max(high, e.Reward)
+		}
+	}
+	var rows []groupRow
+	for i := range x.groups {
+		if g := &x.groups[i]; d.Filter.admits(g) {
+			rows = append(rows, newGroupRow(g))
+		}
+	}
+	sortGroups(rows, d.Sort)
+	d.Total = len(rows)
+	first := min(d.PageAt*perPage, len(rows))
+	last := min(first+perPage, len(rows))
+	if first > 0 {
+		d.PagePrev = d.p.with("groups", "page", number(float64(d.PageAt-1)))
+	}
+	if last < len(rows) {
+		d.PageNext = d.p.with("groups", "page", number(float64(d.PageAt+1)))
+	}
+	d.Groups = rows[first:last]
+	byNumber := map[int]*groupEntry{}
+	for i := range x.groups {
+		byNumber[x.groups[i].number] = &x.groups[i]
+	}
+	for i := range d.Groups {
+		d.Groups[i].describe(byNumber[d.Groups[i].Number], w, low, high)
+		d.Groups[i].Link = d.place.Link("group", "group", d.Groups[i].Number)
+	}
+	d.Note = w.Note
+}
+
+// newGroupRow has what groups are sorted by.
+func newGroupRow(g *groupEntry) groupRow {
+	row := groupRow{Number: g.number, Size: len(g.entries), Failures: len(g.failures), mean: math.NaN()}
+	if rewards := g.rewards(); len(rewards) > 0 {
+		sum := 0.0
+		for _, r := range rewards {
+			sum += r
+		}
+		row.mean, row.spread = sum/float64(len(rewards)), slices.Max(rewards)-slices.Min(rewards)
+	}
+	return row
+}
+
+// sortGroups sorts the list. Groups without rewards come last.
+func sortGroups(rows []groupRow, by string) {
+	last := func(v float64, sign float64) float64 {
+		if math.IsNaN(v) {
+			return math.Inf(1)
+		}
+		return sign * v
+	}
+	slices.SortStableFunc(rows, func(a, b groupRow) int {
+		switch by {
+		case "best":
+			return cmp.Compare(last(a.mean, -1), last(b.mean, -1))
+		case "worst":
+			return cmp.Compare(last(a.mean, 1), last(b.mean, 1))
+		case "spread":
+			return cmp.Compare(-a.spread, -b.spread)
+		}
+		return cmp.Compare(a.Number, b.Number)
+	})
+}
+
+// describe fills in the texts of a line. low and high are the range of all rewards.
+func (row *groupRow) describe(g *groupEntry, w weighing, low, high float64) {
+	row.Mean, row.Range, row.Steps = "–", "–", "–"
+	rewards := g.rewards()
+	if len(rewards) > 0 {
+		row.Mean = number(row.mean)
+		row.Range = number(slices.Min(rewards)) + " to " + number(slices.Max(rewards))
+	}
+	row.Bars = histogram(rewards, low, high)
+	if _, reason := w.advantages(rewards); reason != "" {
+		row.Skip = skipText(string(reason))
+	}
+	longest, first, newest := time.Duration(0), -1, -1
+	for _, e := range g.entries {
+		longest = max(longest, e.Duration)
+		if e.FirstStep >= 0 {
+			if first < 0 {
+				first = e.FirstStep
+			}
+			first, newest = min(first, e.FirstStep), max(newest, e.LastStep)
+		}
+	}
+	row.Duration = duration(longest)
+	if first >= 0 {
+		row.Steps = number(float64(first))
+		if newest > first {
+			row.Steps += " to " + number(float64(newest))
+		}
+	}
+}
+
+// histogramBar is a bar, in percent of the width and the height.
+type histogramBar struct{ X, W, Y, H string }
+
+// histogram draws how rewards are distributed over a range.
+func histogram(rewards []float64, low, high float64) []histogramBar {
+	const bins = 25
+	var counts [bins]int
+	most := 1
+	for _, r := range rewards {
+		if !finite(r) {
+			continue
+		}
+		bin := bins / 2
+		if high > low {
+			bin = min(bins-1, int(bins*(r-low)/(high-low)))
+		}
+		counts[bin]++
+		most = max(most, counts[bin])
+	}
+	var list []histogramBar
+	for i, n := range counts {
+		if n > 0 {
+			height := float64(n) / float64(most)
+			list = append(list, histogramBar{percent((float64(i) + 0.1) / bins), percent(0.8 / bins), percent(1 - height),
+				percent(height)})
+		}
+	}
+	return list
+}

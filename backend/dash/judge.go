@@ -1,0 +1,188 @@
+package dash
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/goart-dev/art"
+)
+
+// HumanScore is the metric of a trajectory that has the score a person gave.
+const HumanScore = "human_score"
+
+// Judge lets people give the rewards of groups, on the page of the [Handler] that has it as [Options].Judge:
+//
+//	judge := dash.NewJudge()
+//	page, err := dash.Start("127.0.0.1:0", &dash.Options{Judge: judge})
+//	groups, err := art.GatherGroups(ctx, scenarios, play, &art.GatherOptions{After: judge.Score})
+//
+// Any number of groups may wait. A waiting group takes one place of [art.GatherOptions].Concurrency.
+type Judge struct {
+	mu      sync.Mutex
+	queue   []*waitingGroup
+	next    int
+	changed []func()
+}
+
+// waitingGroup is a group that a person is to score.
+type waitingGroup struct {
+	id      int
+	group   *art.TrajectoryGroup
+	verdict chan verdict // room for one
+}
+
+// verdict is what a person decided on a group.
+type verdict struct {
+	drop   bool
+	scores []float64 // of each trajectory
+	note   string
+}
+
+// NewJudge returns a judge without groups.
+func NewJudge() *Judge { return &Judge{} }
+
+// Score waits until a person has scored the group, and returns it with the scores as rewards. The reward that the
+// rollout gave is kept as the metric "independent_reward", the score is the metric [HumanScore], and a remark of the
+// person is in Logs. A group that the person drops is no group at all; one without trajectories is returned as it is.
+// When ctx ends first, its error is returned.
+//
+// It is meant for [art.GatherOptions].After.
+func (j *Judge) Score(ctx context.Context, g *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+	if len(g.Trajectories) == 0 {
+		return []*art.TrajectoryGroup{g}, nil
+	}
+	w := j.add(g)
+	defer j.remove(w)
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case v := <-w.verdict:
+		if v.drop {
+			return nil, nil
+		}
+		v.apply(g)
+		return []*art.TrajectoryGroup{g}, nil
+	}
+}
+
+// apply makes scores rewards.
+func (v *verdict) apply(g *art.TrajectoryGroup) {
+	for i, t := range g.Trajectories {
+		if t.Metrics == nil {
+			t.Metrics = map[string]float64{}
+		}
+		t.Metrics["independent_reward"], t.Metrics[HumanScore] = t.Reward, v.scores[i]
+		t.Reward = v.scores[i]
+		if v.note != "" {
+			t.Logs = append(t.Logs, "person: "+v.note)
+		}
+	}
+}
+
+func (j *Judge) add(g *art.TrajectoryGroup) *waitingGroup {
+	j.mu.Lock()
+	j.next++
+	w := &waitingGroup{id: j.next, group: g, verdict: make(chan verdict, 1)}
+	j.queue = append(j.queue, w)
+	j.mu.Unlock()
+	j.tell()
+	return w
+}
+
+func (j *Judge) remove(w *waitingGroup) {
+	j.mu.Lock()
+	j.queue = slices.DeleteFunc(j.queue, func(other *waitingGroup) bool { return other == w })
+	j.mu.Unlock()
+	j.tell()
+}
+
+// tell calls those who want to know that the queue has changed.
+func (j *Judge) tell() {
+	j.mu.Lock()
+	list := slices.Clone(j.changed)
+	j.mu.Unlock()
+	for _, f := range list {
+		f()
+	}
+}
+
+// onChange has f called when the queue changes. A nil judge has no queue.
+func (j *Judge) onChange(f func()) {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.changed = append(j.changed, f)
+}
+
+// waiting returns how many groups wait.
+func (j *Judge) waiting() int {
+	if j == nil {
+		return 0
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue)
+}
+
+// first returns the group that has waited longest, and how many wait; nil for none.
+func (j *Judge) first() (w *waitingGroup, waiting int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.queue) == 0 {
+		return nil, 0
+	}
+	return j.queue[0], len(j.queue)
+}
+
+// decide ends the wait of a group. Of two people, the first counts.
+func (j *Judge) decide(id int, v verdict) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := slices.IndexFunc(j.queue, func(w *waitingGroup) bool { return w.id == id })
+	if i < 0 {
+		return notFound("group %d does not wait any more: somebody else has judged it, or its gather has ended", id)
+	}
+	w := j.queue[i]
+	if n := len(w.group.Trajectories); !v.drop && len(v.scores) != n {
+		return badRequest("group %d has %d trajectories, not %d", id, n, len(v.scores))
+	}
+	w.verdict <- v
+	j.queue = slices.Delete(j.queue, i, i+1) // Score may take a moment: nobody else is to see it
+	return nil
+}
+
+// rankScores makes scores of ranks: 1 for the best and 0 for the worst, evenly spaced between; equal ranks have the
+// mean of their places. Ranks are any numbers, of which the lowest is the best.
+//
+//	score = 1 - (better + equal/2) / (n - 1)
+//
+// where better is the number of others with a lower rank, and equal that of others with the same.
+func rankScores(ranks []float64) ([]float64, error) {
+	scores := make([]float64, len(ranks))
+	for i, rank := range ranks {
+		if math.IsNaN(rank) || math.IsInf(rank, 0) {
+			return nil, fmt.Errorf("rank %d is %v", i+1, rank)
+		}
+		if len(ranks) == 1 {
+			scores[i] = 1
+			continue
+		}
+		lost := 0.0
+		for k, other := range ranks {
+			switch {
+			case k == i:
+			case other < rank:
+				lost++
+			case other == rank:
+				lost += 0.5
+			}
+		}
+		scores[i] = 1 - lost/float64(len(ranks)-1)
+	}
+	return scores, nil
+}

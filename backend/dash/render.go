@@ -1,0 +1,152 @@
+package dash
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// page is what a template makes HTML of.
+type page struct {
+	name  string // of the template
+	Title string
+	Runs  []string // that the page shows; "*": any. It is updated when one of them changes
+	Data  any
+
+	Theme   string // "": that of the system
+	Crumbs  []crumb
+	Judging bool
+	Waiting int
+	Script  string
+	Style   string
+	Icon    string
+}
+
+// crumb is a link of the way to a page.
+type crumb struct{ Text, Link string }
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"number": number, "visible": visible, "link": link, "ago": ago, "now": time.Now, "join": strings.Join,
+	"plural": plural, "inc": func(n int) int { return n + 1 },
+}).ParseFS(assets, "assets/*.html"))
+
+// plural writes a number of things: 1 group, 2 groups.
+func plural(n int, one string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case strings.HasSuffix(one, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(one, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// link is the address of a page with the parameters that follow, name and value in turn. Those that are "" are left
+// out.
+func link(path string, params ...any) string {
+	query := url.Values{}
+	for i := 0; i+1 < len(params); i += 2 {
+		if value := fmt.Sprint(params[i+1]); value != "" {
+			query.Set(fmt.Sprint(params[i]), value)
+		}
+	}
+	return localURL(path, query)
+}
+
+// page serves what a function makes of a request.
+func (h *Handler) page(make func(*http.Request) (*page, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := make(r)
+		if err != nil {
+			h.failPage(w, r, statusOf(err), err)
+			return
+		}
+		h.send(w, r, http.StatusOK, p)
+	})
+}
+
+// failPage serves an error.
+func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, status int, err error) {
+	text := err.Error()
+	if status == http.StatusInternalServerError {
+		h.opts.Logger.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
+	}
+	p := &page{name: "error.html", Title: http.StatusText(status), Data: map[string]any{
+		"Status": status, "Text": text, "SignIn": status == http.StatusUnauthorized,
+	}}
+	h.send(w, r, status, p)
+}
+
+// send writes a page.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, p *page) {
+	p.Judging, p.Waiting = h.opts.Judge != nil, h.opts.Judge.waiting()
+	p.Script, p.Style, p.Icon = assetName("app.js"), assetName("app.css"), assetName("icon.svg")
+	if c, err := r.Cookie("art_dash_theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
+		p.Theme = c.Value
+	}
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, p.name, p); err != nil {
+		h.opts.Logger.ErrorContext(r.Context(), "template failed", "name", p.name, "error", err)
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	sendBytes(w, r, status, b.Bytes())
+}
+
+// sendBytes writes a body, compressed where the client takes that. An error means that the client has gone.
+func sendBytes(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	w.Header().Add("Vary", "Accept-Encoding")
+	if len(body) < 1<<10 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(status)
+	z := gzip.NewWriter(w)
+	_, _ = z.Write(body)
+	_ = z.Close()
+}
+
+// file serves something that is no page, as a download.
+func (h *Handler) file(make func(*http.Request) (name, text string, err error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, text, err := make(r)
+		if err != nil {
+			h.failPage(w, r, statusOf(err), err)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+		sendBytes(w, r, http.StatusOK, []byte(text))
+	})
+}
+
+// post serves a form that changes something, and sends the browser to the address that the function returns.
+func (h *Handler) post(change func(*http.Request) (to string, err error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			h.failPage(w, r, http.StatusBadRequest, err)
+			return
+		}
+		to, err := change(r)
+		if err != nil {
+			h.failPage(w, r, statusOf(err), err)
+			return
+		}
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusSeeOther)
+	})
+}

@@ -1,0 +1,350 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+)
+
+// ownState is the training state of a model for [art.Trainer].
+type ownState struct {
+	session *trainer.Session // nil while it is the newest step
+	changed bool             // since the newest step, apart from gradients
+}
+
+// end frees a state that is the newest step, and refuses any other one.
+func (s *ownState) end(op string) error {
+	if s.changed || s.session != nil && s.session.Pending() {
+		return &art.Error{
+			Op: op, Err: fmt.Errorf("%w: the training state has updates or gradients that are not published", art.ErrInvalid),
+			Hint: "call Model.Publish, or Model.LoadWeights with the newest step to drop them",
+		}
+	}
+	s.free()
+	return nil
+}
+
+func (s *ownState) free() {
+	if s.session != nil {
+		s.session.Free()
+	}
+	*s = ownState{}
+}
+
+// session returns the training state on the device. e.training is held.
+func (e *entry) session(b *Backend) (*trainer.Session, error) {
+	if e.own.session == nil {
+		s, err := e.learner(b).Start(e.state)
+		if err != nil {
+			return nil, err
+		}
+		e.own.session = s
+	}
+	return e.own.session, nil
+}
+
+// current copies the training state to the host. e.training is held.
+func (e *entry) current() (*trainer.State, error) {
+	if e.own.session == nil {
+		return e.state, nil
+	}
+	return e.own.session.State()
+}
+
+// SaveWeights stores the training state below the run directory, in the folder weights/NAME, which PEFT reads.
+func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, optimizer bool) (string, error) {
+	const op = "save weights"
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	e, err := b.lock(op, m)
+	if err != nil {
+		return "", err
+	}
+	defer e.training.Unlock()
+	state, err := e.current()
+	if err != nil {
+		return "", ownError(ctx, op, err)
+	}
+	adapter := e.adapter.Clone()
+	if err := adapter.SetParams(state.Params); err != nil {
+		return "", &art.Error{Op: op, Err: err}
+	}
+	err = e.run.SaveWeights(name, func(dir string) error {
+		err := adapter.Save(dir, m.Options().Base)
+		if optimizer && err == nil {
+			err = writeTrainer(dir, state)
+		}
+		return err
+	})
+	return e.run.WeightsReference(name).String(), err
+}
+
+// LoadWeights replaces the training state.
+func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, optimizer bool) error {
+	const op = "load weights"
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e, err := b.lock(op, m)
+	if err != nil {
+		return err
+	}
+	defer e.training.Unlock()
+	dir, newest, err := b.findWeights(m, e, path)
+	if err != nil {
+		return err
+	}
+	if optimizer && !hasOptimizer(dir) {
+		return &art.Error{Op: op, Err: fmt.Errorf("%w: %s was saved without its optimizer", art.ErrInvalid, path),
+			Hint: "load it with a new one"}
+	}
+	adapter, err := e.loadAdapter(op, dir)
+	if err != nil {
+		return err
+	}
+	state := trainer.AdapterState(adapter)
+	if optimizer {
+		if err := readOptimizer(dir, state); err != nil {
+			return checkpointError(op, dir, err)
+		}
+	}
+	session, err := e.learner(b).Start(state)
+	if err != nil {
+		return ownError(ctx, op, err)
+	}
+	e.own.free()
+	e.own = ownState{session: session, changed: !newest || !optimizer}
+	return nil
+}
+
+// loadAdapter reads an adapter of the shape of the model's.
+func (e *entry) loadAdapter(op, dir string) (*lora.Adapter, error) {
+	a, err := lora.Load(dir)
+	if err == nil {
+		err = a.Check(e.layers())
+	}
+	if err != nil {
+		return nil, checkpointError(op, dir, err)
+	}
+	if shapeOf(a) != shapeOf(e.adapter) {
+		return nil, &art.Error{
+			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers", art.ErrInvalid, dir),
+			Hint: "register a model with ModelOptions.Fork to begin with it",
+		}
+	}
+	return a, nil
+}
+
+// shapeOf is equal for adapters with the same graphs and parameters of the same shapes.
+func shapeOf(a *lora.Adapter) string {
+	var shape strings.Builder
+	for _, l := range a.Layers() {
+		fmt.Fprintln(&shape, l.LayerShape, a.Config().LayerRank(l.Name), a.Config().Scale(l.Name))
+	}
+	return shape.String()
+}
+
+// findWeights returns the folder of a step or of saved weights, and whether it is the newest step of m.
+func (b *Backend) findWeights(m *art.Model, e *entry, path string) (dir string, newest bool, err error) {
+	if strings.HasPrefix(path, "@") {
+		path = m.Name() + path
+	}
+	ref, err := runs.ParseReference(path, m.Options().Project)
+	if err != nil {
+		return "", false, err
+	}
+	reader, err := runs.NewReader(ref.Dir(b.opts.Dir))
+	if err != nil {
+		return "", false, err
+	}
+	if dir, err = reader.Find(ref.Step); err != nil {
+		return "", false, err
+	}
+	latest, _ := e.run.Checkpoint(e.serving.Load().step)
+	return dir, dir == latest, e.checkBase(reader, ref)
+}
+
+// checkBase refuses weights of another base model.
+func (e *entry) checkBase(reader *runs.Reader, ref runs.Reference) error {
+	var have, want description
+	if err := reader.Model(&have); err != nil {
+		return err
+	}
+	if _, err := e.run.ReadModel(&want); err != nil {
+		return err
+	}
+	if have.sameBase(want) {
+		return nil
+	}
+	err := fmt.Errorf("%w: %s has the base %s, and the model %s", art.ErrInvalid, ref, have.baseText(), want.baseText())
+	return &art.Error{Op: "load weights", Err: err, Hint: "load weights of a run on the same base model"}
+}
+
+// SavedWeights lists what SaveWeights has stored.
+func (b *Backend) SavedWeights(_ context.Context, m *art.Model) ([]art.SavedWeights, error) {
+	e, err := b.stored("saved weights", m)
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.run.SavedWeights()
+	var out []art.SavedWeights
+	for _, w := range list {
+		dir, bad := e.run.WeightsDir(w.Name)
+		if bad != nil {
+			return nil, bad
+		}
+		out = append(out, art.SavedWeights{
+			Name: w.Name, Path: e.run.WeightsReference(w.Name).String(), Optimizer: hasOptimizer(dir), Bytes: w.Bytes,
+		})
+	}
+	return out, err
+}
+
+// DeleteWeights deletes what SaveWeights has stored.
+func (b *Backend) DeleteWeights(_ context.Context, m *art.Model, name string) error {
+	e, err := b.stored("delete weights", m)
+	if err != nil {
+		return err
+	}
+	return e.run.DeleteWeights(name)
+}
+
+// Publish commits the training state as the next step, and serves it. Such a step cannot be replayed.
+func (b *Backend) Publish(
+	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) (int, error) {
+	const op = "publish"
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	e, err := b.lock(op, m)
+	if err != nil {
+		return 0, err
+	}
+	defer e.training.Unlock()
+	state, err := e.current()
+	if err == nil {
+		err = state.CheckFinite()
+	}
+	if err != nil {
+		return 0, ownError(ctx, op, err)
+	}
+	groups = present(groups)
+	if err := b.publish(m, e, state, runs.Update{Groups: groups, Metrics: rowMetrics(groups, metrics)}, nil); err != nil {
+		return 0, err
+	}
+	e.own.changed = false
+	return e.serving.Load().step, nil
+}
+
+// Snapshot makes s answer with weights as they are now.
+func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *art.Model) error {
+	const op = "snapshot"
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e, err := b.lock(op, m)
+	if err != nil {
+		return err
+	}
+	defer e.training.Unlock()
+	adapter, err := b.snapshot(m, e, path)
+	if err != nil {
+		return ownError(ctx, op, err)
+	}
+	onDevice, err := engine.NewAdapter(b.device, adapter)
+	if err != nil {
+		return &art.Error{Op: op, Err: err}
+	}
+	copied := &entry{base: e.base, template: e.template, grammars: e.grammars, committed: e.committed}
+	copied.serving.Store(&serving{step: e.serving.Load().step, adapter: onDevice})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return &art.Error{Op: op, Err: art.ErrClosed}
+	}
+	b.models[s] = copied
+	return nil
+}
+
+// snapshot returns the adapter of a path, or of the training state.
+func (b *Backend) snapshot(m *art.Model, e *entry, path string) (*lora.Adapter, error) {
+	if path != "" {
+		dir, _, err := b.findWeights(m, e, path)
+		if err != nil {
+			return nil, err
+		}
+		return e.loadAdapter("snapshot", dir)
+	}
+	state, err := e.current()
+	if err != nil {
+		return nil, err
+	}
+	adapter := e.adapter.Clone()
+	return adapter, adapter.SetParams(state.Params)
+}
+
+// Release forgets a model, and closes its run.
+func (b *Backend) Release(_ context.Context, m *art.Model) error {
+	b.mu.Lock()
+	e := b.models[m]
+	switch {
+	case b.closed:
+		b.mu.Unlock()
+		return &art.Error{Op: "release", Err: art.ErrClosed}
+	case e == nil:
+		b.mu.Unlock()
+		return &art.Error{Op: "release", Err: art.ErrNotRegistered}
+	}
+	delete(b.models, m)
+	b.order = without(b.order, m)
+	b.mu.Unlock()
+	return e.close()
+}
+
+// without returns a copy of models without one.
+func without(models []*art.Model, m *art.Model) (out []*art.Model) {
+	for _, x := range models {
+		if x != m {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// close frees what training holds, and closes the run. It waits for a training call in progress.
+func (e *entry) close() error {
+	e.training.Lock()
+	defer e.training.Unlock()
+	e.own.free()
+	if e.run == nil {
+		return nil
+	}
+	return e.run.Close()
+}
+
+// ownError is the error of a primitive.
+func ownError(ctx context.Context, op string, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if told := new(art.Error); errors.As(err, &told) {
+		return err
+	}
+	hint := ""
+	switch {
+	case errors.Is(err, trainer.ErrLost):
+		hint = "load weights that were saved, or a step, with Model.LoadWeights"
+	case errors.Is(err, trainer.ErrDiverged):
+		hint = "lower the learning rate or set GradClipNorm, and load the newest step with Model.LoadWeights"
+	}
+	return &art.Error{Op: op, Err: err, Hint: hint}
+}

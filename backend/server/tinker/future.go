@@ -1,0 +1,181 @@
+package tinker
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// future is a request whose result is polled.
+type future struct {
+	id      string
+	tenant  *tenant
+	session string
+	digest  [sha256.Size]byte // of the request
+	answer  *tinkerwire.Result
+	done    chan struct{}
+	out     *outcome // once done is closed
+	ended   time.Time
+}
+
+// outcome is a result. One of its parts is set.
+type outcome struct {
+	Result   *tinkerwire.Result       `json:",omitempty"`
+	Forward  []byte                   `json:",omitempty"` // the message ForwardBackwardOutput
+	Sample   *tinkerwire.SampleOutput `json:"-"`
+	Err      string                   `json:",omitempty"`
+	Category string                   `json:",omitempty"`
+}
+
+// failed makes an outcome of an error.
+func failed(err error) *outcome {
+	category := tinkerwire.CategoryServer
+	var f *failure
+	switch {
+	case errors.As(err, &f) && f.status < 500, errors.Is(err, art.ErrInvalid), errors.Is(err, art.ErrContextLength),
+		errors.Is(err, art.ErrUnsupported), errors.Is(err, art.ErrFrozen), errors.Is(err, art.ErrBaseModel):
+		category = tinkerwire.CategoryUser
+	}
+	return &outcome{Err: err.Error(), Category: category}
+}
+
+// errTooMany asks a client to wait.
+var errTooMany = &failure{http.StatusTooManyRequests, "too many requests wait for their results; try again later"}
+
+// openFuture returns the future of a request, which is new if no request had the id before. A repeated request has
+// the same content, or it is an error.
+func (s *Server) openFuture(f *future) (old *future, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.futures[f.id]; old != nil {
+		if old.digest != f.digest {
+			return nil, fail(http.StatusBadRequest, "the seq_id of this request was used for another one; count on")
+		}
+		return old, nil
+	}
+	if !f.tenant.begin() {
+		return nil, errTooMany
+	}
+	f.done = make(chan struct{})
+	s.futures[f.id] = f
+	return nil, nil
+}
+
+// complete sets the result.
+func (s *Server) complete(f *future, out *outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.out != nil {
+		return
+	}
+	f.out, f.ended = out, time.Now()
+	close(f.done)
+	f.tenant.end()
+}
+
+func (s *Server) hasFuture(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.futures[id] != nil
+}
+
+// retrieve serves POST retrieve_future: it waits for a result, for a while.
+func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	f := s.futures[req.RequestID]
+	s.mu.Unlock()
+	if f == nil || f.tenant != t {
+		return lost(req.RequestID)
+	}
+	s.touch(f.session)
+	timer := time.NewTimer(s.opts.PollTime)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+		if err := f.out.send(w, r); err != nil { // nothing was sent: JSON has no number for it
+			return failed(fmt.Errorf("the result has no form in JSON: %w", err)).send(w, r)
+		}
+		return nil
+	case <-timer.C:
+	case <-r.Context().Done():
+	case <-s.ctx.Done():
+	}
+	return sendJSON(w, http.StatusRequestTimeout, tinkerwire.Result{
+		Type: tinkerwire.TryAgain, RequestID: f.id, QueueState: "active",
+	})
+}
+
+// lost is the answer to an unknown request: samples are submitted again when they are gone.
+func lost(id string) error {
+	if strings.Contains(id, samplerMark) {
+		return fail(http.StatusGone, "the result of this sample is gone; ask for it again")
+	}
+	return fail(http.StatusNotFound, "there is no request of this id, or its result has been dropped")
+}
+
+// send writes a result in the dialect that the client accepts.
+func (o *outcome) send(w http.ResponseWriter, r *http.Request) error {
+	proto := strings.Contains(r.Header.Get("Accept"), tinkerwire.ProtoType)
+	switch {
+	case o.Err != "":
+		return sendJSON(w, http.StatusOK, tinkerwire.Result{Error: o.Err, Category: o.Category})
+	case o.Forward != nil && proto:
+		send(w, http.StatusOK, tinkerwire.ProtoType, o.Forward)
+		return nil
+	case o.Forward != nil:
+		parsed, err := tinkerwire.ParseForwardOutput(o.Forward)
+		if err != nil {
+			return err
+		}
+		return sendJSON(w, http.StatusOK, parsed)
+	case o.Sample != nil && proto:
+		send(w, http.StatusOK, tinkerwire.ProtoType, o.Sample.Proto())
+		return nil
+	case o.Sample != nil:
+		return sendJSON(w, http.StatusOK, o.Sample)
+	}
+	return sendJSON(w, http.StatusOK, o.Result)
+}
+
+// failure is an error with a status.
+type failure struct {
+	status int
+	detail string
+}
+
+func (f *failure) Error() string { return f.detail }
+
+func fail(status int, detail string) error { return &failure{status, detail} }
+
+// failf is fail with a format.
+func failf(status int, format string, args ...any) error {
+	return &failure{status, fmt.Sprintf(format, args...)}
+}
+
+// sendJSON writes a JSON body.
+func sendJSON(w http.ResponseWriter, status int, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	send(w, status, tinkerwire.JSONType, data)
+	return nil
+}
+
+// send writes a complete response. If that fails the client has gone.
+func send(w http.ResponseWriter, status int, mediaType string, data []byte) {
+	w.Header().Set("Content-Type", mediaType)
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+}

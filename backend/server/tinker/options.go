@@ -1,0 +1,174 @@
+package tinker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// Options configure a [Server].
+type Options struct {
+	// Dir is the folder of the server's own state: sessions, the index of runs and checkpoints, and requests that are not
+	// part of a stored step yet. It must be of this server alone. Required.
+	Dir string
+	// Bases are the base models that clients may name. At least one.
+	Bases []Base
+	// Tenants are the users, with keys of their own: none sees what is another's. Without tenants there is one, "default",
+	// with the keys of the handler.
+	Tenants []Tenant
+	// Limits bound each tenant that has none of its own.
+	Limits Limits
+	// Alpha of the adapters: W x + (Alpha/Rank) B A x. The protocol has no field for it. Default 32.
+	Alpha float64
+	// KeepSteps is how many of the newest steps of a run are kept on disk; each optimizer step is one. Those that were
+	// saved under a name are kept until they are deleted. Default 2.
+	KeepSteps int
+	// SessionTimeout is how long a session lives without any request of its client. Its runs are then released from
+	// memory, and stay on disk. Default 5 minutes.
+	SessionTimeout time.Duration
+	// GapTimeout is how long a request waits for one with a smaller seq_id that has not arrived; it then fails. Default
+	// 10 minutes, longer than clients retry.
+	GapTimeout time.Duration
+	// PollTime is how long a poll for a result is held. Default 20 seconds; clients give up after 45.
+	PollTime time.Duration
+	// KeepResults is how long a result can be read after it is there. Default 30 minutes.
+	KeepResults time.Duration
+	// Slots are how many samples are drawn at once, of all tenants. Default 32.
+	Slots int
+	// MaxBody bounds the body of a request, in bytes. Default 64 MiB.
+	MaxBody int64
+	// Folder returns the folder with the files of saved weights, by their path ([art.Model.SaveWeights]), for archives.
+	// nil: archives are refused.
+	Folder func(path string) (string, error)
+	// Logger receives internal errors. nil discards them.
+	Logger *slog.Logger
+
+	noSync bool // tests do not wait for the disk
+}
+
+// Base is a base model.
+type Base struct {
+	// Name is what clients call it, such as "Qwen/Qwen3-8B": they choose a tokenizer and a chat format by it.
+	Name string
+	// Model is what the backend calls it: [art.ModelOptions].Base. Default Name.
+	Model string
+	// Tokenizer is a name or a folder from which clients load the tokenizer. Default: clients use Name.
+	Tokenizer string
+	// MaxContext is the number of tokens that it reads at most. 0: not told.
+	MaxContext int
+}
+
+// Tenant is a user of the server.
+type Tenant struct {
+	// Name is the project of the tenant's runs, and so a folder.
+	Name string
+	// Keys are the secrets that clients send. The SDKs want those that begin with "tml-".
+	Keys []string
+	// Limits replace those of the server. nil: the same.
+	Limits *Limits
+	// Prices make money of the tenant's usage. nil: none.
+	Prices *Prices
+}
+
+// Limits bound a tenant. 0 is the default.
+type Limits struct {
+	Sessions int // that are alive. Default 64
+	Runs     int // that are in memory. Default 64
+	Futures  int // requests that wait for their result. Default 4096; clients back off (status 429)
+	Datums   int // of one request. Default 1024
+	Tokens   int // of one request: of all its data, or of its prompt and reply times samples. Default 4 million
+	Samples  int // of one request. Default 256
+	Results  int // that are kept to be read. Default 65,536; the oldest is dropped
+}
+
+// Prices are amounts of money for a million tokens each, in any currency.
+type Prices struct {
+	Prompt, Sampled, Trained float64
+}
+
+// Backend is what a [Server] needs: a backend with the primitives of training and of sampling, such as
+// [github.com/goart-dev/art/backend/local].
+type Backend interface {
+	art.Backend
+	art.Trainer
+	art.Sampler
+}
+
+func or[T comparable](x *T, fallback T) {
+	var zero T
+	if *x == zero {
+		*x = fallback
+	}
+}
+
+// fill writes the defaults.
+func (o *Options) fill() {
+	o.Limits.fill(Limits{})
+	or(&o.Alpha, 32)
+	or(&o.KeepSteps, 2)
+	or(&o.SessionTimeout, 5*time.Minute)
+	or(&o.GapTimeout, 10*time.Minute)
+	or(&o.PollTime, 20*time.Second)
+	or(&o.KeepResults, 30*time.Minute)
+	or(&o.Slots, 32)
+	or(&o.MaxBody, 64<<20)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(o.Tenants) == 0 {
+		o.Tenants = []Tenant{{Name: "default"}}
+	}
+}
+
+// fill writes the limits of the server, or the defaults, where there is none.
+func (l *Limits) fill(of Limits) {
+	or(&l.Sessions, max(of.Sessions, 0))
+	or(&l.Sessions, 64)
+	or(&l.Runs, of.Runs)
+	or(&l.Runs, 64)
+	or(&l.Futures, of.Futures)
+	or(&l.Futures, 4096)
+	or(&l.Datums, of.Datums)
+	or(&l.Datums, 1024)
+	or(&l.Tokens, of.Tokens)
+	or(&l.Tokens, 4_000_000)
+	or(&l.Samples, of.Samples)
+	or(&l.Samples, 256)
+	or(&l.Results, of.Results)
+	or(&l.Results, 1<<16)
+}
+
+// validate lists what is wrong with the options.
+func (o *Options) validate() error {
+	var p []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			p = append(p, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Dir != "", "Dir is empty")
+	check(len(o.Bases) > 0, "there are no Bases")
+	check(o.Alpha > 0 && o.KeepSteps > 0 && o.Slots > 0 && o.MaxBody > 0, "Alpha, KeepSteps, Slots or MaxBody is negative")
+	check(min(o.SessionTimeout, o.GapTimeout, o.PollTime, o.KeepResults) > 0, "a time is negative")
+	names := map[string]bool{}
+	for i := range o.Bases {
+		name := o.Bases[i].Name
+		check(name != "" && !names[name], "Bases[%d] has the name %q, which is empty or taken", i, name)
+		names[name] = true
+		or(&o.Bases[i].Model, name)
+	}
+	seen := map[string]bool{}
+	for i, t := range o.Tenants {
+		bad := t.Name == "" || strings.HasPrefix(t.Name, ".") || strings.ContainsAny(t.Name, "/\\@:\n")
+		check(!bad && !seen[t.Name], "Tenants[%d] has the name %q, which is no name of a folder or taken", i, t.Name)
+		seen[t.Name] = true
+	}
+	if err := errors.Join(p...); err != nil {
+		return &art.Error{Op: "serve tinker", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct the Options"}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package tinker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// rowSeq is the metric of a training row that has the seq_id of its update. After a restart it says which requests the
+// newest step contains.
+const rowSeq = "tinker/seq_id"
+
+// open registers the model. Requests that are part of its newest step are not executed again.
+func (r *run) open(ctx context.Context) error {
+	m := r.server.newModel(&r.record)
+	if err := m.Register(ctx, r.server.backend); err != nil {
+		return err
+	}
+	r.model, r.at, r.covered, r.row = m, fmt.Sprintf("@%d", m.Step()), -1, map[string]float64{}
+	keeper, ok := r.server.backend.(art.CheckpointKeeper)
+	if !ok || m.Step() == 0 {
+		return nil
+	}
+	rows, err := keeper.History(ctx, m)
+	if err != nil {
+		return err
+	}
+	if seq, ok := art.Logged(rows, rowSeq, m.Step()-1); ok {
+		r.covered = int(seq)
+	}
+	return nil
+}
+
+// newModel describes the model of a run.
+func (s *Server) newModel(rec *runRecord) *art.Model {
+	opts := &art.ModelOptions{Project: rec.Tenant, Base: s.base(rec.Base).Model, LoRA: rec.LoRA, Seed: rec.Seed}
+	if _, keeps := s.backend.(art.CheckpointKeeper); keeps {
+		opts.Retention = &art.Retention{Newest: s.opts.KeepSteps}
+	}
+	return art.NewModel(rec.Name, opts)
+}
+
+// perform executes an operation in its turn, or returns what it has returned before a restart.
+func (r *run) perform(ctx context.Context, t *task) *outcome {
+	switch {
+	case t.prior != nil && (t.prior.Err != "" || !t.call.changes()):
+		return t.prior
+	case t.seq <= r.covered && t.prior != nil:
+		return t.prior
+	case t.seq == r.covered && t.call.op == opOptim:
+		return r.recovered(ctx)
+	case t.seq <= r.covered:
+		return failed(errors.New("the result was lost when the server stopped; its effect is part of the stored step"))
+	case r.broken != nil:
+		return failed(fmt.Errorf("the run cannot be continued, load saved weights into a new one: %w", r.broken))
+	}
+	var out *outcome
+	var err error
+	seconds, slotErr := r.server.training.do(ctx, r.tenant.name, r.record.ID, func() { out, err = r.execute(ctx, t) })
+	r.tenant.charge(Usage{Seconds: seconds})
+	if err = errors.Join(slotErr, err); err != nil {
+		return failed(err)
+	}
+	return out
+}
+
+// recovered makes the result of an update that was stored just before the server stopped.
+func (r *run) recovered(ctx context.Context) *outcome {
+	rows, err := r.server.backend.(art.CheckpointKeeper).History(ctx, r.model) // open has used it
+	if err != nil {
+		return failed(err)
+	}
+	metrics := map[string]float64{}
+	for _, row := range rows {
+		if row.Split == "train" && row.Step == r.model.Step()-1 {
+			maps.Copy(metrics, row.Metrics)
+		}
+	}
+	delete(metrics, rowSeq)
+	return &outcome{Result: &tinkerwire.Result{Metrics: metrics}}
+}
+
+// execute runs an operation.
+func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
+	req := t.call.small
+	switch t.call.op {
+	case opCreate:
+		return &outcome{Result: &tinkerwire.Result{ModelID: r.record.ID, Type: opCreate}}, nil
+	case opForward, opBackward:
+		return r.forward(ctx, t.call)
+	case opOptim:
+		return r.optimStep(ctx, t.seq, req)
+	case opSave:
+		return r.save(ctx, t, tinkerwire.WeightsKind)
+	case opExternal:
+		if len(req.Recipients) > 0 {
+			return nil, fail(http.StatusBadRequest, "age_encryption_recipients are not supported; leave them out")
+		}
+		return r.save(ctx, t, tinkerwire.ExternalKind)
+	case opSampler:
+		if req.Path == "" {
+			return r.snapshot(ctx, req)
+		}
+		return r.save(ctx, t, tinkerwire.SamplerKind)
+	case opLoad:
+		return r.load(ctx, req)
+	}
+	return nil, fmt.Errorf("operation %q is not known", t.call.op)
+}
+
+// forward runs a forward pass, with gradients or without.
+func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
+	data, tokens, err := convertData(c.forward, &r.tenant.limits)
+	if err != nil {
+		return nil, err
+	}
+	pass := r.model.Forward
+	if c.op == opBackward {
+		pass = r.model.ForwardBackward
+	}
+	loss, config := art.Loss(c.forward.Loss), art.LossConfig(c.forward.Config)
+	result, err := pass(ctx, data, loss, config)
+	if err != nil {
+		return nil, err
+	}
+	r.tenant.charge(Usage{TrainedTokens: int64(tokens)})
+	out := output(data, result, c.forward)
+	if c.op == opBackward {
+		r.row["loss/sum"] += result.Loss
+		r.row["data/datums"] += float64(len(data))
+		r.row["data/tokens"] += float64(tokens)
+	}
+	return &outcome{Forward: out.Proto()}, nil
+}
+
+// optimStep updates the weights and stores them as a step of the run.
+func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (*outcome, error) {
+	adam, err := adamW(req)
+	if err != nil {
+		return nil, err
+	}
+	result, err := r.model.OptimStep(ctx, adam)
+	if err != nil {
+		return nil, err
+	}
+	metrics := map[string]float64{"grad_norm": result.GradNorm, "learning_rate": adam.LearningRate, "skipped": 0}
+	if result.Skipped {
+		metrics["skipped"] = 1
+	}
+	for key, x := range metrics {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			delete(metrics, key)
+		} else {
+			r.row["optim/"+key] = x
+		}
+	}
+	r.row[rowSeq] = float64(seq)
+	step, err := r.model.Publish(ctx, nil, r.row)
+	if err != nil {
+		r.broken = err // the weights are one update ahead of what is stored
+		if ctx.Err() == nil {
+			r.corrupt(err)
+		}
+		return nil, err
+	}
+	r.at, r.covered, r.row = fmt.Sprintf("@%d", step), seq, map[string]float64{}
+	return &outcome{Result: &tinkerwire.Result{Metrics: metrics}}, nil
+}
+
+// corrupt stores that the run cannot be continued in this process.
+func (r *run) corrupt(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Corrupted = err.Error()
+	r.storeRecord()
+}
+
+// storeRecord writes the record of the run. mu is held.
+func (r *run) storeRecord() {
+	if err := r.server.store.write("runs", r.name, &r.record); err != nil {
+		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
+	}
+}
+
+// adamW reads the options of a step.
+func adamW(req *tinkerwire.Request) (art.AdamW, error) {
+	out, p := art.DefaultAdamW(), req.Adam
+	if p == nil {
+		p = req.OptimizerParams
+	}
+	if p == nil {
+		return out, fail(http.StatusBadRequest, "optim_step has no adam_params")
+	}
+	if p.Type != "" && p.Type != tinkerwire.AdamW {
+		return out, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", p.Type)
+	}
+	for _, option := range []struct {
+		from *float64
+		to   *float64
+	}{
+		{p.LearningRate, &out.LearningRate}, {p.Beta1, &out.Beta1}, {p.Beta2, &out.Beta2}, {p.Eps, &out.Eps},
+		{p.WeightDecay, &out.WeightDecay}, {p.GradClipNorm, &out.GradClipNorm},
+	} {
+		if option.from != nil {
+			*option.to = *option.from
+		}
+	}
+	return out, nil
+}
+
+// load replaces the training state by saved weights.
+func (r *run) load(ctx context.Context, req *tinkerwire.Request) (*outcome, error) {
+	rec, saved, err := r.server.findWeights(r.tenant, req.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.fits(rec); err != nil {
+		return nil, err
+	}
+	if err := r.model.LoadWeights(ctx, saved.Weights, req.LoadOptimizer); err != nil {
+		return nil, err
+	}
+	r.at, r.row = saved.Weights, map[string]float64{}
+	return &outcome{Result: &tinkerwire.Result{Path: req.Path, ModelID: r.record.ID, Type: opLoad}}, nil
+}
+
+// fits refuses weights of another base or shape.
+func (r *run) fits(other *runRecord) error {
+	if other.Base == r.record.Base && other.LoRA.Rank == r.record.LoRA.Rank &&
+		slices.Equal(other.LoRA.Targets, r.record.LoRA.Targets) {
+		return nil
+	}
+	return failf(http.StatusBadRequest,
+		"the weights are of rank %d on base model %q, and this model is of rank %d on %q; create a model that fits them",
+		other.LoRA.Rank, other.Base, r.record.LoRA.Rank, r.record.Base)
+}
+
+// snapshot makes a sampler of the weights as they are now.
+func (r *run) snapshot(ctx context.Context, req *tinkerwire.Request) (*outcome, error) {
+	if req.SamplingSessionSeqID == nil {
+		return nil, fail(http.StatusBadRequest, "save_weights_for_sampler has neither path nor sampling_session_seq_id")
+	}
+	model, err := r.model.Snapshot(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	id := samplerID(r.record.Session, *req.SamplingSessionSeqID)
+	rec := samplerRecord{ID: id, Base: r.record.Base, Run: r.record.ID, Path: r.at}
+	if err := r.server.addSampler(r.tenant, r.record.Session, rec, model); err != nil {
+		return nil, errors.Join(err, model.Release(ctx))
+	}
+	return &outcome{Result: &tinkerwire.Result{SamplingSessionID: id, Type: opSampler}}, nil
+}

@@ -1,0 +1,183 @@
+package tinker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// Prefix begins all paths of the API.
+const Prefix = "/api/v1/"
+
+// Handler serves the API to the clients that opts admit. Keys of opts are those of the first tenant.
+func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
+	var o art.HandlerOptions
+	if opts != nil {
+		o = *opts
+	}
+	s.tenants[0].admit(o.Keys)
+	for i := range s.opts.Tenants {
+		o.Keys = append(o.Keys, s.opts.Tenants[i].Keys...)
+	}
+	o.MaxBody = s.opts.MaxBody
+	return server.Guard(s, &o, &server.GuardConfig{Keyless: isDownload, Logger: s.log})
+}
+
+// ServeHTTP serves the API without checking where requests come from; use [Server.Handler] for requests from elsewhere.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.routes().ServeHTTP(w, r)
+}
+
+// route serves one route for a tenant.
+type route = func(w http.ResponseWriter, r *http.Request, t *tenant) error
+
+// routes returns the routes.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	s.routeTraining(mux)
+	for pattern, f := range map[string]route{
+		"POST client/config":                 s.config,
+		"POST client/dynamic_config":         s.dynamicConfig,
+		"POST create_session":                s.createSession,
+		"POST session_heartbeat":             s.heartbeat,
+		"POST sessions/{id}/finish":          s.finish,
+		"POST telemetry":                     telemetry,
+		"GET get_server_capabilities":        s.capabilities,
+		"GET healthz":                        healthz,
+		"POST create_sampling_session":       s.createSampler,
+		"GET samplers/{id}":                  s.showSampler,
+		"POST asample":                       s.asample,
+		"POST retrieve_future":               s.retrieve,
+		"POST weights_info":                  s.weightsInfo,
+		"GET training_runs":                  s.listRuns,
+		"GET training_runs/{id}":             s.showRun,
+		"GET checkpoints":                    s.listAllCheckpoints,
+		"GET sessions":                       s.listSessions,
+		"GET sessions/{id}":                  s.showSession,
+		"GET usage":                          s.showUsage,
+		"GET training_runs/{id}/checkpoints": s.listCheckpoints,
+		"DELETE training_runs/{id}/checkpoints/{kind}/{name}":                    s.deleteCheckpoint,
+		"PUT training_runs/{id}/checkpoints/{kind}/{name}/ttl":                   s.setTTL,
+		"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               s.archive,
+		"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": s.externalURLs,
+	} {
+		s.handle(mux, pattern, f)
+	}
+	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, failf(http.StatusNotFound, "%s %.200s is not served", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// handle adds a route: "METHOD PATH", where the path is below the prefix.
+func (s *Server) handle(mux *http.ServeMux, pattern string, f route) {
+	var method, path string
+	_, _ = fmt.Sscan(pattern, &method, &path) // patterns are constants
+	mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+		t := s.tenantOf(r)
+		err := fail(http.StatusUnauthorized, "the API key is missing or wrong; send one of the server's keys as X-API-Key")
+		if t != nil {
+			err = f(w, r, t)
+		}
+		if err != nil {
+			s.refuse(w, r, err)
+		}
+	})
+}
+
+// refuse sends an error.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusInternalServerError
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		status = f.status
+	case errors.Is(err, art.ErrInvalid):
+		status = http.StatusBadRequest
+	default:
+		s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
+	}
+	body, _ := json.Marshal(map[string]string{"detail": err.Error()}) // texts can always be encoded
+	send(w, status, tinkerwire.JSONType, body)
+}
+
+// readBody reads a body that is not too large.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.Header.Get("Content-Encoding") != "" {
+		return nil, fail(http.StatusUnsupportedMediaType, "compressed bodies are not served; client/config says so")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
+	}
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "the body could not be read: "+err.Error())
+	}
+	return body, nil
+}
+
+// readJSON reads a JSON body.
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fail(http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	}
+	return nil
+}
+
+// mediaType is the type of a body: protobuf, or JSON.
+func mediaType(r *http.Request) string {
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == tinkerwire.ProtoType {
+		return media
+	}
+	return tinkerwire.JSONType
+}
+
+// config serves POST client/config: one process samples, so that fewer requests at once are enough.
+func (s *Server) config(w http.ResponseWriter, _ *http.Request, t *tenant) error {
+	return sendJSON(w, http.StatusOK, map[string]any{
+		"pjwt_auth_enabled": false, "proto_write_fwdbwd": true, "proto_compress_fwdbwd": false,
+		"fwdbwd_max_chunk_len": min(t.limits.Datums, 1024), "sample_max_concurrent_requests": 400,
+	})
+}
+
+func (s *Server) dynamicConfig(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+	return sendJSON(w, http.StatusOK, map[string]any{"refresh_interval_sec": 300, "sample_cancel_enabled": false})
+}
+
+// telemetry accepts what clients tell of themselves, and forgets it.
+func telemetry(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+	return sendJSON(w, http.StatusOK, tinkerwire.Result{Status: "accepted"})
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+	return sendJSON(w, http.StatusOK, tinkerwire.Result{Status: "ok"})
+}
+
+// capabilities lists the base models.
+func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+	var out tinkerwire.Capabilities
+	for _, b := range s.opts.Bases {
+		out.Models = append(out.Models, tinkerwire.SupportedModel{
+			Name: b.Name, MaxContext: b.MaxContext, Trainable: new(true), Sampleable: new(true),
+		})
+	}
+	return sendJSON(w, http.StatusOK, out)
+}
+
+// showUsage serves what the tenant has used.
+func (s *Server) showUsage(w http.ResponseWriter, _ *http.Request, t *tenant) error {
+	return sendJSON(w, http.StatusOK, s.Usage()[t.name])
+}

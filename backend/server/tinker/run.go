@@ -1,0 +1,316 @@
+package tinker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// run is a training run in memory: a registered model, and a queue of operations that one goroutine executes in the
+// order of their seq_id.
+type run struct {
+	server *Server
+	tenant *tenant
+	name   string
+
+	mu      sync.Mutex
+	record  runRecord
+	next    int // the seq_id that is executed next
+	waiting map[int]*task
+	futures map[int]*future
+	wake    chan struct{} // has room for one
+	stop    chan struct{} // closed when the run is released
+	stopped bool
+	journal *journal
+	opened  chan struct{} // closed when the model is registered, or cannot be
+	ended   chan struct{} // closed when the goroutine has ended
+
+	// Of the goroutine only.
+	model   *art.Model
+	at      string             // where the weights are stored: "@STEP" or saved weights
+	covered int                // the last seq_id that is part of the newest stored step
+	row     map[string]float64 // of what was trained since then
+	broken  error              // the training state is not what the client thinks
+}
+
+// task is an operation that waits for its turn.
+type task struct {
+	seq     int
+	call    *call
+	future  *future
+	arrived time.Time
+	prior   *outcome // of an execution before a restart
+}
+
+// futureID names the future of an operation.
+func futureID(run string, seq int) string { return run + ":" + strconv.Itoa(seq) }
+
+// submit queues an operation, once, and returns its future.
+func (r *run) submit(seq int, c *call) (*future, error) {
+	f := &future{
+		id: futureID(r.record.ID, seq), tenant: r.tenant, session: r.record.Session, digest: sha256.Sum256(c.encode()),
+	}
+	f.answer = &tinkerwire.Result{RequestID: f.id, ModelID: r.record.ID}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return nil, fail(http.StatusGone, "the session of this model has ended; its saved weights can be loaded")
+	}
+	old, err := r.server.openFuture(f)
+	if old != nil || err != nil {
+		return old, err
+	}
+	if seq < r.next {
+		r.server.dropFuture(f)
+		return nil, failf(http.StatusGone, "the result of seq_id %d has been dropped; the next is %d", seq, r.next)
+	}
+	if err := r.journal.append(record{recordRequest, seq, c.encode()}, !r.server.opts.noSync); err != nil {
+		r.server.dropFuture(f)
+		return nil, fmt.Errorf("the request could not be stored: %w", err)
+	}
+	r.record.LastRequest = time.Now()
+	r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now()}
+	r.futures[seq] = f
+	r.signal()
+	return f, nil
+}
+
+// signal wakes the goroutine.
+func (r *run) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work executes operations until the run is released.
+func (r *run) work() {
+	defer close(r.ended)
+	ctx := r.server.ctx
+	if err := r.open(ctx); err != nil {
+		r.broken = err
+		r.server.log.Error("training run cannot be opened", "run", r.record.ID, "error", err)
+	}
+	close(r.opened)
+	for {
+		t := r.take()
+		if t == nil {
+			break
+		}
+		out := r.perform(ctx, t)
+		if ctx.Err() != nil && out.Err != "" {
+			break // it is executed again after a restart
+		}
+		r.finish(t, out)
+	}
+	if r.model != nil {
+		if err := r.model.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, art.ErrClosed) {
+			r.server.log.Warn("training run could not be released", "run", r.record.ID, "error", err)
+		}
+	}
+}
+
+// take waits for the next operation. It is nil when the run is released.
+func (r *run) take() *task {
+	for {
+		t, wait := r.ready()
+		if t != nil {
+			return t
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-r.wake:
+		case <-timer.C:
+		case <-r.stop:
+			timer.Stop()
+			return nil
+		}
+		timer.Stop()
+	}
+}
+
+// ready returns the next operation if it is there, or how long to wait. Operations that have waited too long for one
+// before them fail.
+func (r *run) ready() (t *task, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if f := r.futures[r.next]; f != nil && r.waiting[r.next] == nil {
+			r.next++ // it has failed already
+			continue
+		}
+		if t = r.waiting[r.next]; t != nil {
+			delete(r.waiting, r.next)
+			return t, 0
+		}
+		break
+	}
+	wait = r.server.opts.GapTimeout
+	for seq, t := range r.waiting {
+		left := r.server.opts.GapTimeout - time.Since(t.arrived)
+		if left > 0 {
+			wait = min(wait, left)
+			continue
+		}
+		delete(r.waiting, seq)
+		err := failf(http.StatusBadRequest, "seq_id %d never arrived, and %d comes after it", r.next, seq)
+		r.settle(t, failed(err))
+	}
+	return nil, wait
+}
+
+// finish stores the result of the operation that was executed.
+func (r *run) finish(t *task, out *outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = t.seq + 1
+	r.settle(t, out)
+	if r.journal.size > maxJournal && r.covered == t.seq {
+		if err := r.compact(); err != nil {
+			r.server.log.Error("journal could not be shortened", "run", r.record.ID, "error", err)
+		}
+	}
+}
+
+// settle writes a result down and tells it. mu is held.
+func (r *run) settle(t *task, out *outcome) {
+	if t.prior != nil {
+		return // it was told before the restart
+	}
+	if err := r.journal.append(encodeResult(t.seq, t.future, out), false); err != nil {
+		r.server.log.Error("result could not be stored", "run", r.record.ID, "error", err)
+	}
+	r.server.complete(t.future, out)
+}
+
+// maxJournal is the size beyond which a journal is shortened, in bytes.
+const maxJournal = 64 << 20
+
+// storedResult is the body of a record of a result.
+type storedResult struct {
+	Digest []byte
+	Ended  time.Time
+	Out    *outcome
+}
+
+func encodeResult(seq int, f *future, out *outcome) record {
+	body, err := json.Marshal(storedResult{f.digest[:], time.Now(), out})
+	if err != nil { // a number that is not finite
+		body, _ = json.Marshal(storedResult{f.digest[:], time.Now(), failed(err)}) // texts can always be encoded
+	}
+	return record{recordResult, seq, body}
+}
+
+// compact drops requests that are part of a stored step, and results that need not be read any more. mu is held.
+func (r *run) compact() error {
+	records := []record{{kind: recordBase, seq: r.next}}
+	for seq, f := range r.futures {
+		select {
+		case <-f.done:
+			records = append(records, encodeResult(seq, f, f.out))
+		default:
+		}
+	}
+	for seq, t := range r.waiting {
+		records = append(records, record{recordRequest, seq, t.call.encode()})
+	}
+	return r.journal.replace(records)
+}
+
+// restore fills the queue from the records of a journal.
+func (r *run) restore(records []record) error {
+	results := map[int]*storedResult{}
+	calls := map[int]*call{}
+	for _, rec := range records {
+		switch rec.kind {
+		case recordBase:
+			r.next = rec.seq
+		case recordRequest:
+			c, err := decodeCall(rec.body)
+			if err != nil {
+				return err
+			}
+			calls[rec.seq] = c
+		case recordResult:
+			stored := &storedResult{}
+			if err := json.Unmarshal(rec.body, stored); err != nil {
+				return err
+			}
+			results[rec.seq] = stored
+		}
+	}
+	for seq, c := range calls {
+		if seq >= r.next {
+			r.requeue(seq, c, results[seq])
+		}
+		delete(results, seq)
+	}
+	for seq, stored := range results {
+		r.requeue(seq, nil, stored)
+	}
+	return nil
+}
+
+// requeue restores a future, and the operation if it may have to be executed again.
+func (r *run) requeue(seq int, c *call, stored *storedResult) {
+	f := &future{id: futureID(r.record.ID, seq), tenant: r.tenant, session: r.record.Session, done: make(chan struct{})}
+	f.answer = &tinkerwire.Result{RequestID: f.id, ModelID: r.record.ID}
+	if c != nil {
+		f.digest = sha256.Sum256(c.encode())
+		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now()}
+	}
+	r.futures[seq] = f
+	r.server.restoreFuture(f, stored)
+	if stored != nil {
+		copy(f.digest[:], stored.Digest)
+		if c != nil {
+			r.waiting[seq].prior = stored.Out
+		}
+	}
+}
+
+// release ends the goroutine, and fails what waits.
+func (r *run) release(why string) {
+	r.mu.Lock()
+	if r.stopped {
+		r.mu.Unlock()
+		return
+	}
+	r.stopped = true
+	close(r.stop)
+	r.mu.Unlock()
+	<-r.ended
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why != "" {
+		for _, seq := range slices.Sorted(maps.Keys(r.waiting)) {
+			r.settle(r.waiting[seq], failed(fail(http.StatusGone, why)))
+		}
+		clear(r.waiting)
+	}
+	if err := r.journal.close(); err != nil {
+		r.server.log.Warn("journal could not be closed", "run", r.record.ID, "error", err)
+	}
+}
+
+// forget drops results that the server has dropped.
+func (r *run) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for seq, f := range r.futures {
+		if seq < r.next && !r.server.hasFuture(f.id) {
+			delete(r.futures, seq)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package tinker
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// session is a client process.
+type session struct {
+	tenant *tenant
+	record sessionRecord
+	seen   time.Time
+}
+
+// createSession serves POST create_session.
+func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	live := &session{tenant: t, seen: time.Now(), record: sessionRecord{
+		ID: s.newID(), Tenant: t.name, Created: time.Now().UTC(), Tags: req.Tags,
+		Metadata: req.UserMetadata, DisplayName: req.DisplayName, Project: req.ProjectID,
+	}}
+	if err := s.admitSession(live); err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, tinkerwire.Result{SessionID: live.record.ID, Type: "create_session"})
+}
+
+// admitSession adds a session, unless its tenant has too many.
+func (s *Server) admitSession(live *session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, other := range s.sessions {
+		if other.tenant == live.tenant {
+			n++
+		}
+	}
+	if limit := live.tenant.limits.Sessions; n >= limit {
+		return failf(http.StatusForbidden, "there are %d sessions already; end one, or wait until it expires", limit)
+	}
+	if err := s.store.write("sessions", live.record.ID, &live.record); err != nil {
+		return err
+	}
+	s.sessions[live.record.ID] = live
+	return nil
+}
+
+// findSession returns a live session of a tenant.
+func (s *Server) findSession(t *tenant, id string) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := s.sessions[id]
+	if live == nil || live.tenant != t {
+		return nil, failf(http.StatusGone, "session %.100q has ended, or never was; create a new one", id)
+	}
+	live.seen = time.Now()
+	return live, nil
+}
+
+// touch notes that a session is alive.
+func (s *Server) touch(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if live := s.sessions[id]; live != nil {
+		live.seen = time.Now()
+	}
+}
+
+// heartbeat serves POST session_heartbeat.
+func (s *Server) heartbeat(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	if _, err := s.findSession(t, req.SessionID); err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, tinkerwire.Result{Type: "session_heartbeat"})
+}
+
+// finish serves POST sessions/ID/finish.
+func (s *Server) finish(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	id := r.PathValue("id")
+	if _, err := s.findSession(t, id); err != nil {
+		return sendJSON(w, http.StatusOK, struct{}{}) // the first call has ended it
+	}
+	s.work.Go(func() { s.endSession(id, "the client has ended the session") })
+	return sendJSON(w, http.StatusOK, struct{}{})
+}
+
+// endSession releases what a session has in memory. Its runs stay on disk.
+func (s *Server) endSession(id, why string) {
+	s.mu.Lock()
+	live := s.sessions[id]
+	delete(s.sessions, id)
+	s.mu.Unlock()
+	if live == nil {
+		return
+	}
+	s.releaseSession(live, why)
+	if err := s.store.remove("sessions", id); err != nil {
+		s.log.Warn("session could not be removed", "session", id, "error", err)
+	}
+}
+
+// releaseSession releases the runs and samplers of a session.
+func (s *Server) releaseSession(live *session, why string) {
+	for _, id := range live.record.Runs {
+		s.mu.Lock()
+		r := s.runs[id]
+		s.mu.Unlock()
+		if r != nil {
+			s.releaseRun(r, why)
+		}
+	}
+	for _, rec := range live.record.Samplers {
+		s.mu.Lock()
+		sm := s.samplers[rec.ID]
+		delete(s.samplers, rec.ID)
+		s.mu.Unlock()
+		if sm != nil {
+			sm.release(s, true)
+		}
+	}
+}
+
+// releaseRun takes a run out of memory. why is "" when it goes on after a restart.
+func (s *Server) releaseRun(r *run, why string) {
+	r.release(why)
+	r.mu.Lock()
+	record := r.record
+	r.storeRecord()
+	r.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.runs, record.ID)
+	s.records[record.ID] = &record
+}
+
+// janitor ends abandoned sessions, drops old results and deletes expired weights, until the server is closed.
+func (s *Server) janitor() {
+	ticker := time.NewTicker(min(s.opts.SessionTimeout/4, 30*time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.clean(time.Now())
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// clean is one round of the janitor.
+func (s *Server) clean(now time.Time) {
+	var abandoned []string
+	s.mu.Lock()
+	for id, live := range s.sessions {
+		if now.Sub(live.seen) > s.opts.SessionTimeout {
+			abandoned = append(abandoned, id)
+		}
+	}
+	s.dropResults(now)
+	live := slices.Collect(maps.Values(s.runs))
+	s.mu.Unlock()
+	for _, r := range live {
+		r.forget()
+	}
+	for _, id := range abandoned {
+		s.log.Info("session has expired", "session", id)
+		s.endSession(id, "the session has expired, because its client sent no heartbeat")
+	}
+	s.deleteExpired()
+	if err := s.store.write("", "usage", s.Usage()); err != nil {
+		s.log.Warn("usage could not be stored", "error", err)
+	}
+}
+
+// dropResults forgets results that have been there for long, and the oldest of a tenant that has too many. mu is held.
+func (s *Server) dropResults(now time.Time) {
+	byTenant := map[*tenant][]*future{}
+	for _, f := range s.futures {
+		if f.out == nil {
+			continue
+		}
+		if now.Sub(f.ended) > s.opts.KeepResults {
+			delete(s.futures, f.id)
+			continue
+		}
+		byTenant[f.tenant] = append(byTenant[f.tenant], f)
+	}
+	for t, list := range byTenant {
+		slices.SortFunc(list, func(a, b *future) int { return a.ended.Compare(b.ended) })
+		for _, f := range list[:max(0, len(list)-t.limits.Results)] {
+			delete(s.futures, f.id)
+		}
+	}
+}
+
+// deleteExpired deletes weights whose time is over.
+func (s *Server) deleteExpired() {
+	for _, rec := range s.allRecords() {
+		for i := range rec.Checkpoints {
+			if c := &rec.Checkpoints[i]; c.expired() && c.Weights != "" {
+				if err := s.deleteWeights(s.ctx, s.tenantNamed(rec.Tenant), rec.ID, c.ID); err != nil {
+					s.log.Warn("expired weights could not be deleted", "path", c.Path, "error", err)
+				}
+			}
+		}
+	}
+}
+
+// allRecords returns copies of the records of all runs, the newest first.
+func (s *Server) allRecords() (list []*runRecord) {
+	s.mu.Lock()
+	ids := slices.Concat(slices.Collect(maps.Keys(s.runs)), slices.Collect(maps.Keys(s.records)))
+	s.mu.Unlock()
+	for _, id := range ids {
+		for _, t := range s.tenants {
+			if rec, err := s.findRecord(t, id); err == nil {
+				list = append(list, rec)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *runRecord) int {
+		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(a.ID, b.ID))
+	})
+	return slices.CompactFunc(list, func(a, b *runRecord) bool { return a.ID == b.ID })
+}

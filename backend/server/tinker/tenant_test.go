@@ -1,0 +1,176 @@
+package tinker
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// newTenants serves two tenants.
+func newTenants(t *testing.T, limits Limits) (*Server, *caller, *caller) {
+	t.Helper()
+	s, h := newFake(t, &Options{
+		Dir: t.TempDir(), Bases: []Base{{Name: "org/fake", Model: "tiny"}}, noSync: true, Limits: limits,
+		Tenants: []Tenant{{Name: "ann"}, {Name: "bob", Keys: []string{"tml-bob"}, Prices: &Prices{Trained: 2e6}}},
+	})
+	return s, &caller{t, h, "tml-secret"}, &caller{t, h, "tml-bob"}
+}
+
+// TestTenants_SeeNothingOfEachOther tries every route with what is another tenant's.
+func TestTenants_SeeNothingOfEachOther(t *testing.T) {
+	_, ann, bob := newTenants(t, Limits{})
+	model := ann.model()
+	session, _, _ := strings.Cut(model, ":")
+	future := ann.ok("forward_backward", backward(model, 1, 1)).RequestID
+	ann.result(future)
+	path := ann.await("save_weights", tinkerwire.Request{ModelID: model, SeqID: 2, Path: "a"}).Path
+	sampler := ann.await("save_weights_for_sampler", tinkerwire.Request{
+		ModelID: model, SeqID: 3, SamplingSessionSeqID: new(0),
+	}).SamplingSessionID
+	one := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), SessionID: sampler}
+	byPath := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), ModelPath: path}
+	bobs := bob.model()
+	bobSession, _, _ := strings.Cut(bobs, ":")
+	for _, try := range []struct {
+		method, path string
+		body         any
+	}{
+		{"POST", "forward_backward", backward(model, 4, 1)},
+		{"POST", "forward", backward(model, 4, 1)},
+		{"POST", "optim_step", step(model, 4)},
+		{"POST", "save_weights", tinkerwire.Request{ModelID: model, SeqID: 4, Path: "b"}},
+		{"POST", "save_weights_for_sampler", tinkerwire.Request{ModelID: model, SeqID: 4, Path: "b"}},
+		{"POST", "save_weights_external", tinkerwire.Request{ModelID: model, SeqID: 4, Path: "b"}},
+		{"POST", "load_weights", tinkerwire.Request{ModelID: model, SeqID: 4, Path: path}},
+		{"POST", "load_weights", tinkerwire.Request{SessionID: bobSession, ModelSeqID: new(1), Path: path}},
+		{"POST", "create_model", tinkerwire.Request{SessionID: session, ModelSeqID: new(1), BaseModel: "org/fake"}},
+		{"POST", "unload_model", tinkerwire.Request{ModelID: model}},
+		{"POST", "get_info", tinkerwire.Request{ModelID: model}},
+		{"POST", "session_heartbeat", tinkerwire.Request{SessionID: session}},
+		{"POST", "create_sampling_session", tinkerwire.Request{
+			SessionID: session, SamplingSessionSeqID: new(9), BaseModel: "org/fake"}},
+		{"POST", "create_sampling_session", tinkerwire.Request{
+			SessionID: bobSession, SamplingSessionSeqID: new(0), ModelPath: path}},
+		{"POST", "asample", one},
+		{"POST", "asample", byPath},
+		{"POST", "retrieve_future", tinkerwire.Request{RequestID: future}},
+		{"POST", "weights_info", tinkerwire.Request{TinkerPath: path}},
+		{"GET", "samplers/" + sampler, nil},
+		{"GET", "sessions/" + session, nil},
+		{"GET", "training_runs/" + model, nil},
+		{"GET", "training_runs/" + model + "/checkpoints", nil},
+		{"GET", "training_runs/" + model + "/checkpoints/weights/a/archive", nil},
+		{"GET", "training_runs/" + model + "/checkpoints/external_weights/a/external_weights_urls", nil},
+		{"PUT", "training_runs/" + model + "/checkpoints/weights/a/ttl", tinkerwire.Request{}},
+		{"DELETE", "training_runs/" + model + "/checkpoints/weights/a", nil},
+	} {
+		status, body := bob.call(try.method, try.path, try.body)
+		if status != http.StatusNotFound && status != http.StatusGone {
+			t.Errorf("%s %s: status %d: %s", try.method, try.path, status, body)
+		}
+	}
+	if status, _ := bob.call("POST", "sessions/"+session+"/finish", tinkerwire.Request{}); status != http.StatusOK {
+		t.Errorf("finish of an unknown session: status %d", status)
+	}
+	for _, list := range []string{"training_runs", "checkpoints", "sessions"} {
+		if _, body := bob.call("GET", list, nil); strings.Contains(string(body), session) {
+			t.Errorf("%s shows another tenant's: %s", list, body)
+		}
+	}
+	stranger := *bob
+	stranger.key = "tml-other"
+	if status, _ := stranger.call("GET", "training_runs", nil); status != http.StatusUnauthorized {
+		t.Errorf("an unknown key: status %d", status)
+	}
+	ann.await("optim_step", step(model, 4)) // nothing has happened to it
+}
+
+// TestTenants_Usage counts tokens and money.
+func TestTenants_Usage(t *testing.T) {
+	s, _, bob := newTenants(t, Limits{})
+	model := bob.model()
+	bob.result(bob.ok("forward_backward", backward(model, 1, 1)).RequestID)
+	if got := s.Usage()["bob"]; got.TrainedTokens != 1 || got.Cost != 2 {
+		t.Errorf("usage is %+v", got)
+	}
+	if got := s.Usage()["ann"]; got != (Usage{}) {
+		t.Errorf("usage of another is %+v", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	_, ann, _ := newTenants(t, Limits{Sessions: 2, Runs: 1, Futures: 2, Datums: 1, Tokens: 3, Samples: 2})
+	model := ann.model()
+	ann.ok("create_session", tinkerwire.Request{})
+	if status, body := ann.call("POST", "create_session", tinkerwire.Request{}); status != http.StatusForbidden {
+		t.Errorf("a third session: status %d: %s", status, body)
+	}
+	session, _, _ := strings.Cut(model, ":")
+	more := tinkerwire.Request{SessionID: session, ModelSeqID: new(1), BaseModel: "org/fake"}
+	if status, body := ann.call("POST", "create_model", more); status != http.StatusForbidden {
+		t.Errorf("a second run: status %d: %s", status, body)
+	}
+	two := backward(model, 1, 1)
+	two.Data = append(two.Data, two.Data[0])
+	if body := string(ann.result(ann.ok("forward_backward", two).RequestID)); !strings.Contains(body, "at most 1") {
+		t.Errorf("two data: %s", body)
+	}
+	long := backward(model, 2, 1)
+	long.Data[0].Input = tinkerwire.NewInput([]int32{1, 2, 3, 4})
+	if body := string(ann.result(ann.ok("forward_backward", long).RequestID)); !strings.Contains(body, "too many tokens") {
+		t.Errorf("four tokens: %s", body)
+	}
+	ann.ok("optim_step", step(model, 4)) // it waits for 3
+	ann.ok("optim_step", step(model, 5))
+	if status, body := ann.call("POST", "optim_step", step(model, 6)); status != http.StatusTooManyRequests {
+		t.Errorf("a third future: status %d: %s", status, body)
+	}
+	sample := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), BaseModel: "org/fake", NumSamples: 3}
+	if status, body := ann.call("POST", "asample", sample); status != http.StatusBadRequest {
+		t.Errorf("three samples: status %d: %s", status, body)
+	}
+}
+
+// TestFair_Alternates: slots go to who has used the least, whoever asked first.
+func TestFair_Alternates(t *testing.T) {
+	f := newFair(1)
+	first, err := f.acquire(t.Context(), "a", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	done := make(chan string)
+	for _, who := range []string{"a1", "a1", "a2", "b1", "b1", "b1"} {
+		go func() {
+			turn, err := f.acquire(t.Context(), who[:1], who[1:])
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			done <- who
+			f.release(turn, 1)
+		}()
+		for waiting := 0; waiting == 0; { // until it waits, so that the order of requests is known
+			f.mu.Lock()
+			waiting = 0
+			for _, w := range f.waiting {
+				if w.tenant+w.run == who {
+					waiting++
+				}
+			}
+			f.mu.Unlock()
+		}
+	}
+	f.release(first, 1)
+	for range 6 {
+		order = append(order, <-done)
+	}
+	// b has used nothing, and a has used 1, by its run 1. Then each has used as much as the other.
+	text := fmt.Sprint(order)
+	if !strings.HasPrefix(text, "[b1") || strings.Index(text, "a2") > strings.Index(text, "a1") {
+		t.Errorf("the order is %s", text)
+	}
+}

@@ -1,0 +1,247 @@
+// Package tinker serves the Tinker API over any backend with the primitives of training and sampling: programs that
+// were written for that service train on ours. docs/tinker.md says how, and lists routes and limits.
+//
+//	s, err := tinker.New(backend, &tinker.Options{
+//		Dir: ".art/tinker", Bases: []tinker.Base{{Name: "Qwen/Qwen3-8B", Model: "tiny"}},
+//	})
+//	handler, err := s.Handler(&art.HandlerOptions{Keys: []string{"tml-secret"}})
+//
+// Both dialects are served: results are protobuf for clients that accept it, and JSON for others.
+//
+// A training run is an [art.Model], whose project is the tenant and whose optimizer steps are its policy steps: it
+// has a run directory like any other. Operations of a run are executed in the order of their seq_id, each once. An
+// operation is on disk before it is acknowledged, so that a server that stops, in whatever way, goes on where it was:
+// it begins with the newest step, and executes what came after it again.
+package tinker
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// Server serves the Tinker API. Make one with [New].
+type Server struct {
+	opts    Options
+	backend Backend
+	log     *slog.Logger
+	store   *store
+	tenants []*tenant
+
+	ctx                context.Context
+	cancel             context.CancelFunc
+	work               sync.WaitGroup
+	training, sampling *fair
+
+	creating   sync.Mutex            // held while a run is created
+	loading    sync.Mutex            // held while a model is registered that no session owns
+	baseModels map[string]*art.Model // by the name of the base; guarded by loading
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	runs     map[string]*run       // in memory
+	records  map[string]*runRecord // of runs that are not in memory
+	samplers map[string]*sampler
+	futures  map[string]*future
+	links    map[string]*link
+
+	newID func() string // of a session; tests have their own
+}
+
+// New makes a server over a backend, and restores what another process has left in opts.Dir. The backend stays the
+// caller's, who closes it after the server.
+func New(backend Backend, opts *Options) (*Server, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &Server{
+		opts: *opts, backend: backend, baseModels: map[string]*art.Model{}, sessions: map[string]*session{},
+		runs: map[string]*run{}, records: map[string]*runRecord{}, samplers: map[string]*sampler{},
+		futures: map[string]*future{}, links: map[string]*link{},
+		newID: func() string { return "s-" + strings.ToLower(rand.Text()) },
+	}
+	s.opts.fill()
+	if err := s.opts.validate(); err != nil {
+		return nil, err
+	}
+	s.log = s.opts.Logger
+	s.training, s.sampling = newFair(1), newFair(s.opts.Slots)
+	for i := range s.opts.Tenants {
+		s.tenants = append(s.tenants, newTenant(&s.opts.Tenants[i], s.opts.Limits))
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.restore(); err != nil {
+		return nil, errors.Join(&art.Error{Op: "serve tinker", Err: err, Hint: "check the folder " + opts.Dir}, s.Close())
+	}
+	s.work.Go(s.janitor)
+	return s, nil
+}
+
+// base returns a base model by its name; its name is "" if there is none.
+func (s *Server) base(name string) Base {
+	for _, b := range s.opts.Bases {
+		if b.Name == name {
+			return b
+		}
+	}
+	return Base{}
+}
+
+// restore reads what is stored.
+func (s *Server) restore() (err error) {
+	if s.store, err = openStore(s.opts.Dir, s.opts.noSync); err != nil {
+		return err
+	}
+	used, err := s.store.usage()
+	if err != nil {
+		return err
+	}
+	for _, t := range s.tenants {
+		t.usage = used[t.name]
+	}
+	records, err := readAll[runRecord](s.store, "runs")
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		rec.Corrupted = ""
+		s.records[rec.ID] = rec
+	}
+	sessions, err := readAll[sessionRecord](s.store, "sessions")
+	if err != nil {
+		return err
+	}
+	for _, rec := range sessions {
+		if err := s.restoreSession(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreSession opens the runs of a session again.
+func (s *Server) restoreSession(rec *sessionRecord) error {
+	t := s.tenantNamed(rec.Tenant)
+	if t == nil {
+		s.log.Warn("session of a tenant that is not configured any more", "tenant", rec.Tenant)
+		return nil
+	}
+	s.sessions[rec.ID] = &session{tenant: t, record: *rec, seen: time.Now()}
+	for _, sm := range rec.Samplers {
+		s.samplers[sm.ID] = &sampler{tenant: t, session: rec.ID, record: sm, owned: true}
+	}
+	for _, id := range rec.Runs {
+		if stored := s.records[id]; stored != nil {
+			if _, err := s.startRun(t, stored); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startRun brings a run into memory.
+func (s *Server) startRun(t *tenant, rec *runRecord) (*run, error) {
+	journal, records, err := openJournal(s.store.path("runs", rec.Name, ".journal"))
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		server: s, tenant: t, name: rec.Name, record: *rec, waiting: map[int]*task{}, futures: map[int]*future{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}),
+		journal: journal,
+	}
+	if err := r.restore(records); err != nil {
+		return nil, errors.Join(err, journal.close())
+	}
+	s.mu.Lock()
+	s.runs[rec.ID] = r
+	delete(s.records, rec.ID)
+	s.mu.Unlock()
+	s.work.Go(r.work)
+	return r, nil
+}
+
+// tenantNamed returns a tenant, nil if there is none of that name.
+func (s *Server) tenantNamed(name string) *tenant {
+	for _, t := range s.tenants {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// restoreFuture adds the future of an operation from before a restart.
+func (s *Server) restoreFuture(f *future, stored *storedResult) {
+	if stored != nil {
+		f.out, f.ended = stored.Out, stored.Ended
+		close(f.done)
+	} else {
+		f.tenant.restored()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.futures[f.id] = f
+}
+
+// dropFuture takes back openFuture.
+func (s *Server) dropFuture(f *future) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.futures, f.id)
+	f.tenant.end()
+}
+
+// Close stops the server. Sessions and operations go on when another one is made with the same folder.
+func (s *Server) Close() error {
+	s.cancel()
+	s.mu.Lock()
+	var live []*run
+	for _, r := range s.runs {
+		live = append(live, r)
+	}
+	s.mu.Unlock()
+	for _, r := range live {
+		s.releaseRun(r, "")
+	}
+	s.work.Wait()
+	s.mu.Lock()
+	samplers := s.samplers
+	s.samplers = map[string]*sampler{}
+	s.mu.Unlock()
+	for _, sm := range samplers {
+		sm.release(s, true)
+	}
+	return cmp.Or(s.releaseBases(), s.storeUsage())
+}
+
+// releaseBases releases the models that sample from bases.
+func (s *Server) releaseBases() (err error) {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	for _, m := range s.baseModels {
+		if failed := m.Release(context.WithoutCancel(s.ctx)); !errors.Is(failed, art.ErrClosed) {
+			err = errors.Join(err, failed)
+		}
+	}
+	clear(s.baseModels)
+	return err
+}
+
+func (s *Server) storeUsage() error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.write("", "usage", s.Usage())
+}
+
+var _ http.Handler = (*Server)(nil)

@@ -1,0 +1,237 @@
+package tinker
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// routeTraining adds the routes of operations.
+func (s *Server) routeTraining(mux *http.ServeMux) {
+	for _, op := range []string{opForward, opBackward, opOptim, opSave, opSampler, opExternal, opLoad} {
+		s.handle(mux, "POST "+op, func(w http.ResponseWriter, r *http.Request, t *tenant) error {
+			return s.operate(w, r, t, op)
+		})
+	}
+	s.handle(mux, "POST "+opCreate, func(w http.ResponseWriter, r *http.Request, t *tenant) error {
+		return s.operate(w, r, t, opCreate)
+	})
+	s.handle(mux, "POST get_info", s.info)
+	s.handle(mux, "POST unload_model", s.unload)
+}
+
+// operate queues an operation and answers with its future.
+func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *tenant, op string) error {
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	c, err := parseCall(op, mediaType(r), body)
+	if err != nil {
+		return err
+	}
+	var live *run
+	seq := c.seq()
+	if c.small != nil && c.small.SessionID != "" && c.run() == "" {
+		live, err = s.create(t, c.small)
+		seq = 0
+	} else if live, err = s.findRun(t, c.run()); err == nil && seq < 1 {
+		err = failf(http.StatusBadRequest, "seq_id is %d, want 1 or more", seq)
+	}
+	if err != nil {
+		return err
+	}
+	f, err := live.submit(seq, c)
+	if err != nil {
+		return err
+	}
+	s.touch(f.session)
+	return sendJSON(w, http.StatusOK, f.answer)
+}
+
+// findRun returns a run of a tenant that is in memory.
+func (s *Server) findRun(t *tenant, id string) (*run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[id]; r != nil && r.tenant == t {
+		return r, nil
+	}
+	if rec := s.records[id]; rec != nil && rec.Tenant == t.name {
+		return nil, failf(http.StatusGone,
+			"the session of %s has ended; create a model from its saved weights", id)
+	}
+	return nil, failf(http.StatusNotFound, "there is no model %.100q", id)
+}
+
+// create makes the run of create_model, or of load_weights without a model.
+func (s *Server) create(t *tenant, req *tinkerwire.Request) (*run, error) {
+	live, err := s.findSession(t, req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	if req.ModelSeqID == nil || *req.ModelSeqID < 0 {
+		return nil, fail(http.StatusBadRequest, "model_seq_id is missing or negative")
+	}
+	id := fmt.Sprintf("%s:train:%d", req.SessionID, *req.ModelSeqID)
+	if r, err := s.findRun(t, id); err == nil {
+		return r, nil // the request is repeated
+	}
+	rec, err := s.describeRun(t, req)
+	if err != nil {
+		return nil, err
+	}
+	rec.ID, rec.Name = id, fmt.Sprintf("%s-%d", req.SessionID, *req.ModelSeqID)
+	rec.Tenant, rec.Session, rec.Metadata = t.name, req.SessionID, req.UserMetadata
+	rec.Created = time.Now().UTC()
+	rec.LastRequest = rec.Created
+	return s.admitRun(t, live, rec)
+}
+
+// admitRun stores and starts a run, unless its tenant has too many.
+func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error) {
+	s.creating.Lock() // the same request may arrive twice at once
+	defer s.creating.Unlock()
+	s.mu.Lock()
+	n := 0
+	for _, r := range s.runs {
+		if r.tenant == t {
+			n++
+		}
+	}
+	existing := s.runs[rec.ID]
+	s.mu.Unlock()
+	if existing != nil {
+		return existing, nil
+	}
+	if n >= t.limits.Runs {
+		return nil, failf(http.StatusForbidden, "there are %d training runs in memory already; end a session", n)
+	}
+	if err := s.store.write("runs", rec.Name, rec); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	live.record.Runs = append(live.record.Runs, rec.ID)
+	err := s.store.write("sessions", live.record.ID, &live.record)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return s.startRun(t, rec)
+}
+
+// describeRun says which model a request wants.
+func (s *Server) describeRun(t *tenant, req *tinkerwire.Request) (*runRecord, error) {
+	if req.Optimizer != nil && req.Optimizer.Type != "" && req.Optimizer.Type != tinkerwire.AdamW {
+		return nil, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", req.Optimizer.Type)
+	}
+	if req.Path != "" {
+		from, _, err := s.findWeights(t, req.Path)
+		if err != nil {
+			return nil, err
+		}
+		if req.BaseModel != "" && req.BaseModel != from.Base {
+			return nil, failf(http.StatusBadRequest, "%.200q has base model %q, not %.100q", req.Path, from.Base, req.BaseModel)
+		}
+		return &runRecord{Base: from.Base, LoRA: from.LoRA, MLP: from.MLP, Attention: from.Attention, Seed: from.Seed}, nil
+	}
+	if s.base(req.BaseModel).Name == "" {
+		return nil, unknownBase(req.BaseModel, s.opts.Bases)
+	}
+	rec := &runRecord{Base: req.BaseModel, MLP: true, Attention: true, LoRA: art.LoRA{Rank: 32, Alpha: s.opts.Alpha}}
+	return rec, rec.adapt(req.LoRA)
+}
+
+// attention and mlp are the layers of the parts that clients can leave out.
+var (
+	attention = []string{"q_proj", "k_proj", "v_proj", "o_proj"}
+	mlp       = []string{"gate_proj", "up_proj", "down_proj"}
+)
+
+// maxRank bounds the rank of adapters.
+const maxRank = 512
+
+// adapt reads the description of an adapter. train_unembed is accepted, but heads have no adapters.
+func (rec *runRecord) adapt(c *tinkerwire.LoRAConfig) error {
+	if c == nil {
+		return nil
+	}
+	if c.Rank < 1 || c.Rank > maxRank {
+		return failf(http.StatusBadRequest, "the rank of lora_config is %d, want 1 to %d", c.Rank, maxRank)
+	}
+	rec.LoRA.Rank = c.Rank
+	if c.Seed != nil {
+		rec.Seed = uint64(*c.Seed)
+	}
+	rec.MLP = c.TrainMLP == nil || *c.TrainMLP
+	rec.Attention = c.TrainAttn == nil || *c.TrainAttn
+	switch {
+	case !rec.MLP && !rec.Attention:
+		return fail(http.StatusBadRequest, "lora_config trains neither attention nor MLP, and the head has no adapter")
+	case !rec.MLP:
+		rec.LoRA.Targets = slices.Clone(attention)
+	case !rec.Attention:
+		rec.LoRA.Targets = slices.Clone(mlp)
+	}
+	return nil
+}
+
+// unknownBase is the error of a base model that is not served.
+func unknownBase(name string, bases []Base) error {
+	var names []string
+	for _, b := range bases {
+		names = append(names, b.Name)
+	}
+	return failf(http.StatusBadRequest, "there is no base model %.100q; there is %s", name, strings.Join(names, ", "))
+}
+
+// info serves POST get_info.
+func (s *Server) info(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	live, err := s.findRun(t, req.ModelID)
+	if err != nil {
+		return err
+	}
+	rec, err := s.findRecord(t, live.record.ID)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, tinkerwire.ModelInfo{
+		ModelID: rec.ID, IsLoRA: true, Rank: rec.LoRA.Rank, ModelName: rec.Base, Type: "get_info",
+		Optimizer: &tinkerwire.Optimizer{Type: tinkerwire.AdamW},
+		Data:      tinkerwire.ModelData{ModelName: rec.Base, TokenizerID: s.base(rec.Base).Tokenizer},
+	})
+}
+
+// unload serves POST unload_model.
+func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	live, err := s.findRun(t, req.ModelID)
+	if err != nil {
+		return err
+	}
+	f := &future{id: req.ModelID + ":unload", tenant: t, session: live.record.Session}
+	f.answer = &tinkerwire.Result{RequestID: f.id, ModelID: req.ModelID}
+	old, err := s.openFuture(f)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		return sendJSON(w, http.StatusOK, old.answer)
+	}
+	s.work.Go(func() {
+		s.releaseRun(live, "the model has been unloaded")
+		s.complete(f, &outcome{Result: &tinkerwire.Result{ModelID: req.ModelID, Type: "unload_model"}})
+	})
+	return sendJSON(w, http.StatusOK, f.answer)
+}

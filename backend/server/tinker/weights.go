@@ -1,0 +1,299 @@
+package tinker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// scheme begins the paths of saved weights: tinker://RUN/KIND/NAME.
+const scheme = "tinker://"
+
+// savedName is what the backend calls weights: the kinds have names of their own.
+func savedName(kind, name string) string { return strings.TrimSuffix(kind, "_weights") + "." + name }
+
+// checkName refuses names that cannot be part of a path, or of the name of a file.
+func checkName(name string) error {
+	if name == "" || len(name) > 200 || name[0] == '.' || strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@:*?"<>|%#`, r)
+	}) {
+		return failf(http.StatusBadRequest, "%.80q cannot be the name of weights; use letters, digits, - and _", name)
+	}
+	return nil
+}
+
+// save stores the training state under a name.
+func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) {
+	req := t.call.small
+	if err := checkName(req.Path); err != nil {
+		return nil, err
+	}
+	id := kind + "/" + req.Path
+	old, err := r.reserve(t, id, kind)
+	if err != nil {
+		return nil, err
+	}
+	entry := r.entry(id)
+	path, err := r.model.SaveWeights(ctx, entry.Saved, kind == tinkerwire.WeightsKind)
+	if errors.Is(err, art.ErrInvalid) && r.isSaved(ctx, entry.Saved) {
+		err = nil // by the same request, before the server stopped; the state is the same
+		path = r.savedPath(ctx, entry.Saved)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.dropEntry(t.seq, id)
+		return nil, err
+	}
+	stored := r.entryOf(id, t.seq)
+	stored.Weights, stored.SizeBytes = path, r.savedBytes(ctx, entry.Saved)
+	size := stored.SizeBytes
+	if old != "" {
+		r.dropOld(ctx, id, t.seq, old)
+	}
+	r.storeRecord()
+	return &outcome{Result: &tinkerwire.Result{Path: entry.Path, Type: t.call.op, SizeBytes: size}}, nil
+}
+
+// reserve writes into the index that weights are being stored, and returns the stored name of those they replace.
+func (r *run) reserve(t *task, id, kind string) (old string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	req := t.call.small
+	saved := savedName(kind, req.Path)
+	for i := range r.record.Checkpoints {
+		c := &r.record.Checkpoints[i]
+		switch {
+		case c.ID != id:
+		case c.Seq == t.seq:
+			return "", nil // it was, before the server stopped
+		case !req.Overwrite:
+			return "", failf(http.StatusBadRequest, "%s is stored already; choose another name, or overwrite", c.Path)
+		default:
+			old, saved = c.Saved, fmt.Sprintf("%s.%d", saved, t.seq)
+		}
+	}
+	c := checkpoint{Saved: saved, Seq: t.seq, Checkpoint: tinkerwire.Checkpoint{
+		ID: id, Type: checkpointTypes[kind], Time: time.Now().UTC(), Path: scheme + r.record.ID + "/" + id,
+		UserMetadata: req.UserMetadata, ExpiresAt: expiry(req.TTLSeconds),
+	}}
+	r.record.Checkpoints = append(r.record.Checkpoints, c)
+	return old, r.server.store.write("runs", r.name, &r.record)
+}
+
+// checkpointTypes are the types of checkpoints by their kind.
+var checkpointTypes = map[string]string{
+	tinkerwire.WeightsKind: tinkerwire.Training, tinkerwire.SamplerKind: tinkerwire.Sampler,
+	tinkerwire.ExternalKind: tinkerwire.External,
+}
+
+func expiry(seconds *float64) *time.Time {
+	if seconds == nil {
+		return nil
+	}
+	return new(time.Now().UTC().Add(time.Duration(*seconds * float64(time.Second))))
+}
+
+// entry returns a copy of the newest entry of the index.
+func (r *run) entry(id string) checkpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range slices.Backward(r.record.Checkpoints) {
+		if c.ID == id {
+			return c
+		}
+	}
+	return checkpoint{}
+}
+
+// entryOf returns the entry that a request has made. mu is held.
+func (r *run) entryOf(id string, seq int) *checkpoint {
+	for i := range r.record.Checkpoints {
+		if c := &r.record.Checkpoints[i]; c.ID == id && c.Seq == seq {
+			return c
+		}
+	}
+	return &checkpoint{}
+}
+
+// dropEntry takes back what reserve has written. mu is held.
+func (r *run) dropEntry(seq int, id string) {
+	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
+		return c.ID == id && c.Seq == seq
+	})
+	r.storeRecord()
+}
+
+// dropOld deletes weights that were replaced. mu is held.
+func (r *run) dropOld(ctx context.Context, id string, seq int, saved string) {
+	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
+		return c.ID == id && c.Seq != seq
+	})
+	if keeper, ok := r.server.backend.(art.WeightsKeeper); ok {
+		if err := keeper.DeleteWeights(ctx, r.model, saved); err != nil {
+			r.server.log.Warn("replaced weights could not be deleted", "run", r.record.ID, "error", err)
+		}
+	}
+}
+
+// stored returns what the backend knows of saved weights.
+func (r *run) stored(ctx context.Context, saved string) (art.SavedWeights, bool) {
+	keeper, ok := r.server.backend.(art.WeightsKeeper)
+	if !ok {
+		return art.SavedWeights{}, false
+	}
+	list, err := keeper.SavedWeights(ctx, r.model)
+	at := slices.IndexFunc(list, func(w art.SavedWeights) bool { return w.Name == saved })
+	if err != nil || at < 0 {
+		return art.SavedWeights{}, false
+	}
+	return list[at], true
+}
+
+func (r *run) isSaved(ctx context.Context, saved string) bool {
+	_, ok := r.stored(ctx, saved)
+	return ok
+}
+
+func (r *run) savedPath(ctx context.Context, saved string) string {
+	w, _ := r.stored(ctx, saved)
+	return w.Path
+}
+
+func (r *run) savedBytes(ctx context.Context, saved string) int64 {
+	w, _ := r.stored(ctx, saved)
+	return w.Bytes
+}
+
+// parsePath reads tinker://RUN/KIND/NAME.
+func parsePath(path string) (run, id string, err error) {
+	rest, ok := strings.CutPrefix(path, scheme)
+	parts := strings.Split(rest, "/")
+	if !ok || len(parts) != 3 || checkpointTypes[parts[1]] == "" {
+		return "", "", failf(http.StatusBadRequest,
+			"%.200q is no path of weights, which is %sRUN/weights/NAME or %[2]sRUN/sampler_weights/NAME", path, scheme)
+	}
+	return parts[0], parts[1] + "/" + parts[2], nil
+}
+
+// findWeights returns saved weights of a tenant, and the run that has saved them.
+func (s *Server) findWeights(t *tenant, path string) (*runRecord, *checkpoint, error) {
+	id, weights, err := parsePath(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, err := s.findRecord(t, id)
+	if err != nil {
+		return nil, nil, failf(http.StatusNotFound, "there are no weights %.200q", path)
+	}
+	for i := range rec.Checkpoints {
+		if c := &rec.Checkpoints[i]; c.ID == weights && c.Weights != "" && !c.expired() {
+			return rec, c, nil
+		}
+	}
+	return nil, nil, failf(http.StatusNotFound, "there are no weights %.200q", path)
+}
+
+func (c *checkpoint) expired() bool { return c.ExpiresAt != nil && c.ExpiresAt.Before(time.Now()) }
+
+// findRecord returns a copy of the record of a run, in memory or not.
+func (s *Server) findRecord(t *tenant, id string) (*runRecord, error) {
+	s.mu.Lock()
+	r, rec := s.runs[id], s.records[id]
+	s.mu.Unlock()
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		rec = &r.record
+	}
+	if rec == nil || rec.Tenant != t.name {
+		return nil, failf(http.StatusNotFound, "there is no training run %.100q", id)
+	}
+	copied := *rec
+	copied.Checkpoints = slices.Clone(rec.Checkpoints)
+	return &copied, nil
+}
+
+// change changes an entry of the index of a tenant's run.
+func (s *Server) change(t *tenant, run, id string, f func(*runRecord, int) error) error {
+	if _, err := s.findRecord(t, run); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	r, rec := s.runs[run], s.records[run]
+	if r == nil {
+		defer s.mu.Unlock()
+	} else {
+		s.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		rec = &r.record
+	}
+	at := slices.IndexFunc(rec.Checkpoints, func(c checkpoint) bool { return c.ID == id && c.Weights != "" })
+	if at < 0 {
+		return failf(http.StatusNotFound, "training run %.100q has no checkpoint %.200q", run, id)
+	}
+	if err := f(rec, at); err != nil {
+		return err
+	}
+	return s.store.write("runs", rec.Name, rec)
+}
+
+// deleteWeights deletes saved weights.
+func (s *Server) deleteWeights(ctx context.Context, t *tenant, run, id string) error {
+	rec, err := s.findRecord(t, run)
+	if err != nil {
+		return err
+	}
+	saved := ""
+	err = s.change(t, run, id, func(rec *runRecord, at int) error {
+		saved = rec.Checkpoints[at].Saved
+		rec.Checkpoints = slices.Delete(rec.Checkpoints, at, at+1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	keeper, ok := s.backend.(art.WeightsKeeper)
+	if !ok {
+		return fail(http.StatusNotImplemented, "the backend of this server cannot delete weights")
+	}
+	return s.withModel(ctx, rec, func(m *art.Model) error { return keeper.DeleteWeights(ctx, m, saved) })
+}
+
+// withModel calls f with the model of a run, which is registered for it if its session has ended.
+func (s *Server) withModel(ctx context.Context, rec *runRecord, f func(*art.Model) error) error {
+	s.mu.Lock()
+	r := s.runs[rec.ID]
+	s.mu.Unlock()
+	if r != nil {
+		return r.use(ctx, f)
+	}
+	s.loading.Lock() // a run is registered once at a time
+	defer s.loading.Unlock()
+	m := s.newModel(rec)
+	if err := m.Register(ctx, s.backend); err != nil {
+		return err
+	}
+	return errors.Join(f(m), m.Release(context.WithoutCancel(ctx)))
+}
+
+// use calls f with the model of a run once it is open.
+func (r *run) use(ctx context.Context, f func(*art.Model) error) error {
+	select {
+	case <-r.opened:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if r.model == nil {
+		return fmt.Errorf("training run %s is not open: %w", r.record.ID, r.broken)
+	}
+	return f(r.model)
+}

@@ -1,0 +1,239 @@
+package tinker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/tinkerwire"
+	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/chat"
+)
+
+// entry is a registered model.
+type entry struct {
+	tokenizer *tokenizer.Tokenizer
+	template  *chat.Template
+	run       *runs.Run // nil of a snapshot
+	base      string
+	serving   atomic.Pointer[serving]
+
+	training sync.Mutex // guards what follows: one operation at a time
+	model    string     // training run
+	seq      int        // seq_id of the newest operation
+	lost     error      // an operation whose outcome is not known
+}
+
+// serving is the sampler of the step that answers requests.
+type serving struct {
+	step    int
+	sampler string
+	seq     atomic.Int64 // of samples
+}
+
+// pathFile is the file of a checkpoint that says where the service has it.
+const pathFile = "tinker.json"
+
+// remote is the content of pathFile.
+type remote struct {
+	Path  string `json:"path"`  // of the weights with the optimizer; "" of step 0, which is made again from the seed
+	Model string `json:"model"` // the training run that has saved them
+}
+
+// Register creates a training run of the service for m, or continues at the newest step of its run directory, with its
+// optimizer. Options of models in process, Adapter, Fork and ToolFormat, are an [art.ErrUnsupported], and so is
+// Retention: delete checkpoints at the service.
+func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
+	opts := m.Options()
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.Frozen {
+		return 0, &art.Error{
+			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, ToolFormat, Frozen or targets of LoRA", art.ErrUnsupported),
+			Hint: "leave them out of ModelOptions",
+		}
+	}
+	e, err := b.newEntry(opts.Base)
+	if err != nil {
+		return 0, err
+	}
+	if e.run, err = runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger}); err != nil {
+		return 0, err
+	}
+	step, err := b.resume(ctx, e, m.Name(), opts)
+	if err == nil {
+		err = b.add(m, e)
+	}
+	if err != nil {
+		return 0, errors.Join(err, e.run.Close())
+	}
+	return step, nil
+}
+
+// newEntry loads the tokenizer and the chat template.
+func (b *Backend) newEntry(base string) (*entry, error) {
+	tok, err := tokenizer.Load(b.opts.Tokenizer)
+	if err == nil {
+		var template *chat.Template
+		if template, err = chat.New(tok, ""); err == nil {
+			return &entry{tokenizer: tok, template: template, base: base}, nil
+		}
+	}
+	return nil, &art.Error{
+		Op: "register", Err: fmt.Errorf("%w: %w", art.ErrBaseModel, err),
+		Hint: "Options.Tokenizer is the folder with the tokenizer of the base model",
+	}
+}
+
+// add registers an entry.
+func (b *Backend) add(m *art.Model, e *entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return &art.Error{Op: "register", Err: art.ErrClosed}
+	}
+	b.models[m] = e
+	if e.run != nil {
+		b.order = append(b.order, m)
+	}
+	return nil
+}
+
+// resume compares the run with the options, and makes the training run and its sampler.
+func (b *Backend) resume(ctx context.Context, e *entry, name string, opts art.ModelOptions) (int, error) {
+	if err := e.describe(name, opts, b.address.Host); err != nil {
+		return 0, err
+	}
+	if err := b.createModel(ctx, e, opts); err != nil {
+		return 0, err
+	}
+	step, ok := e.run.Latest()
+	if !ok {
+		return 0, errors.Join(e.run.Commit(0, remote{Model: e.model}.write), b.serve(ctx, e, 0))
+	}
+	at, err := e.remote(step)
+	if err != nil {
+		return 0, err
+	}
+	if at.Path != "" {
+		if err := b.load(ctx, e, at.Path, true); err != nil {
+			return 0, err
+		}
+	}
+	return step, b.serve(ctx, e, step)
+}
+
+// describe writes what the run was begun with, or compares it.
+func (e *entry) describe(name string, opts art.ModelOptions, host string) error {
+	want := rundir.Description{
+		Name: name, Project: opts.Project, Base: opts.Base, Seed: opts.Seed, LoRA: opts.LoRA, Device: host,
+	}
+	var have rundir.Description
+	known, err := e.run.ReadModel(&have)
+	if err != nil || !known {
+		return errors.Join(err, e.run.WriteModel(want))
+	}
+	if have.Base != want.Base || have.LoRA.Rank != want.LoRA.Rank {
+		return &art.Error{
+			Op: "register", Hint: "use another model name for a new run", Err: fmt.Errorf(
+				"%w: the run in %s is of rank %d on base %q", art.ErrInvalid, e.run.Dir(), have.LoRA.Rank, have.Base),
+		}
+	}
+	return nil
+}
+
+// createModel makes a training run.
+func (b *Backend) createModel(ctx context.Context, e *entry, opts art.ModelOptions) error {
+	b.mu.Lock()
+	n := b.created
+	b.created++
+	b.mu.Unlock()
+	out, err := b.small(ctx, "create_model", request{
+		SessionID: b.session, ModelSeqID: &n, BaseModel: opts.Base, Type: "create_model",
+		LoRA: &tinkerwire.LoRAConfig{Rank: opts.LoRA.Rank, Seed: new(int64(opts.Seed))},
+	})
+	if err == nil && out.ModelID == "" {
+		err = b.broken("create_model", errors.New("the result has no model_id"))
+	}
+	e.model = out.ModelID
+	return err
+}
+
+// write writes the file of a checkpoint that names what the service has saved.
+func (at remote) write(dir string) error {
+	return os.WriteFile(filepath.Join(dir, pathFile), encode(at), 0o644)
+}
+
+// remote reads the file of a checkpoint.
+func (e *entry) remote(step int) (at remote, err error) {
+	dir, ok := e.run.Checkpoint(step)
+	if !ok {
+		return at, &art.Error{Op: "load weights", Err: fmt.Errorf("%w: step %d is not stored", art.ErrInvalid, step)}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, pathFile))
+	if err == nil {
+		err = json.Unmarshal(data, &at)
+	}
+	if err != nil {
+		return at, &art.Error{
+			Op: "register", Err: fmt.Errorf("%w: %w", art.ErrCorrupt, err), Hint: "the run was not made by backend/tinker",
+		}
+	}
+	return at, nil
+}
+
+// nextSampler counts the sampling sessions.
+func (b *Backend) nextSampler() *int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.samplers++
+	return new(b.samplers - 1)
+}
+
+// serve makes a sampler of the training state, which answers as a step.
+func (b *Backend) serve(ctx context.Context, e *entry, step int) error {
+	id, err := b.ephemeral(ctx, e)
+	if err == nil {
+		e.serving.Store(&serving{step: step, sampler: id})
+	}
+	return err
+}
+
+// ephemeral makes a sampler of the training state.
+func (b *Backend) ephemeral(ctx context.Context, e *entry) (id string, err error) {
+	var out result
+	err = e.ordered(func(seq int) (err error) {
+		out, err = b.small(ctx, "save_weights_for_sampler", request{
+			ModelID: e.model, SeqID: seq, SamplingSessionSeqID: b.nextSampler(), Kind: "snapshot",
+			Type: "save_weights_for_sampler",
+		})
+		return err
+	})
+	if err == nil && out.SamplingSessionID == "" {
+		err = b.broken("save_weights_for_sampler", errors.New("the result has no sampling_session_id"))
+	}
+	return out.SamplingSessionID, err
+}
+
+// ordered calls f with the next number of an operation. When the outcome of an operation is not known, no other can
+// follow: the service may wait for it.
+func (e *entry) ordered(f func(seq int) error) error {
+	if e.lost != nil {
+		return &art.Error{
+			Op: "train", Err: fmt.Errorf("%w: an operation before was interrupted: %w", ErrService, e.lost),
+			Hint: "register the model again, which continues at its newest step",
+		}
+	}
+	e.seq++
+	err := f(e.seq)
+	if err != nil && !errors.Is(err, art.ErrInvalid) {
+		e.lost = err
+	}
+	return err
+}

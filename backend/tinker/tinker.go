@@ -1,0 +1,211 @@
+// Package tinker trains and samples on a service with the Tinker API: Thinking Machines', an open server, or
+// `art serve --train`. Chat templates, exact tokens, parsing and recording stay here, and so does the run directory,
+// with metrics, trajectories and the name of the checkpoint of each step: a program that trains in process with the
+// primitives of [art.Trainer] changes one line.
+//
+//	backend, err := tinker.Open(ctx, &tinker.Options{BaseURL: "http://127.0.0.1:8000", Tokenizer: "models/qwen3"})
+//	model := art.NewModel("player-1", &art.ModelOptions{Base: "Qwen/Qwen3-8B"})
+//	err = model.Register(ctx, backend)
+//
+// A registered model is a training run of the service. [art.Model.Publish] saves its state there under the name of
+// the step and notes the path in the run directory, from which another process goes on: weights and optimizer. Train,
+// TrainSFT and TrainDPO are not there yet: a loop uses [art.Model.ForwardBackward] and [art.Model.OptimStep].
+//
+// A request that may have been lost is sent again, and services execute it once, since it carries its number.
+// docs/tinker.md has the details.
+package tinker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// ErrService is returned when a service fails, or answers what cannot be used.
+var ErrService = errors.New("the training service failed")
+
+// Options of a backend. Zero values are the defaults.
+type Options struct {
+	// BaseURL is where the service is. Default: $TINKER_BASE_URL. Required if that is empty.
+	BaseURL string
+	// Key authenticates. Default: $TINKER_API_KEY. It does not appear in errors, logs and run directories.
+	Key string
+	// Tokenizer is a folder with the tokenizer of the base model: tokenizer.json, tokenizer_config.json and, if it is a
+	// file, the chat template. Required: services have none.
+	Tokenizer string
+	// Dir is the root of the run directories. Default ".art".
+	Dir string
+	// JSON sends training data in the JSON dialect, for services that do not read protobuf. It is larger and slower.
+	JSON bool
+	// RetryTime bounds the time for which a request is sent again while the service cannot be reached or is overloaded.
+	// Default 5 minutes.
+	RetryTime time.Duration
+	// HTTPClient sends the requests. Default: a client without a timeout; each request has one.
+	HTTPClient *http.Client
+	// Logger receives retries and warnings. nil discards.
+	Logger *slog.Logger
+}
+
+// Backend is an [art.Backend] on a Tinker service.
+type Backend struct {
+	opts    Options
+	address *url.URL
+	session string
+
+	life context.Context // ends with Close
+	quit context.CancelFunc
+	busy sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	models   map[*art.Model]*entry
+	order    []*art.Model
+	created  int // training runs of the session
+	samplers int // sampling sessions of the session
+}
+
+var (
+	_ art.Backend    = (*Backend)(nil)
+	_ art.Trainer    = (*Backend)(nil)
+	_ art.Sampler    = (*Backend)(nil)
+	_ art.Tokenizer  = (*Backend)(nil)
+	_ art.Logger     = (*Backend)(nil)
+	_ art.HTTPServer = (*Backend)(nil)
+)
+
+// Open begins a session of a service. opts may be nil.
+func Open(ctx context.Context, opts *Options) (*Backend, error) {
+	b := &Backend{models: map[*art.Model]*entry{}}
+	if opts != nil {
+		b.opts = *opts
+	}
+	if err := b.complete(); err != nil {
+		return nil, err
+	}
+	b.life, b.quit = context.WithCancel(context.Background())
+	var out result
+	if err := b.post(ctx, "create_session", request{SDKVersion: sdkVersion, Type: "create_session"}, &out); err != nil {
+		return nil, err
+	}
+	if out.SessionID == "" {
+		return nil, b.broken("create_session", errors.New("the answer has no session_id"))
+	}
+	b.session = out.SessionID
+	b.busy.Go(b.beat)
+	return b, nil
+}
+
+// complete fills in defaults and checks the options.
+func (b *Backend) complete() (err error) {
+	o := &b.opts
+	o.BaseURL = cmp.Or(o.BaseURL, os.Getenv("TINKER_BASE_URL"))
+	o.Key = cmp.Or(o.Key, os.Getenv("TINKER_API_KEY"))
+	o.Dir = cmp.Or(o.Dir, ".art")
+	o.RetryTime = cmp.Or(o.RetryTime, 5*time.Minute)
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	b.address, err = url.Parse(o.BaseURL)
+	switch {
+	case err != nil || b.address.Host == "" || b.address.Scheme != "http" && b.address.Scheme != "https":
+		err = fmt.Errorf("%w: BaseURL is no address of a service", art.ErrInvalid)
+	case o.Tokenizer == "":
+		err = fmt.Errorf("%w: Tokenizer is empty", art.ErrInvalid)
+	}
+	if err != nil {
+		return &art.Error{Op: "open tinker", Err: err, Hint: "correct tinker.Options"}
+	}
+	return nil
+}
+
+// beat keeps the session alive.
+func (b *Backend) beat() {
+	ticker := time.NewTicker(10 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-b.life.Done():
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(b.life, 10*time.Second)
+		status, _, err := b.send(ctx, http.MethodPost, "session_heartbeat", encode(request{SessionID: b.session}), "")
+		cancel()
+		if status == http.StatusGone {
+			b.opts.Logger.Warn("the service has ended the session")
+			return
+		}
+		if err != nil && b.life.Err() == nil {
+			b.opts.Logger.Warn("heartbeat failed", "error", err)
+		}
+	}
+}
+
+// Close ends the session and releases the run directories. What is not published or saved is lost.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	models := b.models
+	b.models = map[*art.Model]*entry{}
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(b.life, 10*time.Second)
+	_, _, err := b.send(ctx, http.MethodPost, "sessions/"+url.PathEscape(b.session)+"/finish",
+		[]byte(`{"reason":{"type":"success"}}`), "")
+	cancel()
+	if err != nil {
+		b.opts.Logger.Warn("the session could not be ended; the service will after a while", "error", err)
+	}
+	b.quit()
+	b.busy.Wait()
+	var errs []error
+	for _, e := range models {
+		if e.run != nil {
+			errs = append(errs, e.run.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Train returns [art.ErrUnsupported]: package tinker has the primitives.
+func (b *Backend) Train(
+	ctx context.Context, m *art.Model, _ []*art.TrajectoryGroup, _ *art.TrainConfig,
+) (*art.TrainResult, error) {
+	if _, err := b.entry("train", m); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, &art.Error{
+		Op: "train", Err: art.ErrUnsupported, Hint: "use Model.ForwardBackward, Model.OptimStep and Model.Publish",
+	}
+}
+
+// entry returns what was registered for m.
+func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
+	}
+	if e := b.models[m]; e != nil {
+		return e, nil
+	}
+	return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Model.Register first"}
+}

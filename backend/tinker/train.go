@@ -1,0 +1,335 @@
+package tinker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// Forward computes logprobs and changes nothing.
+func (b *Backend) Forward(
+	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+) (*art.ForwardResult, error) {
+	return b.pass(ctx, m, data, loss, config, true)
+}
+
+// ForwardBackward adds up gradients at the service.
+func (b *Backend) ForwardBackward(
+	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+) (*art.ForwardResult, error) {
+	return b.pass(ctx, m, data, loss, config, false)
+}
+
+// pass runs a forward pass, in one request: a result of part of the data would not be atomic.
+func (b *Backend) pass(
+	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig, forwardOnly bool,
+) (out *art.ForwardResult, err error) {
+	const op = "forward backward"
+	e, err := b.trainable(op, m)
+	if err != nil {
+		return nil, err
+	}
+	req := &tinkerwire.ForwardRequest{Loss: string(loss), Config: config, ForwardOnly: forwardOnly}
+	for i := range data {
+		d, err := convert(&data[i], loss)
+		if err != nil {
+			return nil, &art.Error{
+				Op: op, Err: fmt.Errorf("%w: datum %d: %w", art.ErrUnsupported, i, err), Hint: "use another loss, or other weights",
+			}
+		}
+		req.Data = append(req.Data, d)
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	err = e.ordered(func(seq int) error {
+		req.ModelID, req.SeqID = e.model, seq
+		a, err := b.submitPass(ctx, req)
+		if err != nil {
+			return err
+		}
+		out, err = b.readPass(op, a, data, loss)
+		return err
+	})
+	return out, err
+}
+
+// submitPass sends a forward pass in the dialect of the options.
+func (b *Backend) submitPass(ctx context.Context, req *tinkerwire.ForwardRequest) (*answer, error) {
+	switch {
+	case !b.opts.JSON:
+		return b.operation(ctx, protoPath+"forward_backward", req.Proto())
+	case req.ForwardOnly:
+		return b.operation(ctx, "forward", encode(req))
+	}
+	return b.operation(ctx, "forward_backward", encode(req))
+}
+
+// convert writes a datum in the terms of the protocol, which has no positions without a target, and weights for
+// cross-entropy only.
+func convert(d *art.Datum, loss art.Loss) (tinkerwire.Datum, error) {
+	n := len(d.Targets)
+	targets, weights := make([]int64, n), make([]float32, n)
+	gaps, weighted := false, d.Weights != nil
+	for i, id := range d.Targets {
+		targets[i], weights[i] = int64(id), 1
+		if weighted {
+			weights[i] = d.Weights[i]
+		}
+		if id == art.NoTarget {
+			targets[i], weights[i], gaps = 0, 0, true
+		}
+	}
+	shape := []int64{int64(len(d.Input))}
+	if d.K > 1 {
+		shape = append(shape, int64(d.K))
+	}
+	out := tinkerwire.Datum{Input: tinkerwire.NewInput(d.Input), Inputs: map[string]tinkerwire.Tensor{
+		"target_tokens": tinkerwire.NewInts(targets, shape...),
+	}}
+	if loss == art.LossCrossEntropy {
+		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
+		return out, nil
+	}
+	if loss == art.LossDRO && (gaps || weighted) {
+		return out, errors.New("services apply the penalty of dro to every position, so there are no weights and no NoTarget")
+	}
+	advantages, logprobs := make([]float32, n), make([]float32, n)
+	for i, w := range weights {
+		if w < 0 {
+			return out, fmt.Errorf("the weight %v at %d is negative; the service has no weights for this loss", w, i)
+		}
+		if w != 0 {
+			advantages[i] = d.Advantages[i] * w
+		}
+		if d.Targets[i] != art.NoTarget {
+			logprobs[i] = d.Logprobs[i]
+		}
+	}
+	out.Inputs["advantages"] = tinkerwire.NewFloats(advantages, shape...)
+	out.Inputs["logprobs"] = tinkerwire.NewFloats(logprobs, shape...)
+	return out, nil
+}
+
+// readPass reads the result of a forward pass, and checks that it is one of the data.
+func (b *Backend) readPass(op string, a *answer, data []art.Datum, loss art.Loss) (*art.ForwardResult, error) {
+	output := &tinkerwire.ForwardOutput{}
+	var err error
+	if a.proto() {
+		output, err = tinkerwire.ParseForwardOutput(a.data)
+	} else {
+		err = json.Unmarshal(a.data, output)
+	}
+	if err != nil {
+		return nil, b.broken(op, err)
+	}
+	if len(output.Outputs) != len(data) {
+		return nil, b.broken(op, fmt.Errorf("the result is of %d data, want %d", len(output.Outputs), len(data)))
+	}
+	out := &art.ForwardResult{Metrics: map[string]float64{}}
+	for i := range data {
+		list := output.Outputs[i]["logprobs"].Floats
+		if len(list) != len(data[i].Targets) {
+			return nil, b.broken(op, fmt.Errorf("datum %d has %d logprobs, want %d", i, len(list), len(data[i].Targets)))
+		}
+		for j, x := range list {
+			if data[i].Targets[j] == art.NoTarget {
+				list[j] = 0
+			} else if x != x {
+				return nil, b.broken(op, fmt.Errorf("datum %d has a logprob that is NaN", i))
+			}
+		}
+		out.Logprobs = append(out.Logprobs, list)
+	}
+	for name, x := range output.Metrics {
+		out.Metrics["tinker/"+name] = x
+	}
+	sum, ok := output.Metrics["loss:sum"]
+	if !ok {
+		if sum, ok = output.Metrics["total_loss:sum"]; !ok {
+			return nil, b.broken(op, fmt.Errorf("the result of %s has no metric loss:sum", loss))
+		}
+	}
+	out.Loss = sum
+	if gap, ok := logprobGap(data, out.Logprobs); ok {
+		out.Metrics["train/logprob_gap_max"] = gap
+	}
+	return out, nil
+}
+
+// logprobGap is the largest difference between the logprobs of what was sampled and those that training computes.
+// Before an update it is the difference between the service's sampler and trainer.
+func logprobGap(data []art.Datum, logprobs [][]float32) (gap float64, ok bool) {
+	for i := range data {
+		for j, a := range data[i].Advantages {
+			if a != 0 && data[i].Targets[j] != art.NoTarget {
+				gap, ok = max(gap, math.Abs(float64(logprobs[i][j]-data[i].Logprobs[j]))), true
+			}
+		}
+	}
+	return gap, ok
+}
+
+// OptimStep makes an update at the service.
+func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) (*art.OptimResult, error) {
+	e, err := b.trainable("optim step", m)
+	if err != nil {
+		return nil, err
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	var out result
+	err = e.ordered(func(seq int) (err error) {
+		adam := &tinkerwire.Adam{
+			LearningRate: &adamw.LearningRate, Beta1: &adamw.Beta1, Beta2: &adamw.Beta2, Eps: &adamw.Eps,
+			WeightDecay: &adamw.WeightDecay, GradClipNorm: &adamw.GradClipNorm,
+		}
+		out, err = b.small(ctx, "optim_step", request{ModelID: e.model, SeqID: seq, Type: "optim_step", Adam: adam})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	norm := math.NaN() // not told
+	for _, name := range []string{"grad_norm", "skyrl.ai/grad_norm"} {
+		if x, ok := out.Metrics[name]; ok {
+			norm = x
+		}
+	}
+	return &art.OptimResult{GradNorm: norm, Skipped: out.Metrics["skipped"] > 0, Updates: int(out.Metrics["updates"])}, nil
+}
+
+// SaveWeights saves the training state at the service. Without optimizer they are weights for sampling.
+func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, optimizer bool) (string, error) {
+	e, err := b.trainable("save weights", m)
+	if err != nil {
+		return "", err
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	return b.save(ctx, e, name, optimizer)
+}
+
+func (b *Backend) save(ctx context.Context, e *entry, name string, optimizer bool) (path string, err error) {
+	op := "save_weights"
+	if !optimizer {
+		op = "save_weights_for_sampler"
+	}
+	err = e.ordered(func(seq int) error {
+		out, err := b.small(ctx, op, request{ModelID: e.model, SeqID: seq, Path: name, Type: op})
+		if err == nil && out.Path == "" {
+			err = b.broken(op, errors.New("the result has no path"))
+		}
+		path = out.Path
+		return err
+	})
+	return path, err
+}
+
+// LoadWeights loads what the service has saved, tinker://RUN/weights/NAME.
+func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, optimizer bool) error {
+	e, err := b.trainable("load weights", m)
+	if err != nil {
+		return err
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	return b.load(ctx, e, path, optimizer)
+}
+
+func (b *Backend) load(ctx context.Context, e *entry, path string, optimizer bool) error {
+	return e.ordered(func(seq int) error {
+		_, err := b.small(ctx, "load_weights", request{
+			ModelID: e.model, SeqID: seq, Path: path, LoadOptimizer: optimizer, Type: "load_weights",
+		})
+		return err
+	})
+}
+
+// Publish saves the training state under the name of the next step, notes the path in the run directory, and samples
+// with it from then on.
+func (b *Backend) Publish(
+	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) (int, error) {
+	e, err := b.trainable("publish", m)
+	if err != nil {
+		return 0, err
+	}
+	e.training.Lock()
+	defer e.training.Unlock()
+	step := e.run.Next()
+	// A process that was killed may have saved this name, in a training run of its own.
+	path, err := b.save(ctx, e, fmt.Sprintf("step-%06d", step), true)
+	if err != nil {
+		return 0, err
+	}
+	id, err := b.ephemeral(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	at := remote{path, e.model}
+	err = e.run.CommitUpdate(step, runs.Update{Groups: groups, Metrics: metrics}, at.write)
+	if err != nil {
+		return 0, err
+	}
+	e.serving.Store(&serving{step: step, sampler: id})
+	return step, nil
+}
+
+// Snapshot makes a sampler of the training state, or of saved weights.
+func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *art.Model) error {
+	e, err := b.trainable("snapshot", m)
+	if err != nil {
+		return err
+	}
+	frozen := &entry{tokenizer: e.tokenizer, template: e.template, base: e.base}
+	var id string
+	if path == "" {
+		e.training.Lock()
+		id, err = b.ephemeral(ctx, e)
+		e.training.Unlock()
+	} else {
+		var out result
+		err = b.post(ctx, "create_sampling_session", request{
+			SessionID: b.session, SamplingSessionSeqID: b.nextSampler(), ModelPath: path, Type: "create_sampling_session",
+		}, &out)
+		id = out.SamplingSessionID
+	}
+	if err != nil {
+		return err
+	}
+	frozen.serving.Store(&serving{step: e.serving.Load().step, sampler: id})
+	return b.add(s, frozen)
+}
+
+// Release forgets a model. The service frees it when the session ends.
+func (b *Backend) Release(_ context.Context, m *art.Model) error {
+	e, err := b.entry("release", m)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	delete(b.models, m)
+	b.mu.Unlock()
+	if e.run == nil {
+		return nil
+	}
+	return e.run.Close()
+}
+
+// trainable returns the entry of a model that is no snapshot.
+func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
+	e, err := b.entry(op, m)
+	if err == nil && e.run == nil {
+		err = &art.Error{Op: op, Err: art.ErrFrozen, Hint: "a snapshot does not change"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}

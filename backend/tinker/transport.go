@@ -1,0 +1,271 @@
+package tinker
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+type (
+	request = tinkerwire.Request
+	result  = tinkerwire.Result
+)
+
+// sdkVersion is the version of the protocol that is spoken, as services know it from the Python SDK.
+const sdkVersion = "0.24.1"
+
+// Limits of one request, and of a response.
+const (
+	requestTime = time.Minute
+	maxAnswer   = 1 << 30
+)
+
+// encode writes a JSON body of our own types, which can always be encoded.
+func encode(v any) []byte {
+	data, _ := json.Marshal(v)
+	return data
+}
+
+// statusError is an answer with another status than success.
+type statusError struct {
+	status int
+	detail string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.detail) }
+
+// broken is the error of a service.
+func (b *Backend) broken(op string, err error) error {
+	hint := "see what the service says"
+	base := ErrService
+	var s *statusError
+	switch {
+	case !errors.As(err, &s):
+	case s.status == http.StatusUnauthorized, s.status == http.StatusForbidden:
+		hint = "check Options.Key, or $TINKER_API_KEY"
+	case s.status == http.StatusPaymentRequired:
+		hint = "the service wants to be paid; the run goes on from its newest step when it is registered again"
+	case s.status == http.StatusNotFound && op == "create_session":
+		hint = "check Options.BaseURL: there may be no Tinker service, or one that is older than this client"
+	case s.status == http.StatusNotFound, s.status == http.StatusGone:
+		hint = "the service has dropped it; register the model again, which continues at its newest step"
+	case s.status == http.StatusBadRequest, s.status == http.StatusUnprocessableEntity:
+		base, hint = art.ErrInvalid, "correct what the service refuses"
+	}
+	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", base, err), Hint: hint}
+}
+
+// send sends a request once. The error is a [statusError] when the service answered.
+func (b *Backend) send(ctx context.Context, method, path string, body []byte, id string) (int, *answer, error) {
+	media := tinkerwire.JSONType
+	if strings.HasPrefix(path, protoPath) {
+		path, media = strings.TrimPrefix(path, protoPath), tinkerwire.ProtoType
+	}
+	r, err := http.NewRequestWithContext(ctx, method, b.address.JoinPath("api/v1/", path).String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("X-API-Key", b.opts.Key)
+	r.Header.Set("Content-Type", media)
+	r.Header.Set("Accept", tinkerwire.ProtoType+", "+tinkerwire.JSONType)
+	if id != "" {
+		r.Header.Set("X-Idempotency-Key", id)
+	}
+	w, err := b.opts.HTTPClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer w.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer))
+	if err != nil {
+		return 0, nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	if w.StatusCode >= 300 {
+		return w.StatusCode, &answer{header: w.Header}, &statusError{w.StatusCode, detail(data)}
+	}
+	return w.StatusCode, &answer{w.Header, data}, nil
+}
+
+// protoPath marks a path whose body is protobuf.
+const protoPath = "proto:"
+
+// answer is a successful response.
+type answer struct {
+	header http.Header
+	data   []byte
+}
+
+func (a *answer) proto() bool {
+	return strings.HasPrefix(a.header.Get("Content-Type"), tinkerwire.ProtoType)
+}
+
+// detail is what an error says, in one line.
+func detail(data []byte) string {
+	var body struct{ Detail string }
+	if json.Unmarshal(data, &body) == nil && body.Detail != "" {
+		return body.Detail
+	}
+	return strings.Join(strings.Fields(string(data[:min(len(data), 500)])), " ")
+}
+
+// retried reports whether a request may succeed when it is sent again.
+func retried(status int) bool {
+	return status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||
+		status == http.StatusTooManyRequests || status >= 500
+}
+
+// call sends a request until there is an answer. A repeated one has the same idempotency key.
+func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*answer, error) {
+	id := "art-" + rand.Text()
+	began := time.Now()
+	for attempt := 0; ; attempt++ {
+		once, cancel := context.WithTimeout(ctx, requestTime)
+		status, a, err := b.send(once, method, path, body, id)
+		cancel()
+		if err == nil {
+			return a, nil
+		}
+		wait := b.wait(attempt, a)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if b.life.Err() != nil {
+			return nil, &art.Error{Op: path, Err: art.ErrClosed}
+		}
+		if !retried(status) || time.Since(began)+wait > b.opts.RetryTime {
+			return nil, b.broken(strings.TrimPrefix(path, protoPath), err)
+		}
+		b.opts.Logger.Debug("request is sent again", "path", path, "error", err, "wait", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-b.life.Done():
+		}
+	}
+}
+
+// wait is the time before the next attempt: what the service asks for, or a random one that grows.
+func (b *Backend) wait(attempt int, a *answer) time.Duration {
+	if a != nil {
+		if s, err := strconv.ParseFloat(a.header.Get("Retry-After"), 64); err == nil && s > 0 && s <= 60 {
+			return time.Duration(s * float64(time.Second))
+		}
+	}
+	longest := min(10*time.Second, time.Duration(float64(time.Second)/2*float64(int(1)<<min(attempt, 5))))
+	return longest - mrand.N(longest/4)
+}
+
+// post sends JSON and reads JSON.
+func (b *Backend) post(ctx context.Context, path string, body, out any) error {
+	a, err := b.call(ctx, http.MethodPost, path, encode(body))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(a.data, out); err != nil {
+		return b.broken(path, fmt.Errorf("the answer cannot be read: %w", err))
+	}
+	return nil
+}
+
+// await polls a future. A poll that is not answered in time is repeated.
+func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
+	body := encode(request{RequestID: id})
+	failing := time.Time{}
+	for attempt := 0; ; {
+		once, cancel := context.WithTimeout(ctx, requestTime)
+		status, a, err := b.send(once, http.MethodPost, "retrieve_future", body, "")
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case b.life.Err() != nil:
+			return nil, &art.Error{Op: op, Err: art.ErrClosed}
+		case err == nil:
+			out, again, err := b.finished(op, a)
+			if !again {
+				return out, err
+			}
+			failing, attempt = time.Time{}, 0
+			continue
+		case status == http.StatusRequestTimeout:
+			failing, attempt = time.Time{}, 0
+			continue // the result is not there yet
+		case !retried(status):
+			return nil, b.broken(op, err)
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		if time.Since(failing) > b.opts.RetryTime {
+			return nil, b.broken(op, err)
+		}
+		select {
+		case <-time.After(b.wait(attempt, a)):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		attempt++
+	}
+}
+
+// finished reads the answer to a poll.
+func (b *Backend) finished(op string, a *answer) (out *answer, again bool, err error) {
+	if a.proto() {
+		return a, false, nil
+	}
+	var head result
+	if err := json.Unmarshal(a.data, &head); err != nil {
+		return nil, false, b.broken(op, fmt.Errorf("the result cannot be read: %w", err))
+	}
+	if head.Type == tinkerwire.TryAgain {
+		return nil, true, nil
+	}
+	if head.Error == "" {
+		return a, false, nil
+	}
+	if head.Category == tinkerwire.CategoryUser {
+		return nil, false, &art.Error{
+			Op: op, Err: fmt.Errorf("%w: the service says: %s", art.ErrInvalid, head.Error), Hint: "correct the arguments",
+		}
+	}
+	return nil, false, b.broken(op, errors.New(head.Error))
+}
+
+// operation submits a request and returns its result.
+func (b *Backend) operation(ctx context.Context, path string, body []byte) (*answer, error) {
+	a, err := b.call(ctx, http.MethodPost, path, body)
+	if err != nil {
+		return nil, err
+	}
+	op := strings.TrimPrefix(path, protoPath)
+	var submitted result
+	if err := json.Unmarshal(a.data, &submitted); err != nil || submitted.RequestID == "" {
+		return nil, b.broken(op, fmt.Errorf("the answer has no request_id: %.200q", a.data))
+	}
+	return b.await(ctx, op, submitted.RequestID)
+}
+
+// small is operation for requests and results in JSON.
+func (b *Backend) small(ctx context.Context, path string, body request) (out result, err error) {
+	a, err := b.operation(ctx, path, encode(body))
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(a.data, &out); err != nil {
+		return out, b.broken(path, fmt.Errorf("the result cannot be read: %w", err))
+	}
+	return out, nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/backend/server/tinker"
+	"github.com/goart-dev/art/internal/runs"
+)
+
+// trainable reads the bases of --train: [NAME=]MODEL with commas.
+func (o *serveOptions) trainable() (bases []tinker.Base, err error) {
+	for _, item := range splitList(o.train) {
+		name, model, named := strings.Cut(item, "=")
+		if !named {
+			model = name
+		}
+		s, err := find(model)
+		if err != nil {
+			return nil, fmt.Errorf("--train: %w", err)
+		}
+		if s.adapter != "" {
+			return nil, badUsage("--train %s: want a base model; clients load adapters themselves", item)
+		}
+		bases = append(bases, tinker.Base{Name: name, Model: s.path, Tokenizer: o.tokenizer})
+	}
+	return bases, nil
+}
+
+// tenantList reads the file of --tenants; without one there is one tenant, with the key of the server.
+func (o *serveOptions) tenantList() (list []tinker.Tenant, err error) {
+	if o.tenants == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(o.tenants)
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s lists no tenants", o.tenants)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--tenants: %w", err)
+	}
+	return list, nil
+}
+
+// savedFolder is the folder of saved weights.
+func (o *serveOptions) savedFolder(path string) (string, error) {
+	ref, err := runs.ParseReference(path, "")
+	if err != nil {
+		return "", err
+	}
+	reader, err := runs.NewReader(ref.Dir(o.dir))
+	if err != nil {
+		return "", err
+	}
+	return reader.Find(ref.Step)
+}
+
+// openTinker makes the routes of the Tinker API, beside probes.
+func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, error) {
+	backend, ok := any(h.backend).(tinker.Backend)
+	if !ok {
+		return nil, fmt.Errorf("--train: %T has no primitives of training yet", h.backend)
+	}
+	bases, err := o.trainable()
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := o.tenantList()
+	if err != nil {
+		return nil, err
+	}
+	h.tinker, err = tinker.New(backend, &tinker.Options{
+		Dir: filepath.Join(o.dir, ".tinker"), Bases: bases, Tenants: tenants, Alpha: o.alpha, Slots: o.slots, Logger: logger,
+		Folder: o.savedFolder,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bases {
+		h.bases = append(h.bases, b.Name)
+	}
+	opts := o.handlerOptions()
+	routes, err := h.tinker.Handler(opts)
+	if err != nil {
+		return nil, fmt.Errorf("--key, --hosts, --origins: %w", err)
+	}
+	none := func() []*art.Model { return nil }
+	ready := func(context.Context) error { return nil }
+	rest, err := server.Handler(none, &server.Config{Ready: ready, Logger: logger}, opts)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(tinker.Prefix, routes)
+	mux.Handle("/", rest)
+	return mux, nil
+}

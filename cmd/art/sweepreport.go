@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/backend/rundir"
+)
+
+// outcome is what the trials of a combination have logged.
+type outcome struct {
+	name      string
+	histories [][]art.HistoryRow // of the seeds that have a run
+	seeds     int
+	steps     int // the newest with a metric, of all
+}
+
+// report prints the table, and writes it and the plot.
+func (s *sweep) report(trials []*trial, stdout io.Writer) error {
+	outcomes, err := s.outcomes(trials)
+	if err != nil {
+		return err
+	}
+	keys := strings.Split(s.metrics, ",")
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "SETTINGS\tSEEDS\tSTEP")
+	for _, key := range keys {
+		fmt.Fprintf(table, "\t%s\tHIGHEST", strings.ToUpper(key))
+	}
+	fmt.Fprintln(table)
+	for _, o := range outcomes {
+		fmt.Fprintf(table, "%s\t%d/%d\t%d", o.name, len(o.histories), o.seeds, o.steps)
+		for _, key := range keys {
+			newest, highest := o.values(key)
+			fmt.Fprintf(table, "\t%s\t%s", intervalText(newest), intervalText(highest))
+		}
+		fmt.Fprintln(table)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if err := write(stdout, text.String()); err != nil {
+		return err
+	}
+	chart := s.chart(outcomes, keys)
+	if len(chart.Series) == 0 {
+		return fmt.Errorf("--metric %s: no trial has logged it", s.metrics)
+	}
+	path := filepath.Join(s.out, "sweep.svg")
+	if err := plot.Save(path, chart); err != nil {
+		return err
+	}
+	return write(stdout, path+"\n")
+}
+
+// outcomes reads what the trials have logged, by combination.
+func (s *sweep) outcomes(trials []*trial) ([]*outcome, error) {
+	var list []*outcome
+	for _, t := range trials {
+		name := s.name(t.Values)
+		if len(list) == 0 || list[len(list)-1].name != name {
+			list = append(list, &outcome{name: name})
+		}
+		o := list[len(list)-1]
+		o.seeds++
+		found, err := rundir.List(t.runs())
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 1 {
+			return nil, fmt.Errorf("%s has %d runs, want the one of the program", t.runs(), len(found))
+		}
+		for _, r := range found {
+			rows, err := r.History()
+			if err != nil {
+				return nil, err
+			}
+			o.histories = append(o.histories, rows)
+			for _, key := range strings.Split(s.metrics, ",") {
+				for _, p := range plot.History(rows, key) {
+					o.steps = max(o.steps, p.Step)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// values are the newest and the highest value of a metric, of each seed that has it.
+func (o *outcome) values(key string) (newest, highest []float64) {
+	for _, rows := range o.histories {
+		if last, most := extremes(rows, key); !math.IsNaN(last) {
+			newest, highest = append(newest, last), append(highest, most)
+		}
+	}
+	return newest, highest
+}
+
+// intervalText writes a mean over seeds with its confidence interval, which one value does not have.
+func intervalText(values []float64) string {
+	switch len(values) {
+	case 0:
+		return "-"
+	case 1:
+		return fmt.Sprintf("%.4g", values[0])
+	}
+	mean, low, high := plot.Interval(values)
+	return fmt.Sprintf("%.4g (%.4g to %.4g)", mean, low, high)
+}
+
+// chart draws the mean over the seeds of each metric of each combination, with its confidence interval.
+func (s *sweep) chart(outcomes []*outcome, keys []string) *plot.Chart {
+	chart := &plot.Chart{Title: "Sweep, mean over seeds", Y: strings.Join(keys, ", "), Percent: s.percent}
+	for _, o := range outcomes {
+		for _, key := range keys {
+			series := plot.Series{Name: o.name, Points: o.mean(key)}
+			if len(keys) > 1 {
+				series.Name += " " + key
+			}
+			if len(series.Points) > 0 {
+				chart.Series = append(chart.Series, series)
+			}
+		}
+	}
+	return chart
+}
+
+// mean averages a metric over the seeds, at the steps that any of them has.
+func (o *outcome) mean(key string) []plot.Point {
+	byStep := map[int][]float64{}
+	for _, rows := range o.histories {
+		for _, p := range plot.History(rows, key) {
+			byStep[p.Step] = append(byStep[p.Step], p.Value)
+		}
+	}
+	var points []plot.Point
+	for _, step := range slices.Sorted(maps.Keys(byStep)) {
+		p := plot.Point{Step: step, Value: byStep[step][0]}
+		if len(byStep[step]) > 1 {
+			p.Value, p.Low, p.High = plot.Interval(byStep[step])
+		}
+		points = append(points, p)
+	}
+	return points
+}

@@ -1,0 +1,153 @@
+package auto
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/agents"
+	"github.com/goart-dev/art/ruler"
+)
+
+// Project is a task and who works on it. Zero values are the defaults.
+type Project struct {
+	// Dir is where the plan and the result are stored.
+	Dir string
+	// Task describes what the model is to do with an input.
+	Task string
+
+	// Model is registered and trainable; Base is the same model untrained, whom the result compares with.
+	Model, Base *art.Model
+	// Writer writes inputs, the system prompt and the rubric. It may be Base.
+	Writer *art.Model
+	// Judge compares replies. It may be Base, and the page says so then.
+	Judge *art.Model
+	// JudgeOptions are how to judge. Their rubric is replaced by that of the plan.
+	JudgeOptions ruler.Options
+	// FreeText asks the writer for JSON in the text of its replies only.
+	FreeText bool
+
+	// Inputs is how many to train on, Held how many to compare with the base model. Default 25 and 30.
+	Inputs, Held int
+	// MinSpread is the least spread of the inputs: see [agents.Spread]. Default 0.2; negative is none.
+	MinSpread float64
+	// System and Rubric replace those of the writer.
+	System, Rubric string
+
+	// Steps, Batch and Group are of the training. Default 40 steps of 2 inputs, each answered 4 times.
+	Steps, Batch, Group int
+	// Every is how many steps lie between comparisons. Default 10.
+	Every int
+	// Goal ends the training early, by the win rate against the base model.
+	Goal agents.Goal
+	// ConfigOf returns how to train a step. Default: art's defaults.
+	ConfigOf func(step int) *art.TrainConfig
+	// MaxTokens bounds replies. Default 256.
+	MaxTokens int
+	// Prices are for the estimate.
+	Prices Prices
+	// Seed of the order of inputs. Default 0.
+	Seed uint64
+	// Events are called for rollouts. May be nil.
+	Events *art.Events
+	// Logger receives what is going on. nil discards.
+	Logger *slog.Logger
+}
+
+// Input is something to do the task with.
+type Input struct {
+	ID   string `json:"id"`
+	Text string `json:"input"`
+}
+
+// Run writes the plan unless there is one, trains, compares, and writes the page. What an earlier process did is not
+// done again.
+func (p *Project) Run(ctx context.Context) (*Result, error) {
+	p.setDefaults()
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := p.training(plan)
+	outcome, err := t.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := outcome.Validations[len(outcome.Validations)-1]
+	if last.Tally == nil { // of an earlier process
+		if last.Tally, err = t.Compare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	result := p.result(plan, outcome, last.Tally)
+	return result, p.store(result)
+}
+
+// training is the loop: replies to inputs, judged in groups, compared with the base model.
+func (p *Project) training(plan *Plan) *agents.Training[Input] {
+	o := p.JudgeOptions
+	o.Rubric, o.Logger = plan.Rubric, p.Logger
+	if o.OnFailure == ruler.Fail {
+		o.OnFailure = ruler.Drop
+	}
+	judge := ruler.New(p.Judge, &o)
+	return &agents.Training[Input]{
+		Model: p.Model, Rollout: plan.rollout, Train: plan.Train, Val: plan.Held, After: judge.After,
+		Control: p.Base, Referee: judge, Steps: p.Steps, Batch: p.Batch, Group: p.Group, Every: p.Every, Goal: p.Goal,
+		ConfigOf: p.ConfigOf, Chat: art.ChatOptions{MaxTokens: &p.MaxTokens}, Seed: p.Seed, Events: p.Events,
+		Logger: p.Logger,
+	}
+}
+
+// rollout is one reply.
+func (plan *Plan) rollout(
+	m *art.Model, opts *art.ChatOptions,
+) func(context.Context, Input) (*art.Trajectory, error) {
+	return func(ctx context.Context, in Input) (*art.Trajectory, error) {
+		t := art.NewTrajectory(art.System(plan.System), art.User(in.Text))
+		t.Metadata[agents.ScenarioKey] = in.ID
+		_, err := m.Chat(ctx, t, opts)
+		return t, err
+	}
+}
+
+func (p *Project) setDefaults() {
+	p.Inputs, p.Held = cmp.Or(p.Inputs, 25), cmp.Or(p.Held, 30)
+	p.Steps, p.Batch, p.Group = cmp.Or(p.Steps, 40), cmp.Or(p.Batch, 2), cmp.Or(p.Group, 4)
+	p.Every, p.MaxTokens = cmp.Or(p.Every, 10), cmp.Or(p.MaxTokens, 256)
+	p.MinSpread = cmp.Or(p.MinSpread, 0.2)
+	if p.Logger == nil {
+		p.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// validate lists every problem.
+func (p *Project) validate() error {
+	var problems []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	check(p.Dir != "", "Dir is empty")
+	check(len(words(p.Task)) > 1, "the task is %q: describe it in a sentence", p.Task)
+	check(p.Model != nil && p.Base != nil && p.Writer != nil && p.Judge != nil, "Model, Base, Writer or Judge is nil")
+	check(p.Inputs > 0 && p.Held > 0, "Inputs %d, Held %d: want > 0", p.Inputs, p.Held)
+	check(p.Group > 1 && p.Steps > 0 && p.Batch > 0 && p.Every > 0,
+		"Steps %d, Batch %d, Every %d: want > 0; Group %d: want > 1", p.Steps, p.Batch, p.Every, p.Group)
+	if len(problems) == 0 {
+		return nil
+	}
+	return &art.Error{Op: "auto", Err: fmt.Errorf("%w: %w", art.ErrInvalid, errors.Join(problems...)),
+		Hint: "correct the Project"}
+}

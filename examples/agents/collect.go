@@ -1,0 +1,188 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/ruler/reward"
+)
+
+// ErrTooFew is wrapped by the error of a collection that has fewer items than were wanted when its calls are spent.
+var ErrTooFew = errors.New("the model wrote too few usable items")
+
+// Collection is a list of items that a model is asked to write.
+type Collection[T any] struct {
+	// Model writes: a base model, a hosted one, or the one that is to be trained.
+	Model *art.Model
+	// Key is the field of the answer's JSON object that has the items.
+	Key string
+	// Item is the JSON Schema of an item. Answers are restricted to it.
+	Item json.RawMessage
+	// FreeText asks for JSON in the text of the reply only, for services that cannot restrict replies to a schema.
+	FreeText bool
+	// Prompt asks for n further items; have are those that there are.
+	Prompt func(n int, have []T) []art.Message
+	// Check returns what is wrong with an item, nil for nothing. May be nil.
+	Check func(T) error
+	// Text is what makes an item different from others. Items that are [Alike] in it are duplicates.
+	Text func(T) string
+	// Want is the number of items.
+	Want int
+	// PerCall is the most items of a call. Default 8.
+	PerCall int
+	// MaxCalls bounds the calls. Default: three times as many as are needed when each item is of use.
+	MaxCalls int
+	// Chat are the settings. Default: those of the model.
+	Chat art.ChatOptions
+	// Logger receives what was left out. nil discards.
+	Logger *slog.Logger
+}
+
+// Call is what one request to the model came to.
+type Call struct {
+	Asked, Kept int
+	// Dropped are the reasons for what was not kept: of single items, or one for the whole answer.
+	Dropped []string
+	// Usage is what the call cost.
+	Usage art.Usage
+}
+
+// Collect asks until there are enough items. Each call and each item that was left out is reported: an answer that is
+// prose counts as a call, and the next one asks for what is missing. When the calls are spent the items so far are
+// returned with an error that wraps [ErrTooFew] and lists the reasons. have are items from before, which may be nil.
+func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Call, error) {
+	per := cmp.Or(c.PerCall, 8)
+	limit := cmp.Or(c.MaxCalls, 3*((c.Want-len(have)+per-1)/per))
+	var calls []Call
+	for len(have) < c.Want {
+		if len(calls) >= limit {
+			return have, calls, tooFew(c.Want, len(have), calls)
+		}
+		call := Call{Asked: min(per, c.Want-len(have))}
+		items, err := c.ask(ctx, &call, have)
+		if err != nil {
+			return have, calls, err
+		}
+		for _, item := range items {
+			if len(have) == c.Want {
+				call.drop("it is more than was asked for")
+			} else if problem := c.problem(item, have); problem != "" {
+				call.drop(problem)
+			} else {
+				have = append(have, item)
+				call.Kept++
+			}
+		}
+		if len(items) < call.Asked && len(call.Dropped) == 0 {
+			call.drop(fmt.Sprintf("the answer has %d of %d items", len(items), call.Asked))
+		}
+		c.log(len(calls), &call)
+		calls = append(calls, call)
+	}
+	return have, calls, nil
+}
+
+// drop notes why an item, or a whole answer, is not kept.
+func (c *Call) drop(reason string) { c.Dropped = append(c.Dropped, reason) }
+
+// ask makes one call. An answer of no use is a note in call and no error.
+func (c *Collection[T]) ask(ctx context.Context, call *Call, have []T) ([]T, error) {
+	opts := c.Chat
+	if !c.FreeText {
+		opts.ResponseFormat = &art.ResponseFormat{Type: art.FormatJSONSchema, Name: c.Key, Schema: c.schema(call.Asked)}
+	}
+	response, err := c.Model.Complete(ctx, &art.History{Messages: c.Prompt(call.Asked, have)}, &opts)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for %s: %w", c.Model.Name(), c.Key, err)
+	}
+	call.Usage = response.Usage
+	items, problem := parseItems[T](response.Message.Content, c.Key)
+	if problem != "" {
+		if response.Finish == art.FinishLength {
+			problem += "; the reply was cut at its token limit"
+		}
+		call.drop(problem)
+	}
+	return items, nil
+}
+
+// schema allows an object whose only field has 1 to n items.
+func (c *Collection[T]) schema(n int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(
+		`{"type":"object","properties":{%q:{"type":"array","minItems":1,"maxItems":%d,"items":%s}},`+
+			`"required":[%q],"additionalProperties":false}`, c.Key, n, c.Item, c.Key))
+}
+
+// parseItems reads the items of an answer.
+func parseItems[T any](text, key string) (items []T, problem string) {
+	object, ok := reward.FirstJSON(text)
+	if !ok {
+		return nil, fmt.Sprintf("the answer has no JSON: %s", quote(text))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil || fields[key] == nil {
+		return nil, fmt.Sprintf("the answer has no field %q: %s", key, quote(text))
+	}
+	if err := json.Unmarshal(fields[key], &items); err != nil {
+		return nil, fmt.Sprintf("%q: %v", key, err)
+	}
+	return items, ""
+}
+
+// problem says why an item is of no use.
+func (c *Collection[T]) problem(item T, have []T) string {
+	if c.Check != nil {
+		if err := c.Check(item); err != nil {
+			return err.Error()
+		}
+	}
+	text := c.Text(item)
+	for _, other := range have {
+		if Alike(text, c.Text(other)) {
+			return fmt.Sprintf("%s is like %s", quote(text), quote(c.Text(other)))
+		}
+	}
+	return ""
+}
+
+func (c *Collection[T]) log(index int, call *Call) {
+	if c.Logger != nil {
+		c.Logger.Info("items were written", "kind", c.Key, "call", index+1, "asked", call.Asked, "kept", call.Kept,
+			"dropped", call.Dropped)
+	}
+}
+
+// tooFew says how far the collection got and quotes the first reasons.
+func tooFew(want, have int, calls []Call) error {
+	const quoted = 3
+	var reasons []string
+	for i, call := range calls {
+		for _, reason := range call.Dropped {
+			reasons = append(reasons, fmt.Sprintf("call %d: %s", i+1, reason))
+		}
+	}
+	more := ""
+	if n := len(reasons) - quoted; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return &art.Error{
+		Op: "collect", Err: fmt.Errorf("%w: %d of %d in %d calls; %s%s", ErrTooFew, have, want, len(calls),
+			strings.Join(reasons[:min(quoted, len(reasons))], "; "), more),
+		Hint: "take a stronger generator, raise its MaxTokens or MaxCalls, or ask for fewer",
+	}
+}
+
+// quote shortens a text for a message.
+func quote(text string) string {
+	const most = 80
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "..."
+	}
+	return fmt.Sprintf("%q", text)
+}

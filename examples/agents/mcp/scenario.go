@@ -1,0 +1,165 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// Scenario is a task for the agent.
+type Scenario struct {
+	ID string `json:"id"`
+	// Task is what the user asks for.
+	Task string `json:"task"`
+	// Difficulty is 1 to 5, 0 when nobody said.
+	Difficulty int `json:"difficulty,omitempty"`
+	// Want is what a [Checker] compares with; it is empty for scenarios that a judge is for.
+	Want *Want `json:"want,omitempty"`
+}
+
+// Want is what solves a scenario.
+type Want struct {
+	// Calls that change data, as somebody who knows the task makes them.
+	Calls []Call `json:"calls,omitempty"`
+	// Answer is what the summary must say. Empty: anything.
+	Answer string `json:"answer,omitempty"`
+}
+
+// Call is a call of a tool.
+type Call struct {
+	Tool string            `json:"tool"`
+	Args map[string]string `json:"args,omitempty"`
+}
+
+// Checker says how well a trajectory solves its scenario, from 0 to 1. An error, or a number out of this range such as
+// NaN, fails the rollout.
+type Checker func(ctx context.Context, s Scenario, t *art.Trajectory) (float64, error)
+
+// Split deals scenarios into two thirds to train on and a third to validate with, by seed. Two or more scenarios give
+// both at least one.
+func Split(scenarios []Scenario, seed uint64) (train, val []Scenario) {
+	order := rand.New(rand.NewPCG(seed, 0x5917)).Perm(len(scenarios))
+	held := (len(scenarios) + 1) / 3
+	for i, at := range order {
+		if i < held {
+			val = append(val, scenarios[at])
+		} else {
+			train = append(train, scenarios[at])
+		}
+	}
+	return train, val
+}
+
+// Store writes scenarios into DIR/train.jsonl and DIR/val.jsonl, and what the server offers into DIR/server.jsonl. It
+// does not overwrite: a folder that has scenarios is an error.
+func Store(dir string, about *Description, train, val []Scenario) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "server.jsonl")); err == nil {
+		return invalid("store", fmt.Errorf("%s has scenarios already", dir), "load them, or take another folder")
+	}
+	if err := writeJSONL(filepath.Join(dir, "train.jsonl"), train...); err != nil {
+		return err
+	}
+	if err := writeJSONL(filepath.Join(dir, "val.jsonl"), val...); err != nil {
+		return err
+	}
+	return writeJSONL(filepath.Join(dir, "server.jsonl"), about) // the last: it says that the others are complete
+}
+
+// Load reads what [Store] wrote. Without scenarios in the folder the error wraps [os.ErrNotExist]. A server that now
+// offers other tools than those that the scenarios were made for is an error.
+func Load(dir string, now *Description) (train, val []Scenario, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "server.jsonl")); err != nil {
+		return nil, nil, err
+	}
+	before, err := readJSONL[Description](filepath.Join(dir, "server.jsonl"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(before) != 1 {
+		return nil, nil, invalid("load", fmt.Errorf("%s/server.jsonl has %d lines, want 1", dir, len(before)),
+			"delete the folder to generate scenarios again")
+	}
+	if now != nil {
+		if difference := before[0].Differs(now); difference != "" {
+			return nil, nil, invalid("load", fmt.Errorf("the server's tools are not those of the scenarios in %s: %s", dir,
+				difference), "take another folder, so that scenarios are generated for the new tools")
+		}
+	}
+	if train, err = readScenarios(filepath.Join(dir, "train.jsonl")); err != nil {
+		return nil, nil, err
+	}
+	val, err = readScenarios(filepath.Join(dir, "val.jsonl"))
+	return train, val, err
+}
+
+// readScenarios reads a file and checks what is in it.
+func readScenarios(path string) ([]Scenario, error) {
+	list, err := readJSONL[Scenario](path)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i, s := range list {
+		err := s.check()
+		switch {
+		case s.ID == "":
+			err = errors.New("it has no id")
+		case seen[s.ID]:
+			err = fmt.Errorf("the id %q is there twice", s.ID)
+		}
+		if err != nil {
+			return nil, invalid("load", fmt.Errorf("%s, scenario %d: %w", path, i+1, err), "correct the file")
+		}
+		seen[s.ID] = true
+	}
+	return list, nil
+}
+
+// maxTask is the most characters of a task.
+const maxTask = 2000
+
+// check says what is wrong with a scenario.
+func (s Scenario) check() error {
+	switch {
+	case strings.TrimSpace(s.Task) == "":
+		return errors.New("the task is empty")
+	case len(s.Task) > maxTask:
+		return fmt.Errorf("the task has %d bytes, at most %d", len(s.Task), maxTask)
+	case s.Difficulty < 0 || s.Difficulty > 5:
+		return fmt.Errorf("the difficulty is %d, want 1 to 5", s.Difficulty)
+	}
+	return nil
+}
+
+func writeJSONL[T any](path string, records ...T) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // fails after the rename, as it should
+	err = errors.Join(art.WriteJSONL(file, records...), file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+func readJSONL[T any](path string) ([]T, error) {
+	var list []T
+	for record, err := range art.Stream[T]([]string{path}, nil) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, record.Value)
+	}
+	return list, nil
+}

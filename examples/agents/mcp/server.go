@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goart-dev/art"
+)
+
+// Options of a server. Zero values are the defaults.
+type Options struct {
+	// Header is sent with each HTTP request, such as an Authorization.
+	Header http.Header
+	// Env are further environment variables of a command, as KEY=VALUE.
+	Env []string
+	// Dir is the working directory of a command. Default: that of this process.
+	Dir string
+	// CallTimeout bounds each call of a tool, and each list. Default 30 s.
+	CallTimeout time.Duration
+	// StartTimeout bounds the start of a session, a command's start included. Default 30 s.
+	StartTimeout time.Duration
+	// MaxResult is the most characters of a result that the agent sees. Default 20,000.
+	MaxResult int
+	// Logger receives what the SDK and the server's standard error say. nil discards.
+	Logger *slog.Logger
+}
+
+// MaxMessage is the most bytes of one message of a server. A larger one ends the session.
+const MaxMessage = sdk.DefaultMaxLineLength
+
+// Server is an MCP server that sessions can be opened with. It is safe for concurrent use.
+type Server struct {
+	name string
+	opts Options
+	// dial returns the transport of a new session, and what a command says on its standard error.
+	dial func(ctx context.Context) (sdk.Transport, *tail, error)
+}
+
+// Name is the address or the command.
+func (s *Server) Name() string { return s.name }
+
+// Open returns the server at an address, without connecting yet. opts may be nil. An address is
+//
+//   - http://... or https://...: streamable HTTP,
+//   - sse+http://... or sse+https://...: the older protocol with server-sent events,
+//   - anything else: a command line, whose words are separated by spaces; quotes "..." and '...' keep spaces. Each
+//     session starts the command and talks with it over standard input and output.
+func Open(address string, opts *Options) (*Server, error) {
+	rest, sse := strings.CutPrefix(address, "sse+")
+	if strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") {
+		return overHTTP(address, rest, sse, opts)
+	}
+	words, err := splitWords(address)
+	if err == nil && len(words) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return nil, invalid("open", fmt.Errorf("address %q: %w", address, err), "give a URL or a command")
+	}
+	return Command(opts, words[0], words[1:]...)
+}
+
+// Command returns a server that each session starts as a process.
+func Command(opts *Options, name string, args ...string) (*Server, error) {
+	s := newServer(strings.Join(append([]string{name}, args...), " "), opts)
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, invalid("open", fmt.Errorf("command %q: %w", name, err), "give a URL, or a command that is installed")
+	}
+	s.dial = func(context.Context) (sdk.Transport, *tail, error) {
+		said := &tail{logger: s.opts.Logger}
+		cmd := exec.Command(path, args...) // not of a context: the session ends it
+		cmd.Dir, cmd.Stderr, cmd.WaitDelay = s.opts.Dir, said, time.Second
+		cmd.Env = append(os.Environ(), s.opts.Env...)
+		return &sdk.CommandTransport{Command: cmd, TerminateDuration: 3 * time.Second}, said, nil
+	}
+	return s, nil
+}
+
+// InProcess returns a server that runs in this process. begin makes the server of each session, with data of its own.
+func InProcess(name string, begin func() *sdk.Server, opts *Options) *Server {
+	s := newServer(name, opts)
+	s.dial = func(ctx context.Context) (sdk.Transport, *tail, error) {
+		ours, theirs := sdk.NewInMemoryTransports()
+		_, err := begin().Connect(ctx, theirs, nil)
+		return ours, nil, err
+	}
+	return s
+}
+
+// overHTTP returns a server behind a URL.
+func overHTTP(name, address string, sse bool, opts *Options) (*Server, error) {
+	u, err := url.Parse(address)
+	if err == nil && u.Host == "" {
+		err = errors.New("it has no host")
+	}
+	if err != nil {
+		return nil, invalid("open", fmt.Errorf("address %q: %w", name, err), "write it like https://example.com/mcp")
+	}
+	s := newServer(name, opts)
+	client := &http.Client{Transport: &limitedTransport{header: s.opts.Header.Clone()}}
+	s.dial = func(context.Context) (sdk.Transport, *tail, error) {
+		if sse {
+			return &sdk.SSEClientTransport{Endpoint: address, HTTPClient: client}, nil, nil
+		}
+		return &sdk.StreamableClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: MaxMessage}, nil, nil
+	}
+	return s, nil
+}
+
+func newServer(name string, opts *Options) *Server {
+	s := &Server{name: name}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.CallTimeout = cmp.Or(s.opts.CallTimeout, 30*time.Second)
+	s.opts.StartTimeout = cmp.Or(s.opts.StartTimeout, 30*time.Second)
+	s.opts.MaxResult = cmp.Or(s.opts.MaxResult, 20_000)
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+func invalid(op string, err error, hint string) error {
+	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
+}
+
+// splitWords splits a command line at spaces that are not within quotes.
+func splitWords(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	var quote rune
+	inWord := false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, inWord = r, true
+		case quote == 0 && (r == ' ' || r == '\t' || r == '\n'):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a quote %c is not closed", quote)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// limitedTransport sends headers, and bounds replies that are no streams: the SDK bounds events only.
+type limitedTransport struct{ header http.Header }
+
+// RoundTrip implements [http.RoundTripper].
+func (t *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(t.header) > 0 {
+		r = r.Clone(r.Context())
+		for key, values := range t.header {
+			r.Header[key] = values
+		}
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil && !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		response.Body = &limitedBody{ReadCloser: response.Body, left: MaxMessage}
+	}
+	return response, err
+}
+
+// limitedBody fails when it is read beyond a number of bytes.
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements [io.Reader].
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("the reply has more than %d bytes", MaxMessage)
+	}
+	return n, err
+}

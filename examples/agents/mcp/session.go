@@ -1,0 +1,185 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goart-dev/art"
+)
+
+// ErrSession is wrapped by the error of a session that is of no more use: the server did not answer in time, ended,
+// sent a message that is too large, or changed its tools.
+var ErrSession = errors.New("the session with the MCP server failed")
+
+// Session is a connection with a server. It is for one rollout, and not for concurrent use.
+type Session struct {
+	server *Server
+	client *sdk.ClientSession
+	said   *tail // nil for a server that is no command
+	about  Description
+	// changed is set when the server says that its tools have changed.
+	changed atomic.Bool
+	end     context.CancelFunc
+}
+
+// Connect opens a session and lists tools and resources. The session ends with ctx, or by [Session.Close].
+func (s *Server) Connect(ctx context.Context) (*Session, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	session := &Session{server: s, end: cancel}
+	err := session.begin(ctx)
+	if err != nil {
+		err = session.failure("start", err)
+		_ = session.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// begin connects and lists. The connection has the context of the session and not that of a call: it lasts. When it
+// takes too long, Close ends that context, and so what is left of the attempt.
+func (s *Session) begin(ctx context.Context) error {
+	transport, said, err := s.server.dial(ctx)
+	s.said = said
+	if err != nil {
+		return err
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "art", Version: "0.1"}, &sdk.ClientOptions{
+		Logger:                 s.server.opts.Logger,
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { s.changed.Store(true) },
+		Capabilities:           &sdk.ClientCapabilities{},
+	})
+	s.client, err = within(ctx, s.server.opts.StartTimeout, func(context.Context) (*sdk.ClientSession, error) {
+		return client.Connect(ctx, transport, nil)
+	})
+	if err != nil {
+		return err
+	}
+	about, err := within(ctx, s.server.opts.CallTimeout, s.list)
+	s.about = about
+	return err
+}
+
+// list reads what the server offers. A server without resources, or without tools, has none of them.
+func (s *Session) list(ctx context.Context) (about Description, err error) {
+	offers := s.client.InitializeResult().Capabilities
+	if offers.Tools != nil {
+		for tool, err := range s.client.Tools(ctx, nil) {
+			if err != nil {
+				return about, fmt.Errorf("list tools: %w", err)
+			}
+			converted, err := convertTool(tool)
+			if err != nil {
+				return about, err
+			}
+			about.Tools = append(about.Tools, converted)
+		}
+	}
+	if offers.Resources != nil {
+		for r, err := range s.client.Resources(ctx, nil) {
+			if err != nil {
+				return about, fmt.Errorf("list resources: %w", err)
+			}
+			about.Resources = append(about.Resources, Resource{r.URI, r.Name, r.Description, r.MIMEType})
+		}
+	}
+	return about, nil
+}
+
+// Description returns what the server offered when the session began.
+func (s *Session) Description() *Description { return &s.about }
+
+// Call calls a tool. What the tool, or the protocol, says is wrong with the call is a result for the model, with
+// failed set; an error wraps [ErrSession], and then the session is of no more use.
+func (s *Session) Call(ctx context.Context, tool string, args json.RawMessage) (result string, failed bool, err error) {
+	answer, err := within(ctx, s.server.opts.CallTimeout, func(ctx context.Context) (*sdk.CallToolResult, error) {
+		return s.client.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
+	})
+	if err != nil {
+		return s.refused("tool "+tool, err)
+	}
+	if s.changed.Load() {
+		return "", false, s.failure("tool "+tool, errors.New("the server changed its tools"))
+	}
+	return cut(textOf(answer), s.server.opts.MaxResult), answer.IsError, nil
+}
+
+// Read reads a resource, as [Session.Call] calls a tool.
+func (s *Session) Read(ctx context.Context, uri string) (text string, failed bool, err error) {
+	answer, err := within(ctx, s.server.opts.CallTimeout, func(ctx context.Context) (*sdk.ReadResourceResult, error) {
+		return s.client.ReadResource(ctx, &sdk.ReadResourceParams{URI: uri})
+	})
+	if err != nil {
+		return s.refused("resource "+uri, err)
+	}
+	return cut(contentsText(answer.Contents), s.server.opts.MaxResult), false, nil
+}
+
+// refused makes a result of an error that answers the request, and a failure of any other. After a change of tools a
+// refusal may be because of it.
+func (s *Session) refused(what string, err error) (result string, failed bool, _ error) {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) || s.changed.Load() {
+		return "", false, s.failure(what, err)
+	}
+	return cut(answer.Message, s.server.opts.MaxResult), true, nil
+}
+
+// failure says what went wrong, and what a command last said: all of it is read once the command has ended.
+func (s *Session) failure(what string, err error) error {
+	if s.said != nil {
+		_ = s.Close() // what it is closed for says more
+	}
+	if text := s.said.String(); text != "" {
+		err = fmt.Errorf("%w; it last said %q", err, text)
+	}
+	return &art.Error{Op: "mcp", Err: fmt.Errorf("%w: %s, %s: %w", ErrSession, s.server.name, what, err),
+		Hint: "look at the server's log; Options has the time limits"}
+}
+
+// closeTimeout is how long a session may take to close before it is left behind.
+const closeTimeout = 10 * time.Second
+
+// Close ends the session. A command is asked to end, then told, then killed.
+func (s *Session) Close() error {
+	defer s.end()
+	if s.client == nil {
+		return nil
+	}
+	_, err := within(context.Background(), closeTimeout, func(context.Context) (struct{}, error) {
+		return struct{}{}, s.client.Close()
+	})
+	return err
+}
+
+// within calls f and leaves it behind when it does not return in time: a server that hangs may block what has no
+// context, such as a write into a pipe that nobody reads.
+func within[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer cancel()
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := f(ctx)
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil && ctx.Err() != nil {
+			o.err = context.Cause(ctx)
+		}
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}

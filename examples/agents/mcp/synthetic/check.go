@@ -1,0 +1,113 @@
+package synthetic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/agents/mcp"
+)
+
+// Parts of the score of a trajectory that does not solve its scenario.
+const (
+	callCredit     = 0.1 // a call was carried out
+	doneCredit     = 0.4 // what was wanted was done, or the answer was seen
+	completeCredit = 0.1 // the task was completed
+)
+
+// Checker returns the exact checker for the worlds of a seed. A scenario is solved, which scores 1, when
+//
+//   - the task was completed,
+//   - the data is as the wanted calls leave it,
+//   - the summary says the wanted answer, and no other id, number or status,
+//   - and the answer was seen in the result of a call: it was not guessed.
+//
+// What does not solve it scores 0 to 0.6, by how far it came.
+func (d Domain) Checker(seed uint64) mcp.Checker {
+	return func(_ context.Context, s mcp.Scenario, t *art.Trajectory) (float64, error) {
+		if s.Want == nil {
+			return 0, fmt.Errorf("scenario %s says not what is wanted", s.ID)
+		}
+		wanted := d.New(seed)
+		for _, c := range s.Want.Calls {
+			if _, err := wanted.Call(c.Tool, c.Args); err != nil {
+				return 0, fmt.Errorf("scenario %s: %w", s.ID, err)
+			}
+		}
+		made, results := d.replay(seed, t)
+		summary, completed := mcp.Summary(t)
+		done := made.Equal(wanted)
+		if s.Want.Answer != "" {
+			done = done && slices.ContainsFunc(results, func(r string) bool { return has(r, s.Want.Answer) })
+		}
+		if done && completed && says(summary, s) {
+			return 1, nil
+		}
+		score := 0.0
+		for _, part := range []struct {
+			ok    bool
+			value float64
+		}{{len(results) > 0, callCredit}, {done && len(results) > 0, doneCredit}, {completed, completeCredit}} {
+			if part.ok {
+				score += part.value
+			}
+		}
+		return score, nil
+	}
+}
+
+// replay carries out the calls of a trajectory up to complete_task, and returns what became of the data, and the
+// results of those that were no errors.
+func (d Domain) replay(seed uint64, t *art.Trajectory) (w World, results []string) {
+	w = d.New(seed)
+	for _, m := range t.Messages {
+		for _, c := range m.ToolCalls {
+			if c.Name == mcp.CompleteTool {
+				var args struct{ Summary *string }
+				if json.Unmarshal([]byte(c.Arguments), &args) == nil && args.Summary != nil {
+					return w, results
+				}
+				continue
+			}
+			if text, err := carryOut(w, c.Name, json.RawMessage(c.Arguments)); err == nil {
+				results = append(results, text)
+			}
+		}
+	}
+	return w, results
+}
+
+// says tells whether a summary has the wanted answer, and nothing that might be one and is wrong: a word with a digit,
+// or a status, that neither the answer nor the task has.
+func says(summary string, s mcp.Scenario) bool {
+	if s.Want.Answer == "" {
+		return true
+	}
+	for _, word := range terms(summary) {
+		candidate := strings.ContainsFunc(word, unicode.IsDigit) || slices.Contains(statuses, word)
+		if candidate && !has(s.Want.Answer, word) && !has(s.Task, word) {
+			return false
+		}
+	}
+	return has(summary, s.Want.Answer)
+}
+
+// has tells whether a text has the terms of another one after another.
+func has(text, part string) bool {
+	return strings.Contains(" "+strings.Join(terms(text), " ")+" ", " "+strings.Join(terms(part), " ")+" ")
+}
+
+// terms are the words of a text in lower case. A colon between digits is part of a word.
+func terms(text string) []string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ':'
+	})
+	for i, w := range words {
+		words[i] = strings.Trim(w, ":")
+	}
+	return words
+}

@@ -1,0 +1,123 @@
+package synthetic
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/goart-dev/art/examples/agents/mcp"
+)
+
+// Orders is a shop. A customer has one order.
+var Orders = Domain{Name: "orders", New: func(seed uint64) World { return newOrders(seed) }, scenarios: orderScenarios}
+
+// order is a purchase.
+type order struct{ id, customer, status, city string }
+
+// orders is the world of the shop.
+type orders struct{ list []order }
+
+const numOrders = 180
+
+var (
+	firstNames = strings.Fields("Ann Bob Carl Dora Emma Finn Gus Ida Jan Kim Leo Max Nora Otto Pia Rosa Sam Tom")
+	lastNames  = strings.Fields("Bell Cook Dale Ford Hill King Lane Moor Rose West")
+	statuses   = strings.Fields("open packed shipped delivered")
+	cities     = strings.Fields("Paris Rome Berlin London Madrid Oslo Tokyo Lima Cairo Delhi")
+)
+
+// newOrders makes the orders of a seed: ids have four digits, and each differs.
+func newOrders(seed uint64) *orders {
+	rng := rand.New(rand.NewPCG(seed, 0x0d3))
+	ids, people := ids(rng, numOrders, 1000, 9999), rng.Perm(len(firstNames)*len(lastNames))
+	w := &orders{}
+	for i := range numOrders {
+		first, last := firstNames[people[i]%len(firstNames)], lastNames[people[i]/len(firstNames)]
+		w.list = append(w.list, order{
+			id: ids[i], customer: first + " " + last,
+			status: statuses[rng.IntN(len(statuses))], city: cities[rng.IntN(len(cities))],
+		})
+	}
+	return w
+}
+
+// Tools implements [World].
+func (w *orders) Tools() []Tool {
+	return []Tool{
+		{"order_status", "Status of an order.", []string{"order"}},
+		{"find_order", "Find the order of a customer.", []string{"customer"}},
+		{"cancel_order", "Cancel an order.", []string{"order"}},
+		{"move_order", "Move an order to a city.", []string{"order", "city"}},
+	}
+}
+
+// Call implements [World].
+func (w *orders) Call(tool string, args map[string]string) (string, error) {
+	if tool == "find_order" {
+		for i := range w.list {
+			if strings.EqualFold(w.list[i].customer, args["customer"]) {
+				return w.list[i].id, nil
+			}
+		}
+		return "", fmt.Errorf("there is no customer %.40s", args["customer"])
+	}
+	for i := range w.list {
+		if o := &w.list[i]; o.id == args["order"] {
+			return o.call(tool, args)
+		}
+	}
+	return "", fmt.Errorf("there is no order %.40s", args["order"])
+}
+
+// call reads or changes one order.
+func (o *order) call(tool string, args map[string]string) (string, error) {
+	switch tool {
+	case "cancel_order":
+		o.status = "cancelled"
+		return "cancelled", nil
+	case "move_order":
+		o.city = args["city"]
+		return "moved to " + o.city, nil
+	}
+	return o.status, nil
+}
+
+// Equal implements [World].
+func (w *orders) Equal(other World) bool {
+	o, ok := other.(*orders)
+	return ok && slices.Equal(w.list, o.list)
+}
+
+// orderScenarios asks everything about each order. Every third order is for validation.
+func orderScenarios(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario) {
+	for i, o := range newOrders(seed).list {
+		city := cities[rng.IntN(len(cities))]
+		if city == o.city {
+			city = "Vienna"
+		}
+		find := mcp.Call{Tool: "find_order", Args: map[string]string{"customer": o.customer}}
+		status := mcp.Call{Tool: "order_status", Args: map[string]string{"order": o.id}}
+		cancel := mcp.Call{Tool: "cancel_order", Args: map[string]string{"order": o.id}}
+		move := mcp.Call{Tool: "move_order", Args: map[string]string{"order": o.id, "city": city}}
+		list := []mcp.Scenario{
+			scenario(1, "What is the order status of "+o.id+"?", o.status, status),
+			scenario(1, "Find the order of "+o.customer+".", o.id, find),
+			scenario(1, "Cancel order "+o.id+".", "", cancel),
+			scenario(1, "Move order "+o.id+" to "+city+".", "", move),
+			scenario(2, "Find the order of "+o.customer+" and cancel it.", "", find, cancel),
+			scenario(2, "Find the order of "+o.customer+". What is its order status?", o.status, find, status),
+		}
+		if i%3 == 2 {
+			val = append(val, list...)
+		} else {
+			train = append(train, list...)
+		}
+	}
+	return train, val
+}
+
+// scenario is one whose solution is calls, and an answer.
+func scenario(difficulty int, task, answer string, calls ...mcp.Call) mcp.Scenario {
+	return mcp.Scenario{Task: task, Difficulty: difficulty, Want: &mcp.Want{Calls: calls, Answer: answer}}
+}

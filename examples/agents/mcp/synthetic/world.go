@@ -1,0 +1,126 @@
+package synthetic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art/examples/agents/mcp"
+)
+
+// World is the data behind a server, at one moment. It is not for concurrent use.
+type World interface {
+	// Tools are what can be done.
+	Tools() []Tool
+	// Call carries out a call and returns what the agent gets to read. Its error is what is wrong with the call.
+	Call(tool string, args map[string]string) (string, error)
+	// Equal tells whether another world of the domain has the same data.
+	Equal(other World) bool
+}
+
+// Tool is a tool whose parameters are all texts, and required.
+type Tool struct {
+	Name, About string
+	Params      []string
+}
+
+// Domain makes worlds, and scenarios in them.
+type Domain struct {
+	Name string
+	// New returns the world of a seed.
+	New func(seed uint64) World
+	// scenarios returns those of the given difficulties; val are about other things than train.
+	scenarios func(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario)
+}
+
+// Domains are those that there are.
+var Domains = []Domain{Orders, Calendar}
+
+// Find returns the domain of a name.
+func Find(name string) (Domain, bool) {
+	i := slices.IndexFunc(Domains, func(d Domain) bool { return d.Name == name })
+	if i < 0 {
+		return Domain{}, false
+	}
+	return Domains[i], true
+}
+
+// Scenarios returns scenarios of up to a difficulty, in random order: 1 is one call, 2 is two of which the second needs
+// the result of the first. Those to validate with are about other orders or events than those to train on.
+func (d Domain) Scenarios(seed uint64, difficulty int) (train, val []mcp.Scenario) {
+	rng := rand.New(rand.NewPCG(seed, 0x5ce))
+	train, val = d.scenarios(seed, rng)
+	for i, list := range []*[]mcp.Scenario{&train, &val} {
+		*list = slices.DeleteFunc(*list, func(s mcp.Scenario) bool { return s.Difficulty > difficulty })
+		rng.Shuffle(len(*list), func(a, b int) { (*list)[a], (*list)[b] = (*list)[b], (*list)[a] })
+		for j := range *list {
+			(*list)[j].ID = fmt.Sprintf("%s-%s-%03d", d.Name, []string{"train", "val"}[i], j)
+		}
+	}
+	return train, val
+}
+
+// ids draws n different numbers from low to high.
+func ids(rng *rand.Rand, n, low, high int) []string {
+	seen := map[int]bool{}
+	var list []string
+	for len(list) < n {
+		if id := low + rng.IntN(high-low+1); !seen[id] {
+			seen[id] = true
+			list = append(list, strconv.Itoa(id))
+		}
+	}
+	return list
+}
+
+// arguments reads the arguments of a call: numbers count as texts, anything else is refused, and so are arguments
+// that the tool does not have or that are missing.
+func arguments(t *Tool, text json.RawMessage) (map[string]string, error) {
+	if len(text) == 0 {
+		text = json.RawMessage("{}")
+	}
+	var object map[string]any
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return nil, errors.New("the arguments are no JSON object")
+	}
+	args := map[string]string{}
+	for name, value := range object {
+		switch v := value.(type) {
+		case string:
+			args[name] = strings.TrimSpace(v)
+		case json.Number:
+			args[name] = v.String()
+		default:
+			return nil, fmt.Errorf("%s must be a text", name)
+		}
+		if !slices.Contains(t.Params, name) {
+			return nil, fmt.Errorf("%s has no argument %s", t.Name, name)
+		}
+	}
+	for _, name := range t.Params {
+		if args[name] == "" {
+			return nil, fmt.Errorf("%s wants %s", t.Name, name)
+		}
+	}
+	return args, nil
+}
+
+// carryOut calls a tool of a world with arguments as the model wrote them.
+func carryOut(w World, tool string, text json.RawMessage) (string, error) {
+	tools := w.Tools()
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == tool })
+	if i < 0 {
+		return "", fmt.Errorf("there is no tool %s", tool)
+	}
+	args, err := arguments(&tools[i], text)
+	if err != nil {
+		return "", err
+	}
+	return w.Call(tool, args)
+}

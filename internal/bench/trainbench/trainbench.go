@@ -1,0 +1,189 @@
+// Package trainbench measures training steps of models of random weights: groups of answers to common prompts, computed
+// with their prompts shared and each sequence alone. The verb bench train of the command art prints its results.
+package trainbench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// shapes of models by name.
+var shapes = map[string]model.Config{
+	"small": {
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 1024, HiddenSize: 128, IntermediateSize: 384,
+		NumLayers: 4, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 8192, RMSNormEps: 1e-6, RopeTheta: 1e6,
+		TieEmbeddings: true,
+	},
+	"smollm2-135m": {
+		ModelType: model.ModelTypeLlama, HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
+		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5,
+		TieEmbeddings: true,
+	},
+	"qwen3-0.6b": {
+		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
+		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
+		TieEmbeddings: true,
+	},
+}
+
+// Shapes lists the names of shapes.
+func Shapes() []string { return slices.Sorted(maps.Keys(shapes)) }
+
+// Config describes what is measured.
+type Config struct {
+	Shape  string // one of Shapes
+	Groups int    // in a step
+	Size   int    // answers of a group
+	Prompt int    // tokens that the answers of a group share; 0 is none
+	Answer int    // tokens of an answer, all of which are trained on
+	Rank   int    // of the adapter
+	Runs   int    // pairs of measurements, after one that does not count
+}
+
+// Side is one way to compute a step.
+type Side struct {
+	Seconds  []float64 `json:"seconds"`  // of each run
+	CPU      []float64 `json:"cpu_s"`    // processor time of each run, of all cores; 0 where it is not known
+	Median   float64   `json:"median"`   // of Seconds
+	Computed int       `json:"computed"` // tokens of a step, padding included
+	Rate     float64   `json:"tokens_per_s"`
+}
+
+// Result is what was measured.
+type Result struct {
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"` // of all sequences
+	Shared Side   `json:"shared"`
+	Alone  Side   `json:"alone"`
+	// Speedup is the median ratio of a pair of runs, alone over shared, and CPUSpeedup that of their processor time, which
+	// other programs disturb less. Ideal is that of the tokens: those of all sequences over those that differ.
+	Speedup    float64 `json:"speedup"`
+	CPUSpeedup float64 `json:"cpu_speedup"`
+	Ideal      float64 `json:"ideal"`
+}
+
+// Measure alternates steps of both kinds. The weights are random.
+func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, error) {
+	shape, ok := shapes[c.Shape]
+	if !ok || c.Groups < 1 || c.Size < 1 || c.Prompt < 0 || c.Answer < 2 || c.Rank < 1 || c.Runs < 1 {
+		return nil, fmt.Errorf("trainbench: %+v: want a shape of %q and positive numbers", c, Shapes())
+	}
+	weights, err := model.Random(&shape, 1)
+	if err != nil {
+		return nil, err
+	}
+	params, err := weights.Params(device)
+	if err != nil {
+		return nil, err
+	}
+	var layers []lora.LayerShape
+	for _, l := range shape.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	adapter, err := lora.New(lora.Config{Rank: c.Rank}, layers, 1)
+	if err != nil {
+		return nil, err
+	}
+	batch := c.batch(shape.VocabSize)
+	sides := map[bool]*trainer.Trainer{}
+	for _, alone := range []bool{false, true} {
+		sides[alone] = trainer.New(trainer.AdapterTarget(&shape, params, adapter),
+			trainer.Options{Device: device, Alone: alone})
+	}
+	state := trainer.AdapterState(adapter)
+	return c.alternate(func(alone bool) (int, error) {
+		_, report, err := sides[alone].Train(ctx, state, batch, trainer.Run{
+			Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1,
+			MiniBatches: 1,
+		})
+		if err != nil {
+			return 0, err
+		}
+		return report.Computed, nil
+	})
+}
+
+// alternate runs steps of both kinds in turn.
+func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Result, error) {
+	r := &Result{
+		Name:   fmt.Sprintf("%s/%dx%d/prompt=%d/answer=%d", c.Shape, c.Groups, c.Size, c.Prompt, c.Answer),
+		Tokens: c.Groups * c.Size * (c.Prompt + c.Answer),
+	}
+	r.Ideal = float64(r.Tokens) / float64(c.Groups*(c.Prompt+c.Size*c.Answer))
+	var ratios, cpuRatios []float64
+	for run := range c.Runs + 1 {
+		for _, alone := range []bool{false, true} {
+			side := &r.Shared
+			if alone {
+				side = &r.Alone
+			}
+			start, cpu := time.Now(), cpuTime()
+			computed, err := step(alone)
+			if err != nil {
+				return nil, err
+			}
+			if run > 0 { // the first one compiles
+				side.Seconds = append(side.Seconds, time.Since(start).Seconds())
+				side.CPU = append(side.CPU, (cpuTime() - cpu).Seconds())
+				side.Computed = computed
+			}
+		}
+		if run > 0 {
+			ratios = append(ratios, r.Alone.Seconds[run-1]/r.Shared.Seconds[run-1])
+			if cpu := r.Shared.CPU[run-1]; cpu > 0 {
+				cpuRatios = append(cpuRatios, r.Alone.CPU[run-1]/cpu)
+			}
+		}
+	}
+	for _, side := range []*Side{&r.Shared, &r.Alone} {
+		side.Median = median(side.Seconds)
+		side.Rate = float64(r.Tokens) / side.Median
+	}
+	if r.Speedup = median(ratios); len(cpuRatios) > 0 {
+		r.CPUSpeedup = median(cpuRatios)
+	}
+	return r, nil
+}
+
+func median(list []float64) float64 {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
+
+// batch makes groups of random tokens. Without a prompt answers begin with a token of their own.
+func (c Config) batch(vocabulary int) []grpo.Sequence {
+	rng := rand.New(rand.NewPCG(1, 2))
+	ids := func(n int) []int32 {
+		out := make([]int32, n)
+		for i := range out {
+			out[i] = int32(rng.IntN(vocabulary))
+		}
+		return out
+	}
+	var batch []grpo.Sequence
+	for range c.Groups {
+		prompt := ids(c.Prompt)
+		for i := range c.Size {
+			s := grpo.Sequence{
+				IDs: slices.Concat(prompt, ids(c.Answer+1)), Advantage: float64(1 - 2*(i%2)), Weight: 1, Trajectory: len(batch),
+			}
+			s.Trained, s.Logprobs = make([]bool, len(s.IDs)), make([]float32, len(s.IDs))
+			for j := max(1, c.Prompt); j < len(s.IDs); j++ {
+				s.Trained[j], s.Logprobs[j] = true, -7
+			}
+			batch = append(batch, s)
+		}
+	}
+	return batch
+}

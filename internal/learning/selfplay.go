@@ -1,0 +1,92 @@
+package learning
+
+import (
+	"context"
+
+	"github.com/goart-dev/art"
+)
+
+// SelfPlay learns from games of the policy against itself and against its own past: without these self-play runs in
+// circles. Its value has nothing to do with the games that it trains on.
+func SelfPlay() *Task {
+	return &Task{
+		Name: "self-play", What: "play tic-tac-toe against itself, and against past selves", Steps: 200, Every: 10,
+		Aim: NeverFalls(10), Measure: "exact expected score of the greedy policy against a random opponent, percent",
+		Context: 64, MaxTokens: 4, Rank: 32, Start: func() Agent { return &selfPlay{} },
+	}
+}
+
+// selfPlay keeps past selves. Those of an interrupted run are lost: it begins again with the current one.
+type selfPlay struct{ past []*art.Pin }
+
+// keepEvery is the number of steps between two past selves, of which the newest maxPast are kept.
+const keepEvery, maxPast = 10, 8
+
+// game is who plays: the current policy on both sides, or on one against a past self.
+type game int
+
+const (
+	itself game = iota
+	pastSecond
+	pastFirst
+)
+
+// Groups implements Agent.
+func (a *selfPlay) Groups(ctx context.Context, m *art.Model, step int) ([]*art.TrajectoryGroup, error) {
+	if len(a.past) == 0 || step%keepEvery == 0 {
+		pin, err := m.Pin()
+		if err != nil {
+			return nil, err
+		}
+		a.past = append(a.past, pin)
+		a.past = a.past[max(0, len(a.past)-maxPast):]
+	}
+	sides, err := art.GatherPlayers(ctx, []game{itself, itself, pastSecond, pastFirst}, 2,
+		func(ctx context.Context, g game) ([]*art.Trajectory, error) { return a.play(ctx, m, g) },
+		&art.GatherOptions{GroupSize: 32, Concurrency: 64, Seed: uint64(step)})
+	if err != nil {
+		return nil, err
+	}
+	return append(sides[0], sides[1]...), nil
+}
+
+// Config implements Agent.
+func (a *selfPlay) Config(step int) *art.TrainConfig { return gameConfig(step) }
+
+// Measure implements Agent.
+func (a *selfPlay) Measure(ctx context.Context, m *art.Model) (map[string]float64, error) {
+	metrics, err := explore(ctx, m)
+	if err == nil {
+		metrics["value"] = metrics["score"]
+	}
+	return metrics, err
+}
+
+// play plays a game and returns the trajectories of the current policy.
+func (a *selfPlay) play(ctx context.Context, m *art.Model, g game) ([]*art.Trajectory, error) {
+	past := a.past[art.Rand(ctx).IntN(len(a.past))]
+	sides := [2]*player{{trajectory: begin(true)}, {trajectory: begin(false)}}
+	for turn := 0; !sides[0].board.over(); turn++ {
+		own, other := sides[turn%2], sides[1-turn%2]
+		mover := ctx
+		if g == pastFirst && turn%2 == 0 || g == pastSecond && turn%2 == 1 {
+			mover = past.Context(ctx)
+		}
+		cell, err := own.move(mover, m)
+		if err != nil {
+			return nil, err
+		}
+		if own.broken {
+			break // the other side neither won nor lost
+		}
+		other.sees(cell)
+	}
+	out := []*art.Trajectory{sides[0].reward(), sides[1].reward()}
+	switch g {
+	case pastFirst:
+		out[0] = nil
+	case pastSecond:
+		out[1] = nil
+	}
+	return out, nil
+}

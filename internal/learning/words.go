@@ -1,0 +1,164 @@
+package learning
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art"
+)
+
+// questions is a task of one question and one answer.
+type questions struct {
+	system string
+	known  []question // trained on
+	unseen []question // measured
+	groups int        // questions of a step
+	size   int        // of a group
+	greedy bool       // measure without chance
+	rate   float64
+	reward func(q question, reply string) (reward, value float64)
+}
+
+// question is asked, and answered so.
+type question struct{ text, answer string }
+
+func (a *questions) ask(ctx context.Context, m *art.Model, q question, o *art.ChatOptions) (*art.Trajectory, error) {
+	t := art.NewTrajectory()
+	if a.system != "" {
+		t.Add(art.System(a.system))
+	}
+	t.Add(art.User(q.text))
+	reply, err := m.Chat(ctx, t, o)
+	if err == nil {
+		t.Reward, t.Metrics["value"] = a.reward(q, strings.TrimSpace(reply.Content))
+	}
+	return t, err
+}
+
+// Groups implements Agent.
+func (a *questions) Groups(ctx context.Context, m *art.Model, step int) ([]*art.TrajectoryGroup, error) {
+	var asked []question
+	for i := range min(a.groups, len(a.known)) {
+		asked = append(asked, a.known[(step*a.groups+i)%len(a.known)])
+	}
+	return gather(ctx, asked, a.size, step, func(ctx context.Context, q question) (*art.Trajectory, error) {
+		return a.ask(ctx, m, q, nil)
+	})
+}
+
+// Config implements Agent.
+func (a *questions) Config(int) *art.TrainConfig {
+	return &art.TrainConfig{LearningRate: a.rate, MaxGradNorm: 1}
+}
+
+// Measure implements Agent.
+func (a *questions) Measure(ctx context.Context, m *art.Model) (map[string]float64, error) {
+	var o *art.ChatOptions
+	if a.greedy {
+		o = greedy()
+	}
+	return average(ctx, a.unseen, func(ctx context.Context, q question) (*art.Trajectory, error) {
+		return a.ask(ctx, m, q, o)
+	})
+}
+
+// YesNoMaybe is ART's test of trainability: of three words that are asked for, the third is worth most.
+func YesNoMaybe() *Task {
+	return &Task{
+		Name: "yes-no-maybe", What: "say yes (reward 0.5), no (0.75) or maybe (1)", Steps: 12, Every: 1, Aim: AtLeast(0.9),
+		Measure: "mean reward of sampled replies", Context: 64, MaxTokens: 8,
+		Start: func() Agent {
+			a := &questions{groups: 12, size: 8, rate: 2e-3, reward: func(_ question, reply string) (reward, value float64) {
+				reward = map[string]float64{"yes": 0.5, "no": 0.75, "maybe": 1}[reply]
+				return reward, reward
+			}}
+			for _, words := range []string{
+				"yes, no or maybe", "yes, maybe or no", "no, yes or maybe", "no, maybe or yes", "maybe, yes or no",
+				"maybe, no or yes",
+			} {
+				a.known = append(a.known, question{text: "respond with " + words}, question{text: "just say " + words})
+			}
+			for range 8 {
+				a.unseen = append(a.unseen, a.known...)
+			}
+			return a
+		},
+	}
+}
+
+// ReverseWord spells words backwards: letters apart, so that each is a token.
+func ReverseWord() *Task {
+	return &Task{
+		Name: "reverse", What: "spell a word of three letters backwards; reward by letter", Steps: 150, Every: 10,
+		Aim: AtLeast(0.8), Measure: "letters in the right place, greedy, on held-out words", Context: 96, MaxTokens: 12,
+		Rank: 32,
+		Start: func() Agent {
+			a := &questions{groups: 16, size: 8, rate: 2e-3, greedy: true}
+			a.reward = func(q question, reply string) (reward, value float64) {
+				right := matches(q.answer, reply)
+				return right, right
+			}
+			var all []question
+			for _, x := range "bdlmrtv" {
+				for _, y := range "aeiou" {
+					for _, z := range "bdlmrtv" {
+						all = append(all, question{
+							fmt.Sprintf("Reverse: %c %c %c", x, y, z), fmt.Sprintf("%c %c %c", z, y, x),
+						})
+					}
+				}
+			}
+			a.known, a.unseen = split(all, 49)
+			return a
+		},
+	}
+}
+
+// matches is the share of the letters of want that reply has in the same place; longer replies have fewer.
+func matches(want, reply string) float64 {
+	w, r := strings.Fields(want), strings.Fields(reply)
+	n := 0
+	for i := range min(len(w), len(r)) {
+		if w[i] == r[i] {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(w), len(r)))
+}
+
+// Addition adds two digits.
+func Addition() *Task {
+	return &Task{
+		Name: "add", What: "add two digits; a wrong number has reward 0.1", Steps: 60, Every: 5, Aim: AtLeast(0.9),
+		Measure: "right answers, greedy, on held-out sums", Context: 96, MaxTokens: 8,
+		Start: func() Agent {
+			a := &questions{
+				system: "Reply with a number.", groups: 16, size: 8, rate: 2e-3, greedy: true,
+				reward: func(q question, reply string) (reward, value float64) {
+					if reply == q.answer {
+						return 1, 1
+					}
+					if _, err := strconv.Atoi(reply); err == nil {
+						return 0.1, 0
+					}
+					return 0, 0
+				},
+			}
+			var sums []question
+			for i := range 100 {
+				sums = append(sums, question{fmt.Sprintf("%d+%d=", i/10, i%10), strconv.Itoa(i/10 + i%10)})
+			}
+			a.known, a.unseen = split(sums, 25)
+			return a
+		},
+	}
+}
+
+// split shuffles scenarios, always in the same way, and holds n out.
+func split[S any](all []S, n int) (known, unseen []S) {
+	rand.New(rand.NewPCG(0, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[n:], all[:n]
+}

@@ -1,0 +1,245 @@
+package trainer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// Sequences that begin equally are computed together: what they share once, and then what each adds to it. In the order
+// of their ids, the longest beginning that a sequence shares with any before it is the one that it shares with the
+// last. So a prefix tree becomes a root, which all of its sequences share, and a row for what each sequence adds: a
+// turn that some branches share is in the row of the first of them.
+
+const (
+	// leastShared is the fewest tokens that are worth sharing: below, padding costs as much.
+	leastShared = 16
+	// worthSharing is the least part of the tokens of a cluster that must be saved.
+	worthSharing = 0.2
+	// worthCutting is the least part of the tokens of branches that a second rectangle must save.
+	worthCutting = 0.1
+	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have. It is computed alone, where
+	// others are computed several at once.
+	sharedPieces = 3
+)
+
+// inputs are the ids that the model reads of a sequence.
+func inputs(s *grpo.Sequence) []int32 { return s.IDs[:s.NumInputs()] }
+
+// common returns the length of what two lists begin with.
+func common(a, b []int32) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// clustered returns lists of sequences that share enough of what they begin with, in the order of their ids, and the
+// others.
+func clustered(part []grpo.Sequence) (clusters [][]int, rest []int) {
+	order := indices(len(part))
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(inputs(&part[a]), inputs(&part[b])) })
+	for len(order) > 0 {
+		n, saved, total := 1, 0, part[order[0]].NumInputs()
+		for ; n < len(order); n++ {
+			c := common(inputs(&part[order[n-1]]), inputs(&part[order[n]]))
+			if c < leastShared {
+				break
+			}
+			saved, total = saved+c, total+part[order[n]].NumInputs()
+		}
+		if float64(saved) > worthSharing*float64(total) {
+			clusters = append(clusters, order[:n])
+		} else {
+			rest = append(rest, order[:n]...)
+		}
+		order = order[n:]
+	}
+	return clusters, rest
+}
+
+// planShared cuts clusters into parts that fit into a micro-batch. Those that padding makes no cheaper than their
+// sequences alone are returned as others.
+func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, others []int) {
+	clusters, others := clustered(part)
+	for _, c := range clusters {
+		parts := cutCluster(c, func(c []int) bool { return t.fits(part, limit, c) })
+		shared, alone := 0, 0
+		for _, p := range parts {
+			shared += arrange(part, [][]int{p}).Tokens()
+		}
+		for _, i := range c {
+			alone += padLength(part[i].NumInputs())
+		}
+		if float64(shared) <= (1-worthSharing)*float64(alone) {
+			cut = append(cut, parts...)
+		} else {
+			others = append(others, c...)
+		}
+	}
+	slices.Sort(others)
+	slices.SortStableFunc(cut, func(a, b []int) int { return cmp.Compare(longest(part, a), longest(part, b)) })
+	return cut, others
+}
+
+// fits reports whether a micro-batch may have these clusters.
+func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool {
+	n := 0
+	for _, c := range clusters {
+		n += len(c)
+	}
+	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.opts.MicroTokens
+}
+
+// packShared packs clusters, as many in a micro-batch as it may have.
+func (t *Trainer) packShared(part []grpo.Sequence, cut [][]int, limit int) (out []piece, err error) {
+	for len(cut) > 0 {
+		n := 1
+		for n < len(cut) && t.fits(part, limit, cut[:n+1]...) {
+			n++
+		}
+		packed, err := arrange(part, cut[:n]).pack(part)
+		if err != nil {
+			return nil, err
+		}
+		out, cut = append(out, packed), cut[n:]
+	}
+	return out, nil
+}
+
+// cutCluster cuts a cluster into as few parts as fit, of about equally many sequences. A sequence alone always fits.
+func cutCluster(c []int, fits func([]int) bool) (out [][]int) {
+	for pieces := 1; pieces <= len(c); pieces++ {
+		out = out[:0]
+		ok := true
+		for i := range pieces {
+			part := c[i*len(c)/pieces : (i+1)*len(c)/pieces]
+			ok = ok && (len(part) == 1 || fits(part))
+			out = append(out, part)
+		}
+		if ok {
+			break
+		}
+	}
+	return out
+}
+
+func longest(part []grpo.Sequence, of []int) (n int) {
+	for _, i := range of {
+		n = max(n, part[i].NumInputs())
+	}
+	return n
+}
+
+// arrangement says where clusters lie in a micro-batch.
+type arrangement struct {
+	planned
+	rows []grpo.Row
+}
+
+// arrange lays out clusters: their roots, and what each sequence adds, in two rectangles of short and long rows.
+func arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
+	a := &arrangement{}
+	for _, c := range clusters {
+		a.add(part, c)
+	}
+	var own []*grpo.Row
+	roots := 0
+	for i := range a.rows {
+		switch r := &a.rows[i]; {
+		case r.Start == 0:
+			roots, a.Length = roots+1, max(a.Length, padLength(r.End))
+		case r.End > r.Start:
+			own = append(own, r)
+		}
+	}
+	a.Rows = padRows(roots)
+	slices.SortStableFunc(own, func(x, y *grpo.Row) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
+	at := cutRows(own)
+	for i, r := range own {
+		r.Rectangle = 1
+		if i >= at {
+			r.Rectangle = 2
+		}
+	}
+	a.Branches = [grpo.MaxBranches]grpo.Branches{rectangle(own[:at]), rectangle(own[at:])}
+	a.Trained = padTrained(grpo.NumTrained(pick(part, a.sequences)), a.Tokens())
+	return a
+}
+
+// add adds a cluster.
+func (a *arrangement) add(part []grpo.Sequence, c []int) {
+	first := len(a.sequences)
+	a.sequences = append(a.sequences, c...)
+	root := part[c[0]].NumInputs()
+	shares := make([]int, len(c))
+	for i := 1; i < len(c); i++ {
+		shares[i] = common(inputs(&part[c[i-1]]), inputs(&part[c[i]]))
+		root = min(root, shares[i])
+	}
+	shares[0] = root
+	a.rows = append(a.rows, grpo.Row{Sequence: first, End: root})
+	for i := range c {
+		from := first + max(0, i-1)
+		a.rows = append(a.rows, grpo.Row{Sequence: first + i, From: from, Start: shares[i], End: part[c[i]].NumInputs()})
+	}
+}
+
+// cutRows returns where to cut rows that are sorted by length, so that both parts have the least padding: after a
+// multiple of rowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
+func cutRows(sorted []*grpo.Row) int {
+	tokens := func(rows []*grpo.Row) int {
+		b := rectangle(rows)
+		return b.Rows * b.Length
+	}
+	best, least := len(sorted), (1-worthCutting)*float64(tokens(sorted))
+	for i := rowStep; i < len(sorted); i += rowStep {
+		if n := float64(tokens(sorted[:i]) + tokens(sorted[i:])); n <= least {
+			best, least = i, n
+		}
+	}
+	return best
+}
+
+// rectangle is the shape that rows need.
+func rectangle(rows []*grpo.Row) grpo.Branches {
+	b := grpo.Branches{Rows: padRows(len(rows))}
+	for _, r := range rows {
+		b.Length, b.Keys = max(b.Length, padLength(r.End-r.Start)), max(b.Keys, padKeys(r.End))
+	}
+	return b
+}
+
+// padRows is what a number of rows is rounded up to, so that few layouts occur: even numbers, multiples of rowStep
+// above 8, and of an eighth of a power of two above 32.
+func padRows(n int) int {
+	switch {
+	case n < 3:
+		return n
+	case n <= 2*rowStep:
+		return roundUp(n, 2)
+	}
+	step := rowStep
+	for n > 8*step {
+		step *= 2
+	}
+	return roundUp(n, step)
+}
+
+// padKeys is what the positions that branches attend to are rounded up to: multiples of a quarter of a power of two.
+// Those that no branch has cost little, since the device skips what is masked.
+func padKeys(n int) int {
+	step := 16
+	for n > 4*step {
+		step *= 2
+	}
+	return roundUp(n, step)
+}
+
+// pack packs an arrangement.
+func (a *arrangement) pack(part []grpo.Sequence) (piece, error) {
+	packed, err := grpo.PackRows(pick(part, a.sequences), a.rows, a.Layout)
+	return piece{packed, a.sequences}, err
+}

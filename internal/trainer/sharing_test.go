@@ -1,0 +1,153 @@
+package trainer
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo"
+)
+
+// randomTree makes sequences that grow out of one another: each shares a beginning of random length with one before it,
+// and some are whole beginnings of others.
+func randomTree(rng *rand.Rand, n, vocabulary, most int) []grpo.Sequence {
+	batch := []grpo.Sequence{randomSequence(rng, vocabulary, most)}
+	for len(batch) < n {
+		from, s := batch[rng.IntN(len(batch))], randomSequence(rng, vocabulary, most)
+		keep := rng.IntN(len(from.IDs) + 1)
+		copy(s.IDs, from.IDs[:min(keep, len(s.IDs))])
+		s.Trajectory = len(batch)
+		batch = append(batch, s)
+	}
+	rng.Shuffle(n, func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
+	return batch
+}
+
+// TestShared_EveryTrainedTokenOnce: of random trees, every trained token is listed once with all that it is learned
+// from, and trees with long common beginnings are computed with fewer tokens than alone.
+func TestShared_EveryTrainedTokenOnce(t *testing.T) {
+	saved := 0
+	for i := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, i))
+		batch := slices.Concat(randomTree(rng, 1+rng.IntN(12), 1000, 3+rng.IntN(100)),
+			randomTree(rng, 1+rng.IntN(12), 1000, 3+rng.IntN(100)))
+		tr := New(smallTarget, Options{MicroTokens: 1 + rng.IntN(2000)})
+		most := rng.IntN(10)
+		micro, err := tr.microBatches(batch, most)
+		require.NoError(t, err)
+		require.Equal(t, tokensOf(batch), unpack(micro), "seed %d %d", seed, i)
+		var order []int
+		for _, m := range micro {
+			order = append(order, m.sequences...)
+			if most > 0 {
+				require.LessOrEqual(t, len(m.sequences), most)
+			}
+			if len(m.sequences) > 1 {
+				require.LessOrEqual(t, m.Layout.Tokens(), max(sharedPieces*tr.opts.MicroTokens, m.Length))
+			}
+			if m.Branches[0].Rows > 0 {
+				saved++
+			}
+		}
+		slices.Sort(order)
+		require.Equal(t, indices(len(batch)), order)
+	}
+	require.Greater(t, saved, 100, "micro-batches with shared tokens")
+}
+
+// TestShared_Group: eight branches of 128 tokens on a prompt of 384 are 1408 tokens, without padding.
+func TestShared_Group(t *testing.T) {
+	batch := group(rand.New(rand.NewPCG(seed, 1)), 8, 384, 128, 1000)
+	micro, err := New(smallTarget, Options{}).microBatches(batch, 0)
+	require.NoError(t, err)
+	require.Len(t, micro, 1)
+	require.Equal(t, 384+8*128, micro[0].Layout.Tokens())
+}
+
+// TestShared_Turns: a conversation that is stored turn by turn, each with all before it, is computed as one path.
+func TestShared_Turns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	whole := group(rng, 1, 0, 800, 1000)[0]
+	var batch []grpo.Sequence
+	for end := 80; end <= 800; end += 80 {
+		s := whole
+		s.IDs, s.Logprobs, s.Trained = whole.IDs[:end], whole.Logprobs[:end], make([]bool, end)
+		for i := end - 20; i < end; i++ {
+			s.Trained[i] = true
+		}
+		batch = append(batch, s)
+	}
+	micro, err := New(smallTarget, Options{}).microBatches(batch, 0)
+	require.NoError(t, err)
+	require.Len(t, micro, 1)
+	require.LessOrEqual(t, micro[0].Layout.Tokens(), 880)
+	require.Equal(t, tokensOf(batch), unpack(micro))
+}
+
+// group makes n sequences with a prompt in common.
+func group(rng *rand.Rand, n, prompt, answer, vocabulary int) []grpo.Sequence {
+	batch := make([]grpo.Sequence, n)
+	first := make([]int32, prompt)
+	for i := range first {
+		first[i] = int32(rng.IntN(vocabulary))
+	}
+	for i := range batch {
+		s := &batch[i]
+		s.Advantage, s.Weight, s.Trajectory = rng.NormFloat64(), 1, i
+		s.IDs = slices.Clone(first)
+		for range answer + 1 {
+			s.IDs = append(s.IDs, int32(rng.IntN(vocabulary)))
+		}
+		s.Logprobs, s.Trained = make([]float32, len(s.IDs)), make([]bool, len(s.IDs))
+		for j := max(1, prompt); j < len(s.IDs); j++ {
+			s.Trained[j], s.Logprobs[j] = true, -float32(rng.ExpFloat64())
+		}
+	}
+	return batch
+}
+
+// TestShared_LogprobsAreTheSamplers: what is computed with shared beginnings has the bits of a pass over each sequence
+// alone, as the sampler computes it.
+func TestShared_LogprobsAreTheSamplers(t *testing.T) {
+	for _, s := range both(t) {
+		for i := range uint64(6) {
+			rng := rand.New(rand.NewPCG(seed, 100+i))
+			batch := randomTree(rng, 2+rng.IntN(8), 64, 20+rng.IntN(100))
+			tr := s.trainer(t, Options{})
+			got, err := tr.Logprobs(t.Context(), s.state, batch, 0)
+			require.NoError(t, err)
+			for k, want := range s.scoreAll(t, s.state.Params, batch) {
+				for j, trained := range batch[k].Trained {
+					if trained && math.Float32bits(want[j]) != math.Float32bits(got[k][j]) {
+						t.Fatalf("%s, seed %d %d: logprob %d of sequence %d is %v, want %v", s.name, seed, i, j, k, got[k][j], want[j])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestShared_GradientsAreThoseOfSequencesAlone up to rounding, over random trees.
+func TestShared_GradientsAreThoseOfSequencesAlone(t *testing.T) {
+	for _, s := range both(t) {
+		for name, loss := range map[string]grpo.Loss{"cispo": grpo.PolicyLoss{}, "gspo": grpo.PolicyLoss{Kind: grpo.GSPO}} {
+			for i := range uint64(4) {
+				t.Run(fmt.Sprintf("%s/%s/%d", s.name, name, i), func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(seed, 200+i))
+					batch := s.scored(t, randomTree(rng, 2+rng.IntN(8), 64, 20+rng.IntN(100)),
+						func() float32 { return float32(rng.NormFloat64()) * 0.01 })
+					got, metrics := gradientOf(t, &s, Options{}, batch, Run{Loss: loss})
+					want, plain := gradientOf(t, &s, Options{Alone: true}, batch, Run{Loss: loss})
+					difference, length := distance(want, got)
+					require.Greater(t, length, 1e-4)
+					require.Less(t, difference, 1e-5*length, "seed %d", seed)
+					require.Equal(t, plain["loss/log_ratio_max"], metrics["loss/log_ratio_max"])
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package art_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
+)
+
+// TestForward_InvalidArguments: every problem of the arguments is named before the backend is called.
+func TestForward_InvalidArguments(t *testing.T) {
+	good := art.Datum{Input: []int32{1, 2}, Targets: []int32{2, art.NoTarget}}
+	policy := art.Datum{Input: good.Input, Targets: good.Targets, Logprobs: []float32{-1, 0}, Advantages: []float32{1, 0}}
+	m := art.NewModel("m", nil)
+	if err := m.Register(t.Context(), &arttest.Backend{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		data   []art.Datum
+		loss   art.Loss
+		config art.LossConfig
+		want   string // "" is no error
+	}{
+		{[]art.Datum{good}, art.LossCrossEntropy, nil, ""},
+		{[]art.Datum{policy}, art.LossPPO, art.LossConfig{"clip_high_threshold": 1.3}, ""},
+		{nil, art.LossCrossEntropy, nil, "no data"},
+		{[]art.Datum{{}}, art.LossCrossEntropy, nil, "datum 0 has no input"},
+		{[]art.Datum{good, {Input: []int32{1}}}, art.LossCrossEntropy, nil, "datum 1 has 1 ids and 0 targets"},
+		{[]art.Datum{good}, art.LossCISPO, nil, "0 logprobs, want 2"},
+		{[]art.Datum{policy}, art.LossCrossEntropy, nil, "does not use"},
+		{[]art.Datum{good}, art.LossGSPO, nil, "unknown loss"},
+		{[]art.Datum{policy}, art.LossDRO, art.LossConfig{"clip": 1}, `no option "clip"`},
+		{[]art.Datum{policy}, art.LossPPO, art.LossConfig{"clip_low_threshold": 2}, "above clip_high_threshold"},
+		{[]art.Datum{{Input: []int32{1}, Targets: []int32{-2}}}, art.LossCrossEntropy, nil, "target -2"},
+		{[]art.Datum{{Input: []int32{1}, Targets: []int32{2, 3}, K: 2}}, art.LossCrossEntropy, nil, ""},
+	} {
+		_, err := m.ForwardBackward(t.Context(), c.data, c.loss, c.config)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%+v: %v", c, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%+v: error is %v, want one with %q", c, err, c.want)
+		}
+	}
+	result, err := m.Forward(t.Context(), []art.Datum{{Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
+		Advantages: []float32{-1}}}, art.LossPPO, art.LossConfig{"clip_low_threshold": 0})
+	if err != nil || math.Abs(result.Loss-math.E) > 1e-6 { // the fake's logprob is -1, and the upper bound of no use
+		t.Errorf("result %+v, error %v; want a loss of e", result, err)
+	}
+	result, err = m.Forward(t.Context(), []art.Datum{{Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
+		Advantages: []float32{1}}}, art.LossPPO, nil)
+	if err != nil || math.Abs(result.Loss+1.2) > 1e-6 {
+		t.Errorf("result %+v, error %v; want the default of the upper bound, 1.2", result, err)
+	}
+}
+
+// TestForwardBackwardCustom_Weights: the backend gets cross-entropy whose weights are the negative derivatives.
+func TestForwardBackwardCustom_Weights(t *testing.T) {
+	m := art.NewModel("m", nil)
+	if err := m.Register(t.Context(), &arttest.Backend{}); err != nil {
+		t.Fatal(err)
+	}
+	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}, Weights: []float32{5, 5}}}
+	result, err := m.ForwardBackwardCustom(t.Context(), data, func(logprobs [][]float32) (float64, [][]float32, error) {
+		if len(logprobs) != 1 || len(logprobs[0]) != 2 || logprobs[0][0] != -1.25 {
+			t.Errorf("logprobs are %v, want those of the fake", logprobs)
+		}
+		return 7, [][]float32{{0.5, -2}}, nil
+	})
+	if err != nil || result.Loss != 7 {
+		t.Fatalf("result %+v, error %v; want the loss 7", result, err)
+	}
+	step, err := m.OptimStep(t.Context(), art.DefaultAdamW())
+	if err != nil || step.GradNorm != 1.5 { // the fake's gradient is the sum of the derivatives
+		t.Errorf("step %+v, error %v; want a gradient of 1.5", step, err)
+	}
+	if _, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil); !errors.Is(err, art.ErrInvalid) {
+		t.Errorf("Train with an update that is not published: error is %v", err)
+	}
+}
+
+// TestSnapshot_NotTrained: a snapshot answers with the step that it was made at, and cannot be trained.
+func TestSnapshot_NotTrained(t *testing.T) {
+	m := art.NewModel("m", nil)
+	if err := m.Register(t.Context(), &arttest.Backend{}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Train(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "snapshot") {
+		t.Errorf("Train of a snapshot: error is %v", err)
+	}
+	if step, err := m.Publish(t.Context(), nil, nil); err != nil || step != 1 || m.Step() != 1 || s.Step() != 0 {
+		t.Errorf("Publish: step %d, error %v, the model is at %d and the snapshot at %d", step, err, m.Step(), s.Step())
+	}
+}

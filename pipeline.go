@@ -1,0 +1,300 @@
+package art
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"time"
+)
+
+// PipelineOptions say how a [Pipeline] runs. The zero value and a nil *PipelineOptions are the defaults.
+type PipelineOptions struct {
+	// Steps ends the pipeline when the model is at this step. Default 0: when the scenarios, or the source, end.
+	Steps int
+	// Epochs is how often all scenarios are run. Default: once, or as often as Steps needs; negative is forever.
+	Epochs int
+	// InOrder keeps the order of the scenarios. By default each epoch is shuffled, depending on Gather.Seed and the epoch
+	// only.
+	InOrder bool
+	// Groups is the number of groups of a step, the last one excepted, which has what is left. Default 4.
+	Groups int
+	// MaxGroups is the number up to which a step takes more groups, if they are there when it begins. Default Groups.
+	MaxGroups int
+	// MaxStaleness is the largest number of steps from the one at which a rollout begins to the one that is trained on it;
+	// ART's max_steps_off_policy. Older groups are never trained on. It also bounds what is done in advance: no more than
+	// (MaxStaleness + 1) Groups groups are running, waiting or in training. 0 runs and trains in turns, 1 runs the
+	// rollouts of the next step during a training. nil is 2.
+	MaxStaleness *int
+	// Stale says what becomes of the scenario of a group that has become too old. Default [StaleDrop].
+	Stale StaleRule
+	// Equal says what becomes of a group whose rewards are all equal, which teaches nothing. Default [EqualRefill].
+	Equal EqualRule
+	// MaxRefill is how many groups may be refilled before a step, by [EqualRefill]. Then the step is made of those that
+	// are there; without any the pipeline ends with an [ErrCollapsed]. Default 10 x Groups.
+	MaxRefill int
+	// Gather says how rollouts are run. Each group is a gather of its own, of one scenario. Concurrency bounds the
+	// rollouts of all groups together, and Extra makes them independent of stragglers. MaxFailures and MaxFailureFraction
+	// are those of the rollouts that end between two steps, of which there are at least Groups x GroupSize. Events are
+	// told of rollouts; those of the model of everything else. nil is the defaults; [PipelineFrom] refuses it.
+	Gather *GatherOptions
+	// Train is the configuration of all trainings. nil is the defaults.
+	Train *TrainConfig
+	// Schedule is called before each training with a copy of Train, which it may change: to lower the learning rate. May
+	// be nil.
+	Schedule func(step int, cfg *TrainConfig)
+	// Evaluate measures the policy, with [Gather] as a rule. It is called at each step that is a multiple of EvalEvery and
+	// at the last one, unless "val/reward" is logged for it. It runs beside rollouts and training. When the backend is a
+	// [Pinner], the step answers all calls with its context. What it returns is logged under split "val"; nil is nothing.
+	// The next evaluation, and the training of its step, wait for it. An error ends the pipeline. May be nil.
+	//
+	// With [Retention].Best, let [Retention].Newest be the number of steps that are made during an evaluation or more, so
+	// that the best step is not deleted before its reward is known.
+	Evaluate func(ctx context.Context) (*TrajectoryGroup, error)
+	// EvalEvery defaults to 10.
+	EvalEvery int
+	// Name is the key under which the run stores which scenarios are done; see [Model.SaveState]. Pipelines of one run
+	// over different scenarios have different names. Default "default".
+	Name string
+}
+
+// StaleRule says what becomes of the scenario of a group that is too old.
+type StaleRule string
+
+// Rules for groups that are too old.
+const (
+	StaleDrop   StaleRule = "drop"   // the next scenario takes its place
+	StaleRepeat StaleRule = "repeat" // it is run again, before the next one
+)
+
+// EqualRule says what becomes of a group without differences among its rewards.
+type EqualRule string
+
+// Rules for groups with equal rewards.
+const (
+	// EqualRefill drops the group, and the next scenario takes its place, so that each step has Groups groups to learn
+	// from (dynamic sampling, Yu et al. 2025). So are groups with fewer than two trajectories. Dropped groups are logged
+	// under split "discarded".
+	EqualRefill EqualRule = "refill"
+	// EqualKeep counts it as a group of the step, whose training skips it.
+	EqualKeep EqualRule = "keep"
+)
+
+// PipelineResult says what a pipeline has done.
+type PipelineResult struct {
+	Step    int // of the model
+	Steps   int // that were made
+	Groups  int // that were trained on
+	Dropped map[SkipReason]int
+	// Unused are groups that had ended when the pipeline did.
+	Unused []*TrajectoryGroup
+}
+
+// Pipeline trains m while rollouts run: rollouts of the next steps begin before a training ends, and none waits for the
+// slowest of its batch. A loop over [GatherGroups] and [Model.Train] does the same in turns. opts may be nil.
+//
+// It runs rollout as [GatherGroups] does, for one scenario after the other. As soon as enough groups have ended it
+// trains on them, in the order in which they ended. A rollout may see several policies: each reply is by the newest.
+// Its samples say which, so that training corrects for their age.
+//
+// A run that was interrupted continues with the scenarios that no step was trained on. What was being run or waiting is
+// run again, and so are groups that were dropped since the newest step. This needs a backend that is a [StateKeeper].
+//
+// Which groups a step has, and which step samples what, depends on timing: two runs of the same seed differ, and so do
+// those before and after an interruption. Each step by itself is a function of the groups that are stored with it.
+//
+// It returns when opts.Steps is reached or the scenarios end, with the result so far also when it fails: [ErrInvalid]
+// listing every problem of opts, [ErrTooManyFailures] and [ErrCollapsed] as above, an error of [Model.Train] or of
+// Evaluate, or ctx's. A training in progress is completed, unless ctx ends. No goroutine is left, save for rollouts
+// that ignore their context.
+func Pipeline[S any](
+	ctx context.Context, m *Model, scenarios []S, rollout func(context.Context, S) (*Trajectory, error),
+	opts *PipelineOptions,
+) (*PipelineResult, error) {
+	o := opts.withDefaults()
+	var p problems
+	p.check(rollout != nil, "rollout is nil")
+	p.check(len(scenarios) > 0, "there are no scenarios")
+	o.validate(&p, m)
+	if err := p.err("pipeline", configHint); err != nil {
+		return nil, err
+	}
+	if err := m.readyToTrain("pipeline", o.Train); err != nil {
+		return nil, err
+	}
+	d := &dataset{opts: &o, model: m, count: len(scenarios), slots: newSlots(o.Gather.Concurrency)}
+	d.rollout = func(ctx context.Context, i int) (*Trajectory, error) { return rollout(ctx, scenarios[i]) }
+	if err := d.restore(ctx); err != nil {
+		return nil, err
+	}
+	return newPipeline(m, o, d).run(ctx)
+}
+
+// PipelineFrom is [Pipeline] for groups that come from elsewhere: rollouts that other processes run against a server,
+// for example. It takes them from source as they come, and is done when there are none. Their age is that of their
+// oldest sample.
+func PipelineFrom(ctx context.Context, m *Model, source GroupSource, opts *PipelineOptions) (*PipelineResult, error) {
+	var p problems
+	if opts != nil {
+		p.check(opts.Gather == nil, "Gather is set, and the source has run the rollouts")
+		p.check(opts.Epochs == 0, "Epochs is set, and a source has none")
+		p.check(!opts.InOrder, "InOrder is set, and a source has its own order")
+		p.check(opts.Stale == "", "Stale is set, and groups of a source cannot be repeated")
+		p.check(opts.Name == "", "Name is set, and a source has no position to store")
+	}
+	o := opts.withDefaults()
+	p.check(source != nil, "source is nil")
+	o.validate(&p, m)
+	if err := p.err("pipeline", configHint); err != nil {
+		return nil, err
+	}
+	if err := m.readyToTrain("pipeline", o.Train); err != nil {
+		return nil, err
+	}
+	return newPipeline(m, o, &inflow{source: source, model: m}).run(ctx)
+}
+
+// withDefaults returns a copy with defaults filled in.
+func (o *PipelineOptions) withDefaults() PipelineOptions {
+	var d PipelineOptions
+	if o != nil {
+		d = *o
+	}
+	gather := d.Gather.withDefaults()
+	d.Gather = &gather
+	d.Groups = cmp.Or(d.Groups, 4)
+	d.MaxGroups = cmp.Or(d.MaxGroups, d.Groups)
+	d.MaxStaleness = valueOr(d.MaxStaleness, 2)
+	d.Stale = cmp.Or(d.Stale, StaleDrop)
+	d.Equal = cmp.Or(d.Equal, EqualRefill)
+	d.MaxRefill = cmp.Or(d.MaxRefill, 10*d.Groups)
+	d.EvalEvery = cmp.Or(d.EvalEvery, 10)
+	d.Name = cmp.Or(d.Name, "default")
+	if d.Epochs == 0 {
+		d.Epochs = 1
+		if d.Steps > 0 {
+			d.Epochs = -1
+		}
+	}
+	return d
+}
+
+// validate adds every problem of options with defaults.
+func (o *PipelineOptions) validate(p *problems, m *Model) {
+	p.check(m != nil, "model is nil")
+	p.check(o.Steps >= 0, "Steps is %d, want >= 0", o.Steps)
+	p.check(o.Groups > 0, "Groups is %d, want > 0", o.Groups)
+	p.check(o.MaxGroups >= o.Groups, "MaxGroups is %d, want at least Groups, %d", o.MaxGroups, o.Groups)
+	p.check(*o.MaxStaleness >= 0, "MaxStaleness is %d, want >= 0", *o.MaxStaleness)
+	checkName(p, "Stale", o.Stale, StaleDrop, StaleRepeat)
+	checkName(p, "Equal", o.Equal, EqualRefill, EqualKeep)
+	p.check(o.MaxRefill > 0, "MaxRefill is %d, want > 0", o.MaxRefill)
+	p.check(o.EvalEvery > 0, "EvalEvery is %d, want > 0", o.EvalEvery)
+	o.Gather.check(p)
+	if m == nil || o.Evaluate == nil {
+		return
+	}
+	_, logs := m.backend.(Logger)
+	p.check(m.backend == nil || logs, "Evaluate is set, and %T does not log", m.backend)
+}
+
+// PipelineMetrics describes what a [Pipeline] stores beside the metrics of trainings and evaluations. Those of row k of
+// split "train" are about the time from the beginning of the training before to that of the training of step k.
+func PipelineMetrics() []MetricInfo {
+	return []MetricInfo{
+		{Name: "pipeline/reward", Formula: "mean over the trajectories that ended, those of dropped groups included",
+			Healthy: "rises"},
+		{Name: "pipeline/staleness_mean", Formula: "mean over the groups trained on of the steps from the one at which the " +
+			"first rollout of the group began to the one being trained", Unit: "steps",
+			Healthy: "below 2; offpolicy/token_weighted_policy_age_steps tells it by token"},
+		{Name: "pipeline/staleness_max", Formula: "the maximum of the same", Unit: "steps", Healthy: "at most MaxStaleness"},
+		{Name: "pipeline/dropped_<key>", Formula: "groups that were not trained on, by art.SkipReason; absent for none",
+			Healthy: "stale: few; no_variance: fewer than the groups trained on"},
+		{Name: "pipeline/rollouts_running", Formula: "mean number of rollouts that ran at once; absent for a source",
+			Healthy: "near Concurrency: otherwise MaxStaleness or Groups holds rollouts up"},
+		{Name: "pipeline/rollouts_failed", Formula: "rollouts that failed", Healthy: "0"},
+		{Name: "pipeline/rollouts_cut",
+			Formula: "rollouts that were cut when their group was complete; absent without Extra"},
+		{Name: "pipeline/rollout_tok_per_s", Formula: "tokens sampled in the trajectories that ended / time. " +
+			"throughput/rollout_tok_per_s is about rollouts between trainings, and means nothing here", Unit: "tokens/s"},
+		{Name: "pipeline/groups_waiting", Formula: "groups that had ended and were not taken, when the training began",
+			Healthy: "few: otherwise training holds rollouts up"},
+		{Name: "time/trainer_idle_s", Formula: "time from the step before to the beginning of the training", Unit: "s",
+			Healthy: "near 0: otherwise rollouts hold training up"},
+		{Name: "time/eval_s", Formula: "duration of the evaluation; in the row of split val", Unit: "s"},
+	}
+}
+
+// window is what happened between two trainings.
+type window struct {
+	start     time.Time
+	rewards   mean
+	tokens    int
+	cut       int
+	dropped   map[SkipReason]int
+	discarded []*TrajectoryGroup
+	failures  failures
+	closed    *closedWindow // the one before
+}
+
+// closedWindow is what is logged of a window.
+type closedWindow struct {
+	metrics   map[string]float64
+	discarded []*TrajectoryGroup
+}
+
+func newWindow() window { return window{start: time.Now(), dropped: map[SkipReason]int{}} }
+
+// add counts a draw that has ended.
+func (w *window) add(d *draw) {
+	for _, g := range d.groups {
+		w.cut += int(g.Metrics["rollouts_cut"])
+		for _, t := range g.Trajectories {
+			if t != nil {
+				w.rewards.add(t.Reward)
+				w.tokens += sampledTokens(t)
+			}
+		}
+	}
+	w.failures.add(d)
+}
+
+// close begins another window, when the training of a step begins.
+func (w *window) close(step int, committed time.Time, p *pipeline) {
+	now := time.Now()
+	metrics := map[string]float64{
+		"pipeline/rollouts_failed": float64(w.failures.failed),
+		"pipeline/groups_waiting":  float64(numGroups(p.ready)),
+		"time/trainer_idle_s":      now.Sub(committed).Seconds(),
+	}
+	if w.rewards.n > 0 {
+		metrics["pipeline/reward"] = w.rewards.value()
+	}
+	seconds := now.Sub(w.start).Seconds()
+	if seconds > 0 {
+		metrics["pipeline/rollout_tok_per_s"] = float64(w.tokens) / seconds
+	}
+	if busy, ok := p.supply.busy(); ok && seconds > 0 {
+		metrics["pipeline/rollouts_running"] = busy.Seconds() / seconds
+	}
+	if p.opts.Gather.Extra > 0 {
+		metrics["pipeline/rollouts_cut"] = float64(w.cut)
+	}
+	for reason, n := range w.dropped {
+		metrics["pipeline/dropped_"+string(reason)] = float64(n)
+	}
+	maps.Copy(metrics, staleness(step, p.batch))
+	closed := &closedWindow{metrics, w.discarded}
+	*w = newWindow()
+	w.closed = closed
+}
+
+// staleness describes the age of the groups that a step is trained on.
+func staleness(step int, batch []*draw) map[string]float64 {
+	var ages mean
+	oldest := 0
+	for _, d := range batch {
+		ages.add(float64(d.age(step)))
+		oldest = max(oldest, d.age(step))
+	}
+	return map[string]float64{"pipeline/staleness_mean": ages.value(), "pipeline/staleness_max": float64(oldest)}
+}

@@ -1,0 +1,49 @@
+package art_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/goart-dev/art"
+)
+
+// TestRateSchedule_At follows schedules by hand.
+func TestRateSchedule_At(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    art.RateSchedule
+		want []float64
+	}{
+		"constant": {art.RateSchedule{Rate: 2, Steps: 2, Decay: 1}, []float64{2, 2, 2}},
+		"linear":   {art.RateSchedule{Rate: 1, Steps: 4}, []float64{0.75, 0.5, 0.25, 0, 0}},
+		"warm-up":  {art.RateSchedule{Rate: 1, Steps: 4, Warmup: 0.5, Decay: 0.5}, []float64{0.5, 1, 0.75, 0.5}},
+		"cosine":   {art.RateSchedule{Rate: 1, Steps: 4, Shape: art.ScheduleCosine}, []float64{0.853553, 0.5, 0.146447, 0}},
+		"all warm": {art.RateSchedule{Rate: 1, Steps: 2, Warmup: 1}, []float64{0.5, 1}},
+	} {
+		for step, want := range c.want {
+			if got := c.s.At(step); math.Abs(got-want) > 1e-6 {
+				t.Errorf("%s: the rate of step %d is %v, want %v", name, step, got, want)
+			}
+		}
+	}
+}
+
+// TestRewardStdMultiplier: a line from 0.4 at step 0 to 0.1 at step 3, whose rows come in any order.
+func TestRewardStdMultiplier(t *testing.T) {
+	row := func(step int, std float64) art.HistoryRow {
+		return art.HistoryRow{Split: "train", Step: step, Metrics: map[string]float64{"train/reward_std_dev": std}}
+	}
+	for _, c := range []struct {
+		rows []art.HistoryRow
+		want float64
+	}{
+		{nil, 1},
+		{[]art.HistoryRow{row(0, 0.4)}, 1},
+		{[]art.HistoryRow{row(3, 0.1), row(0, 0.4), row(2, 0.15), row(2, 0.25), row(1, 0.3)}, 0.25},
+		{[]art.HistoryRow{row(0, 0.4), row(1, 0.1), row(2, 0)}, 0},
+		{[]art.HistoryRow{row(1, 0), row(2, 1)}, 1},
+	} {
+		if got := art.RewardStdMultiplier(c.rows); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v: %v, want %v", c.rows, got, c.want)
+		}
+	}
+}
