@@ -217,7 +217,8 @@ func TestClient_FailureTellsTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := groups[0].Failures[0]
-	if !strings.Contains(f.Message, `verbosity is supported only as "medium"`) || strings.Count(f.Message, "last answer") != 1 ||
+	const why = `verbosity is supported only as "medium"`
+	if !strings.Contains(f.Message, why) || strings.Count(f.Message, "last answer") != 1 ||
 		f.Type != "*apierror.Error" {
 		t.Errorf("type %s, message %s", f.Type, f.Message)
 	}
