@@ -254,13 +254,16 @@ func (t *Tensor) checkShape(n int) error {
 	return nil
 }
 
-// parseMap reads an entry of a map to tensors.
+// parseTensorEntry reads an entry of a map to tensors. One without a tensor is an error.
 func parseTensorEntry(f field, into map[string]Tensor) error {
 	var t Tensor
 	key, err := f.entry(func(f field) (err error) {
 		t, err = parseTensor(f.bytes())
 		return err
 	})
+	if err == nil && t.DType == "" {
+		err = fmt.Errorf("%.20q has no tensor", key)
+	}
 	into[key] = t
 	return err
 }
