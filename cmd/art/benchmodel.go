@@ -249,9 +249,8 @@ func (o *modelBench) run(kind, name string, stderr io.Writer, tell func(modelRes
 
 // row is a line of the table.
 func (r modelResult) row() string {
-	rate := fmt.Sprintf("%10.1f tokens/s", r.Rate)
 	if r.Turns > 0 {
-		rate = fmt.Sprintf("%10.2f turns/s ", r.Turns)
+		return fmt.Sprintf("%-36s %10.2f turns/s  %8.3f s\n", r.Name, r.Turns, r.Seconds)
 	}
-	return fmt.Sprintf("%-36s %s %8.3f s, first token %.3f s\n", r.Name, rate, r.Seconds, r.First)
+	return fmt.Sprintf("%-36s %10.1f tokens/s %8.3f s, first token %.3f s\n", r.Name, r.Rate, r.Seconds, r.First)
 }

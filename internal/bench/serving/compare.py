@@ -106,7 +106,7 @@ def our_server(o, slots):
 def their_server(o, slots):
     port, context = free_port(), SYSTEM + TURNS * (NEW + SAMPLED) + 8
     command = [o.llama / "llama-server", "-m", o.model, "--host", "127.0.0.1", "--port", str(port), "-np", str(slots)]
-    return Server([*command, "-c", str(slots * context), "-t", "2", "-tb", "2"], port, "/health")
+    return Server([*command, "-c", str(slots * context), "-t", "2", "-tb", "2", "--threads-http", "96"], port, "/health")
 
 
 def post(url, body):
@@ -216,6 +216,7 @@ else:
             pass
     flag = "--addr" if name == "art" else "--port"
     port = int(args[args.index(flag) + 1].split(":")[-1])
+    ThreadingHTTPServer.request_queue_size = 256  # all agents connect at once
     ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 
