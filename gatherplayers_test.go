@@ -60,16 +60,18 @@ func TestGatherPlayers(t *testing.T) {
 
 // What is not one trajectory for each player is a failure that says so.
 func TestGatherPlayers_Wrong(t *testing.T) {
-	same := rewarded(1)
-	for want, all := range map[string][]*art.Trajectory{
-		"1 trajectories for 2 players":   {rewarded(1)},
-		"one trajectory for two players": {same, same},
-		"neither a trajectory nor":       {nil, nil},
+	for want, play := range map[string]func() []*art.Trajectory{
+		"1 trajectories for 2 players": func() []*art.Trajectory { return []*art.Trajectory{rewarded(1)} },
+		"one trajectory for two players": func() []*art.Trajectory {
+			same := rewarded(1)
+			return []*art.Trajectory{same, same}
+		},
+		"neither a trajectory nor": func() []*art.Trajectory { return []*art.Trajectory{nil, nil} },
 	} {
 		_, err := art.GatherPlayers(t.Context(), numbers(1), 2, func(
 			context.Context, int,
 		) ([]*art.Trajectory, error) {
-			return all, nil
+			return play(), nil
 		}, nil)
 		wantErr(t, err, art.ErrTooManyFailures, want)
 	}
