@@ -406,7 +406,8 @@ func ExamplePipeline() {
 		return t, err
 	}
 	result, err := art.Pipeline(ctx, model, []string{"2+2", "1+3", "7-3", "8/2"}, rollout, &art.PipelineOptions{
-		Epochs: 3, Groups: 2, MaxStaleness: new(1), Gather: &art.GatherOptions{GroupSize: 8, Extra: 1},
+		Epochs: 3, Groups: 2, MaxStaleness: new(1), Stale: art.StaleRepeat,
+		Gather: &art.GatherOptions{GroupSize: 8, Extra: 1},
 	})
 	check(err)
 	fmt.Println("steps:", result.Steps)
