@@ -123,7 +123,8 @@ func FuzzQuery(f *testing.F) {
 		}
 		status, body := answer(h, path, query)
 		require.Less(t, status, 500, body)
-		if path != "/text" && path != "/csv" {
+		redirect := status >= 300 && status < 400 // of net/http, for a path that is not clean; no browser shows its text
+		if path != "/text" && path != "/csv" && !redirect {
 			require.False(t, dangerous.MatchString(body), "%s?%s\n%s", path, query, body)
 		}
 	})
