@@ -56,7 +56,7 @@ type KV struct{ K, V *Node }
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
-	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.tokens(), -1)), d.embedScale) // [B, T, D]
+	x := f.embed(d, in)
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {
@@ -70,6 +70,11 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 		}
 	}
 	return f.norm(d, x, normName), cached
+}
+
+// embed builds the embeddings of the tokens: [B, T, D].
+func (f *Forward) embed(d *design, in Input) *Node {
+	return scaled(gatherRows(f.Param(embedName), ExpandAxes(in.tokens(), -1)), d.embedScale)
 }
 
 // block builds a layer: attention, then an MLP, each applied to the normalised x [B, T, D] and added to it. It also

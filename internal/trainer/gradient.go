@@ -197,8 +197,9 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 		trained := in[frozen : frozen+n]
 		forward := t.target.forward(in[:frozen], trained)
 		read, others := grpo.LogprobInputsOf(in[frozen+n:])
-		hidden, target := predicting(forward, read)
-		logprobs := forward.TokenLogProbs(hidden, target)
+		states, gradient := t.hidden(forward, read, backward)
+		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
+		logprobs := forward.TokenLogProbs(hidden, read.Target)
 		inputs := grpo.LossInputsOf(others, logprobs)
 		if l.Spec().Entropy {
 			all := forward.LogProbs(hidden) // [N, V]
@@ -207,7 +208,7 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 		loss, metrics := grpo.BuildLoss(l, inputs)
 		out := []*Node{loss, metrics, logprobs}
 		if backward {
-			out = append(Gradient(loss, trained...), out...)
+			out = append(gradient(loss, trained...), out...)
 		}
 		return out
 	})
@@ -225,19 +226,31 @@ type lossKey struct {
 	backward bool
 }
 
-// tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
-func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
-	return f.TokenLogProbs(predicting(f, in))
+// hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.
+func (t *Trainer) hidden(
+	f *model.Forward, in grpo.LogprobInputs, backward bool,
+) (hidden *Node, gradient func(loss *Node, trained ...*Node) []*Node) {
+	if !t.opts.Recompute || !backward {
+		hidden, _ = f.Hidden(forwardInput(in))
+		return hidden, Gradient
+	}
+	hidden, pass := f.Recomputed(forwardInput(in))
+	return hidden, pass.Gradient
 }
 
-// predicting builds the hidden states [N, D] that predict trained tokens, and returns their ids [N, 1].
-func predicting(f *model.Forward, in grpo.LogprobInputs) (hidden, target *Node) {
+// tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
+func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
+	hidden, _ := f.Hidden(forwardInput(in))
+	return f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target)
+}
+
+// forwardInput is what a forward pass reads of the inputs of a graph.
+func forwardInput(in grpo.LogprobInputs) model.Input {
 	input := model.Input{Tokens: in.IDs}
 	for _, b := range in.Branches {
 		input.Branches = append(input.Branches, model.Branches{Tokens: b.IDs, Start: b.Start, Keys: b.Keys})
 	}
-	hidden, _ = f.Hidden(input)
-	return Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target
+	return input
 }
 
 // mostOptimizers is the number of configurations of AdamW for which compiled graphs are kept.

@@ -35,6 +35,9 @@ type Options struct {
 	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one. What sequences
 	// have in common is then computed for each.
 	FewShapes bool
+	// Recompute keeps of each layer its input alone, and computes it again for its gradient. That takes a fraction of the
+	// memory, and the time of one more forward pass. No bit of a result depends on it.
+	Recompute bool
 	// Alone computes each sequence alone, as if they had nothing in common: for comparisons.
 	Alone bool
 }
