@@ -31,7 +31,7 @@ func (b *Backend) TrainDPO(
 			Hint: "both answers of a pair have to fit into the context; the first: " + batch.skipped[0].Detail,
 		}
 	}
-	if err := b.checkSequences("train dpo", e, batch.sequences); err != nil {
+	if err := b.fit("train dpo", e, batch.sequences); err != nil {
 		return nil, err
 	}
 	start, step := time.Now(), e.serving.Load().step+1

@@ -55,6 +55,15 @@ type Options struct {
 	// Queue is the number of requests that may wait for a slot, of each base model. Those beyond get [art.ErrBusy], which
 	// is status 429 over HTTP. Default 0: no limit; callers wait until their context ends.
 	Queue int
+	// Recompute has a training compute each layer again for its gradient, in place of keeping what it has computed. That
+	// takes a fraction of the memory, and a third more time; no bit of a step depends on it. Default: where a training
+	// does not fit into free memory otherwise.
+	Recompute bool
+	// MicroTokens bounds the tokens that a training computes at once, padding included; a single sequence may have more.
+	// The gradients of micro-batches are added up, in an order of which the last bits of a step depend. Default: 256 to
+	// 4096, by the sizes of the model, or fewer where even layers that are computed again do not fit into free memory. It
+	// is logged and recorded when it is lowered, so that a step can be replayed.
+	MicroTokens int
 	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
 	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.
 	Losses []grpo.Loss
@@ -123,9 +132,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Logger == nil {
 		b.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o := b.opts; min(o.Slots, o.Context, o.CacheTokens, o.Queue) < 0 {
-		err := fmt.Errorf("%w: Slots is %d, Context %d, CacheTokens %d and Queue %d", art.ErrInvalid, o.Slots, o.Context,
-			o.CacheTokens, o.Queue)
+	if o := b.opts; min(o.Slots, o.Context, o.CacheTokens, o.Queue, o.MicroTokens) < 0 {
+		err := fmt.Errorf("%w: Slots is %d, Context %d, CacheTokens %d, Queue %d and MicroTokens %d", art.ErrInvalid, o.Slots,
+			o.Context, o.CacheTokens, o.Queue, o.MicroTokens)
 		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
 	}
 	if err := checkLosses(b.opts.Losses); err != nil {
@@ -140,6 +149,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
+	b.memory.held = func() int64 { return graphx.HeldBytes(device) }
 	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }

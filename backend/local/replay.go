@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/tokenizer/chat"
@@ -130,20 +129,27 @@ func (b *Backend) replayEntry(
 func (b *Backend) replay(
 	ctx context.Context, e *entry, record *updateRecord, groups []*art.TrajectoryGroup, u policyUpdate,
 ) (*trainer.State, error) {
-	t := trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter),
-		trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
+	opts := b.trainerOptions()
+	opts.MicroTokens = record.MicroTokens
+	e.trainer = trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter), opts)
 	if cfg := record.SFT; cfg != nil {
 		var trajectories []*art.Trajectory
 		for _, g := range groups {
 			trajectories = append(trajectories, g.Trajectories...)
 		}
 		sequences := b.targets(e, trajectories, record.Context).sequences
-		state, _, err := t.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
+		if err := b.fit("replay", e, sequences); err != nil {
+			return nil, err
+		}
+		state, _, err := e.trainer.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
 		return state, err
 	}
 	if cfg := record.DPO; cfg != nil {
 		pairs := e.preferences(storedPairs(groups), record.Context).sequences
-		state, _, err := e.prefer(ctx, t, pairs, cfg, dpoRun(cfg, len(pairs)/2))
+		if err := b.fit("replay", e, pairs); err != nil {
+			return nil, err
+		}
+		state, _, err := e.prefer(ctx, e.trainer, pairs, cfg, dpoRun(cfg, len(pairs)/2))
 		return state, err
 	}
 	if err := record.Train.Validate(b.Losses()...); err != nil {
@@ -154,7 +160,10 @@ func (b *Backend) replay(
 	if len(u.batch.sequences) == 0 {
 		return e.state, nil
 	}
-	state, _, err := u.run(ctx, e, t, map[string]float64{})
+	if err := b.fit("replay", e, u.batch.sequences); err != nil {
+		return nil, err
+	}
+	state, _, err := u.run(ctx, e, e.trainer, map[string]float64{})
 	return state, err
 }
 

@@ -29,7 +29,7 @@ func (b *Backend) TrainSFT(
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
 	}
-	if err := b.checkSequences("train sft", e, batch.sequences); err != nil {
+	if err := b.fit("train sft", e, batch.sequences); err != nil {
 		return nil, err
 	}
 	step := e.serving.Load().step + 1

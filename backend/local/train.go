@@ -29,8 +29,10 @@ func (b *Backend) Train(
 	defer e.training.Unlock()
 	current := e.serving.Load().step
 	batch := collect(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
-	if err := b.checkSequences("train", e, batch.sequences); err != nil {
-		return nil, err
+	if len(batch.sequences) > 0 {
+		if err := b.fit("train", e, batch.sequences); err != nil {
+			return nil, err
+		}
 	}
 	metrics := batch.metrics(groups)
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
@@ -103,15 +105,25 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 // learner returns the trainer of a model. Its graphs are compiled at the first use.
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
-		target := trainer.AdapterTarget(e.base.config, e.base.params, e.adapter)
-		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
+		e.trainer = trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter), b.trainerOptions())
 	}
 	return e.trainer
+}
+
+// trainerOptions are those of all models.
+func (b *Backend) trainerOptions() trainer.Options {
+	return trainer.Options{
+		Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile, MicroTokens: b.opts.MicroTokens,
+		Recompute: b.opts.Recompute,
+	}
 }
 
 // record completes a record of how an update was made.
 func (e *entry) record(m *art.Model, update runs.Update, r updateRecord) *updateRecord {
 	r.Groups, r.Context, r.ToolFormat = len(update.Groups), e.base.engine.Context(), m.Options().ToolFormat
+	if e.trainer != nil {
+		r.MicroTokens = e.trainer.Sizes().MicroTokens
+	}
 	return &r
 }
 

@@ -24,6 +24,8 @@ type updateRecord struct {
 	Groups     int    `json:"groups"`
 	Context    int    `json:"context"`               // longest sequence
 	ToolFormat string `json:"tool_format,omitempty"` // of the chat template
+	// MicroTokens are those of the micro-batches, see Options. Without a training it is 0.
+	MicroTokens int `json:"micro_tokens,omitempty"`
 }
 
 // write writes the record into the folder of a checkpoint.

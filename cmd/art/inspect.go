@@ -142,6 +142,9 @@ type lengthMemory struct {
 	Training  trainer.Memory `json:"training"`
 	Infer     int64          `json:"inference_total"`
 	Train     int64          `json:"training_total"` // inference between the steps included
+	// Recomputed are training and its total with layers that are computed again.
+	Recomputed trainer.Memory `json:"recomputed"`
+	Least      int64          `json:"recomputed_total"`
 }
 
 // inspectModel prints what a model is. A model that cannot be used is an error, after what is known of it.
@@ -213,13 +216,13 @@ func (r inspection) table() string {
 		line("", "%s", text)
 	}
 	if len(r.Memory) > 0 {
-		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
-			"adapter", "work", "training")
+		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
+			"adapter", "work", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights),
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights),
 			sizeText(m.Inference.Cache), sizeText(m.Infer), sizeText(m.Training.Adapter), sizeText(m.Training.Work),
-			sizeText(m.Train))
+			sizeText(m.Train), sizeText(m.Least))
 	}
 	return b.String()
 }

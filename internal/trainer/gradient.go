@@ -147,7 +147,7 @@ func (t *Trainer) parallel(ctx context.Context, n int, f func(i int) error) erro
 	defer cancel(nil)
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(t.opts.Workers, n) {
+	for range min(t.sizes.Workers, n) {
 		wg.Go(func() {
 			for i := range next {
 				if err := f(i); err != nil {
@@ -188,7 +188,7 @@ func addGradients(grads [][]float32, out []*tensors.Tensor) error {
 // lossGraph returns the graphs of a loss: with backward the gradients of the trained tensors; then the loss, its
 // metrics as one vector, and the logprobs.
 func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
-	key := lossKey{l.Spec().Key, backward}
+	key := lossKey{l.Spec().Key, backward, backward && t.sizes.Recompute}
 	if e := t.losses[key]; e != nil {
 		return e, nil
 	}
@@ -222,15 +222,16 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 
 // lossKey names the graphs of a loss.
 type lossKey struct {
-	loss     string // see grpo.LossSpec
-	backward bool
+	loss      string // see grpo.LossSpec
+	backward  bool
+	recompute bool
 }
 
 // hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.
 func (t *Trainer) hidden(
 	f *model.Forward, in grpo.LogprobInputs, backward bool,
 ) (hidden *Node, gradient func(loss *Node, trained ...*Node) []*Node) {
-	if !t.opts.Recompute || !backward {
+	if !t.sizes.Recompute || !backward {
 		hidden, _ = f.Hidden(forwardInput(in))
 		return hidden, Gradient
 	}

@@ -89,7 +89,7 @@ func TestMicroBatches_EveryTrainedTokenOnce(t *testing.T) {
 		require.Equal(t, before, unpack(micro), "seed %d %d", seed, i)
 		require.Equal(t, before, tokensOf(batch), "microBatches changes what it is given")
 		for _, m := range micro {
-			require.LessOrEqual(t, m.Rows*m.Length, max(tr.opts.MicroTokens, m.Length),
+			require.LessOrEqual(t, m.Rows*m.Length, max(tr.sizes.MicroTokens, m.Length),
 				"one sequence may exceed the bound, two may not")
 			if most > 0 {
 				require.LessOrEqual(t, m.Rows, most)

@@ -90,7 +90,7 @@ func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool 
 	for _, c := range clusters {
 		n += len(c)
 	}
-	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.opts.MicroTokens
+	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.sizes.MicroTokens
 }
 
 // packShared packs clusters, as many in a micro-batch as it may have.

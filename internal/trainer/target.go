@@ -17,6 +17,8 @@ type Target struct {
 	config  *model.Config
 	frozen  []*tensors.Tensor
 	trained int // tensors
+	// numParams is the number of what is trained.
+	numParams float64
 	forward func(frozen, trained []*Node) *model.Forward
 }
 
@@ -46,7 +48,7 @@ func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) 
 		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)),
 			Frozen: true}
 	}
-	return Target{config: c, frozen: params.Tensors, trained: trained, forward: forward}
+	return Target{config: c, frozen: params.Tensors, trained: trained, numParams: float64(layout.NumParams()), forward: forward}
 }
 
 // AdapterState is the state from which an adapter is trained.

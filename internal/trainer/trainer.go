@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
@@ -46,6 +45,7 @@ type Options struct {
 type Trainer struct {
 	opts    Options
 	target  Target
+	sizes   Sizes
 	layouts map[grpo.Layout]bool // of compiled graphs
 	losses  map[lossKey]*graph.Exec
 	updates map[grpo.AdamW]*graph.Exec
@@ -54,14 +54,8 @@ type Trainer struct {
 
 // New returns a trainer for target.
 func New(target Target, opts Options) *Trainer {
-	if opts.Workers <= 0 {
-		opts.Workers = runtime.GOMAXPROCS(0)
-	}
-	if opts.MicroTokens <= 0 {
-		opts.MicroTokens = microTokens(target.config)
-	}
 	return &Trainer{
-		opts: opts, target: target, layouts: map[grpo.Layout]bool{}, losses: map[lossKey]*graph.Exec{},
+		opts: opts, target: target, sizes: opts.sizes(target.config), layouts: map[grpo.Layout]bool{}, losses: map[lossKey]*graph.Exec{},
 		updates: map[grpo.AdamW]*graph.Exec{},
 	}
 }

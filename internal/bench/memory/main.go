@@ -38,6 +38,7 @@ var (
 	workers = flag.Int("workers", 1, "micro-batches at once")
 	micro   = flag.Int("micro", 4096, "tokens of a micro-batch")
 	train   = flag.Bool("train", true, "measure a training step too")
+	again   = flag.Bool("recompute", false, "training computes layers again")
 )
 
 func main() {
@@ -149,7 +150,7 @@ func measure(dir string) error {
 }
 
 func trainerOptions(device *cpu.Device) trainer.Options {
-	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro}
+	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro, Recompute: *again}
 }
 
 // plan prints the prediction of art inspect.
@@ -194,13 +195,21 @@ func ids(vocabulary int, seed uint64) []int32 {
 	return out
 }
 
-// batch returns sequences whose tokens are all trained on, as many as fill the micro-batches of all workers.
+// batch returns the sequences that take the most: as many as fill the micro-batches of all workers, or those that share
+// their first half and fill a micro-batch together. Their tokens are all trained on.
 func batch(vocabulary int) []grpo.Sequence {
-	rows := *workers * max(1, *micro / *length)
+	rows, half := *workers*max(1, *micro / *length), *length/2
+	shared := (3**micro-half)/half > max(2, *workers)
+	if shared {
+		rows = (3**micro - half) / half
+	}
 	out := make([]grpo.Sequence, rows)
 	for i := range out {
 		s := &out[i]
 		s.IDs = append(ids(vocabulary, uint64(i)), 1, 2)
+		if shared {
+			copy(s.IDs[:half], out[0].IDs)
+		}
 		s.Trained, s.Logprobs = make([]bool, len(s.IDs)), make([]float32, len(s.IDs))
 		for j := 1; j < len(s.IDs); j++ {
 			s.Trained[j], s.Logprobs[j] = true, -10

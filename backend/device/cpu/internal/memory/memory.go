@@ -105,3 +105,14 @@ func (m *Pool) Keep(s Span) {
 	defer m.mu.Unlock()
 	m.arenas = append(m.arenas, s)
 }
+
+// Held is what is kept for the next calls and in no use now, in bytes.
+func (m *Pool) Held() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.held
+	for _, s := range m.arenas {
+		n += s.Size
+	}
+	return n
+}
