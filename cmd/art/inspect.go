@@ -27,8 +27,9 @@ template, and how much memory it needs on the CPU device. Weights are not loaded
 Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
 and the intermediate results of the micro-batches of all workers, when every token is trained on.
-The graphs of both are compiled for exact numbers. Both sums include 134 MB for the rest of the
-process.`,
+The graphs of both are compiled for exact numbers. The last column is that of training with layers
+that are computed again, which a training chooses where memory is short. Sums include 134 MB for
+the rest of the process.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			lengths := flags.String("lengths", "",
