@@ -18,7 +18,7 @@ import "github.com/goart-dev/art/model"
 //	pass(n) = 4·(n·L·H + 1.25·n·(8H + 8QE + 4I) + 2.5·n·length·Q + 512·V + params)
 func EstimateMemory(c *model.Config, params float64, workers, length int) (adapter, work float64) {
 	s := Sizes{Workers: workers, MicroTokens: microTokens(c)}
-	return adapterCopies * 4 * params, estimate{c, params, true}.work(s, length)
+	return adapterCopies * 4 * params, estimate{c, params, true, false}.work(s, length)
 }
 
 // estimate computes what [EstimateMemory] documents, for other sizes too.
@@ -26,6 +26,7 @@ type estimate struct {
 	config *model.Config
 	params float64
 	shares bool // what sequences have in common is computed once
+	head   bool // the head is trained or has an adapter: each trained token has its logits and two lists like them
 }
 
 // work is that of the micro-batches that are computed at once.
@@ -52,5 +53,9 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 	if s.Recompute {
 		each = l*float64(c.HiddenSize) + 1.25*token + (1+scores)*row
 	}
-	return 4 * (float64(n)*each + 512*float64(c.VocabSize) + e.params)
+	logits := 512.0
+	if e.head {
+		logits += 3 * float64(n)
+	}
+	return 4 * (float64(n)*each + logits*float64(c.VocabSize) + e.params)
 }

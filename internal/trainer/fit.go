@@ -35,7 +35,7 @@ func (t *Trainer) Sizes() Sizes { return t.sizes }
 // unless the options have them, down to one sequence in a micro-batch: sums of gradients are then added in another order.
 // ok is false when nothing fits; the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
-	e := estimate{t.target.config, t.target.numParams, t.shares()}
+	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head}
 	if t.opts.FewShapes {
 		length = powerLength(length)
 	}
