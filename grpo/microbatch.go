@@ -16,6 +16,8 @@ type MicroBatch struct {
 	Starts []int32    // of the rows of all branches: the position of their first token
 	Keys   []int32    // of the rows of all branches: the token of IDs at each position
 	Tokens TokenBatch // [N]
+	// Placed are the rows that have tokens: those of a rectangle lie in it in this order.
+	Placed []Row
 }
 
 // TokenBatch lists trained tokens, sequence by sequence, then padding of Mask 0.
@@ -98,6 +100,7 @@ func (p *placing) place(r Row) error {
 		path = p.at[r.From][:r.Start:r.Start]
 	}
 	if r.Start < r.End {
+		p.Placed = append(p.Placed, r)
 		first := p.row(r)
 		copy(p.IDs[first:], seq.IDs[r.Start:r.End])
 		for i := range r.End - r.Start {

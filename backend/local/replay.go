@@ -31,45 +31,57 @@ type Replayed struct {
 // It returns [art.ErrInvalid] when one of the checkpoints was deleted, and [art.ErrUnsupported] for a step that no
 // training made, or one of a version that did not record how. A loss of one's own has to be in [Options].Losses.
 func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, error) {
-	reader, err := runs.NewReader(dir)
+	s, err := b.storedUpdate(ctx, dir, step)
 	if err != nil {
 		return nil, err
 	}
-	var about description
-	if err := reader.Model(&about); err != nil {
-		return nil, err
-	}
-	from, err := reader.Checkpoint(step)
+	state, err := b.replay(ctx, s.entry, s.record, s.groups,
+		policyUpdate{seed: s.about.Seed, step: step + 1, checkpoint: s.reader.Checkpoint})
 	if err != nil {
 		return nil, err
 	}
-	to, err := reader.Checkpoint(step + 1)
+	_, want, err := readCheckpoint(s.to, s.entry.layers())
 	if err != nil {
-		return nil, err
-	}
-	record, err := readUpdate(to)
-	if err != nil {
-		return nil, replayError(step+1, err)
-	}
-	groups, err := storedGroups(reader, step, record.Groups)
-	if err != nil {
-		return nil, err
-	}
-	e, err := b.replayEntry(ctx, about, from, record)
-	if err != nil {
-		return nil, err
-	}
-	state, err := b.replay(ctx, e, record, groups,
-		policyUpdate{seed: about.Seed, step: step + 1, checkpoint: reader.Checkpoint})
-	if err != nil {
-		return nil, err
-	}
-	_, want, err := readCheckpoint(to, e.layers())
-	if err != nil {
-		return nil, checkpointError("replay", to, err)
+		return nil, checkpointError("replay", s.to, err)
 	}
 	equal, difference := compareStates(state, want)
-	return &Replayed{Step: step + 1, Equal: equal, Difference: difference, Device: about.Device}, nil
+	return &Replayed{Step: step + 1, Equal: equal, Difference: difference, Device: s.about.Device}, nil
+}
+
+// storedUpdate is an update of a stored run, and what it was made from.
+type storedUpdate struct {
+	reader *runs.Reader
+	about  description
+	to     string // folder of the checkpoint that it led to
+	record *updateRecord
+	groups []*art.TrajectoryGroup
+	entry  *entry
+}
+
+// storedUpdate reads the update from a step to the next one.
+func (b *Backend) storedUpdate(ctx context.Context, dir string, step int) (s *storedUpdate, err error) {
+	s = &storedUpdate{}
+	if s.reader, err = runs.NewReader(dir); err != nil {
+		return nil, err
+	}
+	if err := s.reader.Model(&s.about); err != nil {
+		return nil, err
+	}
+	from, err := s.reader.Checkpoint(step)
+	if err != nil {
+		return nil, err
+	}
+	if s.to, err = s.reader.Checkpoint(step + 1); err != nil {
+		return nil, err
+	}
+	if s.record, err = readUpdate(s.to); err != nil {
+		return nil, replayError(step+1, err)
+	}
+	if s.groups, err = storedGroups(s.reader, step, s.record.Groups); err != nil {
+		return nil, err
+	}
+	s.entry, err = b.replayEntry(ctx, s.about, from, s.record)
+	return s, err
 }
 
 // replayError is the error of a step without a record that can be read.
