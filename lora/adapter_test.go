@@ -98,8 +98,8 @@ func TestNew_Start(t *testing.T) {
 
 // TestNew_Stable pins the numbers of a seed: a run must be reproducible by later versions.
 func TestNew_Stable(t *testing.T) {
-	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}}, []LayerShape{{Name: "model.layers.0.self_attn.q_proj", In: 4, Out: 2}},
-		42)
+	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}},
+		[]LayerShape{{Name: "model.layers.0.self_attn.q_proj", In: 4, Out: 2}}, 42)
 	require.NoError(t, err)
 	require.Equal(t, []float32{-0.46322644, 0.344286, 0.4775044, -0.32489333}, a.layers[0].A)
 }
@@ -109,8 +109,9 @@ func TestNew_Errors(t *testing.T) {
 	require.ErrorContains(t, err, `no layer is called "wq"; the model has down_proj, gate_proj, k_proj, lm_head,`)
 	_, err = New(Config{}, nil, 1)
 	require.Error(t, err)
-	_, err = New(Config{Targets: []string{"q_proj"}},
-		[]LayerShape{{Name: "q_proj", In: 1, Out: 1}, {Name: "q_proj", In: 1, Out: 1}, {Name: "", In: 1, Out: 1}, {Name: "x", In: 0, Out: 1}}, 1)
+	_, err = New(Config{Targets: []string{"q_proj"}}, []LayerShape{
+		{Name: "q_proj", In: 1, Out: 1}, {Name: "q_proj", In: 1, Out: 1}, {In: 1, Out: 1}, {Name: "x", Out: 1},
+	}, 1)
 	for _, want := range []string{`"q_proj" is listed twice`, `layer "" is 1 to 1`, `layer "x" is 0 to 1`} {
 		require.ErrorContains(t, err, want)
 	}
@@ -119,7 +120,9 @@ func TestNew_Errors(t *testing.T) {
 // TestNew_Rank: a rank that no product of A and B can have is refused before anything is allocated. 100 million ended
 // the process, out of memory.
 func TestNew_Rank(t *testing.T) {
-	wide := []LayerShape{{Name: "a.q_proj", In: 100, Out: 3000}, {Name: "a.k_proj", In: 300, Out: 200}, {Name: "a.v_proj", In: 5000, Out: 5000}}
+	wide := []LayerShape{
+		{Name: "a.q_proj", In: 100, Out: 3000}, {Name: "a.k_proj", In: 300, Out: 200}, {Name: "a.v_proj", In: 5000, Out: 5000},
+	}
 	cfg := Config{Rank: 200, Targets: []string{"q_proj", "k_proj"}}
 	_, err := New(cfg, wide, 1)
 	require.NoError(t, err)

@@ -13,9 +13,10 @@ import (
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
 // adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
-// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA and patterns of rank and alpha are read, and adapters
-// of the embedding and the head, beside which PEFT writes the base model's own: those are not read. Anything beyond that
-// (DoRA, modules_to_save, biases) is an error that names it. [Adapter.Check] compares the layers with those of a model.
+// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA and patterns of rank and alpha are read, and
+// adapters of the embedding and the head, beside which PEFT writes the base model's own: those are not read. Anything
+// beyond that (DoRA, modules_to_save, biases) is an error that names it. [Adapter.Check] compares the layers with those
+// of a model.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
 	if err != nil {

@@ -6,7 +6,8 @@ import "fmt"
 //
 //	w += Scale·B·A
 //
-// The weight of an embedding is [In, Out], and gets the transposed sum. It accumulates in float64 and rounds once. A layer without an adapter is an error; see [Adapter.Layer].
+// The weight of an embedding is [In, Out], and gets the transposed sum. It accumulates in float64 and rounds once. A
+// layer without an adapter is an error; see [Adapter.Layer].
 func (a *Adapter) Merge(w []float32, layer string) error {
 	l, ok := a.Layer(layer)
 	if !ok {

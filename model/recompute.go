@@ -8,8 +8,8 @@ import (
 
 // Recomputation is a pass whose gradient keeps little: of each layer its input alone. What else the gradient of a layer
 // needs is computed again when its turn comes, so that one layer has it at a time (Chen et al. 2016,
-// https://arxiv.org/abs/1604.06174). That costs the forward pass of the layers once more. Operations and their order are
-// those of a pass that keeps all, so the gradients have the same bits.
+// https://arxiv.org/abs/1604.06174). That costs the forward pass of the layers once more. Operations and their order
+// are those of a pass that keeps all, so the gradients have the same bits.
 type Recomputation struct {
 	stages []stage
 	hidden *Node // what the loss is built on

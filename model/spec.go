@@ -105,9 +105,9 @@ func (c *Config) Linears() []LinearShape {
 	return out
 }
 
-// Adaptable lists all layers that an adapter may attach to: Linears, the output head, and the embedding. That of Gemma is
-// left out: it scales what it looks up, and versions of PEFT differ in whether they scale the adapter too. Where the head
-// has the weights of the embedding, each has an adapter of its own.
+// Adaptable lists all layers that an adapter may attach to: Linears, the output head, and the embedding. That of Gemma
+// is left out: it scales what it looks up, and versions of PEFT differ in whether they scale the adapter too. Where the
+// head has the weights of the embedding, each has an adapter of its own.
 func (c *Config) Adaptable() []LinearShape {
 	list := append(c.Linears(), LinearShape{Name: headLayer, In: c.HiddenSize, Out: c.VocabSize})
 	if !strings.HasPrefix(c.ModelType, "gemma") {

@@ -297,7 +297,8 @@ func TestTrain_Fits(t *testing.T) {
 // longTrajectories are 16 exchanges of different lengths.
 func longTrajectories() (list []*art.Trajectory) {
 	for i := range 16 {
-		list = append(list, art.NewTrajectory(art.User(fmt.Sprint("say ", i)), art.Assistant(strings.Repeat("hello ", 20+i%20))))
+		answer := art.Assistant(strings.Repeat("hello ", 20+i%20))
+		list = append(list, art.NewTrajectory(art.User(fmt.Sprint("say ", i)), answer))
 	}
 	return list
 }

@@ -221,8 +221,9 @@ func (r inspection) table() string {
 			"adapter", "work", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights),
-			sizeText(m.Inference.Cache), sizeText(m.Infer), sizeText(m.Training.Adapter), sizeText(m.Training.Work),
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
+			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
+			sizeText(m.Training.Adapter), sizeText(m.Training.Work),
 			sizeText(m.Train), sizeText(m.Least))
 	}
 	return b.String()

@@ -3,8 +3,8 @@ package trainer
 import "github.com/goart-dev/art/model"
 
 // EstimateMemory bounds from above what [Plan] returns for options of zero, in bytes, from sizes alone: it compiles
-// nothing. params is the number of the adapter's parameters, workers that of micro-batches at once, length the tokens of
-// a sequence. For L layers, Q heads of size E, hidden size H, MLP of I (of all experts, which are all computed),
+// nothing. params is the number of the adapter's parameters, workers that of micro-batches at once, length the tokens
+// of a sequence. For L layers, Q heads of size E, hidden size H, MLP of I (of all experts, which are all computed),
 // vocabulary V, and n = rows · length tokens of a micro-batch:
 //
 //	adapter = 12 · 4·params                                             see adapterCopies

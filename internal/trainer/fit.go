@@ -29,11 +29,11 @@ func (o Options) sizes(c *model.Config) Sizes {
 // Sizes are those of the next call.
 func (t *Trainer) Sizes() Sizes { return t.sizes }
 
-// Fit chooses sizes with which the next calls take no more than so many bytes, for sequences of up to length tokens, and
-// returns what they take by [EstimateMemory]: those of the options, if they fit; else fewer micro-batches at once, then
-// layers that are computed again. Neither changes a bit of a result. Where that is not enough, MicroTokens are halved
-// unless the options have them, down to one sequence in a micro-batch: sums of gradients are then added in another order.
-// ok is false when nothing fits; the smallest sizes are then chosen.
+// Fit chooses sizes with which the next calls take no more than so many bytes, for sequences of up to length tokens,
+// and returns what they take by [EstimateMemory]: those of the options, if they fit; else fewer micro-batches at once,
+// then layers that are computed again. Neither changes a bit of a result. Where that is not enough, MicroTokens are
+// halved unless the options have them, down to one sequence in a micro-batch: sums of gradients are then added in
+// another order. ok is false when nothing fits; the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head}
 	if t.opts.FewShapes {

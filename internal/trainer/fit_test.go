@@ -60,7 +60,8 @@ func TestFit_Order(t *testing.T) {
 	require.Equal(t, Sizes{Workers: 1, MicroTokens: 1024, Recompute: true}, tr.Sizes(), "what the options have stays")
 }
 
-// TestEstimate_BoundsRecomputed: the estimate is what the compiled graph takes, or more, with layers computed again too.
+// TestEstimate_BoundsRecomputed: the estimate is what the compiled graph takes, or more, with layers computed again
+// too.
 func TestEstimate_BoundsRecomputed(t *testing.T) {
 	configs := map[string]*model.Config{"small Qwen": smallQwen()}
 	for _, m := range fixtures.Models(t) {

@@ -70,8 +70,7 @@ func params(c *model.Config) *model.Params {
 // sharedLayout is that of a large micro-batch of sequences of a length that share half of it. There is none where two
 // of them have more tokens than it may have.
 func sharedLayout(length, microTokens int) (l grpo.Layout, ok bool) {
-	half := padLength((length + 1) / 2)
-	rows := (sharedPieces*microTokens - half) / half
+	rows, half := LargestGroup(length, microTokens), padLength((length+1)/2)
 	if rows < 2 {
 		return grpo.Layout{}, false
 	}
@@ -79,6 +78,18 @@ func sharedLayout(length, microTokens int) (l grpo.Layout, ok bool) {
 	l.Branches[0] = grpo.Branches{Rows: rows, Length: half, Keys: 2 * half}
 	l.Trained = l.Tokens()
 	return l, true
+}
+
+// LargestGroup is the number of sequences of a length that are computed at once if they share their first half; below 2
+// none are.
+func LargestGroup(length, microTokens int) int {
+	half := padLength((length + 1) / 2)
+	most := (sharedPieces*microTokens - half) / half
+	n := max(0, most)
+	for padRows(n) > most {
+		n--
+	}
+	return n
 }
 
 // fullLayout is that of a micro-batch of as many sequences of a length as it may have, with every token trained.

@@ -74,9 +74,10 @@ func FullTarget(c *model.Config) Target {
 	for _, s := range c.Specs() {
 		params.Names = append(params.Names, s.Name)
 	}
-	return Target{config: c, trained: len(params.Names), numParams: numParams(c), head: true, forward: func(_, trained []*Node) *model.Forward {
+	forward := func(_, trained []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
-	}}
+	}
+	return Target{config: c, trained: len(params.Names), numParams: numParams(c), head: true, forward: forward}
 }
 
 // numParams is the number of all weights.

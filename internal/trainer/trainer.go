@@ -55,8 +55,8 @@ type Trainer struct {
 // New returns a trainer for target.
 func New(target Target, opts Options) *Trainer {
 	return &Trainer{
-		opts: opts, target: target, sizes: opts.sizes(target.config), layouts: map[grpo.Layout]bool{}, losses: map[lossKey]*graph.Exec{},
-		updates: map[grpo.AdamW]*graph.Exec{},
+		opts: opts, target: target, sizes: opts.sizes(target.config), layouts: map[grpo.Layout]bool{},
+		losses: map[lossKey]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{},
 	}
 }
 

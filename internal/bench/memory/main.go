@@ -146,6 +146,7 @@ func measure(dir string) error {
 		Loss: grpo.PolicyLoss{}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
 		Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
 	})
+	fmt.Printf("%-10s %8.1f MB kept by the device\n", "", float64(device.HeldBytes())/1e6)
 	return errors.Join(err, report("training"))
 }
 
@@ -199,9 +200,10 @@ func ids(vocabulary int, seed uint64) []int32 {
 // their first half and fill a micro-batch together. Their tokens are all trained on.
 func batch(vocabulary int) []grpo.Sequence {
 	rows, half := *workers*max(1, *micro / *length), *length/2
-	shared := (3**micro-half)/half > max(2, *workers)
+	group := trainer.LargestGroup(*length, *micro)
+	shared := group > max(1, *workers)
 	if shared {
-		rows = (3**micro - half) / half
+		rows = group
 	}
 	out := make([]grpo.Sequence, rows)
 	for i := range out {
