@@ -36,7 +36,7 @@ func (b *Backend) fit(op string, e *entry, sequences []grpo.Sequence) error {
 
 // fit chooses the sizes of a trainer for sequences of up to some tokens.
 func (m *memory) fit(t *trainer.Trainer, longest int) (takes, free float64, ok bool) {
-	free, known := m.available()
+	free, known := m.available(usable)
 	if !known {
 		return 0, 0, true
 	}
@@ -44,15 +44,15 @@ func (m *memory) fit(t *trainer.Trainer, longest int) (takes, free float64, ok b
 		return takes, free, true
 	}
 	debug.FreeOSMemory() // garbage may still be counted as used
-	free, _ = m.available()
+	free, _ = m.available(1)
 	takes, ok = t.Fit(longest, free)
 	return takes, free, ok
 }
 
 // available is the memory for a training: a part of what is free, and what the device has for its runs.
-func (m *memory) available() (bytes float64, known bool) {
+func (m *memory) available(part float64) (bytes float64, known bool) {
 	free, known := m.free()
-	bytes = usable * float64(free)
+	bytes = part * float64(free)
 	if m.held != nil {
 		bytes += float64(m.held())
 	}

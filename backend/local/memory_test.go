@@ -268,7 +268,7 @@ func TestTrain_Fits(t *testing.T) {
 		free      int64
 		recompute bool
 		lowered   bool
-	}{{1 << 30, false, false}, {310 << 20, true, false}, {16 << 20, true, true}} {
+	}{{1 << 30, false, false}, {300 << 20, true, false}, {16 << 20, true, true}} {
 		dir := t.TempDir()
 		b := open(t, dir)
 		m := art.NewModel("m", nil)

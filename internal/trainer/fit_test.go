@@ -84,3 +84,18 @@ func TestEstimate_BoundsRecomputed(t *testing.T) {
 		}
 	}
 }
+
+// TestFit_LongSequence: 8,192 tokens of the shape of Qwen3-0.6B fit into 12 GiB beside bfloat16 weights.
+func TestFit_LongSequence(t *testing.T) {
+	c := smallQwen()
+	c.NumLayers, c.VocabSize = 28, 151936
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	const weights, process = 1.2 * (1 << 30), 134e6
+	tr := New(AdapterTarget(c, params(c), layout), Options{Workers: 2})
+	takes, ok := tr.Fit(8192, 12*(1<<30)-weights-process)
+	require.True(t, ok, "%.1f GiB", takes/(1<<30))
+	require.True(t, tr.Sizes().Recompute)
+	_, ok = tr.Fit(40960, 12*(1<<30))
+	require.False(t, ok)
+}
