@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestBenchTrain_JSON: both sides are measured, shared prompts are computed once, and layers that are computed again take
-// at least 20 % less.
+// TestBenchTrain_JSON: both sides are measured, shared prompts are computed once, and layers that are computed again
+// take at least 20 % less.
 func TestBenchTrain_JSON(t *testing.T) {
 	measure := func(flags ...string) map[string]any {
 		status, stdout, stderr := command(append([]string{"bench", "train", "--json", "--pairs", "1", "--shared-prompt", "96",

@@ -15,7 +15,7 @@ import "github.com/goart-dev/art/model"
 // count 2.5, since the capped ones are kept too. With layers that are computed again, one layer has all of this and the
 // gradient of its scores, and the others n·H each:
 //
-//	pass(n) = 4·(n·L·H + 1.25·n·(8H + 8QE + 4I) + 2·n·length·Q + 512·V + params)
+//	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 2·n·length·Q + 512·V + params)
 func EstimateMemory(c *model.Config, params float64, workers, length int) (adapter, work float64) {
 	s := Sizes{Workers: workers, MicroTokens: microTokens(c)}
 	return adapterCopies * 4 * params, estimate{c, params, true, false}.work(s, length)
@@ -51,7 +51,7 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 	row := float64(padLength(length)) * q
 	each := l * (token + scores*row)
 	if s.Recompute {
-		each = l*float64(c.HiddenSize) + 1.25*token + (0.5+scores)*row
+		each = l*float64(c.HiddenSize) + 1.15*token + (0.5+scores)*row
 	}
 	logits := 512.0
 	if e.head {
