@@ -11,6 +11,7 @@ import (
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -137,12 +138,12 @@ func (b *Backend) replay(
 		for _, g := range groups {
 			trajectories = append(trajectories, g.Trajectories...)
 		}
-		sequences := b.targets(e, trajectories, record.Context).sequences
+		sequences := trainset.FromConversations(e.template, trajectories, record.Context).Sequences
 		state, _, err := t.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
 		return state, err
 	}
 	if cfg := record.DPO; cfg != nil {
-		pairs := e.preferences(storedPairs(groups), record.Context).sequences
+		pairs := trainset.FromPreferences(e.template, storedPairs(groups), record.Context).Sequences
 		state, _, err := e.prefer(ctx, t, pairs, cfg, dpoRun(cfg, len(pairs)/2))
 		return state, err
 	}
@@ -150,8 +151,8 @@ func (b *Backend) replay(
 		return nil, err
 	}
 	u.cfg, u.loss = record.Train, b.lossOf(record.Train)
-	u.batch = collect(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
-	if len(u.batch.sequences) == 0 {
+	u.batch = trainset.FromGroups(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
+	if len(u.batch.Sequences) == 0 {
 		return e.state, nil
 	}
 	state, _, err := u.run(ctx, e, t, map[string]float64{})

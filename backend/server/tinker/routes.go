@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
@@ -146,11 +147,19 @@ func mediaType(r *http.Request) string {
 }
 
 // config serves POST client/config: one process samples, so that fewer requests at once are enough.
-func (s *Server) config(w http.ResponseWriter, _ *http.Request, t *tenant) error {
-	return sendJSON(w, http.StatusOK, map[string]any{
+func (s *Server) config(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	out := map[string]any{
 		"pjwt_auth_enabled": false, "proto_write_fwdbwd": true, "proto_compress_fwdbwd": false,
 		"fwdbwd_max_chunk_len": min(t.limits.Datums, 1024), "sample_max_concurrent_requests": 400,
-	})
+	}
+	if slices.Contains(req.Extensions, tinkerwire.PolicyWeights) {
+		out[tinkerwire.PolicyWeights] = true
+	}
+	return sendJSON(w, http.StatusOK, out)
 }
 
 func (s *Server) dynamicConfig(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
