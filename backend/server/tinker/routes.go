@@ -43,7 +43,19 @@ type route = func(w http.ResponseWriter, r *http.Request, t *tenant) error
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.routeTraining(mux)
-	for pattern, f := range map[string]route{
+	for pattern, f := range s.table() {
+		s.handle(mux, pattern, f)
+	}
+	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, failf(http.StatusNotFound, "%s %.200s is not served", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// table are the routes beside those of training, by their patterns.
+func (s *Server) table() map[string]route {
+	return map[string]route{
 		"POST client/config":                 s.config,
 		"POST client/dynamic_config":         s.dynamicConfig,
 		"POST create_session":                s.createSession,
@@ -68,14 +80,7 @@ func (s *Server) routes() http.Handler {
 		"PUT training_runs/{id}/checkpoints/{kind}/{name}/ttl":                   s.setTTL,
 		"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               s.archive,
 		"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": s.externalURLs,
-	} {
-		s.handle(mux, pattern, f)
 	}
-	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, failf(http.StatusNotFound, "%s %.200s is not served", r.Method, r.URL.Path))
-	})
-	return mux
 }
 
 // handle adds a route: "METHOD PATH", where the path is below the prefix.
