@@ -40,7 +40,9 @@ func TestService_BadResults(t *testing.T) {
 					h.ServeHTTP(w, r)
 				})
 			})
-			_, m := open(t, client.Options{BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true})
+			_, m := open(t, client.Options{
+				BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true,
+			})
 			armed.Store(true)
 			_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
 			if !errors.Is(err, client.ErrService) || !strings.Contains(err.Error(), test.text) ||

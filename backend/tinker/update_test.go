@@ -21,8 +21,8 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// TestTrain_Interrupted: a training call that fails halfway leaves the model at its step, and the next one begins there,
-// with the result of an undisturbed one.
+// TestTrain_Interrupted: a training call that fails halfway leaves the model at its step, and the next one begins
+// there, with the result of an undisturbed one.
 func TestTrain_Interrupted(t *testing.T) {
 	tokens := words(t)
 	sft := []*art.Trajectory{
