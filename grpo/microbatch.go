@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // MicroBatch is what one graph computes: sequences in a layout. Rows are left-aligned; with causal attention nothing
@@ -56,7 +58,7 @@ func Pack(seqs []Sequence, layout Layout) (*MicroBatch, error) {
 // PackRows lays out sequences that share what they begin with. The last row of each sequence ends with what the model
 // reads of it; one without tokens of its own takes no row of the layout.
 func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
-	if err := errors.Join(validateAll(seqs), layout.check(seqs, rows)); err != nil {
+	if err := errors.Join(credit.ValidateAll(seqs), layout.check(seqs, rows)); err != nil {
 		return nil, err
 	}
 	m := &MicroBatch{Layout: layout, IDs: make([]int32, layout.Tokens())}

@@ -6,6 +6,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 )
 
 // Packed returns how the update from a stored step to the next one was computed: for each optimizer step of its first
@@ -32,12 +33,12 @@ func (b *Backend) recorded(s *storedUpdate, step int) ([]grpo.Sequence, trainer.
 		for _, g := range s.groups {
 			list = append(list, g.Trajectories...)
 		}
-		batch := b.targets(e, list, record.Context).sequences
+		batch := trainset.FromConversations(e.template, list, record.Context).Sequences
 		return batch, sftRun(record.SFT, max(1, len(batch)))
 	case record.DPO != nil:
-		batch := e.preferences(storedPairs(s.groups), record.Context).sequences
+		batch := trainset.FromPreferences(e.template, storedPairs(s.groups), record.Context).Sequences
 		return batch, dpoRun(record.DPO, max(1, len(batch)/2))
 	}
-	batch := collect(s.groups, record.Train, step, record.Context, e.base.config.VocabSize).sequences
-	return batch, policyRun(record.Train, b.lossOf(record.Train), trainSeed(s.about.Seed, step+1))
+	batch := trainset.FromGroups(s.groups, record.Train, step, record.Context, e.base.config.VocabSize).Sequences
+	return batch, policyRun(record.Train, b.lossOf(record.Train), trainset.Seed(s.about.Seed, step+1))
 }

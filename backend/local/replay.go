@@ -10,6 +10,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -149,7 +150,7 @@ func (b *Backend) replay(
 		for _, g := range groups {
 			trajectories = append(trajectories, g.Trajectories...)
 		}
-		sequences := b.targets(e, trajectories, record.Context).sequences
+		sequences := trainset.FromConversations(e.template, trajectories, record.Context).Sequences
 		if err := b.fit("replay", e, sequences); err != nil {
 			return nil, err
 		}
@@ -157,7 +158,7 @@ func (b *Backend) replay(
 		return state, err
 	}
 	if cfg := record.DPO; cfg != nil {
-		pairs := e.preferences(storedPairs(groups), record.Context).sequences
+		pairs := trainset.FromPreferences(e.template, storedPairs(groups), record.Context).Sequences
 		if err := b.fit("replay", e, pairs); err != nil {
 			return nil, err
 		}
@@ -168,11 +169,11 @@ func (b *Backend) replay(
 		return nil, err
 	}
 	u.cfg, u.loss = record.Train, b.lossOf(record.Train)
-	u.batch = collect(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
-	if len(u.batch.sequences) == 0 {
+	u.batch = trainset.FromGroups(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
+	if len(u.batch.Sequences) == 0 {
 		return e.state, nil
 	}
-	if err := b.fit("replay", e, u.batch.sequences); err != nil {
+	if err := b.fit("replay", e, u.batch.Sequences); err != nil {
 		return nil, err
 	}
 	state, _, err := u.run(ctx, e, e.trainer, map[string]float64{})

@@ -224,14 +224,23 @@ func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]fl
 		return nil, 0, err
 	}
 	now := e.serving.Load()
+	logprobs, err := b.promptLogprobs(ctx, op, now, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	return logprobs[1:], now.step, nil
+}
+
+// promptLogprobs scores ids with a sampler. The first of them has no logprob.
+func (b *Backend) promptLogprobs(ctx context.Context, op string, now *serving, ids []int32) ([]float32, error) {
 	out, err := b.sample(ctx, op, now, &tinkerwire.SampleRequest{
 		NumSamples: 1, Prompt: tinkerwire.NewInput(ids), Type: "sample", PromptLogprobs: true,
 		Params: tinkerwire.SamplingParams{MaxTokens: new(1)},
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return out.PromptLogprobs[1:], now.step, nil
+	return out.PromptLogprobs, nil
 }
 
 // Tokenize returns the ids of a prompt, and of a reply to it.

@@ -60,7 +60,7 @@ func startServerWith(t *testing.T, o *serveOptions, args ...string) *testServer 
 		t.Fatalf("the server has not started: %v", <-s.ended)
 	}
 	s.text, s.key = string(text[:n]), o.key
-	s.root = firstGroup(t, s.text, `at (https?://\S+)/v1`)
+	s.root = firstGroup(t, s.text, `at (https?://[^\s/]+)`)
 	t.Cleanup(stop)
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/model"
 )
 
@@ -97,7 +98,7 @@ type lossCall struct {
 
 // weighed divides the weights of a batch by its number of trained tokens, which it returns.
 func weighed(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
-	n := grpo.NumTrained(batch)
+	n := credit.NumTrained(batch)
 	batch = slices.Clone(batch)
 	for i := range batch {
 		batch[i].Weight /= float64(n)

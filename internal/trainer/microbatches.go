@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/model"
 )
 
@@ -107,7 +108,7 @@ func (t *Trainer) evenRows(part []grpo.Sequence, sorted []int, limit int) (out [
 		layout := grpo.Layout{
 			Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(part[chunk[len(chunk)-1]].NumInputs()),
 		}
-		layout.Trained = padTrained(grpo.NumTrained(pick(part, chunk)), layout.Tokens())
+		layout.Trained = padTrained(credit.NumTrained(pick(part, chunk)), layout.Tokens())
 		out = append(out, planned{layout, chunk})
 	}
 	return out

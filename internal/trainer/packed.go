@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Packed returns the micro-batches of a batch as a run computes them: for each optimizer step of the first epoch, in
@@ -13,7 +14,7 @@ func (t *Trainer) Packed(batch []grpo.Sequence, run Run) ([][]*grpo.MicroBatch, 
 		return nil, err
 	}
 	var list [][]*grpo.MicroBatch
-	for _, part := range split(units(batch, run.Loss), run.MiniBatches, rand.New(rand.NewPCG(run.Seed, 0))) {
+	for _, part := range credit.Split(units(batch, run.Loss), run.MiniBatches, rand.New(rand.NewPCG(run.Seed, 0))) {
 		pieces, err := t.microBatches(part, run.MicroBatch)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Sequences that begin equally are computed together: what they share once, and then what each adds to it. In the order
@@ -165,7 +166,7 @@ func arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 		}
 	}
 	a.Branches = [grpo.MaxBranches]grpo.Branches{rectangle(own[:at]), rectangle(own[at:])}
-	a.Trained = padTrained(grpo.NumTrained(pick(part, a.sequences)), a.Tokens())
+	a.Trained = padTrained(credit.NumTrained(pick(part, a.sequences)), a.Tokens())
 	return a
 }
 

@@ -1,4 +1,4 @@
-package grpo
+package credit
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ type NormalizeConfig struct {
 // Validate lists every problem.
 func (c NormalizeConfig) Validate() error {
 	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: "+format, args...)) }
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: "+format, args...)) }
 	switch c.Weighting {
 	case "", WeightTrajectory, WeightToken, WeightConstant:
 	default:
@@ -82,7 +82,7 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 	for i := range out {
 		out[i].Weight = 0
 	}
-	if err := validateAll(out); err != nil {
+	if err := ValidateAll(out); err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
@@ -100,7 +100,7 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 func checkRange(seqs []Sequence) error {
 	for i := range seqs {
 		if a := seqs[i].Advantage; math.Abs(a) > math.MaxFloat32 {
-			return fmt.Errorf("grpo: sequence %d has advantage %v, beyond float32: make rewards smaller, or have advantages "+
+			return fmt.Errorf("credit: sequence %d has advantage %v, beyond float32: make rewards smaller, or have advantages "+
 				"divided by the standard deviation or the batch's scale", i, a)
 		}
 	}

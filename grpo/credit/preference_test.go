@@ -1,4 +1,4 @@
-package grpo
+package credit
 
 import (
 	"math"
@@ -16,21 +16,21 @@ func pairOf() (pair []Sequence, logprobs [][]float32) {
 	}, [][]float32{{7, -0.8, -1.7}, {0, -0.7}}
 }
 
-// TestPreferenceLoss_Numbers: by TRL's formula (DPOTrainer.dpo_loss, loss_type "sigmoid"),
+// TestPreference_Numbers: by TRL's formula (DPOTrainer.dpo_loss, loss_type "sigmoid"),
 //
 //	-logsigmoid(beta·logits)·(1 - label_smoothing) - logsigmoid(-beta·logits)·label_smoothing
 //
 // with logits = 0.5 - -0.2 = 0.7. Computed with Python's math module: beta·logits is 0.07 without Mean, and
 // 5·(0.25 + 0.2) = 2.25 with it.
-func TestPreferenceLoss_Numbers(t *testing.T) {
+func TestPreference_Numbers(t *testing.T) {
 	for _, c := range []struct {
-		loss             PreferenceLoss
+		loss             Preference
 		value            float64
 		chosen, rejected float64 // advantages
 	}{
-		{PreferenceLoss{Beta: 0.1}, 0.658759556, 0.048250714, -0.048250714},
-		{PreferenceLoss{Beta: 0.1, Smoothing: 0.2}, 0.672759556, 0.028250714, -0.028250714},
-		{PreferenceLoss{Beta: 5, Mean: true}, 0.100206559, 0.238373662, -0.476747324},
+		{Preference{Beta: 0.1}, 0.658759556, 0.048250714, -0.048250714},
+		{Preference{Beta: 0.1, Smoothing: 0.2}, 0.672759556, 0.028250714, -0.028250714},
+		{Preference{Beta: 5, Mean: true}, 0.100206559, 0.238373662, -0.476747324},
 	} {
 		pair, logprobs := pairOf()
 		linear, value := c.loss.Linearize(pair, logprobs)
@@ -42,23 +42,23 @@ func TestPreferenceLoss_Numbers(t *testing.T) {
 	}
 }
 
-// TestPreferenceLoss_Extremes: margins that overflow exp give a finite loss.
-func TestPreferenceLoss_Extremes(t *testing.T) {
+// TestPreference_Extremes: margins that overflow exp give a finite loss.
+func TestPreference_Extremes(t *testing.T) {
 	pair, logprobs := pairOf()
 	for _, beta := range []float64{1e4, 1e30} {
-		_, value := PreferenceLoss{Beta: beta}.Linearize(pair, logprobs)
+		_, value := Preference{Beta: beta}.Linearize(pair, logprobs)
 		require.Zero(t, value, "the pair is in order")
 		swapped := []Sequence{pair[1], pair[0]}
-		linear, value := PreferenceLoss{Beta: beta}.Linearize(swapped, [][]float32{logprobs[1], logprobs[0]})
+		linear, value := Preference{Beta: beta}.Linearize(swapped, [][]float32{logprobs[1], logprobs[0]})
 		require.InEpsilon(t, 0.7*beta, value, 1e-6)
 		require.InEpsilon(t, beta, linear[0].Advantage, 1e-6)
 	}
 }
 
-func TestPreferenceLoss_Validate(t *testing.T) {
-	require.NoError(t, PreferenceLoss{Beta: 0.1, Smoothing: 0.49}.Validate())
-	err := PreferenceLoss{Beta: math.Inf(1), Smoothing: 0.5}.Validate()
+func TestPreference_Validate(t *testing.T) {
+	require.NoError(t, Preference{Beta: 0.1, Smoothing: 0.49}.Validate())
+	err := Preference{Beta: math.Inf(1), Smoothing: 0.5}.Validate()
 	require.ErrorContains(t, err, "beta is +Inf")
 	require.ErrorContains(t, err, "smoothing is 0.5")
-	require.ErrorContains(t, PreferenceLoss{Smoothing: math.NaN()}.Validate(), "beta is 0")
+	require.ErrorContains(t, Preference{Smoothing: math.NaN()}.Validate(), "beta is 0")
 }

@@ -1,4 +1,4 @@
-package local
+package trainset
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
-// batch is what a training call trains on, and what it skips.
-type batch struct {
+// Set is what a training call trains on, and what it skips.
+type Set struct {
 	cfg       *art.TrainConfig // with defaults; nil for supervised training
 	step      int              // of the policy that is trained
 	limit     int              // most tokens of a sequence
@@ -18,20 +18,22 @@ type batch struct {
 	std       float64          // what advantages are divided by besides the group's scale
 	penalties float64          // sum of penalties for length
 	truncated int              // sampled tokens that are left out because their reply was cut
-	sequences []grpo.Sequence
-	skipped   []art.Skip
-	groups    int // with trajectories that are trained on
-	trained   int // trajectories
 	origins   []origin
-	// advantages of the trajectories of each group, NaN where nothing is trained on.
-	advantages [][]float64
+
+	// Sequences are not normalised.
+	Sequences []credit.Sequence
+	Skipped   []art.Skip
+	Groups    int // with trajectories that are trained on
+	Trained   int // trajectories
+	// Advantages of the trajectories of each group, NaN where nothing is trained on.
+	Advantages [][]float64
 }
 
-// origin is where the trajectory with an index of [grpo.Sequence] comes from.
+// origin is where the trajectory with an index of [credit.Sequence] comes from.
 type origin struct{ group, trajectory int }
 
-// skipNotFinite notes the trajectories whose loss or gradient was not finite, each once, and counts them.
-func (b *batch) skipNotFinite(trajectories []int, metrics map[string]float64) {
+// SkipNotFinite notes the trajectories whose loss or gradient was not finite, each once, and counts them.
+func (b *Set) SkipNotFinite(trajectories []int, metrics map[string]float64) {
 	for i, at := range trajectories {
 		if !slices.Contains(trajectories[:i], at) && at < len(b.origins) {
 			b.skip(b.origins[at].group, b.origins[at].trajectory, art.SkipNotFinite, "the update that it was in was skipped")
@@ -40,31 +42,31 @@ func (b *batch) skipNotFinite(trajectories []int, metrics map[string]float64) {
 	}
 }
 
-// collect converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
+// FromGroups converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
 // number of ids.
-func collect(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *batch {
-	b := &batch{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1}
+func FromGroups(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *Set {
+	b := &Set{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1}
 	if cfg.Scale == art.ScaleBatch {
-		b.std = batchStd(groups) + grpo.StdEpsilon
+		b.std = batchStd(groups) + credit.StdEpsilon
 	}
 	for g, group := range groups {
-		before := b.trained
-		b.advantages = append(b.advantages, noAdvantages(group))
+		before := b.Trained
+		b.Advantages = append(b.Advantages, noAdvantages(group))
 		b.addGroup(g, group)
-		if b.trained > before {
-			b.groups++
+		if b.Trained > before {
+			b.Groups++
 		}
 	}
 	return b
 }
 
-func (b *batch) skip(group, trajectory int, reason art.SkipReason, detail string) {
-	b.skipped = append(b.skipped, art.Skip{Group: group, Trajectory: trajectory, Reason: reason, Detail: detail})
+func (b *Set) skip(group, trajectory int, reason art.SkipReason, detail string) {
+	b.Skipped = append(b.Skipped, art.Skip{Group: group, Trajectory: trajectory, Reason: reason, Detail: detail})
 }
 
 // addGroup adds a group with its advantages. A trajectory whose reward is not finite is excluded from the baseline; one
 // that cannot be trained on for another reason is not.
-func (b *batch) addGroup(g int, group *art.TrajectoryGroup) {
+func (b *Set) addGroup(g int, group *art.TrajectoryGroup) {
 	if group == nil || len(group.Trajectories) == 0 {
 		b.skip(g, -1, art.SkipEmptyGroup, "")
 		return
@@ -81,8 +83,8 @@ func (b *batch) addGroup(g int, group *art.TrajectoryGroup) {
 			rewards, usable = append(rewards, t.Reward+b.overlong(t)), append(usable, i)
 		}
 	}
-	advantages, reason := grpo.Advantages(rewards, advantageConfig(b.cfg))
-	if reason != grpo.ReasonNone {
+	advantages, reason := credit.Advantages(rewards, advantageConfig(b.cfg))
+	if reason != credit.ReasonNone {
 		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
 		return
 	}
@@ -92,9 +94,9 @@ func (b *batch) addGroup(g int, group *art.TrajectoryGroup) {
 }
 
 // advantageConfig translates a configuration.
-func advantageConfig(cfg *art.TrainConfig) grpo.AdvantageConfig {
-	return grpo.AdvantageConfig{
-		Baseline: grpo.Baseline(cfg.Baseline), Scale: grpo.Scale(cfg.Scale), Objective: grpo.Objective(cfg.Objective),
+func advantageConfig(cfg *art.TrainConfig) credit.AdvantageConfig {
+	return credit.AdvantageConfig{
+		Baseline: credit.Baseline(cfg.Baseline), Scale: credit.Scale(cfg.Scale), Objective: credit.Objective(cfg.Objective),
 		K: cfg.K, Tolerance: cfg.VarianceTolerance,
 	}
 }
@@ -102,17 +104,17 @@ func advantageConfig(cfg *art.TrainConfig) grpo.AdvantageConfig {
 // batchStd is the standard deviation of all rewards that are finite.
 func batchStd(groups []*art.TrajectoryGroup) float64 {
 	var rewards []float64
-	for _, g := range present(groups) {
+	for _, g := range Present(groups) {
 		for _, t := range g.Trajectories {
 			if !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
 				rewards = append(rewards, t.Reward)
 			}
 		}
 	}
-	return grpo.BatchStd(rewards)
+	return credit.BatchStd(rewards)
 }
 
-func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
+func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	if len(t.Samples()) == 0 {
 		b.skip(g, i, art.SkipNoSamples, "no message was sampled by the model")
 		return
@@ -121,7 +123,7 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 		b.skip(g, i, art.SkipZeroAdvantage, "")
 		return
 	}
-	var sequences []grpo.Sequence
+	var sequences []credit.Sequence
 	for _, h := range t.Histories() {
 		list, err := b.historySequences(h)
 		if err != nil {
@@ -132,25 +134,25 @@ func (b *batch) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	}
 	for k := range sequences {
 		s := &sequences[k]
-		s.Advantage, s.Trajectory = advantage, b.trained
+		s.Advantage, s.Trajectory = advantage, b.Trained
 		if n := s.NumInputs(); n > b.limit {
 			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, b.limit))
 			return
 		}
 	}
-	sequences = slices.DeleteFunc(sequences, func(s grpo.Sequence) bool { return s.NumTrained() == 0 })
+	sequences = slices.DeleteFunc(sequences, func(s credit.Sequence) bool { return s.NumTrained() == 0 })
 	if len(sequences) == 0 {
 		b.skipUntrained(g, i, t)
 		return
 	}
-	b.sequences = append(b.sequences, sequences...)
-	b.advantages[g][i] = advantage
+	b.Sequences = append(b.Sequences, sequences...)
+	b.Advantages[g][i] = advantage
 	b.origins = append(b.origins, origin{g, i})
-	b.trained++
+	b.Trained++
 }
 
 // skipUntrained skips a trajectory without a token to train.
-func (b *batch) skipUntrained(g, i int, t *art.Trajectory) {
+func (b *Set) skipUntrained(g, i int, t *art.Trajectory) {
 	if slices.ContainsFunc(t.Samples(), b.masked) {
 		b.skip(g, i, art.SkipTruncated, "its replies ended at the limit of tokens")
 		return
@@ -159,12 +161,12 @@ func (b *batch) skipUntrained(g, i int, t *art.Trajectory) {
 }
 
 // masked reports whether a sample is left out because it was cut.
-func (b *batch) masked(s *art.Sample) bool {
+func (b *Set) masked(s *art.Sample) bool {
 	return b.cfg.MaskTruncated && s.Finish == art.FinishLength
 }
 
 // overlong returns what is added to the reward of a trajectory for its length.
-func (b *batch) overlong(t *art.Trajectory) float64 {
+func (b *Set) overlong(t *art.Trajectory) float64 {
 	o := b.cfg.Overlong
 	if o.Longest == 0 {
 		return 0
@@ -173,7 +175,7 @@ func (b *batch) overlong(t *art.Trajectory) float64 {
 	for _, s := range t.Samples() {
 		tokens += len(s.IDs)
 	}
-	penalty := o.Penalty * grpo.OverlongPenalty(tokens, o.Longest, o.Buffer)
+	penalty := o.Penalty * credit.OverlongPenalty(tokens, o.Longest, o.Buffer)
 	b.penalties += penalty
 	return penalty
 }
@@ -192,8 +194,8 @@ func noAdvantages(group *art.TrajectoryGroup) []float64 {
 
 // historySequences converts the samples of a conversation to as few sequences as possible: a sample whose prompt begins
 // with the whole previous sequence extends it.
-func (b *batch) historySequences(h *art.History) ([]grpo.Sequence, error) {
-	var out []grpo.Sequence
+func (b *Set) historySequences(h *art.History) ([]credit.Sequence, error) {
+	var out []credit.Sequence
 	for i := range h.Messages {
 		s := h.Messages[i].Sample
 		if s == nil {
@@ -203,7 +205,7 @@ func (b *batch) historySequences(h *art.History) ([]grpo.Sequence, error) {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
 		if n := len(out); n == 0 || !hasPrefix(s.PromptIDs, out[n-1].IDs) {
-			out = append(out, grpo.Sequence{})
+			out = append(out, credit.Sequence{})
 		}
 		b.extend(&out[len(out)-1], s)
 	}
@@ -215,7 +217,7 @@ func hasPrefix(ids, prefix []int32) bool {
 }
 
 // extend appends the rest of the prompt of s, and its tokens.
-func (b *batch) extend(to *grpo.Sequence, s *art.Sample) {
+func (b *Set) extend(to *credit.Sequence, s *art.Sample) {
 	behavior := s.Logprobs
 	if s.Sampled != nil {
 		behavior = s.Sampled
@@ -261,4 +263,12 @@ func checkSample(s *art.Sample, vocab int) error {
 		}
 	}
 	return nil
+}
+
+// NormalizeConfig translates a configuration.
+func NormalizeConfig(cfg *art.TrainConfig) credit.NormalizeConfig {
+	return credit.NormalizeConfig{
+		Weighting: credit.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
+		Advantages: cfg.NormalizeAdvantages,
+	}
 }

@@ -1,4 +1,4 @@
-package grpo
+package credit
 
 // OverlongPenalty is the soft penalty of a reply of so many tokens, to be added to its reward:
 //

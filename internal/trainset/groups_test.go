@@ -1,4 +1,4 @@
-package local
+package trainset
 
 import (
 	"math"
@@ -30,8 +30,8 @@ func group(trajectories ...*art.Trajectory) []*art.TrajectoryGroup {
 	return []*art.TrajectoryGroup{{Trajectories: trajectories}}
 }
 
-func collectAll(groups []*art.TrajectoryGroup) *batch {
-	return collect(groups, (&art.TrainConfig{}).WithDefaults(), 0, 20, 100)
+func collectAll(groups []*art.TrajectoryGroup) *Set {
+	return FromGroups(groups, (&art.TrainConfig{}).WithDefaults(), 0, 20, 100)
 }
 
 // TestCollect_Turns: turns that continue one another are one sequence, in which only sampled tokens are trained.
@@ -40,16 +40,16 @@ func TestCollect_Turns(t *testing.T) {
 	second := sampled([]int32{1, 2, 3, 4, 5, 6}, []int32{7})
 	second.Sample.IDs, second.Sample.Logprobs, second.Sample.Forced = []int32{7, 8}, []float32{-7, -8}, []bool{false, true}
 	b := collectAll(group(rewarded(1, first, art.User("u"), second), rewarded(0, sampled([]int32{1, 2}, []int32{9}))))
-	require.Empty(t, b.skipped)
-	require.Len(t, b.sequences, 2)
-	s := b.sequences[0]
+	require.Empty(t, b.Skipped)
+	require.Len(t, b.Sequences, 2)
+	s := b.Sequences[0]
 	require.Equal(t, []int32{1, 2, 3, 4, 5, 6, 7, 8}, s.IDs)
 	require.Equal(t, []bool{false, false, true, true, false, false, true, false}, s.Trained)
 	require.Equal(t, []float32{0, 0, -3, -4, 0, 0, -7, -8}, s.Logprobs)
 	require.InDelta(t, 1, s.Advantage, 1e-5)
-	require.InDelta(t, -1, b.sequences[1].Advantage, 1e-5)
-	require.Equal(t, 1, b.groups)
-	require.Equal(t, 2, b.trained)
+	require.InDelta(t, -1, b.Sequences[1].Advantage, 1e-5)
+	require.Equal(t, 1, b.Groups)
+	require.Equal(t, 2, b.Trained)
 }
 
 // TestCollect_Rewritten: a prompt that does not contain what was sampled before begins a sequence of its own.
@@ -57,10 +57,10 @@ func TestCollect_Rewritten(t *testing.T) {
 	b := collectAll(group(
 		rewarded(1, sampled([]int32{1, 2}, []int32{3, 4}), sampled([]int32{1, 2, 5}, []int32{6})),
 		rewarded(0, sampled([]int32{1}, []int32{2}))))
-	require.Len(t, b.sequences, 3)
-	require.Equal(t, 0, b.sequences[0].Trajectory)
-	require.Equal(t, 0, b.sequences[1].Trajectory, "both belong to the first trajectory")
-	require.Equal(t, 1, b.sequences[2].Trajectory)
+	require.Len(t, b.Sequences, 3)
+	require.Equal(t, 0, b.Sequences[0].Trajectory)
+	require.Equal(t, 0, b.Sequences[1].Trajectory, "both belong to the first trajectory")
+	require.Equal(t, 1, b.Sequences[2].Trajectory)
 }
 
 func TestCollect_Skips(t *testing.T) {
@@ -92,12 +92,12 @@ func TestCollect_Skips(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := collectAll(c.groups)
 			var found []art.Skip
-			for _, s := range b.skipped {
+			for _, s := range b.Skipped {
 				s.Detail = ""
 				found = append(found, s)
 			}
 			require.Contains(t, found, c.want)
-			require.Equal(t, 1.0, b.metrics(nil)["data/skipped_"+string(c.want.Reason)])
+			require.Equal(t, 1.0, b.Metrics(nil)["data/skipped_"+string(c.want.Reason)])
 		})
 	}
 }
@@ -107,10 +107,10 @@ func TestCollect_Skips(t *testing.T) {
 func TestCollect_ScaleBatch(t *testing.T) {
 	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
 	groups := append(group(play(0), play(1)), append(group(play(3), play(3)), group(play(0), play(0.5))...)...)
-	b := collect(groups, (&art.TrainConfig{Scale: art.ScaleBatch}).WithDefaults(), 0, 20, 100)
+	b := FromGroups(groups, (&art.TrainConfig{Scale: art.ScaleBatch}).WithDefaults(), 0, 20, 100)
 	std := math.Sqrt((0+1+9+9+0+0.25)/6-(7.5/6)*(7.5/6)) + 1e-6
 	var got []float64
-	for _, s := range b.sequences {
+	for _, s := range b.Sequences {
 		got = append(got, s.Advantage)
 	}
 	require.InDeltaSlice(t, []float64{-0.5 / std, 0.5 / std, -0.25 / std, 0.25 / std}, got, 1e-12)
@@ -127,9 +127,9 @@ func TestCollect_Objectives(t *testing.T) {
 		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 4}, art.SkipSmallGroup},
 		{art.TrainConfig{VarianceTolerance: 1}, art.SkipNoVariance},
 	} {
-		b := collect(group(play(0), play(0.5), play(1)), c.cfg.WithDefaults(), 0, 20, 100)
-		require.Empty(t, b.sequences)
-		require.Equal(t, 1.0, b.metrics(nil)["data/skipped_"+string(c.want)])
+		b := FromGroups(group(play(0), play(0.5), play(1)), c.cfg.WithDefaults(), 0, 20, 100)
+		require.Empty(t, b.Sequences)
+		require.Equal(t, 1.0, b.Metrics(nil)["data/skipped_"+string(c.want)])
 	}
 }
 
@@ -137,7 +137,7 @@ func TestCollect_Objectives(t *testing.T) {
 func TestCollect_Advantages(t *testing.T) {
 	good := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
 	groups := append(group(good(1), rewarded(0.5), good(0)), nil)
-	got := collectAll(append(groups, group(good(2), good(2))...)).advantages
+	got := collectAll(append(groups, group(good(2), good(2))...)).Advantages
 	require.Len(t, got, 3)
 	require.InDelta(t, math.Sqrt(1.5), got[0][0], 1e-4)
 	require.True(t, math.IsNaN(got[0][1]), "without a sample")
@@ -145,4 +145,55 @@ func TestCollect_Advantages(t *testing.T) {
 	require.Empty(t, got[1])
 	require.Len(t, got[2], 2)
 	require.True(t, math.IsNaN(got[2][0]), "of a group without variance")
+}
+
+// TestCollect_Truncated: a reply that was cut is context for what follows, and counts in the baseline; one after it
+// is trained on.
+func TestCollect_Truncated(t *testing.T) {
+	cut := func() art.Message {
+		m := sampled([]int32{1, 2}, []int32{3, 4})
+		m.Sample.Finish = art.FinishLength
+		return m
+	}
+	cfg := (&art.TrainConfig{MaskTruncated: true}).WithDefaults()
+	b := FromGroups(group(
+		rewarded(1, cut(), art.User("u"), sampled([]int32{1, 2, 3, 4, 5}, []int32{6})),
+		rewarded(0, cut()), rewarded(2, cut()),
+		rewarded(3, sampled([]int32{1, 2}, []int32{7})),
+	), cfg, 0, 20, 100)
+	require.Len(t, b.Sequences, 2)
+	require.Equal(t, []int32{1, 2, 3, 4, 5, 6}, b.Sequences[0].IDs)
+	require.Equal(t, []bool{false, false, false, false, false, true}, b.Sequences[0].Trained)
+	require.InDelta(t, -b.Sequences[1].Advantage/3, b.Sequences[0].Advantage, 1e-9, "the mean is 1.5")
+	metrics := b.Metrics(nil)
+	require.Equal(t, 2.0, metrics["data/skipped_truncated"])
+	require.Equal(t, 6.0, metrics["data/tokens_truncated"])
+}
+
+// TestCollect_Overlong: 4 sampled tokens of at most 5, with a buffer of 2, cost half of the penalty.
+func TestCollect_Overlong(t *testing.T) {
+	overlong := art.Overlong{Longest: 5, Buffer: 2, Penalty: 3}
+	cfg := (&art.TrainConfig{Scale: art.ScaleNone, Overlong: overlong}).WithDefaults()
+	b := FromGroups(group(
+		rewarded(1, sampled([]int32{1}, []int32{2, 3, 4, 5})), rewarded(1, sampled([]int32{1}, []int32{2})),
+	), cfg, 0, 20, 100)
+	require.Len(t, b.Sequences, 2, "rewards differ by the penalty alone")
+	require.InDelta(t, -0.75, b.Sequences[0].Advantage, 1e-12)
+	require.InDelta(t, 0.75, b.Sequences[1].Advantage, 1e-12)
+	require.InDelta(t, -0.75, b.Metrics(group(rewarded(1), rewarded(1)))["data/overlong_penalty_mean"], 1e-12)
+}
+
+// TestCollect_Behavior: with Correction.Behavior the logprobs of the distribution that was sampled from are kept.
+func TestCollect_Behavior(t *testing.T) {
+	hot := sampled([]int32{1}, []int32{2, 3})
+	hot.Sample.Sampled = []float32{-0.5, -0.25}
+	groups := group(rewarded(1, hot), rewarded(0, sampled([]int32{1}, []int32{4})))
+	require.Nil(t, collectAll(groups).Sequences[0].Behavior)
+	cfg := &art.TrainConfig{Correction: art.Correction{Method: art.CorrectTruncate, Behavior: true}}
+	b := FromGroups(groups, cfg.WithDefaults(), 0, 20, 100)
+	require.Equal(t, []float32{0, -0.5, -0.25}, b.Sequences[0].Behavior)
+	require.Equal(t, []float32{0, -4}, b.Sequences[1].Behavior, "as the policy's where none were recorded")
+	hot.Sample.Sampled = []float32{-1}
+	b = FromGroups(groups, cfg.WithDefaults(), 0, 20, 100)
+	require.Equal(t, 1.0, b.Metrics(nil)["data/skipped_bad_sample"])
 }

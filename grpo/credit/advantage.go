@@ -1,4 +1,4 @@
-package grpo
+package credit
 
 import (
 	"cmp"
@@ -72,7 +72,7 @@ type AdvantageConfig struct {
 // Validate lists every problem.
 func (c AdvantageConfig) Validate() error {
 	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("grpo: "+format, args...)) }
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: "+format, args...)) }
 	switch c.Baseline {
 	case "", BaselineMean, BaselineLeaveOne:
 	default:

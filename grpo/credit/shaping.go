@@ -1,8 +1,7 @@
-package grpo
+package credit
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -19,20 +18,20 @@ import (
 //
 // Source: OpenPipe's ART (kl_penalty_coef).
 func ShapeByKL(seqs []Sequence, strength float64, estimator Estimator) (shaped []Sequence, mean float64, err error) {
-	if err := validEstimator(estimator); err != nil {
+	if err := estimator.Validate(); err != nil {
 		return nil, 0, err
 	}
 	if !(finite(strength) && strength >= 0) {
-		return nil, 0, fmt.Errorf("grpo: KL coefficient is %v, it must be finite and not negative", strength)
+		return nil, 0, fmt.Errorf("credit: KL coefficient is %v, it must be finite and not negative", strength)
 	}
-	if err := validateAll(seqs); err != nil {
+	if err := ValidateAll(seqs); err != nil {
 		return nil, 0, err
 	}
 	shaped = slices.Clone(seqs)
 	for i := range shaped {
 		s := &shaped[i]
 		if s.Reference == nil {
-			return nil, 0, fmt.Errorf("grpo: sequence %d has no reference logprobs", i)
+			return nil, 0, fmt.Errorf("credit: sequence %d has no reference logprobs", i)
 		}
 		s.Shaping = make([]float64, len(s.IDs))
 		for j, trained := range s.Trained {
@@ -51,17 +50,4 @@ func ShapeByKL(seqs []Sequence, strength float64, estimator Estimator) (shaped [
 		}
 	}
 	return shaped, mean, nil
-}
-
-// value is the estimate of a token; "" is K1.
-func (e Estimator) value(d float64) float64 {
-	switch e {
-	case K2:
-		return d * d / 2
-	case K3:
-		d = max(-maxLogRatio, min(d, maxLogRatio))
-		return math.Expm1(-d) + d
-	default:
-		return d
-	}
 }
