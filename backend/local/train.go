@@ -104,7 +104,9 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
 		target := trainer.AdapterTarget(e.base.config, e.base.params, e.adapter)
-		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
+		e.trainer = trainer.New(target, trainer.Options{
+			Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile, Pause: b.pause(),
+		})
 	}
 	return e.trainer
 }

@@ -20,6 +20,7 @@ type loop struct {
 	jobs    map[*schedule.Task]*job // waiting or running
 	scratch []float32               // scores of a row [V], where sampling changes them
 	damaged []int32                 // blocks that hold numbers that are not finite
+	totals  Totals
 }
 
 func (e *Engine) loop() {
@@ -108,6 +109,7 @@ func (l *loop) admit() {
 // run computes a round. If it fails its requests are answered with the error, and the others begin anew.
 func (l *loop) run(r schedule.Round) {
 	adapter := l.jobs[r.Rows[0].Task].Adapter
+	l.count(r)
 	var err error
 	if r.Decode {
 		err = l.decode(adapter, r.Rows)
@@ -188,6 +190,7 @@ func (l *loop) accept(row schedule.Row, t Token, err error) (done bool) {
 	}
 	if err == nil {
 		done, err = j.accept(t, l.sched.Room(row.Slot))
+		l.totals.Sampled++
 	}
 	if err == nil {
 		j.feed.push(t)

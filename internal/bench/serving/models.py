@@ -86,7 +86,7 @@ def write_gguf(path, config, weights):
             data = interleaved(data, config.num_attention_heads)
         if architecture == "llama" and name.endswith("k_proj.weight"):
             data = interleaved(data, config.num_key_value_heads)
-        w.add_tensor(names.get_name(name, (".weight",)) + ".weight", numpy.ascontiguousarray(data))
+        w.add_tensor(names.get_name(name, (".weight",)), numpy.ascontiguousarray(data))
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
