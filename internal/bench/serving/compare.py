@@ -442,7 +442,9 @@ def main():
     o.shapes, o.sizes = [o.shape] if o.shape else SHAPES, TINY if o.tiny else Sizes()
     if set(o.slices) - set(SLICES) or o.rounds < 1:
         p.error(f"want slices among {', '.join(SLICES)}, and at least one round")
-    o.programs, o.python, o.results = o.llama / "bin", o.torch / "bin" / "python", o.dir / "results.jsonl"
+    if not (found := sorted(o.llama.rglob("llama-batched-bench"))):
+        p.error(f"{o.llama} has no llama-batched-bench")
+    o.programs, o.python, o.results = found[0].parent, o.torch / "bin" / "python", o.dir / "results.jsonl"
     o.libraries = link_libraries(o.llama)
     o.dir.mkdir(parents=True, exist_ok=True)
     report(o) if o.report else compare(o)
