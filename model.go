@@ -88,6 +88,16 @@ type ChatOptions struct {
 	// MinTokens is the number of tokens before which the reply does not end: end tokens and StopTokenIDs are not sampled,
 	// and stop strings not looked for. nil is 0.
 	MinTokens *int
+	// IgnoreEOS lets the reply go on after its end token, up to MaxTokens, StopTokenIDs and stop strings: for measurements
+	// of speed, mostly.
+	IgnoreEOS *bool
+	// AllowedTokenIDs are the only tokens that the reply may have; its end tokens only if they are among them. nil is all
+	// tokens.
+	AllowedTokenIDs []int32
+	// BadWords are texts that the reply must not have. As in vLLM's API, the last token of one is not sampled where the
+	// tokens before it are there: those of the word as it is, and behind a space. A word that is spelled with other tokens
+	// is not recognised.
+	BadWords []string
 	// MinP drops tokens that are less likely than MinP times the likeliest one, after temperature (Nguyen et al. 2024).
 	// nil and 0 are off.
 	MinP *float64

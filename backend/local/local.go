@@ -37,8 +37,13 @@ type Options struct {
 	Weights string
 	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
 	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at
-	// least.
+	// least; see TrainShare.
 	Slots int
+	// TrainShare is the part of the time that a training computes while requests are answered, above 0 and up to 1: after
+	// each micro-batch it pauses, so that they have the cores for the rest. Default 1: it computes all the time, beside
+	// them, and the system divides the cores. It does not pause while there are no requests. The result is the same, to
+	// the bit.
+	TrainShare float64
 	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits.
 	Context int
 	// CacheTokens is the number of tokens whose keys and values are kept, in blocks of 32: of the replies that are being
@@ -71,7 +76,8 @@ type Options struct {
 	// the other requests; see [server.Capture]. Default: neither.
 	Rollouts *server.Rollouts
 	Capture  *server.Capture
-	// Metrics observes requests over HTTP and is served at /metrics; see package backend/server/metrics. Default: none.
+	// Metrics observes requests over HTTP and is served at /metrics, with the state of the engines if it is a
+	// [server.EngineMetrics]; see package backend/server/metrics. Default: none.
 	Metrics server.Metrics
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
@@ -114,7 +120,7 @@ var (
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
-	_ art.Pinner             = (*Backend)(nil)
+	_ art.StepPinner         = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
 	_ art.Trainer            = (*Backend)(nil)
 	_ art.WeightsKeeper      = (*Backend)(nil)
@@ -137,6 +143,10 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 			o.Context, o.CacheTokens, o.Queue, o.MicroTokens)
 		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
 	}
+	if s := b.opts.TrainShare; !(s >= 0 && s <= 1) {
+		err := fmt.Errorf("%w: TrainShare is %v", art.ErrInvalid, s)
+		return nil, &art.Error{Op: "open", Err: err, Hint: "use a number above 0 and up to 1, or 0 for the default"}
+	}
 	if err := checkLosses(b.opts.Losses); err != nil {
 		return nil, err
 	}
@@ -150,6 +160,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	}
 	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
 	b.memory.held = func() int64 { return graphx.HeldBytes(device) }
+	if m, ok := b.opts.Metrics.(server.EngineMetrics); ok {
+		m.Watch(b.engines)
+	}
 	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }

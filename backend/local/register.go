@@ -26,6 +26,7 @@ type entry struct {
 	run      *runs.Run // nil for a snapshot
 	grammars *grammars
 	serving  atomic.Pointer[serving]
+	pinned   pinnedSteps
 
 	training sync.Mutex // one training call at a time; guards the fields below
 	adapter  *lora.Adapter

@@ -98,6 +98,7 @@ func TestComplete_RandomSchemas(t *testing.T) {
 		require.NoError(t, err)
 		opts := anySettings(rng)
 		opts.Stop, opts.StopTokenIDs, opts.MinTokens, opts.MaxTokens = nil, nil, nil, new(300)
+		opts.AllowedTokenIDs, opts.BadWords = nil, nil // they may leave no token
 		opts.LogitBias = noReasoning
 		opts.ResponseFormat = &art.ResponseFormat{Type: art.FormatJSONSchema, Schema: schema}
 		r, err := m.Complete(t.Context(), ask("Tell me."), opts)

@@ -115,7 +115,7 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 func (b *Backend) trainerOptions() trainer.Options {
 	return trainer.Options{
 		Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile, MicroTokens: b.opts.MicroTokens,
-		Recompute: b.opts.Recompute,
+		Recompute: b.opts.Recompute, Pause: b.pause(),
 	}
 }
 

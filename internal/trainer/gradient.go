@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -127,6 +128,7 @@ func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) er
 // each calls f for each of pieces, on as many goroutines as there are workers, until one fails or ctx is done. Those
 // that are larger than usual come last, one at a time: the device gives each all of its workers.
 func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error) error {
+	f = t.paced(ctx, f)
 	usual := slices.IndexFunc(pieces, t.large)
 	if usual < 0 {
 		usual = len(pieces)
@@ -140,6 +142,21 @@ func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error)
 		}
 	}
 	return err
+}
+
+// paced returns f with a pause after each call.
+func (t *Trainer) paced(ctx context.Context, f func(i int) error) func(i int) error {
+	if t.opts.Pause == nil {
+		return f
+	}
+	return func(i int) error {
+		began := time.Now()
+		err := f(i)
+		if err == nil {
+			t.opts.Pause(ctx, time.Since(began))
+		}
+		return err
+	}
 }
 
 // parallel calls f for 0 to n-1.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
@@ -39,7 +40,13 @@ type Options struct {
 	Recompute bool
 	// Alone computes each sequence alone, as if they had nothing in common: for comparisons.
 	Alone bool
+	// Pause is called after each micro-batch. nil is none.
+	Pause Pause
 }
+
+// Pause returns when the goroutine that has computed a micro-batch, which took so long, may take the next one. It is
+// called by several goroutines.
+type Pause func(ctx context.Context, worked time.Duration)
 
 // Trainer holds compiled graphs for one target. It is not safe for concurrent use.
 type Trainer struct {
