@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/goart-dev/art/examples/frameworks/frameworkstest"
+)
+
+// TestAgent_EveryTokenInOneSample runs the agent with the Python that ART_PYTHON names:
+//
+//	ART_PYTHON=python go test ./examples/frameworks/langgraph
+//
+// Tools that fail leave every sampled token in exactly one sample, and a run is one history.
+func TestAgent_EveryTokenInOneSample(t *testing.T) {
+	python := os.Getenv("ART_PYTHON")
+	if python == "" {
+		t.Skip("ART_PYTHON is not set")
+	}
+	e, err := example(func() []string { return []string{python, "-c", agent} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := frameworkstest.Check(t, e); r.Failed == 0 || r.Branches > 0 {
+		t.Errorf("%+v", r)
+	}
+}
