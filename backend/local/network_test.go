@@ -22,7 +22,7 @@ const tracedEnv = "ART_TEST_TRACED"
 // internetSocket is how strace writes a system call that opens a socket of the internet.
 var internetSocket = regexp.MustCompile(`socket\(AF_INET6?, `)
 
-// TestNetwork: a program that trains the built-in model opens no socket of the internet. A program that does is noticed.
+// TestNetwork: a program that trains the built-in model opens no socket of the internet. One that does is noticed.
 func TestNetwork(t *testing.T) {
 	if os.Getenv(tracedEnv) != "" {
 		traced(t)

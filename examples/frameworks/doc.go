@@ -1,5 +1,5 @@
-// Package frameworks is what the examples of agent frameworks have in common: the order desk of a shop, whose tools fail
-// at random; scenarios with an exact checker; and a program that trains an agent and measures, in pairs, how much more
+// Package frameworks is what the examples of agent frameworks have in common: the order desk of a shop, whose tools
+// fail at random; scenarios with an exact checker; and a program that trains an agent and measures, in pairs, how much more
 // the trained model solves.
 //
 // Each folder below is a program whose agent is written with one framework, as its users write them: it gets an HTTP
