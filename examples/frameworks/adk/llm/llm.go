@@ -1,5 +1,5 @@
-// Package llm makes a model of art a [model.LLM] of Google's Agent Development Kit, in process: no HTTP, no key. What an
-// agent says within [art.Record] is recorded with its exact tokens, like that of any other client.
+// Package llm makes a model of art a [model.LLM] of Google's Agent Development Kit, in process: no HTTP, no key. What
+// an agent says within [art.Record] is recorded with its exact tokens, like that of any other client.
 package llm
 
 import (

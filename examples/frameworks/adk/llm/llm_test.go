@@ -16,7 +16,9 @@ import (
 )
 
 // ask sends a request to a model that gives one reply, and returns what each side has seen.
-func ask(t *testing.T, reply art.Message, req *model.LLMRequest) (seen *art.ChatRequest, got *model.LLMResponse, err error) {
+func ask(t *testing.T, reply art.Message, req *model.LLMRequest) (
+	seen *art.ChatRequest, got *model.LLMResponse, err error,
+) {
 	t.Helper()
 	b := &arttest.Backend{Reply: func(_ context.Context, _ *art.Model, r *art.ChatRequest) (art.Message, error) {
 		seen = r
