@@ -10,11 +10,18 @@ import (
 	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
 )
 
-// Names and descriptions of the tools of a [Desk].
+// Names of the tools of a [Desk].
 const (
-	FindOrder, FindOrderAbout     = "find_order", "Find the order of a customer."
-	OrderStatus, OrderStatusAbout = "order_status", "Status of an order."
-	CancelOrder, CancelOrderAbout = "cancel_order", "Cancel an order."
+	FindOrder   = "find_order"
+	OrderStatus = "order_status"
+	CancelOrder = "cancel_order"
+)
+
+// Descriptions of the tools.
+const (
+	FindOrderAbout   = "Find the order of a customer."
+	OrderStatusAbout = "Status of an order."
+	CancelOrderAbout = "Cancel an order."
 )
 
 // CustomerArgs are the arguments of find_order.

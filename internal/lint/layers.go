@@ -127,9 +127,11 @@ var layers = map[string]layer{
 	"internal/runs": {own: []string{""}, mods: []string{
 		"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows",
 	}},
-	"internal/machine":     {mods: []string{"golang.org/x/sys/unix"}, light: true},
-	"internal/mapped":      {light: true},
-	"internal/migrate":     {own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go"}},
+	"internal/machine": {mods: []string{"golang.org/x/sys/unix"}, light: true},
+	"internal/mapped":  {light: true},
+	"internal/migrate": {
+		own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go", "go.yaml.in/yaml"},
+	},
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "grpo/credit", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},

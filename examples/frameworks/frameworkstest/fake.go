@@ -77,7 +77,7 @@ func (f *fake) reply(n int32, req *art.ChatRequest) art.Message {
 	}
 	if results > 0 && rng.Float64() < 0.3 || results >= 4 {
 		if !endless(req.Messages) {
-			return art.Assistant(answerOf(n))
+			return art.Assistant(fmt.Sprintf("Answer %d", n))
 		}
 	}
 	m := art.Message{Role: art.RoleAssistant}
@@ -89,9 +89,6 @@ func (f *fake) reply(n int32, req *art.ChatRequest) art.Message {
 	}
 	return m
 }
-
-// answerOf is the text of the n-th reply when it ends a run.
-func answerOf(n int32) string { return fmt.Sprintf("Answer %d", n) }
 
 // endless tells whether a conversation, one of eight, does not end.
 func endless(messages []art.Message) bool {

@@ -167,8 +167,8 @@ func TestDesks_Key(t *testing.T) {
 		{"1", "secret", "there is no order 7"}, {"1", "other", "no such desk"}, {"2", "secret", "no such desk"},
 	} {
 		w := httptest.NewRecorder()
-		address := "http://desk/desk/" + c.id + "/order_status"
-		r, err := http.NewRequestWithContext(t.Context(), "POST", address, strings.NewReader("7"))
+		url := "http://desk/desk/" + c.id + "/order_status"
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader("7"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func toolsOf(t *genai.Tool) (tools []art.Tool, err error) {
 		return nil, fmt.Errorf("%w: a tool without functions, which Google's servers carry out", art.ErrUnsupported)
 	}
 	for _, f := range t.FunctionDeclarations {
-		var schema any = f.ParametersJsonSchema
+		schema := f.ParametersJsonSchema
 		if schema == nil && f.Parameters != nil {
 			schema = jsonSchema(f.Parameters)
 		}
