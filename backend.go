@@ -183,6 +183,13 @@ type Pinner interface {
 	Pin(m *Model) (pinned func(ctx context.Context) context.Context, step int, err error)
 }
 
+// StepPinner is a [Pinner] that can answer with any stored step of a model.
+type StepPinner interface {
+	// PinStep returns what makes a context with which a stored step of m answers. It is an [ErrInvalid] if the step has no
+	// checkpoint.
+	PinStep(ctx context.Context, m *Model, step int) (pinned func(ctx context.Context) context.Context, err error)
+}
+
 // Pin is a step of a model that goes on answering when the next ones are made: an evaluation beside training measures
 // one policy, and self-play has its past as the opponent. The step stays in memory as long as the Pin.
 type Pin struct {
@@ -203,6 +210,22 @@ func (m *Model) Pin() (*Pin, error) {
 		return nil, err
 	}
 	pinned, step, err := pinner.Pin(m)
+	if err != nil {
+		return nil, err
+	}
+	return &Pin{m, step, pinned}, nil
+}
+
+// PinStep returns a pin of a stored step: over HTTP such a step is the model name@step.
+//
+// It returns [ErrNotRegistered], [ErrInvalid] for a step without a checkpoint, and [ErrUnsupported] when the backend is
+// no [StepPinner].
+func (m *Model) PinStep(ctx context.Context, step int) (*Pin, error) {
+	pinner, err := capability[StepPinner](m, "pin step", "art.StepPinner, such as backend/local")
+	if err != nil {
+		return nil, err
+	}
+	pinned, err := pinner.PinStep(ctx, m, step)
 	if err != nil {
 		return nil, err
 	}

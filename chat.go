@@ -159,6 +159,10 @@ func (s Sampling) validateTokens(p *problems) {
 	p.check(s.MaxTokens <= 0 || s.MinTokens <= s.MaxTokens, "min_tokens is %d, above max_tokens, %d", s.MinTokens,
 		s.MaxTokens)
 	p.check(len(s.StopTokenIDs) == 0 || slices.Min(s.StopTokenIDs) >= 0, "a stop token id is negative")
+	allowed := s.AllowedTokenIDs
+	p.check(allowed == nil || len(allowed) > 0 && slices.Min(allowed) >= 0,
+		"allowed_token_ids is empty, or one is negative; nil allows all tokens")
+	p.check(!slices.Contains(s.BadWords, ""), "a bad word is empty")
 	p.check(s.TopLogprobs >= 0 && s.TopLogprobs <= maxLogprobs, "top_logprobs is %d, want 0 to %d", s.TopLogprobs,
 		maxLogprobs)
 	n := deref(s.PromptLogprobs)
@@ -200,6 +204,13 @@ func (o *ChatOptions) override(s *Sampling) {
 	if o.StopTokenIDs != nil {
 		s.StopTokenIDs = slices.Clone(o.StopTokenIDs)
 	}
+	set(&s.IgnoreEOS, o.IgnoreEOS)
+	if o.AllowedTokenIDs != nil {
+		s.AllowedTokenIDs = slices.Clone(o.AllowedTokenIDs)
+	}
+	if o.BadWords != nil {
+		s.BadWords = slices.Clone(o.BadWords)
+	}
 	if o.PromptLogprobs != nil {
 		s.PromptLogprobs = clonePtr(o.PromptLogprobs)
 	}
@@ -226,7 +237,8 @@ func (o ChatOptions) clone() ChatOptions {
 		StopTokenIDs: slices.Clone(o.StopTokenIDs), MinTokens: clonePtr(o.MinTokens), MinP: clonePtr(o.MinP),
 		RepetitionPenalty: clonePtr(o.RepetitionPenalty), PresencePenalty: clonePtr(o.PresencePenalty),
 		FrequencyPenalty: clonePtr(o.FrequencyPenalty), LogitBias: maps.Clone(o.LogitBias),
-		TopLogprobs: clonePtr(o.TopLogprobs), PromptLogprobs: clonePtr(o.PromptLogprobs),
+		IgnoreEOS: clonePtr(o.IgnoreEOS), AllowedTokenIDs: slices.Clone(o.AllowedTokenIDs),
+		BadWords: slices.Clone(o.BadWords), TopLogprobs: clonePtr(o.TopLogprobs), PromptLogprobs: clonePtr(o.PromptLogprobs),
 		ResponseFormat: o.ResponseFormat.clone(), ToolChoice: clonePtr(o.ToolChoice),
 	}
 }
@@ -342,7 +354,7 @@ func (m *Model) SampleN(
 		piece = func(ChoicePiece) error { return nil }
 	}
 	out, seeded := newChoicePieces(piece), opts.hasSeed() || m.opts.Chat.hasSeed()
-	return atOnce(ctx, n*len(prompts), func(ctx context.Context, i int) (*ChatResponse, error) {
+	replies, err := atOnce(ctx, n*len(prompts), func(ctx context.Context, i int) (*ChatResponse, error) {
 		s := settings
 		if i%n > 0 {
 			s.PromptLogprobs = nil // they are those of the first reply
@@ -355,6 +367,15 @@ func (m *Model) SampleN(
 		r, err := sampler.Sample(ctx, m, slices.Clone(prompts[i/n]), s, out.of(i))
 		return out.end(i, r, err)
 	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range replies {
+		if err := recordSample(ctx, m, r); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
 }
 
 // answerAll asks for n replies to a request at once, with different seeds, and records them in their order.

@@ -65,7 +65,7 @@ const (
 	BaselineLeaveOne Baseline = "leave-one-out" // mean of the others (RLOO)
 )
 
-// Objective says what training is to raise in a group. grpo.Objective has formulas and sources.
+// Objective says what training is to raise in a group. credit.Objective has formulas and sources.
 type Objective string
 
 // Objectives.
@@ -76,7 +76,7 @@ const (
 	ObjectiveMaxK  Objective = "max@k"  // the expected best reward of K attempts
 )
 
-// Weighting says how much a token counts in the loss. grpo.Weighting has formulas and sources.
+// Weighting says how much a token counts in the loss. credit.Weighting has formulas and sources.
 type Weighting string
 
 // Weightings.
@@ -111,7 +111,7 @@ type Correction struct {
 	Behavior bool
 }
 
-// KLEstimator estimates how far the policy is from a reference. grpo.Estimator has the formulas.
+// KLEstimator estimates how far the policy is from a reference. credit.Estimator has the formulas.
 type KLEstimator string
 
 // Estimators.
@@ -128,7 +128,7 @@ type KL struct {
 	// Estimator defaults to [KLK3], and to [KLK1] with Advantage.
 	Estimator KLEstimator
 	// Advantage takes the penalty into the advantages of tokens, as ART does, in place of a term of the loss.
-	// grpo.ShapeByKL has the formula.
+	// credit.ShapeByKL has the formula.
 	Advantage bool
 	// Step is the step of the reference, whose checkpoint must exist. nil is the base model without an adapter.
 	Step *int
@@ -138,7 +138,7 @@ type KL struct {
 }
 
 // Overlong lowers the reward of long trajectories, softly: by 0 up to Longest-Buffer sampled tokens, by Penalty from
-// Longest on, linearly between (DAPO). grpo.OverlongPenalty has the formula.
+// Longest on, linearly between (DAPO). credit.OverlongPenalty has the formula.
 type Overlong struct {
 	// Longest is the number of sampled tokens of a trajectory from which the penalty is full; 0, the default, is off.
 	Longest int

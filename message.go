@@ -102,6 +102,9 @@ type Sampling struct {
 	LogitBias         map[int32]float64 `json:"logit_bias,omitempty"`
 	MinTokens         int               `json:"min_tokens,omitempty"`
 	StopTokenIDs      []int32           `json:"stop_token_ids,omitempty"`
+	AllowedTokenIDs   []int32           `json:"allowed_token_ids,omitempty"` // nil is all tokens
+	BadWords          []string          `json:"bad_words,omitempty"`
+	IgnoreEOS         bool              `json:"ignore_eos,omitempty"`
 	ResponseFormat    *ResponseFormat   `json:"response_format,omitempty"` // nil is any text
 	ToolChoice        *ToolChoice       `json:"tool_choice,omitempty"`     // nil leaves it to the model
 
@@ -116,7 +119,7 @@ type Sampling struct {
 func (s Sampling) Reshapes() bool {
 	return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 || s.MinP > 0 || s.MinTokens > 0 || len(s.LogitBias) > 0 ||
 		s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0 ||
-		s.Restricts()
+		s.AllowedTokenIDs != nil || len(s.BadWords) > 0 || s.Restricts()
 }
 
 // TokenLogprob is a token that was sampled or might have been.

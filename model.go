@@ -20,7 +20,11 @@ type LoRA struct {
 	Alpha float64 `json:"alpha"`
 	// Targets are the names of linear layers. Default: those of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and
 	// down_proj that the base model has. It stays empty in [Model.Options]; the backend fills it in.
+	// embed_tokens and lm_head have adapters too where they are named.
 	Targets []string `json:"targets"`
+	// TargetPattern chooses the layers in place of Targets: a regular expression in Python's syntax for their full names,
+	// such as `model\.layers\.[0-9]\..*_proj`, as PEFT's target_modules where that is one string.
+	TargetPattern string `json:"target_pattern,omitempty"`
 	// RankStabilized divides Alpha by the root of the rank, so that adapters of large rank learn as fast (rsLoRA).
 	RankStabilized bool `json:"rank_stabilized,omitempty"`
 	// Ranks and Alphas are those of single layers, by patterns for their names, as PEFT's rank_pattern and alpha_pattern:
@@ -84,6 +88,16 @@ type ChatOptions struct {
 	// MinTokens is the number of tokens before which the reply does not end: end tokens and StopTokenIDs are not sampled,
 	// and stop strings not looked for. nil is 0.
 	MinTokens *int
+	// IgnoreEOS lets the reply go on after its end token, up to MaxTokens, StopTokenIDs and stop strings: for measurements
+	// of speed, mostly.
+	IgnoreEOS *bool
+	// AllowedTokenIDs are the only tokens that the reply may have; its end tokens only if they are among them. nil is all
+	// tokens.
+	AllowedTokenIDs []int32
+	// BadWords are texts that the reply must not have. As in vLLM's API, the last token of one is not sampled where the
+	// tokens before it are there: those of the word as it is, and behind a space. A word that is spelled with other tokens
+	// is not recognised.
+	BadWords []string
 	// MinP drops tokens that are less likely than MinP times the likeliest one, after temperature (Nguyen et al. 2024).
 	// nil and 0 are off.
 	MinP *float64
@@ -262,7 +276,8 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 	}
 	p.check(o.Adapter == "" || o.Fork == "", "Adapter and Fork are both set")
 	l := &o.LoRA
-	p.check(l.Rank == 0 && l.Alpha == 0 && len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0 && !l.RankStabilized,
+	p.check(l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized &&
+		len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0,
 		"LoRA and %s are both set: leave LoRA empty, the adapter defines it", start)
 	p.check(!o.Frozen, "Frozen and %s are both set: a frozen model has no adapter", start)
 }
@@ -275,6 +290,7 @@ func (l *LoRA) validate(p *problems) {
 		p.check(target != "", "LoRA target %d is empty", i)
 		p.check(!slices.Contains(l.Targets[:i], target), "LoRA target %q is named twice", target)
 	}
+	p.check(l.TargetPattern == "" || len(l.Targets) == 0, "LoRA has both Targets and a TargetPattern")
 }
 
 // folderName checks that s can be the name of a folder on every system, and part of "name@step".

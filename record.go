@@ -12,15 +12,20 @@ import (
 	"sync"
 )
 
-// Record runs f and returns a trajectory of every completion made with f's context, by [Model.Chat], [Model.Complete]
-// or an HTTP client from [Model.HTTPClient], whatever code is in between. f may call the model from several goroutines;
-// completions that end after f has returned are not recorded. Of nested Records, the innermost records.
+// Record runs f and returns a trajectory of every completion made with f's context, by [Model.Chat], [Model.Complete],
+// [Model.Sample] or an HTTP client from [Model.HTTPClient], whatever code is in between. f may call the model from
+// several goroutines; completions that end after f has returned are not recorded. Of nested Records, the innermost
+// records.
 //
 // A request that repeats a recorded conversation and adds to it continues it; any other request, and one with other
 // tools, starts a new history: the first is the trajectory's own, the others are additional. Messages are compared by
 // what survives a client that rebuilds them (role, text, tool calls), and the recorded message, with its [Sample], is
 // kept. Each sample is in one history only: where a conversation forks, the fork repeats the text without it, and a
 // line of [Trajectory].Logs says why it forked.
+//
+// Prompts of token ids have histories of their own: one that begins with all ids of a history, those of its last reply
+// included, continues it. What of the prompt is new is a message of the user with its text, as the backend's
+// [Tokenizer] decodes it; the ids are in the samples.
 //
 // The trajectory is returned also when f fails, with f's error; when the model's last response to an HTTP client was an
 // error, its message is added. When f succeeds and nothing was recorded, because its calls had another context or
@@ -176,16 +181,13 @@ func recordCompletion(ctx context.Context, request *ChatRequest, reply Message) 
 func (r *Recorder) add(request *ChatRequest, reply Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed && r.ignoreLate {
-		return nil
-	}
-	if r.closed {
-		return &Error{"record", ErrRecordingEnded, "the reply is dropped; end a recording after its last completion"}
+	if drop, err := r.late(); drop {
+		return err
 	}
 	tools := toolsText(request.Tools)
 	h := r.continued(request.Messages, tools)
 	if h == nil {
-		h = r.fork(request, tools)
+		h = r.begin(request.Tools, tools, func() string { return r.forkReason(request.Messages) })
 	}
 	for _, m := range request.Messages[len(h.Messages):] {
 		if m.Sample != nil && slices.Contains(r.trajectory.Samples(), m.Sample) {
@@ -196,6 +198,14 @@ func (r *Recorder) add(request *ChatRequest, reply Message) error {
 	h.Add(reply)
 	r.completions++
 	return nil
+}
+
+// late reports whether a completion is dropped because the recording has ended, and the error of that.
+func (r *Recorder) late() (drop bool, err error) {
+	if r.closed && !r.ignoreLate {
+		err = &Error{"record", ErrRecordingEnded, "the reply is dropped; end a recording after its last completion"}
+	}
+	return r.closed, err
 }
 
 // continued returns the longest history that messages repeat, or nil.
@@ -210,17 +220,18 @@ func (r *Recorder) continued(messages []Message, tools string) *History {
 	return best
 }
 
-// fork starts a history. The first one is the trajectory's own; of the others the trajectory's logs say why.
-func (r *Recorder) fork(request *ChatRequest, tools string) *History {
+// begin starts a history; text are its tools as one comparable text. The first one is the trajectory's own; of the
+// others the trajectory's logs say why.
+func (r *Recorder) begin(tools []Tool, text string, why func() string) *History {
 	t := r.trajectory
 	if len(r.tools) == 0 {
-		r.tools = append(r.tools, tools)
-		t.Tools = request.Tools
+		r.tools = append(r.tools, text)
+		t.Tools = tools
 		return &t.History
 	}
-	t.Logs = append(t.Logs, historyName(len(r.tools))+": "+r.forkReason(request.Messages))
-	r.tools = append(r.tools, tools)
-	t.AdditionalHistories = append(t.AdditionalHistories, History{Tools: request.Tools})
+	t.Logs = append(t.Logs, historyName(len(r.tools))+": "+why())
+	r.tools = append(r.tools, text)
+	t.AdditionalHistories = append(t.AdditionalHistories, History{Tools: tools})
 	return &t.AdditionalHistories[len(t.AdditionalHistories)-1]
 }
 

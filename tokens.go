@@ -17,6 +17,9 @@ type Tokenizer interface {
 	// Decode returns the text of ids, special tokens included. Bytes that are not UTF-8 become U+FFFD. An id that the
 	// vocabulary lacks is an [ErrInvalid].
 	Decode(ctx context.Context, m *Model, ids []int32) (string, error)
+	// TokenBytes returns the bytes that each of ids adds to a text. They may be a part of a character. An id that the
+	// vocabulary lacks is an [ErrInvalid].
+	TokenBytes(ctx context.Context, m *Model, ids []int32) ([][]byte, error)
 }
 
 // Sampler is a [Backend] that computes with token ids.
@@ -56,8 +59,8 @@ func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]
 }
 
 // Sample continues a prompt of token ids, without a chat template: see [Sampler]. opts and piece may be nil;
-// TemplateArgs of opts are of no use here and refused. Seeds are derived as for [Model.Complete]. [Record] does not
-// record the reply, which is no message of a conversation.
+// TemplateArgs of opts are of no use here and refused. Seeds are derived as for [Model.Complete]. The reply is recorded
+// when ctx comes from [Record] or a [Recorder].
 //
 // It returns [ErrNotRegistered], [ErrInvalid], [ErrUnsupported] when the backend is no Sampler, and the errors of the
 // backend.
@@ -71,7 +74,14 @@ func (m *Model) Sample(
 	if piece == nil {
 		piece = func(Piece) error { return nil }
 	}
-	return sampler.Sample(ctx, m, slices.Clone(prompt), settings, piece)
+	r, err := sampler.Sample(ctx, m, slices.Clone(prompt), settings, piece)
+	if err == nil {
+		err = recordSample(ctx, m, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // sampling validates a call that continues prompts, and resolves its options.

@@ -1,7 +1,6 @@
 package grpo
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // decoratedTokens are random tokens with what corrections and penalties use.
@@ -48,11 +49,11 @@ func plainCorrection(c Corrected, in tokens, p []float64, i int) float64 {
 }
 
 // plainPenalty is the term of token i, without its weight.
-func plainPenalty(e Estimator, d float64) float64 {
+func plainPenalty(e credit.Estimator, d float64) float64 {
 	switch e {
-	case K1:
+	case credit.K1:
 		return d
-	case K2:
+	case credit.K2:
 		return d * d / 2
 	default:
 		return math.Exp(-d) + d - 1
@@ -91,10 +92,10 @@ var decorated = []Loss{
 	Corrected{Loss: PolicyLoss{Kind: GSPO}, Sequence: true, High: 50, FromOld: true},
 	Corrected{Loss: PolicyLoss{Kind: DAPO}, Sequence: true, Method: Mask, Low: 1e-3, High: 1e3},
 	Penalized{Loss: PolicyLoss{Kind: GRPO}, KL: 0.04},
-	Penalized{Loss: PolicyLoss{}, KL: 0.1, Estimator: K1},
-	Penalized{Loss: PolicyLoss{}, KL: 0.1, Estimator: K2, Entropy: 0.01},
+	Penalized{Loss: PolicyLoss{}, KL: 0.1, Estimator: credit.K1},
+	Penalized{Loss: PolicyLoss{}, KL: 0.1, Estimator: credit.K2, Entropy: 0.01},
 	Penalized{Loss: PolicyLoss{Kind: PPO}, Entropy: 0.3},
-	Penalized{Loss: Corrected{Loss: PolicyLoss{Kind: DrGRPO}}, KL: 0.2, Estimator: K3, Entropy: 0.01},
+	Penalized{Loss: Corrected{Loss: PolicyLoss{Kind: DrGRPO}}, KL: 0.2, Estimator: credit.K3, Entropy: 0.01},
 }
 
 // TestDecorated_MatchesPlainGo compares values, and gradients by finite differences.
@@ -178,7 +179,7 @@ func TestDecorated_Metrics(t *testing.T) {
 		if r > 2 {
 			want["loss/corrected_fraction"] += 1. / 59
 		}
-		want["loss/kl_ref"] += plainPenalty(K3, in.New[i]-in.Reference[i]) / 59
+		want["loss/kl_ref"] += plainPenalty(credit.K3, in.New[i]-in.Reference[i]) / 59
 		want["loss/entropy_full"] += in.Entropy[i] / 59
 	}
 	for name, v := range want {
@@ -218,10 +219,10 @@ func TestShapeByKL(t *testing.T) {
 		{IDs: []int32{1, 2}, Trained: []bool{false, true}, Logprobs: []float32{0, -9}, Old: []float32{0, -3},
 			Reference: []float32{0, -1}, Advantage: -1},
 	}
-	for e, k := range map[Estimator][]float64{
-		"": {1, 0, -2}, K1: {1, 0, -2}, K2: {0.5, 0, 2}, K3: {math.Exp(-1), 0, math.Exp(2) - 3},
+	for e, k := range map[credit.Estimator][]float64{
+		"": {1, 0, -2}, credit.K1: {1, 0, -2}, credit.K2: {0.5, 0, 2}, credit.K3: {math.Exp(-1), 0, math.Exp(2) - 3},
 	} {
-		got, mean, err := ShapeByKL(seqs, 0.5, e)
+		got, mean, err := credit.ShapeByKL(seqs, 0.5, e)
 		require.NoError(t, err)
 		require.InDelta(t, (k[0]+k[1]+k[2])/3, mean, 1e-12, "%q", e)
 		require.InDeltaSlice(t, []float64{0, (mean - k[0]) / 2, (mean - k[1]) / 2}, got[0].Shaping, 1e-12)
@@ -238,26 +239,19 @@ func TestShapeByKL(t *testing.T) {
 	}
 	for _, c := range []struct {
 		strength  float64
-		estimator Estimator
+		estimator credit.Estimator
 		edit      func(s *Sequence)
 		want      string
 	}{
-		{-1, K1, func(*Sequence) {}, "KL coefficient is -1"},
+		{-1, credit.K1, func(*Sequence) {}, "KL coefficient is -1"},
 		{1, "k0", func(*Sequence) {}, `"k0"`},
-		{1, K1, func(s *Sequence) { s.Reference = nil }, "sequence 1 has no reference"},
-		{1, K1, func(s *Sequence) { s.Reference = s.Reference[:1] }, "1 reference logprobs"},
-		{1, K1, func(s *Sequence) { s.Old = []float32{0, float32(math.NaN())} }, "logprob NaN"},
+		{1, credit.K1, func(s *Sequence) { s.Reference = nil }, "sequence 1 has no reference"},
+		{1, credit.K1, func(s *Sequence) { s.Reference = s.Reference[:1] }, "1 reference logprobs"},
+		{1, credit.K1, func(s *Sequence) { s.Old = []float32{0, float32(math.NaN())} }, "logprob NaN"},
 	} {
 		bad := slices.Clone(seqs)
 		c.edit(&bad[1])
-		_, _, err := ShapeByKL(bad, c.strength, c.estimator)
+		_, _, err := credit.ShapeByKL(bad, c.strength, c.estimator)
 		require.ErrorContains(t, err, c.want)
 	}
-}
-
-func TestOverlongPenalty(t *testing.T) {
-	for tokens, want := range map[int]float64{0: 0, 80: 0, 85: -0.25, 100: -1, 101: -1, 90: -0.5} {
-		require.InDelta(t, want, OverlongPenalty(tokens, 100, 20), 1e-15, fmt.Sprint(tokens))
-	}
-	require.Equal(t, []float64{0, -1}, []float64{OverlongPenalty(5, 5, 0), OverlongPenalty(6, 5, 0)}, "without a buffer")
 }

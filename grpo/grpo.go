@@ -1,12 +1,12 @@
 // Package grpo turns rewards into a loss: Group Relative Policy Optimization and its relatives.
 //
-// A training step uses the functions of this package in this order:
+// A training step uses these functions in this order:
 //
-//	Advantages    rewards of a group           -> one advantage per trajectory     (pure Go)
-//	Normalize     advantages, token counts     -> weights and scale of the batch   (pure Go)
-//	Pack          tokenised sequences          -> one padded micro-batch           (pure Go)
-//	BuildLoss     logprobs, old and new        -> a scalar and metrics             (graph)
-//	AdamW.Step    gradients                    -> new parameters and moments       (graph)
+//	credit.Advantages    rewards of a group   -> one advantage per trajectory     (pure Go)
+//	credit.Normalize     advantages, lengths  -> weights and scale of the batch   (pure Go)
+//	Pack                 tokenised sequences  -> one padded micro-batch           (pure Go)
+//	BuildLoss            logprobs, old, new   -> a scalar and metrics             (graph)
+//	AdamW.Step           gradients            -> new parameters and moments       (graph)
 //
 // A [Loss] is a value: [PolicyLoss] and [SupervisedLoss] are two, and others need no change elsewhere. [Corrected] and
 // [Penalized] are losses around a loss: importance sampling against the sampler, and a KL penalty or an entropy bonus.
@@ -16,3 +16,8 @@
 // Terms: a group holds trajectories, a trajectory has one or more histories, a tokenised history is a
 // [Sequence]. Old logprobs are those recorded when a token was sampled, new ones those of the policy being trained.
 package grpo
+
+import "math"
+
+// finite reports whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Layout is the shape of a micro-batch: padded rectangles, and a padded list of the tokens trained in them. In the
@@ -59,7 +61,7 @@ func (l Layout) check(seqs []Sequence, rows []Row) error {
 		return fmt.Errorf("grpo: a layout of %d rows of %d tokens, %d of them trained: want at least one of each", l.Rows,
 			l.Length, l.Trained)
 	}
-	if n := NumTrained(seqs); n > l.Trained {
+	if n := credit.NumTrained(seqs); n > l.Trained {
 		return fmt.Errorf("grpo: %d trained tokens for a list of %d", n, l.Trained)
 	}
 	counts := map[int]int{}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // MicroBatch is what one graph computes: sequences in a layout. Rows are left-aligned; with causal attention nothing
@@ -16,6 +18,8 @@ type MicroBatch struct {
 	Starts []int32    // of the rows of all branches: the position of their first token
 	Keys   []int32    // of the rows of all branches: the token of IDs at each position
 	Tokens TokenBatch // [N]
+	// Placed are the rows that have tokens: those of a rectangle lie in it in this order.
+	Placed []Row
 }
 
 // TokenBatch lists trained tokens, sequence by sequence, then padding of Mask 0.
@@ -54,7 +58,7 @@ func Pack(seqs []Sequence, layout Layout) (*MicroBatch, error) {
 // PackRows lays out sequences that share what they begin with. The last row of each sequence ends with what the model
 // reads of it; one without tokens of its own takes no row of the layout.
 func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
-	if err := errors.Join(validateAll(seqs), layout.check(seqs, rows)); err != nil {
+	if err := errors.Join(credit.ValidateAll(seqs), layout.check(seqs, rows)); err != nil {
 		return nil, err
 	}
 	m := &MicroBatch{Layout: layout, IDs: make([]int32, layout.Tokens())}
@@ -98,6 +102,7 @@ func (p *placing) place(r Row) error {
 		path = p.at[r.From][:r.Start:r.Start]
 	}
 	if r.Start < r.End {
+		p.Placed = append(p.Placed, r)
 		first := p.row(r)
 		copy(p.IDs[first:], seq.IDs[r.Start:r.End])
 		for i := range r.End - r.Start {

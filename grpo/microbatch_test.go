@@ -1,11 +1,14 @@
 package grpo
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // trainedToken is a trained token with everything that predicts it.
@@ -43,7 +46,7 @@ func unpack(b *MicroBatch) []trainedToken {
 
 // layoutOf returns a layout that sequences fit into, with some padding.
 func layoutOf(src *rand.Rand, seqs []Sequence) Layout {
-	l := Layout{Rows: len(seqs) + src.IntN(3), Trained: NumTrained(seqs) + src.IntN(20), Length: 1}
+	l := Layout{Rows: len(seqs) + src.IntN(3), Trained: credit.NumTrained(seqs) + src.IntN(20), Length: 1}
 	for i := range seqs {
 		l.Length = max(l.Length, seqs[i].NumInputs()+src.IntN(2))
 	}
@@ -78,7 +81,7 @@ func TestPack_Padding(t *testing.T) {
 			require.Equal(t, make([]int32, len(padding)), padding)
 		}
 		tok := b.Tokens
-		require.Equal(t, NumTrained(seqs), tok.NumReal)
+		require.Equal(t, credit.NumTrained(seqs), tok.NumReal)
 		for i, m := range tok.Mask {
 			require.Equal(t, i < tok.NumReal, m == 1)
 		}
@@ -133,4 +136,34 @@ func TestPack_LeavesInputAlone(t *testing.T) {
 	again, err := Pack(seqs, layout)
 	require.NoError(t, err)
 	require.Equal(t, before, unpack(again))
+}
+
+func randomSequence(src *rand.Rand, n, trajectory int) Sequence {
+	s := Sequence{
+		IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n),
+		Advantage: src.NormFloat64(), Weight: src.Float64(), Trajectory: trajectory,
+	}
+	for i := range n {
+		s.IDs[i] = int32(1 + src.IntN(1000))
+		s.Logprobs[i] = float32(math.NaN()) // not read where not trained
+		if i > 0 && src.IntN(2) == 0 {
+			s.Trained[i] = true
+		}
+	}
+	s.Trained[1+src.IntN(n-1)] = true
+	for i, trained := range s.Trained {
+		if trained {
+			s.Logprobs[i] = -float32(src.ExpFloat64())
+		}
+	}
+	return s
+}
+
+// randomBatch returns sequences of up to length tokens, some trajectories with two histories.
+func randomBatch(src *rand.Rand, count, length int) []Sequence {
+	seqs := make([]Sequence, count)
+	for i := range seqs {
+		seqs[i] = randomSequence(src, 2+src.IntN(length-1), src.IntN(count/2+1))
+	}
+	return seqs
 }

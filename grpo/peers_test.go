@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // peersGolden is testdata/peers.json, which testdata/peers.py writes: what the code of TRL and verl computes. Numbers
@@ -45,7 +47,7 @@ func (g *peersGolden) flat(x [][]float64) (out []float64) {
 }
 
 // tokens are the inputs of a loss, weighted by Normalize.
-func (g *peersGolden) tokens(t *testing.T, advantages []float64, cfg NormalizeConfig) tokens {
+func (g *peersGolden) tokens(t *testing.T, advantages []float64, cfg credit.NormalizeConfig) tokens {
 	t.Helper()
 	var seqs []Sequence
 	for i, n := range g.Lengths {
@@ -57,7 +59,7 @@ func (g *peersGolden) tokens(t *testing.T, advantages []float64, cfg NormalizeCo
 		seqs = append(seqs, s)
 	}
 	cfg.Advantages = new(bool)
-	seqs, err := Normalize(seqs, cfg)
+	seqs, err := credit.Normalize(seqs, cfg)
 	require.NoError(t, err)
 	in := tokens{New: g.flat(g.New), Old: g.flat(g.Old), Behavior: g.flat(g.Behavior), Reference: g.flat(g.Reference),
 		Entropy: g.flat(g.Entropy)}
@@ -73,29 +75,29 @@ func (g *peersGolden) tokens(t *testing.T, advantages []float64, cfg NormalizeCo
 // peersCases are our configurations of what peers.py calls.
 var peersCases = map[string]struct {
 	loss    Loss
-	weights NormalizeConfig
+	weights credit.NormalizeConfig
 }{
 	"trl grpo":                {loss: PolicyLoss{Kind: GRPO}},
 	"trl grpo delta":          {loss: PolicyLoss{Kind: GRPO, DualClip: 1.5}},
 	"trl grpo beta":           {loss: Penalized{Loss: PolicyLoss{Kind: GRPO}, KL: 0.04}},
 	"trl grpo entropy":        {loss: Penalized{Loss: PolicyLoss{Kind: GRPO}, Entropy: 0.02}},
-	"trl dr_grpo":             {PolicyLoss{Kind: DrGRPO}, NormalizeConfig{Weighting: WeightConstant, Length: 12}},
-	"trl dapo":                {PolicyLoss{Kind: DAPO}, NormalizeConfig{Weighting: WeightToken}},
-	"trl cispo":               {PolicyLoss{EpsilonHigh: ptr(0.5)}, NormalizeConfig{Weighting: WeightToken}},
+	"trl dr_grpo":             {PolicyLoss{Kind: DrGRPO}, credit.NormalizeConfig{Weighting: credit.WeightConstant, Length: 12}},
+	"trl dapo":                {PolicyLoss{Kind: DAPO}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"trl cispo":               {PolicyLoss{EpsilonHigh: ptr(0.5)}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
 	"trl gspo":                {loss: PolicyLoss{Kind: GSPO}},
 	"trl gspo wide":           {loss: PolicyLoss{Kind: GSPO, Epsilon: ptr(0.1), EpsilonHigh: ptr(0.15)}},
-	"trl dapo truncated":      {Corrected{Loss: PolicyLoss{Kind: DAPO}, High: 1.3, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
-	"verl ppo":                {PolicyLoss{Kind: PPO, DualClip: 1.5}, NormalizeConfig{Weighting: WeightToken}},
+	"trl dapo truncated":      {Corrected{Loss: PolicyLoss{Kind: DAPO}, High: 1.3, FromOld: true}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl ppo":                {PolicyLoss{Kind: PPO, DualClip: 1.5}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
 	"verl ppo sequences":      {loss: PolicyLoss{Kind: PPO, EpsilonHigh: ptr(0.3), DualClip: 3}},
 	"verl gspo":               {loss: PolicyLoss{Kind: GSPO, Epsilon: ptr(0.05), EpsilonHigh: ptr(0.1)}},
-	"verl dro":                {PolicyLoss{Kind: DRO, Beta: 0.3}, NormalizeConfig{Weighting: WeightToken}},
-	"verl cispo":              {PolicyLoss{Epsilon: ptr(0.3), EpsilonHigh: ptr(0.5)}, NormalizeConfig{Weighting: WeightToken}},
-	"verl truncated":          {Corrected{Loss: PolicyLoss{}, High: 1.2, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
-	"verl icepop":             {Corrected{Loss: PolicyLoss{Kind: PPO, DualClip: 3}, Method: Mask, Low: 0.7, High: 1.4, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
-	"verl truncated sequence": {Corrected{Loss: PolicyLoss{Kind: PPO, DualClip: 3}, High: 1.5, Sequence: true, FromOld: true}, NormalizeConfig{Weighting: WeightToken}},
-	"verl k1":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: K1}, NormalizeConfig{Weighting: WeightToken}},
-	"verl k2":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: K2}, NormalizeConfig{Weighting: WeightToken}},
-	"verl k3":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: K3}, NormalizeConfig{Weighting: WeightToken}},
+	"verl dro":                {PolicyLoss{Kind: DRO, Beta: 0.3}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl cispo":              {PolicyLoss{Epsilon: ptr(0.3), EpsilonHigh: ptr(0.5)}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl truncated":          {Corrected{Loss: PolicyLoss{}, High: 1.2, FromOld: true}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl icepop":             {Corrected{Loss: PolicyLoss{Kind: PPO, DualClip: 3}, Method: Mask, Low: 0.7, High: 1.4, FromOld: true}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl truncated sequence": {Corrected{Loss: PolicyLoss{Kind: PPO, DualClip: 3}, High: 1.5, Sequence: true, FromOld: true}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl k1":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: credit.K1}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl k2":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: credit.K2}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
+	"verl k3":                 {Penalized{Loss: PolicyLoss{Kind: Reinforce}, KL: 1, Estimator: credit.K3}, credit.NormalizeConfig{Weighting: credit.WeightToken}},
 }
 
 // TestLosses_MatchPeers: losses, weights, masks and KL are those of TRL and verl, with their gradients.
@@ -123,14 +125,14 @@ func TestLosses_MatchPeers(t *testing.T) {
 func TestAdvantages_MatchPeers(t *testing.T) {
 	golden := readPeersGolden(t)
 	for name, c := range map[string]struct {
-		cfg AdvantageConfig
+		cfg credit.AdvantageConfig
 		std bool
 	}{
-		"grpo":      {AdvantageConfig{}, true},
-		"no std":    {AdvantageConfig{Scale: ScaleNone}, false},
-		"rloo":      {AdvantageConfig{Baseline: BaselineLeaveOne, Scale: ScaleNone}, false},
-		"passk":     {AdvantageConfig{Objective: ObjectiveMaxK, Scale: ScaleNone}, false},
-		"passk std": {AdvantageConfig{Objective: ObjectiveMaxK}, true},
+		"grpo":      {credit.AdvantageConfig{}, true},
+		"no std":    {credit.AdvantageConfig{Scale: credit.ScaleNone}, false},
+		"rloo":      {credit.AdvantageConfig{Baseline: credit.BaselineLeaveOne, Scale: credit.ScaleNone}, false},
+		"passk":     {credit.AdvantageConfig{Objective: credit.ObjectiveMaxK, Scale: credit.ScaleNone}, false},
+		"passk std": {credit.AdvantageConfig{Objective: credit.ObjectiveMaxK}, true},
 	} {
 		want, compared := golden.Advantages[name], 0
 		for lo := 0; lo < len(golden.Groups); {
@@ -138,17 +140,17 @@ func TestAdvantages_MatchPeers(t *testing.T) {
 			for hi < len(golden.Groups) && golden.Groups[hi] == golden.Groups[lo] {
 				hi++
 			}
-			if c.cfg.Objective == ObjectiveMaxK {
+			if c.cfg.Objective == credit.ObjectiveMaxK {
 				c.cfg.K = hi - lo
 			}
-			got, reason := Advantages(golden.Rewards[lo:hi], c.cfg)
-			if reason == ReasonNoVariance { // a tie of the best
+			got, reason := credit.Advantages(golden.Rewards[lo:hi], c.cfg)
+			if reason == credit.ReasonNoVariance { // a tie of the best
 				got = make([]float64, hi-lo)
 			}
 			for i := range got {
 				if c.std {
 					std, n := popStd(golden.Rewards[lo:hi]), float64(hi-lo)
-					got[i] *= (std + StdEpsilon) / (std*math.Sqrt(n/(n-1)) + StdEpsilon)
+					got[i] *= (std + credit.StdEpsilon) / (std*math.Sqrt(n/(n-1)) + credit.StdEpsilon)
 				}
 				require.InDelta(t, want[lo+i], got[i], 1e-6, "%s, reward %v", name, golden.Rewards[lo+i])
 				compared++
@@ -157,4 +159,15 @@ func TestAdvantages_MatchPeers(t *testing.T) {
 		}
 		require.Equal(t, len(golden.Rewards), compared)
 	}
+}
+
+// popStd is the population standard deviation, by its other formula.
+func popStd(x []float64) float64 {
+	var sum, squares float64
+	for _, v := range x {
+		sum += v
+		squares += v * v
+	}
+	n := float64(len(x))
+	return math.Sqrt(squares/n - sum/n*sum/n)
 }

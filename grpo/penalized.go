@@ -10,31 +10,17 @@ import (
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
-)
 
-// Estimator estimates KL(policy ‖ reference) from one token, whose logprobs differ by d = policy - reference.
-//
-// Source: J. Schulman, Approximating KL Divergence, 2020, http://joschu.net/blog/kl-approx.html.
-type Estimator string
-
-// Estimators.
-const (
-	// K1 is d: unbiased, of high variance, negative for half of the tokens. In a loss its gradient is 0 on average; it
-	// belongs into the advantage.
-	K1 Estimator = "k1"
-	// K2 is d²/2: biased, of low variance. In a loss it has the gradient of the divergence on policy.
-	K2 Estimator = "k2"
-	// K3 is exp(-d) + d - 1: unbiased, of low variance, never negative. GRPO's.
-	K3 Estimator = "k3"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Penalized is a loss that keeps the policy close to a reference, or its entropy up. With w the weight of a token, H
-// the entropy of the distribution that it is drawn from, and KL as [Estimator] has it,
+// the entropy of the distribution that it is drawn from, and KL as [credit.Estimator] has it,
 //
 //	loss = loss + KL · Σ k·w / denominator - Entropy · Σ H / denominator
 //
 // The penalty has the weights of the tokens, as in GRPO, and no correction for samples of older policies; the bonus is
-// the mean over tokens, whatever their weights, as in TRL. [ShapeByKL] is the other place for the penalty.
+// the mean over tokens, whatever their weights, as in TRL. [credit.ShapeByKL] is the other place for the penalty.
 //
 // Its metrics are those of the loss, and
 //
@@ -46,14 +32,14 @@ type Penalized struct {
 	// KL is the strength of the penalty; 0 is none. 0.001 to 0.05 is usual; above, little is learned.
 	KL float64
 	// Estimator defaults to K3.
-	Estimator Estimator
+	Estimator credit.Estimator
 	// Entropy is the strength of the bonus; 0 is none. 0.001 to 0.01 is usual; above, replies become noise.
 	Entropy float64
 }
 
 // Validate lists every problem, those of the loss included.
 func (p Penalized) Validate() error {
-	errs := []error{validEstimator(p.Estimator)}
+	errs := []error{p.Estimator.Validate()}
 	for name, x := range map[string]float64{"KL": p.KL, "entropy": p.Entropy} {
 		if !(finite(x) && x >= 0) {
 			errs = append(errs, fmt.Errorf("grpo: %s coefficient is %v, it must be finite and not negative", name, x))
@@ -63,14 +49,6 @@ func (p Penalized) Validate() error {
 		return errors.Join(append(errs, errors.New("grpo: a penalty without a loss"))...)
 	}
 	return errors.Join(append(errs, p.Loss.Validate())...)
-}
-
-func validEstimator(e Estimator) error {
-	switch e {
-	case "", K1, K2, K3:
-		return nil
-	}
-	return fmt.Errorf("grpo: unknown estimator %q, use %q, %q or %q", e, K1, K2, K3)
 }
 
 // Metrics that penalties add.
@@ -88,7 +66,7 @@ var (
 // Spec implements [Loss].
 func (p Penalized) Spec() LossSpec {
 	spec := p.Loss.Spec()
-	spec.Key = fmt.Sprintf("%s penalized %v %s %v", spec.Key, p.KL, cmp.Or(p.Estimator, K3), p.Entropy)
+	spec.Key = fmt.Sprintf("%s penalized %v %s %v", spec.Key, p.KL, cmp.Or(p.Estimator, credit.K3), p.Entropy)
 	spec.Metrics = append(slices.Clone(spec.Metrics), totalMetric)
 	if p.KL != 0 {
 		spec.Metrics, spec.Reference = append(spec.Metrics, klMetric), true
@@ -120,9 +98,9 @@ func (p Penalized) Build(in LossInputs) (loss *Node, metrics map[string]*Node) {
 // estimate builds the estimate [N] from d [N].
 func (p Penalized) estimate(d *Node) *Node {
 	switch p.Estimator {
-	case K1:
+	case credit.K1:
 		return d
-	case K2:
+	case credit.K2:
 		return MulScalar(Mul(d, d), 0.5)
 	default:
 		return k3(Neg(d), boundedExp(Neg(d)))

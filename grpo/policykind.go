@@ -6,7 +6,7 @@ import "math"
 type PolicyKind string
 
 // Policy losses; [PolicyLoss] has their formulas. GRPO, Dr. GRPO and DAPO differ from PPO in bounds and in what is
-// outside of a token's loss: advantages and weights, which [AdvantageConfig] and [NormalizeConfig] set.
+// outside of a token's loss: advantages and weights, which [credit.AdvantageConfig] and [credit.NormalizeConfig] set.
 const (
 	CISPO              PolicyKind = "cispo"               // clipped importance weight on the log-likelihood; the default
 	PPO                PolicyKind = "ppo"                 // clipped surrogate

@@ -1,12 +1,9 @@
 package grpo
 
 import (
-	"errors"
-	"fmt"
-	"math"
-	"slices"
-
 	. "github.com/gomlx/gomlx/core/graph"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // PreferenceLoss is that of direct preference optimization (DPO). A batch is pairs: a chosen sequence, then a rejected
@@ -30,28 +27,10 @@ import (
 // Sources: Rafailov et al. 2023, https://arxiv.org/abs/2305.18290; Smoothing is conservative DPO, Mitchell 2023,
 // https://ericmitchell.ai/cdpo.pdf; Mean is the length-normalised DPO of Tülu 3, https://arxiv.org/abs/2411.15124.
 type PreferenceLoss struct {
-	// Beta is how strongly the policy is kept close to the reference, above 0. There is no default here; 0.1 is usual,
-	// and 5 with Mean.
-	Beta float64
-	// Smoothing is the chance that a pair is labelled the wrong way round, 0 up to below 0.5.
-	Smoothing float64
-	// Mean divides the log-ratio of a sequence by its number of trained tokens.
-	Mean bool
+	credit.Preference
 }
 
 var _ BatchLoss = PreferenceLoss{}
-
-// Validate lists every problem.
-func (l PreferenceLoss) Validate() error {
-	var errs []error
-	if !(l.Beta > 0 && finite(l.Beta)) {
-		errs = append(errs, fmt.Errorf("grpo: beta is %v, want a finite number > 0", l.Beta))
-	}
-	if !(l.Smoothing >= 0 && l.Smoothing < 0.5) {
-		errs = append(errs, fmt.Errorf("grpo: smoothing is %v, want 0 <= smoothing < 0.5", l.Smoothing))
-	}
-	return errors.Join(errs...)
-}
 
 // Spec implements [Loss]. Graphs do not depend on the fields: they are in the advantages.
 func (PreferenceLoss) Spec() LossSpec {
@@ -78,47 +57,3 @@ func (PreferenceLoss) Value() Metric {
 		Unit:    "nats", Healthy: "falls from 0.69, which is no preference",
 	}
 }
-
-// Linearize implements [BatchLoss]. batch is pairs.
-func (l PreferenceLoss) Linearize(batch []Sequence, logprobs [][]float32) (linear []Sequence, value float64) {
-	linear = slices.Clone(batch)
-	pairs := float64(len(batch) / 2)
-	weight := float64(NumTrained(batch)) / pairs // Mean divides by the number of tokens
-	for i := 0; i < len(batch); i += 2 {
-		margin := l.Reward(&batch[i], logprobs[i]) - l.Reward(&batch[i+1], logprobs[i+1])
-		value += (1-l.Smoothing)*softplus(-margin) + l.Smoothing*softplus(margin)
-		slope := 1/(1+math.Exp(-margin)) - 1 + l.Smoothing
-		for k, sign := range []float64{-1, 1} {
-			s := &linear[i+k]
-			s.Advantage, s.Weight = sign*slope*l.scale(s), weight
-		}
-	}
-	return linear, value / pairs
-}
-
-// Reward returns the reward r that a policy implies for a sequence, from its logprobs, per token.
-func (l PreferenceLoss) Reward(s *Sequence, logprobs []float32) float64 {
-	return l.scale(s) * LogRatio(s, logprobs)
-}
-
-// scale is the derivative of the reward with respect to a logprob.
-func (l PreferenceLoss) scale(s *Sequence) float64 {
-	if l.Mean {
-		return l.Beta / float64(s.NumTrained())
-	}
-	return l.Beta
-}
-
-// LogRatio returns the sum over the trained tokens of a sequence of logprob - reference, in nats.
-func LogRatio(s *Sequence, logprobs []float32) float64 {
-	sum := 0.0
-	for i, trained := range s.Trained {
-		if trained {
-			sum += float64(logprobs[i]) - float64(s.Reference[i])
-		}
-	}
-	return sum
-}
-
-// softplus is log(1 + exp(x)) = -log σ(-x), without overflow.
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -11,10 +11,12 @@ import (
 	"strings"
 )
 
-// LayerShape is a linear layer of a model.
+// LayerShape is a linear layer of a model, or its embedding.
 type LayerShape struct {
 	Name    string // in full: "model.layers.0.self_attn.q_proj"
 	In, Out int
+	// Embedding says that it looks up one of In rows of Out numbers, in place of multiplying.
+	Embedding bool
 }
 
 // Layer is the adapter of one linear layer, in PEFT's layout.
@@ -34,32 +36,60 @@ type Adapter struct {
 	chosen *selection // of a PEFT file, if Targets alone do not determine the layers; otherwise nil. It is immutable
 }
 
-// New returns an adapter for those of the given layers whose last name part is one of the targets, with
+// New returns an adapter for those of the given layers that the configuration chooses, with
 //
-//	A ~ uniform(-1/sqrt(In), 1/sqrt(In)),  B = 0
+//	A ~ uniform(-1/sqrt(In), 1/sqrt(In)),  B = 0                  of linear layers
+//	A = 0,  B ~ normal(0, 1)                                      of an embedding
 //
 // which is PEFT's initialisation (kaiming_uniform_ with a = sqrt(5)). The values of a layer depend on seed, its name
 // and its sizes alone, not on the other layers. A target that matches no layer is an error; without targets, the
 // default ones that the model has are used. A rank above that of any possible B·A is an error too.
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
-	if len(cfg.Targets) == 0 {
+	chosen, err := cfg.Select(layers)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{}
+	if cfg.Pattern != "" {
+		if a.chosen, err = patternSelection(cfg.Pattern); err != nil {
+			return nil, err
+		}
+		cfg.Pattern, cfg.Targets = "", lastNames(chosen)
+	} else if len(cfg.Targets) == 0 {
 		cfg.Targets = TargetsOf(layers)
 	}
-	cfg = cfg.withDefaults()
-	if err := errors.Join(cfg.Validate(), validateShapes(layers)); err != nil {
+	a.config = cfg.withDefaults()
+	if err := checkRank(a.config, chosen); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(checkTargets(cfg.Targets, layers), checkRank(cfg, layers)); err != nil {
-		return nil, err
-	}
-	a := &Adapter{config: cfg}
-	for _, shape := range layers {
-		if slices.Contains(cfg.Targets, lastPart(shape.Name)) {
-			a.layers = append(a.layers, newLayer(shape, cfg.LayerRank(shape.Name), seed))
-		}
+	for _, shape := range chosen {
+		a.layers = append(a.layers, newLayer(shape, a.config.LayerRank(shape.Name), seed))
 	}
 	a.sort()
 	return a, nil
+}
+
+// Select returns those of some layers that get an adapter.
+func (c Config) Select(layers []LayerShape) (chosen []LayerShape, err error) {
+	if err := errors.Join(c.Validate(), validateShapes(layers)); err != nil {
+		return nil, err
+	}
+	if c.Pattern != "" {
+		return selectByPattern(c.Pattern, layers)
+	}
+	if len(c.Targets) == 0 {
+		c.Targets = TargetsOf(layers)
+	}
+	c = c.withDefaults()
+	if err := checkTargets(c.Targets, layers); err != nil {
+		return nil, err
+	}
+	for _, shape := range layers {
+		if slices.Contains(c.Targets, lastPart(shape.Name)) {
+			chosen = append(chosen, shape)
+		}
+	}
+	return chosen, nil
 }
 
 // TargetsOf returns those of the default targets that some layers have.
@@ -75,6 +105,12 @@ func newLayer(shape LayerShape, rank int, seed uint64) Layer {
 	src := rand.New(rand.NewPCG(seed, hash.Sum64()))
 	bound := 1 / math.Sqrt(float64(shape.In))
 	l := Layer{LayerShape: shape, A: make([]float32, rank*shape.In), B: make([]float32, shape.Out*rank)}
+	if shape.Embedding {
+		for i := range l.B {
+			l.B[i] = float32(src.NormFloat64())
+		}
+		return l
+	}
 	for i := range l.A {
 		l.A[i] = float32((2*src.Float64() - 1) * bound)
 	}
@@ -185,12 +221,10 @@ func checkTargets(targets []string, layers []LayerShape) error {
 const smallRank = 64
 
 // checkRank bounds the rank, and with it memory. The rank of B·A is at most min(In, Out).
-func checkRank(cfg Config, layers []LayerShape) error {
+func checkRank(cfg Config, chosen []LayerShape) error {
 	most := smallRank
-	for _, shape := range layers {
-		if slices.Contains(cfg.Targets, lastPart(shape.Name)) {
-			most = max(most, min(shape.In, shape.Out))
-		}
+	for _, shape := range chosen {
+		most = max(most, min(shape.In, shape.Out))
 	}
 	for _, rank := range append(slices.Collect(maps.Values(cfg.Ranks)), cfg.Rank) {
 		if rank > most {

@@ -11,13 +11,17 @@ import (
 
 // testLayers are the linear layers of two blocks, and what is around them.
 func testLayers() []LayerShape {
-	layers := []LayerShape{{"lm_head", 6, 40}}
+	layers := []LayerShape{{Name: "lm_head", In: 6, Out: 40}}
 	for _, block := range []string{"model.layers.0.", "model.layers.1.", "model.layers.10."} {
-		layers = append(layers,
-			LayerShape{block + "self_attn.q_proj", 6, 8}, LayerShape{block + "self_attn.k_proj", 6, 4},
-			LayerShape{block + "self_attn.v_proj", 6, 4}, LayerShape{block + "self_attn.o_proj", 8, 6},
-			LayerShape{block + "mlp.gate_proj", 6, 10}, LayerShape{block + "mlp.up_proj", 6, 10},
-			LayerShape{block + "mlp.down_proj", 10, 6})
+		for _, l := range []LayerShape{
+			{Name: "self_attn.q_proj", In: 6, Out: 8}, {Name: "self_attn.k_proj", In: 6, Out: 4},
+			{Name: "self_attn.v_proj", In: 6, Out: 4}, {Name: "self_attn.o_proj", In: 8, Out: 6},
+			{Name: "mlp.gate_proj", In: 6, Out: 10}, {Name: "mlp.up_proj", In: 6, Out: 10},
+			{Name: "mlp.down_proj", In: 10, Out: 6},
+		} {
+			l.Name = block + l.Name
+			layers = append(layers, l)
+		}
 	}
 	return layers
 }
@@ -49,7 +53,7 @@ func TestNew_ChoosesTargets(t *testing.T) {
 	require.False(t, ok)
 	l, ok := a.Layer("model.layers.10.mlp.down_proj")
 	require.True(t, ok)
-	require.Equal(t, LayerShape{"model.layers.10.mlp.down_proj", 10, 6}, l.LayerShape)
+	require.Equal(t, LayerShape{Name: "model.layers.10.mlp.down_proj", In: 10, Out: 6}, l.LayerShape)
 	require.Len(t, l.A, 8*10)
 	require.Len(t, l.B, 6*8)
 	require.Equal(t, 3*8*(14+10+10+14+16+16+16), a.NumParams())
@@ -59,16 +63,16 @@ func TestNew_ChoosesTargets(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, a.Layers(), 3)
 
-	a, err = New(Config{}, []LayerShape{{"a.q_proj", 1, 1}, {"a.k_proj", 1, 1}}, 1)
+	a, err = New(Config{}, []LayerShape{{Name: "a.q_proj", In: 1, Out: 1}, {Name: "a.k_proj", In: 1, Out: 1}}, 1)
 	require.NoError(t, err)
 	require.Len(t, a.Layers(), 2)
 	require.Equal(t, []string{"q_proj", "k_proj"}, a.Config().Targets, "of the default ones those that are there")
-	_, err = New(Config{}, []LayerShape{{"other", 1, 1}}, 1)
+	_, err = New(Config{}, []LayerShape{{Name: "other", In: 1, Out: 1}}, 1)
 	require.ErrorContains(t, err, `no layer is called "q_proj"; the model has other`)
 }
 
 func TestNew_Start(t *testing.T) {
-	layers := []LayerShape{{"a.q_proj", 100, 50}, {"b.q_proj", 100, 50}}
+	layers := []LayerShape{{Name: "a.q_proj", In: 100, Out: 50}, {Name: "b.q_proj", In: 100, Out: 50}}
 	cfg := Config{Rank: 64, Targets: []string{"q_proj"}}
 	a, err := New(cfg, layers, 7)
 	require.NoError(t, err)
@@ -84,7 +88,7 @@ func TestNew_Start(t *testing.T) {
 	require.NotEqual(t, a.layers[0].A, a.layers[1].A, "layers must not start alike")
 
 	slices.Reverse(layers)
-	again, err := New(cfg, append(layers, LayerShape{"c.q_proj", 3, 3}), 7)
+	again, err := New(cfg, append(layers, LayerShape{Name: "c.q_proj", In: 3, Out: 3}), 7)
 	require.NoError(t, err)
 	require.Equal(t, a.layers, again.layers[:2], "depends on order or on other layers")
 	other, err := New(cfg, layers, 8)
@@ -94,8 +98,8 @@ func TestNew_Start(t *testing.T) {
 
 // TestNew_Stable pins the numbers of a seed: a run must be reproducible by later versions.
 func TestNew_Stable(t *testing.T) {
-	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}}, []LayerShape{{"model.layers.0.self_attn.q_proj", 4, 2}},
-		42)
+	a, err := New(Config{Rank: 1, Targets: []string{"q_proj"}},
+		[]LayerShape{{Name: "model.layers.0.self_attn.q_proj", In: 4, Out: 2}}, 42)
 	require.NoError(t, err)
 	require.Equal(t, []float32{-0.46322644, 0.344286, 0.4775044, -0.32489333}, a.layers[0].A)
 }
@@ -105,8 +109,9 @@ func TestNew_Errors(t *testing.T) {
 	require.ErrorContains(t, err, `no layer is called "wq"; the model has down_proj, gate_proj, k_proj, lm_head,`)
 	_, err = New(Config{}, nil, 1)
 	require.Error(t, err)
-	_, err = New(Config{Targets: []string{"q_proj"}},
-		[]LayerShape{{"q_proj", 1, 1}, {"q_proj", 1, 1}, {"", 1, 1}, {"x", 0, 1}}, 1)
+	_, err = New(Config{Targets: []string{"q_proj"}}, []LayerShape{
+		{Name: "q_proj", In: 1, Out: 1}, {Name: "q_proj", In: 1, Out: 1}, {In: 1, Out: 1}, {Name: "x", Out: 1},
+	}, 1)
 	for _, want := range []string{`"q_proj" is listed twice`, `layer "" is 1 to 1`, `layer "x" is 0 to 1`} {
 		require.ErrorContains(t, err, want)
 	}
@@ -115,7 +120,9 @@ func TestNew_Errors(t *testing.T) {
 // TestNew_Rank: a rank that no product of A and B can have is refused before anything is allocated. 100 million ended
 // the process, out of memory.
 func TestNew_Rank(t *testing.T) {
-	wide := []LayerShape{{"a.q_proj", 100, 3000}, {"a.k_proj", 300, 200}, {"a.v_proj", 5000, 5000}}
+	wide := []LayerShape{
+		{Name: "a.q_proj", In: 100, Out: 3000}, {Name: "a.k_proj", In: 300, Out: 200}, {Name: "a.v_proj", In: 5000, Out: 5000},
+	}
 	cfg := Config{Rank: 200, Targets: []string{"q_proj", "k_proj"}}
 	_, err := New(cfg, wide, 1)
 	require.NoError(t, err)

@@ -30,6 +30,9 @@ type Config struct {
 	// Targets are the last name parts of the layers that get an adapter. Default: those of DefaultTargets that the model
 	// has.
 	Targets []string
+	// Pattern chooses the layers in place of Targets: a regular expression in Python's syntax for their full names, as
+	// PEFT's target_modules where that is one string. [New] turns it into Targets, and keeps it for [Adapter.Save].
+	Pattern string
 	// RankStabilized divides by the root of the rank, so that larger ranks learn as fast (rsLoRA, Kalajdzievski 2023,
 	// https://arxiv.org/abs/2312.03732).
 	RankStabilized bool
@@ -76,6 +79,7 @@ func layerPattern(text string) (*regexp.Regexp, error) {
 
 // Validate lists every problem.
 func (c Config) Validate() error {
+	given := c.Targets
 	c = c.withDefaults()
 	var errs []error
 	if c.Rank < 0 {
@@ -95,6 +99,9 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("lora: alpha of %q is %v, it must be finite and positive", text, alpha))
 		}
 		errs = append(errs, checkPattern(text))
+	}
+	if c.Pattern != "" {
+		errs = append(errs, checkTargetPattern(c.Pattern, given))
 	}
 	for i, target := range c.Targets {
 		switch {

@@ -13,7 +13,8 @@ import (
 
 // FuzzParse: any two files are refused, or are an adapter that is written and read back equal, and that merges.
 func FuzzParse(f *testing.F) {
-	a, err := New(Config{Rank: 1, Targets: []string{"q"}}, []LayerShape{{"a.q", 2, 3}, {"b.q", 1, 1}}, 1)
+	a, err := New(Config{Rank: 1, Targets: []string{"q"}},
+		[]LayerShape{{Name: "a.q", In: 2, Out: 3}, {Name: "b.q", In: 1, Out: 1}}, 1)
 	require.NoError(f, err)
 	dir := f.TempDir()
 	require.NoError(f, a.Save(dir, "base"))

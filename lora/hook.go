@@ -59,6 +59,27 @@ func (c Config) delta(x *Node, name string, a, b *Node) *Node {
 	panic(fmt.Errorf("lora: the adapter of %q has shape %s, want [In, Rank] or [P, In, Rank]", name, a.Shape()))
 }
 
+// EmbeddingHook returns the function that a model calls for its embedding: ids are [..., 1], int32, x [..., Out] is
+// what the base model looks up. params is that of [Config.Hook]. With an adapter it builds
+//
+//	y = x + Scale·a[ids]·b               a [In, Rank], b [Rank, Out]
+func (c Config) EmbeddingHook(
+	params func(name string) (a, b *Node, ok bool),
+) func(ids *Node, name string, x *Node) *Node {
+	return func(ids *Node, name string, x *Node) *Node {
+		a, b, ok := params(name)
+		if !ok {
+			return x
+		}
+		rank := c.LayerRank(name)
+		a.AssertDims(-1, rank)
+		b.AssertDims(rank, x.Shape().Dim(-1))
+		rows := Reshape(Gather(a, ids), -1, rank) // [M, R]
+		delta := BatchMatMul(scaled(rows, c.Scale(name)), b)
+		return Add(x, Reshape(convert(delta, x.DType()), x.Shape().Dimensions...))
+	}
+}
+
 // scaled builds scale·x.
 func scaled(x *Node, scale float64) *Node {
 	if scale == 1 {

@@ -13,9 +13,10 @@ import (
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
 // adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
-// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA and patterns of rank and alpha are read. Anything
-// beyond that (DoRA, modules_to_save, biases, adapted embeddings) is an error that names it. [Adapter.Check] compares
-// the layers with those of a model.
+// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA and patterns of rank and alpha are read, and
+// adapters of the embedding and the head, beside which PEFT writes the base model's own: those are not read. Anything
+// beyond that (DoRA, modules_to_save, biases) is an error that names it. [Adapter.Check] compares the layers with those
+// of a model.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
 	if err != nil {
@@ -69,15 +70,25 @@ func loadLayers(file *safetensors.File, cfg Config) ([]Layer, error) {
 	return layers, errors.Join(append(errs, checkFinite(layers))...)
 }
 
-// layerNames returns the layers that the keys of a file belong to.
+// baseSuffix is that of the base model's own embedding and head, which PEFT writes beside their adapters.
+const baseSuffix = ".base_layer.weight"
+
+// layerNames returns the layers that the keys of a file belong to. The base model's own weights are left out.
 func layerNames(keys []string) ([]string, error) {
 	var names []string
 	var errs []error
 	for _, key := range keys {
 		name, prefixed := strings.CutPrefix(key, keyPrefix)
-		name, isA := strings.CutSuffix(name, suffixA)
-		name, isB := strings.CutSuffix(name, suffixB)
-		if !prefixed || isA == isB || name == "" {
+		if base, ok := strings.CutSuffix(name, baseSuffix); ok && slices.Contains(keys, keyPrefix+base+matrixOf(keys, base)) {
+			continue
+		}
+		ends := 0
+		for _, end := range []string{suffixA, suffixB, embeddingA, embeddingB} {
+			if short, ok := strings.CutSuffix(name, end); ok {
+				name, ends = short, ends+1
+			}
+		}
+		if !prefixed || ends != 1 || name == "" {
 			errs = append(errs, fmt.Errorf("tensor %q is not one of a plain LoRA (%s<layer>%s or B)", key, keyPrefix, suffixA))
 			continue
 		}
@@ -90,10 +101,20 @@ func layerNames(keys []string) ([]string, error) {
 	return slices.Compact(names), errors.Join(errs...)
 }
 
+// matrixOf is the suffix of the first matrix of a layer.
+func matrixOf(keys []string, name string) string {
+	if slices.Contains(keys, keyPrefix+name+embeddingA) {
+		return embeddingA
+	}
+	return suffixA
+}
+
 // loadLayer reads A and B of one layer, whose sizes follow from the matrices.
 func loadLayer(file *safetensors.File, name string, rank int) (Layer, error) {
-	a, shapeA, errA := loadMatrix(file, keyPrefix+name+suffixA)
-	b, shapeB, errB := loadMatrix(file, keyPrefix+name+suffixB)
+	embedding := matrixOf(file.Names(), name) == embeddingA
+	endA, endB := suffixes(embedding)
+	a, shapeA, errA := loadMatrix(file, keyPrefix+name+endA)
+	b, shapeB, errB := loadMatrix(file, keyPrefix+name+endB)
 	if err := errors.Join(errA, errB); err != nil {
 		return Layer{}, err
 	}
@@ -101,7 +122,21 @@ func loadLayer(file *safetensors.File, name string, rank int) (Layer, error) {
 		return Layer{}, fmt.Errorf("layer %q has A %v and B %v, which is not [r, in] and [out, r] with r = %d", name, shapeA,
 			shapeB, rank)
 	}
-	return Layer{LayerShape: LayerShape{Name: name, In: shapeA[1], Out: shapeB[0]}, A: a, B: b}, nil
+	shape := LayerShape{Name: name, In: shapeA[1], Out: shapeB[0], Embedding: embedding}
+	return Layer{LayerShape: shape, A: a, B: b}, checkBase(file, shape)
+}
+
+// checkBase reports a base layer in the file of another size than the adapter: that of a vocabulary that was resized.
+func checkBase(file *safetensors.File, l LayerShape) error {
+	want := []int{l.Out, l.In}
+	if l.Embedding {
+		want = []int{l.In, l.Out}
+	}
+	t, ok := file.Tensor(keyPrefix + l.Name + baseSuffix)
+	if ok && !slices.Equal(t.Shape, want) {
+		return fmt.Errorf("the base layer of %q has shape %v, and its adapter is for %v", l.Name, t.Shape, want)
+	}
+	return nil
 }
 
 // loadMatrix reads a tensor of two dimensions, neither of them 0.

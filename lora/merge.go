@@ -6,7 +6,8 @@ import "fmt"
 //
 //	w += Scale·B·A
 //
-// It accumulates in float64 and rounds once. A layer without an adapter is an error; see [Adapter.Layer].
+// The weight of an embedding is [In, Out], and gets the transposed sum. It accumulates in float64 and rounds once. A
+// layer without an adapter is an error; see [Adapter.Layer].
 func (a *Adapter) Merge(w []float32, layer string) error {
 	l, ok := a.Layer(layer)
 	if !ok {
@@ -16,6 +17,10 @@ func (a *Adapter) Merge(w []float32, layer string) error {
 		return fmt.Errorf("lora: the weight of %q has %d numbers, want %d x %d", layer, len(w), l.Out, l.In)
 	}
 	rank, scale := l.rank(), a.config.Scale(layer)
+	if l.Embedding {
+		l.LayerShape.In, l.LayerShape.Out = l.Out, l.In
+		l.A, l.B = transpose(l.B, l.In, rank), transpose(l.A, rank, l.Out)
+	}
 	delta := make([]float64, l.In)
 	for o := range l.Out {
 		clear(delta)

@@ -203,7 +203,7 @@ func TestLoad_BadTensors(t *testing.T) {
 		"none":         {nil, "no tensors"},
 		"half":         {[]safetensors.Tensor{a}, q + `.lora_B.weight" is missing`},
 		"dora":         {[]safetensors.Tensor{a, b, matrix(q+".lora_magnitude_vector", 8, 1)}, "lora_magnitude_vector"},
-		"embedding":    {[]safetensors.Tensor{a, b, matrix("base_model.model.embed_tokens.lora_embedding_A", 2, 9)}, "lora_embedding_A"},
+		"embedding":    {[]safetensors.Tensor{a, b, matrix("base_model.model.embed_tokens.lora_embedding_A", 2, 9)}, "lora_embedding_B\" is missing"},
 		"saved module": {[]safetensors.Tensor{a, b, matrix("base_model.model.lm_head.weight", 2, 2)}, `"base_model.model.lm_head.weight" is not`},
 		"no prefix":    {[]safetensors.Tensor{matrix("q_proj.lora_A.weight", 2, 2)}, `"q_proj.lora_A.weight" is not`},
 		"no layer":     {[]safetensors.Tensor{matrix("base_model.model..lora_A.weight", 2, 2)}, "is not one of a plain LoRA"},
@@ -266,4 +266,43 @@ func TestLoad_HalfPrecision(t *testing.T) {
 		}
 	}
 	require.True(t, strings.HasPrefix(got.layers[0].Name, "model.layers.0."))
+}
+
+// TestSave_Ends: adapters of embedding and head are written as PEFT writes them, but for the base model's own weights,
+// which PEFT adds.
+func TestSave_Ends(t *testing.T) {
+	const theirs = "testdata/ends/adapter"
+	a, err := Load(theirs)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, a.Save(dir, "test/ends"))
+	want, err := safetensors.Open(filepath.Join(theirs, weightsFile))
+	require.NoError(t, err)
+	defer want.Close()
+	got, err := safetensors.Open(filepath.Join(dir, weightsFile))
+	require.NoError(t, err)
+	defer got.Close()
+	extra := 0
+	for _, name := range want.Names() {
+		x, _ := want.Tensor(name)
+		y, ok := got.Tensor(name)
+		if strings.HasSuffix(name, baseSuffix) {
+			require.False(t, ok, name)
+			extra++
+			continue
+		}
+		require.True(t, ok, name)
+		require.Equal(t, x.Shape, y.Shape, name)
+		from, err := x.Float32s()
+		require.NoError(t, err)
+		to, err := y.Float32s()
+		require.NoError(t, err)
+		require.Equal(t, from, to, name)
+	}
+	require.Equal(t, 2, extra)
+	require.Len(t, got.Names(), len(want.Names())-extra)
+	var config, ours map[string]any
+	require.NoError(t, json.Unmarshal([]byte(readAll(t, theirs)[configFile]), &config))
+	require.NoError(t, json.Unmarshal([]byte(readAll(t, dir)[configFile]), &ours))
+	require.Equal(t, config["target_modules"], ours["target_modules"])
 }

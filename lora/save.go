@@ -18,6 +18,8 @@ const (
 	keyPrefix   = "base_model.model."
 	suffixA     = ".lora_A.weight"
 	suffixB     = ".lora_B.weight"
+	embeddingA  = ".lora_embedding_A"
+	embeddingB  = ".lora_embedding_B"
 )
 
 // Save writes adapter_model.safetensors and adapter_config.json into dir, which it creates if missing. PEFT, vLLM
@@ -59,11 +61,20 @@ func (a *Adapter) tensors() []safetensors.Tensor {
 	var out []safetensors.Tensor
 	for _, l := range a.layers {
 		rank := l.rank()
+		a, b := suffixes(l.Embedding)
 		out = append(out,
-			safetensors.NewFloat32(keyPrefix+l.Name+suffixA, []int{rank, l.In}, l.A),
-			safetensors.NewFloat32(keyPrefix+l.Name+suffixB, []int{l.Out, rank}, l.B))
+			safetensors.NewFloat32(keyPrefix+l.Name+a, []int{rank, l.In}, l.A),
+			safetensors.NewFloat32(keyPrefix+l.Name+b, []int{l.Out, rank}, l.B))
 	}
 	return out
+}
+
+// suffixes are what PEFT adds to the name of a layer.
+func suffixes(embedding bool) (a, b string) {
+	if embedding {
+		return embeddingA, embeddingB
+	}
+	return suffixA, suffixB
 }
 
 // checkFinite names the layers that hold a number that is not finite.

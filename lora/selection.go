@@ -233,3 +233,55 @@ func selectLayers(layers []LayerShape) *selection {
 	s.fields = map[string]json.RawMessage{keyTargets: raw}
 	return s
 }
+
+// patternSelection is the selection of a pattern.
+func patternSelection(pattern string) (*selection, error) {
+	raw, err := json.Marshal(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return parseSelection(map[string]json.RawMessage{keyTargets: raw})
+}
+
+// selectByPattern returns the layers whose names match a pattern.
+func selectByPattern(pattern string, layers []LayerShape) (chosen []LayerShape, err error) {
+	s, err := patternSelection(pattern)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range layers {
+		ok, err := s.selects(l.Name)
+		if err != nil {
+			return nil, fmt.Errorf("lora: pattern %q, layer %q: %w", pattern, l.Name, err)
+		}
+		if ok {
+			chosen = append(chosen, l)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("lora: pattern %q matches no layer; names are such as %q", pattern, example(layers))
+	}
+	return chosen, nil
+}
+
+// example is the name of a layer, "" when there is none.
+func example(layers []LayerShape) string {
+	if len(layers) == 0 {
+		return ""
+	}
+	return layers[0].Name
+}
+
+// checkTargetPattern reports a pattern that cannot be used, or stands beside targets.
+func checkTargetPattern(pattern string, targets []string) error {
+	if len(targets) > 0 {
+		return fmt.Errorf("lora: targets %q and pattern %q are both set", targets, pattern)
+	}
+	if strings.EqualFold(pattern, allLinear) {
+		return fmt.Errorf("lora: pattern %q is no regular expression; leave it empty for all linear layers", pattern)
+	}
+	if _, err := patternSelection(pattern); err != nil {
+		return fmt.Errorf("lora: pattern %q: %w", pattern, err)
+	}
+	return nil
+}

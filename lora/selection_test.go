@@ -186,3 +186,38 @@ func FuzzSelection(f *testing.F) {
 		}
 	})
 }
+
+// TestNew_Pattern: a pattern chooses layers as PEFT's target_modules does, and is written as it is.
+func TestNew_Pattern(t *testing.T) {
+	embedding := LayerShape{Name: "model.embed_tokens", In: 40, Out: 6, Embedding: true}
+	layers := append(testLayers(), embedding)
+	pattern := `lm_head|model\.(embed_tokens|layers\.(?!10)\d+\.mlp\.up_proj)`
+	a, err := New(Config{Pattern: pattern, Rank: 2}, layers, 1)
+	require.NoError(t, err)
+	var names []string
+	for _, l := range a.Layers() {
+		names = append(names, l.Name)
+	}
+	require.Equal(t, []string{"lm_head", "model.embed_tokens", "model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj"},
+		names)
+	l, _ := a.Layer("model.embed_tokens")
+	require.Equal(t, make([]float32, 80), l.A, "a new adapter adds nothing")
+	require.NotZero(t, l.B[0])
+	dir := t.TempDir()
+	require.NoError(t, a.Save(dir, "base"))
+	read, err := Load(dir)
+	require.NoError(t, err)
+	require.Equal(t, a.Config(), read.Config())
+	require.Equal(t, a.Layers(), read.Layers())
+	var config map[string]any
+	require.NoError(t, json.Unmarshal([]byte(readAll(t, dir)[configFile]), &config))
+	require.Equal(t, pattern, config["target_modules"])
+
+	for text, cfg := range map[string]Config{
+		"both set": {Pattern: "x", Targets: []string{"q_proj"}}, "matches no layer; names are such as": {Pattern: "q_proj"},
+		"pattern": {Pattern: "("}, "no regular expression": {Pattern: "all-linear"},
+	} {
+		_, err := New(cfg, layers, 1)
+		require.ErrorContains(t, err, text)
+	}
+}

@@ -9,17 +9,22 @@ import (
 // Shape legend: B batch, T new tokens, S = M C cached tokens, in M blocks of C tokens, P blocks of the cache, D hidden,
 // H query heads, K key/value heads, G = H/K, E head dimension, V vocabulary, N selected tokens.
 
-// Linear is called for every linear layer that [Config.Linears] lists: x is [..., in], base computes the layer of the
+// Linear is called for every linear layer that [Config.Adaptable] lists: x is [..., in], base computes the layer of the
 // base model, and the result replaces base(x). name is such as "model.layers.0.self_attn.q_proj". nil is base alone.
 type Linear func(x *Node, name string, base func(*Node) *Node) *Node
+
+// Embedding is called for the embedding of ids [B, T, 1], int32. The result replaces x [B, T, D], what the base model
+// looks up. nil is x alone.
+type Embedding func(ids *Node, name string, x *Node) *Node
 
 // Forward builds the graph of a model.
 type Forward struct {
 	Config *Config
 	// Param returns a weight by its checkpoint name, in the shape of the checkpoint, or nil.
-	Param  func(name string) *Node
-	Linear Linear
-	// Frozen says that the output head is not trained.
+	Param     func(name string) *Node
+	Linear    Linear
+	Embedding Embedding
+	// Frozen says that the output head is not trained, and has no adapter.
 	Frozen bool
 }
 
@@ -56,7 +61,7 @@ type KV struct{ K, V *Node }
 func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
-	x := scaled(gatherRows(f.Param(embedName), ExpandAxes(in.tokens(), -1)), d.embedScale) // [B, T, D]
+	x := f.embed(d, in)
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {
@@ -70,6 +75,16 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 		}
 	}
 	return f.norm(d, x, normName), cached
+}
+
+// embed builds the embeddings of the tokens: [B, T, D].
+func (f *Forward) embed(d *design, in Input) *Node {
+	ids := ExpandAxes(in.tokens(), -1)
+	x := gatherRows(f.Param(embedName), ids)
+	if f.Embedding != nil {
+		x = f.Embedding(ids, embedLayer, x)
+	}
+	return scaled(x, d.embedScale)
 }
 
 // block builds a layer: attention, then an MLP, each applied to the normalised x [B, T, D] and added to it. It also
@@ -159,7 +174,16 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 // Logits builds the output head over hidden states [N, D]: [N, V].
 func (f *Forward) Logits(hidden *Node) *Node {
 	d := f.Config.design()
-	return softCap(scaled(matMulTransposed(hidden, f.head()), d.logitScale), d.logitCap)
+	z := f.adapted(hidden, headLayer, func(x *Node) *Node { return matMulTransposed(x, f.head()) })
+	return softCap(scaled(z, d.logitScale), d.logitCap)
+}
+
+// adapted builds a linear layer of x [M, in].
+func (f *Forward) adapted(x *Node, name string, base func(*Node) *Node) *Node {
+	if f.Linear == nil {
+		return base(x)
+	}
+	return f.Linear(x, name, base)
 }
 
 // head is [V, D].
@@ -209,10 +233,5 @@ func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 		}
 		return y
 	}
-	x = Reshape(x, b*t, -1)
-	y := base
-	if f.Linear != nil {
-		y = func(x *Node) *Node { return f.Linear(x, name, base) }
-	}
-	return Reshape(y(x), b, t, -1)
+	return Reshape(f.adapted(Reshape(x, b*t, -1), name, base), b, t, -1)
 }

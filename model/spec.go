@@ -17,6 +17,9 @@ const (
 	embedName = "model.embed_tokens.weight"
 	normName  = "model.norm.weight"
 	headName  = "lm_head.weight"
+
+	embedLayer = "model.embed_tokens"
+	headLayer  = "lm_head"
 )
 
 // Specs lists the tensors of a checkpoint in a fixed order. c is valid.
@@ -81,10 +84,12 @@ func (l *specList) norm(name string, size int) {
 	*l = append(*l, Spec{Name: name, Shape: []int{size}})
 }
 
-// LinearShape is a linear layer inside the blocks, to which an adapter may attach.
+// LinearShape is a layer to which an adapter may attach.
 type LinearShape struct {
 	Name    string // "model.layers.0.self_attn.q_proj"
 	In, Out int
+	// Embedding says that it looks up one of In rows of Out numbers.
+	Embedding bool
 }
 
 // Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. In a model
@@ -98,6 +103,17 @@ func (c *Config) Linears() []LinearShape {
 		}
 	}
 	return out
+}
+
+// Adaptable lists all layers that an adapter may attach to: Linears, the output head, and the embedding. That of Gemma
+// is left out: it scales what it looks up, and versions of PEFT differ in whether they scale the adapter too. Where the
+// head has the weights of the embedding, each has an adapter of its own.
+func (c *Config) Adaptable() []LinearShape {
+	list := append(c.Linears(), LinearShape{Name: headLayer, In: c.HiddenSize, Out: c.VocabSize})
+	if !strings.HasPrefix(c.ModelType, "gemma") {
+		list = append(list, LinearShape{Name: embedLayer, In: c.VocabSize, Out: c.HiddenSize, Embedding: true})
+	}
+	return list
 }
 
 func layerName(l int) string { return fmt.Sprintf("model.layers.%d.", l) }

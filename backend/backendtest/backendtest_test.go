@@ -43,6 +43,15 @@ type defective struct {
 	piece    func(p *art.Piece)
 	seed     func(seed uint64) uint64
 	decoded  func(text string) string
+	bytes    func(list [][]byte) [][]byte
+}
+
+func (d *defective) TokenBytes(ctx context.Context, m *art.Model, ids []int32) ([][]byte, error) {
+	list, err := d.Backend.TokenBytes(ctx, m, ids)
+	if d.bytes != nil {
+		list = d.bytes(list)
+	}
+	return list, err
 }
 
 func (d *defective) Stream(
@@ -335,15 +344,18 @@ var defects = map[string]struct {
 	}},
 	"logprobs are shifted":          {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return append(l[1:], l[0]) } }},
 	"sampling ids has another seed": {"SampleIDs", func(d *defective) { d.seed = func(s uint64) uint64 { return s + 1 } }},
-	"decoding loses text":           {"Tokenizer", func(d *defective) { d.decoded = func(s string) string { return s[1:] } }},
-	"pieces lose text":              {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.Content = "" } }},
-	"pieces lose tokens":            {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.IDs = nil } }},
-	"pieces repeat the prompt":      {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.PromptIDs = []int32{1} } }},
-	"pieces have no model":          {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.Model = "" } }},
-	"a logprob is left out":         {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return l[1:] } }},
-	"restoring has no step":         {"CheckpointRestorer", func(d *defective) { d.restored = func(int) int { return 1 } }},
-	"sft has no step":               {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
-	"dpo has no step":               {"DPOTrainer", func(d *defective) { d.dpo = func(r *art.TrainResult) { r.Step = 0 } }},
+	"a token has no bytes": {"Tokenizer", func(d *defective) {
+		d.bytes = func(list [][]byte) [][]byte { return append([][]byte{nil}, list[1:]...) }
+	}},
+	"decoding loses text":      {"Tokenizer", func(d *defective) { d.decoded = func(s string) string { return s[1:] } }},
+	"pieces lose text":         {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.Content = "" } }},
+	"pieces lose tokens":       {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.IDs = nil } }},
+	"pieces repeat the prompt": {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.PromptIDs = []int32{1} } }},
+	"pieces have no model":     {"Streamer", func(d *defective) { d.piece = func(p *art.Piece) { p.Model = "" } }},
+	"a logprob is left out":    {"Sampler", func(d *defective) { d.logprobs = func(l []float32) []float32 { return l[1:] } }},
+	"restoring has no step":    {"CheckpointRestorer", func(d *defective) { d.restored = func(int) int { return 1 } }},
+	"sft has no step":          {"SFTTrainer", func(d *defective) { d.sft = func(r *art.TrainResult) { r.Step = 0 } }},
+	"dpo has no step":          {"DPOTrainer", func(d *defective) { d.dpo = func(r *art.TrainResult) { r.Step = 0 } }},
 	"no transport": {"HTTPServer", func(d *defective) {
 		d.send = func(*art.Model) http.RoundTripper { return http.NewFileTransport(http.Dir(os.DevNull)) }
 	}},

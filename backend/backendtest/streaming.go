@@ -1,8 +1,10 @@
 package backendtest
 
 import (
+	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -89,5 +91,10 @@ func testTokenizer(t *testing.T, b art.Backend) {
 	}
 	if got, err := tokenizer.Decode(t.Context(), m, ids); err != nil || got != text {
 		t.Errorf("decoded %q, error %v, want %q", got, err, text)
+	}
+	tokens, err := tokenizer.TokenBytes(t.Context(), m, ids)
+	got := string(bytes.Join(tokens, nil)) // some tokenizers begin a text with a space
+	if err != nil || len(tokens) != len(ids) || strings.TrimLeft(got, " ") != text {
+		t.Errorf("the bytes of %d tokens are %q, error %v, want %q", len(tokens), got, err, text)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 // base is a base model in memory, and its engine. Models on the same base share it.
 type base struct {
+	name      string // as [art.ModelOptions].Base says
 	path      string
 	config    *model.Config
 	params    *model.Params
@@ -109,7 +110,7 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 	if err != nil {
 		return nil, err
 	}
-	s = &base{path: at.path, config: open.Config, tokenizer: open.Tokenizer, plan: p}
+	s = &base{name: name, path: at.path, config: open.Config, tokenizer: open.Tokenizer, plan: p}
 	if err := s.load(ctx, open, b); err != nil {
 		b.memory.giveBack(p)
 		if ctx.Err() == nil && !errors.Is(err, art.ErrInvalid) {

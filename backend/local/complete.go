@@ -34,7 +34,7 @@ type completion struct {
 	prompt   []int32
 	end      []int32 // ids that end the reply
 	settings art.Sampling
-	mask     engine.Mask // nil without a grammar
+	mask     engine.Mask // nil without a grammar and limits
 }
 
 // newCompletion starts a completion by the newest step, or the one that ctx is pinned to. kind begins the id of the
@@ -43,10 +43,14 @@ func (b *Backend) newCompletion(
 	ctx context.Context, e *entry, m *art.Model, kind string, prompt []int32, s art.Sampling,
 ) completion {
 	now := e.served(ctx)
-	return completion{
-		entry: e, backend: b, now: now, prompt: prompt, settings: s, end: e.template.EndOfTurn(),
+	c := completion{
+		entry: e, backend: b, now: now, prompt: prompt, settings: s,
 		id: fmt.Sprintf("%s-%d", kind, b.calls.Add(1)), model: fmt.Sprintf("%s@%d", m.Name(), now.step),
 	}
+	if !s.IgnoreEOS {
+		c.end = e.template.EndOfTurn()
+	}
+	return c
 }
 
 // chatCompletion is a [completion] of a conversation.
@@ -79,7 +83,8 @@ func (b *Backend) newChat(
 		return nil, err
 	}
 	c := &chatCompletion{b.newCompletion(ctx, e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}
-	c.mask, err = e.grammars.chat(op, template, prompt, req)
+	mask, err := e.grammars.chat(op, template, prompt, req)
+	c.mask = e.base.limited(mask, req.Settings)
 	return c, err
 }
 
@@ -99,7 +104,9 @@ func (c *chatCompletion) request() engine.Request {
 // read begins to parse the reply.
 func (c *chatCompletion) read() *chat.ReplyReader {
 	s := c.settings
-	return c.template.Read(c.prompt, c.tools).Until(chat.Ends{IDs: s.StopTokenIDs, Text: s.Stop, After: s.MinTokens})
+	return c.template.Read(c.prompt, c.tools).Until(chat.Ends{
+		IDs: s.StopTokenIDs, Text: s.Stop, After: s.MinTokens, PastTurn: s.IgnoreEOS,
+	})
 }
 
 // response converts the reply, and computes the logprobs of the prompt if they are wanted.

@@ -31,8 +31,7 @@ func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 // serverConfig is the configuration of both.
 func (b *Backend) serverConfig() *server.Config {
 	return &server.Config{
-		Tokens: b.tokenBytes, Rollouts: b.opts.Rollouts, Capture: b.opts.Capture, Metrics: b.opts.Metrics,
-		Logger: b.opts.Logger,
+		Rollouts: b.opts.Rollouts, Capture: b.opts.Capture, Metrics: b.opts.Metrics, Logger: b.opts.Logger,
 	}
 }
 
@@ -40,12 +39,4 @@ func (b *Backend) registered() []*art.Model {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return slices.Clone(b.order)
-}
-
-func (b *Backend) tokenBytes(m *art.Model, id int32) []byte {
-	e, err := b.entry("tokens", m)
-	if err != nil {
-		return nil
-	}
-	return e.base.tokenizer.TokenBytes(id)
 }

@@ -26,15 +26,35 @@ func (b *Backend) Decode(ctx context.Context, m *art.Model, ids []int32) (string
 	if err != nil {
 		return "", err
 	}
-	for _, id := range ids {
-		if e.base.tokenizer.TokenBytes(id) == nil {
-			return "", &art.Error{
-				Op: "decode", Err: fmt.Errorf("%w: the vocabulary has no token %d", art.ErrInvalid, id),
-				Hint: "send ids of this model's own tokenizer",
-			}
-		}
+	if _, err := e.base.tokenBytes("decode", ids); err != nil {
+		return "", err
 	}
 	return e.base.tokenizer.Decode(ids, false), ctx.Err()
+}
+
+// TokenBytes returns the bytes of each of ids.
+func (b *Backend) TokenBytes(ctx context.Context, m *art.Model, ids []int32) ([][]byte, error) {
+	e, err := b.entry("token bytes", m)
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.base.tokenBytes("token bytes", ids)
+	if err != nil {
+		return nil, err
+	}
+	return list, ctx.Err()
+}
+
+// tokenBytes returns the bytes of each of ids, all of which must be in the vocabulary.
+func (s *base) tokenBytes(op string, ids []int32) ([][]byte, error) {
+	list := make([][]byte, len(ids))
+	for i, id := range ids {
+		if list[i] = s.tokenizer.TokenBytes(id); list[i] == nil {
+			err := fmt.Errorf("%w: the vocabulary has no token %d", art.ErrInvalid, id)
+			return nil, &art.Error{Op: op, Err: err, Hint: "send ids of this model's own tokenizer"}
+		}
+	}
+	return list, nil
 }
 
 // Sample continues a prompt of token ids.
@@ -55,9 +75,11 @@ func (b *Backend) Sample(
 		return nil, err
 	}
 	c := b.newCompletion(ctx, e, m, "cmpl", prompt, s)
-	if c.mask, err = e.grammars.text("sample", s.ResponseFormat); err != nil {
+	mask, err := e.grammars.text("sample", s.ResponseFormat)
+	if err != nil {
 		return nil, err
 	}
+	c.mask = e.base.limited(mask, s)
 	stream, text := c.stream(), strings.Builder{}
 	out := c.pieces(piece, true, func(id int32, p *art.Piece) {
 		if slices.Contains(s.StopTokenIDs, id) {

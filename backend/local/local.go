@@ -37,8 +37,13 @@ type Options struct {
 	Weights string
 	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
 	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at
-	// least.
+	// least; see TrainShare.
 	Slots int
+	// TrainShare is the part of the time that a training computes while requests are answered, above 0 and up to 1: after
+	// each micro-batch it pauses, so that they have the cores for the rest. Default 1: it computes all the time, beside
+	// them, and the system divides the cores. It does not pause while there are no requests. The result is the same, to
+	// the bit.
+	TrainShare float64
 	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits.
 	Context int
 	// CacheTokens is the number of tokens whose keys and values are kept, in blocks of 32: of the replies that are being
@@ -55,6 +60,15 @@ type Options struct {
 	// Queue is the number of requests that may wait for a slot, of each base model. Those beyond get [art.ErrBusy], which
 	// is status 429 over HTTP. Default 0: no limit; callers wait until their context ends.
 	Queue int
+	// Recompute has a training compute each layer again for its gradient, in place of keeping what it has computed. That
+	// takes a fraction of the memory, and a third more time; no bit of a step depends on it. Default: where a training
+	// does not fit into free memory otherwise.
+	Recompute bool
+	// MicroTokens bounds the tokens that a training computes at once, padding included; a single sequence may have more.
+	// The gradients of micro-batches are added up, in an order of which the last bits of a step depend. Default: 256 to
+	// 4096, by the sizes of the model, or fewer where even layers that are computed again do not fit into free memory. It
+	// is logged and recorded when it is lowered, so that a step can be replayed.
+	MicroTokens int
 	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
 	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.
 	Losses []grpo.Loss
@@ -62,7 +76,8 @@ type Options struct {
 	// the other requests; see [server.Capture]. Default: neither.
 	Rollouts *server.Rollouts
 	Capture  *server.Capture
-	// Metrics observes requests over HTTP and is served at /metrics; see package backend/server/metrics. Default: none.
+	// Metrics observes requests over HTTP and is served at /metrics, with the state of the engines if it is a
+	// [server.EngineMetrics]; see package backend/server/metrics. Default: none.
 	Metrics server.Metrics
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
@@ -105,7 +120,7 @@ var (
 	_ art.HTTPServer         = (*Backend)(nil)
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
-	_ art.Pinner             = (*Backend)(nil)
+	_ art.StepPinner         = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
 	_ art.Trainer            = (*Backend)(nil)
 	_ art.WeightsKeeper      = (*Backend)(nil)
@@ -123,10 +138,14 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if b.opts.Logger == nil {
 		b.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o := b.opts; min(o.Slots, o.Context, o.CacheTokens, o.Queue) < 0 {
-		err := fmt.Errorf("%w: Slots is %d, Context %d, CacheTokens %d and Queue %d", art.ErrInvalid, o.Slots, o.Context,
-			o.CacheTokens, o.Queue)
+	if o := b.opts; min(o.Slots, o.Context, o.CacheTokens, o.Queue, o.MicroTokens) < 0 {
+		err := fmt.Errorf("%w: Slots is %d, Context %d, CacheTokens %d, Queue %d and MicroTokens %d", art.ErrInvalid, o.Slots,
+			o.Context, o.CacheTokens, o.Queue, o.MicroTokens)
 		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
+	}
+	if s := b.opts.TrainShare; !(s >= 0 && s <= 1) {
+		err := fmt.Errorf("%w: TrainShare is %v", art.ErrInvalid, s)
+		return nil, &art.Error{Op: "open", Err: err, Hint: "use a number above 0 and up to 1, or 0 for the default"}
 	}
 	if err := checkLosses(b.opts.Losses); err != nil {
 		return nil, err
@@ -140,6 +159,10 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
+	b.memory.held = func() int64 { return graphx.HeldBytes(device) }
+	if m, ok := b.opts.Metrics.(server.EngineMetrics); ok {
+		m.Watch(b.engines)
+	}
 	b.opts.Logger.Info("device", "name", b.Device())
 	return b, nil
 }

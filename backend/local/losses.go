@@ -7,6 +7,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Losses lists the names of [Options].Losses.
@@ -66,7 +67,7 @@ func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
 		loss = grpo.Corrected{Loss: loss, Method: grpo.Correction(c.Method), Low: c.Low, High: c.High, Sequence: c.Sequence,
 			FromOld: cfg.PrecalculateLogprobs}
 	}
-	penalty := grpo.Penalized{Loss: loss, Estimator: grpo.Estimator(cfg.KL.Estimator), Entropy: cfg.EntropyBonus}
+	penalty := grpo.Penalized{Loss: loss, Estimator: credit.Estimator(cfg.KL.Estimator), Entropy: cfg.EntropyBonus}
 	if !cfg.KL.Advantage {
 		penalty.KL = cfg.KL.Coef
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TestLosses: the root and package grpo have the same losses, with the same defaults.
@@ -64,7 +65,7 @@ func TestOpen_Losses(t *testing.T) {
 		`loss 0 has the key "ppo" of another loss`:  {keyed{key: "ppo"}},
 		`loss 1 has the key "mine" of another loss`: {keyed{key: "mine"}, keyed{key: "mine"}},
 		"loss 0 has no key":                         {keyed{}},
-		`loss "preference" is a grpo.BatchLoss`:     {grpo.PreferenceLoss{Beta: 1}},
+		`loss "preference" is a grpo.BatchLoss`:     {grpo.PreferenceLoss{Preference: credit.Preference{Beta: 1}}},
 	} {
 		_, err := Open(t.Context(), &Options{Dir: t.TempDir(), Losses: losses})
 		require.ErrorIs(t, err, art.ErrInvalid)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
@@ -59,6 +58,7 @@ func (d demand) all() float64 { return d.least() + d.training }
 // memory books the memory of a backend's device for its base models. It is safe for concurrent use.
 type memory struct {
 	free  func() (bytes int64, known bool) // tests replace it
+	held  func() int64                     // by the device, for its next runs; nil is nothing
 	fused bool                             // see engine.EstimateMemory
 	few   bool                             // engine.Options.FewShapes
 
@@ -279,28 +279,6 @@ func adapterParams(layers []model.LinearShape, rank int) (n float64) {
 		n += float64(rank) * (float64(l.In) + float64(l.Out))
 	}
 	return n
-}
-
-// checkSequences refuses sequences of which one alone does not fit into free memory, before anything is computed. Where
-// the free memory is not known, nothing is refused.
-func (b *Backend) checkSequences(op string, e *entry, sequences []grpo.Sequence) error {
-	free, known := b.memory.free()
-	if !known || len(sequences) == 0 {
-		return nil
-	}
-	longest := 0
-	for i := range sequences {
-		longest = max(longest, sequences[i].NumInputs())
-	}
-	takes := trainer.EstimateSequence(e.base.config, float64(e.adapter.NumParams()), longest)
-	if takes <= float64(free) {
-		return nil
-	}
-	return &art.Error{
-		Op: op, Err: fmt.Errorf("%w: a sequence of %d tokens takes about %s, and %s are free", art.ErrInvalid, longest,
-			gigabytes(takes), gigabytes(float64(free))),
-		Hint: "leave it out, or make it shorter: lower MaxTokens or Context; art inspect tells what lengths take",
-	}
 }
 
 // checkAdapter refuses an adapter whose copies in training do not fit into free memory.

@@ -2,8 +2,10 @@ package local
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/gomlx/compute/dtypes"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
@@ -243,6 +246,7 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	groups := play(t, m)
 	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
 	b.memory.free = func() (int64, bool) { return 1 << 10, true }
+	b.memory.held = nil
 	_, err := m.Train(t.Context(), groups, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "tokens takes about")
@@ -254,4 +258,47 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	b.memory.free = func() (int64, bool) { return 0, false }
 	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
 	require.NoError(t, err)
+}
+
+// TestTrain_Fits: where memory is short, layers are computed again, and micro-batches get smaller at last. The step is
+// the same bit for bit as long as the latter is not needed, and replays either way.
+func TestTrain_Fits(t *testing.T) {
+	var plenty *trainer.State
+	for _, c := range []struct {
+		free      int64
+		recompute bool
+		lowered   bool
+	}{{1 << 30, false, false}, {300 << 20, true, false}, {16 << 20, true, true}} {
+		dir := t.TempDir()
+		b := open(t, dir)
+		m := art.NewModel("m", nil)
+		require.NoError(t, m.Register(t.Context(), b))
+		trajectories := longTrajectories()
+		b.memory.free, b.memory.held = func() (int64, bool) { return c.free, true }, nil
+		_, err := m.TrainSFT(t.Context(), trajectories, nil)
+		require.NoError(t, err)
+		e := b.models[m]
+		sizes := e.trainer.Sizes()
+		t.Logf("%d MiB: %+v", c.free>>20, sizes)
+		require.Equal(t, c.recompute, sizes.Recompute)
+		require.Equal(t, c.lowered, sizes.MicroTokens < 4096)
+		if plenty == nil {
+			plenty = e.state
+		}
+		equal, difference := compareStates(plenty, e.state)
+		require.Equal(t, !c.lowered, equal)
+		require.Less(t, difference, 1e-5)
+		replayed, err := b.Replay(t.Context(), e.run.Dir(), 0)
+		require.NoError(t, err)
+		require.True(t, replayed.Equal)
+	}
+}
+
+// longTrajectories are 16 exchanges of different lengths.
+func longTrajectories() (list []*art.Trajectory) {
+	for i := range 16 {
+		answer := art.Assistant(strings.Repeat("hello ", 20+i%20))
+		list = append(list, art.NewTrajectory(art.User(fmt.Sprint("say ", i)), answer))
+	}
+	return list
 }

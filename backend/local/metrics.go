@@ -2,58 +2,13 @@ package local
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/trainer"
 )
-
-// metrics counts what was given, what is trained on, and what is skipped.
-func (b *batch) metrics(groups []*art.TrajectoryGroup) map[string]float64 {
-	trajectories, tokens := 0, 0
-	for _, g := range present(groups) {
-		trajectories += len(g.Trajectories)
-		for _, t := range g.Trajectories {
-			for _, s := range t.Samples() {
-				tokens += len(s.IDs)
-			}
-		}
-	}
-	out := map[string]float64{
-		"data/trajectories":         float64(trajectories),
-		"data/tokens_sampled":       float64(tokens),
-		"data/trajectories_trained": float64(b.trained),
-		"data/tokens_trained":       float64(grpo.NumTrained(b.sequences)),
-	}
-	if cfg := b.cfg; cfg != nil && cfg.MaskTruncated {
-		out["data/tokens_truncated"] = float64(b.truncated)
-	}
-	if cfg := b.cfg; cfg != nil && cfg.Overlong.Longest != 0 {
-		out["data/overlong_penalty_mean"] = b.penalties / float64(max(trajectories, 1))
-	}
-	for _, s := range b.skipped {
-		out["data/skipped_"+string(s.Reason)]++
-	}
-	return out
-}
-
-// rowMetrics are the metrics of the row of an update: those of the groups, as Model.Log computes them, and those of
-// training.
-func rowMetrics(groups []*art.TrajectoryGroup, metrics map[string]float64) map[string]float64 {
-	row := map[string]float64{}
-	for key, value := range art.Metrics(groups...) {
-		if !strings.Contains(key, "/") {
-			key = "train/" + key
-		}
-		row[key] = value
-	}
-	maps.Copy(row, metrics)
-	return row
-}
 
 // reportMetrics are the metrics of the loss and of the trainer.
 func reportMetrics(r trainer.Report) map[string]float64 {
@@ -72,23 +27,6 @@ func reportMetrics(r trainer.Report) map[string]float64 {
 func addDifference(metrics map[string]float64, name string, d trainer.Difference) {
 	if d.Tokens > 0 {
 		metrics[name+"_mean"], metrics[name+"_max"] = d.Mean(), d.Max
-	}
-}
-
-// policyAge is the staleness of what is trained on: steps from the policy that sampled a token to the one being
-// trained.
-func policyAge(sequences []grpo.Sequence) map[string]float64 {
-	sum, oldest := 0, math.MinInt
-	for i := range sequences {
-		for j, trained := range sequences[i].Trained {
-			if trained {
-				sum, oldest = sum+sequences[i].Staleness[j], max(oldest, sequences[i].Staleness[j])
-			}
-		}
-	}
-	return map[string]float64{
-		"offpolicy/token_weighted_policy_age_steps": float64(sum) / float64(grpo.NumTrained(sequences)),
-		"offpolicy/policy_age_max_steps":            float64(oldest),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/trainset"
 )
 
 // play gathers two groups of short replies, rewarded by their length.
@@ -34,7 +36,7 @@ func play(t *testing.T, m *art.Model) []*art.TrajectoryGroup {
 // dataOf makes data of normalised sequences, with weights that add up to what Train minimises.
 func dataOf(sequences []grpo.Sequence) []art.Datum {
 	var data []art.Datum
-	total := float64(grpo.NumTrained(sequences))
+	total := float64(credit.NumTrained(sequences))
 	for _, s := range sequences {
 		n := len(s.IDs) - 1
 		d := art.Datum{Input: s.IDs[:n], Targets: make([]int32, n), Weights: make([]float32, n),
@@ -76,8 +78,8 @@ func TestOwnLoop_IsTrain(t *testing.T) {
 				require.NoError(t, err)
 				require.Zero(t, result.Metrics["train/logprob_gap_max"])
 
-				batch := collect(groups, cfg, step, 128, 1<<20)
-				sequences, err := grpo.Normalize(batch.sequences, normalizeConfig(cfg))
+				batch := trainset.FromGroups(groups, cfg, step, 128, 1<<20)
+				sequences, err := credit.Normalize(batch.Sequences, trainset.NormalizeConfig(cfg))
 				require.NoError(t, err)
 				pass, err := own.ForwardBackward(t.Context(), dataOf(sequences), cfg.Loss, c.config)
 				require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -237,8 +238,9 @@ func (b *Backend) Publish(
 	if err != nil {
 		return 0, ownError(ctx, op, err)
 	}
-	groups = present(groups)
-	if err := b.publish(m, e, state, runs.Update{Groups: groups, Metrics: rowMetrics(groups, metrics)}, nil); err != nil {
+	groups = trainset.Present(groups)
+	update := runs.Update{Groups: groups, Metrics: trainset.RowMetrics(groups, metrics)}
+	if err := b.publish(m, e, state, update, nil); err != nil {
 		return 0, err
 	}
 	e.own.changed = false

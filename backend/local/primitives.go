@@ -58,7 +58,7 @@ func (b *Backend) pass(ctx context.Context, m *art.Model, call tokenCall,
 	if len(batch) == 0 { // no datum has a target
 		return out, nil
 	}
-	if err := b.checkSequences(call.op, e, batch); err != nil {
+	if err := b.fit(call.op, e, batch); err != nil {
 		return nil, err
 	}
 	session, err := e.session(b)

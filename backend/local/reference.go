@@ -7,6 +7,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/trainer"
 )
 
@@ -33,7 +34,7 @@ func (u *policyUpdate) addLogprobs(
 	if err != nil || !cfg.KL.Advantage {
 		return seqs, err
 	}
-	seqs, metrics["loss/kl_ref"], err = grpo.ShapeByKL(seqs, cfg.KL.Coef, grpo.Estimator(cfg.KL.Estimator))
+	seqs, metrics["loss/kl_ref"], err = credit.ShapeByKL(seqs, cfg.KL.Coef, credit.Estimator(cfg.KL.Estimator))
 	return seqs, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +26,7 @@ type entry struct {
 	run      *runs.Run // nil for a snapshot
 	grammars *grammars
 	serving  atomic.Pointer[serving]
+	pinned   pinnedSteps
 
 	training sync.Mutex // one training call at a time; guards the fields below
 	adapter  *lora.Adapter
@@ -132,7 +132,7 @@ func registerError(ctx context.Context, err error) error {
 
 // resume checks that the options match the run, and loads its newest checkpoint.
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
-	if opts.Adapter == "" && opts.Fork == "" && len(opts.LoRA.Targets) == 0 {
+	if opts.Adapter == "" && opts.Fork == "" && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
 		opts.LoRA.Targets = lora.TargetsOf(e.layers())
 	}
 	want := description{
@@ -200,7 +200,11 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 // firstAdapter returns the adapter of step 0: a zero-initialised one, or the one of a folder.
 func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" && opts.Fork == "" {
-		if err := m.checkAdapter(e.base.config, e.numParams(opts.LoRA)); err != nil {
+		n, err := e.numParams(opts.LoRA)
+		if err == nil {
+			err = m.checkAdapter(e.base.config, n)
+		}
+		if err != nil {
 			return nil, loraError(err)
 		}
 		l := opts.LoRA
@@ -230,27 +234,26 @@ func loraError(err error) error {
 }
 
 // numParams returns the number of parameters of an adapter.
-func (e *entry) numParams(l art.LoRA) float64 {
-	layers := slices.DeleteFunc(e.base.config.Linears(), func(s model.LinearShape) bool {
-		return !slices.Contains(l.Targets, s.Name[strings.LastIndexByte(s.Name, '.')+1:])
-	})
+func (e *entry) numParams(l art.LoRA) (float64, error) {
+	c := loraConfig(l)
+	layers, err := c.Select(e.layers())
 	n := 0.0
 	for _, s := range layers {
-		n += adapterParams([]model.LinearShape{s}, loraConfig(l).LayerRank(s.Name))
+		n += adapterParams([]model.LinearShape{model.LinearShape(s)}, c.LayerRank(s.Name))
 	}
-	return n
+	return n, err
 }
 
 // loraConfig translates a configuration.
 func loraConfig(l art.LoRA) lora.Config {
-	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, RankStabilized: l.RankStabilized, Ranks: l.Ranks,
-		Alphas: l.Alphas}
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Pattern: l.TargetPattern,
+		RankStabilized: l.RankStabilized, Ranks: l.Ranks, Alphas: l.Alphas}
 }
 
-// layers are the linear layers of the base.
+// layers are those of the base that an adapter may attach to.
 func (e *entry) layers() []lora.LayerShape {
 	var out []lora.LayerShape
-	for _, l := range e.base.config.Linears() {
+	for _, l := range e.base.config.Adaptable() {
 		out = append(out, lora.LayerShape(l))
 	}
 	return out

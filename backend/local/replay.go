@@ -8,9 +8,9 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -32,45 +32,57 @@ type Replayed struct {
 // It returns [art.ErrInvalid] when one of the checkpoints was deleted, and [art.ErrUnsupported] for a step that no
 // training made, or one of a version that did not record how. A loss of one's own has to be in [Options].Losses.
 func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, error) {
-	reader, err := runs.NewReader(dir)
+	s, err := b.storedUpdate(ctx, dir, step)
 	if err != nil {
 		return nil, err
 	}
-	var about description
-	if err := reader.Model(&about); err != nil {
-		return nil, err
-	}
-	from, err := reader.Checkpoint(step)
+	state, err := b.replay(ctx, s.entry, s.record, s.groups,
+		policyUpdate{seed: s.about.Seed, step: step + 1, checkpoint: s.reader.Checkpoint})
 	if err != nil {
 		return nil, err
 	}
-	to, err := reader.Checkpoint(step + 1)
+	_, want, err := readCheckpoint(s.to, s.entry.layers())
 	if err != nil {
-		return nil, err
-	}
-	record, err := readUpdate(to)
-	if err != nil {
-		return nil, replayError(step+1, err)
-	}
-	groups, err := storedGroups(reader, step, record.Groups)
-	if err != nil {
-		return nil, err
-	}
-	e, err := b.replayEntry(ctx, about, from, record)
-	if err != nil {
-		return nil, err
-	}
-	state, err := b.replay(ctx, e, record, groups,
-		policyUpdate{seed: about.Seed, step: step + 1, checkpoint: reader.Checkpoint})
-	if err != nil {
-		return nil, err
-	}
-	_, want, err := readCheckpoint(to, e.layers())
-	if err != nil {
-		return nil, checkpointError("replay", to, err)
+		return nil, checkpointError("replay", s.to, err)
 	}
 	equal, difference := compareStates(state, want)
-	return &Replayed{Step: step + 1, Equal: equal, Difference: difference, Device: about.Device}, nil
+	return &Replayed{Step: step + 1, Equal: equal, Difference: difference, Device: s.about.Device}, nil
+}
+
+// storedUpdate is an update of a stored run, and what it was made from.
+type storedUpdate struct {
+	reader *runs.Reader
+	about  description
+	to     string // folder of the checkpoint that it led to
+	record *updateRecord
+	groups []*art.TrajectoryGroup
+	entry  *entry
+}
+
+// storedUpdate reads the update from a step to the next one.
+func (b *Backend) storedUpdate(ctx context.Context, dir string, step int) (s *storedUpdate, err error) {
+	s = &storedUpdate{}
+	if s.reader, err = runs.NewReader(dir); err != nil {
+		return nil, err
+	}
+	if err := s.reader.Model(&s.about); err != nil {
+		return nil, err
+	}
+	from, err := s.reader.Checkpoint(step)
+	if err != nil {
+		return nil, err
+	}
+	if s.to, err = s.reader.Checkpoint(step + 1); err != nil {
+		return nil, err
+	}
+	if s.record, err = readUpdate(s.to); err != nil {
+		return nil, replayError(step+1, err)
+	}
+	if s.groups, err = storedGroups(s.reader, step, s.record.Groups); err != nil {
+		return nil, err
+	}
+	s.entry, err = b.replayEntry(ctx, s.about, from, s.record)
+	return s, err
 }
 
 // replayError is the error of a step without a record that can be read.
@@ -130,31 +142,41 @@ func (b *Backend) replayEntry(
 func (b *Backend) replay(
 	ctx context.Context, e *entry, record *updateRecord, groups []*art.TrajectoryGroup, u policyUpdate,
 ) (*trainer.State, error) {
-	t := trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter),
-		trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
+	opts := b.trainerOptions()
+	opts.MicroTokens = record.MicroTokens
+	e.trainer = trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter), opts)
 	if cfg := record.SFT; cfg != nil {
 		var trajectories []*art.Trajectory
 		for _, g := range groups {
 			trajectories = append(trajectories, g.Trajectories...)
 		}
-		sequences := b.targets(e, trajectories, record.Context).sequences
-		state, _, err := t.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
+		sequences := trainset.FromConversations(e.template, trajectories, record.Context).Sequences
+		if err := b.fit("replay", e, sequences); err != nil {
+			return nil, err
+		}
+		state, _, err := e.trainer.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
 		return state, err
 	}
 	if cfg := record.DPO; cfg != nil {
-		pairs := e.preferences(storedPairs(groups), record.Context).sequences
-		state, _, err := e.prefer(ctx, t, pairs, cfg, dpoRun(cfg, len(pairs)/2))
+		pairs := trainset.FromPreferences(e.template, storedPairs(groups), record.Context).Sequences
+		if err := b.fit("replay", e, pairs); err != nil {
+			return nil, err
+		}
+		state, _, err := e.prefer(ctx, e.trainer, pairs, cfg, dpoRun(cfg, len(pairs)/2))
 		return state, err
 	}
 	if err := record.Train.Validate(b.Losses()...); err != nil {
 		return nil, err
 	}
 	u.cfg, u.loss = record.Train, b.lossOf(record.Train)
-	u.batch = collect(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
-	if len(u.batch.sequences) == 0 {
+	u.batch = trainset.FromGroups(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
+	if len(u.batch.Sequences) == 0 {
 		return e.state, nil
 	}
-	state, _, err := u.run(ctx, e, t, map[string]float64{})
+	if err := b.fit("replay", e, u.batch.Sequences); err != nil {
+		return nil, err
+	}
+	state, _, err := u.run(ctx, e, e.trainer, map[string]float64{})
 	return state, err
 }
 

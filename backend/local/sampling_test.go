@@ -1,6 +1,7 @@
 package local
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,6 +28,14 @@ func anySettings(rng *rand.Rand) *art.ChatOptions {
 	}
 	if rng.IntN(2) == 0 {
 		o.LogitBias = map[int32]float64{int32(rng.IntN(200)): 6, int32(rng.IntN(200)): -6}
+	}
+	if rng.IntN(4) == 0 {
+		o.BadWords, o.IgnoreEOS = []string{"e", "the"}, new(rng.IntN(2) == 0)
+	}
+	if rng.IntN(4) == 0 {
+		for range 30 {
+			o.AllowedTokenIDs = append(o.AllowedTokenIDs, int32(rng.IntN(200)))
+		}
 	}
 	if rng.IntN(2) == 0 {
 		o.Stop, o.StopTokenIDs = []string{"e", " a"}, []int32{int32(rng.IntN(200)), int32(rng.IntN(200))}
@@ -93,6 +102,83 @@ func TestSample_Settings(t *testing.T) {
 		require.Equal(t, r.Message.Content, text)
 		require.Equal(t, chat.Stopped, r.Stopped)
 	}
+}
+
+// TestSample_AllowedTokens: a reply has the allowed tokens only, and ends by itself only if an end token is among them.
+// The distribution over them is the renormalised one.
+func TestSample_AllowedTokens(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	prompt, err := b.Encode(t.Context(), m, "Once upon a time", false)
+	require.NoError(t, err)
+	allowed, err := b.Encode(t.Context(), m, "abc", false)
+	require.NoError(t, err)
+	slices.Sort(allowed)
+	allowed = slices.Compact(allowed)
+	for seed := range uint64(3) {
+		opts := &art.ChatOptions{
+			Seed: &seed, MaxTokens: new(6), AllowedTokenIDs: allowed, TopLogprobs: new(20), Temperature: new(1.0),
+		}
+		r, err := m.Sample(t.Context(), prompt, opts, nil)
+		require.NoError(t, err)
+		s := r.Message.Sample
+		require.Len(t, s.IDs, 6, "nothing ends it")
+		require.Equal(t, art.FinishLength, r.Finish)
+		for i, id := range s.IDs {
+			require.Contains(t, allowed, id)
+			scores, _, err := b.Logprobs(t.Context(), m, slices.Concat(prompt, s.IDs[:i+1]))
+			require.NoError(t, err)
+			require.Equal(t, scores[len(scores)-1], s.Logprobs[i], "under the policy")
+			total := 0.0
+			for _, other := range allowed {
+				one, _, err := b.Logprobs(t.Context(), m, slices.Concat(prompt, s.IDs[:i], []int32{other}))
+				require.NoError(t, err)
+				total += math.Exp(float64(one[len(one)-1]))
+			}
+			require.InDelta(t, float64(s.Logprobs[i])-math.Log(total), s.Sampled[i], 1e-4)
+		}
+	}
+	one, err := m.Sample(t.Context(), prompt, &art.ChatOptions{MaxTokens: new(3), AllowedTokenIDs: allowed[:1]}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, true, true}, one.Message.Sample.Forced, "there was no choice")
+	_, err = m.Sample(t.Context(), prompt, &art.ChatOptions{AllowedTokenIDs: []int32{1 << 30}}, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	_, err = m.Sample(t.Context(), prompt, &art.ChatOptions{AllowedTokenIDs: []int32{}}, nil)
+	require.ErrorIs(t, err, art.ErrInvalid)
+}
+
+// TestSample_BadWords: the last token of a word is not sampled behind the others.
+func TestSample_BadWords(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	prompt, err := b.Encode(t.Context(), m, "Once upon a time", false)
+	require.NoError(t, err)
+	tried := 0
+	for seed := range uint64(8) {
+		opts := &art.ChatOptions{Seed: &seed, MaxTokens: new(20), IgnoreEOS: new(true)}
+		free, err := m.Sample(t.Context(), prompt, opts, nil)
+		require.NoError(t, err)
+		ids := free.Message.Sample.IDs
+		require.Len(t, ids, 20, "the end token does not end it")
+		word, err := b.Decode(t.Context(), m, ids[4:6])
+		require.NoError(t, err)
+		spelled, err := b.Encode(t.Context(), m, word, false)
+		require.NoError(t, err)
+		if !slices.Equal(spelled, ids[4:6]) {
+			continue // its tokens are not those of its text
+		}
+		opts.BadWords = []string{word}
+		r, err := m.Sample(t.Context(), prompt, opts, nil)
+		require.NoError(t, err)
+		got := r.Message.Sample.IDs
+		for i := range got[1:] {
+			require.NotEqual(t, spelled, got[i:i+2], "seed %d: %q", seed, word)
+		}
+		tried++
+	}
+	require.Positive(t, tried)
 }
 
 // TestComplete_StopToken: a stop token ends the reply; it is in the sample and not in the text.

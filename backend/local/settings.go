@@ -14,10 +14,11 @@ import (
 // checkSettings refuses tokens that the model does not have.
 func (s *base) checkSettings(op string, settings art.Sampling) error {
 	limit := s.config.VocabSize
-	for _, id := range slices.Concat(settings.StopTokenIDs, slices.Sorted(maps.Keys(settings.LogitBias))) {
+	bias := slices.Sorted(maps.Keys(settings.LogitBias))
+	for _, id := range slices.Concat(settings.StopTokenIDs, settings.AllowedTokenIDs, bias) {
 		if id < 0 || int(id) >= limit {
-			err := fmt.Errorf("%w: token %d of StopTokenIDs or LogitBias is not in the vocabulary of %d", art.ErrInvalid, id,
-				limit)
+			err := fmt.Errorf("%w: token %d of StopTokenIDs, AllowedTokenIDs or LogitBias is not in the vocabulary of %d",
+				art.ErrInvalid, id, limit)
 			return &art.Error{Op: op, Err: err, Hint: "send ids of this model's own tokenizer"}
 		}
 	}

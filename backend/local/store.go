@@ -3,9 +3,9 @@ package local
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/trainset"
 )
 
 // Log stores trajectories and metrics in the run directory, except what Train has already stored for (train, step).
@@ -25,30 +25,12 @@ func (b *Backend) Log(
 func (b *Backend) store(
 	e *entry, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) error {
-	if groups = present(groups); len(groups) > 0 {
+	if groups = trainset.Present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
 		}
 	}
 	return e.run.Log(split, step, metrics)
-}
-
-// present leaves out groups and trajectories that are nil.
-func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
-	var out []*art.TrajectoryGroup
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		if slices.Contains(g.Trajectories, nil) {
-			copied := *g
-			copied.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories),
-				func(t *art.Trajectory) bool { return t == nil })
-			g = &copied
-		}
-		out = append(out, g)
-	}
-	return out
 }
 
 // stored returns the entry of a model that has a run directory.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -97,6 +98,7 @@ func TestComplete_RandomSchemas(t *testing.T) {
 		require.NoError(t, err)
 		opts := anySettings(rng)
 		opts.Stop, opts.StopTokenIDs, opts.MinTokens, opts.MaxTokens = nil, nil, nil, new(300)
+		opts.AllowedTokenIDs, opts.BadWords = nil, nil // they may leave no token
 		opts.LogitBias = noReasoning
 		opts.ResponseFormat = &art.ResponseFormat{Type: art.FormatJSONSchema, Schema: schema}
 		r, err := m.Complete(t.Context(), ask("Tell me."), opts)
@@ -300,11 +302,15 @@ func TestTrain_LeavesOutForcedTokens(t *testing.T) {
 	s := r.Message.Sample
 	require.Contains(t, s.Forced, true)
 	require.Contains(t, s.Forced, false)
-	batch := &batch{cfg: new(art.TrainConfig), vocab: 1 << 20}
-	list, err := batch.historySequences(&art.History{Messages: []art.Message{r.Message}})
-	require.NoError(t, err)
+	good, bad := art.NewTrajectory(art.User("Hi")), art.NewTrajectory(art.User("Hi"))
+	good.Add(r.Message)
+	good.Reward = 1
+	bad.Add(r.Message)
+	groups := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{good, bad}}}
+	set := trainset.FromGroups(groups, (*art.TrainConfig)(nil).WithDefaults(), 0, 1<<20, 1<<20)
+	require.Len(t, set.Sequences, 2)
 	for i, forced := range s.Forced {
-		require.Equal(t, !forced, list[0].Trained[len(s.PromptIDs)+i])
+		require.Equal(t, !forced, set.Sequences[0].Trained[len(s.PromptIDs)+i])
 	}
 }
 

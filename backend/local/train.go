@@ -12,6 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 )
 
 // Train makes the next step. If nothing in the groups can be trained on, it commits a step with the unchanged adapter,
@@ -28,16 +29,18 @@ func (b *Backend) Train(
 	}
 	defer e.training.Unlock()
 	current := e.serving.Load().step
-	batch := collect(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
-	if err := b.checkSequences("train", e, batch.sequences); err != nil {
-		return nil, err
+	batch := trainset.FromGroups(groups, cfg, current, e.base.engine.Context(), e.base.config.VocabSize)
+	if len(batch.Sequences) > 0 {
+		if err := b.fit("train", e, batch.Sequences); err != nil {
+			return nil, err
+		}
 	}
-	metrics := batch.metrics(groups)
-	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.groups)
+	metrics := batch.Metrics(groups)
+	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.Groups)
 	step := current + 1
 	start := time.Now()
 	state := e.state
-	if len(batch.sequences) > 0 {
+	if len(batch.Sequences) > 0 {
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
 		u := policyUpdate{
@@ -49,18 +52,18 @@ func (b *Backend) Train(
 			return nil, err
 		}
 		state = next
-		batch.skipNotFinite(report.NotFinite, metrics)
+		batch.SkipNotFinite(report.NotFinite, metrics)
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
 	e.addTimes(metrics, start)
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}
-	update := runs.Update{Groups: present(groups), Metrics: rowMetrics(groups, metrics)}
+	update := runs.Update{Groups: trainset.Present(groups), Metrics: trainset.RowMetrics(groups, metrics)}
 	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{Train: cfg})); err != nil {
 		return nil, err
 	}
-	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.skipped, Advantages: batch.advantages}, nil
+	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped, Advantages: batch.Advantages}, nil
 }
 
 // beginStep returns the entry of a model for a training from its newest step, with its lock for trainings taken.
@@ -103,15 +106,25 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 // learner returns the trainer of a model. Its graphs are compiled at the first use.
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
-		target := trainer.AdapterTarget(e.base.config, e.base.params, e.adapter)
-		e.trainer = trainer.New(target, trainer.Options{Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile})
+		e.trainer = trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter), b.trainerOptions())
 	}
 	return e.trainer
+}
+
+// trainerOptions are those of all models.
+func (b *Backend) trainerOptions() trainer.Options {
+	return trainer.Options{
+		Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile, MicroTokens: b.opts.MicroTokens,
+		Recompute: b.opts.Recompute, Pause: b.pause(),
+	}
 }
 
 // record completes a record of how an update was made.
 func (e *entry) record(m *art.Model, update runs.Update, r updateRecord) *updateRecord {
 	r.Groups, r.Context, r.ToolFormat = len(update.Groups), e.base.engine.Context(), m.Options().ToolFormat
+	if e.trainer != nil {
+		r.MicroTokens = e.trainer.Sizes().MicroTokens
+	}
 	return &r
 }
 
@@ -172,13 +185,5 @@ func policyRun(cfg *art.TrainConfig, loss grpo.Loss, seed uint64) trainer.Run {
 			MaxGradNorm: cfg.MaxGradNorm},
 		Rate:   func(int) float64 { return cfg.LearningRate },
 		Epochs: cfg.Epochs, MiniBatches: cfg.MiniBatches, MicroBatch: cfg.MicroBatch, Seed: seed,
-	}
-}
-
-// normalizeConfig translates a configuration.
-func normalizeConfig(cfg *art.TrainConfig) grpo.NormalizeConfig {
-	return grpo.NormalizeConfig{
-		Weighting: grpo.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
-		Advantages: cfg.NormalizeAdvantages,
 	}
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 )
 
 // updateRecord is the file runs.UpdateFile of a checkpoint: how its step was made, for [Backend.Replay].
@@ -24,6 +26,8 @@ type updateRecord struct {
 	Groups     int    `json:"groups"`
 	Context    int    `json:"context"`               // longest sequence
 	ToolFormat string `json:"tool_format,omitempty"` // of the chat template
+	// MicroTokens are those of the micro-batches, see Options. Without a training it is 0.
+	MicroTokens int `json:"micro_tokens,omitempty"`
 }
 
 // write writes the record into the folder of a checkpoint.
@@ -63,7 +67,7 @@ func readUpdate(dir string) (*updateRecord, error) {
 type policyUpdate struct {
 	cfg   *art.TrainConfig // with its defaults
 	loss  grpo.Loss
-	batch *batch
+	batch *trainset.Set
 	seed  uint64 // of the run
 	step  int    // to be made
 	// checkpoint returns the folder of a verified step, for a reference of KL.
@@ -75,7 +79,7 @@ type policyUpdate struct {
 func (u *policyUpdate) run(
 	ctx context.Context, e *entry, t *trainer.Trainer, metrics map[string]float64,
 ) (*trainer.State, *trainer.Report, error) {
-	sequences, err := grpo.Normalize(u.batch.sequences, normalizeConfig(u.cfg))
+	sequences, err := credit.Normalize(u.batch.Sequences, trainset.NormalizeConfig(u.cfg))
 	if err != nil {
 		return nil, nil, &art.Error{Op: "train", Err: err}
 	}
@@ -83,17 +87,14 @@ func (u *policyUpdate) run(
 	if sequences, err = u.addLogprobs(ctx, e, t, sequences, metrics); err != nil {
 		return nil, nil, trainError(ctx, "train", err, diverged)
 	}
-	run := policyRun(u.cfg, u.loss, trainSeed(u.seed, u.step))
+	run := policyRun(u.cfg, u.loss, trainset.Seed(u.seed, u.step))
 	run.Progress = u.progress
 	next, report, err := t.Train(ctx, e.state, sequences, run)
 	if err != nil {
 		return nil, nil, trainError(ctx, "train", err, diverged)
 	}
 	maps.Copy(metrics, reportMetrics(*report))
-	maps.Copy(metrics, policyAge(u.batch.sequences))
+	maps.Copy(metrics, trainset.PolicyAge(u.batch.Sequences))
 	metrics["loss/learning_rate"] = u.cfg.LearningRate
 	return next, report, nil
 }
-
-// trainSeed is the seed of the order of sequences in a step.
-func trainSeed(seed uint64, step int) uint64 { return seed*0x9e3779b97f4a7c15 + uint64(step) }

@@ -155,7 +155,7 @@ func TestComplete_ContextLength(t *testing.T) {
 
 func TestComplete_GivesUp(t *testing.T) {
 	s := newServer(t, hang)
-	b := open(t, s, openai.Options{Timeout: 20 * time.Millisecond, Retries: 2})
+	b := open(t, s, openai.Options{Timeout: 300 * time.Millisecond, Retries: 2})
 	_, err := complete(t, register(t, b, "m"), nil)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, hosted.ErrService) || s.calls() != 3 {
 		t.Errorf("%d calls, error %v", s.calls(), err)

@@ -42,7 +42,8 @@ func (s *service) check(settings art.Sampling) error {
 	if s.Own {
 		return hosted.CheckSettings("OpenAI", settings, supported...)
 	}
-	supported = append(supported, "MinP", "RepetitionPenalty", "MinTokens", "StopTokenIDs")
+	supported = append(supported, "MinP", "RepetitionPenalty", "MinTokens", "StopTokenIDs", "AllowedTokenIDs", "BadWords",
+		"IgnoreEOS")
 	return hosted.CheckSettings("backend/openai", settings, supported...)
 }
 

@@ -48,6 +48,7 @@ func newRequest(model string, req *art.ChatRequest, own bool) *request {
 		settings.TopK = &s.TopK
 	}
 	settings.StopTokenIDs, settings.LogitBias, settings.MinTokens = s.StopTokenIDs, s.LogitBias, unlessZero(s.MinTokens)
+	settings.AllowedTokenIDs, settings.BadWords, settings.IgnoreEOS = s.AllowedTokenIDs, s.BadWords, s.IgnoreEOS
 	settings.MinP, settings.RepetitionPenalty = unlessZero(s.MinP), unlessZero(s.RepetitionPenalty)
 	settings.PresencePenalty, settings.FrequencyPenalty = unlessZero(s.PresencePenalty), unlessZero(s.FrequencyPenalty)
 	settings.SetFormat(s.ResponseFormat)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,9 +32,9 @@ type CaptureOptions struct {
 	Examples, Scenarios io.Writer
 }
 
-// Capture writes down completions of production traffic: those of requests that come from another process and belong to
-// no rollout, one line for each. It is given to the routes in [Config].Capture. Failed requests are not captured. It
-// is safe for concurrent use.
+// Capture writes down conversations of production traffic: those of requests that come from another process and belong
+// to no rollout, one line for each. Texts and token ids that are continued without a conversation are left out. It is
+// given to the routes in [Config].Capture. Failed requests are not captured. It is safe for concurrent use.
 type Capture struct {
 	opts CaptureOptions
 	rand func() float64 // uniform in [0, 1)
@@ -63,7 +64,8 @@ func NewCapture(opts CaptureOptions) (*Capture, error) {
 // captured serves a request, and writes down its completion if there is consent and the dice say so.
 func (h *handler) captured(w http.ResponseWriter, r *http.Request, routes http.Handler) {
 	c := h.Capture
-	if c == nil || pinned(r.Context()) || !c.opts.Consent(r) || c.rand() >= c.opts.Rate {
+	chat := slices.Contains(chatPaths, r.URL.Path)
+	if c == nil || !chat || pinned(r.Context()) || !c.opts.Consent(r) || c.rand() >= c.opts.Rate {
 		routes.ServeHTTP(w, r)
 		return
 	}

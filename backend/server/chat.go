@@ -18,11 +18,11 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.find(r.Context(), req.Model)
+	m, r, err := h.model(r, req.Model, false)
 	if err != nil {
 		return err
 	}
-	if err := h.checkTokens(&req.ChatSettings); err != nil {
+	if err := h.checkTokens(m, &req.ChatSettings); err != nil {
 		return err
 	}
 	a, opts := answer{model: m, n: req.Choices()}, req.Options()

@@ -18,12 +18,12 @@ func (h *handler) completions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.find(r.Context(), req.Model)
+	m, r, err := h.model(r, req.Model, false)
 	if err != nil {
 		return err
 	}
 	shows := wire.ChatSettings{Logprobs: req.Logprobs != nil, ReturnTokensAsTokenIDs: req.ReturnTokensAsTokenIDs}
-	if err := h.checkTokens(&shows); err != nil {
+	if err := h.checkTokens(m, &shows); err != nil {
 		return err
 	}
 	a, opts := answer{model: m, n: req.Choices() * len(req.Prompts)}, req.Options()

@@ -125,6 +125,9 @@ func TestTokenize_RoundTrip(t *testing.T) {
 func TestTokens_Refused(t *testing.T) {
 	const generatePath = "/inference/v1/generate"
 	completion := func(fields string) string { return `{"model": "player", "prompt": "x"` + fields + `}` }
+	text := func(fields string) string {
+		return `{"token_ids": [1], "output_mode": "text", "sampling_params": {` + fields + `}}`
+	}
 	params := func(fields string) string { return `{"token_ids": [1], "sampling_params": {` + fields + `}}` }
 	cases := []struct{ path, body, want string }{
 		{completionsPath, `{"model": "player"}`, "prompt must not be empty"},
@@ -149,7 +152,12 @@ func TestTokens_Refused(t *testing.T) {
 		{generatePath, `{"token_ids": [1], "features": {}}`, "features is not supported"},
 		{generatePath, `{"token_ids": [1], "sampling_params": 5}`, "sampling_params must be an object"},
 		{generatePath, params(`"logprobs": -1`), "logprobs must be between 0 and 20"},
-		{generatePath, params(`"detokenize": false`), "detokenize is supported only as true"},
+		{generatePath, text(`"detokenize": false`), "detokenize is supported only as true"},
+		{generatePath, text(`"skip_special_tokens": false`), "skip_special_tokens is supported only as true"},
+		{generatePath, params(`"logprob_token_ids": [1]`), "logprob_token_ids is supported only as []"},
+		{generatePath, params(`"allowed_token_ids": []`), "allowed_token_ids must not be empty"},
+		{generatePath, params(`"allowed_token_ids": [-1]`), "allowed_token_ids must not be negative"},
+		{generatePath, params(`"bad_words": [""]`), "bad_words must not contain an empty string"},
 		{generatePath, params(`"n": 129`), "n asks for 129 replies"},
 		{generatePath, params(`"top_p": 2`), "top_p must be above 0"},
 		{"/tokenize", `{}`, "prompt is missing"},

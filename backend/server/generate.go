@@ -17,7 +17,7 @@ func (h *handler) generate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.findOrOnly(r.Context(), req.Model)
+	m, r, err := h.model(r, req.Model, true)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (h *handler) generate(w http.ResponseWriter, r *http.Request) error {
 		Logprobs:               req.ShowsText() && req.Params.Logprobs != nil,
 		ReturnTokensAsTokenIDs: req.Params.ReturnTokensAsTokenIDs,
 	}
-	if err := h.checkTokens(&shows); err != nil {
+	if err := h.checkTokens(m, &shows); err != nil {
 		return err
 	}
 	a, opts := answer{model: m, n: req.Params.Choices()}, req.Params.Options()

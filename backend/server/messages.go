@@ -19,7 +19,11 @@ func isMessages(r *http.Request) bool {
 
 // messages serves Anthropic's API.
 func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
-	req, m, err := h.readMessages(w, r, false)
+	req, err := h.readMessages(w, r, false)
+	if err != nil {
+		return err
+	}
+	m, r, err := h.model(r, req.Model, false)
 	if err != nil {
 		return err
 	}
@@ -42,7 +46,11 @@ func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
 
 // countTokens serves the number of tokens of a prompt.
 func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
-	req, m, err := h.readMessages(w, r, true)
+	req, err := h.readMessages(w, r, true)
+	if err != nil {
+		return err
+	}
+	m, r, err := h.model(r, req.Model, false)
 	if err != nil {
 		return err
 	}
@@ -53,18 +61,11 @@ func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.TokenCount{InputTokens: len(ids)})
 }
 
-// readMessages reads a request and finds its model.
-func (h *handler) readMessages(w http.ResponseWriter, r *http.Request, counting bool) (
-	*wire.MessagesRequest, *art.Model, error,
-) {
+// readMessages reads the body of a request.
+func (h *handler) readMessages(w http.ResponseWriter, r *http.Request, counting bool) (*wire.MessagesRequest, error) {
 	body, err := h.read(w, r)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	req, err := wire.DecodeMessagesRequest(r.Context(), body, counting)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := h.models.find(r.Context(), req.Model)
-	return req, m, err
+	return wire.DecodeMessagesRequest(r.Context(), body, counting)
 }

@@ -36,6 +36,36 @@ func (models Models) visible(ctx context.Context) []*art.Model {
 	return nil
 }
 
+// resolve returns the model named id, and for name@step a pin of that step, if the backend can pin it: the newest or an
+// older one.
+func (models Models) resolve(ctx context.Context, id string) (*art.Model, *art.Pin, error) {
+	_, ofRollout := ctx.Value(rolloutModelKey{}).(string)
+	at := strings.LastIndexByte(id, '@')
+	if step, err := strconv.Atoi(id[at+1:]); at > 0 && err == nil && step >= 0 && !ofRollout && !pinned(ctx) {
+		if m, err := models.find(ctx, id[:at]); err == nil {
+			if pin, err := m.PinStep(ctx, step); err == nil {
+				return m, pin, nil
+			}
+		}
+	}
+	m, err := models.find(ctx, id)
+	return m, nil, err
+}
+
+// model returns the model that a request names, and the request with the step that it names. one allows requests
+// without a name when there is one model.
+func (h *handler) model(r *http.Request, id string, one bool) (*art.Model, *http.Request, error) {
+	if one && id == "" {
+		m, err := h.models.findOrOnly(r.Context(), id)
+		return m, r, err
+	}
+	m, pin, err := h.models.resolve(r.Context(), id)
+	if pin != nil {
+		r = r.WithContext(pin.Context(r.Context()))
+	}
+	return m, r, err
+}
+
 // find returns the model named id, which is name or name@step if step is the current one. A pinned model, and that of a
 // rollout, answers to every name.
 func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
@@ -57,8 +87,8 @@ func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
 			return m, nil
 		}
 		if strings.HasPrefix(id, m.Name()+"@") {
-			return nil, unknownModel("model %s is not served: only the current step is, which is %q; ask for that or for %q",
-				wire.Quote(id), now, m.Name())
+			return nil, unknownModel("model %s is not served: the current step is %q, and an older one needs a checkpoint; "+
+				"ask for that or for %q", wire.Quote(id), now, m.Name())
 		}
 	}
 	return nil, unknownModel("there is no model %s; %s", wire.Quote(id), listNames(visible))

@@ -15,6 +15,29 @@ type Metrics interface {
 	Begin(model string) Observation
 }
 
+// EngineMetrics are [Metrics] that show what engines do as well.
+type EngineMetrics interface {
+	Metrics
+	// Watch adds engines, which are asked at each GET /metrics. Their names must differ from those of other calls.
+	Watch(engines func() []EngineStats)
+}
+
+// EngineStats are what the engine of a base model does for the models on it.
+type EngineStats struct {
+	Base             string // name of the base model
+	Running, Waiting int    // requests
+	Blocks           int    // of the KV cache; all but Used and Cached are free
+	Used             int    // blocks with tokens of requests that run
+	Cached           int    // blocks with tokens of earlier requests only
+
+	// Since the start.
+	Prefilled int // computed tokens of prompts, and of replies that had lost their blocks
+	Sampled   int // tokens of replies
+	Reused    int // tokens of prompts that were cached
+	Preempted int // requests that gave their blocks away and waited again
+	Evicted   int // cached blocks that were given away
+}
+
 // Observation is the request for one reply.
 type Observation interface {
 	// Piece is called for each piece of a streamed reply with the number of its tokens.

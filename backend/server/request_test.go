@@ -40,6 +40,10 @@ func TestRoutes_Settings(t *testing.T) {
 		{`, "logit_bias": {"7": -100, "12": 1.5}, "min_tokens": 3, "stop_token_ids": [4, 5]`, with(func(s *art.Sampling) {
 			s.LogitBias, s.MinTokens, s.StopTokenIDs = map[int32]float64{7: -100, 12: 1.5}, 3, []int32{4, 5}
 		})},
+		{`, "allowed_token_ids": [4, 9], "bad_words": ["no", " never"], "ignore_eos": true`, with(func(s *art.Sampling) {
+			s.AllowedTokenIDs, s.BadWords, s.IgnoreEOS = []int32{4, 9}, []string{"no", " never"}, true
+		})},
+		{`, "ignore_eos": false, "allowed_token_ids": null, "vllm_xargs": {}, "mm_processor_kwargs": null`, defaults},
 		{`, "logit_bias": {}, "stop_token_ids": []`, with(func(s *art.Sampling) {
 			s.LogitBias, s.StopTokenIDs = map[int32]float64{}, []int32{}
 		})},

@@ -17,11 +17,11 @@ func (h *handler) responses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.find(r.Context(), req.Model)
+	m, r, err := h.model(r, req.Model, false)
 	if err != nil {
 		return err
 	}
-	if req.WantsLogprobs() && h.Tokens == nil {
+	if req.WantsLogprobs() && h.tokenBytes(m) == nil {
 		return wire.FieldError("include", "asks for logprobs, but the text of tokens is not known here")
 	}
 	opts := req.Options()

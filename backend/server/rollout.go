@@ -16,6 +16,7 @@ type rollout struct {
 	id       string
 	owner    owner
 	model    *art.Model
+	pin      *art.Pin       // nil: the newest step answers
 	labels   map[string]any // metadata of the trajectory
 	group    *group         // nil for none
 	recorder *art.Recorder
@@ -36,7 +37,9 @@ type failure struct{ kind, message string }
 
 // newRollout returns an open rollout.
 func newRollout(by owner, m *art.Model, req *openRequest) *rollout {
-	r := &rollout{id: rand.Text(), owner: by, model: m, labels: map[string]any{}, recorder: art.NewRecorder()}
+	r := &rollout{
+		id: rand.Text(), owner: by, model: m, pin: req.pin, labels: map[string]any{}, recorder: art.NewRecorder(),
+	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	maps.Copy(r.labels, req.Metadata.values())
 	r.labels["rollout"] = r.id

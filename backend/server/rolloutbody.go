@@ -23,6 +23,9 @@ type openRequest struct {
 	Metadata  labels `json:"metadata"`
 	Group     string `json:"group"`
 	GroupSize int    `json:"group_size"`
+	Pin       bool   `json:"pin"` // to the newest step
+
+	pin *art.Pin // nil without Pin
 }
 
 // closeRequest is the body of POST /v1/rollouts/{id}/close.
@@ -164,6 +167,7 @@ type rolloutInfo struct {
 	Base      string `json:"base"` // path before /v1/chat/completions
 	Model     string `json:"model"`
 	Status    string `json:"status"`
+	Step      *int   `json:"step,omitempty"` // that the rollout is pinned to
 	Group     string `json:"group,omitempty"`
 	GroupSize int    `json:"group_size,omitempty"`
 }
@@ -171,6 +175,9 @@ type rolloutInfo struct {
 // info describes a rollout. The mutex of [Rollouts] is held.
 func (r *rollout) info() rolloutInfo {
 	i := rolloutInfo{Object: "rollout", ID: r.id, Base: rolloutBase + r.id, Model: r.model.Name(), Status: r.status()}
+	if r.pin != nil {
+		i.Step = new(r.pin.Step())
+	}
 	if r.group != nil {
 		i.Group, i.GroupSize = r.group.key.name, r.group.size
 	}

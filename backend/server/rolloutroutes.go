@@ -15,9 +15,11 @@ const rolloutBase = "/r/"
 // rolloutHeader names the rollout of a request whose path does not.
 const rolloutHeader = "X-Rollout-ID"
 
-// Paths that a rollout serves. The first are completions; the others sample nothing, so that nothing goes unrecorded.
+// Paths that a rollout serves: completions, those of conversations first, and paths that sample nothing, so that
+// nothing goes unrecorded.
 var (
-	recordedPaths = []string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
+	chatPaths     = []string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
+	recordedPaths = append(slices.Clone(chatPaths), "/v1/completions", "/inference/v1/generate")
 	plainPaths    = []string{"/v1/models", "/v1/messages/count_tokens", "/tokenize", "/detokenize", "/health"}
 )
 
@@ -45,9 +47,14 @@ func (h *handler) openRollout(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.find(r.Context(), req.Model)
+	m, pin, err := h.models.resolve(r.Context(), req.Model)
 	if err != nil {
 		return err
+	}
+	if req.pin = pin; req.Pin && pin == nil {
+		if req.pin, err = m.Pin(); err != nil {
+			return err
+		}
 	}
 	info, err := h.Rollouts.open(ownerOf(r.Context()), m, req)
 	if err != nil {
@@ -180,6 +187,9 @@ func notRecorded(path string) error {
 // context returns the context of a request of the rollout. It ends when the rollout is closed.
 func (r *rollout) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(ctx, rolloutModelKey{}, r.model.Name())
+	if r.pin != nil {
+		ctx = r.pin.Context(ctx)
+	}
 	ctx, cancel := context.WithCancelCause(r.recorder.Context(ctx))
 	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
 	return ctx, func() { stop(); cancel(nil) }

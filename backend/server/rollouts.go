@@ -41,16 +41,19 @@ type RolloutOptions struct {
 // Rollouts records what clients in other processes do, and is the [art.GroupSource] of it. It is given to the routes in
 // [Config].Rollouts, which then serve:
 //
-//	POST /v1/rollouts                       opens a rollout: {"model", "scenario"?, "metadata"?, "group"?, "group_size"?}
-//	                                        -> status 201, {"id": ID, "base": "/r/ID", "status": "open", ...}
+//	POST /v1/rollouts                       opens a rollout: {"model", "scenario"?, "metadata"?, "group"?, "group_size"?,
+//	                                        "pin"?} -> status 201, {"id": ID, "base": "/r/ID", "status": "open", ...}
 //	     /r/ID/v1/...                       the routes of the server, recorded: the base URL of an OpenAI client
+//	     /r/ID/inference/v1/generate        the same for token ids
 //	GET  /v1/rollouts/ID                    the trajectory so far, as [art.Trajectory.MarshalJSON] writes it
 //	POST /v1/rollouts/ID/close              ends it: {"reward", "metrics"?, "metadata"?, "logs"?} or {"failure": "why"}
 //	POST /v1/rollouts/groups/GROUP/close    completes a group as it is
 //
 // A client that cannot change its base URL names the rollout in the header X-Rollout-ID. Every model name is answered
-// by the model of the rollout. Requests are recorded by an [art.Recorder], also when several arrive at once; those
-// under way when the rollout is closed are cancelled. A rollout without a group can be read and is not trained on.
+// by the model of the rollout: its newest step, or with "pin": true the one that was the newest when the rollout was
+// opened. Requests are recorded by an [art.Recorder], also when several arrive at once, and prompts
+// of texts and token ids too; those under way when the rollout is closed are cancelled. A rollout without a group can
+// be read and is not trained on.
 //
 // A group is complete, and returned by Next, when it has as many closed rollouts as group_size says, when it is closed,
 // or after a timeout; then its name can be used again. A rollout that failed, by its own account or by a timeout, is a

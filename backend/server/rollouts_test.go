@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
 )
 
 // sampling is a backend whose n-th completion is the text "n", sampled as the tokens n and 0 after a prompt of one
@@ -296,19 +298,103 @@ func TestRollouts_KeyInEitherHeader(t *testing.T) {
 	}
 }
 
+// A pinned rollout is answered by the step that was the newest when it was opened, others by the newest.
+func TestRollouts_Pin(t *testing.T) {
+	s := newRecording(t, &arttest.Backend{}, nil)
+	var pinned, free rolloutInfo
+	s.must(201, "POST", "/v1/rollouts", `{"model": "player", "pin": true}`, &pinned)
+	s.must(201, "POST", "/v1/rollouts", `{"model": "player"}`, &free)
+	if pinned.Step == nil || *pinned.Step != 0 || free.Step != nil {
+		t.Errorf("steps %v and %v", pinned.Step, free.Step)
+	}
+	groups := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{art.NewTrajectory(art.User("u"))}}}
+	if _, err := s.models[0].Train(t.Context(), groups, nil); err != nil {
+		t.Fatal(err)
+	}
+	for base, want := range map[string]int{pinned.Base: 0, free.Base: 1} {
+		status, text := s.do("k1", "POST", base+"/v1/chat/completions", conversation("go"))
+		if status != 200 || !strings.Contains(text, fmt.Sprintf(`"player@%d"`, want)) {
+			t.Errorf("%s: status %d, want step %d: %s", base, status, want, text)
+		}
+	}
+	for model, want := range map[string]int{"player": 1, "player@0": 0, "player@1": 1} {
+		var named rolloutInfo
+		s.must(201, "POST", "/v1/rollouts", fmt.Sprintf(`{"model": %q}`, model), &named)
+		if pinned := model != "player"; pinned != (named.Step != nil) || pinned && *named.Step != want {
+			t.Errorf("%s: pinned to %v", model, named.Step)
+		}
+		for path, body := range map[string]string{
+			"/v1/chat/completions": `"messages": [{"role": "user", "content": "go"}]`, "/v1/completions": `"prompt": "go"`,
+			"/v1/responses": `"input": "go"`, "/v1/messages": `"max_tokens": 9, "messages": [{"role": "user", "content": "go"}]`,
+			"/inference/v1/generate": `"token_ids": [1]`,
+		} {
+			status, text := s.do("k1", "POST", path, fmt.Sprintf(`{"model": %q, %s}`, model, body))
+			if status != 200 || !strings.Contains(text, fmt.Sprintf(`"player@%d"`, want)) {
+				t.Errorf("%s of %s: status %d: %s", path, model, status, text)
+			}
+		}
+	}
+	s.refused("POST", "/v1/chat/completions", `{"model": "player@7", "messages": [{"role": "user", "content": "x"}]}`, 404,
+		"model_not_found", "checkpoint")
+	plain := newRecording(t, &sampling{}, nil)
+	plain.refused("POST", "/v1/rollouts", `{"model": "player", "pin": true}`, 400, "unsupported", "art.Pinner")
+}
+
+// Prompts of texts and of token ids are recorded too, streamed or not: a prompt that goes on from all ids before
+// continues the history, so that no token is lost and none is there twice.
+func TestRollouts_TokenPrompts(t *testing.T) {
+	s := newRecording(t, &arttest.Backend{Reply: arttest.Script("yes", "no")}, nil)
+	id, base := s.open("")
+	type choices struct {
+		Choices []struct {
+			TokenIDs []rune `json:"token_ids"`
+		}
+	}
+	var first, second choices
+	s.must(200, "POST", base+"/v1/completions", `{"model": "any", "prompt": "go", "return_token_ids": true}`, &first)
+	if len(first.Choices) != 1 || string(first.Choices[0].TokenIDs) != "yes" {
+		t.Fatalf("%+v", first)
+	}
+	ids, _ := json.Marshal([]rune("goyes on"))
+	body := fmt.Sprintf(`{"token_ids": %s, "sampling_params": {"max_tokens": 5, "skip_special_tokens": false}}`, ids)
+	s.must(200, "POST", base+"/inference/v1/generate", body, &second)
+	if len(second.Choices) != 1 || string(second.Choices[0].TokenIDs) != "yes" {
+		t.Fatalf("%+v", second)
+	}
+	status, text := s.do("k1", "POST", base+"/v1/completions", `{"model": "any", "prompt": "else", "stream": true}`)
+	if status != 200 || !strings.Contains(text, "[DONE]") {
+		t.Fatalf("status %d: %s", status, text)
+	}
+	var tr art.Trajectory
+	s.must(200, "GET", "/v1/rollouts/"+id, "", &tr)
+	var got []string
+	for _, h := range tr.Histories() {
+		for _, m := range h.Messages {
+			got = append(got, m.Content)
+		}
+	}
+	want := []string{"go", "yes", " on", "yes", "else", "yes"}
+	if !slices.Equal(got, want) || len(tr.Samples()) != 3 || len(tr.AdditionalHistories) != 1 || len(tr.Logs) != 1 {
+		t.Errorf("recorded %q, logs %q", got, tr.Logs)
+	}
+	if p := string(tr.Samples()[1].PromptIDs); p != "goyes on" {
+		t.Errorf("prompt %q", p)
+	}
+}
+
 // A rollout is answered by its model, whatever the client names, and nothing that would not be recorded is served.
 func TestRollouts_ServeTheirModelOnly(t *testing.T) {
 	s := newRecording(t, &sampling{}, nil)
 	_, base := s.open("")
 	for path, status := range map[string]int{
-		"/v1/models": 200, "/v1/models/any": 200, "/v1/completions": 404, "/inference/v1/generate": 404, "/v1/rollouts": 404,
-		"": 404, "/": 404, "/r/x/v1/models": 404,
+		"/v1/models": 200, "/v1/models/any": 200, "/v1/completions": 405, "/inference/v1/generate": 405, "/v1/rollouts": 404,
+		"": 404, "/": 404, "/r/x/v1/models": 404, "/metrics": 404,
 	} {
 		if got, text := s.do("k1", "GET", base+path, ""); got != status {
 			t.Errorf("%s: status %d, want %d: %s", path, got, status, text)
 		}
 	}
-	s.refused("POST", base+"/v1/completions", "{}", 404, "not_recorded", "/v1/chat/completions")
+	s.refused("POST", base+"/v1/embeddings", "{}", 404, "not_recorded", "/v1/chat/completions", "/v1/completions")
 	got, text := s.do("k1", "POST", base+"/v1/chat/completions", conversation("go"))
 	if got != 200 || !strings.Contains(text, `"player@5"`) {
 		t.Errorf("status %d: %s", got, text)

@@ -18,5 +18,6 @@
 // Requests are answered by [art.Model.Complete], [art.Model.Stream] and [art.Model.Sample], so their replies are
 // sampled, seeded and recorded like those of calls from Go.
 //
-// A request names a model as "name" or "name@step". A step other than the current one is an unknown model.
+// A request names a model as "name", whose newest step answers, or as "name@step", which is that step. Older steps need
+// a backend that is an [art.StepPinner], and a checkpoint; any other is an unknown model.
 package server

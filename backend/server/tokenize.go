@@ -18,7 +18,7 @@ func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.findOrOnly(r.Context(), req.Model)
+	m, r, err := h.model(r, req.Model, true)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.models.findOrOnly(r.Context(), req.Model)
+	m, r, err := h.model(r, req.Model, true)
 	if err != nil {
 		return err
 	}

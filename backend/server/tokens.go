@@ -25,15 +25,25 @@ func need[T any](m *art.Model, what string) (T, error) {
 
 // tokenBytes returns the bytes of a model's tokens, nil when they are not known.
 func (h *handler) tokenBytes(m *art.Model) wire.TokenBytes {
-	if h.Tokens == nil {
+	if h.Tokens != nil {
+		return func(id int32) []byte { return h.Tokens(m, id) }
+	}
+	tokenizer, ok := m.Backend().(art.Tokenizer)
+	if !ok {
 		return nil
 	}
-	return func(id int32) []byte { return h.Tokens(m, id) }
+	return func(id int32) []byte {
+		list, err := tokenizer.TokenBytes(context.Background(), m, []int32{id})
+		if err != nil { // an id without a token, which the model can sample all the same
+			return nil
+		}
+		return list[0]
+	}
 }
 
 // checkTokens refuses to show the text of tokens that are not known.
-func (h *handler) checkTokens(s *wire.ChatSettings) error {
-	if s.Logprobs && h.Tokens == nil && !s.ReturnTokensAsTokenIDs {
+func (h *handler) checkTokens(m *art.Model, s *wire.ChatSettings) error {
+	if s.Logprobs && !s.ReturnTokensAsTokenIDs && h.tokenBytes(m) == nil {
 		return wire.FieldError("logprobs", "is not supported here: the text of tokens is not known; "+
 			"use return_token_ids or return_tokens_as_token_ids")
 	}

@@ -3,10 +3,13 @@ package tinker_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -83,12 +86,32 @@ func TestLocal_Parity(t *testing.T) {
 		t.Skip("it trains a model twice")
 	}
 	here, there := t.TempDir(), t.TempDir()
-	options := &art.ModelOptions{Base: "tiny", Seed: 7, LoRA: art.LoRA{Rank: 4, Alpha: 8}}
-	own := art.NewModel("player", options)
-	if err := own.Register(t.Context(), openLocal(t, here)); err != nil {
+	want := learn(t, localModel(t, here))
+	got := learn(t, remoteModel(t, there))
+	for i := range want {
+		if !reflect.DeepEqual(got[i], want[i]) {
+			t.Errorf("result %d is %v, want %v", i, got[i], want[i])
+		}
+	}
+	equalAdapters(t, here, there, 2)
+}
+
+var options = &art.ModelOptions{Base: "tiny", Seed: 7, LoRA: art.LoRA{Rank: 4, Alpha: 8}}
+
+// localModel is a model in process.
+func localModel(t *testing.T, dir string) *art.Model {
+	t.Helper()
+	m := art.NewModel("player", options)
+	if err := m.Register(t.Context(), openLocal(t, dir)); err != nil {
 		t.Fatal(err)
 	}
-	want := learn(t, own)
+	return m
+}
+
+// remoteModel is the same model on a server of ours, whose runs are in dir.
+func remoteModel(t *testing.T, dir string) *art.Model {
+	t.Helper()
+	there := dir
 	s, err := tinker.New(openLocal(t, there), &tinker.Options{
 		Dir: filepath.Join(there, ".tinker"), Bases: []tinker.Base{{Name: "tiny"}}, Alpha: 8,
 	})
@@ -106,33 +129,122 @@ func TestLocal_Parity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		err := b.Close()
 		web.Close()
 		if err := errors.Join(err, s.Close()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	remote := art.NewModel("player", options)
 	if err := remote.Register(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	got := learn(t, remote)
-	for i := range want {
-		if !reflect.DeepEqual(got[i], want[i]) {
-			t.Errorf("result %d is %v, want %v", i, got[i], want[i])
-		}
-	}
-	a, z := adapters(t, here), adapters(t, there)
-	if !bytes.Equal(a, z) {
+	return remote
+}
+
+// equalAdapters compares the adapters of a step, bit for bit.
+func equalAdapters(t *testing.T, here, there string, step int) {
+	t.Helper()
+	if a, z := adapters(t, here, step), adapters(t, there, step); !bytes.Equal(a, z) {
 		t.Errorf("the adapters differ: %d and %d bytes", len(a), len(z))
 	}
 }
 
-// adapters reads the adapter of step 2 of the only run in a folder.
-func adapters(t *testing.T, dir string) []byte {
+// TestLocal_TrainIsTrain: Train and TrainSFT make the adapter at a service that they make in process, bit for bit, and
+// what both measure is equal; TrainDPO, whose weights are rounded once more, does nearly.
+func TestLocal_TrainIsTrain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it trains a model several times")
+	}
+	here, there := t.TempDir(), t.TempDir()
+	own, remote := localModel(t, here), remoteModel(t, there)
+	groups := []*art.TrajectoryGroup{play(t, own, 0), play(t, own, 10)}
+	both := func(name string, tolerance float64, train func(m *art.Model) (*art.TrainResult, error)) {
+		t.Helper()
+		want, err := train(own)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		got, err := train(remote)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		shared := 0
+		for key, x := range got.Metrics {
+			if y, ok := want.Metrics[key]; ok && !strings.HasPrefix(key, "time/") {
+				shared++
+				if math.Abs(x-y) > tolerance*max(1, math.Abs(y)) {
+					t.Errorf("%s: %s is %v, want %v", name, key, x, y)
+				}
+			}
+		}
+		if shared < 8 || got.Step != want.Step {
+			t.Errorf("%s: step %d with %v, want step %d with %v", name, got.Step, got.Metrics, want.Step, want.Metrics)
+		}
+	}
+	for _, cfg := range []art.TrainConfig{
+		{}, {Loss: art.LossPPO, Epochs: 2, MiniBatches: 2}, {Loss: art.LossDAPO, PrecalculateLogprobs: true},
+		{Loss: art.LossDRO}, {KL: art.KL{Coef: 0.1, Advantage: true}},
+	} {
+		cfg.LearningRate = 1e-3
+		both(string(cfg.Loss), 1e-5, func(m *art.Model) (*art.TrainResult, error) {
+			return m.Train(t.Context(), groups, &cfg)
+		})
+	}
+	conversations := []*art.Trajectory{
+		art.NewTrajectory(art.User("a?"), art.Assistant("b")), art.NewTrajectory(art.User("c?"), art.Assistant("dd")),
+	}
+	both("sft", 1e-5, func(m *art.Model) (*art.TrainResult, error) {
+		return m.TrainSFT(t.Context(), conversations, &art.SFTConfig{LearningRate: 1e-3, BatchSize: 1, Epochs: 2})
+	})
+	pairs := []art.Preference{{
+		Chosen:   art.NewTrajectory(art.User("a?"), art.Assistant("b")),
+		Rejected: art.NewTrajectory(art.User("a?"), art.Assistant("c")),
+	}}
+	both("dpo", 1e-3, func(m *art.Model) (*art.TrainResult, error) {
+		return m.TrainDPO(t.Context(), pairs, &art.DPOConfig{LearningRate: 1e-3, Epochs: 2})
+	})
+}
+
+// TestLocal_TrainSameBits: one update has the same bits.
+func TestLocal_TrainSameBits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it trains a model twice")
+	}
+	here, there := t.TempDir(), t.TempDir()
+	own, remote := localModel(t, here), remoteModel(t, there)
+	groups := []*art.TrajectoryGroup{play(t, own, 0), play(t, own, 10)}
+	for step, loss := range []art.Loss{art.LossCISPO, art.LossPPO, art.LossDRO} {
+		for _, m := range []*art.Model{own, remote} {
+			if _, err := m.Train(t.Context(), groups, &art.TrainConfig{Loss: loss, LearningRate: 1e-3}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		equalAdapters(t, here, there, step+1)
+	}
+}
+
+// play samples a group, whose rewards are made up.
+func play(t *testing.T, m *art.Model, seed uint64) *art.TrajectoryGroup {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*", "models", "*", "checkpoints", "0002", "adapter_model.safetensors"))
+	group := &art.TrajectoryGroup{}
+	for i := range uint64(3) {
+		one := art.NewTrajectory(art.User("yes or no?"))
+		if _, err := m.Chat(t.Context(), one, &art.ChatOptions{MaxTokens: new(4), Seed: new(seed + i)}); err != nil {
+			t.Fatal(err)
+		}
+		one.Reward = float64(i*i) + float64(seed)/7
+		group.Trajectories = append(group.Trajectories, one)
+	}
+	return group
+}
+
+// adapters reads the adapter of a step of the only run in a folder.
+func adapters(t *testing.T, dir string, step int) []byte {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*", "models", "*", "checkpoints", fmt.Sprintf("%04d", step),
+		"adapter_model.safetensors"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v: %v", err, found)
 	}

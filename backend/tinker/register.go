@@ -30,6 +30,8 @@ type entry struct {
 	model    string     // training run
 	seq      int        // seq_id of the newest operation
 	lost     error      // an operation whose outcome is not known
+	changed  bool       // the training state is not the newest step
+	learning bool       // a training call changes it
 }
 
 // serving is the sampler of the step that answers requests.
@@ -117,16 +119,60 @@ func (b *Backend) resume(ctx context.Context, e *entry, name string, opts art.Mo
 	if !ok {
 		return 0, errors.Join(e.run.Commit(0, remote{Model: e.model}.write), b.serve(ctx, e, 0))
 	}
-	at, err := e.remote(step)
-	if err != nil {
+	if err := b.loadStep(ctx, e, step); err != nil {
 		return 0, err
 	}
-	if at.Path != "" {
-		if err := b.load(ctx, e, at.Path, true); err != nil {
-			return 0, err
+	return step, b.serve(ctx, e, step)
+}
+
+// loadStep loads what a step of the run directory stands for.
+func (b *Backend) loadStep(ctx context.Context, e *entry, step int) error {
+	at, err := e.remote(step)
+	if err != nil || at.Path == "" { // step 0 is what a training run begins with
+		return err
+	}
+	return b.load(ctx, e, at.Path, true)
+}
+
+// beginStep returns the entry of a model for a training call from its newest step, with its lock for trainings taken.
+// After a call that was interrupted there is a new training run at the service, which continues at the newest step.
+func (b *Backend) beginStep(ctx context.Context, op string, m *art.Model) (*entry, error) {
+	e, err := b.trainable(op, m)
+	if err != nil {
+		return nil, err
+	}
+	e.training.Lock()
+	switch {
+	case e.lost != nil || e.learning && e.changed:
+		err = b.restart(ctx, e, m.Options())
+	case e.changed:
+		err = &art.Error{
+			Op: op, Err: fmt.Errorf("%w: the training state has updates or gradients that are not published", art.ErrInvalid),
+			Hint: "call Model.Publish, or register the model again to drop them",
 		}
 	}
-	return step, b.serve(ctx, e, step)
+	if err != nil {
+		e.training.Unlock()
+		return nil, err
+	}
+	e.learning = true
+	return e, nil
+}
+
+// restart makes another training run, at the newest step. e.training is held.
+func (b *Backend) restart(ctx context.Context, e *entry, opts art.ModelOptions) error {
+	e.seq, e.lost = 0, nil
+	err := b.createModel(ctx, e, opts)
+	if err == nil {
+		err = b.loadStep(ctx, e, e.serving.Load().step)
+	}
+	if err != nil {
+		e.lost = err
+		return err
+	}
+	e.changed = false
+	b.opts.Logger.Info("training run was made again", "model", e.model, "step", e.serving.Load().step)
+	return nil
 }
 
 // describe writes what the run was begun with, or compares it.
@@ -150,6 +196,12 @@ func (e *entry) describe(name string, opts art.ModelOptions, host string) error 
 
 // createModel makes a training run.
 func (b *Backend) createModel(ctx context.Context, e *entry, opts art.ModelOptions) error {
+	if _, ok := b.limits.contexts[opts.Base]; !ok && len(b.limits.contexts) > 0 {
+		return &art.Error{
+			Op: "register", Err: fmt.Errorf("%w: the service has no base model %q", art.ErrBaseModel, opts.Base),
+			Hint: "it has " + b.limits.names(),
+		}
+	}
 	b.mu.Lock()
 	n := b.created
 	b.created++

@@ -161,10 +161,11 @@ func params(e *entry, s art.Sampling) tinkerwire.SamplingParams {
 func checkSettings(op string, s art.Sampling) error {
 	if s.MinP == 0 && (s.RepetitionPenalty == 0 || s.RepetitionPenalty == 1) && s.PresencePenalty == 0 &&
 		s.FrequencyPenalty == 0 && len(s.LogitBias) == 0 && s.MinTokens == 0 && !s.Restricts() && s.TopLogprobs == 0 &&
-		s.PromptLogprobs == nil {
+		s.PromptLogprobs == nil && s.AllowedTokenIDs == nil && len(s.BadWords) == 0 && !s.IgnoreEOS {
 		return nil
 	}
-	const what = "min-p, penalties, logit bias, MinTokens, a response format, a forced tool or lists of logprobs"
+	const what = "min-p, penalties, logit bias, MinTokens, AllowedTokenIDs, BadWords, IgnoreEOS, a response format, " +
+		"a forced tool or lists of logprobs"
 	return &art.Error{
 		Op: op, Err: fmt.Errorf("%w: %s", art.ErrUnsupported, what),
 		Hint: "a Tinker service samples with temperature, top-p, top-k and stops",
@@ -224,14 +225,23 @@ func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]fl
 		return nil, 0, err
 	}
 	now := e.serving.Load()
+	logprobs, err := b.promptLogprobs(ctx, op, now, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	return logprobs[1:], now.step, nil
+}
+
+// promptLogprobs scores ids with a sampler. The first of them has no logprob.
+func (b *Backend) promptLogprobs(ctx context.Context, op string, now *serving, ids []int32) ([]float32, error) {
 	out, err := b.sample(ctx, op, now, &tinkerwire.SampleRequest{
 		NumSamples: 1, Prompt: tinkerwire.NewInput(ids), Type: "sample", PromptLogprobs: true,
 		Params: tinkerwire.SamplingParams{MaxTokens: new(1)},
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return out.PromptLogprobs[1:], now.step, nil
+	return out.PromptLogprobs, nil
 }
 
 // Tokenize returns the ids of a prompt, and of a reply to it.
@@ -273,11 +283,29 @@ func (b *Backend) Decode(_ context.Context, m *art.Model, ids []int32) (string, 
 	if err != nil {
 		return "", err
 	}
-	for _, id := range ids {
-		if e.tokenizer.TokenBytes(id) == nil {
-			err := fmt.Errorf("%w: the vocabulary has no token %d", art.ErrInvalid, id)
-			return "", &art.Error{Op: "decode", Err: err, Hint: "send ids of this model's own tokenizer"}
-		}
+	if _, err := tokenBytes("decode", e, ids); err != nil {
+		return "", err
 	}
 	return e.tokenizer.Decode(ids, false), nil
+}
+
+// TokenBytes returns the bytes of each of ids.
+func (b *Backend) TokenBytes(_ context.Context, m *art.Model, ids []int32) ([][]byte, error) {
+	e, err := b.entry("token bytes", m)
+	if err != nil {
+		return nil, err
+	}
+	return tokenBytes("token bytes", e, ids)
+}
+
+// tokenBytes returns the bytes of each of ids, all of which must be in the vocabulary.
+func tokenBytes(op string, e *entry, ids []int32) ([][]byte, error) {
+	list := make([][]byte, len(ids))
+	for i, id := range ids {
+		if list[i] = e.tokenizer.TokenBytes(id); list[i] == nil {
+			err := fmt.Errorf("%w: the vocabulary has no token %d", art.ErrInvalid, id)
+			return nil, &art.Error{Op: op, Err: err, Hint: "send ids of this model's own tokenizer"}
+		}
+	}
+	return list, nil
 }

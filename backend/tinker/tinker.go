@@ -1,15 +1,15 @@
 // Package tinker trains and samples on a service with the Tinker API: Thinking Machines', an open server, or
 // `art serve --train`. Chat templates, exact tokens, parsing and recording stay here, and so does the run directory,
-// with metrics, trajectories and the name of the checkpoint of each step: a program that trains in process with the
-// primitives of [art.Trainer] changes one line.
+// with metrics, trajectories and the name of the checkpoint of each step: a program that trains in process changes one
+// line.
 //
 //	backend, err := tinker.Open(ctx, &tinker.Options{BaseURL: "http://127.0.0.1:8000", Tokenizer: "models/qwen3"})
 //	model := art.NewModel("player-1", &art.ModelOptions{Base: "Qwen/Qwen3-8B"})
 //	err = model.Register(ctx, backend)
 //
 // A registered model is a training run of the service. [art.Model.Publish] saves its state there under the name of
-// the step and notes the path in the run directory, from which another process goes on: weights and optimizer. Train,
-// TrainSFT and TrainDPO are not there yet: a loop uses [art.Model.ForwardBackward] and [art.Model.OptimStep].
+// the step and notes the path in the run directory, from which another process goes on: weights and optimizer.
+// [art.Model.Train], [art.Model.TrainSFT] and [art.Model.TrainDPO] are made of the same operations, and publish.
 //
 // A request that may have been lost is sent again, and services execute it once, since it carries its number.
 // docs/tinker.md has the details.
@@ -60,6 +60,7 @@ type Backend struct {
 	opts    Options
 	address *url.URL
 	session string
+	limits  limits
 
 	life context.Context // ends with Close
 	quit context.CancelFunc
@@ -75,6 +76,8 @@ type Backend struct {
 
 var (
 	_ art.Backend    = (*Backend)(nil)
+	_ art.SFTTrainer = (*Backend)(nil)
+	_ art.DPOTrainer = (*Backend)(nil)
 	_ art.Trainer    = (*Backend)(nil)
 	_ art.Sampler    = (*Backend)(nil)
 	_ art.Tokenizer  = (*Backend)(nil)
@@ -92,6 +95,9 @@ func Open(ctx context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.life, b.quit = context.WithCancel(context.Background())
+	if err := b.limits.ask(ctx, b); err != nil {
+		return nil, err
+	}
 	var out result
 	if err := b.post(ctx, "create_session", request{SDKVersion: sdkVersion, Type: "create_session"}, &out); err != nil {
 		return nil, err
@@ -180,21 +186,6 @@ func (b *Backend) Close() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Train returns [art.ErrUnsupported]: package tinker has the primitives.
-func (b *Backend) Train(
-	ctx context.Context, m *art.Model, _ []*art.TrajectoryGroup, _ *art.TrainConfig,
-) (*art.TrainResult, error) {
-	if _, err := b.entry("train", m); err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return nil, &art.Error{
-		Op: "train", Err: art.ErrUnsupported, Hint: "use Model.ForwardBackward, Model.OptimStep and Model.Publish",
-	}
 }
 
 // entry returns what was registered for m.

@@ -16,44 +16,107 @@ import (
 func (b *Backend) Forward(
 	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
-	return b.pass(ctx, m, data, loss, config, true)
+	return b.lockedPass(ctx, m, &pass{"forward", data, loss, config, true})
 }
 
-// ForwardBackward adds up gradients at the service.
+// ForwardBackward adds up gradients at the service. Data beyond the limits of one request are sent in several.
 func (b *Backend) ForwardBackward(
 	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
-	return b.pass(ctx, m, data, loss, config, false)
+	return b.lockedPass(ctx, m, &pass{"forward backward", data, loss, config, false})
 }
 
-// pass runs a forward pass, in one request: a result of part of the data would not be atomic.
-func (b *Backend) pass(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig, forwardOnly bool,
-) (out *art.ForwardResult, err error) {
-	const op = "forward backward"
-	e, err := b.trainable(op, m)
+// ownLoop begins an operation of the user's own loop, which goes on from the newest step after a training call that was
+// interrupted. e.training is held.
+func (b *Backend) ownLoop(ctx context.Context, e *entry, m *art.Model) error {
+	if e.learning && (e.changed || e.lost != nil) {
+		if err := b.restart(ctx, e, m.Options()); err != nil {
+			return err
+		}
+	}
+	e.learning = false
+	return nil
+}
+
+// pass is a forward pass, with gradients or without.
+type pass struct {
+	op          string
+	data        []art.Datum
+	loss        art.Loss
+	config      art.LossConfig
+	forwardOnly bool
+}
+
+func (b *Backend) lockedPass(ctx context.Context, m *art.Model, call *pass) (*art.ForwardResult, error) {
+	e, err := b.trainable(call.op, m)
 	if err != nil {
 		return nil, err
 	}
-	req := &tinkerwire.ForwardRequest{Loss: string(loss), Config: config, ForwardOnly: forwardOnly}
-	for i := range data {
-		d, err := convert(&data[i], loss)
-		if err != nil {
-			return nil, &art.Error{
-				Op: op, Err: fmt.Errorf("%w: datum %d: %w", art.ErrUnsupported, i, err), Hint: "use another loss, or other weights",
-			}
-		}
-		req.Data = append(req.Data, d)
-	}
 	e.training.Lock()
 	defer e.training.Unlock()
+	if err := b.ownLoop(ctx, e, m); err != nil {
+		return nil, err
+	}
+	return b.runPass(ctx, e, call)
+}
+
+// runPass runs a forward pass in as many requests as the limits of the service ask for. e.training is held.
+func (b *Backend) runPass(ctx context.Context, e *entry, call *pass) (*art.ForwardResult, error) {
+	data, err := b.convertAll(call)
+	if err != nil {
+		return nil, err
+	}
+	out := &art.ForwardResult{Metrics: map[string]float64{}}
+	for from := 0; from == 0 || from < len(data); {
+		to := b.limits.chunk(data, from)
+		req := &tinkerwire.ForwardRequest{
+			Loss: string(call.loss), Config: call.config, ForwardOnly: call.forwardOnly, Data: data[from:to],
+		}
+		part, err := b.request(ctx, e, call, req, call.data[from:to])
+		if err != nil && from > 0 && !call.forwardOnly && e.lost == nil {
+			e.lost = err // gradients of a part of the data were added
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Loss += part.Loss
+		out.Logprobs = append(out.Logprobs, part.Logprobs...)
+		mergeMetrics(out.Metrics, part.Metrics, to-from, to)
+		from = max(to, 1)
+	}
+	if gap, ok := logprobGap(call.data, out.Logprobs); ok {
+		out.Metrics["train/logprob_gap_max"] = gap
+	}
+	return out, nil
+}
+
+// convertAll writes data in the terms of the protocol.
+func (b *Backend) convertAll(call *pass) (out []tinkerwire.Datum, err error) {
+	for i := range call.data {
+		d, err := convert(&call.data[i], call.loss, b.limits.PolicyWeights)
+		if err != nil {
+			return nil, &art.Error{
+				Op: call.op, Err: fmt.Errorf("%w: datum %d: %w", art.ErrUnsupported, i, err),
+				Hint: "use another loss, or other weights",
+			}
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// request runs a forward pass over the data of one request.
+func (b *Backend) request(
+	ctx context.Context, e *entry, call *pass, req *tinkerwire.ForwardRequest, data []art.Datum,
+) (out *art.ForwardResult, err error) {
 	err = e.ordered(func(seq int) error {
 		req.ModelID, req.SeqID = e.model, seq
 		a, err := b.submitPass(ctx, req)
 		if err != nil {
 			return err
 		}
-		out, err = b.readPass(op, a, data, loss)
+		e.changed = e.changed || !call.forwardOnly
+		out, err = b.readPass(call.op, a, data, call.loss)
 		return err
 	})
 	return out, err
@@ -71,8 +134,8 @@ func (b *Backend) submitPass(ctx context.Context, req *tinkerwire.ForwardRequest
 }
 
 // convert writes a datum in the terms of the protocol, which has no positions without a target, and weights for
-// cross-entropy only.
-func convert(d *art.Datum, loss art.Loss) (tinkerwire.Datum, error) {
+// cross-entropy only, unless the service says that it takes them for others too.
+func convert(d *art.Datum, loss art.Loss, policyWeights bool) (tinkerwire.Datum, error) {
 	n := len(d.Targets)
 	targets, weights := make([]int64, n), make([]float32, n)
 	gaps, weighted := false, d.Weights != nil
@@ -96,15 +159,20 @@ func convert(d *art.Datum, loss art.Loss) (tinkerwire.Datum, error) {
 		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
 		return out, nil
 	}
-	if loss == art.LossDRO && (gaps || weighted) {
+	if policyWeights && (gaps || weighted) {
+		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
+	} else if loss == art.LossDRO && (gaps || weighted) {
 		return out, errors.New("services apply the penalty of dro to every position, so there are no weights and no NoTarget")
 	}
 	advantages, logprobs := make([]float32, n), make([]float32, n)
 	for i, w := range weights {
+		if policyWeights {
+			w = 1 // it is sent
+		}
 		if w < 0 {
 			return out, fmt.Errorf("the weight %v at %d is negative; the service has no weights for this loss", w, i)
 		}
-		if w != 0 {
+		if w != 0 && d.Targets[i] != art.NoTarget {
 			advantages[i] = d.Advantages[i] * w
 		}
 		if d.Targets[i] != art.NoTarget {
@@ -156,9 +224,6 @@ func (b *Backend) readPass(op string, a *answer, data []art.Datum, loss art.Loss
 		}
 	}
 	out.Loss = sum
-	if gap, ok := logprobGap(data, out.Logprobs); ok {
-		out.Metrics["train/logprob_gap_max"] = gap
-	}
 	return out, nil
 }
 
@@ -183,8 +248,16 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 	}
 	e.training.Lock()
 	defer e.training.Unlock()
+	if err := b.ownLoop(ctx, e, m); err != nil {
+		return nil, err
+	}
+	return b.optimStep(ctx, e, adamw)
+}
+
+// optimStep is OptimStep. e.training is held.
+func (b *Backend) optimStep(ctx context.Context, e *entry, adamw art.AdamW) (*art.OptimResult, error) {
 	var out result
-	err = e.ordered(func(seq int) (err error) {
+	err := e.ordered(func(seq int) (err error) {
 		adam := &tinkerwire.Adam{
 			LearningRate: &adamw.LearningRate, Beta1: &adamw.Beta1, Beta2: &adamw.Beta2, Eps: &adamw.Eps,
 			WeightDecay: &adamw.WeightDecay, GradClipNorm: &adamw.GradClipNorm,
@@ -195,6 +268,7 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 	if err != nil {
 		return nil, err
 	}
+	e.changed = true
 	norm := math.NaN() // not told
 	for _, name := range []string{"grad_norm", "skyrl.ai/grad_norm"} {
 		if x, ok := out.Metrics[name]; ok {
@@ -239,7 +313,9 @@ func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, op
 	}
 	e.training.Lock()
 	defer e.training.Unlock()
-	return b.load(ctx, e, path, optimizer)
+	err = b.load(ctx, e, path, optimizer)
+	e.changed = e.changed || err == nil
+	return err
 }
 
 func (b *Backend) load(ctx context.Context, e *entry, path string, optimizer bool) error {
@@ -262,6 +338,13 @@ func (b *Backend) Publish(
 	}
 	e.training.Lock()
 	defer e.training.Unlock()
+	return b.commit(ctx, e, groups, metrics)
+}
+
+// commit is Publish. e.training is held.
+func (b *Backend) commit(
+	ctx context.Context, e *entry, groups []*art.TrajectoryGroup, metrics map[string]float64,
+) (int, error) {
 	step := e.run.Next()
 	// A process that was killed may have saved this name, in a training run of its own.
 	path, err := b.save(ctx, e, fmt.Sprintf("step-%06d", step), true)
@@ -278,6 +361,7 @@ func (b *Backend) Publish(
 		return 0, err
 	}
 	e.serving.Store(&serving{step: step, sampler: id})
+	e.changed = false
 	return step, nil
 }
 

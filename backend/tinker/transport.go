@@ -180,6 +180,18 @@ func (b *Backend) post(ctx context.Context, path string, body, out any) error {
 	return nil
 }
 
+// get reads JSON.
+func (b *Backend) get(ctx context.Context, path string, out any) error {
+	a, err := b.call(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(a.data, out); err != nil {
+		return b.broken(path, fmt.Errorf("the answer cannot be read: %w", err))
+	}
+	return nil
+}
+
 // await polls a future. A poll that is not answered in time is repeated.
 func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 	body := encode(request{RequestID: id})

@@ -28,6 +28,7 @@ func (b *trainBench) define(flags *flag.FlagSet, json *bool) {
 	flags.IntVar(&b.Prompt, "shared-prompt", 384, "train: `tokens` that the answers of a group share")
 	flags.IntVar(&b.Answer, "answer", 128, "train: `tokens` of an answer")
 	flags.IntVar(&b.Rank, "rank", 8, "train: `rank` of the adapter")
+	flags.BoolVar(&b.Recompute, "recompute", false, "train: compute layers again for their gradient")
 	flags.IntVar(&b.Runs, "pairs", 3, "train: `number` of pairs of steps")
 }
 
@@ -53,7 +54,8 @@ func (b *trainBench) bench(stdout io.Writer, p progress) error {
 	head := fmt.Sprintf("%s, %d tokens\n%-8s %10s %10s %12s\n", r.Name, r.Tokens, "", "step", "computed", "tokens/s")
 	ratio := fmt.Sprintf("shared prompts are %.2f times as fast, %.2f in processor time, of %.2f\n",
 		r.Speedup, r.CPUSpeedup, r.Ideal)
-	return write(stdout, head+side("shared", r.Shared)+side("alone", r.Alone)+ratio)
+	work := fmt.Sprintf("intermediate results took %s\n", sizeText(r.WorkBytes))
+	return write(stdout, head+side("shared", r.Shared)+side("alone", r.Alone)+ratio+work)
 }
 
 // side is a row of the table.

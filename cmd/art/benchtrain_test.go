@@ -2,14 +2,21 @@ package main
 
 import "testing"
 
-// TestBenchTrain_JSON: both sides are measured, and shared prompts are computed once.
+// TestBenchTrain_JSON: both sides are measured, shared prompts are computed once, and layers that are computed again
+// take at least 20 % less.
 func TestBenchTrain_JSON(t *testing.T) {
-	status, stdout, stderr := command("bench", "train", "--json", "--pairs", "1", "--shared-prompt", "96",
-		"--answer", "16", "--group-size", "4")
-	if status != 0 || stderr != "" {
-		t.Fatalf("status %d, standard error %q", status, stderr)
+	measure := func(flags ...string) map[string]any {
+		status, stdout, stderr := command(append([]string{"bench", "train", "--json", "--pairs", "1", "--shared-prompt", "96",
+			"--answer", "16", "--group-size", "4"}, flags...)...)
+		if status != 0 || stderr != "" {
+			t.Fatalf("status %d, standard error %q", status, stderr)
+		}
+		return decode(t, stdout)["train"].(map[string]any)
 	}
-	got := decode(t, stdout)["train"].(map[string]any)
+	got, less := measure(), measure("--recompute")["work_bytes"].(float64)
+	if most := got["work_bytes"].(float64); less == 0 || less > 0.8*most {
+		t.Errorf("%v bytes, and %v with layers computed again", most, less)
+	}
 	if got["tokens"] != float64(4*112) || got["ideal"] != 2.8 {
 		t.Errorf("tokens %v, ideal %v; want 448 and 2.8", got["tokens"], got["ideal"])
 	}

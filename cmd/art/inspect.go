@@ -27,8 +27,9 @@ template, and how much memory it needs on the CPU device. Weights are not loaded
 Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
 and the intermediate results of the micro-batches of all workers, when every token is trained on.
-The graphs of both are compiled for exact numbers. Both sums include 134 MB for the rest of the
-process.`,
+The graphs of both are compiled for exact numbers. The last column is that of training with layers
+that are computed again, which a training chooses where memory is short. Sums include 134 MB for
+the rest of the process.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			lengths := flags.String("lengths", "",
@@ -142,6 +143,9 @@ type lengthMemory struct {
 	Training  trainer.Memory `json:"training"`
 	Infer     int64          `json:"inference_total"`
 	Train     int64          `json:"training_total"` // inference between the steps included
+	// Recomputed are training and its total with layers that are computed again.
+	Recomputed trainer.Memory `json:"recomputed"`
+	Least      int64          `json:"recomputed_total"`
 }
 
 // inspectModel prints what a model is. A model that cannot be used is an error, after what is known of it.
@@ -213,13 +217,14 @@ func (r inspection) table() string {
 		line("", "%s", text)
 	}
 	if len(r.Memory) > 0 {
-		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
-			"adapter", "work", "training")
+		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
+			"adapter", "work", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process), sizeText(m.Inference.Weights),
-			sizeText(m.Inference.Cache), sizeText(m.Infer), sizeText(m.Training.Adapter), sizeText(m.Training.Work),
-			sizeText(m.Train))
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
+			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
+			sizeText(m.Training.Adapter), sizeText(m.Training.Work),
+			sizeText(m.Train), sizeText(m.Least))
 	}
 	return b.String()
 }

@@ -62,6 +62,9 @@ func TestInspect_Tiny(t *testing.T) {
 		if row["training_total"].(float64) <= row["inference_total"].(float64) {
 			t.Errorf("training takes no more than inference: %v", row)
 		}
+		if row["recomputed_total"].(float64) >= row["training_total"].(float64) {
+			t.Errorf("layers that are computed again take no less: %v", row)
+		}
 	}
 }
 

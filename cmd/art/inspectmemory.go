@@ -54,9 +54,14 @@ func (p memoryPlan) memory(c *model.Config) ([]lengthMemory, error) {
 		if m.Training, err = trainer.Plan(c, layout, length, training); err != nil {
 			return list, err
 		}
+		training.Recompute = true
+		if m.Recomputed, err = trainer.Plan(c, layout, length, training); err != nil {
+			return list, err
+		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
 		m.Infer = held + m.Inference.Work
 		m.Train = held + m.Training.Adapter + max(m.Inference.Work, m.Training.Work) // they share their memory
+		m.Least = held + m.Recomputed.Adapter + max(m.Inference.Work, m.Recomputed.Work)
 		list = append(list, m)
 	}
 	return list, nil

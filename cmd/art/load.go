@@ -72,7 +72,7 @@ func loadAdapter(dir string, c *model.Config) (*lora.Adapter, error) {
 		return nil, err
 	}
 	var layers []lora.LayerShape
-	for _, l := range c.Linears() {
+	for _, l := range c.Adaptable() {
 		layers = append(layers, lora.LayerShape(l))
 	}
 	return a, a.Check(layers)

@@ -27,6 +27,9 @@ value for each group.
 
 With --bars each run is a bar: the metric at the step of RUN, or the newest before it.
 
+With --batch the update from the step of RUN to the next one is drawn as it was computed: the
+rectangles of each micro-batch, with what sequences share, what is trained, and padding.
+
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
 			var p plotter
@@ -35,6 +38,7 @@ With --bars each run is a bar: the metric at the step of RUN, or the newest befo
 			flags.StringVar(&p.title, "title", "", "`text` above the plot; default: the runs")
 			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics")
 			flags.BoolVar(&p.percent, "percent", false, "draw values from 0 to 1 as percents")
+			flags.BoolVar(&p.drawBatch, "batch", false, "draw the micro-batches of the update from RUN@STEP")
 			flags.BoolVar(&p.bars, "bars", false, "draw bars that compare the runs")
 			return p.run
 		},
@@ -45,6 +49,7 @@ With --bars each run is a bar: the metric at the step of RUN, or the newest befo
 type plotter struct {
 	metrics, out, title, y string
 	percent, bars          bool
+	drawBatch              bool
 }
 
 func (p *plotter) run(args []string, stdout, _ io.Writer) error {
@@ -63,7 +68,9 @@ func (p *plotter) run(args []string, stdout, _ io.Writer) error {
 	}
 	var d plot.Drawing
 	var err error
-	if p.bars {
+	if p.drawBatch {
+		d, err = p.batch(args)
+	} else if p.bars {
 		d, err = p.compare(args, keys)
 	} else {
 		d, err = p.curves(args, keys)

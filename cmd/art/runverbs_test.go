@@ -130,7 +130,7 @@ func TestPlot(t *testing.T) {
 	dir := t.TempDir()
 	for name, args := range map[string]string{
 		"a.svg": "plot player", "b.png": "plot run:games/player@1 player --metric loss/entropy --y nats",
-		"c.svg": "plot --bars player@0 player --metric val/reward",
+		"c.svg": "plot --bars player@0 player --metric val/reward", "d.svg": "plot --batch player@0",
 	} {
 		file := filepath.Join(dir, name)
 		wantOutput(t, args+" --out "+file, file)
@@ -143,6 +143,14 @@ func TestPlot(t *testing.T) {
 		!strings.Contains(string(content), "player@0, step 0") {
 		t.Errorf("%v in %s", err, content)
 	}
+	content, err = os.ReadFile(filepath.Join(dir, "d.svg"))
+	for _, text := range []string{"update 1, micro-batch 1: ", " trained", "padding"} {
+		if err != nil || !strings.Contains(string(content), text) {
+			t.Errorf("%v: no %q in %s", err, text, content)
+		}
+	}
+	wantFailure(t, "plot --batch player@7", "7")
+	wantFailure(t, "plot --batch player@0 player@1", "one RUN@STEP")
 	wantFailure(t, "plot player --metric val/none", "none of the runs has logged it")
 	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
 }

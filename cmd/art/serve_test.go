@@ -60,7 +60,7 @@ func startServerWith(t *testing.T, o *serveOptions, args ...string) *testServer 
 		t.Fatalf("the server has not started: %v", <-s.ended)
 	}
 	s.text, s.key = string(text[:n]), o.key
-	s.root = firstGroup(t, s.text, `at (https?://\S+)/v1`)
+	s.root = firstGroup(t, s.text, `at (https?://[^\s/]+)`)
 	t.Cleanup(stop)
 	return s
 }
@@ -150,7 +150,8 @@ func TestServe_Requests(t *testing.T) {
 	s.want(t, "POST", chatPath, chatBody("tiny", `, "stream": true`), 200, `"delta":{`, "data: [DONE]")
 	s.want(t, "POST", chatPath, chatBody("run", `, "logprobs": true`), 200, `"logprob":`)
 	s.want(t, "POST", chatPath, chatBody("nothing", ""), 404, "there is", "tiny", "other")
-	s.want(t, "GET", "/metrics", "", 200, `vllm:generation_tokens_total{model_name="run"}`)
+	s.want(t, "GET", "/metrics", "", 200, `vllm:generation_tokens_total{model_name="run"}`,
+		`vllm:num_requests_waiting{model_name="tiny"} 0`, `art_kv_cache_blocks{model_name="tiny",state="free"}`)
 	for _, path := range []string{"/v1/models", "/metrics", "/v1/rollouts/x"} {
 		r := s.request(t, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer tml-wrong")

@@ -160,7 +160,9 @@ func (h *host) listen(listener net.Listener, certificate *tls.Certificate) error
 // drain refuses new requests, and gives those that are running some time to end. An error counts the rest.
 func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 	h.gate.Close("the server is shutting down")
-	_ = h.page.Close() // its streams would never end; it has no error
+	if h.page != nil {
+		_ = h.page.Close() // its streams would never end; it has no error
+	}
 	if n := h.gate.Running(); n > 0 {
 		fmt.Fprintf(stderr, "art: %d requests are being answered; the server ends in %v at most\n", n, timeout)
 	}

@@ -98,6 +98,17 @@ func (t *Training[S]) Run(ctx context.Context) (*Outcome, error) {
 	return r.outcome, nil // not reached: batches do not end
 }
 
+// ConfigOf returns how the examples train a step: PPO, two passes over each step's groups in two updates each, at a
+// learning rate that falls as 1/step from step 50 on.
+func ConfigOf(rate float64) func(step int) *art.TrainConfig {
+	return func(step int) *art.TrainConfig {
+		return &art.TrainConfig{
+			Loss: art.LossPPO, LearningRate: rate * min(1, 50/float64(step+1)),
+			Epochs: 2, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
+		}
+	}
+}
+
 // Compare runs the validation scenarios with the model as it is and with the control, and compares them. Nothing is
 // logged.
 func (t *Training[S]) Compare(ctx context.Context) (*Tally, error) {
@@ -109,7 +120,7 @@ func (t *Training[S]) Compare(ctx context.Context) (*Tally, error) {
 		return nil, &art.Error{Op: "compare", Err: fmt.Errorf("%w: there is no Control", art.ErrInvalid), Hint: "set it"}
 	}
 	r := &trainingRun[S]{Training: t}
-	g, err := r.greedy(ctx, t.Model)
+	g, err := r.greedy(ctx, t.Model, t.Val)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +248,7 @@ func (r *trainingRun[S]) step(ctx context.Context, b art.Batch[S]) error {
 
 // validation runs the validation scenarios greedily and logs how well they went.
 func (r *trainingRun[S]) validation(ctx context.Context, step int) (*Validation, error) {
-	g, err := r.greedy(ctx, r.Model)
+	g, err := r.greedy(ctx, r.Model, r.Val)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +278,7 @@ func (r *trainingRun[S]) validation(ctx context.Context, step int) (*Validation,
 // compare judges the model's trajectories against the control's, which are made at the first comparison.
 func (r *trainingRun[S]) compare(ctx context.Context, ours []*art.Trajectory) (*Tally, error) {
 	if r.control == nil {
-		g, err := r.greedy(ctx, r.Control)
+		g, err := r.greedy(ctx, r.Control, r.Val)
 		if err != nil {
 			return nil, fmt.Errorf("control: %w", err)
 		}
@@ -285,11 +296,11 @@ func rateOf(t *Tally) float64 {
 	return rate
 }
 
-// greedy runs the validation scenarios with a model that takes the likeliest token.
-func (r *trainingRun[S]) greedy(ctx context.Context, m *art.Model) (*art.TrajectoryGroup, error) {
+// greedy runs scenarios with a model that takes the likeliest token.
+func (r *trainingRun[S]) greedy(ctx context.Context, m *art.Model, scenarios []S) (*art.TrajectoryGroup, error) {
 	opts := r.Chat
 	opts.Temperature = new(0.0)
-	return art.Gather(ctx, r.Val, r.Rollout(m, &opts), &art.GatherOptions{
+	return art.Gather(ctx, scenarios, r.Rollout(m, &opts), &art.GatherOptions{
 		Concurrency: r.Concurrency, Seed: 1 << 32, Events: r.Events, MaxFailureFraction: r.MaxFailureFraction,
 	})
 }

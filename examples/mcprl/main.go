@@ -165,7 +165,7 @@ func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[
 	t := &agents.Training[mcp.Scenario]{
 		Model: model, Rollout: agent.Rollout, Checked: domain != nil,
 		Steps: s.steps, Batch: s.batch, Group: s.group, Every: s.every, Seed: s.seed, Concurrency: s.concurrency,
-		Goal: agents.Goal{Value: s.goal, Patience: s.patience}, ConfigOf: s.config, Logger: logger,
+		Goal: agents.Goal{Value: s.goal, Patience: s.patience}, ConfigOf: agents.ConfigOf(s.rate), Logger: logger,
 		Events: terminal.New(&terminal.Options{Quiet: true}), Chat: art.ChatOptions{MaxTokens: &s.reply},
 	}
 	if t.Train, t.Val, err = s.tasks(ctx, m, about, domain, logger); err != nil {
@@ -206,14 +206,6 @@ func (s *settings) open() (*mcp.Server, *synthetic.Domain, error) {
 	}
 	server, err := mcp.Command(opts, self, "-serve", d.Name, "-seed", fmt.Sprint(s.seed))
 	return server, &d, err
-}
-
-// config is how to train a step.
-func (s *settings) config(step int) *art.TrainConfig {
-	return &art.TrainConfig{
-		Loss: art.LossPPO, LearningRate: s.rate * min(1, 50/float64(step+1)),
-		Epochs: 2, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
-	}
 }
 
 // report prints the validations.

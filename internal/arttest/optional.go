@@ -15,6 +15,7 @@ var (
 	_ art.Tokenizer          = (*Backend)(nil)
 	_ art.Sampler            = (*Backend)(nil)
 	_ art.Pinner             = (*Backend)(nil)
+	_ art.StepPinner         = (*Backend)(nil)
 )
 
 // pinKey is the context key of the step that answers for a model.
@@ -24,6 +25,22 @@ type pinKey struct{ m *art.Model }
 func (b *Backend) Pin(m *art.Model) (pinned func(context.Context) context.Context, step int, err error) {
 	step, err = b.step(context.Background(), "pin", m)
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{m}, step) }, step, err
+}
+
+// PinStep implements [art.StepPinner].
+func (b *Backend) PinStep(
+	ctx context.Context, m *art.Model, step int,
+) (pinned func(context.Context) context.Context, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, err := b.run(ctx, "pin step", m)
+	if err == nil && step != 0 && !slices.Contains(r.checkpoints, step) {
+		err = invalid("pin step", fmt.Sprintf("step %d has no checkpoint", step))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{m}, step) }, nil
 }
 
 // Restore implements [art.CheckpointRestorer].

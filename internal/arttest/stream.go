@@ -100,3 +100,13 @@ func (b *Backend) Decode(ctx context.Context, m *art.Model, ids []int32) (string
 	_, err := b.step(ctx, "decode", m)
 	return string(ids), err
 }
+
+// TokenBytes implements [art.Tokenizer].
+func (b *Backend) TokenBytes(ctx context.Context, m *art.Model, ids []int32) ([][]byte, error) {
+	_, err := b.step(ctx, "token bytes", m)
+	list := make([][]byte, len(ids))
+	for i, id := range ids {
+		list[i] = []byte(string(id))
+	}
+	return list, err
+}

@@ -25,10 +25,10 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 	}
 	if a != nil {
 		var layers []lora.LayerShape
-		for _, l := range b.Config.Linears() {
+		for _, l := range b.Config.Adaptable() {
 			layers = append(layers, lora.LayerShape(l))
 		}
-		if err := a.Check(layers); err != nil {
+		if err := errors.Join(a.Check(layers), b.checkTied(a)); err != nil {
 			return err
 		}
 		o.Edit = func(name string, values []float32) error {
@@ -45,6 +45,16 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 		return err
 	}
 	return b.Save(dir, &o)
+}
+
+// checkTied reports an adapter of the embedding or the head of a model in which these are one matrix: the sums differ.
+func (b *Base) checkTied(a *lora.Adapter) error {
+	for _, name := range []string{"model.embed_tokens", "lm_head"} {
+		if _, ok := a.Layer(name); ok && b.Config.TieEmbeddings {
+			return fmt.Errorf("the adapter has %s, which cannot be merged: embedding and head of the base are one matrix", name)
+		}
+	}
+	return nil
 }
 
 // merge adds the part of an adapter that belongs to a tensor.

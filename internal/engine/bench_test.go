@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/backend/device/cpu"
@@ -110,6 +112,46 @@ func BenchmarkEngine(b *testing.B) {
 			}
 			b.ReportMetric(float64(first.Microseconds())/1e3, "ms-first")
 			b.ReportMetric(float64(round.Microseconds())/1e3, "ms-round")
+		})
+	}
+}
+
+// BenchmarkRows measures the linear layers and the head, which compute up to 16 rows, for so many rows: what joining
+// prompts and decoding in one round saves is at most what two numbers of rows take more than their sum. It is CPU time,
+// the least of some runs: run it with -cpu 1.
+func BenchmarkRows(b *testing.B) {
+	device, err := cpu.New(nil)
+	require.NoError(b, err)
+	b.Cleanup(device.Finalize)
+	w, err := model.Random(smolConfig(), 1)
+	require.NoError(b, err)
+	params, err := w.Params(device)
+	require.NoError(b, err)
+	n := len(params.Names)
+	exec, err := NewExec(device, func(in []*Node) *Node {
+		f := &model.Forward{Config: w.Config, Param: params.Lookup(in[:n])}
+		hidden, _ := f.Hidden(model.Input{Tokens: in[n]})
+		rows := min(hidden.Shape().Dim(0), 16)
+		logprobs, _ := f.Normalized(Slice(Reshape(hidden, -1, w.Config.HiddenSize), AxisRange(0, rows)))
+		return logprobs
+	})
+	require.NoError(b, err)
+	in := (&runner{params: params}).weights(nil)
+	for _, rows := range []int{1, 8, 16, 64, 72, 80, 128, 136, 144, 192} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			tokens := tensors.FromFlatDataAndDimensions(make([]int32, rows), rows, 1) // each row attends to itself only
+			least := time.Hour
+			for i := range b.N + 1 {
+				began := used()
+				out, err := exec.Call(append(in, tokens)...)
+				require.NoError(b, err)
+				if least = min(least, used()-began); i == 0 { // it compiles
+					least = time.Hour
+					b.ResetTimer()
+				}
+				require.NoError(b, out[0].FinalizeAll())
+			}
+			b.ReportMetric(float64(least.Microseconds())/1e3, "ms-cpu")
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/model"
 )
 
 // steps returns the base model and some steps of one adapter, with their scorers.
@@ -174,10 +175,36 @@ func TestComplete_Together(t *testing.T) {
 		require.Equal(t, 99, got[i].Cached, "all but the last token")
 	}
 	require.Equal(t, 1, alone)
+	requireNoBlocksInUse(t, e)
+	require.Equal(t, 100+7, e.Stats().Prefilled, "all but the last token once")
+	require.Equal(t, 8*8, e.Stats().Sampled)
 	scorer := newScorer(t, nil)
 	for i := range got {
 		checkReply(t, scorer, requests[i], got[i], fmt.Sprintf("request %d", i))
 	}
+}
+
+// TestComplete_TurnsComputeWhatIsNew: of a conversation of 10 turns, each computes the last token of the reply before,
+// which was sampled and not computed, and what the user adds.
+func TestComplete_TurnsComputeWhatIsNew(t *testing.T) {
+	const turns, added, sampled = 10, 9, 5
+	e := testEngine(t, 2)
+	rng := rand.New(rand.NewPCG(testSeed, 91))
+	var conversation []int32
+	for turn := range turns {
+		for range added {
+			conversation = append(conversation, int32(rng.IntN(300)))
+		}
+		r, err := e.Complete(t.Context(), Request{
+			Prompt: slices.Clone(conversation), MaxTokens: sampled, Seed: uint64(turn),
+			Sampling: model.Sampling{Temperature: 1, TopP: 1},
+		})
+		require.NoError(t, err)
+		require.Equal(t, max(0, len(conversation)-added-1), r.Cached, "turn %d", turn)
+		conversation = append(conversation, r.IDs...)
+	}
+	requireNoBlocksInUse(t, e)
+	require.Equal(t, turns*(added+1)-1, e.Stats().Prefilled)
 }
 
 // TestComplete_Queue: beyond the requests that may wait, others are refused, and served again later.

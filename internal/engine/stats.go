@@ -4,21 +4,43 @@ import "github.com/goart-dev/art/internal/engine/schedule"
 
 // Stats say what an engine does, after its last round.
 type Stats struct {
-	Running, Waiting int // requests; more may wait to be taken by the engine
+	Running, Waiting int // requests
 	Blocks           int // of the KV cache
 	Free             int // of them, those that hold nothing,
 	Cached           int // and those that hold tokens of earlier requests only
-	schedule.Stats       // since the start
+	Totals
+	schedule.Stats // since the start
 }
 
-// Stats returns what the engine does.
-func (e *Engine) Stats() Stats { return *e.stats.Load() }
+// Totals count what an engine has computed since the start.
+type Totals struct {
+	Rounds    int // calls of the device
+	Prefilled int // tokens of prompts, and of replies that had lost their blocks
+	Sampled   int // tokens of replies
+}
+
+// Stats returns what the engine does. Waiting has the requests that it has not taken yet.
+func (e *Engine) Stats() Stats {
+	s := *e.stats.Load()
+	s.Waiting = max(s.Waiting, int(e.inside.Load())-s.Running)
+	return s
+}
+
+// count counts the tokens of a round.
+func (l *loop) count(r schedule.Round) {
+	l.totals.Rounds++
+	for _, row := range r.Rows {
+		if len(row.Tokens) > 1 || len(l.jobs[row.Task].result.IDs) == 0 {
+			l.totals.Prefilled += len(row.Tokens)
+		}
+	}
+}
 
 // publish sets the stats.
 func (l *loop) publish() {
 	free, cached := l.sched.Blocks()
 	l.stats.Store(&Stats{
 		Running: l.opts.Slots - l.sched.Free(), Waiting: l.sched.Waiting(),
-		Blocks: l.opts.blocks() - 1, Free: free, Cached: cached, Stats: l.sched.Stats(),
+		Blocks: l.opts.blocks() - 1, Free: free, Cached: cached, Totals: l.totals, Stats: l.sched.Stats(),
 	})
 }

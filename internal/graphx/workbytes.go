@@ -3,6 +3,7 @@ package graphx
 import (
 	"errors"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 )
@@ -24,4 +25,12 @@ func WorkBytes(exec *graph.Exec, inputs []shapes.Shape) (int64, error) {
 		return 0, errors.New("graphx: the device does not report how much memory a graph takes; use the CPU device")
 	}
 	return int64(w.WorkBytes()), nil
+}
+
+// HeldBytes returns the memory that a device keeps for its next runs and that none uses now: 0 where it does not say.
+func HeldBytes(device compute.Backend) int64 {
+	if d, ok := device.(interface{ HeldBytes() int }); ok {
+		return int64(d.HeldBytes())
+	}
+	return 0
 }

@@ -44,7 +44,9 @@ var layers = map[string]layer{
 	"tokenizer": {own: []string{"internal/onig"},
 		mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
 	"tokenizer/chat": {own: []string{"", "tokenizer", "internal/jinja"}, light: true},
-	"grpo":           {own: []string{"internal/graphx"}, mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
+	"grpo": {own: []string{"grpo/credit", "internal/graphx"},
+		mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
+	"grpo/credit": {},
 	"lora": {own: []string{"internal/graphx", "internal/safetensors"},
 		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns in PEFT's configuration
 	"tokenizer/openai": {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
@@ -61,10 +63,10 @@ var layers = map[string]layer{
 	"backend/backendtest": {own: []string{""}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "grpo", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
+			"", "grpo", "grpo/credit", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 			"backend/device/cpu", "backend/rundir", "backend/server",
 			"internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
-			"internal/machine", "internal/runs", "internal/safetensors", "internal/trainer",
+			"internal/machine", "internal/runs", "internal/safetensors", "internal/trainer", "internal/trainset",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal
@@ -80,7 +82,8 @@ var layers = map[string]layer{
 	},
 	"backend/server/tinker": {own: []string{"", "backend/server", "internal/tinkerwire"}},
 	"backend/tinker": {own: []string{
-		"", "backend/rundir", "backend/server", "internal/runs", "internal/tinkerwire", "tokenizer", "tokenizer/chat",
+		"", "backend/rundir", "backend/server", "grpo/credit", "internal/runs", "internal/tinkerwire", "internal/trainset",
+		"tokenizer", "tokenizer/chat",
 	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
@@ -124,12 +127,15 @@ var layers = map[string]layer{
 	"internal/runs": {own: []string{""}, mods: []string{
 		"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows",
 	}},
-	"internal/machine":     {mods: []string{"golang.org/x/sys/unix"}, light: true},
-	"internal/mapped":      {light: true},
-	"internal/migrate":     {own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go"}},
+	"internal/machine": {mods: []string{"golang.org/x/sys/unix"}, light: true},
+	"internal/mapped":  {light: true},
+	"internal/migrate": {
+		own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go", "go.yaml.in/yaml"},
+	},
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
-	"internal/trainer": {own: []string{"grpo", "lora", "model", "internal/graphx", "internal/safetensors"},
+	"internal/trainer": {own: []string{"grpo", "grpo/credit", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},
+	"internal/trainset": {own: []string{"", "grpo/credit", "tokenizer/chat"}},
 	"internal/tinkerwire": {mods: []string{"google.golang.org/protobuf/encoding/protowire"},
 		light: true},
 	"internal/tokentest":     {light: true},

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/parquet-go/parquet-go"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/goart-dev/art"
 )
@@ -28,6 +29,34 @@ func readJSONL(path string) (groups []*art.TrajectoryGroup, err error) {
 		converted, err := g.group()
 		if err != nil {
 			return groups, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		groups = append(groups, converted)
+	}
+	return groups, nil
+}
+
+// readYAML reads a file of groups as ART 0.3 wrote it: a list. A file that cannot be read has no groups.
+func readYAML(path string) (groups []*art.TrajectoryGroup, err error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var list []any
+	if err := yaml.Unmarshal(content, &list); err != nil {
+		return nil, err
+	}
+	for i, item := range list {
+		text, err := json.Marshal(item)
+		if err != nil { // NaN, or a key that is no text
+			return groups, fmt.Errorf("group %d: %w", i, err)
+		}
+		var g groupJSON
+		if err := json.Unmarshal(text, &g); err != nil {
+			return groups, fmt.Errorf("group %d: %w", i, err)
+		}
+		converted, err := g.group()
+		if err != nil {
+			return groups, fmt.Errorf("group %d: %w", i, err)
 		}
 		groups = append(groups, converted)
 	}

@@ -1,9 +1,9 @@
 // Package migrate reads the run directories of OpenPipe's ART, versions 0.3 to 0.5, into ours.
 //
-// Trajectories are read from JSONL (0.3), from Parquet with columns for messages (0.4 and 0.5), and from Parquet with
-// JSON (0.5.23): messages, tools, further histories, rewards, metrics, metadata, logs and exceptions. What ART keeps of
-// a sampled reply beside its message, such as logprobs, stays with the message as its field "art_choice". It is not
-// enough to train on again, because the prompt's tokens are missing; so no message has a sample.
+// Trajectories are read from YAML (0.3), from JSONL (0.4), from Parquet with columns for messages (0.5), and from
+// Parquet with JSON (0.5.23): messages, tools, further histories, rewards, metrics, metadata, logs and exceptions. What
+// ART keeps of a sampled reply beside its message, such as logprobs, stays with the message as its field "art_choice".
+// It is not enough to train on again, because the prompt's tokens are missing; so no message has a sample.
 //
 // Checkpoints become adapters of the steps that they belong to. A step whose checkpoint ART deleted, as it does unless
 // told otherwise, has a note in place of one.
@@ -73,7 +73,7 @@ func (s *source) find() error {
 		return &art.Error{Op: "migrate", Err: fmt.Errorf("%w: %s is no folder", art.ErrInvalid, s.dir),
 			Hint: "give a folder like .art/PROJECT/models/NAME"}
 	}
-	for _, pattern := range []string{"*.jsonl", "*.parquet"} { // Parquet takes precedence: ART migrates to it
+	for _, pattern := range []string{"*.yaml", "*.jsonl", "*.parquet"} { // the later takes precedence: ART migrates to it
 		paths, err := filepath.Glob(filepath.Join(s.dir, "trajectories", "*", pattern))
 		if err != nil {
 			return err
@@ -143,15 +143,16 @@ func (s *source) checkpoints() map[int]string {
 	return found
 }
 
+// readers read files of trajectories, by the ends of their names.
+var readers = map[string]func(path string) ([]*art.TrajectoryGroup, error){
+	".yaml": readYAML, ".jsonl": readJSONL, ".parquet": readParquet,
+}
+
 // read reads all files of trajectories.
 func (s *source) read() map[key][]*art.TrajectoryGroup {
 	all := map[key][]*art.TrajectoryGroup{}
 	for k, path := range s.files {
-		read := readJSONL
-		if filepath.Ext(path) == ".parquet" {
-			read = readParquet
-		}
-		groups, err := read(path)
+		groups, err := readers[filepath.Ext(path)](path)
 		if err != nil {
 			s.problem(path, err)
 		}

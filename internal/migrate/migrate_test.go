@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/runs"
 )
 
-// lines is a file of trajectories in the form of ART 0.3, by the fields that its trajectories have.
+// lines is a file of trajectories in the form of ART 0.4, by the fields that its trajectories have.
 const lines = `{"trajectories": [{"messages_and_choices": [{"role": "user", "content": "What is at x?"}, ` +
 	`{"finish_reason": "tool_calls", "index": 0, "logprobs": {"content": [{"token": "token_id:7", "logprob": -0.25}]}, ` +
 	`"message": {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", ` +
@@ -98,6 +98,56 @@ func TestRun_JSONL(t *testing.T) {
 	}
 }
 
+// Runs that versions of openpipe-art wrote themselves are read whole: testdata/write_runs.py.
+func TestRun_WrittenByART(t *testing.T) {
+	for version, has := range map[string]struct{ tools, additional bool }{
+		"0.3.13": {}, // it stored no tools
+		"0.4.12": {tools: true, additional: true},
+		"0.5.18": {tools: true},
+	} {
+		t.Run(version, func(t *testing.T) {
+			root := t.TempDir()
+			report, err := Run(filepath.Join("testdata", "art-"+version, "run"), root, "proj", "agent", false)
+			if err != nil || report.Trajectories != 3 || report.Groups != 2 || report.Rows != 1 || len(report.Problems) > 0 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			run, err := runs.Open(root, "proj", "agent", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Close()
+			groups, err := run.ReadTrajectories("val", 2)
+			if err != nil || len(groups) != 2 {
+				t.Fatalf("%d groups, %v", len(groups), err)
+			}
+			checkWritten(t, groups)
+			x := groups[0].Trajectories[0]
+			if (len(x.Tools) == 1) != has.tools || (len(x.AdditionalHistories) == 1) != has.additional {
+				t.Errorf("%d tools, %d additional histories", len(x.Tools), len(x.AdditionalHistories))
+			}
+			rows, err := run.History()
+			if got, ok := art.Logged(rows, "val/reward", 2); err != nil || !ok || got > -0.41 || got < -0.42 {
+				t.Errorf("val/reward is %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// checkWritten compares groups with those of testdata/write_runs.py.
+func checkWritten(t *testing.T, groups []*art.TrajectoryGroup) {
+	t.Helper()
+	x, m := groups[0].Trajectories[0], groups[0].Trajectories[0].Messages
+	if x.Reward != 0.75 || x.Metrics["right"] != 1 || x.Metrics["turns"] != 2 || x.Metadata["seed"] != 3 ||
+		x.Metadata["day"] != "2025-01-02" || len(x.Logs) != 1 || x.Logs[0] != "first line" ||
+		x.Metadata[trainableKey] == nil || groups[1].Trajectories[0].Reward != -1 {
+		t.Errorf("%+v", x)
+	}
+	if len(m) != 5 || m[0].Role != art.RoleSystem || m[2].ToolCalls[0].Arguments != `{"at": "x"}` ||
+		m[3].ToolCallID != "c1" || m[4].Content != "A lamp – yes: 1\n2" {
+		t.Errorf("%+v", m)
+	}
+}
+
 // checkGroup compares a group with lines.
 func checkGroup(t *testing.T, g *art.TrajectoryGroup) {
 	t.Helper()
@@ -169,13 +219,15 @@ func TestReadParquet(t *testing.T) {
 func FuzzGroup(f *testing.F) {
 	f.Add([]byte(lines))
 	f.Add([]byte(`{"trajectories": [{"messages_and_choices": [{"message": {}}], "reward": 1e999}]}`))
+	f.Add([]byte("- trajectories:\n  - messages_and_choices: &a\n    - {role: user, content: x}\n    reward: .nan\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "0000.jsonl")
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		groups, _ := readJSONL(path)
-		for _, g := range groups {
+		more, _ := readYAML(path)
+		for _, g := range append(groups, more...) {
 			for _, x := range g.Trajectories {
 				for _, m := range x.Messages {
 					if m.Role == "" || m.Sample != nil {

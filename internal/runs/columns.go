@@ -96,6 +96,14 @@ type settingsRow struct {
 	// Shape is null where all of it is off. It is a group of its own because the first files do not have it: its lists
 	// must not count among theirs; see [exactRow].
 	Shape *shapeRow `parquet:"shape,optional"`
+	// Limits is null where all of it is off. It is newer than Shape.
+	Limits *limitsRow `parquet:"limits,optional"`
+}
+
+type limitsRow struct {
+	AllowedTokenIDs []int32  `parquet:"allowed_token_ids,list"`
+	BadWords        []string `parquet:"bad_words,list"`
+	IgnoreEOS       bool     `parquet:"ignore_eos"`
 }
 
 type shapeRow struct {

@@ -207,7 +207,7 @@ func toSampleRow(s *art.Sample) *sampleRow {
 		Settings: settingsRow{
 			Temperature: s.Settings.Temperature, TopP: s.Settings.TopP, TopK: int64(s.Settings.TopK),
 			MaxTokens: int64(s.Settings.MaxTokens), Stop: slices.Clone(s.Settings.Stop), Seed: s.Settings.Seed,
-			Shape: toShapeRow(&s.Settings),
+			Shape: toShapeRow(&s.Settings), Limits: toLimitsRow(&s.Settings),
 		},
 	}
 }
@@ -224,7 +224,23 @@ func fromSampleRow(row *sampleRow) (*art.Sample, error) {
 			MaxTokens: int(row.Settings.MaxTokens), Stop: row.Settings.Stop, Seed: row.Settings.Seed,
 		},
 	}
+	row.Settings.Limits.apply(&s.Settings)
 	return s, row.Settings.Shape.apply(&s.Settings)
+}
+
+// toLimitsRow returns the settings that the first files with a shape did not have, nil where all are off.
+func toLimitsRow(s *art.Sampling) *limitsRow {
+	if s.AllowedTokenIDs == nil && s.BadWords == nil && !s.IgnoreEOS {
+		return nil
+	}
+	return &limitsRow{slices.Clone(s.AllowedTokenIDs), slices.Clone(s.BadWords), s.IgnoreEOS}
+}
+
+// apply is the inverse of toLimitsRow.
+func (row *limitsRow) apply(s *art.Sampling) {
+	if row != nil {
+		s.AllowedTokenIDs, s.BadWords, s.IgnoreEOS = row.AllowedTokenIDs, row.BadWords, row.IgnoreEOS
+	}
 }
 
 // toShapeRow returns the settings that the first files did not have, nil where all are off.

@@ -98,6 +98,9 @@ func (g generator) sample() *art.Sample {
 func (g generator) shape(s *art.Sampling) {
 	s.MinP, s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = g.float(), g.float(), g.float(), g.float()
 	s.MinTokens, s.StopTokenIDs = g.Int(), g.ids()
+	if g.IntN(2) == 0 {
+		s.AllowedTokenIDs, s.BadWords, s.IgnoreEOS = g.ids(), list(g, 3, g.text), g.IntN(2) == 0
+	}
 	s.LogitBias = pick(g, nil, map[int32]float64{}, map[int32]float64{1 << 30: g.float(), 5: g.float(), 1: 0})
 	s.ToolChoice = pick(g, nil, &art.ToolChoice{Mode: art.ToolNamed, Name: "<f>"})
 	s.ResponseFormat = pick(g, nil,

@@ -253,3 +253,15 @@ func (r ForwardRequest) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(wire)
 }
+
+// Size is about how many bytes the numbers of a datum take in a request.
+func (d *Datum) Size() int {
+	size := 0
+	for i := range d.Input.Chunks {
+		size += 4 * len(d.Input.Chunks[i].Tokens)
+	}
+	for _, t := range d.Inputs {
+		size += 4*len(t.Floats) + 8*len(t.Ints)
+	}
+	return size
+}

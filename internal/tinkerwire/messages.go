@@ -32,10 +32,17 @@ type Request struct {
 	SamplingSessionSeqID *int   `json:"sampling_session_seq_id,omitempty"`
 	ModelPath            string `json:"model_path,omitempty"`
 
+	// Extensions are those of ours that a client knows; Tinker has none. See [PolicyWeights].
+	Extensions []string `json:"extensions,omitempty"`
+
 	RequestID         string `json:"request_id,omitempty"`
 	AllowMetadataOnly bool   `json:"allow_metadata_only,omitempty"`
 	TinkerPath        string `json:"tinker_path,omitempty"`
 }
+
+// PolicyWeights is an extension: policy losses take the input "weights" too. A server that has it says so in the answer
+// to client/config, to clients that ask.
+const PolicyWeights = "policy_weights"
 
 // LoRAConfig describes an adapter. Parts that are not named are trained.
 type LoRAConfig struct {

@@ -113,8 +113,9 @@ func (s *subject) newScorer(t testing.TB) *scorer {
 		require.NoError(t, err)
 		sc.frozen = base.Tensors
 		forward = func(params, frozen []*graph.Node) *model.Forward {
+			matrices := s.adapter.Lookup(params)
 			return &model.Forward{Config: s.weights.Config, Param: base.Lookup(frozen),
-				Linear: s.adapter.Config().Hook(s.adapter.Lookup(params))}
+				Linear: s.adapter.Config().Hook(matrices), Embedding: s.adapter.Config().EmbeddingHook(matrices)}
 		}
 	}
 	var err error

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TestTrain_Gap: all tokens that the policy being trained sampled are compared before any update, those of later
@@ -34,7 +35,7 @@ func TestTrain_Gap(t *testing.T) {
 			run.Loss, run.MiniBatches, run.Epochs = grpo.PolicyLoss{}, miniBatches, 2
 			_, report, err := s.trainer(t, Options{Workers: 1}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			require.Equal(t, Difference{Tokens: grpo.NumTrained(batch) - old}, report.Gap, "%s, %d mini-batches", s.name,
+			require.Equal(t, Difference{Tokens: credit.NumTrained(batch) - old}, report.Gap, "%s, %d mini-batches", s.name,
 				miniBatches)
 			require.Equal(t, old, report.OffPolicy.Tokens)
 			require.InDelta(t, 0.5, report.OffPolicy.Max, 1e-5)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 )
@@ -36,7 +37,7 @@ func TestTrain_NotFinite(t *testing.T) {
 			first := map[bool]bool{}
 			for order := range uint64(4) { // the bad one first, and last
 				run.Seed = order
-				first[split(units(bad, nil), 2, rand.New(rand.NewPCG(order, 0)))[0][0].Trajectory == 1] = true
+				first[credit.Split(units(bad, nil), 2, rand.New(rand.NewPCG(order, 0)))[0][0].Trajectory == 1] = true
 				got, report, err := tr.Train(context.Background(), s.state, bad, run)
 				require.NoError(t, err)
 				require.Equal(t, 1, report.Skipped)

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // fewShapes plans micro-batches of few layouts for sorted sequences: lengths are powers of two, numbers of rows are
@@ -15,7 +16,7 @@ func (t *Trainer) fewShapes(part []grpo.Sequence, sorted []int, limit int) (out 
 		rows := powerRows(alike, t.rows(length, limit))
 		taken := sorted[:min(rows, alike)]
 		layout := grpo.Layout{Rows: rows, Length: length, Trained: rows * length / 4}
-		if grpo.NumTrained(pick(part, taken)) > layout.Trained {
+		if credit.NumTrained(pick(part, taken)) > layout.Trained {
 			layout.Trained = layout.Tokens()
 		}
 		out, sorted = append(out, planned{layout, taken}), sorted[len(taken):]

@@ -7,11 +7,13 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/model"
 )
 
@@ -97,7 +99,7 @@ type lossCall struct {
 
 // weighed divides the weights of a batch by its number of trained tokens, which it returns.
 func weighed(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
-	n := grpo.NumTrained(batch)
+	n := credit.NumTrained(batch)
 	batch = slices.Clone(batch)
 	for i := range batch {
 		batch[i].Weight /= float64(n)
@@ -126,6 +128,7 @@ func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) er
 // each calls f for each of pieces, on as many goroutines as there are workers, until one fails or ctx is done. Those
 // that are larger than usual come last, one at a time: the device gives each all of its workers.
 func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error) error {
+	f = t.paced(ctx, f)
 	usual := slices.IndexFunc(pieces, t.large)
 	if usual < 0 {
 		usual = len(pieces)
@@ -141,13 +144,28 @@ func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error)
 	return err
 }
 
+// paced returns f with a pause after each call.
+func (t *Trainer) paced(ctx context.Context, f func(i int) error) func(i int) error {
+	if t.opts.Pause == nil {
+		return f
+	}
+	return func(i int) error {
+		began := time.Now()
+		err := f(i)
+		if err == nil {
+			t.opts.Pause(ctx, time.Since(began))
+		}
+		return err
+	}
+}
+
 // parallel calls f for 0 to n-1.
 func (t *Trainer) parallel(ctx context.Context, n int, f func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(t.opts.Workers, n) {
+	for range min(t.sizes.Workers, n) {
 		wg.Go(func() {
 			for i := range next {
 				if err := f(i); err != nil {
@@ -188,7 +206,7 @@ func addGradients(grads [][]float32, out []*tensors.Tensor) error {
 // lossGraph returns the graphs of a loss: with backward the gradients of the trained tensors; then the loss, its
 // metrics as one vector, and the logprobs.
 func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
-	key := lossKey{l.Spec().Key, backward}
+	key := lossKey{l.Spec().Key, backward, backward && t.sizes.Recompute}
 	if e := t.losses[key]; e != nil {
 		return e, nil
 	}
@@ -197,8 +215,9 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 		trained := in[frozen : frozen+n]
 		forward := t.target.forward(in[:frozen], trained)
 		read, others := grpo.LogprobInputsOf(in[frozen+n:])
-		hidden, target := predicting(forward, read)
-		logprobs := forward.TokenLogProbs(hidden, target)
+		states, gradient := t.hidden(forward, read, backward)
+		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
+		logprobs := forward.TokenLogProbs(hidden, read.Target)
 		inputs := grpo.LossInputsOf(others, logprobs)
 		if l.Spec().Entropy {
 			all := forward.LogProbs(hidden) // [N, V]
@@ -207,7 +226,7 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 		loss, metrics := grpo.BuildLoss(l, inputs)
 		out := []*Node{loss, metrics, logprobs}
 		if backward {
-			out = append(Gradient(loss, trained...), out...)
+			out = append(gradient(loss, trained...), out...)
 		}
 		return out
 	})
@@ -221,23 +240,36 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 
 // lossKey names the graphs of a loss.
 type lossKey struct {
-	loss     string // see grpo.LossSpec
-	backward bool
+	loss      string // see grpo.LossSpec
+	backward  bool
+	recompute bool
+}
+
+// hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.
+func (t *Trainer) hidden(
+	f *model.Forward, in grpo.LogprobInputs, backward bool,
+) (hidden *Node, gradient func(loss *Node, trained ...*Node) []*Node) {
+	if !t.sizes.Recompute || !backward {
+		hidden, _ = f.Hidden(forwardInput(in))
+		return hidden, Gradient
+	}
+	hidden, pass := f.Recomputed(forwardInput(in))
+	return hidden, pass.Gradient
 }
 
 // tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
 func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
-	return f.TokenLogProbs(predicting(f, in))
+	hidden, _ := f.Hidden(forwardInput(in))
+	return f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target)
 }
 
-// predicting builds the hidden states [N, D] that predict trained tokens, and returns their ids [N, 1].
-func predicting(f *model.Forward, in grpo.LogprobInputs) (hidden, target *Node) {
+// forwardInput is what a forward pass reads of the inputs of a graph.
+func forwardInput(in grpo.LogprobInputs) model.Input {
 	input := model.Input{Tokens: in.IDs}
 	for _, b := range in.Branches {
 		input.Branches = append(input.Branches, model.Branches{Tokens: b.IDs, Start: b.Start, Keys: b.Keys})
 	}
-	hidden, _ = f.Hidden(input)
-	return Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target
+	return input
 }
 
 // mostOptimizers is the number of configurations of AdamW for which compiled graphs are kept.

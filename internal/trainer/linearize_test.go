@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // plainPreference is the loss of DPO in float64, written apart from package grpo.
@@ -51,7 +52,9 @@ func randomPairs(t *testing.T, s *subject, rng *rand.Rand, n int) []grpo.Sequenc
 func TestLinearize_MatchesFiniteDifferences(t *testing.T) {
 	for _, s := range both(t) {
 		for name, loss := range map[string]grpo.PreferenceLoss{
-			"plain": {Beta: 0.3}, "smooth": {Beta: 0.5, Smoothing: 0.2}, "mean": {Beta: 5, Mean: true},
+			"plain":  {Preference: credit.Preference{Beta: 0.3}},
+			"smooth": {Preference: credit.Preference{Beta: 0.5, Smoothing: 0.2}},
+			"mean":   {Preference: credit.Preference{Beta: 5, Mean: true}},
 		} {
 			t.Run(s.name+" "+name, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 90))
@@ -92,7 +95,7 @@ func TestTrain_PairsStayTogether(t *testing.T) {
 	s := both(t)[0]
 	batch := randomPairs(t, &s, rand.New(rand.NewPCG(seed, 91)), 5)
 	run := plainRun()
-	run.Loss, run.MiniBatches, run.Rate = grpo.PreferenceLoss{Beta: 0.1}, 5, constant(0)
+	run.Loss, run.MiniBatches, run.Rate = grpo.PreferenceLoss{Preference: credit.Preference{Beta: 0.1}}, 5, constant(0)
 	steps := 0
 	run.Progress = func(total int, _ Report) {
 		steps++
@@ -101,7 +104,8 @@ func TestTrain_PairsStayTogether(t *testing.T) {
 	_, report, err := s.trainer(t, Options{}).Train(t.Context(), s.state, batch, run)
 	require.NoError(t, err)
 	require.Equal(t, 5, steps)
-	want := plainPreference(grpo.PreferenceLoss{Beta: 0.1}, batch, s.scoreAll(t, s.state.Params, batch))
+	loss := grpo.PreferenceLoss{Preference: credit.Preference{Beta: 0.1}}
+	want := plainPreference(loss, batch, s.scoreAll(t, s.state.Params, batch))
 	require.InDelta(t, want, report.Metrics["loss/dpo"], 1e-5, "nothing moves, so the mean over updates is the batch's")
 
 	_, _, err = s.trainer(t, Options{}).Train(t.Context(), s.state, batch[:3], run)

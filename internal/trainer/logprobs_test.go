@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TestLogprobs_AlignWithTokens: each list has the logprobs of its own sequence, whatever is computed beside it.
@@ -62,7 +63,7 @@ func TestGradient_Penalties(t *testing.T) {
 					batch[i].Reference[j] = -4 - 2*rng.Float32()
 				}
 			}
-			run := Run{Loss: grpo.Penalized{Loss: grpo.SupervisedLoss{}, KL: 0.3, Estimator: grpo.K2, Entropy: 5}}
+			run := Run{Loss: grpo.Penalized{Loss: grpo.SupervisedLoss{}, KL: 0.3, Estimator: credit.K2, Entropy: 5}}
 			grads, metrics := gradientOf(t, &s, Options{}, batch, run)
 			require.Greater(t, metrics["loss/entropy_full"], 0.5)
 			require.LessOrEqual(t, metrics["loss/entropy_full"], math.Log(float64(s.weights.Config.VocabSize))+1e-5)

@@ -7,6 +7,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // plainFunc is the loss of a batch in float64, from logprobs of package model. frozen are those that are taken for
@@ -51,7 +52,7 @@ func overTokens(batch []grpo.Sequence, f func(i, j int) float64) float64 {
 			}
 		}
 	}
-	return sum / float64(grpo.NumTrained(batch))
+	return sum / float64(credit.NumTrained(batch))
 }
 
 func plainSupervised(batch []grpo.Sequence, logprobs, _ [][]float32) float64 {

@@ -11,24 +11,32 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// TestEstimate_BoundsPlan: the estimate is what the compiled graph takes, or more.
-func TestEstimate_BoundsPlan(t *testing.T) {
-	configs := map[string]*model.Config{"small Qwen": {
+// smallQwen is the shape of Qwen3-0.6B with four layers and a smaller vocabulary.
+func smallQwen() *model.Config {
+	return &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
 		TieEmbeddings: true,
-	}}
+	}
+}
+
+func linears(c *model.Config) (layers []lora.LayerShape) {
+	for _, l := range c.Linears() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	return layers
+}
+
+// TestEstimate_BoundsPlan: the estimate is what the compiled graph takes, or more.
+func TestEstimate_BoundsPlan(t *testing.T) {
+	configs := map[string]*model.Config{"small Qwen": smallQwen()}
 	for _, m := range fixtures.Models(t) {
 		c, err := model.LoadConfig(m.Dir)
 		require.NoError(t, err)
 		configs[m.Name] = c
 	}
 	for name, c := range configs {
-		var layers []lora.LayerShape
-		for _, l := range c.Linears() {
-			layers = append(layers, lora.LayerShape(l))
-		}
-		layout, err := lora.New(lora.Config{}, layers, 0)
+		layout, err := lora.New(lora.Config{}, linears(c), 0)
 		require.NoError(t, err)
 		for _, length := range []int{64, 256, 1024} {
 			length = min(length, c.MaxPositions)

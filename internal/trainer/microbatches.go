@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/model"
 )
 
@@ -36,7 +37,7 @@ func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error)
 }
 
 // large reports whether a micro-batch has more tokens than is usual.
-func (t *Trainer) large(p piece) bool { return p.Layout.Tokens() > max(t.opts.MicroTokens, p.Length) }
+func (t *Trainer) large(p piece) bool { return p.Layout.Tokens() > max(t.sizes.MicroTokens, p.Length) }
 
 // mostLayouts is the number of layouts for which compiled graphs are kept.
 const mostLayouts = 256
@@ -66,7 +67,7 @@ func (t *Trainer) noteLayouts(pieces []piece) {
 // pack is microBatches in any order.
 func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 	clusters, rest := [][]int(nil), indices(len(part))
-	if !t.opts.FewShapes && !t.opts.Alone {
+	if t.shares() {
 		clusters, rest = t.planShared(part, limit)
 	}
 	out, err := t.packShared(part, clusters, limit)
@@ -107,7 +108,7 @@ func (t *Trainer) evenRows(part []grpo.Sequence, sorted []int, limit int) (out [
 		layout := grpo.Layout{
 			Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(part[chunk[len(chunk)-1]].NumInputs()),
 		}
-		layout.Trained = padTrained(grpo.NumTrained(pick(part, chunk)), layout.Tokens())
+		layout.Trained = padTrained(credit.NumTrained(pick(part, chunk)), layout.Tokens())
 		out = append(out, planned{layout, chunk})
 	}
 	return out
@@ -133,7 +134,7 @@ func pick(part []grpo.Sequence, of []int) []grpo.Sequence {
 
 // rows returns how many rows of a length a micro-batch may have. limit bounds them too; 0 is no bound.
 func (t *Trainer) rows(length, limit int) int {
-	rows := max(1, t.opts.MicroTokens/length)
+	rows := max(1, t.sizes.MicroTokens/length)
 	if limit > 0 {
 		rows = min(rows, limit)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/model"
 )
 
@@ -89,7 +90,7 @@ func TestMicroBatches_EveryTrainedTokenOnce(t *testing.T) {
 		require.Equal(t, before, unpack(micro), "seed %d %d", seed, i)
 		require.Equal(t, before, tokensOf(batch), "microBatches changes what it is given")
 		for _, m := range micro {
-			require.LessOrEqual(t, m.Rows*m.Length, max(tr.opts.MicroTokens, m.Length),
+			require.LessOrEqual(t, m.Rows*m.Length, max(tr.sizes.MicroTokens, m.Length),
 				"one sequence may exceed the bound, two may not")
 			if most > 0 {
 				require.LessOrEqual(t, m.Rows, most)
@@ -186,7 +187,7 @@ func TestSplit_Partition(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 100, 10)
 		n := 1 + rng.IntN(12)
-		parts := split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1)))
+		parts := credit.Split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1)))
 		require.Len(t, parts, min(n, len(batch)))
 		var all []int
 		smallest, largest := len(batch), 0
@@ -198,7 +199,7 @@ func TestSplit_Partition(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, largest-smallest, 1, "seed %d", i)
-		require.Equal(t, parts, split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1))))
+		require.Equal(t, parts, credit.Split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1))))
 		slices.Sort(all)
 		for at, trajectory := range all {
 			require.Equal(t, at, trajectory, "each once")
@@ -209,7 +210,7 @@ func TestSplit_Partition(t *testing.T) {
 // TestSplit_Shuffles: another seed makes other parts.
 func TestSplit_Shuffles(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 4)), 20, 100, 10)
-	first := split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 0)))
-	require.NotEqual(t, first, split(units(batch, nil), 2, rand.New(rand.NewPCG(2, 0))))
-	require.NotEqual(t, first, split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 1))))
+	first := credit.Split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 0)))
+	require.NotEqual(t, first, credit.Split(units(batch, nil), 2, rand.New(rand.NewPCG(2, 0))))
+	require.NotEqual(t, first, credit.Split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 1))))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Sequences that begin equally are computed together: what they share once, and then what each adds to it. In the order
@@ -90,7 +91,7 @@ func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool 
 	for _, c := range clusters {
 		n += len(c)
 	}
-	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.opts.MicroTokens
+	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.sizes.MicroTokens
 }
 
 // packShared packs clusters, as many in a micro-batch as it may have.
@@ -165,7 +166,7 @@ func arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 		}
 	}
 	a.Branches = [grpo.MaxBranches]grpo.Branches{rectangle(own[:at]), rectangle(own[at:])}
-	a.Trained = padTrained(grpo.NumTrained(pick(part, a.sequences)), a.Tokens())
+	a.Trained = padTrained(credit.NumTrained(pick(part, a.sequences)), a.Tokens())
 	return a
 }
 

@@ -47,7 +47,7 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 				require.LessOrEqual(t, len(m.sequences), most)
 			}
 			if len(m.sequences) > 1 {
-				require.LessOrEqual(t, m.Layout.Tokens(), max(sharedPieces*tr.opts.MicroTokens, m.Length))
+				require.LessOrEqual(t, m.Layout.Tokens(), max(sharedPieces*tr.sizes.MicroTokens, m.Length))
 			}
 			if m.Branches[0].Rows > 0 {
 				saved++

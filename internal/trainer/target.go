@@ -17,7 +17,10 @@ type Target struct {
 	config  *model.Config
 	frozen  []*tensors.Tensor
 	trained int // tensors
-	forward func(frozen, trained []*Node) *model.Forward
+	// numParams is the number of what is trained.
+	numParams float64
+	head      bool // the output head is trained, or has an adapter: logits of all trained tokens are kept
+	forward   func(frozen, trained []*Node) *model.Forward
 }
 
 // check reports a sequence that does not fit the model.
@@ -42,11 +45,18 @@ func (t *Target) check(s *grpo.Sequence) error {
 func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) Target {
 	layout = layout.Clone()
 	trained := len(layout.Params())
+	_, head := layout.Layer("lm_head")
 	forward := func(frozen, trained []*Node) *model.Forward {
-		return &model.Forward{Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(layout.Lookup(trained)),
-			Frozen: true}
+		matrices := layout.Lookup(trained)
+		return &model.Forward{
+			Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(matrices),
+			Embedding: layout.Config().EmbeddingHook(matrices), Frozen: !head,
+		}
 	}
-	return Target{config: c, frozen: params.Tensors, trained: trained, forward: forward}
+	return Target{
+		config: c, frozen: params.Tensors, trained: trained, numParams: float64(layout.NumParams()), head: head,
+		forward: forward,
+	}
 }
 
 // AdapterState is the state from which an adapter is trained.
@@ -64,9 +74,22 @@ func FullTarget(c *model.Config) Target {
 	for _, s := range c.Specs() {
 		params.Names = append(params.Names, s.Name)
 	}
-	return Target{config: c, trained: len(params.Names), forward: func(_, trained []*Node) *model.Forward {
+	forward := func(_, trained []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
-	}}
+	}
+	return Target{config: c, trained: len(params.Names), numParams: numParams(c), head: true, forward: forward}
+}
+
+// numParams is the number of all weights.
+func numParams(c *model.Config) (n float64) {
+	for _, s := range c.Specs() {
+		size := 1.0
+		for _, d := range s.Shape {
+			size *= float64(d)
+		}
+		n += size
+	}
+	return n
 }
 
 // FullState is the state from which all weights are trained.

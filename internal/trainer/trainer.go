@@ -9,7 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
@@ -35,14 +35,24 @@ type Options struct {
 	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one. What sequences
 	// have in common is then computed for each.
 	FewShapes bool
+	// Recompute keeps of each layer its input alone, and computes it again for its gradient. That takes a fraction of the
+	// memory, and the time of one more forward pass. No bit of a result depends on it.
+	Recompute bool
 	// Alone computes each sequence alone, as if they had nothing in common: for comparisons.
 	Alone bool
+	// Pause is called after each micro-batch. nil is none.
+	Pause Pause
 }
+
+// Pause returns when the goroutine that has computed a micro-batch, which took so long, may take the next one. It is
+// called by several goroutines.
+type Pause func(ctx context.Context, worked time.Duration)
 
 // Trainer holds compiled graphs for one target. It is not safe for concurrent use.
 type Trainer struct {
 	opts    Options
 	target  Target
+	sizes   Sizes
 	layouts map[grpo.Layout]bool // of compiled graphs
 	losses  map[lossKey]*graph.Exec
 	updates map[grpo.AdamW]*graph.Exec
@@ -51,15 +61,9 @@ type Trainer struct {
 
 // New returns a trainer for target.
 func New(target Target, opts Options) *Trainer {
-	if opts.Workers <= 0 {
-		opts.Workers = runtime.GOMAXPROCS(0)
-	}
-	if opts.MicroTokens <= 0 {
-		opts.MicroTokens = microTokens(target.config)
-	}
 	return &Trainer{
-		opts: opts, target: target, layouts: map[grpo.Layout]bool{}, losses: map[lossKey]*graph.Exec{},
-		updates: map[grpo.AdamW]*graph.Exec{},
+		opts: opts, target: target, sizes: opts.sizes(target.config), layouts: map[grpo.Layout]bool{},
+		losses: map[lossKey]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{},
 	}
 }
 

@@ -3,9 +3,9 @@ package trainer
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // training is a run under way.
@@ -30,7 +30,7 @@ func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 	units := units(batch, run.Loss)
 	total := run.Epochs * min(run.MiniBatches, len(units))
 	for epoch := range run.Epochs {
-		parts := split(units, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
+		parts := credit.Split(units, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
 		if epoch == 0 && t.spec.Sampled {
 			if err := t.compareLater(ctx, parts[1:]); err != nil {
 				return err
@@ -90,19 +90,4 @@ func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64, ok b
 		r.NotFinite = append(r.NotFinite, part[i].Trajectory)
 	}
 	r.Metrics = t.measured(t.totals, t.value)
-}
-
-// split shuffles the units of a batch and cuts it into n parts whose numbers of units differ by at most one. One part
-// is the batch as it is.
-func split(units [][]grpo.Sequence, n int, rng *rand.Rand) [][]grpo.Sequence {
-	n = min(n, len(units))
-	if n == 1 {
-		return [][]grpo.Sequence{slices.Concat(units...)}
-	}
-	order := rng.Perm(len(units))
-	parts := make([][]grpo.Sequence, n)
-	for i, at := range order {
-		parts[i*n/len(order)] = append(parts[i*n/len(order)], units[at]...)
-	}
-	return parts
 }

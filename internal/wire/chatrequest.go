@@ -44,6 +44,9 @@ type ChatSettings struct {
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 	MinTokens         *int     `json:"min_tokens,omitempty"`
 	StopTokenIDs      []int32  `json:"stop_token_ids,omitempty"`
+	IgnoreEOS         bool     `json:"ignore_eos,omitempty"`
+	AllowedTokenIDs   []int32  `json:"allowed_token_ids,omitempty"`
+	BadWords          []string `json:"bad_words,omitempty"`
 
 	ResponseFormat    *ResponseFormat    `json:"response_format,omitempty"`
 	StructuredOutputs *StructuredOutputs `json:"structured_outputs,omitempty"` // vLLM's
@@ -93,7 +96,10 @@ func (s *ChatSettings) Options() *art.ChatOptions {
 		MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty,
 		FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias, MinTokens: s.MinTokens,
 		StopTokenIDs: s.StopTokenIDs, TopLogprobs: &s.TopLogprobs, PromptLogprobs: s.PromptLogprobs,
-		ResponseFormat: s.format(),
+		ResponseFormat: s.format(), AllowedTokenIDs: s.AllowedTokenIDs, BadWords: s.BadWords,
+	}
+	if s.IgnoreEOS {
+		opts.IgnoreEOS = &s.IgnoreEOS
 	}
 	opts.ToolChoice, _ = s.ToolChoice.choice() // it is valid
 	if s.TopK != nil && *s.TopK == -1 {

@@ -68,7 +68,7 @@ func DecodeGenerateRequest(ctx context.Context, body []byte) (*GenerateRequest, 
 		p.require(req.OutputMode == "" || req.OutputMode == "tokens" || req.OutputMode == "text",
 			"output_mode", "must be \"tokens\" or \"text\"")
 	}
-	if err := req.Params.decode(&p, fields["sampling_params"]); err != nil {
+	if err := req.Params.decode(&p, fields["sampling_params"], req.ShowsText()); err != nil {
 		return nil, err
 	}
 	p.require(req.Params.PromptLogprobs == nil || !req.Stream,
@@ -79,14 +79,22 @@ func DecodeGenerateRequest(ctx context.Context, body []byte) (*GenerateRequest, 
 	return req, ctx.Err()
 }
 
+// textOnly are sampling parameters that only change the text of a reply, which is not always shown.
+var textOnly = []string{"detokenize", "include_stop_str_in_output", "skip_special_tokens"}
+
 // decode decodes the sampling parameters.
-func (s *GenerateParams) decode(p *problemList, raw json.RawMessage) error {
+func (s *GenerateParams) decode(p *problemList, raw json.RawMessage, showsText bool) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return FieldError("sampling_params", "must be an object")
+	}
+	for _, name := range textOnly {
+		if !showsText {
+			delete(fields, name)
+		}
 	}
 	paramsUnsupported.check(p, fields)
 	unsupported.check(p, fields)

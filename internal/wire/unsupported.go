@@ -27,8 +27,6 @@ var unsupported = fieldTable{
 	// vLLM's.
 	"add_generation_prompt":      {"true"},
 	"add_special_tokens":         {"false"},
-	"allowed_token_ids":          nil,
-	"bad_words":                  {"[]"},
 	"best_of":                    {"1"},
 	"chat_template":              nil,
 	"continue_final_message":     {"false"},
@@ -38,17 +36,18 @@ var unsupported = fieldTable{
 	"guided_grammar":             nil,
 	"guided_json":                nil,
 	"guided_regex":               nil,
-	"ignore_eos":                 {"false"},
 	"include_reasoning":          {"true"},
 	"include_stop_str_in_output": {"false"},
 	"length_penalty":             {"1"},
 	"logits_processors":          {"[]"},
 	"logprob_token_ids":          {"[]"},
+	"mm_processor_kwargs":        {"{}"},
 	"return_prompt_text":         {"false"},
 	"skip_special_tokens":        {"true"},
 	"thinking_token_budget":      nil,
 	"truncate_prompt_tokens":     nil,
 	"use_beam_search":            {"false"},
+	"vllm_xargs":                 {"{}"},
 }
 
 // hints say what to use instead of some of the fields.

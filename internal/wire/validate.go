@@ -15,6 +15,7 @@ const (
 	maxStopTokens = 128
 	maxLogprobs   = 20
 	maxBias       = 1024
+	maxBadWords   = 1024
 )
 
 // roles are the valid roles of a message.
@@ -86,4 +87,10 @@ func (s *ChatSettings) validateLength(p *problemList) {
 	n := len(s.StopTokenIDs)
 	p.require(n <= maxStopTokens, "stop_token_ids", "has %d ids; at most %d are supported", n, maxStopTokens)
 	p.require(n == 0 || slices.Min(s.StopTokenIDs) >= 0, "stop_token_ids", "must not be negative")
+	allowed := s.AllowedTokenIDs
+	p.require(allowed == nil || len(allowed) > 0, "allowed_token_ids", "must not be empty; leave it out to allow all")
+	p.require(len(allowed) == 0 || slices.Min(allowed) >= 0, "allowed_token_ids", "must not be negative")
+	words := s.BadWords
+	p.require(len(words) <= maxBadWords, "bad_words", "has %d words; at most %d are supported", len(words), maxBadWords)
+	p.require(!slices.Contains(words, ""), "bad_words", "must not contain an empty string")
 }

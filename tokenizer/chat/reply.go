@@ -26,6 +26,8 @@ type Ends struct {
 	Text []string // stop strings: neither are they, nor what follows them
 	// After is the number of ids in whose text a stop string must not end.
 	After int
+	// PastTurn lets the reply go on after an end token of the template.
+	PastTurn bool
 }
 
 // Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
@@ -82,7 +84,7 @@ func (r *ReplyReader) Add(id int32) Delta {
 	}
 	t := r.template
 	r.count++
-	if slices.Contains(t.stops, id) || slices.Contains(r.ends.IDs, id) {
+	if !r.ends.PastTurn && slices.Contains(t.stops, id) || slices.Contains(r.ends.IDs, id) {
 		r.ended = true
 		return r.parser.add(r.stream.Flush())
 	}

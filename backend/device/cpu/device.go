@@ -124,6 +124,9 @@ func (d *Device) NumDevices() int { return 1 }
 // DeviceDescription is that of the device.
 func (d *Device) DeviceDescription(compute.DeviceNum) string { return d.Description() }
 
+// HeldBytes is the memory that the device keeps for the next runs and that none uses now.
+func (d *Device) HeldBytes() int { return d.env.Memory.Held() }
+
 // Builder returns a builder of a computation.
 func (d *Device) Builder(name string) compute.Builder { return newBuilder(d, name) }
 

@@ -53,10 +53,13 @@ func (f *function) OptimizationBarrier(operands ...compute.Value) ([]compute.Val
 	return slices.Clone(operands), err
 }
 
-// SchedulingBarrier returns its operand.
+// SchedulingBarrier returns its operand, as something that is there when the dependencies are.
 func (f *function) SchedulingBarrier(x compute.Value, dependencies ...compute.Value) (compute.Value, error) {
-	_, err := f.operands(append([]compute.Value{x}, dependencies...)...)
-	return x, err
+	in, err := f.operands(append([]compute.Value{x}, dependencies...)...)
+	if err != nil || len(dependencies) == 0 {
+		return x, err
+	}
+	return f.add(compute.OpTypeSchedulingBarrier, in[0].Shape, nil, in...)
 }
 
 // Reshape gives the elements, in their order, other axes.

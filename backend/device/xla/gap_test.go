@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
@@ -28,7 +29,7 @@ func TestGap_PerBucket(t *testing.T) {
 			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 		})
 		require.NoError(t, err)
-		require.Equal(t, grpo.NumTrained(batch), report.Gap.Tokens)
+		require.Equal(t, credit.NumTrained(batch), report.Gap.Tokens)
 		t.Logf("gap at most %.2g, mean %.2g nats of %d tokens", report.Gap.Max, report.Gap.Mean(), report.Gap.Tokens)
 		return report.Gap.Max
 	}

@@ -6,7 +6,7 @@
 //
 // GET /metrics then has, by the label model_name, what vLLM calls:
 //
-//   - vllm:num_requests_running: requests that are being answered, those that wait for a slot included;
+//   - vllm:num_requests_running: requests that are being answered;
 //   - vllm:prompt_tokens_total, vllm:generation_tokens_total;
 //   - vllm:prefix_cache_queries_total and vllm:prefix_cache_hits_total: tokens of prompts, and those of them that were
 //     found in the KV cache;
@@ -15,8 +15,21 @@
 //   - vllm:time_to_first_token_seconds and vllm:inter_token_latency_seconds: histograms, of streams only;
 //   - vllm:e2e_request_latency_seconds: a histogram.
 //
-// art_request_failures_total counts requests without a reply. Beside these there are Prometheus' own metrics of the Go
-// runtime and of the process.
+// art_request_failures_total counts requests without a reply.
+//
+// A backend with engines, such as backend/local, lets [Metrics.Watch] show them. model_name is the base model then, and
+// requests of this process count too:
+//
+//   - vllm:num_requests_running and vllm:num_requests_waiting: requests that have a slot and those that wait for one,
+//     in place of the number above;
+//   - vllm:kv_cache_usage_perc: the fraction of the blocks of the KV cache that requests use, from 0 to 1;
+//   - vllm:num_preemptions_total: requests that gave their blocks away and waited again;
+//   - art_kv_cache_blocks, by state: used by requests that run, cached for later ones, free;
+//   - art_kv_cache_evictions_total: cached blocks that were given away;
+//   - art_prefilled_tokens_total, art_sampled_tokens_total and art_reused_tokens_total: tokens that were computed of
+//     prompts, sampled, and found in the cache.
+//
+// Beside these there are Prometheus' own metrics of the Go runtime and of the process.
 package metrics
 
 import (
@@ -35,6 +48,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	http.Handler
 	vectors
+	engines *engines
 }
 
 // vectors are the metrics, by the name of the model.
@@ -46,14 +60,15 @@ type vectors struct {
 	firstToken, nextToken, latency *prometheus.HistogramVec
 }
 
-var _ server.Metrics = (*Metrics)(nil)
+var _ server.EngineMetrics = (*Metrics)(nil)
 
 // New returns metrics with a registry of their own, in which nothing has been counted.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), vectors: newVectors()}
+	m.engines = &engines{requests: m.running}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.running, m.prompt, m.generated, m.found, m.asked, m.succeeded, m.failed, m.promptSize, m.replySize, m.firstToken,
+		m.engines, m.prompt, m.generated, m.found, m.asked, m.succeeded, m.failed, m.promptSize, m.replySize, m.firstToken,
 		m.nextToken, m.latency)
 	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
@@ -70,7 +85,7 @@ func newVectors() vectors {
 	tokens := prometheus.ExponentialBuckets(1, 2, 18) // up to 131,072
 	return vectors{
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "vllm:num_requests_running", Help: "Requests that are being answered.",
+			Name: runningName, Help: runningHelp,
 		}, []string{label}),
 		prompt:    counter("vllm:prompt_tokens_total", "Tokens of prompts."),
 		generated: counter("vllm:generation_tokens_total", "Sampled tokens."),

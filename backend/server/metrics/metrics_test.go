@@ -87,3 +87,42 @@ func TestMetrics_Choices(t *testing.T) {
 		}
 	}
 }
+
+// TestMetrics_Engines: what engines do is shown at each scrape, for several backends, and takes the place of the number
+// of requests over HTTP.
+func TestMetrics_Engines(t *testing.T) {
+	m := metrics.New()
+	one := server.EngineStats{
+		Base: "one", Running: 3, Waiting: 2, Blocks: 10, Used: 4, Cached: 5, Prefilled: 100, Sampled: 20, Reused: 7,
+		Preempted: 1, Evicted: 6,
+	}
+	m.Watch(func() []server.EngineStats { return []server.EngineStats{one} })
+	m.Watch(func() []server.EngineStats { return []server.EngineStats{{Base: "two", Waiting: 9}} })
+	m.Begin("player")
+	scrape := func() string {
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return w.Body.String()
+	}
+	scrape()
+	one.Running, one.Sampled = 4, 21
+	got := scrape()
+	const of = `{model_name="one"} `
+	for _, want := range []string{
+		"vllm:num_requests_running" + of + "4", "vllm:num_requests_waiting" + of + "2",
+		"vllm:kv_cache_usage_perc" + of + "0.4",
+		"vllm:num_preemptions_total" + of + "1", "art_kv_cache_evictions_total" + of + "6",
+		"art_prefilled_tokens_total" + of + "100", "art_sampled_tokens_total" + of + "21",
+		"art_reused_tokens_total" + of + "7",
+		`art_kv_cache_blocks{model_name="one",state="used"} 4`, `art_kv_cache_blocks{model_name="one",state="cached"} 5`,
+		`art_kv_cache_blocks{model_name="one",state="free"} 1`, `vllm:num_requests_waiting{model_name="two"} 9`,
+		`vllm:kv_cache_usage_perc{model_name="two"} 0`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, `running{model_name="player"}`) {
+		t.Error("requests count twice")
+	}
+}

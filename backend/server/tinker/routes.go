@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
@@ -42,7 +43,19 @@ type route = func(w http.ResponseWriter, r *http.Request, t *tenant) error
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.routeTraining(mux)
-	for pattern, f := range map[string]route{
+	for pattern, f := range s.table() {
+		s.handle(mux, pattern, f)
+	}
+	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, failf(http.StatusNotFound, "%s %.200s is not served", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// table are the routes beside those of training, by their patterns.
+func (s *Server) table() map[string]route {
+	return map[string]route{
 		"POST client/config":                 s.config,
 		"POST client/dynamic_config":         s.dynamicConfig,
 		"POST create_session":                s.createSession,
@@ -67,14 +80,7 @@ func (s *Server) routes() http.Handler {
 		"PUT training_runs/{id}/checkpoints/{kind}/{name}/ttl":                   s.setTTL,
 		"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               s.archive,
 		"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": s.externalURLs,
-	} {
-		s.handle(mux, pattern, f)
 	}
-	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, failf(http.StatusNotFound, "%s %.200s is not served", r.Method, r.URL.Path))
-	})
-	return mux
 }
 
 // handle adds a route: "METHOD PATH", where the path is below the prefix.
@@ -146,11 +152,19 @@ func mediaType(r *http.Request) string {
 }
 
 // config serves POST client/config: one process samples, so that fewer requests at once are enough.
-func (s *Server) config(w http.ResponseWriter, _ *http.Request, t *tenant) error {
-	return sendJSON(w, http.StatusOK, map[string]any{
+func (s *Server) config(w http.ResponseWriter, r *http.Request, t *tenant) error {
+	var req tinkerwire.Request
+	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	out := map[string]any{
 		"pjwt_auth_enabled": false, "proto_write_fwdbwd": true, "proto_compress_fwdbwd": false,
 		"fwdbwd_max_chunk_len": min(t.limits.Datums, 1024), "sample_max_concurrent_requests": 400,
-	})
+	}
+	if slices.Contains(req.Extensions, tinkerwire.PolicyWeights) {
+		out[tinkerwire.PolicyWeights] = true
+	}
+	return sendJSON(w, http.StatusOK, out)
 }
 
 func (s *Server) dynamicConfig(w http.ResponseWriter, _ *http.Request, _ *tenant) error {

@@ -2,6 +2,7 @@ package tinker
 
 import (
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 	byPath := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), ModelPath: path}
 	bobs := bob.model()
 	bobSession, _, _ := strings.Cut(bobs, ":")
-	for _, try := range []struct {
+	tries := []struct {
 		method, path string
 		body         any
 	}{
@@ -66,7 +67,15 @@ func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 		{"GET", "training_runs/" + model + "/checkpoints/external_weights/a/external_weights_urls", nil},
 		{"PUT", "training_runs/" + model + "/checkpoints/weights/a/ttl", tinkerwire.Request{}},
 		{"DELETE", "training_runs/" + model + "/checkpoints/weights/a", nil},
-	} {
+	}
+	requireEveryRoute(t, func(yield func(method, path string) bool) {
+		for _, try := range tries {
+			if !yield(try.method, try.path) {
+				return
+			}
+		}
+	})
+	for _, try := range tries {
 		status, body := bob.call(try.method, try.path, try.body)
 		if status != http.StatusNotFound && status != http.StatusGone {
 			t.Errorf("%s %s: status %d: %s", try.method, try.path, status, body)
@@ -86,6 +95,40 @@ func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 		t.Errorf("an unknown key: status %d", status)
 	}
 	ann.await("optim_step", step(model, 4)) // nothing has happened to it
+}
+
+// shared are the routes that name nothing of a tenant's; lists and finish are tried apart.
+var shared = map[string]bool{
+	"POST client/config": true, "POST client/dynamic_config": true, "POST create_session": true, "POST telemetry": true,
+	"GET get_server_capabilities": true, "GET healthz": true, "GET usage": true, "POST sessions/{id}/finish": true,
+	"GET training_runs": true, "GET checkpoints": true, "GET sessions": true,
+}
+
+// requireEveryRoute fails for a route that was not tried with what is another tenant's.
+func requireEveryRoute(t *testing.T, tried iter.Seq2[string, string]) {
+	t.Helper()
+	left := http.NewServeMux()
+	missing := map[string]bool{}
+	s, _ := newFake(t, nil)
+	for pattern := range s.table() {
+		method, path, _ := strings.Cut(pattern, " ")
+		full := method + " " + Prefix + path
+		left.HandleFunc(full, func(http.ResponseWriter, *http.Request) {})
+		missing[full] = !shared[pattern]
+	}
+	for method, path := range tried {
+		r, err := http.NewRequestWithContext(t.Context(), method, Prefix+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, pattern := left.Handler(r)
+		delete(missing, pattern)
+	}
+	for pattern, wanted := range missing {
+		if wanted {
+			t.Errorf("%s was not tried with what is another tenant's", pattern)
+		}
+	}
 }
 
 // TestTenants_Usage counts tokens and money.

@@ -1,7 +1,9 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"net/http"
@@ -27,12 +29,41 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
+	if name == "raw" {
+		raw()
+		return
+	}
 	server := odd(name)
 	if d, ok := synthetic.Find(name); ok {
 		server = d.Serve(1)
 	}
 	if err := server.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		log.Print(err)
+	}
+}
+
+// raw is a server by hand, whose result is no UTF-8.
+func raw() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var r struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ ProtocolVersion string }
+		}
+		if json.Unmarshal(lines.Bytes(), &r) != nil || r.ID == nil {
+			continue
+		}
+		result := map[string]string{
+			"initialize": `{"protocolVersion": "` + r.Params.ProtocolVersion + `", "capabilities": {"tools": {}},
+				"serverInfo": {"name": "raw", "version": "1"}}`,
+			"tools/list": `{"tools": [{"name": "poke", "inputSchema": {"type": "object"}}]}`,
+			"tools/call": `{"content": [{"type": "text", "text": "a` + "\xff\xfe" + `b"}]}`,
+		}[r.Method]
+		if result == "" {
+			fmt.Printf(`{"jsonrpc": "2.0", "id": %s, "error": {"code": -32601, "message": "no such method"}}`+"\n", r.ID)
+			continue
+		}
+		fmt.Printf(`{"jsonrpc": "2.0", "id": %s, "result": %s}`+"\n", r.ID, strings.ReplaceAll(result, "\n", ""))
 	}
 }
 

@@ -119,6 +119,19 @@ func TestCall_Mixed(t *testing.T) {
 	}
 }
 
+// What is no UTF-8 reaches the model as U+FFFD.
+func TestCall_InvalidUTF8(t *testing.T) {
+	session, err := command(t, "raw", mcp.Options{}).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	text, failed, err := session.Call(t.Context(), "poke", nil)
+	if err != nil || failed || text != "a\uFFFD\uFFFDb" {
+		t.Errorf("%q, failed %v, %v", text, failed, err)
+	}
+}
+
 // A failure of the server is an error that names it, however the server is reached; what the server says is wrong with
 // a call is a result.
 func TestCall_Failures(t *testing.T) {

@@ -38,6 +38,7 @@ var (
 	workers = flag.Int("workers", 1, "micro-batches at once")
 	micro   = flag.Int("micro", 4096, "tokens of a micro-batch")
 	train   = flag.Bool("train", true, "measure a training step too")
+	again   = flag.Bool("recompute", false, "training computes layers again")
 )
 
 func main() {
@@ -145,11 +146,12 @@ func measure(dir string) error {
 		Loss: grpo.PolicyLoss{}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
 		Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
 	})
+	fmt.Printf("%-10s %8.1f MB kept by the device\n", "", float64(device.HeldBytes())/1e6)
 	return errors.Join(err, report("training"))
 }
 
 func trainerOptions(device *cpu.Device) trainer.Options {
-	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro}
+	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro, Recompute: *again}
 }
 
 // plan prints the prediction of art inspect.
@@ -194,13 +196,22 @@ func ids(vocabulary int, seed uint64) []int32 {
 	return out
 }
 
-// batch returns sequences whose tokens are all trained on, as many as fill the micro-batches of all workers.
+// batch returns the sequences that take the most: as many as fill the micro-batches of all workers, or those that share
+// their first half and fill a micro-batch together. Their tokens are all trained on.
 func batch(vocabulary int) []grpo.Sequence {
-	rows := *workers * max(1, *micro / *length)
+	rows, half := *workers*max(1, *micro / *length), *length/2
+	group := trainer.LargestGroup(*length, *micro)
+	shared := group > max(1, *workers)
+	if shared {
+		rows = group
+	}
 	out := make([]grpo.Sequence, rows)
 	for i := range out {
 		s := &out[i]
 		s.IDs = append(ids(vocabulary, uint64(i)), 1, 2)
+		if shared {
+			copy(s.IDs[:half], out[0].IDs)
+		}
 		s.Trained, s.Logprobs = make([]bool, len(s.IDs)), make([]float32, len(s.IDs))
 		for j := 1; j < len(s.IDs); j++ {
 			s.Trained[j], s.Logprobs[j] = true, -10

@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -49,6 +50,8 @@ type Config struct {
 	Answer int    // tokens of an answer, all of which are trained on
 	Rank   int    // of the adapter
 	Runs   int    // pairs of measurements, after one that does not count
+	// Recompute computes layers again for their gradient, in both ways.
+	Recompute bool
 }
 
 // Side is one way to compute a step.
@@ -71,6 +74,8 @@ type Result struct {
 	Speedup    float64 `json:"speedup"`
 	CPUSpeedup float64 `json:"cpu_speedup"`
 	Ideal      float64 `json:"ideal"`
+	// WorkBytes is the memory for intermediate results of the CPU device, of the larger way; 0 for others.
+	WorkBytes int64 `json:"work_bytes"`
 }
 
 // Measure alternates steps of both kinds. The weights are random.
@@ -99,10 +104,10 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 	sides := map[bool]*trainer.Trainer{}
 	for _, alone := range []bool{false, true} {
 		sides[alone] = trainer.New(trainer.AdapterTarget(&shape, params, adapter),
-			trainer.Options{Device: device, Alone: alone})
+			trainer.Options{Device: device, Alone: alone, Recompute: c.Recompute})
 	}
 	state := trainer.AdapterState(adapter)
-	return c.alternate(func(alone bool) (int, error) {
+	r, err := c.alternate(func(alone bool) (int, error) {
 		_, report, err := sides[alone].Train(ctx, state, batch, trainer.Run{
 			Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1,
 			MiniBatches: 1,
@@ -112,6 +117,11 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 		}
 		return report.Computed, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	r.WorkBytes = graphx.HeldBytes(device)
+	return r, nil
 }
 
 // alternate runs steps of both kinds in turn.

@@ -32,32 +32,46 @@ func (d Domain) Checker(seed uint64) mcp.Checker {
 		if s.Want == nil {
 			return 0, fmt.Errorf("scenario %s says not what is wanted", s.ID)
 		}
-		wanted := d.New(seed)
-		for _, c := range s.Want.Calls {
-			if _, err := wanted.Call(c.Tool, c.Args); err != nil {
-				return 0, fmt.Errorf("scenario %s: %w", s.ID, err)
-			}
-		}
 		made, results := d.replay(seed, t)
 		summary, completed := mcp.Summary(t)
-		done := made.Equal(wanted)
-		if s.Want.Answer != "" {
-			done = done && slices.ContainsFunc(results, func(r string) bool { return has(r, s.Want.Answer) })
-		}
-		if done && completed && says(summary, s) {
-			return 1, nil
-		}
-		score := 0.0
-		for _, part := range []struct {
-			ok    bool
-			value float64
-		}{{len(results) > 0, callCredit}, {done && len(results) > 0, doneCredit}, {completed, completeCredit}} {
-			if part.ok {
-				score += part.value
-			}
-		}
-		return score, nil
+		return d.Score(seed, s, &Run{World: made, Results: results, Summary: summary, Completed: completed})
 	}
+}
+
+// Run is what an agent has done.
+type Run struct {
+	World   World    // what became of the data
+	Results []string // of the calls that were no errors
+	Summary string   // what the agent said in the end
+	// Completed tells that the agent came to an end of its own.
+	Completed bool
+}
+
+// Score is what a run in the world of a seed earns, by the rules of [Domain.Checker].
+func (d Domain) Score(seed uint64, s mcp.Scenario, r *Run) (float64, error) {
+	wanted := d.New(seed)
+	for _, c := range s.Want.Calls {
+		if _, err := wanted.Call(c.Tool, c.Args); err != nil {
+			return 0, fmt.Errorf("scenario %s: %w", s.ID, err)
+		}
+	}
+	done := r.World.Equal(wanted)
+	if s.Want.Answer != "" {
+		done = done && slices.ContainsFunc(r.Results, func(text string) bool { return has(text, s.Want.Answer) })
+	}
+	if done && r.Completed && says(r.Summary, s) {
+		return 1, nil
+	}
+	score := 0.0
+	for _, part := range []struct {
+		ok    bool
+		value float64
+	}{{len(r.Results) > 0, callCredit}, {done && len(r.Results) > 0, doneCredit}, {r.Completed, completeCredit}} {
+		if part.ok {
+			score += part.value
+		}
+	}
+	return score, nil
 }
 
 // replay carries out the calls of a trajectory up to complete_task, and returns what became of the data, and the

@@ -42,6 +42,8 @@ func (c *compiler) lower(n *ir.Node) {
 		c.values[n] = c.reduction(n, in[0])
 	case n.Op == compute.OpTypeDotGeneral:
 		c.values[n] = c.matmul(n, in[0], in[1])
+	case n.Op == compute.OpTypeSchedulingBarrier:
+		c.values[n] = c.after(n, in[0], in[1:])
 	default:
 		c.values[n] = c.single(n.ID, n.Shape, in, func(out ir.View) ir.Step { return newStep(n, out, in) })
 	}

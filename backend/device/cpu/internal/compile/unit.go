@@ -57,6 +57,15 @@ func (c *compiler) copy(v ir.View, s shapes.Shape, id int) ir.View {
 	})
 }
 
+// after copies x when others are there. The copy is what keeps that which reads it from joining a group before them.
+func (c *compiler) after(n *ir.Node, x ir.View, others []ir.View) ir.View {
+	v := c.copy(x, n.Shape, n.ID)
+	for _, other := range others {
+		c.waitFor(c.writer(v.Of), other)
+	}
+	return v
+}
+
 // add adds a unit that nothing waits for.
 func (c *compiler) add(u *unit) {
 	u.rank = len(c.sorted)

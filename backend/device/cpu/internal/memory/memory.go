@@ -3,6 +3,7 @@ package memory
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"unsafe"
 
@@ -93,7 +94,11 @@ func (m *Pool) Arena(size int) Span {
 		m.arenas = m.arenas[:n-1]
 	}
 	if s.Size < size {
+		large := s.Size > collected
 		s = Span{} // it is garbage
+		if large {
+			debug.FreeOSMemory() // or its pages would stay beside those of the new one
+		}
 		s = m.new(Round(size))
 	}
 	return s
@@ -104,4 +109,15 @@ func (m *Pool) Keep(s Span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.arenas = append(m.arenas, s)
+}
+
+// Held is what is kept for the next calls and in no use now, in bytes.
+func (m *Pool) Held() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.held
+	for _, s := range m.arenas {
+		n += s.Size
+	}
+	return n
 }

@@ -1,0 +1,58 @@
+package tinker_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goart-dev/art"
+	client "github.com/goart-dev/art/backend/tinker"
+)
+
+// TestService_BadResults: results that cannot be used are errors that say why, and nothing goes on from them: the next
+// operation of one's own loop is refused.
+func TestService_BadResults(t *testing.T) {
+	const logprobs = `{"data":[%],"dtype":"float32","shape":[3]}`
+	one := func(values string) string { return `{"logprobs":` + strings.Replace(logprobs, "%", values, 1) + `}` }
+	for name, test := range map[string]struct {
+		status     int
+		body, text string
+	}{
+		"half a body":   {http.StatusOK, `{"loss_fn_outputs":[`, "cannot be read"},
+		"other number":  {http.StatusOK, `{"loss_fn_outputs":[` + one("1,1,1") + `],"metrics":{"loss:sum":1}}`, "1 data, want 2"},
+		"other lengths": {http.StatusOK, `{"loss_fn_outputs":[` + one("1,1,1") + `,` + one("1,1,1") + `],"metrics":{"loss:sum":1}}`, "want 1"},
+		"gone":          {http.StatusGone, `{"detail":"promise gone"}`, "register the model again"},
+		"unpaid":        {http.StatusPaymentRequired, `{"detail":"no money"}`, "paid"},
+		"failed":        {http.StatusOK, `{"error":"worker died","category":"server"}`, "worker died"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var armed atomic.Bool
+			address := serve(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if armed.Load() && strings.HasSuffix(r.URL.Path, "/retrieve_future") {
+						w.Header().Set("Content-Type", "application/json")
+						w.WriteHeader(test.status)
+						_, _ = w.Write([]byte(test.body))
+						return
+					}
+					h.ServeHTTP(w, r)
+				})
+			})
+			_, m := open(t, client.Options{
+				BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true,
+			})
+			armed.Store(true)
+			_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
+			if !errors.Is(err, client.ErrService) || !strings.Contains(err.Error(), test.text) ||
+				strings.Contains(err.Error(), "tml-secret") {
+				t.Errorf("got %v, want %q", err, test.text)
+			}
+			armed.Store(false)
+			if _, err = m.OptimStep(t.Context(), art.DefaultAdamW()); !errors.Is(err, client.ErrService) {
+				t.Errorf("the next operation: %v", err)
+			}
+		})
+	}
+}

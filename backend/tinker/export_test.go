@@ -1,0 +1,12 @@
+package tinker
+
+import "github.com/goart-dev/art"
+
+// Bounds are the bounds of the ratio that are sent.
+func Bounds(cfg *art.TrainConfig) (low, high float64) {
+	loss, err := new(Backend).policyLoss(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return loss.lo, loss.hi
+}

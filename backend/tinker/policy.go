@@ -1,0 +1,171 @@
+package tinker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/trainset"
+)
+
+// tokenLoss is a loss of the protocol, and the bounds of its ratio.
+type tokenLoss struct {
+	name   art.Loss
+	lo, hi float64
+}
+
+var unbounded = math.Inf(1)
+
+// policyLosses are the losses of [art.TrainConfig] that a service has, with the bounds that are their defaults.
+var policyLosses = map[art.Loss]tokenLoss{
+	art.LossCISPO:              {art.LossCISPO, 0, 5},
+	art.LossPPO:                {art.LossPPO, 0.8, 1.2},
+	art.LossGRPO:               {art.LossPPO, 0.8, 1.2},
+	art.LossDrGRPO:             {art.LossPPO, 0.8, 1.2},
+	art.LossDAPO:               {art.LossPPO, 0.8, 1.28},
+	art.LossImportanceSampling: {art.LossImportanceSampling, 0, unbounded},
+	art.LossDRO:                {art.LossDRO, 0, unbounded},
+}
+
+// Train makes the next step with a loss that the protocol has: cispo, ppo, grpo, dr_grpo, dapo, importance_sampling,
+// and dro on a service that takes token weights. Advantages and weights are computed here. What needs another loss is
+// an [art.ErrUnsupported]: levels of ratios, DualClip, MaskRatio, KimiTau, Correction, EntropyBonus, and KL other than
+// with Advantage against the base model. If nothing can be trained on, a step with unchanged weights is committed.
+func (b *Backend) Train(
+	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
+) (*art.TrainResult, error) {
+	const op = "train"
+	if len(groups) == 0 {
+		return nil, &art.Error{Op: op, Err: art.ErrNoGroups, Hint: "gather at least one group of two trajectories"}
+	}
+	loss, err := b.policyLoss(cfg)
+	if err != nil {
+		return nil, err
+	}
+	e, err := b.beginStep(ctx, op, m)
+	if err != nil {
+		return nil, err
+	}
+	defer e.training.Unlock()
+	current := e.serving.Load().step
+	set := trainset.FromGroups(groups, cfg, current, b.context(e.base), e.tokenizer.VocabSize())
+	metrics := set.Metrics(groups)
+	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(set.Groups)
+	start := time.Now()
+	if len(set.Sequences) > 0 {
+		l := policyLearning(cfg, loss)
+		l.seed = trainset.Seed(m.Options().Seed, current+1)
+		if err = b.normalize(ctx, e, set, cfg, l, metrics); err == nil {
+			err = l.run(ctx, b, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(metrics, l.measure.metrics())
+		maps.Copy(metrics, trainset.PolicyAge(set.Sequences))
+		metrics["loss/learning_rate"] = cfg.LearningRate
+	}
+	metrics["time/train_s"] = time.Since(start).Seconds()
+	stored := trainset.Present(groups)
+	step, err := b.commit(ctx, e, stored, trainset.RowMetrics(stored, metrics))
+	if err != nil {
+		return nil, err
+	}
+	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: set.Skipped, Advantages: set.Advantages}, nil
+}
+
+// policyLoss translates the loss of a configuration, or says what a service cannot compute.
+func (b *Backend) policyLoss(cfg *art.TrainConfig) (tokenLoss, error) {
+	loss, known := policyLosses[cfg.Loss]
+	var problems []error
+	for _, c := range []struct {
+		fits bool
+		what string
+	}{
+		{known, fmt.Sprintf("the loss %q", cfg.Loss)},
+		{cfg.Level == "" || cfg.Level == art.LevelToken, "Level"},
+		{cfg.DualClip == 0, "DualClip"}, {!cfg.MaskRatio, "MaskRatio"}, {cfg.KimiTau == 0, "KimiTau"},
+		{cfg.Correction.Method == "", "Correction"}, {cfg.EntropyBonus == 0, "EntropyBonus"},
+		{cfg.MicroBatch == 0, "MicroBatch"},
+		{cfg.KL.Coef == 0 || cfg.KL.Advantage && cfg.KL.Step == nil && cfg.KL.Lag == 0,
+			"KL, unless it has Advantage and the base model as its reference"},
+		{loss.name != art.LossDRO || b.limits.PolicyWeights, "dro on a service without token weights"},
+	} {
+		if !c.fits {
+			problems = append(problems, errors.New(c.what))
+		}
+	}
+	if len(problems) > 0 {
+		return loss, &art.Error{
+			Op: "train", Err: fmt.Errorf("%w: a Tinker service does not have %w", art.ErrUnsupported, errors.Join(problems...)),
+			Hint: "leave it out of TrainConfig, or train in process",
+		}
+	}
+	if cfg.Epsilon != nil {
+		loss.lo = 1 - *cfg.Epsilon
+		if cfg.Loss != art.LossCISPO && cfg.Loss != art.LossDAPO {
+			loss.hi = 1 + *cfg.Epsilon
+		}
+	}
+	if cfg.EpsilonHigh != nil {
+		loss.hi = 1 + *cfg.EpsilonHigh
+	}
+	return loss, nil
+}
+
+// policyLearning translates a configuration with defaults filled in.
+func policyLearning(cfg *art.TrainConfig, loss tokenLoss) *learning {
+	l := &learning{
+		op: "train", together: 1, epochs: cfg.Epochs, miniBatches: cfg.MiniBatches, loss: loss.name, config: art.LossConfig{},
+		adam: art.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay,
+			GradClipNorm: max(cfg.MaxGradNorm, 0)},
+		rate: func(int) float64 { return cfg.LearningRate }, progress: cfg.Progress,
+		measure: &measures{value: "loss/policy", nll: "loss/entropy", policy: true, lo: loss.lo, hi: loss.hi},
+	}
+	switch {
+	case loss.name == art.LossDRO:
+		l.config["beta"] = cfg.DROBeta
+	case !math.IsInf(loss.hi, 1):
+		l.config["clip_low_threshold"], l.config["clip_high_threshold"] = loss.lo, loss.hi
+	}
+	return l
+}
+
+// normalize sets the sequences of a training call, with the logprobs that cfg needs besides those of the sampler.
+func (b *Backend) normalize(
+	ctx context.Context, e *entry, set *trainset.Set, cfg *art.TrainConfig, l *learning, metrics map[string]float64,
+) error {
+	sequences, err := credit.Normalize(set.Sequences, trainset.NormalizeConfig(cfg))
+	if err != nil {
+		return &art.Error{Op: l.op, Err: err}
+	}
+	l.sequences = slices.Clone(sequences)
+	if cfg.PrecalculateLogprobs {
+		lists, err := b.score(ctx, e, l.op, l.sequences)
+		if err != nil {
+			return err
+		}
+		for i := range lists {
+			l.sequences[i].Old = lists[i]
+		}
+	}
+	if cfg.KL.Coef == 0 {
+		return nil
+	}
+	lists, err := b.scoreBase(ctx, e, l.op, l.sequences)
+	if err != nil {
+		return err
+	}
+	for i := range lists {
+		l.sequences[i].Reference = lists[i]
+	}
+	estimator := credit.Estimator(cfg.KL.Estimator)
+	l.sequences, metrics["loss/kl_ref"], err = credit.ShapeByKL(l.sequences, cfg.KL.Coef, estimator)
+	return err
+}

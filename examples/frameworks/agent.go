@@ -1,0 +1,128 @@
+package frameworks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/agents"
+	"github.com/goart-dev/art/examples/agents/mcp"
+	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
+)
+
+// System is the system message of the agents.
+const System = "Use the tools. Call a tool again when it is busy. Then answer in a few words."
+
+// MaxTurns is how many replies the model of an agent may write. Frameworks end a run that has not come to an end by
+// then.
+const MaxTurns = 8
+
+// Env is what an agent works with.
+type Env struct {
+	// Client answers requests of OpenAI's and Anthropic's APIs as the model, in this process. The host does not matter.
+	Client *http.Client
+	// Model and Chat are for adapters that call the model without HTTP.
+	Model *art.Model
+	Chat  *art.ChatOptions
+	// Desk has the tools.
+	Desk *Desk
+	// Task is what the user asks for.
+	Task string
+}
+
+// Agent works on the task and returns its answer.
+type Agent func(ctx context.Context, e *Env) (answer string, err error)
+
+// Play runs an agent and returns what it said, the answer, and the error of the agent. Without a trajectory the error
+// is none of the agent.
+type Play func(ctx context.Context, e *Env) (t *art.Trajectory, answer string, err error)
+
+// InProcess plays an agent of this process. What the model says is recorded.
+func InProcess(agent Agent) Play {
+	return func(ctx context.Context, e *Env) (*art.Trajectory, string, error) {
+		var answer string
+		t, err := art.Record(ctx, func(ctx context.Context) (err error) {
+			answer, err = agent(ctx, e)
+			return err
+		})
+		if len(t.Messages) == 0 {
+			return nil, "", err
+		}
+		return t, answer, err
+	}
+}
+
+// Rollout returns the rollout of a model for [agents.Training], in the shop of a seed. All attempts of a scenario meet
+// the same faults, call by call.
+func Rollout(play Play, seed uint64, faults Faults) func(*art.Model, *art.ChatOptions) func(
+	context.Context, mcp.Scenario) (*art.Trajectory, error) {
+	return func(m *art.Model, opts *art.ChatOptions) func(context.Context, mcp.Scenario) (*art.Trajectory, error) {
+		return func(ctx context.Context, s mcp.Scenario) (*art.Trajectory, error) {
+			sampled := &sampledBy{next: m.HTTPClient().Transport, opts: opts}
+			e := &Env{
+				Client: &http.Client{Transport: sampled}, Model: m, Chat: opts, Task: s.Task,
+				Desk: NewDesk(seed, faults, faultsOf(ctx, s.ID)),
+			}
+			t, answer, err := play(ctx, e)
+			if broken := e.broken(ctx, sampled, err); broken || t == nil {
+				return nil, fmt.Errorf("scenario %s: %w", s.ID, err)
+			}
+			return t, score(seed, s, e.Desk, &ending{t, answer, err})
+		}
+	}
+}
+
+// faultsOf is the randomness of a desk.
+func faultsOf(ctx context.Context, scenario string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(scenario)) // a hash does not fail
+	return rand.New(rand.NewPCG(art.GroupRand(ctx).Uint64(), h.Sum64()))
+}
+
+// broken tells that a run ended by what is not the agent's doing, so that it says nothing about the model. Too many
+// turns, a tool that does not exist and arguments that cannot be read are the agent's, whatever error they become.
+func (e *Env) broken(ctx context.Context, sampled *sampledBy, err error) bool {
+	var ours *art.Error
+	model := errors.As(err, &ours) && !errors.Is(err, art.ErrContextLength)
+	_, down := e.Desk.Faults()
+	return err != nil && (ctx.Err() != nil || down || sampled.failed.Load() || model)
+}
+
+// ending is how a run ended.
+type ending struct {
+	t      *art.Trajectory
+	answer string
+	err    error // of the agent
+}
+
+// score sets reward, metrics and metadata.
+func score(seed uint64, s mcp.Scenario, d *Desk, end *ending) error {
+	score, err := synthetic.Orders.Score(seed, s, d.run(end.answer, end.err == nil))
+	if err != nil {
+		return err
+	}
+	t := end.t
+	if end.err != nil {
+		t.Logs = append(t.Logs, "the agent failed: "+end.err.Error())
+	}
+	t.Reward = score
+	t.Metadata[agents.ScenarioKey], t.Metadata["task"] = s.ID, s.Task
+	for name, value := range map[string]float64{
+		"solved": one(score == 1), "completed": one(end.err == nil), "turns": float64(len(t.Samples())),
+		"tool_calls": float64(d.calls), "tool_busy": float64(d.busy),
+	} {
+		t.Metrics[name] = value
+	}
+	return nil
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

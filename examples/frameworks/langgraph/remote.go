@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/frameworks"
+)
+
+// remote plays rollouts with an agent in another process: it opens a rollout, hands its base URL to the worker, and
+// takes the trajectory that the server has recorded.
+type remote struct {
+	url, key string
+	worker   *worker
+	desks    desks
+}
+
+// start listens on a loopback address and starts the worker. Both end with ctx.
+func (r *remote) start(ctx context.Context, s art.HTTPServer, command []string) error {
+	r.key = rand.Text()
+	model, err := s.Handler(&art.HandlerOptions{Keys: []string{r.key}})
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", model)
+	mux.Handle("POST /desk/{id}/{tool}", r.desks.handler(r.key))
+	listening := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = listening.Serve(listener) }() // its error is that it was closed
+	context.AfterFunc(ctx, func() { _ = listening.Close() })
+	r.url = "http://" + listener.Addr().String()
+	r.worker, err = startWorker(ctx, command)
+	return err
+}
+
+// play is a [frameworks.Play].
+func (r *remote) play(ctx context.Context, e *frameworks.Env) (*art.Trajectory, string, error) {
+	var opened struct{ ID, Base string }
+	if err := r.call(ctx, "POST", "/v1/rollouts", map[string]any{"model": e.Model.Name()}, &opened); err != nil {
+		return nil, "", err
+	}
+	r.desks.add(opened.ID, e.Desk)
+	defer r.desks.remove(opened.ID)
+	done, err := r.worker.do(ctx, &job{
+		ID: opened.ID, BaseURL: r.url + opened.Base + "/v1", DeskURL: r.url + "/desk/" + opened.ID, Key: r.key,
+		Task: e.Task, System: frameworks.System, MaxTurns: frameworks.MaxTurns, Settings: settings(e.Chat),
+	})
+	path := "/v1/rollouts/" + opened.ID
+	if err == nil && done.Broken != "" {
+		err = errors.New(done.Broken)
+	}
+	if err != nil {
+		closeErr := r.call(context.WithoutCancel(ctx), "POST", path+"/close", map[string]any{"failure": err.Error()}, nil)
+		return nil, "", errors.Join(err, closeErr)
+	}
+	t := &art.Trajectory{}
+	if err := r.call(ctx, "GET", path, nil, t); err != nil {
+		return nil, "", err
+	}
+	if err := r.call(ctx, "POST", path+"/close", map[string]any{"reward": 0}, nil); err != nil {
+		return nil, "", err
+	}
+	if done.Error != "" {
+		return prepared(t), "", errors.New(done.Error)
+	}
+	return prepared(t), done.Answer, nil
+}
+
+// prepared makes the maps of a trajectory that came as JSON.
+func prepared(t *art.Trajectory) *art.Trajectory {
+	if t.Metrics == nil {
+		t.Metrics = map[string]float64{}
+	}
+	if t.Metadata == nil {
+		t.Metadata = map[string]any{}
+	}
+	return t
+}
+
+// settings are how replies are sampled, as LangChain calls it.
+func settings(opts *art.ChatOptions) map[string]any {
+	s := map[string]any{}
+	if opts != nil && opts.Temperature != nil {
+		s["temperature"] = *opts.Temperature
+	}
+	if opts != nil && opts.MaxTokens != nil {
+		s["max_tokens"] = *opts.MaxTokens
+	}
+	return s
+}
+
+// call sends JSON to our own server and decodes the answer. into may be nil.
+func (r *remote) call(ctx context.Context, method, path string, body, into any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, r.url+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+r.key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %.300s", method, path, response.Status, text)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}

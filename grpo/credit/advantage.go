@@ -1,0 +1,232 @@
+package credit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Baseline says what is subtracted from a reward.
+type Baseline string
+
+// Baselines of a group of n rewards.
+const (
+	// BaselineMean is the mean of the group. The default.
+	BaselineMean Baseline = "mean"
+	// BaselineLeaveOne is the mean of the other n-1 rewards (RLOO; Ahmadian et al. 2024,
+	// https://arxiv.org/abs/2402.14740).
+	BaselineLeaveOne Baseline = "leave-one-out"
+)
+
+// Scale says what centred rewards are divided by.
+type Scale string
+
+// Scales of a group.
+const (
+	// ScaleStd is the population standard deviation of the group (GRPO). The default.
+	ScaleStd Scale = "std"
+	// ScaleNone is nothing. It is one half of Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), which
+	// leaves out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's
+	// tokens. By default it also divides by the mean |advantage| of the batch, which Dr. GRPO does not.
+	ScaleNone Scale = "none"
+	// ScaleBatch is the population standard deviation of all rewards of the batch (Lite PPO, Liu et al. 2025,
+	// https://arxiv.org/abs/2508.08221): groups whose rewards hardly differ are not scaled up. [Advantages] sees one group
+	// only and does not divide; the caller divides by [BatchStd] + StdEpsilon.
+	ScaleBatch Scale = "batch"
+)
+
+// Reason says why a group has no advantages. Its values are those of art.SkipReason.
+type Reason string
+
+// Reasons. The empty one means that there are advantages.
+const (
+	ReasonNone       Reason = ""
+	ReasonEmptyGroup Reason = "empty_group" // no rewards
+	ReasonSingleton  Reason = "singleton"   // one reward: nothing to compare it with
+	ReasonNoVariance Reason = "no_variance" // all rewards lie within VarianceTolerance of one another or of their mean
+	ReasonBadReward  Reason = "bad_reward"  // NaN, infinite, or so large that an unscaled advantage overflows float64
+	ReasonNotBinary  Reason = "not_binary"  // a reward other than 0 and 1, where the objective is pass@k
+	ReasonSmallGroup Reason = "small_group" // fewer than K rewards, where the objective is pass@k or max@k
+)
+
+const (
+	// VarianceTolerance is the spread of rewards, relative to the largest absolute reward, up to which they count as
+	// equal. It is far above the rounding of float64 (1e-16) and far below any intended difference: three times 0.1
+	// has mean 0.10000000000000002, and without a tolerance the residue would be scaled up to a full gradient.
+	VarianceTolerance = 1e-12
+	// StdEpsilon is added to the standard deviation that advantages are divided by.
+	StdEpsilon = 1e-6
+)
+
+// AdvantageConfig says how rewards become advantages. The zero value is the default.
+type AdvantageConfig struct {
+	Baseline  Baseline  // default BaselineMean
+	Scale     Scale     // default ScaleStd
+	Objective Objective // default ObjectiveMean
+	K         int       // attempts of ObjectivePassK, at least 1, and ObjectiveMaxK, at least 2; 0 for the others
+	Tolerance float64   // spread of rewards that counts as none; 0 is VarianceTolerance
+}
+
+// Validate lists every problem.
+func (c AdvantageConfig) Validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: "+format, args...)) }
+	switch c.Baseline {
+	case "", BaselineMean, BaselineLeaveOne:
+	default:
+		fail("unknown baseline %q, use %q or %q", c.Baseline, BaselineMean, BaselineLeaveOne)
+	}
+	switch c.Scale {
+	case "", ScaleStd, ScaleNone, ScaleBatch:
+	default:
+		fail("unknown scale %q, use %q, %q or %q", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
+	}
+	if !finite(c.Tolerance) || c.Tolerance < 0 {
+		fail("tolerance is %v, it must be finite and not negative", c.Tolerance)
+	}
+	c.validateObjective(fail)
+	return errors.Join(errs...)
+}
+
+// Advantages says how much better each reward r of one group is than the group. With n rewards
+//
+//	mean = Σ r / n
+//	std  = sqrt(Σ (r-mean)² / n)      (population)
+//	A    = r - mean                   (BaselineMean)
+//	A    = (r - mean)·n/(n-1)         (BaselineLeaveOne: r minus the mean of the others)
+//	A   /= std + StdEpsilon           (ScaleStd)
+//
+// That is ObjectiveMean; [Objective] has the others.
+//
+// Rewards above 1 are scaled by a power of two first, so that no square overflows; that changes no bit otherwise.
+// An advantage whose reward lies within VarianceTolerance of the mean is exactly 0. The result does not depend on the
+// order of the rewards, not even in its last bit. When the group cannot be trained on, the advantages are nil and the
+// reason says why. An invalid config panics.
+//
+// Source: GRPO (Shao et al. 2024, https://arxiv.org/abs/2402.03300), with the constants of OpenPipe's ART.
+func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	if reason := cfg.untrainable(rewards); reason != ReasonNone {
+		return nil, reason
+	}
+	switch cfg.Objective {
+	case ObjectivePassK:
+		return cfg.passK(rewards)
+	case ObjectiveRank:
+		rewards = ranks(rewards, cfg.tolerance()*largest(rewards))
+	}
+	exponent := scaleExponent(rewards)
+	units := scaled(rewards, -exponent)
+	centred, std := centre(units)
+	if cfg.Objective == ObjectiveMaxK {
+		centred = maxK(units, cfg.K)
+	}
+	if !slices.ContainsFunc(centred, func(a float64) bool { return a != 0 }) {
+		return nil, ReasonNoVariance
+	}
+	factor := 1.0
+	if cfg.Baseline == BaselineLeaveOne {
+		n := float64(len(rewards))
+		factor = n / (n - 1)
+	}
+	if cfg.Scale == "" || cfg.Scale == ScaleStd {
+		factor /= std + math.Ldexp(StdEpsilon, -exponent)
+		exponent = 0 // the quotient has no scale
+	}
+	for i := range centred {
+		centred[i] = math.Ldexp(centred[i]*factor, exponent)
+		if !finite(centred[i]) {
+			return nil, ReasonBadReward
+		}
+	}
+	return centred, ReasonNone
+}
+
+// scaleExponent returns the e, 0 or more, for which all rewards divided by 2^e lie within 1.
+func scaleExponent(rewards []float64) int {
+	_, e := math.Frexp(largest(rewards))
+	return max(e, 0)
+}
+
+// scaled returns x times 2^exponent.
+func scaled(x []float64, exponent int) []float64 {
+	out := make([]float64, len(x))
+	for i := range x {
+		out[i] = math.Ldexp(x[i], exponent)
+	}
+	return out
+}
+
+// tolerance returns the tolerance with its default.
+func (c AdvantageConfig) tolerance() float64 { return cmp.Or(c.Tolerance, VarianceTolerance) }
+
+// untrainable says why no advantages can be computed, if so.
+func (c AdvantageConfig) untrainable(rewards []float64) Reason {
+	for _, r := range rewards {
+		if !finite(r) {
+			return ReasonBadReward
+		}
+	}
+	switch {
+	case len(rewards) == 0:
+		return ReasonEmptyGroup
+	case len(rewards) == 1:
+		return ReasonSingleton
+	case slices.Max(rewards)-slices.Min(rewards) <= c.tolerance()*largest(rewards):
+		return ReasonNoVariance
+	case len(rewards) < c.K:
+		return ReasonSmallGroup
+	}
+	return ReasonNone
+}
+
+// centre returns the rewards minus their mean, in the order given, and their population standard deviation. Sums run
+// over the sorted rewards, which makes them independent of the order, and are relative to the lowest one, which makes
+// them exact for small differences of large rewards.
+func centre(rewards []float64) (centred []float64, std float64) {
+	sorted := slices.Sorted(slices.Values(rewards))
+	low, n := sorted[0], float64(len(sorted))
+	var sum, squares float64
+	for _, r := range sorted {
+		sum += r - low
+	}
+	mean := sum / n // relative to low
+	for _, r := range sorted {
+		squares += (r - low - mean) * (r - low - mean)
+	}
+	zero := VarianceTolerance * largest(rewards)
+	centred = make([]float64, len(rewards))
+	for i, r := range rewards {
+		if a := r - low - mean; math.Abs(a) > zero {
+			centred[i] = a
+		}
+	}
+	return centred, math.Sqrt(squares / n)
+}
+
+// BatchStd returns the population standard deviation of the rewards of a batch, those of all its groups. A reward that
+// is not finite makes the result NaN: leave such trajectories out.
+func BatchStd(rewards []float64) float64 {
+	if len(rewards) == 0 {
+		return 0
+	}
+	exponent := scaleExponent(rewards)
+	_, std := centre(scaled(rewards, -exponent))
+	return math.Ldexp(std, exponent)
+}
+
+// largest returns the largest absolute value.
+func largest(rewards []float64) float64 {
+	m := 0.0
+	for _, r := range rewards {
+		m = max(m, math.Abs(r))
+	}
+	return m
+}
+
+// finite reports whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,47 @@
+package credit
+
+import (
+	"fmt"
+	"math"
+)
+
+// Estimator estimates KL(policy ‖ reference) from one token, whose logprobs differ by d = policy - reference.
+//
+// Source: J. Schulman, Approximating KL Divergence, 2020, http://joschu.net/blog/kl-approx.html.
+type Estimator string
+
+// Estimators.
+const (
+	// K1 is d: unbiased, of high variance, negative for half of the tokens. In a loss its gradient is 0 on average; it
+	// belongs into the advantage.
+	K1 Estimator = "k1"
+	// K2 is d²/2: biased, of low variance. In a loss it has the gradient of the divergence on policy.
+	K2 Estimator = "k2"
+	// K3 is exp(-d) + d - 1: unbiased, of low variance, never negative. GRPO's.
+	K3 Estimator = "k3"
+)
+
+// Validate reports an unknown estimator. "" is valid.
+func (e Estimator) Validate() error {
+	switch e {
+	case "", K1, K2, K3:
+		return nil
+	}
+	return fmt.Errorf("credit: unknown estimator %q, use %q, %q or %q", e, K1, K2, K3)
+}
+
+// maxLogRatio bounds a log-ratio before it is exponentiated, as package grpo does.
+const maxLogRatio = 20.0
+
+// value is the estimate of a token; "" is K1.
+func (e Estimator) value(d float64) float64 {
+	switch e {
+	case K2:
+		return d * d / 2
+	case K3:
+		d = max(-maxLogRatio, min(d, maxLogRatio))
+		return math.Expm1(-d) + d
+	default:
+		return d
+	}
+}

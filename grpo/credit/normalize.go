@@ -1,0 +1,171 @@
+package credit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Weighting says how much a token counts in the loss of a batch.
+type Weighting string
+
+// Weightings.
+const (
+	// WeightTrajectory weighs a trajectory's tokens 1 / their number: every trajectory counts once, however long it is, as
+	// in GRPO. A bad answer is penalised less per token the longer it is. The default, as in ART.
+	WeightTrajectory Weighting = "trajectory"
+	// WeightToken weighs all tokens equally, over the whole batch: long answers count more (DAPO, Yu et al. 2025,
+	// https://arxiv.org/abs/2503.14476).
+	WeightToken Weighting = "token"
+	// WeightConstant divides the sum over a trajectory's tokens by the same length for all: no bias by length, and shorter
+	// answers move less (Dr. GRPO, Liu et al. 2025, https://arxiv.org/abs/2503.20783).
+	WeightConstant Weighting = "constant"
+)
+
+// NormalizeConfig says how a batch is normalised. The zero value is the default.
+type NormalizeConfig struct {
+	// Weighting defaults to WeightTrajectory.
+	Weighting Weighting
+	// Length is L of WeightConstant, in tokens. 0 is the number of trained tokens of the longest trajectory of the batch.
+	Length int
+	// Balance, from -1 to 1, shrinks one sign of advantages before they are divided by their mean absolute value: above
+	// 0 negative ones by the factor 1-Balance, below 0 positive ones by 1+Balance. At 1 only what went well is trained on.
+	Balance float64
+	// Advantages divides advantages by their mean absolute value, so that the size of a step does not depend on the
+	// size of rewards. nil is true.
+	Advantages *bool
+}
+
+// Validate lists every problem.
+func (c NormalizeConfig) Validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: "+format, args...)) }
+	switch c.Weighting {
+	case "", WeightTrajectory, WeightToken, WeightConstant:
+	default:
+		fail("unknown weighting %q, use %q, %q or %q", c.Weighting, WeightTrajectory, WeightToken,
+			WeightConstant)
+	}
+	if c.Length < 0 || c.Length > 0 && c.Weighting != WeightConstant {
+		fail("length is %d, it is for the weighting %q only, where it is at least 1, or 0 for the longest", c.Length,
+			WeightConstant)
+	}
+	if !(c.Balance >= -1 && c.Balance <= 1) {
+		fail("balance is %v, want -1 to 1", c.Balance)
+	}
+	return errors.Join(errs...)
+}
+
+// Normalize returns the sequences of one batch with weights and advantages set; the ones given stay as they are. With
+// T(t) the number of trained tokens of trajectory t, over all its histories, and means over all trained tokens of the
+// batch,
+//
+//	w  = 1 / T(t)               (WeightTrajectory: each trajectory counts once, however long it is)
+//	w  = 1                      (WeightToken)
+//	w /= mean(w)
+//	A *= 1 - Balance            (A < 0 and Balance > 0)
+//	A *= 1 + Balance            (A > 0 and Balance < 0)
+//	A /= mean(|A|·w)            (unless Advantages is false, or all A are 0)
+//
+// so that Σ w and Σ |A|·w over trained tokens both equal their number. WeightConstant is not divided by its mean: with
+// N trained tokens of K trajectories
+//
+//	w = N / (K·L)
+//
+// A weight that is already set is overwritten. An advantage beyond float32, in which losses are computed, is an error.
+// All of it is of the batch, so a loss does not depend on how the batch is split into micro-batches.
+//
+// Source: OpenPipe's ART (without its 1e-6 in the denominators), balance included.
+func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
+	out := slices.Clone(seqs)
+	for i := range out {
+		out[i].Weight = 0
+	}
+	if err := ValidateAll(out); err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.weigh(out)
+	balance(out, cfg.Balance)
+	if cfg.Advantages == nil || *cfg.Advantages {
+		rescale(out)
+	}
+	return out, checkRange(out)
+}
+
+// checkRange reports an advantage that float32 does not hold.
+func checkRange(seqs []Sequence) error {
+	for i := range seqs {
+		if a := seqs[i].Advantage; math.Abs(a) > math.MaxFloat32 {
+			return fmt.Errorf("credit: sequence %d has advantage %v, beyond float32: make rewards smaller, or have advantages "+
+				"divided by the standard deviation or the batch's scale", i, a)
+		}
+	}
+	return nil
+}
+
+// weigh sets weights. The mean of 1/T over N trained tokens of K trajectories is K/N.
+func (c NormalizeConfig) weigh(seqs []Sequence) {
+	tokens := map[int]int{} // trained tokens by trajectory
+	total := 0
+	for i := range seqs {
+		n := seqs[i].NumTrained()
+		tokens[seqs[i].Trajectory] += n
+		total += n
+	}
+	length := c.Length
+	if length == 0 {
+		for _, n := range tokens {
+			length = max(length, n)
+		}
+	}
+	for i := range seqs {
+		switch c.Weighting {
+		case WeightToken:
+			seqs[i].Weight = 1
+		case WeightConstant:
+			seqs[i].Weight = float64(total) / (float64(len(tokens)) * float64(length))
+		default:
+			seqs[i].Weight = float64(total) / (float64(len(tokens)) * float64(tokens[seqs[i].Trajectory]))
+		}
+	}
+}
+
+// balance shrinks the advantages of one sign.
+func balance(seqs []Sequence, b float64) {
+	for i := range seqs {
+		switch a := &seqs[i].Advantage; {
+		case b > 0 && *a < 0:
+			*a *= 1 - b
+		case b < 0 && *a > 0:
+			*a *= 1 + b
+		}
+	}
+}
+
+// rescale divides advantages by the weighted mean of their absolute values. They are brought within 1 by a power of two
+// first, so that the sum neither overflows nor loses digits.
+func rescale(seqs []Sequence) {
+	largest := 0.0
+	for i := range seqs {
+		largest = max(largest, math.Abs(seqs[i].Advantage))
+	}
+	if largest == 0 {
+		return
+	}
+	_, exponent := math.Frexp(largest)
+	var sum, total float64
+	for i := range seqs {
+		n := float64(seqs[i].NumTrained())
+		seqs[i].Advantage = math.Ldexp(seqs[i].Advantage, -exponent)
+		sum += math.Abs(seqs[i].Advantage) * seqs[i].Weight * n
+		total += n
+	}
+	mean := sum / total
+	for i := range seqs {
+		seqs[i].Advantage /= mean
+	}
+}

@@ -1,0 +1,160 @@
+package credit
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// subsets calls f with every choice of k of the indices.
+func subsets(indices []int, k int, f func(chosen []int)) {
+	if k == 0 {
+		f(nil)
+		return
+	}
+	for i := range len(indices) - k + 1 {
+		subsets(indices[i+1:], k-1, func(rest []int) { f(append([]int{indices[i]}, rest...)) })
+	}
+}
+
+// others returns the indices below n but for i.
+func others(n, i int) (list []int) {
+	for j := range n {
+		if j != i {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// TestAdvantages_MaxKByEnumeration goes through all choices of K-1 others.
+func TestAdvantages_MaxKByEnumeration(t *testing.T) {
+	src := rand.New(rand.NewPCG(21, 1))
+	for range 60 {
+		n := 2 + src.IntN(7)
+		rewards := make([]float64, n)
+		for i := range rewards {
+			rewards[i] = float64(src.IntN(6)) - 2 // with ties
+		}
+		sorted := slices.Sorted(slices.Values(rewards))
+		if sorted[0] == sorted[n-1] || sorted[n-2] == sorted[n-1] { // with two best ones none may add anything
+			continue
+		}
+		k := 2 + src.IntN(n-1)
+		got := mustAdvantages(t, rewards, AdvantageConfig{Objective: ObjectiveMaxK, K: k, Scale: ScaleNone})
+		scaled := mustAdvantages(t, rewards, AdvantageConfig{Objective: ObjectiveMaxK, K: k})
+		for i, r := range rewards {
+			sum, count := 0.0, 0.0
+			subsets(others(n, i), k-1, func(chosen []int) {
+				best := math.Inf(-1)
+				for _, j := range chosen {
+					best = max(best, rewards[j])
+				}
+				sum, count = sum+max(0, r-best), count+1
+			})
+			require.InDelta(t, sum/count, got[i], 1e-12, "rewards %v, K %d", rewards, k)
+			require.InDelta(t, got[i]/(popStd(rewards)+StdEpsilon), scaled[i], 1e-12)
+		}
+	}
+}
+
+// TestAdvantages_PassKByEnumeration: the advantage is the chance that K attempts with this one succeed, minus the
+// chance that any K do, over the standard deviation of the latter.
+func TestAdvantages_PassKByEnumeration(t *testing.T) {
+	for n := 2; n <= 7; n++ {
+		for right := 1; right < n; right++ {
+			for k := 1; k <= n-right; k++ {
+				rewards := make([]float64, n)
+				for i := range right {
+					rewards[i] = 1
+				}
+				cfg := AdvantageConfig{Objective: ObjectivePassK, K: k, Scale: ScaleNone}
+				got := mustAdvantages(t, rewards, cfg)
+				cfg.Scale = ScaleStd
+				scaled := mustAdvantages(t, rewards, cfg)
+				all := append([]int{0}, others(n, 0)...)
+				p := passRate(rewards, nil, all, k)
+				for i := range rewards {
+					want := passRate(rewards, []int{i}, others(n, i), k-1) - p
+					require.InDelta(t, want, got[i], 1e-12, "%d of %d right, K %d", right, n, k)
+					require.InDelta(t, want/(math.Sqrt(p*(1-p))+StdEpsilon), scaled[i], 1e-12)
+				}
+			}
+		}
+	}
+}
+
+// passRate is the fraction of choices of k, beside those given, in which one is right.
+func passRate(rewards []float64, given, from []int, k int) float64 {
+	passed, count := 0.0, 0.0
+	subsets(from, k, func(chosen []int) {
+		count++
+		if slices.ContainsFunc(append(chosen, given...), func(j int) bool { return rewards[j] == 1 }) {
+			passed++
+		}
+	})
+	return passed / count
+}
+
+// TestAdvantages_RankIgnoresSize: rewards of equal order have equal advantages; ties share a rank.
+func TestAdvantages_RankIgnoresSize(t *testing.T) {
+	cfg := AdvantageConfig{Objective: ObjectiveRank, Scale: ScaleNone}
+	require.InDeltaSlice(t, []float64{-0.5, 0.5, 0, 0}, mustAdvantages(t, []float64{-3, 1e9, 0.1 + 0.2, 0.3}, cfg), 1e-15)
+	// Ranks 0.25, 1, 0.25: their mean is 0.5.
+	require.InDeltaSlice(t, []float64{-0.25, 0.5, -0.25}, mustAdvantages(t, []float64{0, 5, 0}, cfg), 1e-15)
+	src := rand.New(rand.NewPCG(22, 1))
+	for range 50 {
+		rewards := randomRewards(src, 1, 0)
+		larger := make([]float64, len(rewards))
+		for i, r := range rewards {
+			larger[i] = math.Exp(3*r) - 7
+		}
+		require.Equal(t, mustAdvantages(t, rewards, cfg), mustAdvantages(t, larger, cfg))
+	}
+}
+
+func TestAdvantages_ObjectiveReasons(t *testing.T) {
+	for _, c := range []struct {
+		cfg     AdvantageConfig
+		rewards []float64
+		want    Reason
+	}{
+		{AdvantageConfig{Objective: ObjectivePassK, K: 2}, []float64{0, 0.5, 1}, ReasonNotBinary},
+		{AdvantageConfig{Objective: ObjectivePassK, K: 2}, []float64{0, 1, 1}, ReasonNoVariance},
+		{AdvantageConfig{Objective: ObjectivePassK, K: 4}, []float64{0, 1, 0}, ReasonSmallGroup},
+		{AdvantageConfig{Objective: ObjectiveMaxK, K: 4}, []float64{0, 1, 2}, ReasonSmallGroup},
+		{AdvantageConfig{Objective: ObjectiveMaxK, K: 2, Scale: ScaleNone}, []float64{math.MaxFloat64, -math.MaxFloat64}, ReasonBadReward},
+		{AdvantageConfig{Objective: ObjectiveMaxK, K: 3}, []float64{0, 1, 1}, ReasonNoVariance},
+		{AdvantageConfig{Tolerance: 0.1}, []float64{1, 0.95}, ReasonNoVariance},
+		{AdvantageConfig{Tolerance: 0.1}, []float64{1, 0.85}, ReasonNone},
+		{AdvantageConfig{Objective: ObjectiveRank}, []float64{1, 1 + 1e-14}, ReasonNoVariance},
+	} {
+		_, got := Advantages(c.rewards, c.cfg)
+		require.Equal(t, c.want, got, "%+v of %v", c.cfg, c.rewards)
+	}
+}
+
+func TestAdvantageConfig_Objectives(t *testing.T) {
+	for _, c := range []struct {
+		cfg  AdvantageConfig
+		want []string
+	}{
+		{AdvantageConfig{K: 2}, []string{"K is 2"}},
+		{AdvantageConfig{Objective: ObjectivePassK, Baseline: BaselineLeaveOne}, []string{"K is 0", "baseline of its own"}},
+		{AdvantageConfig{Objective: ObjectiveMaxK, K: 1}, []string{"at least 2"}},
+		{AdvantageConfig{Objective: "median", Tolerance: -1}, []string{`"median"`, "tolerance is -1"}},
+	} {
+		for _, want := range c.want {
+			require.ErrorContains(t, c.cfg.Validate(), want)
+		}
+	}
+}
+
+func TestBatchStd(t *testing.T) {
+	require.Zero(t, BatchStd(nil))
+	require.InDelta(t, math.Sqrt(1.5), BatchStd([]float64{0, 3, 0, 1}), 1e-15)
+	require.InEpsilon(t, 1e200, BatchStd([]float64{1e200, -1e200}), 1e-15)
+}

@@ -1,0 +1,61 @@
+package trainer
+
+import "github.com/goart-dev/art/model"
+
+// EstimateMemory bounds from above what [Plan] returns for options of zero, in bytes, from sizes alone: it compiles
+// nothing. params is the number of the adapter's parameters, workers that of micro-batches at once, length the tokens
+// of a sequence. For L layers, Q heads of size E, hidden size H, MLP of I (of all experts, which are all computed),
+// vocabulary V, and n = rows · length tokens of a micro-batch:
+//
+//	adapter = 12 · 4·params                                             see adapterCopies
+//	work    = max(workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
+//	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 1.5·n·length·L·Q + 512·V + params)
+//
+// Attention scores grow with the square of the length, and dominate for long sequences. Where they are soft-capped they
+// count 2.5, since the capped ones are kept too. With layers that are computed again, one layer has all of this and the
+// gradient of its scores, and the others n·H each:
+//
+//	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 2·n·length·Q + 512·V + params)
+func EstimateMemory(c *model.Config, params float64, workers, length int) (adapter, work float64) {
+	s := Sizes{Workers: workers, MicroTokens: microTokens(c)}
+	return adapterCopies * 4 * params, estimate{c, params, true, false}.work(s, length)
+}
+
+// estimate computes what [EstimateMemory] documents, for other sizes too.
+type estimate struct {
+	config *model.Config
+	params float64
+	shares bool // what sequences have in common is computed once
+	head   bool // the head is trained or has an adapter: each trained token has its logits and two lists like them
+}
+
+// work is that of the micro-batches that are computed at once.
+func (e estimate) work(s Sizes, length int) float64 {
+	most := float64(s.Workers) * e.pass(s, fullLayout(length, s.MicroTokens).Tokens(), length)
+	if l, ok := sharedLayout(length, s.MicroTokens); ok && e.shares {
+		most = max(most, e.pass(s, max(l.Tokens(), sharedPieces*s.MicroTokens), length))
+	}
+	return most
+}
+
+// pass is pass(n).
+func (e estimate) pass(s Sizes, n, length int) float64 {
+	c := e.config
+	l, q := float64(c.NumLayers), float64(c.NumHeads)
+	inner := float64(max(c.IntermediateSize, c.NumExperts*c.MoEIntermediateSize))
+	token := 8*float64(c.HiddenSize) + 8*q*float64(c.HeadDim) + 4*inner
+	scores := 1.5
+	if c.AttentionSoftCap != 0 {
+		scores = 2.5
+	}
+	row := float64(padLength(length)) * q
+	each := l * (token + scores*row)
+	if s.Recompute {
+		each = l*float64(c.HiddenSize) + 1.15*token + (0.5+scores)*row
+	}
+	logits := 512.0
+	if e.head {
+		logits += 3 * float64(n)
+	}
+	return 4 * (float64(n)*each + logits*float64(c.VocabSize) + e.params)
+}

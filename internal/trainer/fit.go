@@ -1,0 +1,75 @@
+package trainer
+
+import (
+	"iter"
+	"runtime"
+
+	"github.com/goart-dev/art/model"
+)
+
+// Sizes decide how much memory a training takes.
+type Sizes struct {
+	Workers     int // micro-batches at once
+	MicroTokens int // see Options
+	Recompute   bool
+}
+
+// sizes are those of options where memory is plenty.
+func (o Options) sizes(c *model.Config) Sizes {
+	s := Sizes{o.Workers, o.MicroTokens, o.Recompute}
+	if s.Workers <= 0 {
+		s.Workers = runtime.GOMAXPROCS(0)
+	}
+	if s.MicroTokens <= 0 {
+		s.MicroTokens = microTokens(c)
+	}
+	return s
+}
+
+// Sizes are those of the next call.
+func (t *Trainer) Sizes() Sizes { return t.sizes }
+
+// Fit chooses sizes with which the next calls take no more than so many bytes, for sequences of up to length tokens,
+// and returns what they take by [EstimateMemory]: those of the options, if they fit; else fewer micro-batches at once,
+// then layers that are computed again. Neither changes a bit of a result. Where that is not enough, MicroTokens are
+// halved unless the options have them, down to one sequence in a micro-batch: sums of gradients are then added in
+// another order. ok is false when nothing fits; the smallest sizes are then chosen.
+func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
+	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head}
+	if t.opts.FewShapes {
+		length = powerLength(length)
+	}
+	for s := range t.smaller(length) {
+		t.sizes, takes = s, adapterCopies*4*e.params+e.work(s, length)
+		if takes <= bytes {
+			return takes, true
+		}
+	}
+	return takes, false
+}
+
+// Lowered reports whether the sizes are smaller than those of the options.
+func (t *Trainer) Lowered() bool { return t.sizes != t.opts.sizes(t.target.config) }
+
+// smaller yields sizes that take less and less memory.
+func (t *Trainer) smaller(length int) iter.Seq[Sizes] {
+	return func(yield func(Sizes) bool) {
+		most := t.opts.sizes(t.target.config)
+		s, more := most, true
+		for _, recompute := range []bool{most.Recompute, true} {
+			s.Recompute = recompute
+			for s.Workers = most.Workers; more && s.Workers > 1; s.Workers /= 2 {
+				more = yield(s)
+			}
+			s.Workers = 1
+			more = more && yield(s)
+		}
+		for more && t.opts.MicroTokens <= 0 && sharedPieces*s.MicroTokens > padLength(length) {
+			s.MicroTokens /= 2
+			more = yield(s)
+		}
+	}
+}
+
+// shares reports whether what sequences have in common is computed once.
+func (t *Trainer) shares() bool { return !t.opts.FewShapes && !t.opts.Alone }

@@ -1,0 +1,101 @@
+package trainer
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// TestFit_Order: with less and less memory, fewer micro-batches are computed at once, then layers again, and
+// micro-batches get smaller at last. What is chosen takes what the compiled graphs take, or less of it.
+func TestFit_Order(t *testing.T) {
+	c := smallQwen()
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	opts := Options{Device: graphtest.Device(t), Workers: 4}
+	tr := New(AdapterTarget(c, params(c), layout), opts)
+	want := tr.Sizes()
+	takes, ok := tr.Fit(512, 1e12)
+	require.True(t, ok)
+	require.Equal(t, want, tr.Sizes())
+	require.False(t, tr.Lowered())
+	stage := 0
+	var seen []Sizes
+	for {
+		less, ok := tr.Fit(512, takes-1)
+		if !ok {
+			break
+		}
+		require.Less(t, less, takes)
+		takes = less
+		s := tr.Sizes()
+		seen = append(seen, s)
+		now := 0
+		switch {
+		case s.MicroTokens < want.MicroTokens:
+			now = 2
+		case s.Recompute:
+			now = 1
+		}
+		require.GreaterOrEqual(t, now, stage, "%+v", seen)
+		stage = now
+		planned, err := Plan(c, layout, 512, Options{Device: opts.Device, Workers: s.Workers, MicroTokens: s.MicroTokens,
+			Recompute: s.Recompute})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work), "%+v", s)
+	}
+	t.Logf("%+v", seen)
+	require.Equal(t, 2, stage)
+	require.LessOrEqual(t, tr.Sizes().MicroTokens*sharedPieces, 512, "one sequence in a micro-batch")
+
+	opts.MicroTokens = 1024
+	tr = New(AdapterTarget(c, params(c), layout), opts)
+	_, ok = tr.Fit(512, 1)
+	require.False(t, ok)
+	require.Equal(t, Sizes{Workers: 1, MicroTokens: 1024, Recompute: true}, tr.Sizes(), "what the options have stays")
+}
+
+// TestEstimate_BoundsRecomputed: the estimate is what the compiled graph takes, or more, with layers computed again
+// too.
+func TestEstimate_BoundsRecomputed(t *testing.T) {
+	configs := map[string]*model.Config{"small Qwen": smallQwen()}
+	for _, m := range fixtures.Models(t) {
+		c, err := model.LoadConfig(m.Dir)
+		require.NoError(t, err)
+		configs[m.Name] = c
+	}
+	for name, c := range configs {
+		layout, err := lora.New(lora.Config{}, linears(c), 0)
+		require.NoError(t, err)
+		for _, length := range []int{64, 512} {
+			length = min(length, c.MaxPositions)
+			opts := Options{Device: graphtest.Device(t), Workers: 2, Recompute: true}
+			planned, err := Plan(c, layout, length, opts)
+			require.NoError(t, err)
+			work := estimate{c, float64(layout.NumParams()), true, false}.work(opts.sizes(c), length)
+			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
+			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work),
+				float64(planned.Work)/1e6)
+		}
+	}
+}
+
+// TestFit_LongSequence: 8,192 tokens of the shape of Qwen3-0.6B fit into 12 GiB beside bfloat16 weights.
+func TestFit_LongSequence(t *testing.T) {
+	c := smallQwen()
+	c.NumLayers, c.VocabSize = 28, 151936
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	const weights, process = 1.12 * (1 << 30), 134e6
+	tr := New(AdapterTarget(c, params(c), layout), Options{Workers: 2})
+	takes, ok := tr.Fit(8192, 12*(1<<30)-weights-process)
+	require.True(t, ok, "%.1f GiB", takes/(1<<30))
+	require.True(t, tr.Sizes().Recompute)
+	_, ok = tr.Fit(40960, 12*(1<<30))
+	require.False(t, ok)
+}

@@ -1,0 +1,46 @@
+package trainset
+
+import (
+	"fmt"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/tokenizer/chat"
+)
+
+// FromConversations tokenises conversations with their targets. Those of more than limit tokens are skipped.
+func FromConversations(t *chat.Template, trajectories []*art.Trajectory, limit int) *Set {
+	out := &Set{limit: limit}
+	for i, one := range trajectories {
+		if one == nil {
+			out.skip(0, i, art.SkipNoSamples, "the trajectory is nil")
+			continue
+		}
+		before := len(out.Sequences)
+		for _, h := range one.Histories() {
+			out.addTarget(i, t, h)
+		}
+		if len(out.Sequences) > before {
+			out.Trained++
+		}
+	}
+	return out
+}
+
+func (b *Set) addTarget(i int, t *chat.Template, h *art.History) {
+	ids, mask, err := t.Target(h.Messages, h.Tools)
+	if err != nil {
+		b.skip(0, i, art.SkipBadSample, err.Error())
+		return
+	}
+	seq := credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1,
+		Trajectory: i}
+	switch {
+	case seq.NumTrained() == 0:
+		b.skip(0, i, art.SkipNoSamples, "no assistant message")
+	case seq.NumInputs() > b.limit:
+		b.skip(0, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
+	default:
+		b.Sequences = append(b.Sequences, seq)
+	}
+}

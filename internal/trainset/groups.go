@@ -1,0 +1,274 @@
+package trainset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
+)
+
+// Set is what a training call trains on, and what it skips.
+type Set struct {
+	cfg       *art.TrainConfig // with defaults; nil for supervised training
+	step      int              // of the policy that is trained
+	limit     int              // most tokens of a sequence
+	vocab     int              // number of ids
+	std       float64          // what advantages are divided by besides the group's scale
+	penalties float64          // sum of penalties for length
+	truncated int              // sampled tokens that are left out because their reply was cut
+	origins   []origin
+
+	// Sequences are not normalised.
+	Sequences []credit.Sequence
+	Skipped   []art.Skip
+	Groups    int // with trajectories that are trained on
+	Trained   int // trajectories
+	// Advantages of the trajectories of each group, NaN where nothing is trained on.
+	Advantages [][]float64
+}
+
+// origin is where the trajectory with an index of [credit.Sequence] comes from.
+type origin struct{ group, trajectory int }
+
+// SkipNotFinite notes the trajectories whose loss or gradient was not finite, each once, and counts them.
+func (b *Set) SkipNotFinite(trajectories []int, metrics map[string]float64) {
+	for i, at := range trajectories {
+		if !slices.Contains(trajectories[:i], at) && at < len(b.origins) {
+			b.skip(b.origins[at].group, b.origins[at].trajectory, art.SkipNotFinite, "the update that it was in was skipped")
+			metrics["data/skipped_"+string(art.SkipNotFinite)]++
+		}
+	}
+}
+
+// FromGroups converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
+// number of ids.
+func FromGroups(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *Set {
+	b := &Set{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1}
+	if cfg.Scale == art.ScaleBatch {
+		b.std = batchStd(groups) + credit.StdEpsilon
+	}
+	for g, group := range groups {
+		before := b.Trained
+		b.Advantages = append(b.Advantages, noAdvantages(group))
+		b.addGroup(g, group)
+		if b.Trained > before {
+			b.Groups++
+		}
+	}
+	return b
+}
+
+func (b *Set) skip(group, trajectory int, reason art.SkipReason, detail string) {
+	b.Skipped = append(b.Skipped, art.Skip{Group: group, Trajectory: trajectory, Reason: reason, Detail: detail})
+}
+
+// addGroup adds a group with its advantages. A trajectory whose reward is not finite is excluded from the baseline; one
+// that cannot be trained on for another reason is not.
+func (b *Set) addGroup(g int, group *art.TrajectoryGroup) {
+	if group == nil || len(group.Trajectories) == 0 {
+		b.skip(g, -1, art.SkipEmptyGroup, "")
+		return
+	}
+	var rewards []float64
+	var usable []int
+	for i, t := range group.Trajectories {
+		switch {
+		case t == nil:
+			b.skip(g, i, art.SkipNoSamples, "the trajectory is nil")
+		case math.IsNaN(t.Reward) || math.IsInf(t.Reward, 0):
+			b.skip(g, i, art.SkipBadReward, fmt.Sprintf("reward is %v", t.Reward))
+		default:
+			rewards, usable = append(rewards, t.Reward+b.overlong(t)), append(usable, i)
+		}
+	}
+	advantages, reason := credit.Advantages(rewards, advantageConfig(b.cfg))
+	if reason != credit.ReasonNone {
+		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
+		return
+	}
+	for k, i := range usable {
+		b.addTrajectory(g, i, group.Trajectories[i], advantages[k]/b.std)
+	}
+}
+
+// advantageConfig translates a configuration.
+func advantageConfig(cfg *art.TrainConfig) credit.AdvantageConfig {
+	return credit.AdvantageConfig{
+		Baseline: credit.Baseline(cfg.Baseline), Scale: credit.Scale(cfg.Scale), Objective: credit.Objective(cfg.Objective),
+		K: cfg.K, Tolerance: cfg.VarianceTolerance,
+	}
+}
+
+// batchStd is the standard deviation of all rewards that are finite.
+func batchStd(groups []*art.TrajectoryGroup) float64 {
+	var rewards []float64
+	for _, g := range Present(groups) {
+		for _, t := range g.Trajectories {
+			if !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
+				rewards = append(rewards, t.Reward)
+			}
+		}
+	}
+	return credit.BatchStd(rewards)
+}
+
+func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
+	if len(t.Samples()) == 0 {
+		b.skip(g, i, art.SkipNoSamples, "no message was sampled by the model")
+		return
+	}
+	if advantage == 0 {
+		b.skip(g, i, art.SkipZeroAdvantage, "")
+		return
+	}
+	var sequences []credit.Sequence
+	for _, h := range t.Histories() {
+		list, err := b.historySequences(h)
+		if err != nil {
+			b.skip(g, i, art.SkipBadSample, err.Error())
+			return
+		}
+		sequences = append(sequences, list...)
+	}
+	for k := range sequences {
+		s := &sequences[k]
+		s.Advantage, s.Trajectory = advantage, b.Trained
+		if n := s.NumInputs(); n > b.limit {
+			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, b.limit))
+			return
+		}
+	}
+	sequences = slices.DeleteFunc(sequences, func(s credit.Sequence) bool { return s.NumTrained() == 0 })
+	if len(sequences) == 0 {
+		b.skipUntrained(g, i, t)
+		return
+	}
+	b.Sequences = append(b.Sequences, sequences...)
+	b.Advantages[g][i] = advantage
+	b.origins = append(b.origins, origin{g, i})
+	b.Trained++
+}
+
+// skipUntrained skips a trajectory without a token to train.
+func (b *Set) skipUntrained(g, i int, t *art.Trajectory) {
+	if slices.ContainsFunc(t.Samples(), b.masked) {
+		b.skip(g, i, art.SkipTruncated, "its replies ended at the limit of tokens")
+		return
+	}
+	b.skip(g, i, art.SkipNoSamples, "every sampled token was forced")
+}
+
+// masked reports whether a sample is left out because it was cut.
+func (b *Set) masked(s *art.Sample) bool {
+	return b.cfg.MaskTruncated && s.Finish == art.FinishLength
+}
+
+// overlong returns what is added to the reward of a trajectory for its length.
+func (b *Set) overlong(t *art.Trajectory) float64 {
+	o := b.cfg.Overlong
+	if o.Longest == 0 {
+		return 0
+	}
+	tokens := 0
+	for _, s := range t.Samples() {
+		tokens += len(s.IDs)
+	}
+	penalty := o.Penalty * credit.OverlongPenalty(tokens, o.Longest, o.Buffer)
+	b.penalties += penalty
+	return penalty
+}
+
+// noAdvantages returns NaN for each trajectory of a group.
+func noAdvantages(group *art.TrajectoryGroup) []float64 {
+	if group == nil {
+		return nil
+	}
+	none := make([]float64, len(group.Trajectories))
+	for i := range none {
+		none[i] = math.NaN()
+	}
+	return none
+}
+
+// historySequences converts the samples of a conversation to as few sequences as possible: a sample whose prompt begins
+// with the whole previous sequence extends it.
+func (b *Set) historySequences(h *art.History) ([]credit.Sequence, error) {
+	var out []credit.Sequence
+	for i := range h.Messages {
+		s := h.Messages[i].Sample
+		if s == nil {
+			continue
+		}
+		if err := checkSample(s, b.vocab); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		if n := len(out); n == 0 || !hasPrefix(s.PromptIDs, out[n-1].IDs) {
+			out = append(out, credit.Sequence{})
+		}
+		b.extend(&out[len(out)-1], s)
+	}
+	return out, nil
+}
+
+func hasPrefix(ids, prefix []int32) bool {
+	return len(ids) >= len(prefix) && slices.Equal(ids[:len(prefix)], prefix)
+}
+
+// extend appends the rest of the prompt of s, and its tokens.
+func (b *Set) extend(to *credit.Sequence, s *art.Sample) {
+	behavior := s.Logprobs
+	if s.Sampled != nil {
+		behavior = s.Sampled
+	}
+	add := func(id int32, trained bool, logprob, behavior float32, staleness int) {
+		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, logprob)
+		to.Staleness = append(to.Staleness, staleness)
+		if b.cfg.Correction.Behavior {
+			to.Behavior = append(to.Behavior, behavior)
+		}
+	}
+	for _, id := range s.PromptIDs[len(to.IDs):] {
+		add(id, false, 0, 0, 0)
+	}
+	masked := b.masked(s)
+	if masked {
+		b.truncated += len(s.IDs)
+	}
+	for i, id := range s.IDs {
+		trained := (s.Forced == nil || !s.Forced[i]) && !masked
+		add(id, trained, s.Logprobs[i], behavior[i], b.step-s.Step)
+	}
+}
+
+// checkSample reports an invalid sample, such as of an edited file or with tokens of another model.
+func checkSample(s *art.Sample, vocab int) error {
+	n := len(s.IDs)
+	if len(s.PromptIDs) == 0 || n == 0 || len(s.Logprobs) != n || s.Forced != nil && len(s.Forced) != n ||
+		s.Sampled != nil && len(s.Sampled) != n {
+		return fmt.Errorf("%d prompt ids, %d ids, %d logprobs, %d of them as sampled, %d forced marks do not fit together",
+			len(s.PromptIDs), n, len(s.Logprobs), len(s.Sampled), len(s.Forced))
+	}
+	for _, list := range [][]int32{s.PromptIDs, s.IDs} {
+		for _, id := range list {
+			if id < 0 || int(id) >= vocab {
+				return fmt.Errorf("id %d is not in the vocabulary of %d", id, vocab)
+			}
+		}
+	}
+	for i, lp := range slices.Concat(s.Logprobs, s.Sampled) {
+		if !(lp <= 1e-3 && lp >= -math.MaxFloat32) {
+			return fmt.Errorf("logprob %d is %v", i, lp)
+		}
+	}
+	return nil
+}
+
+// NormalizeConfig translates a configuration.
+func NormalizeConfig(cfg *art.TrainConfig) credit.NormalizeConfig {
+	return credit.NormalizeConfig{
+		Weighting: credit.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
+		Advantages: cfg.NormalizeAdvantages,
+	}
+}

@@ -1,0 +1,58 @@
+package trainset
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/tokenizer/chat"
+)
+
+// FromPreferences tokenises pairs: the chosen sequence, then the rejected one. Those of more than limit tokens are
+// skipped.
+func FromPreferences(t *chat.Template, pairs []art.Preference, limit int) *Set {
+	out := &Set{limit: limit}
+	for i, p := range pairs {
+		prompt := p.Prompt()
+		chosen, fits := out.answer(i, 0, t, p.Chosen, prompt)
+		rejected, both := out.answer(i, 1, t, p.Rejected, prompt)
+		if !fits || !both {
+			continue
+		}
+		if !samePrompt(&chosen, &rejected) {
+			out.skip(i, -1, art.SkipBadSample, "the template renders the common prompt differently before the two answers")
+			continue
+		}
+		out.Sequences = append(out.Sequences, chosen, rejected)
+		out.Groups, out.Trained = out.Groups+1, out.Trained+2
+	}
+	return out
+}
+
+// answer tokenises one side of a pair whose answer begins after prompt messages. It skips what cannot be trained on.
+func (b *Set) answer(
+	pair, side int, template *chat.Template, t *art.Trajectory, prompt int,
+) (seq credit.Sequence, ok bool) {
+	ids, mask, err := template.TargetFrom(prompt, t.Messages, t.Tools)
+	if err != nil {
+		b.skip(pair, side, art.SkipBadSample, err.Error())
+		return seq, false
+	}
+	seq = credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Trajectory: 2*pair + side}
+	switch {
+	case seq.NumTrained() == 0:
+		b.skip(pair, side, art.SkipNoSamples, "the answer has no tokens")
+	case seq.NumInputs() > b.limit:
+		b.skip(pair, side, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
+	default:
+		return seq, true
+	}
+	return seq, false
+}
+
+// samePrompt reports whether the tokens before the first trained one are equal.
+func samePrompt(a, b *credit.Sequence) bool {
+	n := slices.Index(a.Trained, true)
+	return n == slices.Index(b.Trained, true) && slices.Equal(a.IDs[:n], b.IDs[:n])
+}
