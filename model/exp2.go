@@ -2,34 +2,30 @@ package model
 
 import "math"
 
-// exp2 is [math.Exp2], bit for bit, and faster where the result is a normal number: it builds the power of two in place
-// of calling Ldexp. (The assembly of math.Exp mixes SSE and AVX, which is slow while AVX-512 has left the registers
-// dirty.) The polynomial is that of FreeBSD's e_exp.c, which math uses too:
+// exp2 replaces each x of [-1000, 0] by 2^x, within 1e-13 of it, and those below by 0. It takes a sixth of the time of
+// [math.Exp2], which divides. With k = round(64 x) and the powers of two of j/64 in a table:
 //
-//	2^x = 2^k e^r,  k = round(x),  r = (x - k) ln 2 = hi - lo
-//	e^r = 1 - ((lo - r c / (2 - c)) - hi),  c = r - r² P(r²)
-func exp2(x float64) float64 {
-	if !(x > -1000 && x < 1000) { // subnormal, overflow, NaN
-		return math.Exp2(x)
+//	2^x = 2^(k/64) e^r,  r = (x - k/64) ln 2,  |r| < 0.0055
+//	e^r = 1 + r + r²/2 + r³/6 + r⁴/24
+func exp2(list []float64) {
+	const shift = 0x1.8p52 // adding it rounds to an integer, which the low bits then hold
+	for i, x := range list {
+		if x < -1000 {
+			list[i] = 0
+			continue
+		}
+		t := x*64 + shift
+		k := int64(math.Float64bits(t)) - int64(math.Float64bits(shift))
+		r := (x - (t-shift)/64) * math.Ln2
+		y := 1 + r*(1+r*(0.5+r*(1.0/6+r*(1.0/24))))
+		list[i] = y * math.Float64frombits(roots[k&63]+uint64(k>>6)<<52)
 	}
-	half := math.Copysign(0.5, x)
-	k := int64(x + half)
-	t := x - float64(k)
-	hi, lo := t*ln2Hi, -t*ln2Lo
-	r := hi - lo
-	t = r * r
-	c := r - t*(p1+t*(p2+t*(p3+t*(p4+t*p5))))
-	y := 1 - ((lo - (r*c)/(2-c)) - hi)
-	return y * math.Float64frombits(uint64(k+1023)<<52)
 }
 
-// The constants of math.Exp2.
-const (
-	ln2Hi = 6.93147180369123816490e-01
-	ln2Lo = 1.90821492927058770002e-10
-	p1    = 1.66666666666666657415e-01
-	p2    = -2.77777777770155933842e-03
-	p3    = 6.61375632143793436117e-05
-	p4    = -1.65339022054652515390e-06
-	p5    = 4.13813679705723846039e-08
-)
+// roots holds the bits of 2^(j/64).
+var roots = func() (bits [64]uint64) {
+	for j := range bits {
+		bits[j] = math.Float64bits(math.Exp2(float64(j) / 64))
+	}
+	return bits
+}()

@@ -39,12 +39,28 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 	if s.TopK > 0 || s.TopP < 1 {
 		truncate(weights, logprobs, s)
 	}
-	total := 0.0
-	for _, w := range weights {
-		total += w
-	}
-	id = pick(weights, Uniform(seed, index)*total)
+	sums, total := blockSums(weights)
+	id = pick(weights, sums, Uniform(seed, index)*total)
 	return id, float32(math.Log(weights[id] / total))
+}
+
+// SamplePlain is [Sample] for a log-softmax as it is: at temperature 1, with nothing truncated or barred. It computes
+// probabilities up to the token that is drawn, and no others: the tokens of most texts are among the first of a
+// vocabulary. Up to rounding they have 1 together; where the random number exceeds their sum, Sample draws.
+func SamplePlain(logprobs []float32, seed uint64, index int) int32 {
+	left, weights := Uniform(seed, index), make([]float64, block)
+	for i := 0; i < len(logprobs); i += block {
+		part := logprobs[i:min(i+block, len(logprobs))]
+		weights = weights[:len(part)]
+		weigh(weights, part, 0, 1)
+		sums, total := blockSums(weights)
+		if left < total {
+			return int32(i) + pick(weights, sums, left)
+		}
+		left -= total
+	}
+	id, _ := Sample(logprobs, Sampling{Temperature: 1, TopP: 1}, seed, index)
+	return id
 }
 
 // Uniform returns the number in [0, 1) that decides a draw of [Sample].
@@ -62,30 +78,64 @@ func argmax(x []float32) int32 {
 	return int32(best)
 }
 
+// block is how many weights are added up at a time.
+const block = 256
+
+// blockSums returns the sums of each block of weights, and of all.
+func blockSums(weights []float64) (sums []float64, total float64) {
+	sums = make([]float64, 0, (len(weights)+block-1)/block)
+	for part := range slices.Chunk(weights, block) {
+		var s [4]float64 // four sums do not wait for each other
+		for ; len(part) >= 4; part = part[4:] {
+			s[0], s[1], s[2], s[3] = s[0]+part[0], s[1]+part[1], s[2]+part[2], s[3]+part[3]
+		}
+		for _, w := range part {
+			s[0] += w
+		}
+		sums = append(sums, s[0]+s[1]+s[2]+s[3])
+		total += sums[len(sums)-1]
+	}
+	return sums, total
+}
+
 // pick returns the first index at which the cumulative sum exceeds u, or the last one with weight when rounding leaves
 // none.
-func pick(weights []float64, u float64) int32 {
-	last := 0
-	for i, w := range weights {
-		if w == 0 {
+func pick(weights, sums []float64, u float64) int32 {
+	last := -1
+	for b, sum := range sums {
+		if u >= sum && b < len(sums)-1 {
+			u -= sum
 			continue
 		}
-		if u -= w; u < 0 {
-			return int32(i)
+		for i := b * block; i < min((b+1)*block, len(weights)); i++ {
+			if u -= weights[i]; weights[i] > 0 {
+				if last = i; u < 0 {
+					return int32(i)
+				}
+			}
 		}
-		last = i
+	}
+	if last < 0 { // all weight is in blocks that were passed over
+		for last = len(weights) - 1; weights[last] == 0; last-- {
+		}
 	}
 	return int32(last)
 }
 
-// weigh sets weights to the probabilities relative to the best one. The conversion has a loop of its own: it keeps half
-// of the register that it writes to, so that each exponential would wait for the one before.
+// weigh sets weights to the probabilities relative to the best one, a block at a time, which stays in the L1 cache. The
+// conversion has a loop of its own: it keeps half of the register that it writes to, so that each exponential would
+// wait for the one before.
 func weigh(weights []float64, logprobs []float32, best, temperature float64) {
-	for i, lp := range logprobs {
-		weights[i] = float64(lp)
-	}
-	for i, lp := range weights {
-		weights[i] = exp2((lp - best) / temperature * math.Log2E)
+	scale := min(math.Log2E/temperature, math.MaxFloat64)
+	for part := range slices.Chunk(weights, block) {
+		for i := range part {
+			part[i] = float64(logprobs[i])
+		}
+		for i, lp := range part {
+			part[i] = (lp - best) * scale
+		}
+		exp2(part)
+		logprobs = logprobs[len(part):]
 	}
 }
 

@@ -305,3 +305,44 @@ func FuzzSample(f *testing.F) {
 		checkSample(t, logprobs, Sampling{Temperature: temperature, TopP: topP, TopK: topK}, seed, index)
 	})
 }
+
+// BenchmarkSample draws from the vocabulary of SmolLM2.
+func BenchmarkSample(b *testing.B) {
+	rng, x := rand.New(rand.NewPCG(seed, 51)), make([]float64, 49_152)
+	for i := range x {
+		x[i] = 3 * rng.NormFloat64()
+	}
+	logprobs := make([]float32, len(x))
+	for i, lp := range plainLogSoftmax(x) {
+		logprobs[i] = float32(lp)
+	}
+	b.Run("plain", func(b *testing.B) {
+		for i := range b.N {
+			SamplePlain(logprobs, 1, i)
+		}
+	})
+	b.Run("temperature", func(b *testing.B) {
+		for i := range b.N {
+			Sample(logprobs, Sampling{Temperature: 0.7, TopP: 1}, 1, i)
+		}
+	})
+}
+
+// TestSamplePlain_LikeSample where rounding does not decide, in vocabularies of one block and of several.
+func TestSamplePlain_LikeSample(t *testing.T) {
+	rng, plain := rand.New(rand.NewPCG(seed, 52)), Sampling{Temperature: 1, TopP: 1}
+	for i := range 3000 {
+		logprobs := randomLogprobs(rng, []int{1, 30, 255, 256, 257, 1100}[rng.IntN(6)])
+		from := rng.Uint64()
+		want, _ := Sample(logprobs, plain, from, i)
+		got := SamplePlain(logprobs, from, i)
+		if got == want {
+			continue
+		}
+		sum, u := 0.0, Uniform(from, i)
+		for _, lp := range logprobs[:min(got, want)+1] {
+			sum += math.Exp(float64(lp))
+		}
+		require.InDelta(t, u, sum, 1e-5, "%d and %d of %d, seed %d", got, want, len(logprobs), seed)
+	}
+}

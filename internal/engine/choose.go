@@ -9,6 +9,10 @@ import (
 // choose samples the next token of a reply from the logprobs of a row, which it does not change. scratch is memory for
 // scores that differ from them.
 func (j *job) choose(logprobs []float32, normalizer float32, scratch *[]float32) (Token, error) {
+	if !j.reshapes() {
+		id := model.SamplePlain(logprobs, j.Seed, len(j.result.IDs))
+		return Token{ID: id, Logprob: logprobs[id], Sampled: logprobs[id], Top: likeliest(logprobs, j.Top)}, nil
+	}
 	scores, allowed := logprobs, len(logprobs)
 	early := len(j.result.IDs) < j.MinTokens
 	if j.counts != nil || j.mask != nil || early {
