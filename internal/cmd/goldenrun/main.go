@@ -2,8 +2,8 @@
 //
 //	go run ./internal/cmd/goldenrun backend/local/testdata/runs/v0.1.0
 //
-// It is run once for each version whose files differ from those of the version before. Its argument is the root of the
-// run, which must not exist: a stored run is never made again.
+// It is run once for each version. Its argument is the root of the run, which must not exist: a stored run is never made
+// again. The folder above gets base.gguf, the model that it is trained on, unless it is there.
 package main
 
 import (
@@ -35,12 +35,18 @@ func write(ctx context.Context, root string) error {
 	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists: a stored run is never made again", root)
 	}
+	base := filepath.Join(filepath.Dir(root), "base.gguf")
+	if _, err := os.Stat(base); errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(base), 0o755), writeBase(base)); err != nil {
+			return err
+		}
+	}
 	backend, err := local.Open(ctx, &local.Options{Dir: root, Context: 64, Slots: 4, Progress: io.Discard})
 	if err != nil {
 		return err
 	}
 	model := art.NewModel("golden", &art.ModelOptions{
-		Project: "runs", Base: "tiny", Seed: 1, Chat: art.ChatOptions{MaxTokens: new(4)},
+		Project: "runs", Base: base, Seed: 1, Chat: art.ChatOptions{MaxTokens: new(4)},
 		LoRA: art.LoRA{Rank: 1, Alpha: 2, Targets: []string{"o_proj"}},
 	})
 	err = model.Register(ctx, backend)
