@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// windowsRules is a disk with the rules of Windows: folders are not fsynced, what is open is neither renamed nor replaced
-// nor removed, and names that differ in case only are one.
+// windowsRules is a disk with the rules of Windows: folders are not fsynced, what is open is neither renamed nor
+// replaced nor removed, and names that differ in case only are one.
 func windowsRules(t *testing.T) disk {
 	return disk{hook: func(op, path string, do func() error) error {
 		switch op {

@@ -51,8 +51,8 @@ func run(module, file string, update bool, out io.Writer) error {
 		fmt.Fprintln(out, "-", line)
 	}
 	if len(gone) > 0 {
-		return fmt.Errorf("%d lines of %s are no longer true, see above. If that is meant, say in CHANGELOG.md how to migrate, "+
-			"and run: go run ./internal/cmd/apicheck -update %s %s", len(gone), file, module, file)
+		return fmt.Errorf("%d lines of %s are no longer true, see above. If that is meant, say in CHANGELOG.md "+
+			"how to migrate, and run: go run ./internal/cmd/apicheck -update %s %s", len(gone), file, module, file)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// tolerance is the part by which an operation may be slower in every round, and the mean of all in the middle one: layout
-// of code and memory changes from build to build.
+// tolerance is the part by which an operation may be slower in every round, and the mean of all in the middle one: the
+// layout of code and memory changes from build to build.
 const tolerance = 0.05
 
 // measured is what art bench --json prints.
@@ -94,7 +94,8 @@ func judge(ratios map[string][]float64, out io.Writer) error {
 	all := geometricMean(medians)
 	fmt.Fprintf(out, "%-44s %6.3f\n", "all: time over that of the base", all)
 	if len(slower) > 0 || all > 1+tolerance {
-		return fmt.Errorf("slower than the base by more than %.0f %%: all %.3f; in every round: %q", 100*tolerance, all, slower)
+		return fmt.Errorf("slower than the base by more than %.0f %%: all %.3f; in every round: %q",
+			100*tolerance, all, slower)
 	}
 	return nil
 }

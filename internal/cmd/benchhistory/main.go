@@ -4,9 +4,9 @@
 //	go run ./internal/cmd/benchhistory plot internal/release/bench
 //	go run ./internal/cmd/benchhistory compare OLD NEW
 //
-// The first line stores a release; MACHINE is a name for the kind of machine. plot draws MACHINE.svg into the folder, for
-// each machine that has measured several releases. compare runs two builds of the command art in turns, and fails when
-// the new one is slower beyond noise.
+// The first line stores a release; MACHINE is a name for the kind of machine. plot draws MACHINE.svg into the folder,
+// for each machine that has measured several releases. compare runs two builds of the command art in turns, and fails
+// when the new one is slower beyond noise.
 package main
 
 import (

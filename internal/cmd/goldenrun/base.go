@@ -15,8 +15,8 @@ const (
 		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 
-// writeBase writes the base model of all stored runs: one layer with random weights, and a token for each byte. It is not
-// the built-in model, which changes from version to version.
+// writeBase writes the base model of all stored runs: one layer with random weights, and a token for each byte. It is
+// not the built-in model, which changes from version to version.
 func writeBase(path string) error {
 	const arch = "qwen3"
 	tokens, kinds := bytesAsTokens()
@@ -30,7 +30,8 @@ func writeBase(path string) error {
 		{Key: arch + ".rope.freq_base", Value: float32(1e4)},
 		{Key: "tokenizer.ggml.model", Value: "gpt2"}, {Key: "tokenizer.ggml.pre", Value: "qwen2"},
 		{Key: "tokenizer.ggml.tokens", Value: tokens}, {Key: "tokenizer.ggml.token_type", Value: kinds},
-		{Key: "tokenizer.ggml.merges", Value: []string{"h e"}}, {Key: "tokenizer.ggml.eos_token_id", Value: uint32(vocabulary - 2)},
+		{Key: "tokenizer.ggml.merges", Value: []string{"h e"}},
+		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(vocabulary - 2)},
 		{Key: "tokenizer.chat_template", Value: template},
 	}
 	return os.WriteFile(path, gguftest.Encode(values, randomTensors()), 0o644)

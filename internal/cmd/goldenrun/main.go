@@ -2,8 +2,8 @@
 //
 //	go run ./internal/cmd/goldenrun backend/local/testdata/runs/v0.1.0
 //
-// It is run once for each version. Its argument is the root of the run, which must not exist: a stored run is never made
-// again. The folder above gets base.gguf, the model that it is trained on, unless it is there.
+// It is run once for each version. Its argument is the root of the run, which must not exist: a stored run is never
+// made again. The folder above gets base.gguf, the model that it is trained on, unless it is there.
 package main
 
 import (
