@@ -8,12 +8,14 @@
 #   ART_RELEASE_SKIP   checks to leave out, separated by spaces: ci, fresh (a build with an empty cache), speed. What was
 #                      left out is printed.
 #
+#   ART_RELEASE_PLATFORMS   what to build for, GOOS/GOARCH separated by spaces, to try the script
+#
 # docs/versioning.md says what to prepare before. Output: .ci/out/release/VERSION.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 SBOM=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-PLATFORMS="linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64"
+PLATFORMS=${ART_RELEASE_PLATFORMS:-"linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64"}
 export GOFLAGS=-trimpath
 
 version=${1:?usage: release.sh vX.Y.Z}
