@@ -4,7 +4,7 @@ go 1.26.5
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
-	github.com/goart-dev/art v0.0.0
+	github.com/goart-dev/art v0.1.0
 )
 
 require (

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"testing"
@@ -154,4 +155,11 @@ func TestStars_AreExamples(t *testing.T) {
 		require.GreaterOrEqual(t, post(s, bad, "1"), 400)
 	}
 	require.Equal(t, fmt.Sprint([]string{"five"}), fmt.Sprint(examples()))
+
+	newer := []byte(`{"messages":[],"star":{"format":2,"place":"elsewhere"}}` + "\n")
+	require.NoError(t, os.WriteFile(dir+"/stars.jsonl", newer, 0o644))
+	require.GreaterOrEqual(t, post(s, 0, "1"), 400)
+	kept, err := os.ReadFile(dir + "/stars.jsonl")
+	require.NoError(t, err)
+	require.Equal(t, string(newer), string(kept), "what a newer version wrote is kept")
 }

@@ -18,8 +18,12 @@ import (
 // with a field more, the [starOf].
 const starsName = "stars.jsonl"
 
+// starFormat is the format of a line. Lines that a newer version wrote are refused; they stay as they are.
+const starFormat = 1
+
 // starOf says which trajectory was starred, and which of its histories the line is.
 type starOf struct {
+	Format     int     `json:"format"` // see starFormat; 0 in lines before v0.1.0, which are of format 1
 	Split      string  `json:"split"`
 	Step       int     `json:"step"`
 	Group      int     `json:"group"`
@@ -63,6 +67,10 @@ func readStars(dir string) (lines [][]byte, of []starOf, err error) {
 			return nil, nil, fmt.Errorf("%s: line %d: %w; correct the file or move it away",
 				filepath.Join(dir, starsName), len(lines)+1, err)
 		}
+		if line.Star.Format > starFormat {
+			return nil, nil, fmt.Errorf("%w: %s: line %d has format %d, and this version of art reads formats up to %d; "+
+				"upgrade art", art.ErrUnsupported, filepath.Join(dir, starsName), len(lines)+1, line.Star.Format, starFormat)
+		}
 		lines, of = append(lines, bytes.Clone(scanner.Bytes())), append(of, line.Star)
 	}
 	return lines, of, errors.Join(err, scanner.Err())
@@ -84,7 +92,7 @@ func (s *stars) set(dir string, of starOf, t *art.Trajectory, on bool) error {
 		}
 	}
 	if on {
-		of.Reward = t.Reward
+		of.Format, of.Reward = starFormat, t.Reward
 		for i, h := range t.Histories() {
 			of.History = i
 			if err := art.WriteJSONL(&out, starLine{h.Messages, h.Tools, of}); err != nil {

@@ -3,7 +3,7 @@ module github.com/goart-dev/art/backend/gemini
 go 1.26.5
 
 require (
-	github.com/goart-dev/art v0.0.0
+	github.com/goart-dev/art v0.1.0
 	google.golang.org/genai v1.77.0
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/model/tiny"
 )
 
 // description is model.json: what identifies a run, and cannot change. AdapterSHA256 is that of adapterDigest.
@@ -73,6 +74,9 @@ func (d description) differences(now description) []string {
 // sameBase reports whether two names are of the same base model, such as a branch and its commit, or two paths of a
 // file.
 func (d description) sameBase(now description) bool {
+	if d.Base == tiny.Name && now.Base == tiny.Name && (d.SHA256 == "" || now.SHA256 == "") {
+		return true // begun before v0.1.0, which did not record it; an adapter of another shape is refused when it is read
+	}
 	if d.Commit != now.Commit || d.SHA256 != now.SHA256 {
 		return false
 	}

@@ -20,14 +20,16 @@ import (
 type location struct {
 	path   string // of a folder or a file; tiny.Name for the built-in model
 	commit string // of the hub's repository; empty for models that are not from the hub
-	digest string // SHA-256 of a file; empty for a folder
+	digest string // SHA-256 of a file, or of the built-in model's weights; empty for a folder
 }
 
 // locate finds a base model. A folder or a file takes precedence over a model of the same name on the hub. A model of
 // the hub is fetched if it is not in the cache.
 func (b *Backend) locate(ctx context.Context, name string) (location, error) {
 	switch {
-	case name == tiny.Name, basemodel.IsFolder(name):
+	case name == tiny.Name:
+		return location{path: name, digest: tiny.Digest()}, nil
+	case basemodel.IsFolder(name):
 		return location{path: name}, nil
 	case basemodel.IsFile(name):
 		digest, err := fileDigest(ctx, name)

@@ -91,7 +91,8 @@ func replayError(step int, err error) error {
 		err = fmt.Errorf("%w: nothing is recorded of how step %d was made", art.ErrUnsupported, step)
 		return &art.Error{Op: "replay", Err: err, Hint: "take a step that Train, TrainSFT or TrainDPO of this version made"}
 	}
-	return &art.Error{Op: "replay", Err: fmt.Errorf("%w: step %d: %w", art.ErrUnsupported, step, err)}
+	return &art.Error{Op: "replay", Err: fmt.Errorf("%w: step %d: %w", art.ErrUnsupported, step, err),
+		Hint: "if a newer version of art made the step, upgrade: go get github.com/goart-dev/art@latest"}
 }
 
 // storedGroups reads the first n groups that were stored of a step.

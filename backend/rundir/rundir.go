@@ -25,7 +25,7 @@ type Description struct {
 	Project string   `json:"project"`
 	Base    string   `json:"base"`             // as it was given
 	Commit  string   `json:"commit,omitempty"` // of a base from the hub
-	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file
+	SHA256  string   `json:"sha256,omitempty"` // of a base that is a file, or the built-in model
 	Frozen  bool     `json:"frozen"`
 	LoRA    art.LoRA `json:"lora"`
 	// Adapter is the folder of the adapter from which the run started, instead of LoRA, and AdapterSHA256 the digest of

@@ -28,16 +28,21 @@ type Damage struct {
 func (r *Run) Damage() Damage { return r.damage }
 
 // checkOlder checks the checkpoints before the newest, which nothing else reads. It does not read their files: see
-// inspect.
-func (r *Run) checkOlder() {
+// inspect. Only the format of a newer version is an error.
+func (r *Run) checkOlder() error {
 	steps := r.Steps()
 	for _, step := range steps[:max(0, len(steps)-1)] {
-		if err := inspect(r.checkpointDir(step)); err != nil {
+		err := inspect(r.checkpointDir(step))
+		if isNewer(err) {
+			return corrupt("open run", err, "")
+		}
+		if err != nil {
 			r.damage.Checkpoints = append(r.damage.Checkpoints, step)
 			r.log.Warn("an older checkpoint is damaged: the run goes on, but this step cannot be continued from or kept as "+
 				"the best one; restore it from a backup, or delete its folder", "step", step, "err", err)
 		}
 	}
+	return nil
 }
 
 // inspect compares the sizes of a checkpoint's files with its manifest. If a file was changed after the manifest was

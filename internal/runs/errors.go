@@ -19,8 +19,11 @@ func storage(op string, err error, hint string) error {
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrStorage, err), Hint: hint}
 }
 
-// corrupt is an error of what is stored.
+// corrupt is an error of what is stored. What a newer version wrote is not damaged: the hint is another one then.
 func corrupt(op string, err error, hint string) error {
+	if isNewer(err) {
+		return unsupported(op, err, upgrade)
+	}
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrCorrupt, err), Hint: hint}
 }
 

@@ -18,6 +18,7 @@ const historySumName = "history.checksum.json"
 // historySum is its content. It is replaced before each change of the history, so that the history is Before or After,
 // or begins with Before, if an append was interrupted.
 type historySum struct {
+	Format int      `json:"format"` // of the history, see historyFormat
 	Before checksum `json:"before"`
 	After  checksum `json:"after"`
 }
@@ -38,7 +39,7 @@ func (s historySum) allows(content []byte) bool {
 
 // announceHistory stores the checksums of a history that is about to change.
 func (r *Run) announceHistory(before, after []byte) error {
-	s := historySum{sumOf(before), sumOf(after)}
+	s := historySum{historyFormat, sumOf(before), sumOf(after)}
 	content, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (r *Run) checkHistory(content []byte) error {
 		return err
 	}
 	if errors.Is(err, fs.ErrNotExist) && len(content) == 0 {
-		r.announced = historySum{sumOf(nil), sumOf(nil)}
+		r.announced = historySum{historyFormat, sumOf(nil), sumOf(nil)}
 		return nil
 	}
 	if r.announced, err = parseHistorySum(stored); err == nil && !r.announced.allows(content) {
@@ -83,6 +84,25 @@ func (r *Run) confirmHistory() {
 	if err := r.announceHistory(content, content); err != nil {
 		r.log.Warn("cannot write "+historySumName, "err", err)
 	}
+}
+
+// checkHistoryFormat refuses a history that a newer version wrote.
+func (r *Run) checkHistoryFormat() error {
+	path := filepath.Join(r.dir, historySumName)
+	stored, err := readIfThere(path)
+	if err != nil {
+		return storage("read history", err, "")
+	}
+	var head struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(stored, &head) != nil {
+		return nil // damaged: checkHistory tells
+	}
+	if err := checkFormat(path, head.Format, historyFormat); err != nil {
+		return corrupt("read history", err, "")
+	}
+	return nil
 }
 
 func parseHistorySum(content []byte) (s historySum, err error) {

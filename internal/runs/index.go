@@ -183,8 +183,8 @@ func scanColumns[T any](f *os.File, first int64, yield func(*T) (bool, error)) (
 	if err != nil {
 		return err
 	}
-	if version, _ := file.Lookup(formatKey); version != formatVersion {
-		return fmt.Errorf("it has columns of version %q and this program reads %q", version, formatVersion)
+	if err := checkColumns(file); err != nil {
+		return err
 	}
 	rows := parquet.NewGenericReader[T](file)
 	defer rows.Close()

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/goart-dev/art"
 )
 
 const (
@@ -75,14 +73,14 @@ func (r *Run) restoreModel() string {
 
 // refuseLayout returns the error of a directory in another layout.
 func (r *Run) refuseLayout(op string, have int) error {
-	hint := "use the version of art that wrote it"
+	hint := upgrade
 	if have < layoutVersion {
 		hint = "nothing was changed; use another model name for a new run, which can begin with the old adapter: " +
 			"set ModelOptions.Adapter to one of the folders in " + r.checkpoints()
 	}
-	err := fmt.Errorf("%w: %s is a run directory of layout %d, and this version of art continues those of layout %d",
-		art.ErrUnsupported, r.dir, have, layoutVersion)
-	return &art.Error{Op: op, Err: err, Hint: hint}
+	err := fmt.Errorf("%s is a run directory of layout %d, and this version of art continues those of layout %d",
+		r.dir, have, layoutVersion)
+	return unsupported(op, err, hint)
 }
 
 // used reports whether anything that belongs to a model is stored.

@@ -16,7 +16,7 @@ func TestLayout_Other(t *testing.T) {
 	for model, hint := range map[string]string{
 		`{"base":"tiny"}`:            "ModelOptions.Adapter",
 		`{"base":"tiny","layout":1}`: "ModelOptions.Adapter",
-		`{"base":"tiny","layout":3}`: "use the version of art that wrote it",
+		`{"base":"tiny","layout":3}`: "upgrade with go get",
 	} {
 		r := threeSteps(t)
 		require.NoError(t, os.WriteFile(filepath.Join(r.Dir(), modelName), []byte(model), 0o644))

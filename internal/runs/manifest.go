@@ -22,7 +22,8 @@ const UpdateFile = "update.json"
 
 // manifest is the content of checksums.json.
 type manifest struct {
-	Files map[string]checksum `json:"files"` // by path within the checkpoint, with slashes
+	Format int                 `json:"format"` // of the checkpoint, see checkpointFormat
+	Files  map[string]checksum `json:"files"`  // by path within the checkpoint, with slashes
 }
 
 // checksum identifies the content of a file.
@@ -37,7 +38,7 @@ func (r *Run) sealCheckpoint(dir string) error {
 	if err != nil {
 		return err
 	}
-	content, err := json.MarshalIndent(manifest{files}, "", "  ")
+	content, err := json.MarshalIndent(manifest{checkpointFormat, files}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -128,6 +129,14 @@ func readManifest(path string) (manifest, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return manifest{}, err
+	}
+	var head struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(content, &head) == nil { // other fields may have changed
+		if err := checkFormat(path, head.Format, checkpointFormat); err != nil {
+			return manifest{}, err
+		}
 	}
 	m, err := parseManifest(content)
 	if err != nil {

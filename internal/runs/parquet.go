@@ -5,17 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/goart-dev/art"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// formatKey names the version of the columns in the metadata of a file.
-const (
-	formatKey     = "art.trajectories"
-	formatVersion = "1"
-)
+// formatKey names the format of the columns in the metadata of a file.
+const formatKey = "art.trajectories"
+
+// checkColumns refuses a file with columns of another format.
+func checkColumns(file *parquet.File) error {
+	text, _ := file.Lookup(formatKey)
+	have, err := strconv.Atoi(text)
+	if err != nil || have < 1 {
+		return fmt.Errorf("it has columns of format %q, which no version of art wrote", text)
+	}
+	return checkFormat("the file", have, trajectoryFormat)
+}
 
 // encodeGroups returns the content of a trajectory file.
 func encodeGroups(groups []*art.TrajectoryGroup) ([]byte, error) {
@@ -65,7 +73,7 @@ func writeRows(rows []trajectoryRow) (content []byte, err error) {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[trajectoryRow](&b,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
-		parquet.KeyValueMetadata(formatKey, formatVersion),
+		parquet.KeyValueMetadata(formatKey, strconv.Itoa(trajectoryFormat)),
 	)
 	if _, err := w.Write(rows); err != nil {
 		return nil, err
@@ -109,8 +117,8 @@ func readRows(content []byte) (rows []trajectoryRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if version, _ := file.Lookup(formatKey); version != formatVersion {
-		return nil, fmt.Errorf("it has columns of version %q and this program reads %q", version, formatVersion)
+	if err := checkColumns(file); err != nil {
+		return nil, err
 	}
 	r := parquet.NewGenericReader[trajectoryRow](file)
 	defer r.Close()

@@ -99,6 +99,9 @@ func (r *Reader) History() ([]art.HistoryRow, error) {
 	if err := r.refresh(); err != nil {
 		return nil, err
 	}
+	if err := r.run.checkHistoryFormat(); err != nil {
+		return nil, err
+	}
 	content, err := readIfThere(r.run.historyPath())
 	if err != nil {
 		return nil, storage("read run", err, "")

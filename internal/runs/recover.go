@@ -12,10 +12,11 @@ import (
 
 // recover brings the directory to its newest committed step.
 func (r *Run) recover() error {
-	if err := r.recoverCheckpoints(); err != nil {
-		return err
+	for _, check := range []func() error{r.checkHistoryFormat, r.recoverCheckpoints, r.checkOlder} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	r.checkOlder()
 	// Those that free space come first.
 	for _, clean := range []func() error{r.removeTemporary, r.recoverTrajectories, r.recoverHistory} {
 		if err := clean(); err != nil {

@@ -24,7 +24,7 @@ const parquetSuffix = ".parquet"
 func (r *Run) WriteTrajectories(split string, step int, groups []*art.TrajectoryGroup) error {
 	const op = "write trajectories"
 	return r.record(op, func() error {
-		if err := errors.Join(checkName("split", split), r.checkStep(step)); err != nil {
+		if err := errors.Join(checkName("split", split), r.checkSplit(split), r.checkStep(step)); err != nil {
 			return invalid(op, err)
 		}
 		path := r.trajectoryPath(split, step)

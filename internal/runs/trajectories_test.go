@@ -176,11 +176,11 @@ func TestTrajectories_Damage(t *testing.T) {
 func TestTrajectories_ForeignFile(t *testing.T) {
 	content, err := writeRows([]trajectoryRow{{}})
 	require.NoError(t, err)
-	later := bytes.Replace(content, []byte(formatKey+"\x18\x01"+formatVersion), []byte(formatKey+"\x18\x012"), 1)
+	later := bytes.Replace(content, []byte(formatKey+"\x18\x011"), []byte(formatKey+"\x18\x01x"), 1)
 	sealed, err := seal(later)
 	require.NoError(t, err)
 	_, err = decodeGroups(sealed)
-	require.ErrorContains(t, err, `version "2"`)
+	require.ErrorContains(t, err, `format "x"`)
 
 	sealed, err = seal(content) // a row without a group
 	require.NoError(t, err)

@@ -7,7 +7,10 @@ package tiny
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed" // the files of the model
+	"fmt"
+	"sync"
 
 	"github.com/goart-dev/art/model"
 )
@@ -29,6 +32,12 @@ var tokenizerConfigJSON []byte
 
 // Open opens the model.
 func Open() (*model.Checkpoint, error) { return model.Parse(configJSON, weights) }
+
+var digest = sync.OnceValue(func() string { return fmt.Sprintf("%x", sha256.Sum256(weights)) })
+
+// Digest returns the SHA-256 of the weights, in hexadecimal. Runs recognise their base model by it, since a version of
+// the module may bring another one.
+func Digest() string { return digest() }
 
 // Load returns a copy of the weights.
 func Load() (*model.Weights, error) {
