@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// JudgeSeconds is the metric of a group that says how long [GatherOptions].After took.
+const JudgeSeconds = "judge_s"
+
 // GatherOptions say how rollouts are run. The zero value and a nil *GatherOptions are the defaults.
 type GatherOptions struct {
 	// GroupSize is the number of trajectories that [GatherGroups] wants of each scenario. Default 4. [Gather] runs one and
@@ -39,7 +42,7 @@ type GatherOptions struct {
 	MaxFailureFraction float64
 	// After is called with each group as soon as it is complete, while other rollouts run: to judge, filter or split it.
 	// What it returns replaces the group; an empty list drops it. When it fails, or panics, all trajectories of the group
-	// become failures. [Gather] refuses it. May be nil.
+	// become failures. The first group has its duration as the metric [JudgeSeconds]. [Gather] refuses it. May be nil.
 	After func(ctx context.Context, g *TrajectoryGroup) ([]*TrajectoryGroup, error)
 	// Events are called for rollouts and groups. May be nil.
 	Events *Events
@@ -319,21 +322,34 @@ func (g *gathering) cellsOf(scenario int) []cell {
 func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryGroup) {
 	groups := []*TrajectoryGroup{group}
 	if g.opts.After != nil {
+		start := time.Now()
 		o := guard(ctx, func() ([]*TrajectoryGroup, error) { return g.opts.After(ctx, group) })
+		took := time.Since(start)
 		if o.err != nil && ctx.Err() != nil {
 			return // cancelled: the group is not complete
 		}
 		if o.err != nil {
 			o.value = []*TrajectoryGroup{g.failGroup(scenario, o.err)}
 		}
-		groups = o.value
+		groups = slices.DeleteFunc(o.value, func(g *TrajectoryGroup) bool { return g == nil })
+		setJudgeTime(groups, took)
 	}
-	groups = slices.DeleteFunc(groups, func(g *TrajectoryGroup) bool { return g == nil })
 	g.mu.Lock()
 	g.results[scenario] = groups
 	g.complete[scenario] = true
 	g.mu.Unlock()
 	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{g.id, g.first + scenario, groups} })
+}
+
+// setJudgeTime stores the duration of After with the first of the groups that it has made of one.
+func setJudgeTime(groups []*TrajectoryGroup, took time.Duration) {
+	if len(groups) == 0 {
+		return
+	}
+	if groups[0].Metrics == nil {
+		groups[0].Metrics = map[string]float64{}
+	}
+	groups[0].Metrics[JudgeSeconds] = took.Seconds()
 }
 
 // failGroup turns the trajectories of a group that After could not handle into failures.

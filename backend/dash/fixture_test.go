@@ -61,6 +61,7 @@ func store(t testing.TB, root, project, name string, steps int, groups func(step
 	for step := range steps {
 		require.NoError(t, r.CommitUpdate(step+1, runs.Update{Groups: groups(step), Metrics: map[string]float64{
 			"reward": float64(step) / 10, "loss/policy": -0.1, "loss/entropy": 1, "time/train_s": 1, "time/step_wall_s": 3,
+			"time/rollout_s": 1.2, "time/judge_s": 0.5, "memory/resident_bytes": 3e9, "memory/device_work_bytes": 1e9,
 			"data/tokens_sampled": 80, "data/trajectories": 4, "data/groups": 2, "data/skipped_no_variance": 1,
 			"data/cum/tokens_sampled": float64(80 * (step + 1)),
 		}}, write))
@@ -133,12 +134,12 @@ func TestPages_ShowWhatIsStored(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/": {"games/player-1", "0.75", "tiny"},
 		"/run?run=games/player-1": {"Entropy, nats", "all rewards are equal", "Where the time goes", "best val/reward",
-			"train trajectories"},
+			"train trajectories", "judging", "waiting and all else", "Memory, bytes", "memory/device_work_bytes"},
 		"/groups?run=games/player-1": {"<b>4</b> trajectories in <b>2</b> groups", "no: all rewards are equal",
 			"1 failed rollout"},
 		"/groups?run=games/player-1&min=0.6":        {"1 group of 2"},
 		"/groups?run=games/player-1&view=batch":     {"saved by sharing prompts", "a prompt of 3 tokens, 2 sequences"},
-		"/groups?run=games/player-1&view=time":      {"rollouts", "training", "1s"},
+		"/groups?run=games/player-1&view=time":      {"rollouts", "judging", "17 %", "training", "1s"},
 		"/group?run=games/player-1&group=0":         {"+1", "-1", "Be brief.", "four", "the tool broke"},
 		"/search?run=games/player-1&q=FOUR":         {"<mark>four</mark>"},
 		"/search?run=games/player-1&q=four&max=0.5": {"Nothing has all of that"},

@@ -1,11 +1,9 @@
 package dash_test
 
 import (
-	"flag"
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,16 +11,13 @@ import (
 	"github.com/goart-dev/art/backend/dash"
 )
 
-var large = flag.Bool("large", false, "open the pages of a run of 100,000 trajectories, and log how long it takes")
-
-// TestLarge: go test ./backend/dash -run Large -large -v
-func TestLarge(t *testing.T) {
-	if !*large {
-		t.Skip("without -large")
-	}
-	root := t.TempDir()
-	began := time.Now()
-	store(t, root, "games", "player-1", 10, func(step int) (groups []*art.TrajectoryGroup) {
+// BenchmarkLarge opens the pages of a run of 100,000 trajectories, each for the first time: nothing is kept from a page
+// before.
+//
+//	go test ./backend/dash -run - -bench Large -benchtime 3x
+func BenchmarkLarge(b *testing.B) {
+	root := b.TempDir()
+	store(b, root, "games", "player-1", 10, func(step int) (groups []*art.TrajectoryGroup) {
 		for i := range 1250 {
 			g := &art.TrajectoryGroup{}
 			for j := range 8 {
@@ -33,15 +28,21 @@ func TestLarge(t *testing.T) {
 		}
 		return groups
 	})
-	t.Logf("stored in %v", time.Since(began))
-	s := serve(t, &dash.Options{Dir: root})
-	for _, path := range []string{"/", "/run?run=games/player-1", "/groups?run=games/player-1",
-		"/groups?run=games/player-1&sort=spread&page=9", "/group?run=games/player-1&group=1249&color=logprob",
-		"/groups?run=games/player-1&view=time", "/scenario?run=games/player-1&group=700",
-		"/search?run=games/player-1&q=answer+7", "/search?run=games/player-1&q=nowhere"} {
-		began := time.Now()
-		status, body := get(t, s, path)
-		require.Equal(t, http.StatusOK, status)
-		t.Logf("%-55s %8v  %4d KB", path, time.Since(began).Round(time.Millisecond), len(body)>>10)
+	for _, page := range []struct{ name, path string }{
+		{"overview", "/"}, {"run", "/run?run=games/player-1"}, {"groups", "/groups?run=games/player-1"},
+		{"sorted groups", "/groups?run=games/player-1&sort=spread&page=9"},
+		{"rollouts in time", "/groups?run=games/player-1&view=time"},
+		{"group", "/group?run=games/player-1&group=1249&color=logprob"},
+		{"scenario at every step", "/scenario?run=games/player-1&group=700"},
+		{"search with hits", "/search?run=games/player-1&q=answer+7"},
+		{"search without hits", "/search?run=games/player-1&q=nowhere"},
+	} {
+		b.Run(page.name, func(b *testing.B) {
+			for b.Loop() {
+				s := serve(b, &dash.Options{Dir: root})
+				status, _ := get(b, s, page.path)
+				require.Equal(b, http.StatusOK, status)
+			}
+		})
 	}
 }

@@ -228,19 +228,26 @@ func (d *runData) ratio(r *run, title, key, by string) *chart {
 // timeChart draws how the time of a step is divided.
 func (d *runData) timeChart(r *run) *chart {
 	rows := make([]art.HistoryRow, 0, len(r.rows))
-	const train, rest = "training", "rollouts, judging and waiting"
+	parts := []struct{ name, metric string }{
+		{"rollouts", "time/rollout_s"}, {"judging", "time/judge_s"}, {"training", "time/train_s"},
+	}
+	const rest = "waiting and all else"
 	for _, row := range r.rows {
 		wall, ok := row.Metrics["time/step_wall_s"]
 		if !ok {
 			continue
 		}
 		m := maps.Clone(row.Metrics)
-		m[train] = m["time/train_s"]
-		m[rest] = max(0, wall-m["time/train_s"])
+		m[rest] = wall
+		for _, p := range parts {
+			if seconds, ok := m[p.metric]; ok {
+				m[p.name] = seconds
+				m[rest] = max(0, m[rest]-seconds)
+			}
+		}
 		rows = append(rows, art.HistoryRow{Split: row.Split, Step: row.Step, Metrics: m})
 	}
-	c := stacked(rows, "Where the time goes, seconds of a step", xAxis(d.X), train, rest)
-	return c
+	return stacked(rows, "Where the time goes, seconds of a step", xAxis(d.X), "rollouts", "judging", "training", rest)
 }
 
 // stack draws metrics on top of one another.
@@ -269,6 +276,9 @@ func stacked(rows []art.HistoryRow, title string, x xAxis, keys ...string) *char
 	}
 	slices.Sort(all)
 	for _, key := range keys {
+		if len(values[key]) == 0 {
+			continue
+		}
 		s := series{Name: strings.TrimPrefix(key, "data/skipped_")}
 		for _, x := range all {
 			low := base[x]

@@ -47,14 +47,14 @@ func (h *Handler) scenarioPage(r *http.Request) (*page, error) {
 	if at.p.err != nil {
 		return nil, at.p.err
 	}
-	prompts, err := h.store.prompts(at.run, at.Split, at.Step)
+	x, err := h.store.index(at.run, at.Split, at.Step)
 	if err != nil {
 		return nil, err
 	}
-	if d.Group >= len(prompts) {
-		return nil, notFound("split %s of step %d has %s", at.Split, at.Step, plural(len(prompts), "group"))
+	if d.Group >= len(x.groups) {
+		return nil, notFound("split %s of step %d has %s", at.Split, at.Step, plural(len(x.groups), "group"))
 	}
-	if err := d.collect(h.store, prompts[d.Group]); err != nil {
+	if err := d.collect(h.store); err != nil {
 		return nil, err
 	}
 	return &page{name: "scenario.html", Title: fmt.Sprintf("%s scenario %d", at.Run, d.Group), Runs: []string{at.Run},
@@ -62,8 +62,12 @@ func (h *Handler) scenarioPage(r *http.Request) (*page, error) {
 }
 
 // collect finds the groups at all steps, and draws their rewards.
-func (d *scenarioData) collect(s *store, wanted uint64) error {
+func (d *scenarioData) collect(s *store) error {
 	began := time.Now()
+	find, err := d.finder(s)
+	if err != nil {
+		return err
+	}
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	line := series{Name: "mean reward, with lowest and highest", Dots: true}
 	for i, step := range slices.Backward(d.Steps) {
@@ -71,20 +75,16 @@ func (d *scenarioData) collect(s *store, wanted uint64) error {
 			d.Left = i + 1
 			break
 		}
-		prompts, err := s.prompts(d.run, d.Split, step)
+		number, err := find(step)
 		if err != nil {
 			return err
-		}
-		number := slices.Index(prompts, wanted)
-		if d.By == "index" {
-			number = d.Group
-		}
-		if number < 0 || number >= len(prompts) {
-			continue
 		}
 		x, err := s.index(d.run, d.Split, step)
 		if err != nil {
 			return err
+		}
+		if number < 0 || number >= len(x.groups) {
+			continue
 		}
 		if rewards := x.groups[number].rewards(); len(rewards) > 0 {
 			lowest, highest = min(lowest, slices.Min(rewards)), max(highest, slices.Max(rewards))
@@ -101,6 +101,21 @@ func (d *scenarioData) collect(s *store, wanted uint64) error {
 		row.Bars = histogram(row.rewards, lowest, highest)
 	}
 	return d.snippets()
+}
+
+// finder returns a function that finds the group of the scenario at a step, -1 for none.
+func (d *scenarioData) finder(s *store) (func(step int) (int, error), error) {
+	if d.By == "index" {
+		return func(int) (int, error) { return d.Group, nil }, nil
+	}
+	here, err := s.prompts(d.run, d.Split, d.Step)
+	if err != nil {
+		return nil, err
+	}
+	return func(step int) (int, error) {
+		prompts, err := s.prompts(d.run, d.Split, step)
+		return slices.Index(prompts, here[d.Group]), err
+	}, nil
 }
 
 // meanPoint is the mean of rewards, with their range.

@@ -103,21 +103,27 @@ func level(r, low, high float64) int {
 	return min(4, int(5*(r-low)/(high-low)))
 }
 
-// divide says how the time of a step was spent: with rollouts running, training, and with neither.
+// divide says how the time of a step was spent: with rollouts running, with judges running alone, training, and with
+// neither.
 func divide(list []rundir.Entry, row map[string]float64) []timePart {
 	rollouts := running(list).Seconds()
 	train := row["time/train_s"]
-	rest := max(0, row["time/step_wall_s"]-train-rollouts)
-	total := rollouts + train + rest
+	judging, judged := row["time/judge_s"]
+	rest := max(0, row["time/step_wall_s"]-train-rollouts-judging)
+	total := rollouts + judging + train + rest
 	if total <= 0 {
 		return nil
 	}
 	var parts []timePart
 	from := 0.0
-	for i, part := range []struct {
+	all := []struct {
 		name    string
 		seconds float64
-	}{{"rollouts", rollouts}, {"training", train}, {"judging, evaluating and waiting", rest}} {
+	}{{"rollouts", rollouts}, {"judging", judging}, {"training", train}, {"evaluating and waiting", rest}}
+	if !judged {
+		all = slices.Delete(all, 1, 2)
+	}
+	for i, part := range all {
 		share := part.seconds / total
 		parts = append(parts, timePart{Name: part.name, X: percent(from), W: percent(share),
 			Share: number(math.Round(100*share)) + " %", Class: seriesClass(i),

@@ -44,7 +44,8 @@ func (b *Backend) TrainDPO(
 	maps.Copy(metrics, batch.Metrics(groups))
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(pairs)), float64(batch.Groups)
 	metrics["loss/learning_rate"] = cfg.LearningRate
-	e.addTimes(metrics, start)
+	b.addMemory(metrics)
+	e.addTimes(metrics, groups, start)
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,7 +108,11 @@ func TestMetrics_Complete(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 4})
+	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 4,
+		After: func(_ context.Context, g *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+			time.Sleep(10 * time.Millisecond) // a judge
+			return []*art.TrajectoryGroup{g}, nil
+		}})
 	require.NoError(t, err)
 	flat := groups[0].Clone()
 	for _, trajectory := range flat.Trajectories {

@@ -2,12 +2,15 @@ package local
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/machine"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/trainset"
 )
 
 // reportMetrics are the metrics of the loss and of the trainer.
@@ -30,8 +33,27 @@ func addDifference(metrics map[string]float64, name string, d trainer.Difference
 	}
 }
 
-// addTimes adds what the step took, and how fast it was. start is that of the training call.
-func (e *entry) addTimes(metrics map[string]float64, start time.Time) {
+// addMemory adds what the process and the device take after a training.
+func (b *Backend) addMemory(metrics map[string]float64) {
+	if now, peak, known := machine.Resident(os.DirFS("/")); known {
+		metrics["memory/resident_bytes"], metrics["memory/resident_max_bytes"] = float64(now), float64(peak)
+	}
+	if b.memory.held == nil {
+		return
+	}
+	if held := b.memory.held(); held > 0 {
+		metrics["memory/device_work_bytes"] = float64(held)
+	}
+}
+
+// addTimes adds what the step on groups took, and how fast it was. start is that of the training call.
+func (e *entry) addTimes(metrics map[string]float64, groups []*art.TrajectoryGroup, start time.Time) {
+	rollouts, judging := trainset.Times(groups, e.committed, start)
+	for key, took := range map[string]time.Duration{"time/rollout_s": rollouts, "time/judge_s": judging} {
+		if took > 0 {
+			metrics[key] = took.Seconds()
+		}
+	}
 	now := time.Now()
 	train, wall := now.Sub(start).Seconds(), now.Sub(e.committed).Seconds()
 	metrics["time/train_s"], metrics["time/step_wall_s"] = train, wall

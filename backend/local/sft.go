@@ -48,7 +48,8 @@ func (b *Backend) TrainSFT(
 	metrics := batch.Metrics(groups)
 	maps.Copy(metrics, reportMetrics(*report))
 	metrics["loss/learning_rate"] = cfg.LearningRate
-	e.addTimes(metrics, start)
+	b.addMemory(metrics)
+	e.addTimes(metrics, groups, start)
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}

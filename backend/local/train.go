@@ -55,7 +55,8 @@ func (b *Backend) Train(
 		batch.SkipNotFinite(report.NotFinite, metrics)
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
-	e.addTimes(metrics, start)
+	b.addMemory(metrics)
+	e.addTimes(metrics, groups, start)
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}

@@ -24,90 +24,37 @@ type Entry struct {
 	Failures []art.Failure
 }
 
-// entryRow are the columns of an [Entry].
-type entryRow struct {
-	GroupIndex      int64       `parquet:"group_index"`
-	TrajectoryIndex *int64      `parquet:"trajectory_index,optional"`
-	Reward          *float64    `parquet:"reward,optional"`
-	Start           int64       `parquet:"start,timestamp(microsecond),optional"`
-	Duration        int64       `parquet:"duration_ns"`
-	FirstPolicyStep *int64      `parquet:"first_policy_step,optional"`
-	LastPolicyStep  *int64      `parquet:"last_policy_step,optional"`
-	Group           *entryGroup `parquet:"group,optional"`
-}
-
-type entryGroup struct {
-	Failures []failureRow `parquet:"failures,list"`
-}
-
-// textRow are the columns of what was said, without tokens.
-type textRow struct {
-	GroupIndex      int64     `parquet:"group_index"`
-	TrajectoryIndex *int64    `parquet:"trajectory_index,optional"`
-	Messages        []textCol `parquet:"messages,list"`
-}
-
-type textCol struct {
-	Role      string        `parquet:"role"`
-	Content   string        `parquet:"content"`
-	Reasoning string        `parquet:"reasoning"`
-	ToolCalls []toolCallRow `parquet:"tool_calls,list"`
-	Name      string        `parquet:"name"`
-}
-
 // Index returns an entry for each trajectory of (split, step), in order. It reads the columns of an [Entry] only, so
 // that a file of 100,000 trajectories takes a fraction of a second; the checksum of the file is therefore not verified.
 // None stored is an error that wraps [fs.ErrNotExist].
 func (r *Reader) Index(split string, step int) ([]Entry, error) {
 	var entries []Entry
-	err := readColumns(r, "index trajectories", split, step, 0, func(row *entryRow) (bool, error) {
-		entries = append(entries, row.entry())
-		return true, nil
+	err := r.scan("index trajectories", split, step, func(file *parquet.File) error {
+		var c entryColumns
+		return scanColumns(file, &c, func() (bool, error) {
+			e, err := c.entry()
+			entries = append(entries, e)
+			return true, err
+		})
 	})
-	return entries, err
-}
-
-// entry is the row as an [Entry].
-func (row *entryRow) entry() Entry {
-	e := Entry{Group: int(row.GroupIndex), Trajectory: -1, Duration: time.Duration(row.Duration), FirstStep: -1,
-		LastStep: -1}
-	if row.TrajectoryIndex != nil {
-		e.Trajectory = int(*row.TrajectoryIndex)
+	if err != nil {
+		return nil, err
 	}
-	if row.Reward != nil {
-		e.Reward = *row.Reward
-	}
-	if row.Start != 0 {
-		e.Start = time.UnixMicro(row.Start).UTC()
-	}
-	if row.FirstPolicyStep != nil && row.LastPolicyStep != nil {
-		e.FirstStep, e.LastStep = int(*row.FirstPolicyStep), int(*row.LastPolicyStep)
-	}
-	if row.Group != nil {
-		for _, f := range row.Group.Failures {
-			e.Failures = append(e.Failures, art.Failure{Scenario: int(f.Scenario), Attempt: int(f.Attempt),
-				Tries: int(f.Tries), Type: f.Type, Message: f.Message, Stack: f.Stack})
-		}
-	}
-	return e
+	return entries, nil
 }
 
 // Texts calls yield with what was said in each trajectory of (split, step), in order, until it returns false: the
 // messages of the first history, without samples and unknown fields. As [Reader.Index] it does not verify the file.
 func (r *Reader) Texts(split string, step int, yield func(group, trajectory int, messages []art.Message) bool) error {
-	return readColumns(r, "read texts", split, step, 0, func(row *textRow) (bool, error) {
-		if row.TrajectoryIndex == nil {
-			return true, nil
-		}
-		messages := make([]art.Message, len(row.Messages))
-		for i, m := range row.Messages {
-			messages[i] = art.Message{Role: art.Role(m.Role), Content: m.Content, Reasoning: m.Reasoning, Name: m.Name}
-			for _, c := range m.ToolCalls {
-				messages[i].ToolCalls = append(messages[i].ToolCalls,
-					art.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	return r.scan("read texts", split, step, func(file *parquet.File) error {
+		var c textColumns
+		return scanColumns(file, &c, func() (bool, error) {
+			t, err := c.row()
+			if err != nil || t.trajectory < 0 {
+				return true, err
 			}
-		}
-		return yield(int(row.GroupIndex), int(*row.TrajectoryIndex), messages), nil
+			return yield(t.group, t.trajectory, t.messages), nil
+		})
 	})
 }
 
@@ -116,17 +63,7 @@ func (r *Reader) Texts(split string, step int, yield func(group, trajectory int,
 // [art.ErrInvalid].
 func (r *Reader) ReadGroup(split string, step, group int) (*art.TrajectoryGroup, error) {
 	const op = "read group"
-	first, n, at := -1, 0, 0
-	err := readColumns(r, op, split, step, 0, func(row *groupIndexRow) (bool, error) {
-		if row.GroupIndex == int64(group) {
-			if first < 0 {
-				first = at
-			}
-			n++
-		}
-		at++
-		return row.GroupIndex <= int64(group), nil
-	})
+	first, n, err := r.locate(op, split, step, group)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +71,14 @@ func (r *Reader) ReadGroup(split string, step, group int) (*art.TrajectoryGroup,
 		return nil, invalid(op, fmt.Errorf("split %s of step %d has no group %d", split, step, group))
 	}
 	var groups []*art.TrajectoryGroup
-	err = readColumns(r, op, split, step, int64(first), func(row *trajectoryRow) (bool, error) {
-		row.GroupIndex = 0
-		var err error
-		groups, err = addRow(groups, row)
-		n--
-		return n > 0, err
+	err = r.scan(op, split, step, func(file *parquet.File) error {
+		return scanRows(file, int64(first), func(row *trajectoryRow) (bool, error) {
+			row.GroupIndex = 0
+			var err error
+			groups, err = addRow(groups, row)
+			n--
+			return n > 0, err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -147,16 +86,34 @@ func (r *Reader) ReadGroup(split string, step, group int) (*art.TrajectoryGroup,
 	return groups[0], nil
 }
 
-// groupIndexRow is the column that tells where a group is.
-type groupIndexRow struct {
-	GroupIndex int64 `parquet:"group_index"`
+// groupColumns reads which group a row is of.
+type groupColumns struct{ group column }
+
+func (c *groupColumns) all() map[string]*column { return map[string]*column{"group_index": &c.group} }
+
+// locate returns the first row of a group, -1 for none, and the number of its rows.
+func (r *Reader) locate(op, split string, step, group int) (first, n int, err error) {
+	first = -1
+	err = r.scan(op, split, step, func(file *parquet.File) error {
+		var c groupColumns
+		at := 0
+		return scanColumns(file, &c, func() (bool, error) {
+			index, err := c.group.number(0)
+			if index == group && first < 0 {
+				first = at
+			}
+			if index == group {
+				n++
+			}
+			at++
+			return index <= group, err
+		})
+	})
+	return first, n, err
 }
 
-// readColumns calls yield with the rows of (split, step) from row first on, in the columns of T, until it returns
-// false. What is yielded is valid during the call only.
-func readColumns[T any](
-	r *Reader, op, split string, step int, first int64, yield func(*T) (bool, error),
-) (err error) {
+// scan calls read with the file of (split, step).
+func (r *Reader) scan(op, split string, step int, read func(*parquet.File) error) error {
 	if err := checkName("split", split); err != nil {
 		return invalid(op, err)
 	}
@@ -166,14 +123,14 @@ func readColumns[T any](
 		return storage(op, err, "")
 	}
 	defer f.Close()
-	if err := scanColumns(f, first, yield); err != nil {
+	if err := scanFile(f, read); err != nil {
 		return damagedFile(op, path, err)
 	}
 	return nil
 }
 
-// scanColumns is readColumns of a file.
-func scanColumns[T any](f *os.File, first int64, yield func(*T) (bool, error)) (err error) {
+// scanFile calls read with a file of trajectories.
+func scanFile(f *os.File, read func(*parquet.File) error) (err error) {
 	defer catch(&err)
 	info, err := f.Stat()
 	if err != nil {
@@ -186,14 +143,20 @@ func scanColumns[T any](f *os.File, first int64, yield func(*T) (bool, error)) (
 	if err := checkColumns(file); err != nil {
 		return err
 	}
-	rows := parquet.NewGenericReader[T](file)
+	return read(file)
+}
+
+// scanRows calls yield with the rows of a file from row first on, until it returns false. What is yielded is valid
+// during the call only.
+func scanRows(file *parquet.File, first int64, yield func(*trajectoryRow) (bool, error)) error {
+	rows := parquet.NewGenericReader[trajectoryRow](file)
 	defer rows.Close()
 	if first > 0 {
 		if err := rows.SeekToRow(first); err != nil {
 			return err
 		}
 	}
-	for batch := make([]T, readRowsBatch); ; clear(batch) {
+	for batch := make([]trajectoryRow, readRowsBatch); ; clear(batch) {
 		n, err := rows.Read(batch)
 		for i := range n {
 			if more, err := yield(&batch[i]); err != nil || !more {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func TestIndex_EqualsTrajectories(t *testing.T) {
 			got, err := r.ReadGroup("val", 0, i)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
-			require.Len(t, entries[0].Failures, len(want.Failures))
+			require.Equal(t, failuresOf(want.Failures), entries[0].Failures)
 			if len(want.Trajectories) == 0 {
 				require.Equal(t, -1, entries[0].Trajectory)
 				entries = entries[1:]
@@ -58,12 +59,15 @@ func TestIndex_EqualsTrajectories(t *testing.T) {
 				require.Equal(t, []int{i, j}, []int{e.Group, e.Trajectory})
 				require.Equal(t, trajectory.Reward, e.Reward)
 				require.Equal(t, trajectory.Duration, e.Duration)
+				if !trajectory.Start.IsZero() {
+					require.Equal(t, trajectory.Start.UnixMicro(), e.Start.UnixMicro())
+				}
 				first, _, ok := trajectory.PolicySteps()
 				require.Equal(t, ok, e.FirstStep >= 0)
 				if ok {
 					require.Equal(t, first, e.FirstStep)
 				}
-				require.Len(t, texts[0], len(trajectory.Messages))
+				require.Equal(t, textsOf(trajectory.Messages), texts[0])
 				entries, texts = entries[1:], texts[1:]
 			}
 		}
@@ -71,6 +75,31 @@ func TestIndex_EqualsTrajectories(t *testing.T) {
 		_, err = r.ReadGroup("val", 0, len(groups))
 		require.ErrorIs(t, err, art.ErrInvalid)
 	}
+}
+
+// textsOf are the messages as [Reader.Texts] returns them.
+func textsOf(messages []art.Message) (list []art.Message) {
+	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+	for _, m := range messages {
+		text := art.Message{Role: art.Role(valid(string(m.Role))), Content: valid(m.Content),
+			Reasoning: valid(m.Reasoning), Name: valid(m.Name)}
+		for _, c := range m.ToolCalls {
+			text.ToolCalls = append(text.ToolCalls,
+				art.ToolCall{ID: valid(c.ID), Name: valid(c.Name), Arguments: valid(c.Arguments)})
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// failuresOf are the failures as [Reader.Index] returns them.
+func failuresOf(failures []art.Failure) (list []art.Failure) {
+	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+	for _, f := range failures {
+		list = append(list, art.Failure{Scenario: f.Scenario, Attempt: f.Attempt, Tries: f.Tries, Type: valid(f.Type),
+			Message: valid(f.Message), Stack: valid(f.Stack)})
+	}
+	return list
 }
 
 func TestIndex_Errors(t *testing.T) {
@@ -85,6 +114,8 @@ func TestIndex_Errors(t *testing.T) {
 	for cut := 0; cut < len(content); cut += 101 {
 		require.NoError(t, os.WriteFile(path, content[:cut], 0o644))
 		_, err := r.Index("val", 0)
+		require.ErrorIs(t, err, art.ErrCorrupt, cut)
+		err = r.Texts("val", 0, func(int, int, []art.Message) bool { return true })
 		require.ErrorIs(t, err, art.ErrCorrupt, cut)
 	}
 }

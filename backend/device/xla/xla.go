@@ -38,11 +38,15 @@ func New(config string) (compute.Backend, error) {
 	if _, err := load(f); err != nil {
 		return nil, fmt.Errorf("xla: %w", err)
 	}
-	device, err := goxla.New(f.config(options))
+	opened, err := goxla.New(f.config(options))
 	if err != nil {
 		return nil, fmt.Errorf("xla: %s: %w", f.path, err)
 	}
-	return device, nil
+	of, ok := opened.(*goxla.Backend)
+	if !ok {
+		return nil, fmt.Errorf("xla: go-xla opened a %T, want a *xla.Backend", opened)
+	}
+	return &device{of}, nil
 }
 
 // resolve finds the plug-in that a name stands for.
