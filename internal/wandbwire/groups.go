@@ -168,7 +168,7 @@ func (t *Trajectory) histories() ([]History, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("there are neither messages_and_choices nor exchanges")
+		return []History{t.History}, nil // the trainer skips it, and says so
 	}
 	return out, nil
 }
