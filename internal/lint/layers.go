@@ -86,6 +86,9 @@ var layers = map[string]layer{
 		"", "backend/rundir", "backend/server", "grpo/credit", "internal/runs", "internal/tinkerwire", "internal/trainset",
 		"tokenizer", "tokenizer/chat",
 	}},
+	"backend/wandb": {own: []string{
+		"", "backend/rundir", "backend/server", "internal/runs", "internal/wandbwire",
+	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
