@@ -46,6 +46,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
+	if e.base == "" {
+		body["logprobs"], body["return_token_ids"] = true, true
+	}
 	var answer wandbwire.Completion
 	err = b.do(ctx, &call{method: http.MethodPost, path: "chat/completions", body: body, out: &answer})
 	if err != nil {
@@ -55,6 +58,9 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", ErrService, err),
 			Hint: "the service answers what cannot be trained on"}
+	}
+	if e.base != "" {
+		out.Message.Sample = nil
 	}
 	if s := out.Message.Sample; s != nil {
 		step = s.Step
@@ -87,8 +93,7 @@ func newRequest(model string, req *art.ChatRequest) (map[string]any, error) {
 		delete(body, "top_k")
 	}
 	body["seed"] = s.Seed & math.MaxInt64
-	body["model"], body["logprobs"], body["return_token_ids"] = model, true, true
-	body["messages"] = outgoing(req.Messages)
+	body["model"], body["messages"] = model, outgoing(req.Messages)
 	if len(req.Tools) > 0 {
 		body["tools"] = req.Tools
 	}
@@ -126,4 +131,3 @@ func (b *Backend) all() []*art.Model {
 	defer b.mu.Unlock()
 	return append([]*art.Model{}, b.order...)
 }
-

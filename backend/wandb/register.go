@@ -23,6 +23,8 @@ import (
 type entry struct {
 	run   *runs.Run
 	model wandbwire.Model
+	bare  bool   // the service had no checkpoint when the model was registered: step 0 has no name of its own
+	base  string // of a frozen model, which answers under this name; "" of others
 	step  atomic.Int64
 
 	training sync.Mutex // one training at a time; guards pending
@@ -31,9 +33,12 @@ type entry struct {
 
 // artifact is the name of a step at the service.
 func (e *entry) artifact(step int) string {
+	if e.base != "" {
+		return e.base
+	}
 	m := &e.model
 	name := wandbwire.ArtifactScheme + m.Entity + "/" + m.Project + "/" + m.Name
-	if step > 0 { // before the first there may be none
+	if step > 0 || !e.bare {
 		name += ":step" + strconv.Itoa(step)
 	}
 	return name
@@ -54,13 +59,13 @@ func (e *entry) write(step int) func(dir string) error {
 }
 
 // Register registers m at the service, or continues at its newest step there. What the service chooses itself, the
-// options of LoRA and the seed of the adapter, is not sent. Options of models in process, Adapter, Fork, ToolFormat and
-// Frozen, and targets of LoRA, are an [art.ErrUnsupported].
+// options of LoRA and the seed of the adapter, is not sent. A frozen model is a base model of the service, which is not
+// asked before the first call. Adapter, Fork, ToolFormat and targets of LoRA are an [art.ErrUnsupported].
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.Frozen {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 {
 		return 0, &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, ToolFormat, Frozen or targets of LoRA", art.ErrUnsupported),
+			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, ToolFormat or targets of LoRA", art.ErrUnsupported),
 			Hint: "leave them out of ModelOptions",
 		}
 	}
@@ -103,6 +108,10 @@ func (b *Backend) begin(ctx context.Context, e *entry, name string, opts art.Mod
 		return 0, err
 	}
 	body := wandbwire.CreateModel{Project: &opts.Project, Name: &name, BaseModel: opts.Base, ReturnExisting: true}
+	if opts.Frozen {
+		e.base = opts.Base
+		return 0, nil
+	}
 	if b.opts.Entity != "" {
 		body.Entity = &b.opts.Entity
 	}
@@ -122,14 +131,15 @@ func (b *Backend) begin(ctx context.Context, e *entry, name string, opts art.Mod
 // describe writes what the run was begun with, or compares it.
 func (e *entry) describe(name string, opts art.ModelOptions, host string) error {
 	want := rundir.Description{
-		Name: name, Project: opts.Project, Base: opts.Base, Seed: opts.Seed, LoRA: opts.LoRA, Device: host,
+		Name: name, Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, Seed: opts.Seed, LoRA: opts.LoRA,
+		Device: host,
 	}
 	var have rundir.Description
 	known, err := e.run.ReadModel(&have)
 	if err != nil || !known {
 		return errors.Join(err, e.run.WriteModel(want))
 	}
-	if have.Base != want.Base {
+	if have.Base != want.Base || have.Frozen != want.Frozen {
 		return &art.Error{
 			Op: "register", Hint: "use another model name for a new run",
 			Err: fmt.Errorf("%w: the run in %s is of the base %q", art.ErrInvalid, e.run.Dir(), have.Base),
@@ -141,10 +151,11 @@ func (e *entry) describe(name string, opts art.ModelOptions, host string) error 
 // sync asks for the newest step of the service, and notes those that the run directory lacks: of trainings that ended
 // after their client.
 func (b *Backend) sync(ctx context.Context, e *entry) (int, error) {
-	step, err := b.newest(ctx, e)
+	step, stored, err := b.newest(ctx, e)
 	if err != nil {
 		return 0, err
 	}
+	e.bare = !stored
 	if have := e.run.Next() - 1; have > step {
 		return 0, &art.Error{
 			Op: "register", Hint: "use another model name for a new run, or the service that made this one",
@@ -158,15 +169,15 @@ func (b *Backend) sync(ctx context.Context, e *entry) (int, error) {
 	return step, nil
 }
 
-// newest asks for the newest step of the service, 0 when it has none.
-func (b *Backend) newest(ctx context.Context, e *entry) (int, error) {
+// newest asks for the newest step of the service, and whether it has one.
+func (b *Backend) newest(ctx context.Context, e *entry) (step int, stored bool, err error) {
 	var page wandbwire.Page[wandbwire.Checkpoint]
 	path := b.modelPath(e) + "/checkpoints?limit=1&order=desc"
-	err := b.do(ctx, &call{method: http.MethodGet, path: path, out: &page})
+	err = b.do(ctx, &call{method: http.MethodGet, path: path, out: &page})
 	if err != nil || len(page.Data) == 0 {
-		return 0, err
+		return 0, false, err
 	}
-	return page.Data[0].Step, nil
+	return page.Data[0].Step, true, nil
 }
 
 // note commits the steps up to one that the run directory lacks.

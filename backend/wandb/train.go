@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -33,14 +36,45 @@ func (b *Backend) Train(
 	if err != nil {
 		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrUnsupported, err), Hint: "leave it out of TrainConfig"}
 	}
-	encoded, err := wandbwire.Encode(groups)
+	encoded, err := wandbwire.Encode(sendable(groups))
 	if err != nil {
 		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct the groups"}
 	}
 	body := func(e *entry) (any, error) {
 		return &wandbwire.CreateJob{ModelID: e.model.ID, Groups: encoded, Config: config}, nil
 	}
-	return b.train(ctx, m, &training{op: op, path: "preview/training-jobs", body: body, groups: groups, tell: cfg.Progress})
+	t := &training{op: op, path: "preview/training-jobs", body: body, groups: groups, tell: cfg.Progress}
+	result, err := b.train(ctx, m, t)
+	if err == nil { // services do not tell what they leave out; ours leaves out the same
+		set := trainset.FromGroups(groups, cfg, m.Step(), math.MaxInt, math.MaxInt32)
+		result.Skipped, result.Advantages = set.Skipped, set.Advantages
+	}
+	return result, err
+}
+
+// sendable leaves out the trajectories that cannot be trained on, or sent.
+func sendable(groups []*art.TrajectoryGroup) (out []*art.TrajectoryGroup) {
+	for _, g := range present(groups) {
+		g.Trajectories = slices.DeleteFunc(g.Trajectories, func(t *art.Trajectory) bool { return !usable(t) })
+		if len(g.Trajectories) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// usable reports whether a trajectory has a reward and samples that JSON can hold.
+func usable(t *art.Trajectory) bool {
+	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+	if !finite(t.Reward) || len(t.Samples()) == 0 {
+		return false
+	}
+	for _, s := range t.Samples() {
+		if len(s.Logprobs) != len(s.IDs) || slices.ContainsFunc(s.Logprobs, func(x float32) bool { return !finite(float64(x)) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // TrainSFT stores the conversations as a data set, trains on it, and notes the step; see [Backend.Train].
@@ -128,6 +162,9 @@ type training struct {
 // train sends a training, and waits for its step.
 func (b *Backend) train(ctx context.Context, m *art.Model, t *training) (*art.TrainResult, error) {
 	e, err := b.entry(t.op, m)
+	if err == nil && e.base != "" {
+		err = &art.Error{Op: t.op, Err: art.ErrFrozen}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +268,7 @@ func means(sum, count map[string]float64) map[string]float64 {
 func (b *Backend) commit(
 	ctx context.Context, e *entry, t *training, metrics map[string]float64, took time.Duration,
 ) (*art.TrainResult, error) {
-	at, err := b.newest(ctx, e)
+	at, _, err := b.newest(ctx, e)
 	if err != nil {
 		return nil, err
 	}

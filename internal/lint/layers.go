@@ -87,7 +87,7 @@ var layers = map[string]layer{
 		"tokenizer", "tokenizer/chat",
 	}},
 	"backend/wandb": {own: []string{
-		"", "backend/rundir", "backend/server", "internal/runs", "internal/wandbwire",
+		"", "backend/rundir", "backend/server", "internal/runs", "internal/trainset", "internal/wandbwire",
 	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},

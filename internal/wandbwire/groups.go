@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -250,7 +251,7 @@ func Encode(groups []*art.TrajectoryGroup) ([]Group, error) {
 			continue
 		}
 		e := Group{Trajectories: []Trajectory{}, Exceptions: []Exception{}, Metadata: orEmpty(g.Metadata),
-			Metrics: orEmpty(g.Metrics), Logs: append([]string{}, g.Logs...)}
+			Metrics: finite(g.Metrics), Logs: append([]string{}, g.Logs...)}
 		for _, t := range g.Trajectories {
 			if t == nil {
 				continue
@@ -276,9 +277,20 @@ func orEmpty[T any](m map[string]T) map[string]T {
 	return m
 }
 
+// finite leaves out what JSON cannot hold.
+func finite(metrics map[string]float64) map[string]float64 {
+	out := map[string]float64{}
+	for key, x := range metrics {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			out[key] = x
+		}
+	}
+	return out
+}
+
 func encode(t *art.Trajectory) (Trajectory, error) {
 	out := Trajectory{
-		AdditionalHistories: []History{}, Reward: t.Reward, Metrics: orEmpty(t.Metrics), Metadata: orEmpty(t.Metadata),
+		AdditionalHistories: []History{}, Reward: t.Reward, Metrics: finite(t.Metrics), Metadata: orEmpty(t.Metadata),
 		Logs: append([]string{}, t.Logs...),
 	}
 	for i, h := range t.Histories() {

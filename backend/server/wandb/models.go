@@ -1,6 +1,7 @@
 package wandb
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,8 +38,14 @@ func (m *model) release() error {
 	if m.registered == nil {
 		return nil
 	}
-	err := m.registered.Release(context.Background())
+	err := release(m.registered)
 	m.registered = nil
+	return err
+}
+
+// release frees the memory of a model, if its backend can and is open.
+func release(m *art.Model) error {
+	err := m.Release(context.Background())
 	if errors.Is(err, art.ErrUnsupported) || errors.Is(err, art.ErrClosed) {
 		return nil
 	}
@@ -69,9 +76,7 @@ func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
 	base := ""
 	for _, b := range s.opts.Bases {
 		if b.Name == m.record.Base {
-			if base = b.Model; base == "" {
-				base = b.Name
-			}
+			base = cmp.Or(b.Model, b.Name)
 		}
 	}
 	if base == "" {
@@ -207,6 +212,12 @@ func (s *Server) opened(r *http.Request, tenant string) (*model, *art.Model, err
 
 // find returns the model that an artifact's name means; see [server.Config].
 func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error) {
+	for _, b := range s.opts.Bases {
+		if b.Name == name {
+			m, err := s.frozen(r.Context(), b)
+			return m, nil, err
+		}
+	}
 	path, ok := strings.CutPrefix(name, wandbwire.ArtifactScheme)
 	unknown := failf(http.StatusNotFound, "there is no model %.200q; want wandb-artifact:///ENTITY/PROJECT/NAME of a model "+
 		"that is registered, and :stepN for a step that has a checkpoint", name)
@@ -234,6 +245,30 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 		return nil, nil, unknown
 	}
 	return own, pin, err
+}
+
+// frozen returns a base model, registered when it is asked for first: for prompted baselines.
+func (s *Server) frozen(ctx context.Context, b Base) (*art.Model, error) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	if m := s.bases[b.Name]; m != nil {
+		return m, nil
+	}
+	if s.ctx.Err() != nil {
+		return nil, art.ErrClosed
+	}
+	name := "base-" + strings.Map(func(c rune) rune {
+		if strings.ContainsRune(`/\@: `, c) {
+			return '-'
+		}
+		return c
+	}, b.Name)
+	m := art.NewModel(name, &art.ModelOptions{Project: "wandb-bases", Base: cmp.Or(b.Model, b.Name), Frozen: true})
+	if err := m.Register(ctx, s.backend); err != nil {
+		return nil, err
+	}
+	s.bases[b.Name] = m
+	return m, nil
 }
 
 // ready reports that requests can be answered: models are loaded when they are named.
@@ -311,6 +346,9 @@ func (s *Server) checkpoints(ctx context.Context, m *art.Model) (list []wandbwir
 		if rows, err = keeper.History(ctx, m); err != nil {
 			return nil, err
 		}
+	}
+	if len(steps) == 0 {
+		steps = []int{m.Step()} // it answers, as yet without a checkpoint
 	}
 	for _, step := range steps {
 		c := wandbwire.Checkpoint{ID: fmt.Sprintf("step%d", step), Step: step, Metrics: map[string]float64{}}

@@ -14,7 +14,9 @@ import (
 // artifacts/ENTITY/PROJECT/NAME/train.jsonl.
 type store struct{ dir string }
 
-func (s store) path(parts ...string) string { return filepath.Join(append([]string{s.dir}, parts...)...) }
+func (s store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
 
 // write replaces a file as a whole.
 func (s store) write(path string, data []byte) error {

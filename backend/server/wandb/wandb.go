@@ -70,7 +70,8 @@ type Server struct {
 	work   sync.WaitGroup
 	wake   chan struct{}
 
-	creating sync.Mutex // held while a model is registered
+	creating sync.Mutex            // held while a model is registered
+	bases    map[string]*art.Model // frozen, by name; guarded by creating
 	mu       sync.Mutex
 	models   map[string]*model
 	jobs     map[string]*job
@@ -86,7 +87,7 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: *opts, backend: backend, tenants: map[[sha256.Size]byte]string{}, models: map[string]*model{},
-		jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger, store: store{opts.Dir},
+		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger, store: store{opts.Dir},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -172,6 +173,9 @@ func (s *Server) Close() error {
 	var all []error
 	for _, m := range s.models {
 		all = append(all, m.release())
+	}
+	for _, m := range s.bases {
+		all = append(all, release(m))
 	}
 	return errors.Join(all...)
 }
