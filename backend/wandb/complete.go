@@ -54,6 +54,13 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
+	return e.response(m, &answer, req, step)
+}
+
+// response converts an answer of a step.
+func (e *entry) response(
+	m *art.Model, answer *wandbwire.Completion, req *art.ChatRequest, step int,
+) (*art.ChatResponse, error) {
 	out, err := answer.Response(req.Settings, step)
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", ErrService, err),

@@ -69,12 +69,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 			Hint: "leave them out of ModelOptions",
 		}
 	}
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+	if b.life.Err() != nil {
 		return 0, &art.Error{Op: "register", Err: art.ErrClosed, Hint: "open another backend"}
 	}
-	b.mu.Unlock()
 	run, err := runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger})
 	if err != nil {
 		return 0, err

@@ -34,7 +34,8 @@ func (b *Backend) Train(
 	}
 	config, err := wandbwire.NewRLTrain(cfg)
 	if err != nil {
-		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrUnsupported, err), Hint: "leave it out of TrainConfig"}
+		err = fmt.Errorf("%w: %w", art.ErrUnsupported, err)
+		return nil, &art.Error{Op: op, Err: err, Hint: "leave it out of TrainConfig"}
 	}
 	encoded, err := wandbwire.Encode(sendable(groups))
 	if err != nil {
@@ -70,7 +71,8 @@ func usable(t *art.Trajectory) bool {
 		return false
 	}
 	for _, s := range t.Samples() {
-		if len(s.Logprobs) != len(s.IDs) || slices.ContainsFunc(s.Logprobs, func(x float32) bool { return !finite(float64(x)) }) {
+		broken := slices.ContainsFunc(s.Logprobs, func(x float32) bool { return !finite(float64(x)) })
+		if broken || len(s.Logprobs) != len(s.IDs) {
 			return false
 		}
 	}
@@ -95,20 +97,23 @@ func (b *Backend) TrainSFT(
 	if err != nil {
 		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
-	body := func(e *entry) (any, error) {
-		var id [6]byte
-		_, _ = rand.Read(id[:]) // never fails
-		name := e.model.Name + "-sft-data-" + hex.EncodeToString(id[:])
-		at, err := b.opts.PutDataset(ctx, e.model.Project, name, data)
-		if err != nil {
-			return nil, err
-		}
-		rate, err := json.Marshal(c.LearningRate)
-		return &wandbwire.CreateSFTJob{ModelID: e.model.ID, DataURL: at, Config: &wandbwire.SFTTrain{
-			BatchSize: &c.BatchSize, LearningRate: rate, AssistantTurns: "all",
-		}}, err
-	}
+	body := func(e *entry) (any, error) { return b.supervised(ctx, e, data, c) }
 	return b.train(ctx, m, &training{op: op, path: "preview/sft-training-jobs", body: body, tell: c.Progress})
+}
+
+// supervised stores a data set, and returns the request of a training on it.
+func (b *Backend) supervised(ctx context.Context, e *entry, data []byte, c *art.SFTConfig) (any, error) {
+	var id [6]byte
+	_, _ = rand.Read(id[:]) // never fails
+	name := e.model.Name + "-sft-data-" + hex.EncodeToString(id[:])
+	at, err := b.opts.PutDataset(ctx, e.model.Project, name, data)
+	if err != nil {
+		return nil, err
+	}
+	rate, err := json.Marshal(c.LearningRate)
+	return &wandbwire.CreateSFTJob{ModelID: e.model.ID, DataURL: at, Config: &wandbwire.SFTTrain{
+		BatchSize: &c.BatchSize, LearningRate: rate, AssistantTurns: "all",
+	}}, err
 }
 
 // dataset writes conversations as lines of JSON.
@@ -204,8 +209,8 @@ func (b *Backend) settle(ctx context.Context, e *entry) error {
 
 // await polls the events of the pending training until it has ended, and returns the means of the metrics of its steps.
 func (b *Backend) await(ctx context.Context, e *entry, t *training) (map[string]float64, error) {
-	sum, count, total, after := map[string]float64{}, map[string]float64{}, 0, ""
-	for done := 0; ; {
+	seen, after := progress{sum: map[string]float64{}, count: map[string]float64{}}, ""
+	for {
 		var page wandbwire.Page[wandbwire.Event]
 		path := "preview/training-jobs/" + url.PathEscape(e.pending) + "/events"
 		if after != "" {
@@ -219,27 +224,9 @@ func (b *Backend) await(ctx context.Context, e *entry, t *training) (map[string]
 		}
 		for _, event := range page.Data {
 			after = event.ID
-			switch event.Type {
-			case wandbwire.EventStarted:
-				n, _ := event.Data["num_sequences"].(float64)
-				total = int(n)
-			case wandbwire.EventStep:
-				done++
-				for key, x := range event.Data {
-					if x, ok := x.(float64); ok {
-						sum[key], count[key] = sum[key]+x, count[key]+1
-					}
-				}
-				if t.tell != nil {
-					t.tell(art.TrainProgress{Done: done, Total: max(total, done), Metrics: means(sum, count)})
-				}
-			case wandbwire.EventEnded:
+			if seen.add(t, &event) {
 				e.pending = ""
-				return means(sum, count), nil
-			case wandbwire.EventFailed:
-				e.pending = ""
-				err := fmt.Errorf("%w: the training failed: %v", ErrService, event.Data["error_message"])
-				return nil, &art.Error{Op: t.op, Err: err, Hint: "the model is as it was before"}
+				return seen.means(), seen.failed
 			}
 		}
 		if page.HasMore {
@@ -255,11 +242,49 @@ func (b *Backend) await(ctx context.Context, e *entry, t *training) (map[string]
 	}
 }
 
-// means divides sums by their counts.
-func means(sum, count map[string]float64) map[string]float64 {
-	out := make(map[string]float64, len(sum))
-	for key, x := range sum {
-		out[key] = x / count[key]
+// progress is what the events of a training tell.
+type progress struct {
+	done, total int
+	sum, count  map[string]float64 // of the metrics of gradient steps
+	failed      error
+}
+
+// add adds an event, and reports whether it is the last.
+func (p *progress) add(t *training, event *wandbwire.Event) (last bool) {
+	switch event.Type {
+	case wandbwire.EventStarted:
+		n, _ := event.Data["num_sequences"].(float64)
+		p.total = int(n)
+	case wandbwire.EventStep:
+		p.step(t, event.Data)
+	case wandbwire.EventEnded:
+		return true
+	case wandbwire.EventFailed:
+		err := fmt.Errorf("%w: the training failed: %v", ErrService, event.Data["error_message"])
+		p.failed = &art.Error{Op: t.op, Err: err, Hint: "the model is as it was before"}
+		return true
+	}
+	return false
+}
+
+// step adds the metrics of a gradient step.
+func (p *progress) step(t *training, metrics map[string]any) {
+	p.done++
+	for key, x := range metrics {
+		if x, ok := x.(float64); ok {
+			p.sum[key], p.count[key] = p.sum[key]+x, p.count[key]+1
+		}
+	}
+	if t.tell != nil {
+		t.tell(art.TrainProgress{Done: p.done, Total: max(p.total, p.done), Metrics: p.means()})
+	}
+}
+
+// means are those of the metrics over the gradient steps.
+func (p *progress) means() map[string]float64 {
+	out := make(map[string]float64, len(p.sum))
+	for key, x := range p.sum {
+		out[key] = x / p.count[key]
 	}
 	return out
 }

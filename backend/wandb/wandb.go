@@ -89,6 +89,15 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if opts != nil {
 		b.opts = *opts
 	}
+	if err := b.complete(); err != nil {
+		return nil, err
+	}
+	b.life, b.quit = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// complete fills in defaults and checks the options.
+func (b *Backend) complete() (err error) {
 	o := &b.opts
 	o.BaseURL, o.Key = cmp.Or(o.BaseURL, DefaultURL), cmp.Or(o.Key, os.Getenv("WANDB_API_KEY"))
 	o.Dir = cmp.Or(o.Dir, ".art")
@@ -102,7 +111,6 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if o.PutDataset == nil {
 		o.PutDataset = b.putDataset
 	}
-	var err error
 	b.address, err = url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	switch {
 	case err != nil || b.address.Host == "" || b.address.Scheme != "http" && b.address.Scheme != "https":
@@ -113,10 +121,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		err = fmt.Errorf("%w: PollTime or RetryTime is negative", art.ErrInvalid)
 	}
 	if err != nil {
-		return nil, &art.Error{Op: "open W&B Training", Err: err, Hint: "correct wandb.Options"}
+		return &art.Error{Op: "open W&B Training", Err: err, Hint: "correct wandb.Options"}
 	}
-	b.life, b.quit = context.WithCancel(context.Background())
-	return b, nil
+	return nil
 }
 
 // Close releases the run directories. A training that runs at the service goes on there.

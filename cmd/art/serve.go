@@ -85,7 +85,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 		"`number` of requests of a base that may wait; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
-	flags.StringVar(&o.train, "train", "", "`bases` that clients of Tinker or of W&B Training train, [NAME=]MODEL, with commas")
+	flags.StringVar(&o.train, "train", "", "`bases` that clients train, [NAME=]MODEL, with commas")
 	flags.StringVar(&o.dir, "dir", ".art", "`folder` of the runs of --train")
 	flags.StringVar(&o.tenants, "tenants", "", "JSON `file` of tenants of --train: [{\"name\", \"keys\", ...}]")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")

@@ -94,16 +94,9 @@ func (s *Server) training(
 		return nil, nil, failf(http.StatusBadRequest, "experimental_config: %v", err)
 	}
 	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd {
-		keeper, ok := s.backend.(art.CheckpointKeeper)
-		if !ok {
-			return nil, nil, failf(http.StatusBadRequest, "scale_learning_rate_by_reward_std_dev needs the history, which %T "+
-				"does not keep", s.backend)
-		}
-		rows, err := keeper.History(ctx, m)
-		if err != nil {
+		if err := s.scaleRate(ctx, m, cfg); err != nil {
 			return nil, nil, err
 		}
-		cfg.LearningRate = cfg.WithDefaults().LearningRate * art.RewardStdMultiplier(rows)
 	}
 	groups, err := wandbwire.Decode(req.Groups, m.Step(), s.tokenizer(ctx, m))
 	if err == nil && len(groups) == 0 {
@@ -115,20 +108,26 @@ func (s *Server) training(
 	return groups, cfg, nil
 }
 
+// scaleRate lowers the learning rate as groups come to agree.
+func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConfig) error {
+	keeper, ok := s.backend.(art.CheckpointKeeper)
+	if !ok {
+		return failf(http.StatusBadRequest, "scale_learning_rate_by_reward_std_dev needs the history, which %T does not keep",
+			s.backend)
+	}
+	rows, err := keeper.History(ctx, m)
+	if err == nil {
+		cfg.LearningRate = cfg.WithDefaults().LearningRate * art.RewardStdMultiplier(rows)
+	}
+	return err
+}
+
 // enqueue stores a training, and queues it.
 func (s *Server) enqueue(m *model, body []byte, sft bool) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := 0
-	for _, j := range s.jobs {
-		if j.model.record.Entity == m.record.Entity && !j.ended() {
-			waiting++
-		}
-	}
-	if waiting >= s.opts.MaxJobs {
-		e := failf(http.StatusTooManyRequests, "%d trainings have not ended; wait for one of them", waiting)
-		e.RetryAfter = 1
-		return nil, e
+	if n := s.unended(m.record.Entity); n >= s.opts.MaxJobs {
+		return nil, failf(http.StatusTooManyRequests, "%d trainings have not ended; wait for one of them", n)
 	}
 	j := &job{model: m, record: jobRecord{
 		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, SFT: sft, Created: time.Now(),
@@ -144,6 +143,16 @@ func (s *Server) enqueue(m *model, body []byte, sft bool) (any, error) {
 	s.queue = append(s.queue, j)
 	s.signal()
 	return wandbwire.Job{ID: j.record.ID}, nil
+}
+
+// unended counts the trainings of an entity that have not ended. mu is held.
+func (s *Server) unended(entity string) (n int) {
+	for _, j := range s.jobs {
+		if j.model.record.Entity == entity && !j.ended() {
+			n++
+		}
+	}
+	return n
 }
 
 // storeJob writes the record of a training. mu is held.
@@ -270,6 +279,11 @@ func (s *Server) execute(j *job) (map[string]float64, error) {
 	if j.record.SFT {
 		return s.supervise(own, body, progress)
 	}
+	return s.reinforce(own, body, progress)
+}
+
+// reinforce executes a training on groups.
+func (s *Server) reinforce(own *art.Model, body []byte, progress func(art.TrainProgress)) (map[string]float64, error) {
 	var req wandbwire.CreateJob
 	if err := decode(body, &req); err != nil {
 		return nil, err

@@ -73,14 +73,9 @@ func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
 	if m.record.Deleted || s.ctx.Err() != nil {
 		return nil, art.ErrClosed
 	}
-	base := ""
-	for _, b := range s.opts.Bases {
-		if b.Name == m.record.Base {
-			base = cmp.Or(b.Model, b.Name)
-		}
-	}
-	if base == "" {
-		return nil, failf(http.StatusBadRequest, "there is no base_model %.200q; there are %s", m.record.Base, s.baseNames())
+	base, err := s.base(m.record.Base)
+	if err != nil {
+		return nil, err
 	}
 	rec := &m.record
 	own := art.NewModel(rec.Run, &art.ModelOptions{Project: s.project(rec.Entity, rec.Project), Base: base})
@@ -89,6 +84,16 @@ func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
 	}
 	m.registered = own
 	return own, nil
+}
+
+// base returns what the backend calls a base model.
+func (s *Server) base(name string) (string, error) {
+	for _, b := range s.opts.Bases {
+		if b.Name == name {
+			return cmp.Or(b.Model, b.Name), nil
+		}
+	}
+	return "", failf(http.StatusBadRequest, "there is no base_model %.200q; there are %s", name, s.baseNames())
 }
 
 // baseNames lists the base models.
@@ -110,12 +115,27 @@ func (s *Server) createModel(r *http.Request, tenant string) (any, error) {
 	if name == "" {
 		name = "model-" + strings.ToLower(rand.Text()[:8])
 	}
+	if err := checkNames(entity, tenant, project+name); err != nil {
+		return nil, err
+	}
+	return s.makeModel(r.Context(), &req, entity, project, name)
+}
+
+// checkNames refuses names of another entity, and those that no artifact can have.
+func checkNames(entity, tenant, names string) error {
 	if entity != tenant {
-		return nil, failf(http.StatusForbidden, "the key is of the entity %q, not of %.200q", tenant, entity)
+		return failf(http.StatusForbidden, "the key is of the entity %q, not of %.200q", tenant, entity)
 	}
-	if strings.Contains(name+project, ":") {
-		return nil, failf(http.StatusBadRequest, "a name or a project with a colon cannot be part of an artifact's name")
+	if strings.Contains(names, ":") {
+		return failf(http.StatusBadRequest, "a name or a project with a colon cannot be part of an artifact's name")
 	}
+	return nil
+}
+
+// makeModel returns the model of a name, a new one if there is none.
+func (s *Server) makeModel(
+	ctx context.Context, req *wandbwire.CreateModel, entity, project, name string,
+) (any, error) {
 	s.mu.Lock()
 	m := s.named(entity, project, name)
 	isNew := m == nil
@@ -127,10 +147,10 @@ func (s *Server) createModel(r *http.Request, tenant string) (any, error) {
 		s.models[m.record.ID] = m // before others look for the name
 	}
 	s.mu.Unlock()
-	if err := s.fits(m, &req, isNew); err != nil {
+	if err := s.fits(m, req, isNew); err != nil {
 		return nil, err
 	}
-	_, err := s.open(r.Context(), m)
+	_, err := s.open(ctx, m)
 	if err == nil && isNew {
 		err = s.store.writeJSON(s.store.path("models", m.record.ID+".json"), &m.record)
 	}
@@ -219,8 +239,8 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 		}
 	}
 	path, ok := strings.CutPrefix(name, wandbwire.ArtifactScheme)
-	unknown := failf(http.StatusNotFound, "there is no model %.200q; want wandb-artifact:///ENTITY/PROJECT/NAME of a model "+
-		"that is registered, and :stepN for a step that has a checkpoint", name)
+	unknown := failf(http.StatusNotFound, "there is no model %.200q; want wandb-artifact:///ENTITY/PROJECT/NAME of a "+
+		"model that is registered, and :stepN for a step that has a checkpoint", name)
 	parts := strings.Split(path, "/")
 	if !ok || len(parts) != 3 || parts[0] != s.tenantOf(r) {
 		return nil, nil, unknown
@@ -232,6 +252,11 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 	if m == nil {
 		return nil, nil, unknown
 	}
+	return s.pinned(r, m, alias, unknown)
+}
+
+// pinned returns a model, and a pin of the step that an alias means.
+func (s *Server) pinned(r *http.Request, m *model, alias string, unknown error) (*art.Model, *art.Pin, error) {
 	own, err := s.open(r.Context(), m)
 	if err != nil || alias == "" || alias == "latest" {
 		return own, nil, err

@@ -130,24 +130,9 @@ func conversations(data []byte, turns string) (list []*art.Trajectory, err error
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		t := &art.Trajectory{}
-		var line struct {
-			Messages []art.Message `json:"messages"`
-			Tools    []art.Tool    `json:"tools"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+		t, err := conversation(lines.Bytes(), turns)
+		if err != nil {
 			return nil, failf(http.StatusBadRequest, "line %d of the data: %v", n, err)
-		}
-		t.Messages, t.Tools = line.Messages, line.Tools
-		replies := 0
-		for i := range t.Messages {
-			if t.Messages[i].Role == art.RoleAssistant {
-				replies++
-			}
-		}
-		if turns == "last" && replies > 1 {
-			return nil, failf(http.StatusBadRequest,
-				"line %d of the data has %d replies, and assistant_turns last is not supported; use all", n, replies)
 		}
 		list = append(list, t)
 	}
@@ -158,6 +143,27 @@ func conversations(data []byte, turns string) (list []*art.Trajectory, err error
 		return nil, failf(http.StatusBadRequest, "the data is empty")
 	}
 	return list, nil
+}
+
+// conversation reads one line.
+func conversation(data []byte, turns string) (*art.Trajectory, error) {
+	var line struct {
+		Messages []art.Message `json:"messages"`
+		Tools    []art.Tool    `json:"tools"`
+	}
+	if err := json.Unmarshal(data, &line); err != nil {
+		return nil, err
+	}
+	replies := 0
+	for i := range line.Messages {
+		if line.Messages[i].Role == art.RoleAssistant {
+			replies++
+		}
+	}
+	if turns == "last" && replies > 1 {
+		return nil, fmt.Errorf("it has %d replies, and assistant_turns last is not supported; use all", replies)
+	}
+	return &art.Trajectory{History: art.History{Messages: line.Messages, Tools: line.Tools}}, nil
 }
 
 // supervisedConfig converts the options of supervised training.

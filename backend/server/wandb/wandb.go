@@ -87,7 +87,8 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: *opts, backend: backend, tenants: map[[sha256.Size]byte]string{}, models: map[string]*model{},
-		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger, store: store{opts.Dir},
+		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger,
+		store: store{opts.Dir},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -267,7 +267,8 @@ func TestJob_Fails(t *testing.T) {
 	c := serve(t, backend, t.TempDir())
 	events := c.events(t, c.start(t, c.job(t, c.register(t), "{}")))
 	last := events[len(events)-1]
-	if text, _ := last.Data["error_message"].(string); last.Type != "training_failed" || !strings.Contains(text, "diverged") {
+	text, _ := last.Data["error_message"].(string)
+	if last.Type != "training_failed" || !strings.Contains(text, "diverged") {
 		t.Errorf("event %+v", last)
 	}
 }
@@ -433,7 +434,8 @@ func FuzzRoutes(f *testing.F) {
 	f.Add("PUT", "artifacts/p/..", `{"messages":[]}`)
 	f.Add("GET", "models/x/checkpoints?limit=-1", "")
 	f.Fuzz(func(t *testing.T, method, path, body string) {
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost/v1/preview/"+path, strings.NewReader(body))
+		target := "http://localhost/v1/preview/" + path
+		r, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 		if err != nil {
 			t.Skip()
 		}
