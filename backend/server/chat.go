@@ -25,6 +25,7 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
 	if err := h.checkTokens(m, &req.ChatSettings); err != nil {
 		return err
 	}
+	req.ReturnSamples = h.Samples
 	a, opts := answer{model: m, n: req.Choices()}, req.Options()
 	if err := h.limit(m, 1, a.n, opts); err != nil {
 		return err

@@ -32,6 +32,12 @@ type Config struct {
 	// Ready says why requests cannot be answered yet, or any more, for GET /readyz. nil, the default, is that they can as
 	// soon as a model is registered.
 	Ready func(ctx context.Context) error
+	// Find returns the model that a request names, or a step of it, in place of those that are listed: for names of
+	// another form, and for models of the request's key. A nil model without an error is looked for in the list.
+	Find func(r *http.Request, name string) (*art.Model, *art.Pin, error)
+	// Samples adds to each choice of a chat completion, unless it is streamed, the field "art_sample": the exact tokens
+	// with all that training needs, as [art.History] stores them. Clients that hand choices back to a trainer keep it.
+	Samples bool
 	// Rollouts records what clients do, in rollouts that they open. If it is nil, there are none.
 	Rollouts *Rollouts
 	// Capture writes down completions that belong to no rollout, with consent. If it is nil, none.

@@ -59,11 +59,21 @@ func (h *handler) model(r *http.Request, id string, one bool) (*art.Model, *http
 		m, err := h.models.findOrOnly(r.Context(), id)
 		return m, r, err
 	}
-	m, pin, err := h.models.resolve(r.Context(), id)
+	m, pin, err := h.find(r, id)
 	if pin != nil {
 		r = r.WithContext(pin.Context(r.Context()))
 	}
 	return m, r, err
+}
+
+// find returns the model that a request names, and for a step a pin.
+func (h *handler) find(r *http.Request, id string) (*art.Model, *art.Pin, error) {
+	if h.Find != nil {
+		if m, pin, err := h.Find(r, id); m != nil || err != nil {
+			return m, pin, err
+		}
+	}
+	return h.models.resolve(r.Context(), id)
 }
 
 // find returns the model named id, which is name or name@step if step is the current one. A pinned model, and that of a

@@ -41,7 +41,8 @@ is printed lets one browser in, once.
 
 With --train it serves the Tinker API instead, without the page: programs that were written for
 Tinker train adapters on the named base models, which they know by NAME. The runs are below --dir.
-docs/tinker.md has more.
+So do those of openpipe-art's ServerlessBackend, with base_url=http://HOST:PORT/v1.
+docs/tinker.md and docs/wandb-training.md have more.
 
 At SIGTERM and Ctrl-C /readyz fails and new requests are refused, with status 503. Those that are
 being answered have the time of --drain. A second signal ends the program at once.
@@ -84,7 +85,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 		"`number` of requests of a base that may wait; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
-	flags.StringVar(&o.train, "train", "", "`bases` that clients of the Tinker API train, [NAME=]MODEL, with commas")
+	flags.StringVar(&o.train, "train", "", "`bases` that clients train, [NAME=]MODEL, with commas")
 	flags.StringVar(&o.dir, "dir", ".art", "`folder` of the runs of --train")
 	flags.StringVar(&o.tenants, "tenants", "", "JSON `file` of tenants of --train: [{\"name\", \"keys\", ...}]")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")

@@ -19,6 +19,7 @@ import (
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/metrics"
 	"github.com/goart-dev/art/backend/server/tinker"
+	"github.com/goart-dev/art/backend/server/wandb"
 )
 
 // dashPath is where the page about the runs is.
@@ -33,6 +34,7 @@ type host struct {
 	dir     string // of the registered models, which are not kept; "" with --train
 
 	tinker *tinker.Server // nil without --train
+	wandb  *wandb.Server  // nil without --train
 	bases  []string       // the names of its base models
 
 	rollouts *server.Rollouts // nil: none are recorded
@@ -182,6 +184,9 @@ func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 func (h *host) close() (err error) {
 	if h.page != nil {
 		err = h.page.Close()
+	}
+	if h.wandb != nil {
+		err = errors.Join(err, h.wandb.Close())
 	}
 	if h.tinker != nil {
 		err = errors.Join(err, h.tinker.Close())

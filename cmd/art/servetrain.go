@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,9 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/tinker"
+	"github.com/goart-dev/art/backend/server/wandb"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -66,7 +64,7 @@ func (o *serveOptions) savedFolder(path string) (string, error) {
 	return reader.Find(ref.Step)
 }
 
-// openTinker makes the routes of the Tinker API, beside probes.
+// openTinker makes the routes of the Tinker API, and those of W&B Training beside it.
 func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, error) {
 	backend, ok := any(h.backend).(tinker.Backend)
 	if !ok {
@@ -95,9 +93,7 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	if err != nil {
 		return nil, fmt.Errorf("--key, --hosts, --origins: %w", err)
 	}
-	none := func() []*art.Model { return nil }
-	ready := func(context.Context) error { return nil }
-	rest, err := server.Handler(none, &server.Config{Ready: ready, Logger: logger}, opts)
+	rest, err := h.openWandb(o, bases, tenants, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -105,4 +101,22 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	mux.Handle(tinker.Prefix, routes)
 	mux.Handle("/", rest)
 	return mux, nil
+}
+
+// openWandb makes the routes of W&B Training, with the same bases and tenants.
+func (h *host) openWandb(
+	o *serveOptions, bases []tinker.Base, tenants []tinker.Tenant, logger *slog.Logger,
+) (http.Handler, error) {
+	opts := &wandb.Options{Dir: filepath.Join(o.dir, ".wandb-training"), Logger: logger}
+	for _, b := range bases {
+		opts.Bases = append(opts.Bases, wandb.Base{Name: b.Name, Model: b.Model})
+	}
+	for _, t := range tenants {
+		opts.Tenants = append(opts.Tenants, wandb.Tenant{Name: t.Name, Keys: t.Keys})
+	}
+	var err error
+	if h.wandb, err = wandb.New(h.backend, opts); err != nil {
+		return nil, err
+	}
+	return h.wandb.Handler(o.handlerOptions())
 }

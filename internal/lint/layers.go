@@ -80,10 +80,14 @@ var layers = map[string]layer{
 	"backend/server/metrics": {
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
 	},
+	"backend/server/wandb":  {own: []string{"", "backend/server", "internal/wandbwire", "internal/wire"}, light: true},
 	"backend/server/tinker": {own: []string{"", "backend/server", "internal/tinkerwire"}},
 	"backend/tinker": {own: []string{
 		"", "backend/rundir", "backend/server", "grpo/credit", "internal/runs", "internal/tinkerwire", "internal/trainset",
 		"tokenizer", "tokenizer/chat",
+	}},
+	"backend/wandb": {own: []string{
+		"", "backend/rundir", "backend/server", "internal/runs", "internal/trainset", "internal/wandbwire",
 	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
@@ -140,6 +144,7 @@ var layers = map[string]layer{
 		light: true},
 	"internal/tokentest":     {light: true},
 	"internal/track":         {own: []string{""}},
+	"internal/wandbwire":     {own: []string{"", "internal/wire"}, light: true},
 	"internal/wire":          {own: []string{""}, light: true},
 	"internal/wire/wiretest": {light: true},
 	"cmd/art":                {any: true},

@@ -13,6 +13,8 @@ import (
 type ChatRequest struct {
 	Messages []art.Message `json:"messages"`
 	Tools    []art.Tool    `json:"tools,omitempty"`
+	// ReturnSamples adds the sample to each choice. It is an option of the server.
+	ReturnSamples bool `json:"-"`
 	ChatSettings
 }
 

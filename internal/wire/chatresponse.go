@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -31,6 +32,8 @@ type ChatChoice struct {
 	StopReason any `json:"stop_reason,omitempty"`
 	// TokenIDs are the sampled tokens, stop token included, if return_token_ids is set.
 	TokenIDs []int32 `json:"token_ids,omitempty"`
+	// Sample is the [art.Sample] of the message in its stored form, if [ChatRequest].ReturnSamples is set.
+	Sample json.RawMessage `json:"art_sample,omitempty"`
 }
 
 // Usage counts tokens.
@@ -104,6 +107,12 @@ func (r *ChatRequest) choice(i int, reply *art.ChatResponse, tokens TokenBytes) 
 	}
 	if r.ReturnTokenIDs {
 		choice.TokenIDs = sample.IDs
+	}
+	if r.ReturnSamples && sample != nil {
+		var err error
+		if choice.Sample, err = EncodeSample(sample); err != nil {
+			return choice, err
+		}
 	}
 	return choice, nil
 }

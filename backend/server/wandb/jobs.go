@@ -1,0 +1,332 @@
+package wandb
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wandbwire"
+)
+
+// jobRecord is what is stored of a training, beside its request.
+type jobRecord struct {
+	ID, Model string
+	SFT       bool
+	Created   time.Time
+	From      *int // the step that it began with; nil before it began
+	Events    []wandbwire.Event
+}
+
+// job is a training. record is guarded by the server's mu.
+type job struct {
+	record jobRecord
+	model  *model
+}
+
+// ended reports whether a training has ended.
+func (j *job) ended() bool {
+	n := len(j.record.Events)
+	return n > 0 && slices.Contains([]string{wandbwire.EventEnded, wandbwire.EventFailed}, j.record.Events[n-1].Type)
+}
+
+// keepJobs is how long the events of a training can be read after a restart.
+const keepJobs = 24 * time.Hour
+
+// old reports whether nobody waits for a training any more.
+func (j *job) old() bool { return j.ended() && time.Since(j.record.Created) > keepJobs }
+
+// sortJobs sorts by age.
+func sortJobs(jobs []*job) {
+	slices.SortFunc(jobs, func(a, b *job) int { return a.record.Created.Compare(b.record.Created) })
+}
+
+// forget deletes what is stored of a training.
+func (s *Server) forget(j *job) error {
+	var all []error
+	for _, ext := range []string{".json", ".body"} {
+		if err := os.Remove(s.store.path("jobs", j.record.ID+ext)); !errors.Is(err, os.ErrNotExist) {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// createJob serves POST training-jobs.
+func (s *Server) createJob(r *http.Request, tenant string) (any, error) {
+	body, err := readAllBody(r)
+	if err != nil {
+		return nil, err
+	}
+	var req wandbwire.CreateJob
+	if err := decode(body, &req); err != nil {
+		return nil, err
+	}
+	m, err := s.byID(req.ModelID, tenant)
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.open(r.Context(), m)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := s.training(r.Context(), own, &req); err != nil {
+		return nil, err
+	}
+	return s.enqueue(m, body, false)
+}
+
+// training converts the request of a training.
+func (s *Server) training(
+	ctx context.Context, m *art.Model, req *wandbwire.CreateJob,
+) ([]*art.TrajectoryGroup, *art.TrainConfig, error) {
+	cfg, err := req.Config.TrainConfig()
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		return nil, nil, failf(http.StatusBadRequest, "experimental_config: %v", err)
+	}
+	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd {
+		if err := s.scaleRate(ctx, m, cfg); err != nil {
+			return nil, nil, err
+		}
+	}
+	groups, err := wandbwire.Decode(req.Groups, m.Step(), s.tokenizer(ctx, m))
+	if err == nil && len(groups) == 0 {
+		err = errors.New("trajectory_groups is empty")
+	}
+	if err != nil {
+		return nil, nil, failf(http.StatusBadRequest, "%v", err)
+	}
+	return groups, cfg, nil
+}
+
+// scaleRate lowers the learning rate as groups come to agree.
+func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConfig) error {
+	keeper, ok := s.backend.(art.CheckpointKeeper)
+	if !ok {
+		return failf(http.StatusBadRequest, "scale_learning_rate_by_reward_std_dev needs the history, which %T does not keep",
+			s.backend)
+	}
+	rows, err := keeper.History(ctx, m)
+	if err == nil {
+		cfg.LearningRate = cfg.WithDefaults().LearningRate * art.RewardStdMultiplier(rows)
+	}
+	return err
+}
+
+// enqueue stores a training, and queues it.
+func (s *Server) enqueue(m *model, body []byte, sft bool) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.unended(m.record.Entity); n >= s.opts.MaxJobs {
+		return nil, failf(http.StatusTooManyRequests, "%d trainings have not ended; wait for one of them", n)
+	}
+	j := &job{model: m, record: jobRecord{
+		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, SFT: sft, Created: time.Now(),
+	}}
+	err := s.store.write(s.store.path("jobs", j.record.ID+".body"), body)
+	if err == nil {
+		err = s.storeJob(j)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.forget(j))
+	}
+	s.jobs[j.record.ID] = j
+	s.queue = append(s.queue, j)
+	s.signal()
+	return wandbwire.Job{ID: j.record.ID}, nil
+}
+
+// unended counts the trainings of an entity that have not ended. mu is held.
+func (s *Server) unended(entity string) (n int) {
+	for _, j := range s.jobs {
+		if j.model.record.Entity == entity && !j.ended() {
+			n++
+		}
+	}
+	return n
+}
+
+// storeJob writes the record of a training. mu is held.
+func (s *Server) storeJob(j *job) error {
+	return s.store.writeJSON(s.store.path("jobs", j.record.ID+".json"), &j.record)
+}
+
+// signal wakes the goroutine that trains.
+func (s *Server) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// emit adds an event, and stores it.
+func (s *Server) emit(j *job, kind string, data map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kind == wandbwire.EventStarted && len(j.record.Events) > 0 {
+		return // before a restart
+	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	id := fmt.Sprintf("%s-%d", j.record.ID, len(j.record.Events))
+	j.record.Events = append(j.record.Events, wandbwire.Event{ID: id, Type: kind, Data: data})
+	if err := s.storeJob(j); err != nil {
+		s.log.Error("event could not be stored", "job", j.record.ID, "error", err)
+	}
+}
+
+// listEvents serves GET training-jobs/ID/events.
+func (s *Server) listEvents(r *http.Request, tenant string) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[r.PathValue("id")]
+	if j == nil || j.model.record.Entity != tenant {
+		return nil, failf(http.StatusNotFound, "there is no training with the id %.80q", r.PathValue("id"))
+	}
+	return page(r, j.record.Events, func(e wandbwire.Event) string { return e.ID })
+}
+
+// train executes trainings, one at a time, until the server is closed.
+func (s *Server) train() {
+	for {
+		j := s.next()
+		if j != nil {
+			s.run(j)
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// next takes a training from the queue: the oldest of another tenant than that of the last, so that none waits for all
+// of another's. It is nil when there is none or the server is closed.
+func (s *Server) next() *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || len(s.queue) == 0 {
+		return nil
+	}
+	at := max(slices.IndexFunc(s.queue, func(j *job) bool { return j.model.record.Entity != s.served }), 0)
+	j := s.queue[at]
+	s.queue = slices.Delete(s.queue, at, at+1)
+	s.served = j.model.record.Entity
+	return j
+}
+
+// run executes a training, unless its step was stored before a restart.
+func (s *Server) run(j *job) {
+	result, err := s.execute(j)
+	switch {
+	case s.ctx.Err() != nil && err != nil:
+		return // the next server goes on
+	case err != nil:
+		s.log.Warn("training failed", "job", j.record.ID, "error", err)
+		s.emit(j, wandbwire.EventFailed, map[string]any{"error_message": err.Error()})
+	default:
+		s.finish(j, result)
+	}
+	if err := os.Remove(s.store.path("jobs", j.record.ID+".body")); err != nil {
+		s.log.Warn("request of a training could not be deleted", "job", j.record.ID, "error", err)
+	}
+}
+
+// finish tells of the last gradient step, and of the end.
+func (s *Server) finish(j *job, metrics map[string]float64) {
+	s.emit(j, wandbwire.EventStarted, map[string]any{"num_sequences": 1})
+	data := map[string]any{}
+	for key, x := range finite(metrics) {
+		data[key] = x
+	}
+	s.emit(j, wandbwire.EventStep, data)
+	s.emit(j, wandbwire.EventEnded, nil)
+}
+
+// execute makes the step of a training, and returns its metrics.
+func (s *Server) execute(j *job) (map[string]float64, error) {
+	own, err := s.open(s.ctx, j.model)
+	if err != nil {
+		return nil, err
+	}
+	if from := j.record.From; from != nil && own.Step() > *from {
+		return s.stored(own, *from)
+	}
+	body, err := os.ReadFile(s.store.path("jobs", j.record.ID+".body"))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	j.record.From = new(own.Step())
+	err = s.storeJob(j)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	progress := func(p art.TrainProgress) { s.progress(j, p) }
+	if j.record.SFT {
+		return s.supervise(own, body, progress)
+	}
+	return s.reinforce(own, body, progress)
+}
+
+// reinforce executes a training on groups.
+func (s *Server) reinforce(own *art.Model, body []byte, progress func(art.TrainProgress)) (map[string]float64, error) {
+	var req wandbwire.CreateJob
+	if err := decode(body, &req); err != nil {
+		return nil, err
+	}
+	groups, cfg, err := s.training(s.ctx, own, &req)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Progress = progress
+	result, err := own.Train(s.ctx, groups, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return result.Metrics, nil
+}
+
+// progress tells of the gradient steps before the last, whose metrics are those of the stored step.
+func (s *Server) progress(j *job, p art.TrainProgress) {
+	s.emit(j, wandbwire.EventStarted, map[string]any{"num_sequences": p.Total})
+	if p.Done == 0 || p.Done >= p.Total {
+		return
+	}
+	data := map[string]any{}
+	for key, x := range finite(p.Metrics) {
+		data[key] = x
+	}
+	s.emit(j, wandbwire.EventStep, data)
+}
+
+// stored returns the metrics of a step that was stored before a restart.
+func (s *Server) stored(m *art.Model, from int) (map[string]float64, error) {
+	keeper, ok := s.backend.(art.CheckpointKeeper)
+	if !ok {
+		return map[string]float64{}, nil
+	}
+	rows, err := keeper.History(s.ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if row.Split == "train" && row.Step == from {
+			return row.Metrics, nil
+		}
+	}
+	return map[string]float64{}, nil
+}

@@ -1,0 +1,427 @@
+package wandb
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wandbwire"
+)
+
+// modelRecord is what is stored of a model.
+type modelRecord struct {
+	ID, Entity, Project, Name string
+	Base                      string // as clients call it
+	Run                       string // its name in the run directory
+	Created                   time.Time
+	Deleted                   bool // its run is kept
+}
+
+// model is a model of a client. registered is guarded by the server's creating.
+type model struct {
+	record     modelRecord
+	registered *art.Model // nil until it is used
+}
+
+// release frees the memory of a model, if its backend can.
+func (m *model) release() error {
+	if m.registered == nil {
+		return nil
+	}
+	err := release(m.registered)
+	m.registered = nil
+	return err
+}
+
+// release frees the memory of a model, if its backend can and is open.
+func release(m *art.Model) error {
+	err := m.Release(context.Background())
+	if errors.Is(err, art.ErrUnsupported) || errors.Is(err, art.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// wire is what clients read.
+func (m *model) wire() wandbwire.Model {
+	rec := &m.record
+	return wandbwire.Model{ID: rec.ID, Entity: rec.Entity, Project: rec.Project, Name: rec.Name, BaseModel: rec.Base}
+}
+
+// artifact is the name under which a model answers.
+func (m *model) artifact() string {
+	return wandbwire.ArtifactScheme + m.record.Entity + "/" + m.record.Project + "/" + m.record.Name
+}
+
+// open registers a model that is used for the first time.
+func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	if m.registered != nil {
+		return m.registered, nil
+	}
+	if m.record.Deleted || s.ctx.Err() != nil {
+		return nil, art.ErrClosed
+	}
+	base, err := s.base(m.record.Base)
+	if err != nil {
+		return nil, err
+	}
+	rec := &m.record
+	own := art.NewModel(rec.Run, &art.ModelOptions{Project: s.project(rec.Entity, rec.Project), Base: base})
+	if err := own.Register(ctx, s.backend); err != nil {
+		return nil, err
+	}
+	m.registered = own
+	return own, nil
+}
+
+// base returns what the backend calls a base model.
+func (s *Server) base(name string) (string, error) {
+	for _, b := range s.opts.Bases {
+		if b.Name == name {
+			return cmp.Or(b.Model, b.Name), nil
+		}
+	}
+	return "", failf(http.StatusBadRequest, "there is no base_model %.200q; there are %s", name, s.baseNames())
+}
+
+// baseNames lists the base models.
+func (s *Server) baseNames() string {
+	var names []string
+	for _, b := range s.opts.Bases {
+		names = append(names, strconv.Quote(b.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// createModel serves POST models.
+func (s *Server) createModel(r *http.Request, tenant string) (any, error) {
+	var req wandbwire.CreateModel
+	if err := readJSON(r, &req); err != nil {
+		return nil, err
+	}
+	entity, project, name := orDefault(req.Entity, tenant), orDefault(req.Project, "default"), orDefault(req.Name, "")
+	if name == "" {
+		name = "model-" + strings.ToLower(rand.Text()[:8])
+	}
+	if err := checkNames(entity, tenant, project+name); err != nil {
+		return nil, err
+	}
+	return s.makeModel(r.Context(), &req, entity, project, name)
+}
+
+// checkNames refuses names of another entity, and those that no artifact can have.
+func checkNames(entity, tenant, names string) error {
+	if entity != tenant {
+		return failf(http.StatusForbidden, "the key is of the entity %q, not of %.200q", tenant, entity)
+	}
+	if strings.Contains(names, ":") {
+		return failf(http.StatusBadRequest, "a name or a project with a colon cannot be part of an artifact's name")
+	}
+	return nil
+}
+
+// makeModel returns the model of a name, a new one if there is none.
+func (s *Server) makeModel(
+	ctx context.Context, req *wandbwire.CreateModel, entity, project, name string,
+) (any, error) {
+	s.mu.Lock()
+	m := s.named(entity, project, name)
+	isNew := m == nil
+	if isNew {
+		m = &model{record: modelRecord{
+			ID: "model-" + strings.ToLower(rand.Text()), Entity: entity, Project: project, Name: name, Base: req.BaseModel,
+			Run: s.freeRun(entity, project, name), Created: time.Now(),
+		}}
+		s.models[m.record.ID] = m // before others look for the name
+	}
+	s.mu.Unlock()
+	if err := s.fits(m, req, isNew); err != nil {
+		return nil, err
+	}
+	_, err := s.open(ctx, m)
+	if err == nil && isNew {
+		err = s.store.writeJSON(s.store.path("models", m.record.ID+".json"), &m.record)
+	}
+	if err != nil && isNew {
+		s.mu.Lock()
+		delete(s.models, m.record.ID)
+		s.mu.Unlock()
+	}
+	return m.wire(), err
+}
+
+// fits checks that an existing model is the one that a request wants.
+func (s *Server) fits(m *model, req *wandbwire.CreateModel, isNew bool) error {
+	switch {
+	case isNew:
+		return nil
+	case !req.ReturnExisting:
+		return failf(http.StatusConflict, "the model %s exists; set return_existing, or choose another name", m.artifact())
+	case m.record.Base != req.BaseModel:
+		return failf(http.StatusConflict, "the model %s exists and has the base_model %q, not %.200q", m.artifact(),
+			m.record.Base, req.BaseModel)
+	}
+	return nil
+}
+
+func orDefault(p *string, fallback string) string {
+	if p == nil || *p == "" {
+		return fallback
+	}
+	return *p
+}
+
+// named returns the model of a name, nil if there is none. mu is held.
+func (s *Server) named(entity, project, name string) *model {
+	for _, m := range s.models {
+		rec := &m.record
+		if !rec.Deleted && rec.Entity == entity && rec.Project == project && rec.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// freeRun returns the name of the run of a new model: another one than those of deleted models of its name. mu is held.
+func (s *Server) freeRun(entity, project, name string) string {
+	run, taken := name, func(run string) bool {
+		for _, m := range s.models {
+			if m.record.Entity == entity && m.record.Project == project && m.record.Run == run {
+				return true
+			}
+		}
+		return false
+	}
+	for n := 2; taken(run); n++ {
+		run = fmt.Sprintf("%s-%d", name, n)
+	}
+	return run
+}
+
+// byID returns a tenant's model by its id.
+func (s *Server) byID(id, tenant string) (*model, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.models[id]; m != nil && m.record.Entity == tenant && !m.record.Deleted {
+		return m, nil
+	}
+	return nil, failf(http.StatusNotFound, "there is no model with the id %.80q; register it first", id)
+}
+
+// opened is byID with the registered model.
+func (s *Server) opened(r *http.Request, tenant string) (*model, *art.Model, error) {
+	m, err := s.byID(r.PathValue("id"), tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := s.open(r.Context(), m)
+	return m, own, err
+}
+
+// find returns the model that an artifact's name means; see [server.Config].
+func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error) {
+	for _, b := range s.opts.Bases {
+		if b.Name == name {
+			m, err := s.frozen(r.Context(), b)
+			return m, nil, err
+		}
+	}
+	path, ok := strings.CutPrefix(name, wandbwire.ArtifactScheme)
+	unknown := failf(http.StatusNotFound, "there is no model %.200q; want wandb-artifact:///ENTITY/PROJECT/NAME of a "+
+		"model that is registered, and :stepN for a step that has a checkpoint", name)
+	parts := strings.Split(path, "/")
+	if !ok || len(parts) != 3 || parts[0] != s.tenantOf(r) {
+		return nil, nil, unknown
+	}
+	last, alias, _ := strings.Cut(parts[2], ":")
+	s.mu.Lock()
+	m := s.named(parts[0], parts[1], last)
+	s.mu.Unlock()
+	if m == nil {
+		return nil, nil, unknown
+	}
+	return s.pinned(r, m, alias, unknown)
+}
+
+// pinned returns a model, and a pin of the step that an alias means.
+func (s *Server) pinned(r *http.Request, m *model, alias string, unknown error) (*art.Model, *art.Pin, error) {
+	own, err := s.open(r.Context(), m)
+	if err != nil || alias == "" || alias == "latest" {
+		return own, nil, err
+	}
+	step, err := strconv.Atoi(strings.TrimPrefix(alias, "step"))
+	if err != nil || !strings.HasPrefix(alias, "step") {
+		return nil, nil, unknown
+	}
+	pin, err := own.PinStep(r.Context(), step)
+	if errors.Is(err, art.ErrInvalid) {
+		return nil, nil, unknown
+	}
+	return own, pin, err
+}
+
+// frozen returns a base model, registered when it is asked for first: for prompted baselines.
+func (s *Server) frozen(ctx context.Context, b Base) (*art.Model, error) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	if m := s.bases[b.Name]; m != nil {
+		return m, nil
+	}
+	if s.ctx.Err() != nil {
+		return nil, art.ErrClosed
+	}
+	name := "base-" + strings.Map(func(c rune) rune {
+		if strings.ContainsRune(`/\@: `, c) {
+			return '-'
+		}
+		return c
+	}, b.Name)
+	m := art.NewModel(name, &art.ModelOptions{Project: "wandb-bases", Base: cmp.Or(b.Model, b.Name), Frozen: true})
+	if err := m.Register(ctx, s.backend); err != nil {
+		return nil, err
+	}
+	s.bases[b.Name] = m
+	return m, nil
+}
+
+// ready reports that requests can be answered: models are loaded when they are named.
+func ready(context.Context) error { return nil }
+
+// deleteModel serves DELETE models/ID. The run stays in the run directory.
+func (s *Server) deleteModel(r *http.Request, tenant string) (any, error) {
+	m, err := s.byID(r.PathValue("id"), tenant)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	for _, j := range s.jobs {
+		if j.model == m && !j.ended() {
+			s.mu.Unlock()
+			return nil, failf(http.StatusConflict, "the model is being trained; delete it when %s has ended", j.record.ID)
+		}
+	}
+	m.record.Deleted = true
+	s.mu.Unlock()
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	return struct{}{}, errors.Join(m.release(), s.store.writeJSON(s.store.path("models", m.record.ID+".json"), &m.record))
+}
+
+// logGroups serves POST models/ID/log.
+func (s *Server) logGroups(r *http.Request, tenant string) (any, error) {
+	_, own, err := s.opened(r, tenant)
+	if err != nil {
+		return nil, err
+	}
+	var req wandbwire.LogGroups
+	if err := readJSON(r, &req); err != nil {
+		return nil, err
+	}
+	groups, err := wandbwire.Decode(req.Groups, own.Step(), s.tokenizer(r.Context(), own))
+	if err != nil {
+		return nil, failf(http.StatusBadRequest, "%v", err)
+	}
+	return struct{}{}, own.Log(r.Context(), req.Split, groups, nil)
+}
+
+// tokenizer renders the prompts of choices that carry no exact tokens.
+func (s *Server) tokenizer(ctx context.Context, m *art.Model) wandbwire.Tokenize {
+	return func(h *art.History) ([]int32, error) { return m.Tokenize(ctx, h, nil) }
+}
+
+// listCheckpoints serves GET models/ID/checkpoints.
+func (s *Server) listCheckpoints(r *http.Request, tenant string) (any, error) {
+	_, own, err := s.opened(r, tenant)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.checkpoints(r.Context(), own)
+	if err != nil {
+		return nil, err
+	}
+	switch order := r.URL.Query().Get("order"); order {
+	case "", "desc":
+		slices.Reverse(list)
+	case "asc":
+	default:
+		return nil, failf(http.StatusBadRequest, "order is %.40q, want asc or desc", order)
+	}
+	return page(r, list, func(c wandbwire.Checkpoint) string { return c.ID })
+}
+
+// checkpoints returns those of a model in ascending order, with what was logged at their steps.
+func (s *Server) checkpoints(ctx context.Context, m *art.Model) (list []wandbwire.Checkpoint, err error) {
+	steps, rows := []int{m.Step()}, []art.HistoryRow(nil)
+	if keeper, ok := s.backend.(art.CheckpointKeeper); ok {
+		if steps, err = keeper.Checkpoints(ctx, m); err != nil {
+			return nil, err
+		}
+		if rows, err = keeper.History(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	if len(steps) == 0 {
+		steps = []int{m.Step()} // it answers, as yet without a checkpoint
+	}
+	for _, step := range steps {
+		c := wandbwire.Checkpoint{ID: fmt.Sprintf("step%d", step), Step: step, Metrics: map[string]float64{}}
+		for _, row := range rows {
+			if row.Step == step {
+				maps.Copy(c.Metrics, finite(row.Metrics))
+			}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// finite leaves out what JSON cannot hold.
+func finite(metrics map[string]float64) map[string]float64 {
+	out := maps.Clone(metrics)
+	maps.DeleteFunc(out, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	return out
+}
+
+// deleteCheckpoints serves DELETE models/ID/checkpoints. The newest one stays: it is what the run goes on with.
+func (s *Server) deleteCheckpoints(r *http.Request, tenant string) (any, error) {
+	_, own, err := s.opened(r, tenant)
+	if err != nil {
+		return nil, err
+	}
+	var req wandbwire.DeleteCheckpoints
+	if err := readJSON(r, &req); err != nil {
+		return nil, err
+	}
+	keeper, ok := s.backend.(art.CheckpointKeeper)
+	if !ok {
+		return nil, failf(http.StatusNotImplemented, "%T keeps no checkpoints", s.backend)
+	}
+	before, err := keeper.Checkpoints(r.Context(), own)
+	if err != nil {
+		return nil, err
+	}
+	keep := slices.DeleteFunc(slices.Clone(before), func(step int) bool { return slices.Contains(req.Steps, step) })
+	if err := keeper.DeleteCheckpoints(r.Context(), own, keep); err != nil {
+		return nil, err
+	}
+	after, err := keeper.Checkpoints(r.Context(), own)
+	out := wandbwire.DeletedCheckpoints{Deleted: len(before) - len(after), NotFound: []int{}}
+	for _, step := range req.Steps {
+		if !slices.Contains(before, step) {
+			out.NotFound = append(out.NotFound, step)
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,209 @@
+package wandb
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wandbwire"
+)
+
+// createSFTJob serves POST sft-training-jobs.
+func (s *Server) createSFTJob(r *http.Request, tenant string) (any, error) {
+	body, err := readAllBody(r)
+	if err != nil {
+		return nil, err
+	}
+	var req wandbwire.CreateSFTJob
+	if err := decode(body, &req); err != nil {
+		return nil, err
+	}
+	m, err := s.byID(req.ModelID, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := s.backend.(art.SFTTrainer); !ok {
+		return nil, failf(http.StatusNotImplemented, "%T has no supervised training", s.backend)
+	}
+	if _, _, err := s.dataset(&req, m); err != nil {
+		return nil, err
+	}
+	if _, err := s.open(r.Context(), m); err != nil {
+		return nil, err
+	}
+	return s.enqueue(m, body, true)
+}
+
+// supervise executes supervised training.
+func (s *Server) supervise(own *art.Model, body []byte, progress func(art.TrainProgress)) (map[string]float64, error) {
+	var req wandbwire.CreateSFTJob
+	if err := decode(body, &req); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	m := s.models[req.ModelID]
+	s.mu.Unlock()
+	data, cfg, err := s.dataset(&req, m)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Progress = progress
+	result, err := own.TrainSFT(s.ctx, data, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return result.Metrics, nil
+}
+
+// artifactPath is the file of a data set that putArtifact has stored. The names may not leave their folder.
+func (s *Server) artifactPath(entity, project, name string) (string, error) {
+	for _, part := range []string{project, name} {
+		if part == "" || strings.HasPrefix(part, ".") || strings.ContainsAny(part, "/\\:\x00") {
+			return "", failf(http.StatusBadRequest, "%.200q cannot be part of an artifact's name", part)
+		}
+	}
+	return s.store.path("artifacts", entity, project, name, "train.jsonl"), nil
+}
+
+// putArtifact serves PUT artifacts/PROJECT/NAME. It is our own: W&B stores artifacts with another service.
+func (s *Server) putArtifact(r *http.Request, tenant string) (any, error) {
+	project, name := r.PathValue("project"), r.PathValue("artifact")
+	path, err := s.artifactPath(tenant, project, name)
+	if err != nil {
+		return nil, err
+	}
+	body, err := readAllBody(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conversations(body, ""); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil, failf(http.StatusConflict, "the artifact %s/%s exists; choose another name", project, name)
+	}
+	if err := s.store.write(path, body); err != nil {
+		return nil, err
+	}
+	return map[string]string{"url": wandbwire.ArtifactScheme + tenant + "/" + project + "/" + name + ":v0"}, nil
+}
+
+// dataset reads the data set and the options of a request.
+func (s *Server) dataset(req *wandbwire.CreateSFTJob, m *model) ([]*art.Trajectory, *art.SFTConfig, error) {
+	cfg, turns, err := supervisedConfig(req.Config)
+	if err != nil {
+		return nil, nil, failf(http.StatusBadRequest, "config: %v", err)
+	}
+	name, ok := strings.CutPrefix(req.DataURL, wandbwire.ArtifactScheme)
+	parts := strings.Split(strings.TrimSuffix(name, ":v0"), "/")
+	if !ok || len(parts) != 3 || parts[0] != m.record.Entity {
+		return nil, nil, failf(http.StatusBadRequest,
+			"training_data_url is %.200q, want wandb-artifact:///%s/PROJECT/NAME:v0", req.DataURL, m.record.Entity)
+	}
+	path, err := s.artifactPath(parts[0], parts[1], parts[2])
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, failf(http.StatusNotFound, "the artifact %.200q is not stored here, and artifacts of W&B's own "+
+			"service cannot be read: PUT its train.jsonl to %sartifacts/%s/%s", req.DataURL, Prefix, parts[1], parts[2])
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := conversations(data, turns)
+	return list, cfg, err
+}
+
+// conversations reads lines of {"messages", "tools"}.
+func conversations(data []byte, turns string) (list []*art.Trajectory, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		t, err := conversation(lines.Bytes(), turns)
+		if err != nil {
+			return nil, failf(http.StatusBadRequest, "line %d of the data: %v", n, err)
+		}
+		list = append(list, t)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, failf(http.StatusBadRequest, "the data cannot be read: %v", err)
+	}
+	if len(list) == 0 {
+		return nil, failf(http.StatusBadRequest, "the data is empty")
+	}
+	return list, nil
+}
+
+// conversation reads one line.
+func conversation(data []byte, turns string) (*art.Trajectory, error) {
+	var line struct {
+		Messages []art.Message `json:"messages"`
+		Tools    []art.Tool    `json:"tools"`
+	}
+	if err := json.Unmarshal(data, &line); err != nil {
+		return nil, err
+	}
+	replies := 0
+	for i := range line.Messages {
+		if line.Messages[i].Role == art.RoleAssistant {
+			replies++
+		}
+	}
+	if turns == "last" && replies > 1 {
+		return nil, fmt.Errorf("it has %d replies, and assistant_turns last is not supported; use all", replies)
+	}
+	return &art.Trajectory{History: art.History{Messages: line.Messages, Tools: line.Tools}}, nil
+}
+
+// supervisedConfig converts the options of supervised training.
+func supervisedConfig(c *wandbwire.SFTTrain) (cfg *art.SFTConfig, turns string, err error) {
+	cfg = &art.SFTConfig{BatchSize: 2} // ART's default
+	if c == nil {
+		return cfg, "", nil
+	}
+	if c.BatchSize != nil {
+		cfg.BatchSize = *c.BatchSize
+	}
+	if cfg.LearningRate, err = learningRate(c.LearningRate); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case c.AssistantTurns != "" && c.AssistantTurns != "all" && c.AssistantTurns != "last":
+		return nil, "", fmt.Errorf("assistant_turns is %.40q, want all or last", c.AssistantTurns)
+	case c.MetricLogging != nil && c.MetricLogging.Enabled:
+		return nil, "", errors.New("metric_logging is not supported; metrics are in the events, and in the run directory")
+	}
+	return cfg, c.AssistantTurns, cfg.Validate()
+}
+
+// learningRate reads a rate, or a list of equal ones.
+func learningRate(raw json.RawMessage) (float64, error) {
+	if raw == nil || string(raw) == "null" {
+		return 0, nil
+	}
+	var one float64
+	if json.Unmarshal(raw, &one) == nil {
+		return one, nil
+	}
+	var list []float64
+	if err := json.Unmarshal(raw, &list); err != nil || len(list) == 0 {
+		return 0, errors.New("learning_rate is neither a number nor a list of numbers")
+	}
+	for _, x := range list {
+		if x != list[0] {
+			return 0, errors.New("a learning_rate that changes from batch to batch is not supported; send one number")
+		}
+	}
+	return list[0], nil
+}

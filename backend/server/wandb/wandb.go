@@ -1,0 +1,182 @@
+// Package wandb serves the routes of W&B Training over any backend: programs that train with openpipe-art's
+// ServerlessBackend do so on ours, when base_url names this server. docs/wandb-training.md lists routes and limits.
+//
+//	s, err := wandb.New(backend, &wandb.Options{Dir: ".art/wandb", Bases: []wandb.Base{{Name: "tiny"}}})
+//	handler, err := s.Handler(&art.HandlerOptions{Keys: []string{"secret"}})
+//
+// A model is an [art.Model] with a run directory like any other, and answers as wandb-artifact:///ENTITY/PROJECT/NAME,
+// or with :stepN behind it. The entity is the tenant. A training is on disk before it is acknowledged: a server that
+// stops goes on with it when another is made with the same folder, and no training is applied twice.
+package wandb
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/goart-dev/art"
+)
+
+// Options configure a [Server].
+type Options struct {
+	// Dir is the folder of the server's own state: the index of models, trainings and data sets. It must be of this
+	// server alone. Required.
+	Dir string
+	// Bases are the base models that clients may name. At least one.
+	Bases []Base
+	// Tenants are the users, with keys of their own: none sees what is another's. Without tenants there is one, "default",
+	// with the keys of the handler.
+	Tenants []Tenant
+	// MaxJobs bounds the trainings of a tenant that have not ended (status 429). Default 16.
+	MaxJobs int
+	// MaxBody bounds the body of a request, in bytes. Default 256 MiB.
+	MaxBody int64
+	// Logger receives internal errors. nil discards them.
+	Logger *slog.Logger
+}
+
+// Base is a base model.
+type Base struct {
+	// Name is what clients call it.
+	Name string
+	// Model is what the backend calls it: [art.ModelOptions].Base. Default Name.
+	Model string
+}
+
+// Tenant is a user of the server.
+type Tenant struct {
+	// Name is the entity of the tenant's models. With several tenants, the folder of a project is ENTITY.PROJECT.
+	Name string
+	// Keys are the secrets that clients send. The W&B SDK wants 40 characters.
+	Keys []string
+}
+
+// Server serves W&B Training. Make one with [New].
+type Server struct {
+	opts    Options
+	backend art.Backend
+	log     *slog.Logger
+	tenants map[[sha256.Size]byte]string // by the hash of the key
+	store   store
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	wake   chan struct{}
+
+	creating sync.Mutex            // held while a model is registered
+	bases    map[string]*art.Model // frozen, by name; guarded by creating
+	mu       sync.Mutex
+	models   map[string]*model
+	jobs     map[string]*job
+	queue    []*job
+	served   string // the tenant whose training began last
+}
+
+// New makes a server over a backend, and goes on with what another process has left in opts.Dir. The backend stays the
+// caller's, who closes it after the server.
+func New(backend art.Backend, opts *Options) (*Server, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &Server{
+		opts: *opts, backend: backend, tenants: map[[sha256.Size]byte]string{}, models: map[string]*model{},
+		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger,
+		store: store{opts.Dir},
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.opts.MaxJobs, s.opts.MaxBody = cmp.Or(s.opts.MaxJobs, 16), cmp.Or(s.opts.MaxBody, 256<<20)
+	if len(s.opts.Tenants) == 0 {
+		s.opts.Tenants = []Tenant{{Name: "default"}}
+	}
+	if err := s.opts.validate(); err != nil {
+		return nil, &art.Error{Op: "serve W&B Training", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err),
+			Hint: "correct the Options"}
+	}
+	for i := range s.opts.Tenants {
+		s.admit(s.opts.Tenants[i].Name, s.opts.Tenants[i].Keys)
+	}
+	if err := s.restore(); err != nil {
+		return nil, &art.Error{Op: "serve W&B Training", Err: err, Hint: "check the folder " + opts.Dir}
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.work.Go(s.train)
+	return s, nil
+}
+
+// validate lists what is wrong with the options.
+func (o *Options) validate() error {
+	var p []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			p = append(p, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Dir != "", "Dir is empty")
+	check(len(o.Bases) > 0, "there are no Bases")
+	check(o.MaxJobs > 0 && o.MaxBody > 0, "MaxJobs or MaxBody is negative")
+	bases, tenants := map[string]bool{}, map[string]bool{}
+	for i, b := range o.Bases {
+		check(b.Name != "" && !bases[b.Name], "Bases[%d] has the name %q, which is empty or taken", i, b.Name)
+		bases[b.Name] = true
+	}
+	for i, t := range o.Tenants {
+		bad := t.Name == "" || strings.ContainsAny(t.Name, "/\\@:.\n ")
+		check(!bad && !tenants[t.Name], "Tenants[%d] has the name %q, which is no entity or taken", i, t.Name)
+		tenants[t.Name] = true
+	}
+	return errors.Join(p...)
+}
+
+// admit adds keys of a tenant.
+func (s *Server) admit(tenant string, keys []string) {
+	for _, key := range keys {
+		s.tenants[sha256.Sum256([]byte(key))] = tenant
+	}
+}
+
+// tenantOf returns the tenant of a request, "" when the key is nobody's. Without any keys there is one tenant.
+func (s *Server) tenantOf(r *http.Request) string {
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		key = r.Header.Get("X-Api-Key")
+	}
+	if len(s.tenants) == 0 && len(s.opts.Tenants) == 1 {
+		return s.opts.Tenants[0].Name
+	}
+	return s.tenants[sha256.Sum256([]byte(strings.TrimSpace(key)))]
+}
+
+// project is the project of a run.
+func (s *Server) project(entity, project string) string {
+	if len(s.opts.Tenants) == 1 {
+		return project
+	}
+	return entity + "." + project
+}
+
+// Close stops the server, and the training that runs. Another server with the same folder begins it again.
+func (s *Server) Close() error {
+	s.cancel()
+	s.work.Wait()
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []error
+	for _, m := range s.models {
+		all = append(all, m.release())
+	}
+	for _, m := range s.bases {
+		all = append(all, release(m))
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,159 @@
+// Package wandb trains and samples on W&B Training, the service behind ART's ServerlessBackend, or on a server of its
+// protocol, such as `art serve --train`. Rollouts, rewards and the run directory stay here: a program that trains in
+// process changes one line.
+//
+//	backend, err := wandb.Open(ctx, &wandb.Options{BaseURL: "http://127.0.0.1:8000/v1", Key: key})
+//	model := art.NewModel("player-1", &art.ModelOptions{Base: "tiny"})
+//	err = model.Register(ctx, backend)
+//
+// Each step is a checkpoint of the service. The run directory notes its name, with metrics and trajectories, and
+// another process goes on at the newest step of the service.
+//
+// The hosted service was not reached when this was written: the client sends what openpipe-art 0.5 sends, and is tested
+// against our own server. docs/wandb-training.md has the details.
+package wandb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goart-dev/art"
+)
+
+// ErrService is returned when the service fails, or answers what cannot be used.
+var ErrService = errors.New("the training service failed")
+
+// DefaultURL is where W&B's own service is.
+const DefaultURL = "https://api.training.wandb.ai/v1"
+
+// Options of a backend. Zero values are the defaults.
+type Options struct {
+	// BaseURL is where the service is, with the version. Default [DefaultURL].
+	BaseURL string
+	// Key authenticates. Default: $WANDB_API_KEY. It does not appear in errors, logs and run directories.
+	Key string
+	// Entity owns the models. Default: that of the key, which the service knows.
+	Entity string
+	// Dir is the root of the run directories. Default ".art".
+	Dir string
+	// PollTime is the time between two looks at a training. Default 1 second, as ART's.
+	PollTime time.Duration
+	// RetryTime bounds the time for which a request that changes nothing, or a reply, is asked for again while the service
+	// cannot be reached or is overloaded. Default 5 minutes. A training is never sent twice.
+	RetryTime time.Duration
+	// PutDataset stores the data of supervised training as an artifact, and returns its URL,
+	// wandb-artifact:///ENTITY/PROJECT/NAME:v0. Default: at the service itself, which `art serve` offers. W&B's own needs
+	// an upload by W&B's SDK, for which this is the place.
+	PutDataset func(ctx context.Context, project, name string, jsonl []byte) (url string, err error)
+	// HTTPClient sends the requests. Default: a client without a timeout; each request has one.
+	HTTPClient *http.Client
+	// Logger receives retries and warnings. nil discards.
+	Logger *slog.Logger
+}
+
+// Backend is an [art.Backend] on W&B Training.
+type Backend struct {
+	opts    Options
+	address *url.URL
+
+	life context.Context // ends with Close
+	quit context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool
+	models map[*art.Model]*entry
+	order  []*art.Model
+}
+
+var (
+	_ art.Backend          = (*Backend)(nil)
+	_ art.SFTTrainer       = (*Backend)(nil)
+	_ art.Logger           = (*Backend)(nil)
+	_ art.CheckpointKeeper = (*Backend)(nil)
+	_ art.StepPinner       = (*Backend)(nil)
+	_ art.HTTPServer       = (*Backend)(nil)
+)
+
+// Open prepares the connection; nothing is sent before a model is registered. opts may be nil.
+func Open(_ context.Context, opts *Options) (*Backend, error) {
+	b := &Backend{models: map[*art.Model]*entry{}}
+	if opts != nil {
+		b.opts = *opts
+	}
+	if err := b.complete(); err != nil {
+		return nil, err
+	}
+	b.life, b.quit = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// complete fills in defaults and checks the options.
+func (b *Backend) complete() (err error) {
+	o := &b.opts
+	o.BaseURL, o.Key = cmp.Or(o.BaseURL, DefaultURL), cmp.Or(o.Key, os.Getenv("WANDB_API_KEY"))
+	o.Dir = cmp.Or(o.Dir, ".art")
+	o.PollTime, o.RetryTime = cmp.Or(o.PollTime, time.Second), cmp.Or(o.RetryTime, 5*time.Minute)
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.PutDataset == nil {
+		o.PutDataset = b.putDataset
+	}
+	b.address, err = url.Parse(strings.TrimRight(o.BaseURL, "/"))
+	switch {
+	case err != nil || b.address.Host == "" || b.address.Scheme != "http" && b.address.Scheme != "https":
+		err = fmt.Errorf("%w: BaseURL is no address of a service", art.ErrInvalid)
+	case o.Key == "" && o.BaseURL == DefaultURL:
+		err = fmt.Errorf("%w: there is no key; set Key or $WANDB_API_KEY", art.ErrInvalid)
+	case o.PollTime < 0 || o.RetryTime < 0:
+		err = fmt.Errorf("%w: PollTime or RetryTime is negative", art.ErrInvalid)
+	}
+	if err != nil {
+		return &art.Error{Op: "open W&B Training", Err: err, Hint: "correct wandb.Options"}
+	}
+	return nil
+}
+
+// Close releases the run directories. A training that runs at the service goes on there.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.mu.Unlock()
+	b.quit()
+	var errs []error
+	for _, e := range b.models {
+		e.training.Lock() // the training that was cut off has returned
+		errs = append(errs, e.run.Close())
+		e.training.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// entry returns what was registered for m.
+func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
+	}
+	if e := b.models[m]; e != nil {
+		return e, nil
+	}
+	return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Register on this backend first"}
+}
