@@ -45,8 +45,9 @@ const (
 //	all   = least + training                         for which the defaults leave room
 //
 // with cache and work of [engine.EstimateMemory]; training is that of [trainer.EstimateMemory] for an adapter of the
-// default rank on all layers and sequences of min(context, 1024) tokens, but at most half of what weights and process
-// leave: where memory is scarce, training is limited to shorter sequences.
+// default rank on all layers and sequences of min(context, 1024) tokens, with layers computed again where that lets a
+// larger size fit, but at most half of what weights and process leave: where memory is scarce, training is limited to
+// shorter sequences.
 type demand struct {
 	weights, cache, work, training float64
 }
@@ -107,6 +108,7 @@ func (m *memory) room(weights float64) room {
 type plan struct {
 	slots, context int
 	tokens         int
+	recompute      bool // training has room only if it computes layers again
 	demand         demand
 	booked         float64 // bytes
 	room           room
@@ -114,8 +116,8 @@ type plan struct {
 
 // plan chooses slots, context and the tokens of the cache. Zeros in want are defaults: 32 slots, the model's context,
 // and a cache of 2048 tokens for each slot, at least the context. What does not fit is lowered: first the cache, down
-// to the context, then the context down to 2048, the slots down to 1, and the context down to 256. The plan stays
-// booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
+// to the context, then the room for training to that of layers that are computed again, then the context down to 2048,
+// the slots down to 1, and the context down to 256. The plan stays booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
 func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (plan, error) {
 	if want.Context > c.MaxPositions || want.Context == 1 {
 		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
@@ -130,6 +132,7 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 	s := sizing{
 		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
 		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
+		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute},
 	}
 	p, ok := s.choose(m.room(s.weights))
 	if !ok { // garbage may still be counted as used
@@ -157,15 +160,18 @@ type sizing struct {
 	slots, context  int
 	tokens          int
 	weights, params float64 // bytes, and parameters of an adapter of the default rank
+	training        trainer.Sizes
 }
 
 // choose returns the largest plan that fits, or the smallest when none does. If slots and context are both given, no
 // room for training is required.
 func (s *sizing) choose(r room) (p plan, ok bool) {
 	for slots, context := range s.sizes() {
-		p = s.plan(slots, context, cmp.Or(s.tokens, context), r)
-		if p.booked <= r.bytes {
-			return s.widen(p), true
+		size := plan{slots: slots, context: context, tokens: cmp.Or(s.tokens, context), room: r}
+		for _, size.recompute = range []bool{s.training.Recompute, true} {
+			if p = s.plan(size); p.booked <= r.bytes {
+				return s.widen(p), true
+			}
 		}
 	}
 	// p is the smallest size or the given one. It need not have room for training, and is tried where nothing is known.
@@ -173,9 +179,9 @@ func (s *sizing) choose(r room) (p plan, ok bool) {
 	return p, p.booked <= r.bytes || !r.known && p.booked <= mostBytes
 }
 
-// plan returns the plan of a size.
-func (s *sizing) plan(slots, context, tokens int, r room) plan {
-	p := plan{slots: slots, context: context, tokens: tokens, demand: s.demand(slots, context, tokens, r), room: r}
+// plan returns a plan with its demand and what it books.
+func (s *sizing) plan(p plan) plan {
+	p.demand = s.demand(p)
 	if p.booked = p.demand.all(); s.slots != 0 && s.context != 0 {
 		p.booked = p.demand.least()
 	}
@@ -192,22 +198,27 @@ func (s *sizing) widen(p plan) plan {
 	if s.tokens != 0 || most <= p.tokens {
 		return p
 	}
-	each := (s.demand(p.slots, p.context, 2*p.tokens, p.room).cache - p.demand.cache) / float64(p.tokens)
+	double := p
+	double.tokens *= 2
+	each := (s.demand(double).cache - p.demand.cache) / float64(p.tokens)
 	more := min(float64(most-p.tokens), (p.room.bytes-p.booked)/each-2*engine.BlockTokens)
 	if more <= 0 {
 		return p
 	}
-	return s.plan(p.slots, p.context, p.tokens+int(more), p.room)
+	p.tokens += int(more)
+	return s.plan(p)
 }
 
 // demand returns the demand of a plan.
-func (s *sizing) demand(slots, context, tokens int, r room) demand {
-	opts := engine.Options{Config: s.config, Slots: slots, Context: context, CacheTokens: tokens, FewShapes: s.few}
+func (s *sizing) demand(p plan) demand {
+	opts := engine.Options{Config: s.config, Slots: p.slots, Context: p.context, CacheTokens: p.tokens, FewShapes: s.few}
 	sampling := engine.EstimateMemory(opts, s.fused)
-	adapter, work := trainer.EstimateMemory(s.config, s.params, s.workers, min(context, reservedLength))
+	sizes := s.training
+	sizes.Recompute = p.recompute
+	adapter, work := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength))
 	return demand{
 		weights: s.weights, cache: sampling.Cache, work: sampling.Work,
-		training: min(adapter+work, max(0, r.bytes-s.weights-processBytes)/2),
+		training: min(adapter+work, max(0, p.room.bytes-s.weights-processBytes)/2),
 	}
 }
 
@@ -288,7 +299,7 @@ func (m *memory) checkAdapter(c *model.Config, params float64) error {
 	if known {
 		most = usable * float64(free)
 	}
-	if takes, _ := trainer.EstimateMemory(c, params, 0, leastContext); takes > most {
+	if takes, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext); takes > most {
 		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
 			params, gigabytes(takes), gigabytes(most))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
@@ -67,12 +68,12 @@ func TestPlan(t *testing.T) {
 		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 32, context: 8192, tokens: 23965},
 		{name: "Qwen3, plenty", config: qwen, free: 1024 * gib, slots: 32, context: 40960, tokens: 65536},
 		{name: "Qwen3, 64 GiB", config: qwen, free: 64 * gib, slots: 32, context: 40960, tokens: 65536},
-		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 32, context: 20480, tokens: 33335},
+		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 32, context: 40960, tokens: 52024},
 		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 32, context: 5120, tokens: 7969},
-		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 32, context: 5120, tokens: 10567, matrices: dtypes.BFloat16},
+		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 32, context: 10240, tokens: 12193, matrices: dtypes.BFloat16},
 		{name: "Qwen3, 4 GiB", config: qwen, free: 4 * gib, slots: 1, context: 1280, tokens: 1280},
-		{name: "a million tokens", config: &long, free: 24 * gib, slots: 32, context: 16384, tokens: 34798},
-		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 20480, tokens: 20480},
+		{name: "a million tokens", config: &long, free: 24 * gib, slots: 32, context: 32768, tokens: 65536},
+		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 40960, tokens: 40960},
 		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 32, context: 8192, tokens: 40576},
 		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192, tokens: 16384},
 		{name: "the cache alone", config: qwen, free: 24 * gib, want: Options{CacheTokens: 8192}, slots: 32, context: 8192, tokens: 8192},
@@ -99,6 +100,36 @@ func TestPlan(t *testing.T) {
 		m.giveBack(p)
 		require.Zero(t, m.taken)
 	}
+}
+
+// TestPlan_Training: room is reserved for training as the options have it; where memory is short, for layers that are
+// computed again, before the context is lowered.
+func TestPlan_Training(t *testing.T) {
+	const gib = 1 << 30
+	plan := func(free float64, want Options) plan {
+		m := freeOf(free)
+		p, err := m.plan(qwen, dtypes.Float32, want)
+		require.NoError(t, err)
+		return p
+	}
+	estimate := func(s trainer.Sizes) float64 {
+		adapter, work := trainer.EstimateMemory(qwen, adapterParams(qwen.Linears(), lora.DefaultRank), s, reservedLength)
+		return adapter + work
+	}
+	plain := plan(64*gib, Options{})
+	again := plan(64*gib, Options{Recompute: true})
+	require.Equal(t, estimate(trainer.Sizes{Workers: 2}), plain.demand.training)
+	require.Equal(t, estimate(trainer.Sizes{Workers: 2, Recompute: true}), again.demand.training)
+	require.Less(t, again.demand.training, plain.demand.training/2)
+	more := plan(64*gib, Options{Recompute: true, MicroTokens: 8192})
+	require.Equal(t, estimate(trainer.Sizes{Workers: 2, MicroTokens: 8192, Recompute: true}), more.demand.training)
+	require.Greater(t, more.demand.training, again.demand.training)
+
+	short := plan(24*gib, Options{})
+	require.False(t, plain.recompute)
+	require.True(t, short.recompute)
+	require.Equal(t, again.demand.training, short.demand.training)
+	require.Equal(t, qwen.MaxPositions, short.context)
 }
 
 // TestPlan_Refuses: the error for a size that cannot fit names both options. It ended the process, out of memory.

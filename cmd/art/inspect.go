@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
 )
 
 func init() {
@@ -27,6 +27,8 @@ template, and how much memory it needs on the CPU device. Weights are not loaded
 Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
 and the intermediate results of the micro-batches of all workers, when every token is trained on.
+The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
+linear layers, embed_tokens and lm_head.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
@@ -37,6 +39,10 @@ the rest of the process.`,
 			slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
 			tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
 			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
+			targets := flags.String("targets", "",
+				"`layers` of the adapter by the last part of their names, a comma-separated list")
+			pattern := flags.String("target-pattern", "",
+				"`regexp` for the full names of the adapter's layers, in Python's syntax, in place of --targets")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 1 {
@@ -50,7 +56,11 @@ the rest of the process.`,
 					return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
 						*slots, *rank, *workers, *tokens)
 				}
-				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, rank: *rank, workers: *workers}
+				adapter := lora.Config{Rank: *rank, Pattern: *pattern}
+				if *targets != "" {
+					adapter.Targets = strings.Split(*targets, ",")
+				}
+				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, workers: *workers}
 				return inspectModel(args[0], p, *asJSON, stdout)
 			}
 		},
@@ -95,6 +105,8 @@ type adapterReport struct {
 	Base   string `json:"base"` // model that it is for
 	Rank   int    `json:"rank"`
 	Layers int    `json:"layers"`
+
+	adapter *lora.Adapter
 }
 
 // storedType sums up the tensors of a type.
@@ -156,8 +168,7 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 	}
 	var problem error
 	if config != nil {
-		p.rank = cmp.Or(p.rank, r.rank(), 8)
-		r.Memory, problem = p.memory(config)
+		r.Memory, problem = p.memory(config, r.Adapter)
 	} else {
 		problem = errors.New(r.Problem)
 	}
@@ -167,14 +178,6 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 		err = write(stdout, r.table())
 	}
 	return errors.Join(err, problem)
-}
-
-// rank is that of the adapter, 0 without one.
-func (r inspection) rank() int {
-	if r.Adapter == nil {
-		return 0
-	}
-	return r.Adapter.Rank
 }
 
 // table is the inspection in text.

@@ -3,12 +3,14 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/model/tiny"
 )
 
 // tinyFolder is the built-in model as a folder.
@@ -65,6 +67,44 @@ func TestInspect_Tiny(t *testing.T) {
 		if row["recomputed_total"].(float64) >= row["training_total"].(float64) {
 			t.Errorf("layers that are computed again take no less: %v", row)
 		}
+	}
+}
+
+// TestInspect_Targets: the copies of the adapter are those of the chosen layers, of any that may have one. A head with an
+// adapter keeps the logits of all tokens; if it alone has one, nothing is kept of the layers.
+func TestInspect_Targets(t *testing.T) {
+	inspect := func(args ...string) (copies, work float64) {
+		status, stdout, stderr := command(slices.Concat([]string{"inspect", "--json", "--lengths", "64", "--workers", "1"},
+			args, []string{"tiny"})...)
+		if status != 0 || stderr != "" {
+			t.Fatalf("status %d, standard error %q", status, stderr)
+		}
+		training := decode(t, stdout)["memory"].([]any)[0].(map[string]any)["training"].(map[string]any)
+		return training["adapter"].(float64), training["work"].(float64)
+	}
+	const numbers = 12 * 4 // copies of a parameter, and its bytes
+	q, _ := inspect("--rank", "4", "--targets", "q_proj")
+	if both, _ := inspect("--rank", "4", "--target-pattern", `.*\.(q|k)_proj`); both <= q {
+		t.Errorf("q_proj takes %v, with k_proj %v", q, both)
+	}
+	if first, _ := inspect("--rank", "4", "--target-pattern", `model\.layers\.0\..*q_proj`); 2*first != q {
+		t.Errorf("q_proj takes %v in both layers, and %v in one", q, first)
+	}
+	w, err := tiny.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocabulary, hidden := w.Config.VocabSize, w.Config.HiddenSize
+	embedding, less := inspect("--rank", "4", "--targets", "embed_tokens")
+	head, alone := inspect("--rank", "4", "--targets", "lm_head")
+	if want := float64(numbers * 4 * (vocabulary + hidden)); embedding != want || head != want {
+		t.Errorf("embedding %v, head %v, want %v", embedding, head, want)
+	}
+	if both, more := inspect("--rank", "4", "--targets", "embed_tokens,lm_head"); both != embedding+head || more <= less {
+		t.Errorf("both take %v and work %v, the embedding alone %v and %v", both, more, embedding, less)
+	}
+	if alone >= less {
+		t.Errorf("work is %v though no gradient goes below the head, with the embedding %v", alone, less)
 	}
 }
 
@@ -173,6 +213,8 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
+		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
+		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
 		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},
 		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
 		{"inspect .", 1, "model.safetensors"},

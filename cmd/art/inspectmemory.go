@@ -17,23 +17,44 @@ const processBytes = 128 << 20
 
 // memoryPlan are the sizes that memory is computed for.
 type memoryPlan struct {
-	lengths              []int
-	slots, rank, workers int
-	tokens               int // of the cache; 0: the length for each slot
+	lengths        []int
+	slots, workers int
+	tokens         int         // of the cache; 0: the length for each slot
+	adapter        lora.Config // without targets and rank: that of the run
+}
+
+// layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.
+func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, error) {
+	cfg := p.adapter
+	chosen := cfg.Pattern != "" || cfg.Targets != nil
+	switch {
+	case run != nil && !chosen && cfg.Rank == 0:
+		return run.adapter, nil
+	case run != nil && !chosen:
+		var layers []lora.LayerShape
+		for _, l := range run.adapter.Layers() {
+			layers = append(layers, l.LayerShape)
+		}
+		cfg.Targets = run.adapter.Config().Targets
+		return lora.New(cfg, layers, 0)
+	case run != nil:
+		cfg.Rank = cmp.Or(cfg.Rank, run.Rank)
+	}
+	var layers []lora.LayerShape
+	for _, l := range c.Adaptable() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	return lora.New(cfg, layers, 0)
 }
 
 // memory returns the memory of a model at each length.
-func (p memoryPlan) memory(c *model.Config) ([]lengthMemory, error) {
+func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory, error) {
 	device, err := cpu.New(nil)
 	if err != nil {
 		return nil, err
 	}
 	defer device.Finalize()
-	var layers []lora.LayerShape
-	for _, l := range c.Linears() {
-		layers = append(layers, lora.LayerShape(l))
-	}
-	layout, err := lora.New(lora.Config{Rank: p.rank, Alpha: 1}, layers, 0)
+	layout, err := p.layout(c, run)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,9 @@ func examineAdapter(s source, c *model.Config) (*adapterReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &adapterReport{Folder: s.adapter, Base: s.name, Rank: a.Config().Rank, Layers: len(a.Layers())}, nil
+	return &adapterReport{
+		Folder: s.adapter, Base: s.name, Rank: a.Config().Rank, Layers: len(a.Layers()), adapter: a,
+	}, nil
 }
 
 // examineBase describes a base model.

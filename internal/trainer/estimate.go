@@ -2,13 +2,13 @@ package trainer
 
 import "github.com/goart-dev/art/model"
 
-// EstimateMemory bounds from above what [Plan] returns for options of zero, in bytes, from sizes alone: it compiles
-// nothing. params is the number of the adapter's parameters, workers that of micro-batches at once, length the tokens
-// of a sequence. For L layers, Q heads of size E, hidden size H, MLP of I (of all experts, which are all computed),
+// EstimateMemory bounds from above what [Plan] returns for an adapter without the output head, in bytes, from sizes
+// alone: it compiles nothing. params is the number of the adapter's parameters, length the tokens of a sequence;
+// MicroTokens of zero are those of [Options]. For L layers, Q heads of size E, hidden size H, MLP of I (of all experts, which are all computed),
 // vocabulary V, and n = rows · length tokens of a micro-batch:
 //
 //	adapter = 12 · 4·params                                             see adapterCopies
-//	work    = max(workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
+//	work    = max(Workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
 //	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 1.5·n·length·L·Q + 512·V + params)
 //
 // Attention scores grow with the square of the length, and dominate for long sequences. Where they are soft-capped they
@@ -16,8 +16,10 @@ import "github.com/goart-dev/art/model"
 // gradient of its scores, and the others n·H each:
 //
 //	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 2·n·length·Q + 512·V + params)
-func EstimateMemory(c *model.Config, params float64, workers, length int) (adapter, work float64) {
-	s := Sizes{Workers: workers, MicroTokens: microTokens(c)}
+func EstimateMemory(c *model.Config, params float64, s Sizes, length int) (adapter, work float64) {
+	if s.MicroTokens <= 0 {
+		s.MicroTokens = microTokens(c)
+	}
 	return adapterCopies * 4 * params, estimate{c, params, true, false}.work(s, length)
 }
 

@@ -39,14 +39,17 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 		layout, err := lora.New(lora.Config{}, linears(c), 0)
 		require.NoError(t, err)
 		for _, length := range []int{64, 256, 1024} {
-			length = min(length, c.MaxPositions)
-			planned, err := Plan(c, layout, length, Options{Device: graphtest.Device(t), Workers: 2})
-			require.NoError(t, err)
-			adapter, work := EstimateMemory(c, float64(layout.NumParams()), 2, length)
-			require.Equal(t, float64(planned.Adapter), adapter)
-			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
-			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work),
-				float64(planned.Work)/1e6)
+			for _, s := range []Sizes{{Workers: 2}, {Workers: 2, Recompute: true}} {
+				length = min(length, c.MaxPositions)
+				opts := Options{Device: graphtest.Device(t), Workers: s.Workers, Recompute: s.Recompute}
+				planned, err := Plan(c, layout, length, opts)
+				require.NoError(t, err)
+				adapter, work := EstimateMemory(c, float64(layout.NumParams()), s, length)
+				require.Equal(t, float64(planned.Adapter), adapter)
+				require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d %+v", name, length, s)
+				t.Logf("%s %d %+v: estimated %.2f of the plan's %.1f MB", name, length, s, work/float64(planned.Work),
+					float64(planned.Work)/1e6)
+			}
 		}
 	}
 }
