@@ -40,7 +40,7 @@ func licencesIn(text string) (ids, refused []string) {
 	for _, l := range licences {
 		threeClauses := len(ids) > 0 && ids[len(ids)-1] == "BSD-3-Clause" // which contain the two
 		if strings.Contains(strings.ReplaceAll(text, "license, version", "license version"), l.phrase) &&
-			!(l.id == "BSD-2-Clause" && threeClauses) {
+			(l.id != "BSD-2-Clause" || !threeClauses) {
 			ids = append(ids, l.id)
 		}
 	}
