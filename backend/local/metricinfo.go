@@ -69,8 +69,9 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "time/train_s", Formula: "duration of the training call", Unit: "s", Sum: true},
 	{Name: "time/step_wall_s", Formula: "time since the step before was committed, or the model registered", Unit: "s",
 		Sum: true},
-	{Name: "time/rollout_s", Formula: "time between the step before and the training in which at least one rollout of the " +
-		"groups ran; absent for none", Unit: "s", Sum: true},
+	{Name: "time/rollout_s",
+		Formula: "time between the step before and the training in which at least one rollout of the " +
+			"groups ran; absent for none", Unit: "s", Sum: true},
 	{Name: "time/judge_s", Formula: "time in which none ran and at least one of the groups was judged, by " +
 		"GatherOptions.After; absent for none", Unit: "s", Healthy: "a small part of time/rollout_s", Sum: true},
 	{Name: "throughput/train_tok_per_s", Formula: "data/tokens_computed / time/train_s", Unit: "tokens/s"},
@@ -80,6 +81,7 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "memory/resident_bytes", Formula: "memory of the process in RAM, after the training; on Linux", Unit: "bytes",
 		Healthy: "steady"},
 	{Name: "memory/resident_max_bytes", Formula: "the most that it ever was", Unit: "bytes"},
-	{Name: "memory/device_work_bytes", Formula: "what the device has for the intermediate results of its runs: as much as " +
-		"the largest so far took; of the CPU device", Unit: "bytes", Healthy: "steady"},
+	{Name: "memory/device_work_bytes",
+		Formula: "what the device has for the intermediate results of its runs: as much as " +
+			"the largest so far took; of the CPU device", Unit: "bytes", Healthy: "steady"},
 }

@@ -20,6 +20,11 @@
 //
 // Options of go-xla may follow, separated by commas: "xla:cuda,memory_fraction=0.9".
 //
+// # Donation
+//
+// Inputs that a call donates, as engine and trainer donate caches and states, are overwritten by results of the same
+// shape. Programs with such inputs are compiled at their first call, once for each set of inputs that is donated.
+//
 // # Where plug-ins are searched for
 //
 // If PJRT_PLUGIN_LIBRARY_PATH is set, in the folders that it lists, and nowhere else. Otherwise in

@@ -140,8 +140,8 @@ func (e *executable) Execute(
 }
 
 // marks are the inputs to be marked as donated: those that are and that a result fits into. The marks of a program are
-// thereby the same in nearly all calls, which matters because each set of them is compiled. A buffer that is given twice
-// is not marked, which XLA would refuse; nor is anything in a program for several devices.
+// thereby the same in nearly all calls, which matters because each set of them is compiled. A buffer that is given
+// twice is not marked, which XLA would refuse; nor is anything in a program for several devices.
 func (e *executable) marks(in []compute.Buffer, donate []bool) []bool {
 	if len(in) != len(e.candidates) || len(donate) != len(in) {
 		return nil

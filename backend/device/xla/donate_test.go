@@ -39,8 +39,8 @@ func rows(t *testing.T, on compute.Backend) (cache *tensors.Tensor, write *Exec)
 	return out[0], write
 }
 
-// TestDonate_InPlace: a donated cache is updated where it lies, and is gone afterwards; one that is not donated stays as
-// it was, and the result lies elsewhere. Both have the same bits.
+// TestDonate_InPlace: a donated cache is updated where it lies, and is gone afterwards; one that is not donated stays
+// as it was, and the result lies elsewhere. Both have the same bits.
 func TestDonate_InPlace(t *testing.T) {
 	on := device(t, configs[0])
 	cache, write := rows(t, on)
