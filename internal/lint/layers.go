@@ -74,6 +74,7 @@ var layers = map[string]layer{
 	"backend/hosted":            {own: []string{"", "backend/rundir", "backend/server", "internal/runs"}},
 	"backend/openai":            {own: []string{"", "backend/hosted", "internal/wire", "tokenizer/openai"}},
 	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
+	"backend/publish":           {own: []string{"", "internal/runs"}},
 	"backend/rundir":            {own: []string{"", "internal/runs"}},
 	"backend/server":            {own: []string{"", "internal/wire"}, light: true},
 	"backend/server/servertest": {own: []string{"", "backend/server"}, light: true},
