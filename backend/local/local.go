@@ -53,9 +53,10 @@ type Options struct {
 	//
 	// The cache is allocated up front. What does not fit into free memory (of the machine, its cgroups and GOMEMLIMIT) is
 	// lowered, if it is a default: CacheTokens down to Context, Context down to 2048, then Slots, then Context again,
-	// down to 256. Memory for the weights, and for training on sequences of up to 1024 tokens, is reserved; for training
-	// with Recompute if that spares the lowering of Context or Slots. That is logged. Values set here are kept; if they do not fit, Register returns an error. The free memory of a GPU, and of
-	// systems other than Linux and macOS, is not known: the defaults then fit into 8 GiB beside the weights.
+	// down to 256. Memory for the weights, and for training on sequences of up to 1024 tokens, is reserved; for that with
+	// Recompute if it spares the lowering of Context or Slots. That is logged. Values set here are kept; if they do not
+	// fit, Register returns an error. The free memory of a GPU, and of systems other than Linux and macOS, is not known:
+	// the defaults then fit into 8 GiB beside the weights.
 	CacheTokens int
 	// Queue is the number of requests that may wait for a slot, of each base model. Those beyond get [art.ErrBusy], which
 	// is status 429 over HTTP. Default 0: no limit; callers wait until their context ends.

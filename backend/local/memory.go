@@ -117,7 +117,8 @@ type plan struct {
 // plan chooses slots, context and the tokens of the cache. Zeros in want are defaults: 32 slots, the model's context,
 // and a cache of 2048 tokens for each slot, at least the context. What does not fit is lowered: first the cache, down
 // to the context, then the room for training to that of layers that are computed again, then the context down to 2048,
-// the slots down to 1, and the context down to 256. The plan stays booked until giveBack. Impossible options, and those that do not fit, are [art.ErrInvalid].
+// the slots down to 1, and the context down to 256. The plan stays booked until giveBack. Impossible options, and
+// those that do not fit, are [art.ErrInvalid].
 func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (plan, error) {
 	if want.Context > c.MaxPositions || want.Context == 1 {
 		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)

@@ -70,8 +70,8 @@ func TestInspect_Tiny(t *testing.T) {
 	}
 }
 
-// TestInspect_Targets: the copies of the adapter are those of the chosen layers, of any that may have one. A head with an
-// adapter keeps the logits of all tokens; if it alone has one, nothing is kept of the layers.
+// TestInspect_Targets: the copies of the adapter are those of the chosen layers, of any that may have one. A head with
+// an adapter keeps the logits of all tokens; if it alone has one, nothing is kept of the layers.
 func TestInspect_Targets(t *testing.T) {
 	inspect := func(args ...string) (copies, work float64) {
 		status, stdout, stderr := command(slices.Concat([]string{"inspect", "--json", "--lengths", "64", "--workers", "1"},
