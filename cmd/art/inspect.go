@@ -42,7 +42,7 @@ the rest of the process.`,
 			targets := flags.String("targets", "",
 				"`layers` of the adapter by the last part of their names, a comma-separated list")
 			pattern := flags.String("target-pattern", "",
-				"`regexp` for the full names of the adapter's layers, in Python's syntax, in place of --targets")
+				"`regexp` of Python for full names of layers, in place of --targets")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 1 {

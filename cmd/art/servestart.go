@@ -26,7 +26,7 @@ func (s *start) text(key string) string {
 	root := s.root()
 	names := strings.Join(s.models, ", ")
 	if s.tinker {
-		fmt.Fprintf(&b, "training %s for clients of Tinker at %s, of W&B Training at %s/v1\n", names, root, root)
+		fmt.Fprintf(&b, "training %s for clients of Tinker at %s and of W&B Training at %s/v1\n", names, root, root)
 	} else {
 		fmt.Fprintf(&b, "serving %s at %s/v1, for Anthropic's clients at %s\n", names, root, root)
 	}
