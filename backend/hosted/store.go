@@ -3,9 +3,9 @@ package hosted
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 // Log stores trajectories and metrics in the run directory, with [Usage.Metrics] of m since its run began, in earlier
@@ -21,7 +21,7 @@ func (b *Backend) Log(
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if groups = present(groups); len(groups) > 0 {
+	if groups = runs.Present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
 		}
@@ -29,24 +29,6 @@ func (b *Backend) Log(
 	all := e.before.plus(b.meter.read(&e.usage)).Metrics()
 	maps.Copy(all, metrics)
 	return e.run.Log(split, step, all)
-}
-
-// present leaves out groups and trajectories that are nil.
-func present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
-	var out []*art.TrajectoryGroup
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		if slices.Contains(g.Trajectories, nil) {
-			copied := *g
-			copied.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories),
-				func(t *art.Trajectory) bool { return t == nil })
-			g = &copied
-		}
-		out = append(out, g)
-	}
-	return out
 }
 
 // History returns the logged rows.

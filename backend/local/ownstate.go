@@ -238,7 +238,7 @@ func (b *Backend) Publish(
 	if err != nil {
 		return 0, ownError(ctx, op, err)
 	}
-	groups = trainset.Present(groups)
+	groups = runs.Present(groups)
 	update := runs.Update{Groups: groups, Metrics: trainset.RowMetrics(groups, metrics)}
 	if err := b.publish(m, e, state, update, nil); err != nil {
 		return 0, err

@@ -44,7 +44,7 @@ func (b *Backend) TrainSFT(
 		return nil, trainError(ctx, "train sft", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 	}
 	b.warnUnmoved(m, step, cfg.LearningRate, report)
-	groups := trainset.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
+	groups := runs.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
 	metrics := batch.Metrics(groups)
 	maps.Copy(metrics, reportMetrics(*report))
 	metrics["loss/learning_rate"] = cfg.LearningRate

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/trainset"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 // Log stores trajectories and metrics in the run directory, except what Train has already stored for (train, step).
@@ -25,7 +25,7 @@ func (b *Backend) Log(
 func (b *Backend) store(
 	e *entry, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) error {
-	if groups = trainset.Present(groups); len(groups) > 0 {
+	if groups = runs.Present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func (b *Backend) Train(
 	if err := e.addSums(metrics); err != nil {
 		return nil, err
 	}
-	update := runs.Update{Groups: trainset.Present(groups), Metrics: trainset.RowMetrics(groups, metrics)}
+	update := runs.Update{Groups: runs.Present(groups), Metrics: trainset.RowMetrics(groups, metrics)}
 	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{Train: cfg})); err != nil {
 		return nil, err
 	}

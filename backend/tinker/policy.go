@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainset"
 )
 
@@ -72,7 +73,7 @@ func (b *Backend) Train(
 		metrics["loss/learning_rate"] = cfg.LearningRate
 	}
 	metrics["time/train_s"] = time.Since(start).Seconds()
-	stored := trainset.Present(groups)
+	stored := runs.Present(groups)
 	step, err := b.commit(ctx, e, stored, trainset.RowMetrics(stored, metrics))
 	if err != nil {
 		return nil, err

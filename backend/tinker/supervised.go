@@ -8,6 +8,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainset"
 )
 
@@ -29,7 +30,7 @@ func (b *Backend) TrainSFT(
 	l := supervisedLearning(cfg, len(set.Sequences))
 	l.sequences = set.Sequences
 	l.measure = &measures{value: "loss/sft", nll: "loss/sft"}
-	groups := trainset.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
+	groups := runs.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
 	return b.finish(ctx, e, l, set, groups)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -21,7 +22,7 @@ func (b *Backend) Log(
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if groups = present(groups); len(groups) > 0 {
+	if groups = runs.Present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
 		}

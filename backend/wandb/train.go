@@ -55,10 +55,12 @@ func (b *Backend) Train(
 
 // sendable leaves out the trajectories that cannot be trained on, or sent.
 func sendable(groups []*art.TrajectoryGroup) (out []*art.TrajectoryGroup) {
-	for _, g := range present(groups) {
-		g.Trajectories = slices.DeleteFunc(g.Trajectories, func(t *art.Trajectory) bool { return !usable(t) })
-		if len(g.Trajectories) > 0 {
-			out = append(out, g)
+	for _, g := range runs.Present(groups) {
+		kept := *g // the group is the caller's
+		kept.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories),
+			func(t *art.Trajectory) bool { return !usable(t) })
+		if len(kept.Trajectories) > 0 {
+			out = append(out, &kept)
 		}
 	}
 	return out
@@ -307,27 +309,9 @@ func (b *Backend) commit(
 	if err := e.note(at - 1); err != nil {
 		return nil, err
 	}
-	if err := e.run.CommitUpdate(at, runs.Update{Groups: present(t.groups), Metrics: row}, e.write(at)); err != nil {
+	if err := e.run.CommitUpdate(at, runs.Update{Groups: runs.Present(t.groups), Metrics: row}, e.write(at)); err != nil {
 		return nil, err
 	}
 	e.step.Store(int64(at))
 	return &art.TrainResult{Step: at, Metrics: metrics}, nil
-}
-
-// present leaves out groups and trajectories that are nil.
-func present(groups []*art.TrajectoryGroup) (out []*art.TrajectoryGroup) {
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		kept := *g
-		kept.Trajectories = nil
-		for _, t := range g.Trajectories {
-			if t != nil {
-				kept.Trajectories = append(kept.Trajectories, t)
-			}
-		}
-		out = append(out, &kept)
-	}
-	return out
 }

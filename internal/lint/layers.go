@@ -140,7 +140,7 @@ var layers = map[string]layer{
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "grpo/credit", "lora", "model", "internal/graphx", "internal/safetensors"},
 		mods: gomlx},
-	"internal/trainset": {own: []string{"", "grpo/credit", "tokenizer/chat"}},
+	"internal/trainset": {own: []string{"", "grpo/credit", "internal/runs", "tokenizer/chat"}},
 	"internal/tinkerwire": {mods: []string{"google.golang.org/protobuf/encoding/protowire"},
 		light: true},
 	"internal/tokentest":     {light: true},

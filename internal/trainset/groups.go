@@ -7,6 +7,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 // Set is what a training call trains on, and what it skips.
@@ -104,7 +105,7 @@ func advantageConfig(cfg *art.TrainConfig) credit.AdvantageConfig {
 // batchStd is the standard deviation of all rewards that are finite.
 func batchStd(groups []*art.TrajectoryGroup) float64 {
 	var rewards []float64
-	for _, g := range Present(groups) {
+	for _, g := range runs.Present(groups) {
 		for _, t := range g.Trajectories {
 			if !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
 				rewards = append(rewards, t.Reward)

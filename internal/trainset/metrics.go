@@ -3,17 +3,17 @@ package trainset
 import (
 	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 // Metrics counts what was given, what is trained on, and what is skipped.
 func (b *Set) Metrics(groups []*art.TrajectoryGroup) map[string]float64 {
 	trajectories, tokens := 0, 0
-	for _, g := range Present(groups) {
+	for _, g := range runs.Present(groups) {
 		trajectories += len(g.Trajectories)
 		for _, t := range g.Trajectories {
 			for _, s := range t.Samples() {
@@ -68,22 +68,4 @@ func PolicyAge(sequences []credit.Sequence) map[string]float64 {
 		"offpolicy/token_weighted_policy_age_steps": float64(sum) / float64(credit.NumTrained(sequences)),
 		"offpolicy/policy_age_max_steps":            float64(oldest),
 	}
-}
-
-// Present leaves out groups and trajectories that are nil.
-func Present(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
-	var out []*art.TrajectoryGroup
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		if slices.Contains(g.Trajectories, nil) {
-			copied := *g
-			copied.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories),
-				func(t *art.Trajectory) bool { return t == nil })
-			g = &copied
-		}
-		out = append(out, g)
-	}
-	return out
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 // Times returns how the time between the step before and a training was spent on groups: with at least one of their
@@ -12,7 +13,7 @@ import (
 // Trajectories without a start or a duration, and groups without art.JudgeSeconds, count as nothing.
 func Times(groups []*art.TrajectoryGroup, since, until time.Time) (rollouts, judging time.Duration) {
 	var played, all []span
-	for _, g := range Present(groups) {
+	for _, g := range runs.Present(groups) {
 		var last time.Time
 		for _, t := range g.Trajectories {
 			if t.Start.IsZero() || t.Duration <= 0 {
