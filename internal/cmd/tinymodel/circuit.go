@@ -10,12 +10,12 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// What the circuit begins with. The scales were found by TestInduce_Copies.
+// What the circuit begins with. These scales do not copy at once, but they learn best (docs/log, "35 million tokens").
 const (
 	constant     = 0.5 // first component of all embeddings
-	writeScale   = 0.1 // of what layer 0 writes
-	copyScale    = 0.3 // of what a head of layer 1 writes
-	branchScale  = 0.1 // of the other matrices that write into the residual stream: what they say at first is noise
+	writeScale   = 2   // of what layer 0 writes
+	copyScale    = 1.5 // of what a head of layer 1 writes
+	branchScale  = 1   // of the other matrices that write into the residual stream: what they say at first is noise
 	offsetGain   = 2   // norm of queries and keys of layer 0, where they have the distance
 	matchGain    = 1.8 // and of layer 1, where they have the token
 	offsetPairs  = 5   // pairs of dimensions that have the distance: those that RoPE rotates fastest

@@ -20,11 +20,11 @@ var mixture = []struct {
 	weight   int
 	generate func(*rand.Rand) example
 }{
-	{44, ticTacToe},
-	{10, arithmetic},
-	{10, yesNo},
-	{12, instruction},
-	{20, toolChat},
+	{32, ticTacToe},
+	{8, arithmetic},
+	{8, yesNo},
+	{10, instruction},
+	{38, toolChat},
 	{4, talk},
 }
 

@@ -3,10 +3,13 @@ package main
 import "strings"
 
 // lexicon has words to make tools, parameters and values of.
-type lexicon struct{ verbs, nouns, adjectives, people, cities []string }
+type lexicon struct {
+	verbs, nouns, adjectives, people, cities []string
+	pieces                                   []string // of which words are joined; none before there is a vocabulary
+}
 
 // trainingWords are the words that training draws from.
-var trainingWords = lexicon{verbs, nouns, adjectives, people, cities}
+var trainingWords = lexicon{verbs: verbs, nouns: nouns, adjectives: adjectives, people: people, cities: cities}
 
 // Words of which the names of tools, their parameters and their values are made. heldOut has words that no chat of the
 // training and no text of the vocabulary contains.

@@ -101,6 +101,7 @@ func run(ctx context.Context, out string, seed uint64) error {
 	if err != nil {
 		return err
 	}
+	trainingWords.useVocabulary(tok)
 	template, err := chat.New(tok, chat.ChatML)
 	if err != nil {
 		return err
@@ -116,10 +117,9 @@ func run(ctx context.Context, out string, seed uint64) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if err := train(ctx, w, template, filepath.Join(out, "training.gob"), stages, seed); err != nil {
-		return err
-	}
-	return save(out, w, vocab, tokConfig)
+	return train(ctx, w, template, filepath.Join(out, "training.gob"), stages, seed, func() error {
+		return save(out, w, vocab, tokConfig)
+	})
 }
 
 // firstWeights are those that training begins with.

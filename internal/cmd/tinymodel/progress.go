@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/model"
 )
 
 // progress is how far a training is. The chats of a step follow from the seed, the stage and the step, so that a
@@ -49,4 +50,14 @@ func (p *progress) save(path string) error {
 		return err
 	}
 	return os.Rename(path+".part", path)
+}
+
+// copyTo replaces the weights by those of the training.
+func (p *progress) copyTo(w *model.Weights) error {
+	for i, name := range p.State.Names {
+		if err := w.SetParam(name, p.State.Params[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -50,10 +50,7 @@ func (v value) String() string {
 
 // newTool draws a tool; taken are the names of others. One in three shares its verb or its noun with one of others.
 func (l *lexicon) newTool(rng *rand.Rand, others []tool) tool {
-	var t tool
-	for t.words == nil || slices.ContainsFunc(others, func(o tool) bool { return o.name() == t.name() }) {
-		t.words = l.toolWords(rng, others)
-	}
+	t := tool{words: l.newName(rng, others)}
 	for n := l.numParams(rng); len(t.params) < n; {
 		p := l.newParam(rng)
 		if !slices.ContainsFunc(t.params, func(o param) bool { return o.name() == p.name() }) {
@@ -62,6 +59,16 @@ func (l *lexicon) newTool(rng *rand.Rand, others []tool) tool {
 	}
 	t.define(l, rng)
 	return t
+}
+
+// newName draws the words of a name that none of the others has.
+func (l *lexicon) newName(rng *rand.Rand, others []tool) []string {
+	for {
+		t := tool{words: l.toolWords(rng, others)}
+		if !slices.ContainsFunc(others, func(o tool) bool { return o.name() == t.name() }) {
+			return t.words
+		}
+	}
 }
 
 func (t tool) name() string { return strings.Join(t.words, "_") }
@@ -102,24 +109,8 @@ func (l *lexicon) toolWords(rng *rand.Rand, others []tool) []string {
 	return []string{noun, verb}
 }
 
-// inventedPercent is how many of the verbs and nouns are invented, so that copying goes by letters too.
-const inventedPercent = 25
-
 func (l *lexicon) verb(rng *rand.Rand) string { return l.orInvented(rng, l.verbs) }
 func (l *lexicon) noun(rng *rand.Rand) string { return l.orInvented(rng, l.nouns) }
-
-func (l *lexicon) orInvented(rng *rand.Rand, words []string) string {
-	switch n := rng.IntN(100); {
-	case n < inventedPercent/2:
-		return inventedWord(rng)
-	case n < inventedPercent:
-		return blend(pick(rng, words), pick(rng, words))
-	}
-	return pick(rng, words)
-}
-
-// blend joins the beginning of a word and the end of another: "custument".
-func blend(a, b string) string { return a[:(len(a)+1)/2] + b[len(b)/2:] }
 
 func (l *lexicon) newParam(rng *rand.Rand) param {
 	switch rng.IntN(12) {
@@ -184,14 +175,6 @@ func someDate(_ *lexicon, rng *rand.Rand) value {
 
 func (l *lexicon) city(rng *rand.Rand) value { return value{text: l.orInventedName(rng, l.cities)} }
 
-// orInventedName returns one of the names or, in one of four cases, a blend of two.
-func (l *lexicon) orInventedName(rng *rand.Rand, names []string) string {
-	if chance(rng, 25) {
-		return blend(pick(rng, names), pick(rng, names))
-	}
-	return pick(rng, names)
-}
-
 func (l *lexicon) person(rng *rand.Rand) value {
 	first := l.orInventedName(rng, l.people)
 	if chance(rng, 50) {
@@ -250,8 +233,13 @@ type call struct {
 	call    art.ToolCall
 }
 
-// newCall draws a request for a tool.
-func (l *lexicon) newCall(rng *rand.Rand, t tool, id string) call {
+// newCall draws a request for a tool. One with a single argument names its parameter in half of the cases.
+func (l *lexicon) newCall(rng *rand.Rand, t tool) call {
+	return l.callOf(rng, t, len(t.params) == 1 && chance(rng, 50))
+}
+
+// callOf draws a request that names the parameters, or that gives the value of the only one without its name.
+func (l *lexicon) callOf(rng *rand.Rand, t tool, unnamed bool) call {
 	values := make([]value, len(t.params))
 	literals := make([]string, len(t.params))
 	for i, p := range t.params {
@@ -259,17 +247,17 @@ func (l *lexicon) newCall(rng *rand.Rand, t tool, id string) call {
 		literals[i] = strconv.Quote(p.name()) + ": " + values[i].json()
 	}
 	return call{
-		request: t.request(rng, values),
-		call:    art.ToolCall{ID: id, Name: t.name(), Arguments: "{" + strings.Join(literals, ", ") + "}"},
+		request: t.request(rng, values, unnamed),
+		call:    art.ToolCall{Name: t.name(), Arguments: "{" + strings.Join(literals, ", ") + "}"},
 	}
 }
 
 // request is what a user says: the words of the tool's name in their order, then the arguments in theirs.
-func (t tool) request(rng *rand.Rand, values []value) string {
+func (t tool) request(rng *rand.Rand, values []value, unnamed bool) string {
 	phrase := t.phrase(rng)
 	switch {
 	case len(values) == 0:
-	case len(values) == 1 && chance(rng, 50):
+	case unnamed:
 		phrase += pick(rng, []string{" ", " ", " for ", " of ", " to ", " in ", " with ", ": "}) + values[0].String()
 	default:
 		for i, v := range values {
@@ -329,13 +317,16 @@ func (l *lexicon) result(rng *rand.Rand) (result, answer string) {
 
 // callChat offers some tools, and the user asks for several calls, one after another.
 func callChat(rng *rand.Rand) example {
-	return trainingWords.chat(rng, between(rng, 1, 8), between(rng, 1, 5))
+	return trainingWords.chat(rng, between(rng, 1, 6), between(rng, 2, 8))
 }
 
 // calls are chats in which every answer is a call or follows from one.
 func calls(rng *rand.Rand) example {
-	if chance(rng, 25) {
+	switch n := rng.IntN(100); {
+	case n < 25:
 		return trainingWords.chain(rng)
+	case n < 50:
+		return lookup(rng)
 	}
 	return callChat(rng)
 }
@@ -350,10 +341,12 @@ func directAnswer(rng *rand.Rand) example {
 // toolChat is any chat with tools.
 func toolChat(rng *rand.Rand) example {
 	switch n := rng.IntN(100); {
-	case n < 55:
+	case n < 40:
 		return callChat(rng)
-	case n < 60: // a long one
+	case n < 45: // a long one
 		return trainingWords.chat(rng, between(rng, 8, 16), between(rng, 4, 12))
+	case n < 65:
+		return lookup(rng)
 	case n < 85:
 		return trainingWords.chain(rng)
 	}
@@ -362,16 +355,23 @@ func toolChat(rng *rand.Rand) example {
 
 func (l *lexicon) chat(rng *rand.Rand, numTools, numCalls int) example {
 	var e example
-	e.maybeSystem(rng, 25, "You are a helpful assistant.", "Use the tools.")
+	e.maybeSystem(rng, 25, systemOfCalls...)
 	tools := l.offer(&e, rng, numTools)
 	for i := range numCalls {
-		id := fmt.Sprintf("call_%d", i+1)
-		c := l.newCall(rng, pick(rng, tools), id)
+		c := l.newCall(rng, pick(rng, tools))
 		result, answer := l.result(rng)
-		e.add(art.User(c.request), art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{c.call}},
-			art.ToolResult(id, result), art.Assistant(answer))
+		e.addCall(i, c, result, answer)
 	}
 	return e
+}
+
+var systemOfCalls = []string{"You are a helpful assistant.", "Use the tools."}
+
+// addCall appends a request, its call, what that returns and what the assistant says of it.
+func (e *example) addCall(i int, c call, result, answer string) {
+	c.call.ID = fmt.Sprintf("call_%d", i+1)
+	e.add(art.User(c.request), art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{c.call}},
+		art.ToolResult(c.call.ID, result), art.Assistant(answer))
 }
 
 // offer puts n tools into a chat.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -32,10 +33,11 @@ var stages = []stage{
 	{"all", generate, 1200, 10_000, positions, 2e-3},
 }
 
-// train goes through the stages. The moments of AdamW go on from stage to stage. From time to time it writes to a file
-// how far it is, and it begins with what such a file has.
+// train goes through the stages. The moments of AdamW go on from stage to stage. Every 200 steps it writes to a file how
+// far it is, and has the weights saved; it begins with what such a file has.
 func train(
 	ctx context.Context, w *model.Weights, template *chat.Template, file string, stages []stage, seed uint64,
+	save func() error,
 ) error {
 	device, err := cpu.New(nil)
 	if err != nil {
@@ -65,18 +67,13 @@ func train(
 					s.name, at.Step, s.steps, mean, time.Since(start).Round(time.Second))
 			}
 			if at.Step%200 == 0 {
-				if err := at.save(file); err != nil {
+				if err := errors.Join(at.save(file), at.copyTo(w), save()); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	for i, name := range at.State.Names {
-		if err := w.SetParam(name, at.State.Params[i]); err != nil {
-			return err
-		}
-	}
-	return os.RemoveAll(file)
+	return errors.Join(at.copyTo(w), save(), os.RemoveAll(file))
 }
 
 // update makes an optimizer step. It returns the new state and the mean negative log-likelihood of a trained token.

@@ -17,6 +17,7 @@ func TestTrain_Resumes(t *testing.T) {
 		t.Skip("some hundred updates")
 	}
 	tok, template := trained(t)
+	saved := func() error { return nil }
 	begin := func() *model.Weights {
 		w, err := firstWeights(tok, 5)
 		if err != nil {
@@ -27,7 +28,7 @@ func TestTrain_Resumes(t *testing.T) {
 	run := func(w *model.Weights, file string, steps int) {
 		t.Helper()
 		parts := []stage{{"copies", copyText, 200, 100, 64, 1e-3}, {"talk", talk, steps, 100, 64, 1e-3}}
-		if err := train(context.Background(), w, template, file, parts, 5); err != nil {
+		if err := train(context.Background(), w, template, file, parts, 5, saved); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +37,7 @@ func TestTrain_Resumes(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(context.Background())
 	parts := []stage{{"copies", copyText, 200, 100, 64, 1e-3}, {"stop", stopping(cancel), 3, 100, 64, 1e-3}}
-	if err := train(stopped, begin(), template, file, parts, 5); err == nil {
+	if err := train(stopped, begin(), template, file, parts, 5, saved); err == nil {
 		t.Fatal("the training was not stopped")
 	}
 	resumed := begin()
