@@ -13,12 +13,12 @@ import (
 // limit, where raising it is an error, it names the limit.
 func TestComplete_ContextHint(t *testing.T) {
 	for context, want := range map[int]string{
-		128: "raise Context of local.Options, up to the model's limit of 256",
-		0:   "fewer or shorter messages: 256 tokens are the limit of the model",
+		128: "raise Context of local.Options, up to the model's limit of 2048",
+		0:   "fewer or shorter messages: 2048 tokens are the limit of the model",
 	} {
 		_, m, err := register(t, 8<<30, Options{Slots: 1, Context: context}, nil)
 		require.NoError(t, err)
-		_, err = m.Complete(t.Context(), ask(strings.Repeat("2+2? ", 200)), nil)
+		_, err = m.Complete(t.Context(), ask(strings.Repeat("2+2? ", 800)), nil)
 		require.ErrorIs(t, err, art.ErrContextLength)
 		require.ErrorContains(t, err, want)
 		require.Equal(t, context == 128, strings.Contains(err.Error(), "Options"))

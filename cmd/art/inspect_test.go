@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
 
@@ -26,6 +28,24 @@ func tinyFolder(t *testing.T) map[string][]byte {
 	return files
 }
 
+func tinyWeights(t *testing.T) *model.Weights {
+	t.Helper()
+	w, err := tiny.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// numParams counts the parameters, as JSON has numbers.
+func numParams(w *model.Weights) float64 {
+	n := 0
+	for _, t := range w.Tensors {
+		n += len(t.Data)
+	}
+	return float64(n)
+}
+
 // TestInspect_Tiny: the folder has the same report as the built-in model, except for the stored type.
 func TestInspect_Tiny(t *testing.T) {
 	inspect := func(name string) map[string]any {
@@ -36,7 +56,8 @@ func TestInspect_Tiny(t *testing.T) {
 		return decode(t, stdout)
 	}
 	a, b := inspect("tiny"), inspect("../../model/tiny")
-	for key, want := range map[string]any{"architecture": "Qwen3ForCausalLM", "parameters": 393984.0} {
+	w := tinyWeights(t)
+	for key, want := range map[string]any{"architecture": "Qwen3ForCausalLM", "parameters": numParams(w)} {
 		if a[key] != want || b[key] != want {
 			t.Errorf("%s is %v and %v, want %v", key, a[key], b[key], want)
 		}
@@ -50,9 +71,10 @@ func TestInspect_Tiny(t *testing.T) {
 	for i, length := range []float64{64, 256} {
 		row := rows[i].(map[string]any)
 		inference, training := row["inference"].(map[string]any), row["training"].(map[string]any)
-		// Keys and values, layers, heads of 32 float32, tokens of the slots and of the block that is not used.
-		cache := 2 * 2 * 2 * 32 * 4 * (4*length + 32)
-		if row["length"] != length || inference["weights"] != 4*393984.0 || inference["cache"] != cache {
+		// Keys and values of float32, tokens of the slots and of the block that is not used.
+		c := w.Config
+		cache := float64(2*c.NumLayers*c.NumKVHeads*c.HeadDim*4) * (4*length + 32)
+		if row["length"] != length || inference["weights"] != 4*numParams(w) || inference["cache"] != cache {
 			t.Errorf("row %d: %v, want a cache of %v", i, row, cache)
 		}
 		positive(t, inference, "work")
@@ -90,10 +112,7 @@ func TestInspect_Targets(t *testing.T) {
 	if first, _ := inspect("--rank", "4", "--target-pattern", `model\.layers\.0\..*q_proj`); 2*first != q {
 		t.Errorf("q_proj takes %v in both layers, and %v in one", q, first)
 	}
-	w, err := tiny.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := tinyWeights(t)
 	vocabulary, hidden := w.Config.VocabSize, w.Config.HiddenSize
 	embedding, less := inspect("--rank", "4", "--targets", "embed_tokens")
 	head, alone := inspect("--rank", "4", "--targets", "lm_head")
@@ -146,8 +165,9 @@ func TestInspect_Text(t *testing.T) {
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
-	for _, want := range []string{"Qwen3ForCausalLM", "2 layers, hidden 128", "context       256 tokens", "393984",
-		"\n       256"} {
+	w := tinyWeights(t)
+	for _, want := range []string{"Qwen3ForCausalLM", fmt.Sprintf("%d layers, hidden 128", w.Config.NumLayers),
+		fmt.Sprintf("context       %d tokens", w.Config.MaxPositions), fmt.Sprint(numParams(w)), "\n       256"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
@@ -163,8 +183,9 @@ func TestInspect_GGUF(t *testing.T) {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	object := decode(t, stdout)
-	if object["architecture"] != "Qwen3ForCausalLM" || object["parameters"] != 393984.0 ||
-		object["shape"].(map[string]any)["context"] != 256.0 {
+	w := tinyWeights(t)
+	if object["architecture"] != "Qwen3ForCausalLM" || object["parameters"] != numParams(w) ||
+		object["shape"].(map[string]any)["context"] != float64(w.Config.MaxPositions) {
 		t.Errorf("%s", stdout)
 	}
 	positive(t, object["template"].(map[string]any), "bytes")
@@ -191,7 +212,7 @@ func TestInspect_Unsupported(t *testing.T) {
 		}
 	}
 	status, stdout, stderr := command("inspect", dir)
-	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") || !strings.Contains(stdout, "393984") ||
+	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") || !strings.Contains(stdout, fmt.Sprint(numParams(tinyWeights(t)))) ||
 		!strings.Contains(stderr, "model_type") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
 	}
@@ -215,7 +236,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
 		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
-		{"inspect --lengths 257 tiny", 1, "context of 256 tokens"},
+		{"inspect --lengths 2049 tiny", 1, "context of 2048 tokens"},
 		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
 		{"inspect .", 1, "model.safetensors"},
 		{"inspect " + broken, 1, "config.json: unexpected end of JSON input (in " + broken + ")"},

@@ -10,17 +10,25 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// What the circuit begins with. These scales do not copy at once, but they learn best (docs/log, "35 million tokens").
+// What the circuit begins with.
 const (
 	constant     = 0.5 // first component of all embeddings
-	writeScale   = 2   // of what layer 0 writes
-	copyScale    = 1.5 // of what a head of layer 1 writes
-	branchScale  = 1   // of the other matrices that write into the residual stream: what they say at first is noise
 	offsetGain   = 2   // norm of queries and keys of layer 0, where they have the distance
 	matchGain    = 1.8 // and of layer 1, where they have the token
 	offsetPairs  = 5   // pairs of dimensions that have the distance: those that RoPE rotates fastest
 	randomFactor = 0.1 // of other weights of queries and keys in layer 1
 )
+
+// scales are factors of the circuit's weights.
+type scales struct {
+	write  float32 // of what layer 0 writes
+	copy   float32 // of what a head of layer 1 writes
+	branch float32 // of the other matrices that write into the residual stream: what they say at first is noise
+}
+
+// learnsBest are the scales that training begins with. Noise hides the circuit until some steps are made: others copy at
+// once and learn more slowly afterwards (docs/log, "35 million tokens").
+var learnsBest = scales{2, 1.5, 1}
 
 // induce makes the first two layers copy: when a token has occurred before, attention finds what followed it there.
 // Training finds this circuit by itself (induction heads, Olsson et al. 2022), but late, and only from texts that are
@@ -30,16 +38,16 @@ const (
 //   - Layer 1: the heads of the first keys compare R x of a token with S_0 x of others, which is R x of the token
 //     before them. Those of the second keys compare the token before as well. All add what they find: those of the
 //     first keys in one half of the dimensions, those of the second in the other.
-func induce(w *model.Weights, seed uint64) {
-	c := &circuit{Weights: w, rng: rand.New(rand.NewPCG(seed, 0x1d))}
+func induce(w *model.Weights, seed uint64, s scales) {
+	c := &circuit{Weights: w, scales: s, rng: rand.New(rand.NewPCG(seed, 0x1d))}
 	c.quieten()
 	read, written := c.projections(), c.projections()
 	width, rank := w.Config.HeadDim, w.Config.HeadDim/2
 	for head := range w.Config.NumHeads {
 		c.lookBack(head)
-		c.values(0, head, read[:rank], written[head*rank:], writeScale)
+		c.values(0, head, read[:rank], written[head*rank:], s.write)
 		half := read[c.keysOf(head)*width:]
-		c.values(1, head, half[:width], half, copyScale)
+		c.values(1, head, half[:width], half, s.copy)
 	}
 	c.gains(0, offsetGain, func(pair int) bool { return pair < offsetPairs })
 	c.gains(1, matchGain, c.slow)
@@ -54,6 +62,7 @@ func induce(w *model.Weights, seed uint64) {
 // circuit writes weights of heads.
 type circuit struct {
 	*model.Weights
+	scales
 	rng *rand.Rand
 }
 
@@ -68,7 +77,7 @@ func (c *circuit) quieten() {
 			}
 		case strings.HasSuffix(t.Name, "o_proj.weight"), strings.HasSuffix(t.Name, "down_proj.weight"):
 			for i := range t.Data {
-				t.Data[i] *= branchScale
+				t.Data[i] *= c.branch
 			}
 		}
 	}

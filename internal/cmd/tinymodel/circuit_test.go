@@ -31,18 +31,20 @@ func TestOrthonormal(t *testing.T) {
 	}
 }
 
-// TestInduce_Copies: before any training the model continues a text of random tokens that it has seen once. The same
-// weights without the circuit guess.
+// TestInduce_Copies: before any training, and with little noise, the model continues a text of random tokens that it has
+// seen once. The same weights without the circuit guess.
 func TestInduce_Copies(t *testing.T) {
 	tok, _ := trained(t)
 	plain, err := model.Random(config(tok.VocabSize(), 0), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := firstWeights(tok, 3)
+	made, err := model.Random(plain.Config, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
+	shareLetters(made, tok, 3)
+	induce(made, 3, scales{0.1, 0.3, 0.1})
 	rng := rand.New(rand.NewPCG(7, 7))
 	ids := make([]int32, 40)
 	for i, id := range rng.Perm(tok.VocabSize())[:len(ids)] {

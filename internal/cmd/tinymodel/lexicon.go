@@ -56,7 +56,7 @@ var (
 		Turin Venice Vienna Warsaw Zurich`)
 	heldOut = lexicon{
 		verbs: strings.Fields(`
-			approve charge collect deliver drop grant inspect launch mute polish rotate split trim unlock warn`),
+			approve charge collect deliver drop grant inspect launch polish rotate split trim unlock warn`),
 		nouns: strings.Fields(`
 			badge bicycle candle castle coupon defect donkey forecast fridge hammer island kettle lantern meter
 			orbit ornament patient planet puzzle pumpkin reservation rocket saddle shipment tenant tractor

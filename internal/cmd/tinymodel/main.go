@@ -129,7 +129,7 @@ func firstWeights(tok *tokenizer.Tokenizer, seed uint64) (*model.Weights, error)
 		return nil, err
 	}
 	shareLetters(w, tok, seed)
-	induce(w, seed)
+	induce(w, seed, learnsBest)
 	return w, nil
 }
 
