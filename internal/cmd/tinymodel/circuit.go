@@ -26,8 +26,8 @@ type scales struct {
 	branch float32 // of the other matrices that write into the residual stream: what they say at first is noise
 }
 
-// learnsBest are the scales that training begins with. Noise hides the circuit until some steps are made: others copy at
-// once and learn more slowly afterwards (docs/log, "35 million tokens").
+// learnsBest are the scales that training begins with. Noise hides the circuit until some steps are made: others copy
+// at once and learn more slowly afterwards (docs/log, "35 million tokens").
 var learnsBest = scales{2, 1.5, 1}
 
 // induce makes the first two layers copy: when a token has occurred before, attention finds what followed it there.

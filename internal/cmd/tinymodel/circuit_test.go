@@ -31,8 +31,8 @@ func TestOrthonormal(t *testing.T) {
 	}
 }
 
-// TestInduce_Copies: before any training, and with little noise, the model continues a text of random tokens that it has
-// seen once. The same weights without the circuit guess.
+// TestInduce_Copies: before any training, and with little noise, the model continues a text of random tokens that it
+// has seen once. The same weights without the circuit guess.
 func TestInduce_Copies(t *testing.T) {
 	tok, _ := trained(t)
 	plain, err := model.Random(config(tok.VocabSize(), 0), 3)
