@@ -27,6 +27,10 @@ type LoRA struct {
 	TargetPattern string `json:"target_pattern,omitempty"`
 	// RankStabilized divides Alpha by the root of the rank, so that adapters of large rank learn as fast (rsLoRA).
 	RankStabilized bool `json:"rank_stabilized,omitempty"`
+	// DoRA trains the length of the weights of each output of a layer beside A and B, which change their direction (Liu et
+	// al. 2024): closer to a training of all weights at small ranks, and slower. A step takes the norms of all adapted
+	// weights anew. PEFT's use_dora.
+	DoRA bool `json:"dora,omitempty"`
 	// Ranks and Alphas are those of single layers, by patterns for their names, as PEFT's rank_pattern and alpha_pattern:
 	// {"down_proj": 16}, or a regular expression for the full name. Default: Rank and Alpha for all.
 	Ranks  map[string]int     `json:"ranks,omitempty"`
@@ -276,7 +280,7 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 	}
 	p.check(o.Adapter == "" || o.Fork == "", "Adapter and Fork are both set")
 	l := &o.LoRA
-	p.check(l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized &&
+	p.check(l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA &&
 		len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0,
 		"LoRA and %s are both set: leave LoRA empty, the adapter defines it", start)
 	p.check(!o.Frozen, "Frozen and %s are both set: a frozen model has no adapter", start)

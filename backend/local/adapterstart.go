@@ -78,7 +78,7 @@ func adapterError(err error) error {
 	}
 }
 
-// adapterDigest returns the SHA-256 of the values of an adapter: its rank, its alpha and the matrices of its layers. It
+// adapterDigest returns the SHA-256 of the values of an adapter: its rank, its alpha and the tensors of its layers. It
 // does not depend on the path or the format of its files.
 func adapterDigest(a *lora.Adapter) string {
 	h := sha256.New()
@@ -87,10 +87,14 @@ func adapterDigest(a *lora.Adapter) string {
 	if c.RankStabilized || len(c.Ranks)+len(c.Alphas) > 0 {
 		fmt.Fprintf(h, "stabilized %v ranks %v alphas %v\n", c.RankStabilized, c.Ranks, c.Alphas)
 	}
+	if c.DoRA {
+		fmt.Fprintln(h, "dora")
+	}
 	for _, l := range a.Layers() {
 		fmt.Fprintf(h, "%q %d %d\n", l.Name, l.In, l.Out)
 		hashFloats(h, l.A)
 		hashFloats(h, l.B)
+		hashFloats(h, l.Magnitude)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

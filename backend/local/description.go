@@ -64,6 +64,7 @@ func (d description) differences(now description) []string {
 		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
 		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
 		compare("LoRA.RankStabilized", d.LoRA.RankStabilized, now.LoRA.RankStabilized)
+		compare("LoRA.DoRA", d.LoRA.DoRA, now.LoRA.DoRA)
 		compare("LoRA.Ranks", fmt.Sprint(d.LoRA.Ranks), fmt.Sprint(now.LoRA.Ranks)) // nil is equal to empty
 		compare("LoRA.Alphas", fmt.Sprint(d.LoRA.Alphas), fmt.Sprint(now.LoRA.Alphas))
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
@@ -137,7 +136,7 @@ func (e *entry) loadAdapter(op, dir string) (*lora.Adapter, error) {
 	}
 	if shapeOf(a) != shapeOf(e.adapter) {
 		return nil, &art.Error{
-			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers", art.ErrInvalid, dir),
+			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers, or only one of the two is DoRA", art.ErrInvalid, dir),
 			Hint: "register a model with ModelOptions.Fork to begin with it",
 		}
 	}
@@ -147,6 +146,7 @@ func (e *entry) loadAdapter(op, dir string) (*lora.Adapter, error) {
 // shapeOf is equal for adapters with the same graphs and parameters of the same shapes.
 func shapeOf(a *lora.Adapter) string {
 	var shape strings.Builder
+	fmt.Fprintln(&shape, a.Config().DoRA)
 	for _, l := range a.Layers() {
 		fmt.Fprintln(&shape, l.LayerShape, a.Config().LayerRank(l.Name), a.Config().Scale(l.Name))
 	}
@@ -262,7 +262,7 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 	if err != nil {
 		return ownError(ctx, op, err)
 	}
-	onDevice, err := engine.NewAdapter(b.device, adapter)
+	onDevice, err := e.base.engine.NewAdapter(adapter)
 	if err != nil {
 		return &art.Error{Op: op, Err: err}
 	}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -77,7 +76,7 @@ func (e *entry) older(b *Backend, op string, step int) (*serving, error) {
 	if err != nil {
 		return nil, checkpointError(op, dir, err)
 	}
-	adapter, err := engine.NewAdapter(b.device, a)
+	adapter, err := e.base.engine.NewAdapter(a)
 	if err != nil {
 		return nil, &art.Error{Op: op, Err: err}
 	}

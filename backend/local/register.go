@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gomlx/gomlx/core/tensors"
+
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
@@ -171,7 +173,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
 	if !ok {
-		a, err := e.firstAdapter(b.memory, opts, from)
+		a, err := e.firstAdapter(b, opts, from)
 		if err != nil {
 			return 0, err
 		}
@@ -189,7 +191,7 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	} else if err := e.load(step); err != nil {
 		return 0, err
 	}
-	onDevice, err := engine.NewAdapter(b.device, e.adapter)
+	onDevice, err := e.base.engine.NewAdapter(e.adapter)
 	if err != nil {
 		return 0, err
 	}
@@ -197,12 +199,12 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	return step, nil
 }
 
-// firstAdapter returns the adapter of step 0: a zero-initialised one, or the one of a folder.
-func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
+// firstAdapter returns the adapter of step 0: one that changes nothing, or the one of a folder.
+func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" && opts.Fork == "" {
 		n, err := e.numParams(opts.LoRA)
 		if err == nil {
-			err = m.checkAdapter(e.base.config, n)
+			err = b.memory.checkAdapter(e.base.config, n)
 		}
 		if err != nil {
 			return nil, loraError(err)
@@ -212,7 +214,7 @@ func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart
 		if err != nil {
 			return nil, loraError(err)
 		}
-		return a, nil
+		return a, a.InitMagnitudes(b.device, e.weight)
 	}
 	if from.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
 		if opts.Fork != "" {
@@ -240,6 +242,9 @@ func (e *entry) numParams(l art.LoRA) (float64, error) {
 	n := 0.0
 	for _, s := range layers {
 		n += adapterParams([]model.LinearShape{model.LinearShape(s)}, c.LayerRank(s.Name))
+		if c.DoRA {
+			n += float64(s.Out)
+		}
 	}
 	return n, err
 }
@@ -247,7 +252,12 @@ func (e *entry) numParams(l art.LoRA) (float64, error) {
 // loraConfig translates a configuration.
 func loraConfig(l art.LoRA) lora.Config {
 	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Pattern: l.TargetPattern,
-		RankStabilized: l.RankStabilized, Ranks: l.Ranks, Alphas: l.Alphas}
+		RankStabilized: l.RankStabilized, DoRA: l.DoRA, Ranks: l.Ranks, Alphas: l.Alphas}
+}
+
+// weight returns the weight of a layer of the base.
+func (e *entry) weight(layer string) *tensors.Tensor {
+	return e.base.params.Weight(e.base.config, layer)
 }
 
 // layers are those of the base that an adapter may attach to.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -46,7 +45,7 @@ func (e *entry) restore(b *Backend, from string, step int) (next int, err error)
 	if err != nil {
 		return 0, checkpointError("restore", from, err)
 	}
-	onDevice, err := engine.NewAdapter(b.device, adapter)
+	onDevice, err := e.base.engine.NewAdapter(adapter)
 	if err != nil {
 		return 0, &art.Error{Op: "restore", Err: err}
 	}

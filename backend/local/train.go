@@ -8,7 +8,6 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
@@ -152,7 +151,7 @@ func (b *Backend) publish(
 	if err := adapter.SetParams(state.Params); err != nil {
 		return &art.Error{Op: "train", Err: err}
 	}
-	onDevice, err := engine.NewAdapter(b.device, adapter)
+	onDevice, err := e.base.engine.NewAdapter(adapter)
 	if err != nil {
 		return &art.Error{Op: "train", Err: err}
 	}

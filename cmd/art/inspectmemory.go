@@ -27,18 +27,19 @@ type memoryPlan struct {
 func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, error) {
 	cfg := p.adapter
 	chosen := cfg.Pattern != "" || cfg.Targets != nil
-	switch {
-	case run != nil && !chosen && cfg.Rank == 0:
-		return run.adapter, nil
-	case run != nil && !chosen:
+	if run != nil {
+		if !chosen && cfg.Rank == 0 && !cfg.DoRA {
+			return run.adapter, nil
+		}
+		cfg.Rank, cfg.DoRA = cmp.Or(cfg.Rank, run.Rank), cfg.DoRA || run.adapter.Config().DoRA
+	}
+	if run != nil && !chosen {
 		var layers []lora.LayerShape
 		for _, l := range run.adapter.Layers() {
 			layers = append(layers, l.LayerShape)
 		}
 		cfg.Targets = run.adapter.Config().Targets
 		return lora.New(cfg, layers, 0)
-	case run != nil:
-		cfg.Rank = cmp.Or(cfg.Rank, run.Rank)
 	}
 	var layers []lora.LayerShape
 	for _, l := range c.Adaptable() {

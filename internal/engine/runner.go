@@ -151,8 +151,8 @@ func (r *runner) forward(a *Adapter, in []*Node) (f *model.Forward, rest []*Node
 	f, rest = &model.Forward{Config: r.config, Param: r.params.Lookup(in[:n])}, in[n:]
 	if a != nil {
 		n = len(a.inputs)
-		c, matrices := a.layout.Config(), a.layout.Lookup(rest[:n])
-		f.Linear, f.Embedding, rest = c.Hook(matrices), c.EmbeddingHook(matrices), rest[n:]
+		a.hooks(f, rest[:n])
+		rest = rest[n:]
 	}
 	return f, rest
 }

@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 
@@ -23,6 +24,9 @@ type Memory struct {
 // that answers requests (1). On the device: the state, which updates overwrite (3), and the last gradient (1).
 const adapterCopies = 12
 
+// normCopies are those of the norms of DoRA: the sampler's, and the trainer's.
+const normCopies = 2
+
 // Plan returns what training an adapter of this layout will take on sequences of that many tokens, all of which are
 // trained on. The graph of a micro-batch is compiled and not run.
 func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memory, error) {
@@ -41,6 +45,7 @@ func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memo
 		for _, p := range layout.Params() {
 			in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
 		}
+		in = append(in, layout.NormShapes()...)
 		bytes, err := graphx.WorkBytes(exec, append(in, l.Shapes()...))
 		if err != nil {
 			return 0, fmt.Errorf("trainer: plan: %w", err)
@@ -58,7 +63,25 @@ func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memo
 		}
 		most = max(most, alone)
 	}
-	return Memory{Adapter: adapterCopies * adapter, Work: most}, nil
+	norms, normWork, err := planNorms(layout, opts.Device)
+	return Memory{Adapter: adapterCopies*adapter + normCopies*norms, Work: max(most, normWork)}, err
+}
+
+// planNorms returns the bytes of the norms of DoRA, and what computing them takes, before any micro-batch.
+func planNorms(layout *lora.Adapter, device compute.Backend) (norms, work int64, err error) {
+	if layout.NumNorms() == 0 {
+		return 0, 0, nil
+	}
+	for _, s := range layout.NormShapes() {
+		norms += s.ByteSize()
+	}
+	n, err := lora.NewNorms(device)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer n.Finalize()
+	work, err = n.WorkBytes(layout)
+	return norms, work, err
 }
 
 // params are the weights of a model without their values.
