@@ -1,7 +1,6 @@
 package local
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,10 +22,12 @@ func doraModel(name string) *art.Model {
 // doraStep makes a step of a registered model, with a KL penalty against the base model.
 func doraStep(t *testing.T, m *art.Model) map[string]float64 {
 	t.Helper()
-	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 4})
+	groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m),
+		&art.GatherOptions{GroupSize: 6})
 	require.NoError(t, err)
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-2, KL: art.KL{Coef: 0.1}})
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 2e-3, KL: art.KL{Coef: 0.1}})
 	require.NoError(t, err)
+	require.Positive(t, result.Metrics["data/tokens_trained"])
 	return result.Metrics
 }
 
@@ -111,6 +112,4 @@ func TestDoRA_Options(t *testing.T) {
 
 	plain := trained(t, b, "plain", &art.ModelOptions{LoRA: art.LoRA{Rank: 2}})
 	require.ErrorContains(t, b.LoadWeights(t.Context(), plain, "second@0", false), "only one of the two is DoRA")
-	_, err = os.Stat(folder)
-	require.NoError(t, err)
 }
