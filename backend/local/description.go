@@ -56,6 +56,7 @@ func (d description) differences(now description) []string {
 		compare("Base", d.baseText(), now.baseText())
 	}
 	compare("Frozen", d.Frozen, now.Frozen)
+	compare("Full", d.Full, now.Full)
 	switch {
 	case d.AdapterSHA256 != now.AdapterSHA256:
 		compare("Adapter", d.adapterText(), now.adapterText())

@@ -85,7 +85,7 @@ func (e *entry) prefer(
 	reference := e.state
 	if cfg.ReferenceBase {
 		var err error
-		if reference, err = t.BaseState(e.state); err != nil {
+		if reference, err = e.policy.baseState(t, e.base, e.state); err != nil {
 			return nil, nil, err
 		}
 	}

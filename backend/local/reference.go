@@ -61,13 +61,13 @@ func (u *policyUpdate) reference(e *entry, t *trainer.Trainer) (*trainer.State, 
 	case k.Step != nil:
 		step = *k.Step
 	case k.Lag == 0:
-		return t.BaseState(e.state)
+		return e.policy.baseState(t, e.base, e.state)
 	}
 	dir, err := u.checkpoint(step)
 	if err != nil {
 		return nil, err
 	}
-	_, state, err := readCheckpoint(dir, e.layers())
+	_, state, err := readCheckpoint(dir, e.base)
 	if err != nil {
 		return nil, checkpointError("train", dir, err)
 	}

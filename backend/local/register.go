@@ -31,7 +31,7 @@ type entry struct {
 	pinned   pinnedSteps
 
 	training sync.Mutex // one training call at a time; guards the fields below
-	adapter  *lora.Adapter
+	policy   policy
 	state    *trainer.State
 	trainer  *trainer.Trainer
 	own      ownState
@@ -134,12 +134,12 @@ func registerError(ctx context.Context, err error) error {
 
 // resume checks that the options match the run, and loads its newest checkpoint.
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
-	if opts.Adapter == "" && opts.Fork == "" && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
+	if opts.Adapter == "" && opts.Fork == "" && !opts.Full && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
 		opts.LoRA.Targets = lora.TargetsOf(e.layers())
 	}
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
-		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Seed: opts.Seed,
+		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Weights: strings.ToLower(b.matrices.String()),
 	}
@@ -148,7 +148,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 	if err != nil {
 		return 0, err
 	}
-	start, err := b.openStart(opts, have, want)
+	start, err := b.openStart(opts, have, want, e.base)
 	if err != nil {
 		return 0, err
 	}
@@ -173,11 +173,13 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
 	if !ok {
-		a, err := e.firstAdapter(b, opts, from)
+		p, err := e.firstPolicy(b, opts, from)
+		if err == nil {
+			e.policy, e.state, err = p.begin()
+		}
 		if err != nil {
 			return 0, err
 		}
-		e.adapter, e.state = a, trainer.AdapterState(a)
 		write := e.writeCheckpoint(opts.Base)
 		if from.checkpoint != "" && hasOptimizer(from.checkpoint) {
 			if err := readOptimizer(from.checkpoint, e.state); err != nil {
@@ -191,7 +193,12 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	} else if err := e.load(step); err != nil {
 		return 0, err
 	}
-	onDevice, err := e.base.engine.NewAdapter(e.adapter)
+	if e.policy.full() {
+		if err := b.checkFull(e.base.config); err != nil {
+			return 0, err
+		}
+	}
+	onDevice, err := e.policy.upload(e.base)
 	if err != nil {
 		return 0, err
 	}
@@ -199,7 +206,22 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	return step, nil
 }
 
-// firstAdapter returns the adapter of step 0: one that changes nothing, or the one of a folder.
+// firstPolicy returns the policy of step 0: the base model, or that of a folder.
+func (e *entry) firstPolicy(b *Backend, opts art.ModelOptions, from adapterStart) (policy, error) {
+	switch {
+	case opts.Full:
+		if err := b.checkFull(e.base.config); err != nil {
+			return policy{}, err
+		}
+		return baseWeights(e.base)
+	case from.policy.full():
+		return from.policy, b.checkFull(e.base.config)
+	}
+	a, err := e.firstAdapter(b, opts, from)
+	return policy{adapter: a}, err
+}
+
+// firstAdapter returns the adapter of step 0: one that changes nothing, or that of a folder.
 func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" && opts.Fork == "" {
 		n, err := e.numParams(opts.LoRA)
@@ -216,7 +238,7 @@ func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStar
 		}
 		return a, a.InitMagnitudes(b.device, e.weight)
 	}
-	if from.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
+	if from.policy.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
 		if opts.Fork != "" {
 			err := fmt.Errorf("%w: the run has no step yet, and is a fork of %s", art.ErrInvalid, opts.Fork)
 			return nil, &art.Error{Op: "register", Err: err, Hint: "use another model name for a new run"}
@@ -224,10 +246,10 @@ func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStar
 		_, err := lora.Load(opts.Adapter)
 		return nil, adapterError(err)
 	}
-	if err := from.adapter.Check(e.layers()); err != nil {
+	if err := from.policy.adapter.Check(e.layers()); err != nil {
 		return nil, adapterError(err)
 	}
-	return from.adapter, nil
+	return from.policy.adapter, nil
 }
 
 // loraError is the error for invalid LoRA options.
@@ -261,9 +283,11 @@ func (e *entry) weight(layer string) *tensors.Tensor {
 }
 
 // layers are those of the base that an adapter may attach to.
-func (e *entry) layers() []lora.LayerShape {
+func (e *entry) layers() []lora.LayerShape { return layersOf(e.base.config) }
+
+func layersOf(c *model.Config) []lora.LayerShape {
 	var out []lora.LayerShape
-	for _, l := range e.base.config.Adaptable() {
+	for _, l := range c.Adaptable() {
 		out = append(out, lora.LayerShape(l))
 	}
 	return out

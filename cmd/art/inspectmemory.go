@@ -21,6 +21,7 @@ type memoryPlan struct {
 	slots, workers int
 	tokens         int         // of the cache; 0: the length for each slot
 	adapter        lora.Config // without targets and rank: that of the run
+	full           bool        // all weights are trained
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.
@@ -73,11 +74,11 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 			return list, err
 		}
 		training := trainer.Options{Device: device, Workers: p.workers}
-		if m.Training, err = trainer.Plan(c, layout, length, training); err != nil {
+		if m.Training, err = p.train(c, layout, length, training); err != nil {
 			return list, err
 		}
 		training.Recompute = true
-		if m.Recomputed, err = trainer.Plan(c, layout, length, training); err != nil {
+		if m.Recomputed, err = p.train(c, layout, length, training); err != nil {
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
@@ -87,6 +88,16 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// train returns the memory of a training.
+func (p memoryPlan) train(
+	c *model.Config, layout *lora.Adapter, length int, opts trainer.Options,
+) (trainer.Memory, error) {
+	if p.full {
+		return trainer.PlanFull(c, length, opts)
+	}
+	return trainer.Plan(c, layout, length, opts)
 }
 
 // of returns the lengths for a model: those of --lengths, or usual ones within its context.

@@ -91,6 +91,10 @@ func find(name string) (source, error) {
 			s.run = run
 		}
 	}
+	if s.adapter != "" && !exists(filepath.Join(s.adapter, adapterConfig)) { // a step of which all weights were trained
+		s.path, s.adapter = s.adapter, ""
+		return s, nil
+	}
 	if err == nil && (s.run != "" || s.adapter != "") {
 		s.name, err = s.base()
 	}

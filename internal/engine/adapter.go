@@ -14,14 +14,27 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Adapter is one version of an adapter on the device. It is immutable: a training step makes a new one.
+// Adapter is one version of an adapter, or of all weights, on the device. It is immutable: a training step makes a new one.
 type Adapter struct {
-	layout *lora.Adapter     // names and shapes
-	inputs []*tensors.Tensor // its tensors, and then the norms of DoRA
-	key    string            // adapters with equal keys share graphs
+	weights *model.Params     // in place of those of the base model; nil for an adapter
+	layout  *lora.Adapter     // names and shapes; nil for all weights
+	inputs  []*tensors.Tensor // its tensors, and then the norms of DoRA
+	key     string            // adapters with equal keys share graphs
+	id      *identity
 }
 
-// name is equal for adapters that share graphs. It is "" for the base model.
+// identity stands for an adapter where only the difference from others counts: it does not keep the tensors alive.
+type identity struct{ _ byte }
+
+// identity returns what stands for an adapter, and nil for the base model.
+func (a *Adapter) identity() any {
+	if a == nil {
+		return nil
+	}
+	return a.id
+}
+
+// name is equal for adapters that share graphs. It is "" for the base model, and for other weights of its shapes.
 func (a *Adapter) name() string {
 	if a == nil {
 		return ""
@@ -31,6 +44,16 @@ func (a *Adapter) name() string {
 
 // NewAdapter uploads an adapter, for all engines on the same base model.
 func (e *Engine) NewAdapter(a *lora.Adapter) (*Adapter, error) { return e.loader.load(a) }
+
+// NewWeights uploads weights of the shapes of the base model, in float32, from which requests are sampled in place of those
+// of the base model.
+func (e *Engine) NewWeights(w *model.Weights) (*Adapter, error) {
+	params, err := w.Params(e.opts.Device)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	return &Adapter{weights: params, id: &identity{}}, nil
+}
 
 // NewAdapter uploads an adapter to a device, for all engines on it with the same base model, whose weights are params. For
 // several adapters that of an [Engine] compiles fewer graphs.
@@ -51,7 +74,7 @@ type loader struct {
 }
 
 func (l *loader) load(a *lora.Adapter) (*Adapter, error) {
-	ad := &Adapter{layout: a.Clone(), key: graphKey(a)}
+	ad := &Adapter{layout: a.Clone(), key: graphKey(a), id: &identity{}}
 	for _, p := range a.Params() {
 		t, err := graphx.Upload(l.device, p.Data, p.Shape...)
 		if err != nil {

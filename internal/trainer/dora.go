@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"errors"
 	"fmt"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -46,8 +47,11 @@ func (t *Trainer) normsOf(params []*tensors.Tensor) ([]*tensors.Tensor, error) {
 }
 
 // BaseState returns the parameters of an adapter of the shapes of s that changes nothing: zeros, with DoRA beside the
-// norms of the base model.
+// norms of the base model. The target is an adapter.
 func (t *Trainer) BaseState(s *State) (*State, error) {
+	if t.target.full {
+		return nil, errors.New("trainer: the base model is no state of zeros where all weights are trained")
+	}
 	base := &State{Names: s.Names, Shapes: s.Shapes}
 	for _, values := range s.Params {
 		base.Params = append(base.Params, make([]float32, len(values)))

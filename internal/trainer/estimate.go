@@ -26,6 +26,15 @@ func EstimateMemory(c *model.Config, params float64, s Sizes, length int) (adapt
 	return adapterCopies * 4 * params, estimate{config: c, params: params, shares: true}.work(s, length)
 }
 
+// EstimateFull is [EstimateMemory] of a training of all weights, copies and work together.
+func EstimateFull(c *model.Config, s Sizes, length int) float64 {
+	if s.MicroTokens <= 0 {
+		s.MicroTokens = microTokens(c)
+	}
+	n := numParams(c)
+	return fullCopies*4*n + estimate{config: c, params: n, shares: true, head: true}.work(s, length)
+}
+
 // estimate computes what [EstimateMemory] documents, for other sizes too.
 type estimate struct {
 	config *model.Config

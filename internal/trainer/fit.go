@@ -40,7 +40,7 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 		length = powerLength(length)
 	}
 	for s := range t.smaller(length) {
-		t.sizes, takes = s, adapterCopies*4*e.params+e.work(s, length)
+		t.sizes, takes = s, t.target.copies()*4*e.params+e.work(s, length)
 		if takes <= bytes {
 			return takes, true
 		}

@@ -19,6 +19,7 @@ type Target struct {
 	trained int // tensors
 	// numParams is the number of what is trained.
 	numParams float64
+	full      bool // all weights are trained
 	head      bool // the output head is trained, or has an adapter: logits of all trained tokens are kept
 	forward   func(frozen, trained, norms []*Node) *model.Forward
 	// dora is the layout of an adapter whose norms are inputs of the graph too; nil for none. weight returns the weights
@@ -83,7 +84,7 @@ func FullTarget(c *model.Config) Target {
 	forward := func(_, trained, _ []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
 	}
-	return Target{config: c, trained: len(params.Names), numParams: numParams(c), head: true, forward: forward}
+	return Target{config: c, trained: len(params.Names), numParams: numParams(c), full: true, head: true, forward: forward}
 }
 
 // numParams is the number of all weights.
