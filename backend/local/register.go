@@ -172,6 +172,11 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 // start loads the newest checkpoint, or commits the first.
 func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
+	if dir, _ := e.run.Checkpoint(step); opts.Full || from.policy.full() || ok && isFull(dir) {
+		if err := b.checkFull(e.base.config); err != nil { // before the weights are read
+			return 0, err
+		}
+	}
 	if !ok {
 		p, err := e.firstPolicy(b, opts, from)
 		if err == nil {
@@ -193,11 +198,6 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	} else if err := e.load(step); err != nil {
 		return 0, err
 	}
-	if e.policy.full() {
-		if err := b.checkFull(e.base.config); err != nil {
-			return 0, err
-		}
-	}
 	onDevice, err := e.policy.upload(e.base)
 	if err != nil {
 		return 0, err
@@ -210,12 +210,9 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 func (e *entry) firstPolicy(b *Backend, opts art.ModelOptions, from adapterStart) (policy, error) {
 	switch {
 	case opts.Full:
-		if err := b.checkFull(e.base.config); err != nil {
-			return policy{}, err
-		}
 		return baseWeights(e.base)
 	case from.policy.full():
-		return from.policy, b.checkFull(e.base.config)
+		return from.policy, nil
 	}
 	a, err := e.firstAdapter(b, opts, from)
 	return policy{adapter: a}, err
