@@ -55,9 +55,9 @@ type ModelOptions struct {
 	// stored, by its path. The new run begins at step 0. Like Adapter it says what LoRA would, which must be left empty;
 	// Base is that of the other run.
 	Fork string
-	// Full trains all weights of the base model in place of an adapter, where memory allows; LoRA, Adapter and Fork are then
-	// empty. Each step is a whole model, with its optimizer: 12 bytes for each parameter on disk, see Retention, and about
-	// 56 in memory. A run that is a fork of such a run is one too.
+	// Full trains all weights of the base model in place of an adapter, where memory allows; LoRA, Adapter and Fork are
+	// then empty. Each step is a whole model, with its optimizer: 12 bytes for each parameter on disk, see Retention, and
+	// about 56 in memory. A run that is a fork of such a run is one too.
 	Full bool
 	// Frozen makes a prompted baseline: the base model as it is, for the same rollout code. Its replies carry no Sample
 	// and it cannot be trained.

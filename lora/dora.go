@@ -157,8 +157,8 @@ func (n *Norms) exec(l Layer) *Exec {
 }
 
 // Of returns the norms of the layers of an adapter with DoRA, in their order. trained are its tensors in the order of
-// [Adapter.Params], whatever the values of a are, and weight returns the weight of a layer of the base model: [Out, In],
-// or [In, Out] of an embedding. The caller frees what is returned.
+// [Adapter.Params], whatever the values of a are, and weight returns the weight of a layer of the base model: [Out,
+// In], or [In, Out] of an embedding. The caller frees what is returned.
 func (n *Norms) Of(
 	a *Adapter, trained []*tensors.Tensor, weight func(layer string) *tensors.Tensor,
 ) (norms []*tensors.Tensor, err error) {

@@ -93,7 +93,8 @@ func TestNorms_MatchFloat64(t *testing.T) {
 			if l.Embedding {
 				rows, columns = columns, rows
 			}
-			x, err := graphx.UploadMatrix(device, kind, rows, columns, func(dst []float32, row int) { copy(dst, w[row*columns:]) })
+			read := func(dst []float32, row int) { copy(dst, w[row*columns:]) }
+			x, err := graphx.UploadMatrix(device, kind, rows, columns, read)
 			require.NoError(t, err)
 			values[l.Name], weights[l.Name] = w, x
 		}
@@ -128,8 +129,8 @@ func TestNorms_ZeroRow(t *testing.T) {
 	require.Equal(t, w, merged)
 }
 
-// buildDoRA builds what the layers of doraLayers make of ids [2, 3, 1] and x [2, 3, In]: in holds the weights, the bias of the
-// first layer, then trained and norms.
+// buildDoRA builds what the layers of doraLayers make of ids [2, 3, 1] and x [2, 3, In]: in holds the weights, the bias
+// of the first layer, then trained and norms.
 func buildDoRA(a *Adapter, in []*graph.Node) []*graph.Node {
 	ids, xq, xo, wq, wo, we, bias, rest := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7:]
 	n := len(rest) - a.NumNorms()

@@ -160,8 +160,8 @@ func (w *Weights) SetParam(name string, data []float32) error {
 	return nil
 }
 
-// Weight returns the weight of a layer that [Config.Adaptable] lists, nil where there is none. That of the head may be the
-// embedding's.
+// Weight returns the weight of a layer that [Config.Adaptable] lists, nil where there is none. That of the head may be
+// the embedding's.
 func (p *Params) Weight(c *Config, layer string) *tensors.Tensor {
 	name := layer + weightSuffix
 	if layer == headLayer && c.TieEmbeddings {

@@ -31,8 +31,8 @@ func doraStep(t *testing.T, m *art.Model) map[string]float64 {
 	return result.Metrics
 }
 
-// TestDoRA_Run: a new adapter is the base model; magnitudes are trained; the sampler computes the trainer's logprobs, bit
-// for bit, at every step; and a run that was closed goes on to the same bytes as one that was not.
+// TestDoRA_Run: a new adapter is the base model; magnitudes are trained; the sampler computes the trainer's logprobs,
+// bit for bit, at every step; and a run that was closed goes on to the same bytes as one that was not.
 func TestDoRA_Run(t *testing.T) {
 	var last []string
 	for _, reopen := range []bool{false, true} {

@@ -11,9 +11,9 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Export writes m as a model of its own, the adapter of its newest step merged into the weights, or all weights of that, into a new folder that
-// transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be nil; its Edit sees the merged
-// values. A folder that is not empty is an error.
+// Export writes m as a model of its own, the adapter of its newest step merged into the weights, or all weights of
+// that, into a new folder that transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be
+// nil; its Edit sees the merged values. A folder that is not empty is an error.
 func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *model.SaveOptions) error {
 	e, err := b.stored("export", m)
 	if err == nil {

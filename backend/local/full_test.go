@@ -33,8 +33,8 @@ func fullStep(t *testing.T, m *art.Model) map[string]float64 {
 // fullFiles are what a step consists of.
 var fullFiles = []string{"model.safetensors", "config.json", "tokenizer.json", "optimizer.safetensors", "trainer.json"}
 
-// TestFull_Run: a run begins as the base model; all tensors are trained; the sampler computes the trainer's logprobs, bit
-// for bit, at every step; a run that was closed goes on to the same bytes as one that was not; and a step replays.
+// TestFull_Run: a run begins as the base model; all tensors are trained; the sampler computes the trainer's logprobs,
+// bit for bit, at every step; a run that was closed goes on to the same bytes as one that was not; and a step replays.
 func TestFull_Run(t *testing.T) {
 	var last []string
 	for _, reopen := range []bool{false, true} {
@@ -75,8 +75,8 @@ func TestFull_Run(t *testing.T) {
 	}
 }
 
-// TestFull_Weights: a step is a base model of its own, is exported, begins another run, is gone back to, and is saved and
-// loaded; older steps answer.
+// TestFull_Weights: a step is a base model of its own, is exported, begins another run, is gone back to, and is saved
+// and loaded; older steps answer.
 func TestFull_Weights(t *testing.T) {
 	b := open(t, t.TempDir())
 	frozen := art.NewModel("frozen", &art.ModelOptions{Frozen: true})
@@ -153,7 +153,7 @@ func TestFull_Refused(t *testing.T) {
 	small.memory.held = nil
 	err = fullModel("m").Register(t.Context(), small)
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, "a training of all weights takes ")
+	require.ErrorContains(t, err, "a training of all weights takes at least ")
 	require.True(t, strings.Contains(err.Error(), "0.04 GiB are free"), err)
 
 	half, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "bfloat16"})

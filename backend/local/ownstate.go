@@ -57,8 +57,8 @@ func (e *entry) current() (*trainer.State, error) {
 	return e.own.session.State()
 }
 
-// SaveWeights stores the training state below the run directory, in the folder weights/NAME, which PEFT reads, or transformers
-// where all weights are trained.
+// SaveWeights stores the training state below the run directory, in the folder weights/NAME, which PEFT reads, or
+// transformers where all weights are trained.
 func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, optimizer bool) (string, error) {
 	const op = "save weights"
 	if err := ctx.Err(); err != nil {
@@ -136,7 +136,8 @@ func (e *entry) loadPolicy(op, dir string) (policy, error) {
 	}
 	if p.shape() != e.policy.shape() {
 		return policy{}, &art.Error{
-			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers, or only one of the two is DoRA or all weights", art.ErrInvalid, dir),
+			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers, "+
+				"or only one of the two is DoRA or all weights", art.ErrInvalid, dir),
 			Hint: "register a model with ModelOptions.Fork to begin with it",
 		}
 	}

@@ -22,7 +22,8 @@ func (b *Backend) Pin(m *art.Model) (pinned func(context.Context) context.Contex
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{e}, now) }, now.step, nil
 }
 
-// keptSteps is how many older steps of a model stay in memory after they were pinned: one where all weights are trained.
+// keptSteps is how many older steps of a model stay in memory after they were pinned: one where all weights are
+// trained.
 const keptSteps = 4
 
 // pinnedSteps are the older steps that were pinned last, the newest use first.

@@ -73,8 +73,8 @@ func (p policy) upload(s *base) (*engine.Adapter, error) {
 	return s.engine.NewAdapter(p.adapter)
 }
 
-// save writes a policy into a folder: an adapter in the form of PEFT, or a model with its tokenizer, which is a base model
-// for others. name is that of the base.
+// save writes a policy into a folder: an adapter in the form of PEFT, or a model with its tokenizer, which is a base
+// model for others. name is that of the base.
 func (p policy) save(dir string, s *base, name string) error {
 	if !p.full() {
 		return p.adapter.Save(dir, name)
@@ -179,9 +179,11 @@ func (b *Backend) checkFull(c *model.Config) error {
 	if !known {
 		free = mostBytes
 	}
-	if takes := trainer.EstimateFull(c, trainer.Sizes{Workers: 1, Recompute: true}, leastContext); takes > free {
-		return refuse(fmt.Errorf("a training of all weights takes %s beside the base model; %s are free", gigabytes(takes),
-			gigabytes(free)), "train an adapter: leave Full of ModelOptions out")
+	least := trainer.Sizes{Workers: 1, MicroTokens: leastContext, Recompute: true}
+	if takes := trainer.EstimateFull(c, least, leastContext); takes > free {
+		err := fmt.Errorf("a training of all weights takes at least %s beside the base model; %s are free", gigabytes(takes),
+			gigabytes(free))
+		return refuse(err, "train an adapter: leave Full of ModelOptions out")
 	}
 	return nil
 }

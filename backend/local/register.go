@@ -134,7 +134,8 @@ func registerError(ctx context.Context, err error) error {
 
 // resume checks that the options match the run, and loads its newest checkpoint.
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
-	if opts.Adapter == "" && opts.Fork == "" && !opts.Full && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
+	fresh := opts.Adapter == "" && opts.Fork == "" && !opts.Full
+	if fresh && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
 		opts.LoRA.Targets = lora.TargetsOf(e.layers())
 	}
 	want := description{

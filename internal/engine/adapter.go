@@ -14,7 +14,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Adapter is one version of an adapter, or of all weights, on the device. It is immutable: a training step makes a new one.
+// Adapter is one version of an adapter, or of all weights, on the device. It is immutable: a training step makes a new
+// one.
 type Adapter struct {
 	weights *model.Params     // in place of those of the base model; nil for an adapter
 	layout  *lora.Adapter     // names and shapes; nil for all weights
@@ -45,8 +46,8 @@ func (a *Adapter) name() string {
 // NewAdapter uploads an adapter, for all engines on the same base model.
 func (e *Engine) NewAdapter(a *lora.Adapter) (*Adapter, error) { return e.loader.load(a) }
 
-// NewWeights uploads weights of the shapes of the base model, in float32, from which requests are sampled in place of those
-// of the base model.
+// NewWeights uploads weights of the shapes of the base model, in float32, from which requests are sampled in place of
+// those of the base model.
 func (e *Engine) NewWeights(w *model.Weights) (*Adapter, error) {
 	params, err := w.Params(e.opts.Device)
 	if err != nil {
@@ -55,8 +56,8 @@ func (e *Engine) NewWeights(w *model.Weights) (*Adapter, error) {
 	return &Adapter{weights: params, id: &identity{}}, nil
 }
 
-// NewAdapter uploads an adapter to a device, for all engines on it with the same base model, whose weights are params. For
-// several adapters that of an [Engine] compiles fewer graphs.
+// NewAdapter uploads an adapter to a device, for all engines on it with the same base model, whose weights are params.
+// For several adapters that of an [Engine] compiles fewer graphs.
 func NewAdapter(
 	device compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter,
 ) (*Adapter, error) {
@@ -100,7 +101,8 @@ func (l *loader) addNorms(a *Adapter) (err error) {
 			return err
 		}
 	}
-	norms, err := l.norms.Of(a.layout, a.inputs, func(layer string) *tensors.Tensor { return l.params.Weight(l.config, layer) })
+	weight := func(layer string) *tensors.Tensor { return l.params.Weight(l.config, layer) }
+	norms, err := l.norms.Of(a.layout, a.inputs, weight)
 	a.inputs = append(a.inputs, norms...)
 	return err
 }

@@ -100,7 +100,8 @@ func (r *runner) fixed(a *Adapter) ([]any, error) {
 	return append(r.weights(a), layers...), err
 }
 
-// weights returns the first inputs of a graph: the weights of the model, then the tensors of the adapter, if there is one.
+// weights returns the first inputs of a graph: the weights of the model, then the tensors of the adapter, if there is
+// one.
 func (r *runner) weights(a *Adapter) []any {
 	var in []any
 	params := r.params

@@ -28,9 +28,9 @@ const adapterCopies = 12
 // normCopies are those of the norms of DoRA: the sampler's, and the trainer's.
 const normCopies = 2
 
-// Of a training of all weights. On the host: parameters and moments of the old state and of the new one (6), and the last
-// gradient (1). On the device: the state (3), the last gradient (1), what answers requests and what is going to (2), and
-// one that requests in progress may still have (1).
+// Of a training of all weights. On the host: parameters and moments of the old state and of the new one (6), and the
+// last gradient (1). On the device: the state (3), the last gradient (1), what answers requests and what is going to
+// (2), and one that requests in progress may still have (1).
 const (
 	fullCopies = 14
 	// fullMore are those that are not there yet when a training begins.
@@ -74,8 +74,8 @@ func PlanFull(c *model.Config, length int, opts Options) (Memory, error) {
 	return Memory{Adapter: fullCopies * weights, Work: work}, err
 }
 
-// planWork returns the bytes of the micro-batches that are computed at once. in are the shapes of the inputs that they have
-// in common, and gradient the bytes of the gradient of one.
+// planWork returns the bytes of the micro-batches that are computed at once. in are the shapes of the inputs that they
+// have in common, and gradient the bytes of the gradient of one.
 func (t *Trainer) planWork(in []shapes.Shape, gradient int64, length int) (int64, error) {
 	exec, err := t.lossGraph(grpo.PolicyLoss{}, true)
 	if err != nil {
