@@ -27,6 +27,10 @@ type LoRA struct {
 	TargetPattern string `json:"target_pattern,omitempty"`
 	// RankStabilized divides Alpha by the root of the rank, so that adapters of large rank learn as fast (rsLoRA).
 	RankStabilized bool `json:"rank_stabilized,omitempty"`
+	// DoRA trains the length of the weights of each output of a layer beside A and B, which change their direction (Liu et
+	// al. 2024): closer to a training of all weights at small ranks, and slower. A step takes the norms of all adapted
+	// weights anew. PEFT's use_dora.
+	DoRA bool `json:"dora,omitempty"`
 	// Ranks and Alphas are those of single layers, by patterns for their names, as PEFT's rank_pattern and alpha_pattern:
 	// {"down_proj": 16}, or a regular expression for the full name. Default: Rank and Alpha for all.
 	Ranks  map[string]int     `json:"ranks,omitempty"`
@@ -51,6 +55,10 @@ type ModelOptions struct {
 	// stored, by its path. The new run begins at step 0. Like Adapter it says what LoRA would, which must be left empty;
 	// Base is that of the other run.
 	Fork string
+	// Full trains all weights of the base model in place of an adapter, where memory allows; LoRA, Adapter and Fork are
+	// then empty. Each step is a whole model, with its optimizer: 12 bytes for each parameter on disk, see Retention, and
+	// about 56 in memory. A run that is a fork of such a run is one too.
+	Full bool
 	// Frozen makes a prompted baseline: the base model as it is, for the same rollout code. Its replies carry no Sample
 	// and it cannot be trained.
 	Frozen bool
@@ -218,7 +226,7 @@ func capability[T any](m *Model, op, what string) (T, error) {
 func (o *ModelOptions) setDefaults() {
 	o.Project = cmp.Or(o.Project, "default")
 	o.Base = cmp.Or(o.Base, "tiny")
-	if o.Adapter == "" && o.Fork == "" {
+	if o.Adapter == "" && o.Fork == "" && !o.Full {
 		o.LoRA.setDefaults()
 	}
 }
@@ -266,8 +274,14 @@ var toolFormats = []string{"hermes", "llama3_json", "pythonic", "qwen3_coder"}
 
 // validateAdapter adds what is wrong with what is trained.
 func (o *ModelOptions) validateAdapter(p *problems) {
-	if o.Adapter == "" && o.Fork == "" {
+	if o.Adapter == "" && o.Fork == "" && !o.Full {
 		o.LoRA.validate(p)
+		return
+	}
+	if o.Full {
+		p.check(o.Adapter == "" && o.Fork == "", "Full is set, and Adapter or Fork: they say what is trained")
+		p.check(o.LoRA.empty(), "Full and LoRA are both set: an adapter is trained, or all weights")
+		p.check(!o.Frozen, "Full and Frozen are both set: a frozen model is not trained")
 		return
 	}
 	start := "Adapter"
@@ -275,11 +289,14 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 		start = "Fork"
 	}
 	p.check(o.Adapter == "" || o.Fork == "", "Adapter and Fork are both set")
-	l := &o.LoRA
-	p.check(l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized &&
-		len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0,
-		"LoRA and %s are both set: leave LoRA empty, the adapter defines it", start)
+	p.check(o.LoRA.empty(), "LoRA and %s are both set: leave LoRA empty, the adapter defines it", start)
 	p.check(!o.Frozen, "Frozen and %s are both set: a frozen model has no adapter", start)
+}
+
+// empty reports whether nothing is set.
+func (l *LoRA) empty() bool {
+	return l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA &&
+		len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0
 }
 
 // validate adds what is wrong with the adapter.

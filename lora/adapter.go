@@ -24,6 +24,8 @@ type Layer struct {
 	LayerShape
 	A []float32 // [R, In] row-major, with R the rank of the layer
 	B []float32 // [Out, R] row-major
+	// Magnitude is [Out] with DoRA, and otherwise nil.
+	Magnitude []float32
 }
 
 // rank returns R.
@@ -43,7 +45,8 @@ type Adapter struct {
 //
 // which is PEFT's initialisation (kaiming_uniform_ with a = sqrt(5)). The values of a layer depend on seed, its name
 // and its sizes alone, not on the other layers. A target that matches no layer is an error; without targets, the
-// default ones that the model has are used. A rank above that of any possible B·A is an error too.
+// default ones that the model has are used. A rank above that of any possible B·A is an error too. The magnitudes of
+// DoRA are NaN: they need the weights of the base model, see [Adapter.InitMagnitudes].
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	chosen, err := cfg.Select(layers)
 	if err != nil {
@@ -63,7 +66,11 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 		return nil, err
 	}
 	for _, shape := range chosen {
-		a.layers = append(a.layers, newLayer(shape, a.config.LayerRank(shape.Name), seed))
+		layer := newLayer(shape, a.config.LayerRank(shape.Name), seed)
+		if cfg.DoRA {
+			layer.Magnitude = slices.Repeat([]float32{float32(math.NaN())}, shape.Out)
+		}
+		a.layers = append(a.layers, layer)
 	}
 	a.sort()
 	return a, nil
@@ -120,7 +127,7 @@ func newLayer(shape LayerShape, rank int, seed uint64) Layer {
 // Config returns the configuration, defaults filled in.
 func (a *Adapter) Config() Config { return a.config.withDefaults() }
 
-// Layers returns the adapted layers, sorted by name. The slices A and B are not copied.
+// Layers returns the adapted layers, sorted by name. Slices are not copied.
 func (a *Adapter) Layers() []Layer { return slices.Clone(a.layers) }
 
 // Layer returns the adapter of a layer. ok is false when the layer has none.
@@ -145,7 +152,7 @@ func (a *Adapter) shapes() []LayerShape {
 func (a *Adapter) NumParams() int {
 	n := 0
 	for _, l := range a.layers {
-		n += len(l.A) + len(l.B)
+		n += len(l.A) + len(l.B) + len(l.Magnitude)
 	}
 	return n
 }
@@ -154,7 +161,8 @@ func (a *Adapter) NumParams() int {
 func (a *Adapter) Clone() *Adapter {
 	c := &Adapter{config: a.Config(), layers: a.Layers(), chosen: a.chosen}
 	for i := range c.layers {
-		c.layers[i].A, c.layers[i].B = slices.Clone(c.layers[i].A), slices.Clone(c.layers[i].B)
+		l := &c.layers[i]
+		l.A, l.B, l.Magnitude = slices.Clone(l.A), slices.Clone(l.B), slices.Clone(l.Magnitude)
 	}
 	return c
 }

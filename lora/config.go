@@ -36,6 +36,9 @@ type Config struct {
 	// RankStabilized divides by the root of the rank, so that larger ranks learn as fast (rsLoRA, Kalajdzievski 2023,
 	// https://arxiv.org/abs/2312.03732).
 	RankStabilized bool
+	// DoRA splits the weight of each layer into a magnitude and a direction: A and B change the direction, and the
+	// magnitude [Out] is trained beside them, see [Adapter.Hooks] (Liu et al. 2024, https://arxiv.org/abs/2402.09353).
+	DoRA bool
 	// Ranks and Alphas are those of single layers, by patterns for their full names, as PEFT's rank_pattern and
 	// alpha_pattern: a pattern is a regular expression for the whole name, or for what follows one of its dots. Of several
 	// that match, the first in the order of their text counts.

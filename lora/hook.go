@@ -3,6 +3,7 @@ package lora
 // Shapes: M rows of x, In and Out sizes of the layer, R rank, P adapters (one for each of P equal blocks of rows).
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gomlx/compute/dtypes"
@@ -22,10 +23,12 @@ import (
 // For several adapters at once a may be [P, In, Rank] and b [P, Rank, Out]: the rows of x, flattened, are P blocks of
 // equal size, and block p gets adapter p. With x [B, T, In] and P = B that is an adapter for each sequence.
 //
-// The adapter is computed in the dtype of a and b, and converted to that of base(x).
+// The adapter is computed in the dtype of a and b, and converted to that of base(x). With DoRA it panics: see
+// [Adapter.Hooks].
 func (c Config) Hook(
 	params func(name string) (a, b *Node, ok bool),
 ) func(x *Node, name string, base func(*Node) *Node) *Node {
+	c.refuseDoRA()
 	return func(x *Node, name string, base func(*Node) *Node) *Node {
 		a, b, ok := params(name)
 		if !ok {
@@ -34,6 +37,13 @@ func (c Config) Hook(
 		y := base(x)
 		delta := c.delta(x, name, a, b)
 		return Add(y, Reshape(convert(delta, y.DType()), y.Shape().Dimensions...))
+	}
+}
+
+// refuseDoRA panics where there are no magnitudes.
+func (c Config) refuseDoRA() {
+	if c.DoRA {
+		panic(errors.New("lora: the hooks of a configuration have no magnitudes: use Adapter.Hooks for DoRA"))
 	}
 }
 
@@ -66,6 +76,7 @@ func (c Config) delta(x *Node, name string, a, b *Node) *Node {
 func (c Config) EmbeddingHook(
 	params func(name string) (a, b *Node, ok bool),
 ) func(ids *Node, name string, x *Node) *Node {
+	c.refuseDoRA()
 	return func(ids *Node, name string, x *Node) *Node {
 		a, b, ok := params(name)
 		if !ok {

@@ -13,9 +13,9 @@ import (
 
 // Load reads an adapter that [Adapter.Save] or PEFT wrote: adapter_model.safetensors (float32, float16 or bfloat16) and
 // adapter_config.json. The modules are chosen as PEFT does, by target_modules, exclude_modules, layers_to_transform and
-// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA and patterns of rank and alpha are read, and
+// layers_pattern, which [Adapter.Save] writes as they were. rsLoRA, DoRA and patterns of rank and alpha are read, and
 // adapters of the embedding and the head, beside which PEFT writes the base model's own: those are not read. Anything
-// beyond that (DoRA, modules_to_save, biases) is an error that names it. [Adapter.Check] compares the layers with those
+// beyond that (modules_to_save, biases) is an error that names it. [Adapter.Check] compares the layers with those
 // of a model.
 func Load(dir string) (*Adapter, error) {
 	a, err := load(dir)
@@ -64,7 +64,7 @@ func loadLayers(file *safetensors.File, cfg Config) ([]Layer, error) {
 	var layers []Layer
 	var errs []error
 	for _, name := range names {
-		layer, err := loadLayer(file, name, cfg.LayerRank(name))
+		layer, err := loadLayer(file, name, cfg)
 		layers, errs = append(layers, layer), append(errs, err)
 	}
 	return layers, errors.Join(append(errs, checkFinite(layers))...)
@@ -83,7 +83,7 @@ func layerNames(keys []string) ([]string, error) {
 			continue
 		}
 		ends := 0
-		for _, end := range []string{suffixA, suffixB, embeddingA, embeddingB} {
+		for _, end := range []string{suffixA, suffixB, embeddingA, embeddingB, magnitudeSuffix} {
 			if short, ok := strings.CutSuffix(name, end); ok {
 				name, ends = short, ends+1
 			}
@@ -109,8 +109,9 @@ func matrixOf(keys []string, name string) string {
 	return suffixA
 }
 
-// loadLayer reads A and B of one layer, whose sizes follow from the matrices.
-func loadLayer(file *safetensors.File, name string, rank int) (Layer, error) {
+// loadLayer reads A, B and the magnitude of one layer, whose sizes follow from the matrices.
+func loadLayer(file *safetensors.File, name string, cfg Config) (Layer, error) {
+	rank := cfg.LayerRank(name)
 	embedding := matrixOf(file.Names(), name) == embeddingA
 	endA, endB := suffixes(embedding)
 	a, shapeA, errA := loadMatrix(file, keyPrefix+name+endA)
@@ -123,7 +124,25 @@ func loadLayer(file *safetensors.File, name string, rank int) (Layer, error) {
 			shapeB, rank)
 	}
 	shape := LayerShape{Name: name, In: shapeA[1], Out: shapeB[0], Embedding: embedding}
-	return Layer{LayerShape: shape, A: a, B: b}, checkBase(file, shape)
+	magnitude, err := loadMagnitude(file, shape, cfg.DoRA)
+	return Layer{LayerShape: shape, A: a, B: b, Magnitude: magnitude}, errors.Join(err, checkBase(file, shape))
+}
+
+// loadMagnitude reads the magnitude of a layer, which must have one with DoRA, and none without.
+func loadMagnitude(file *safetensors.File, l LayerShape, dora bool) ([]float32, error) {
+	key := keyPrefix + l.Name + magnitudeSuffix
+	t, ok := file.Tensor(key)
+	switch {
+	case ok && !dora:
+		return nil, fmt.Errorf("tensor %q is of DoRA, and use_dora is false in %s", key, configFile)
+	case !dora:
+		return nil, nil
+	case !ok:
+		return nil, fmt.Errorf("tensor %q is missing", key)
+	case !slices.Equal(t.Shape, []int{l.Out}):
+		return nil, fmt.Errorf("tensor %q has shape %v, want [%d]", key, t.Shape, l.Out)
+	}
+	return t.Float32s()
 }
 
 // checkBase reports a base layer in the file of another size than the adapter: that of a vocabulary that was resized.

@@ -3,49 +3,68 @@ package lora
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/gomlx/core/graph"
 )
 
 // Param is one tensor of an adapter, in the layout of graphs.
 type Param struct {
-	Name  string // "<layer>.lora_A" or "<layer>.lora_B"
-	Shape []int  // [In, Rank] for A, [Rank, Out] for B
+	Name  string // "<layer>.lora_A", "<layer>.lora_B" or "<layer>.lora_magnitude_vector"
+	Shape []int  // [In, Rank] for A, [Rank, Out] for B, [Out] for the magnitude
 	Data  []float32
 }
 
-// Params returns copies of all tensors: A and B of each layer in turn, layers sorted by name. Order and shapes depend
-// on configuration and layers alone, so that optimizer state can be matched by index.
+// Params returns copies of all tensors: A, B and with DoRA the magnitude of each layer in turn, layers sorted by name.
+// Order and shapes depend on configuration and layers alone, so that optimizer state can be matched by index.
 func (a *Adapter) Params() []Param {
-	params := make([]Param, 0, 2*len(a.layers))
+	params := make([]Param, 0, a.each()*len(a.layers))
 	for _, l := range a.layers {
 		params = append(params,
 			Param{l.Name + ".lora_A", []int{l.In, l.rank()}, transpose(l.A, l.rank(), l.In)},
 			Param{l.Name + ".lora_B", []int{l.rank(), l.Out}, transpose(l.B, l.Out, l.rank())})
+		if a.config.DoRA {
+			params = append(params, Param{l.Name + magnitudeSuffix, []int{l.Out}, slices.Clone(l.Magnitude)})
+		}
 	}
 	return params
 }
 
+// each is the number of tensors of a layer.
+func (a *Adapter) each() int {
+	if a.config.DoRA {
+		return 3
+	}
+	return 2
+}
+
 // SetParams replaces all tensors by data in the order and layout of [Adapter.Params]. On an error nothing changes.
 func (a *Adapter) SetParams(data [][]float32) error {
-	if len(data) != 2*len(a.layers) {
-		return fmt.Errorf("lora: %d tensors for %d layers, want two each", len(data), len(a.layers))
+	each := a.each()
+	if len(data) != each*len(a.layers) {
+		return fmt.Errorf("lora: %d tensors for %d layers, want %d each", len(data), len(a.layers), each)
 	}
 	var errs []error
 	for i, l := range a.layers {
-		if len(data[2*i]) != len(l.A) || len(data[2*i+1]) != len(l.B) {
+		x := data[each*i:]
+		if len(x[0]) != len(l.A) || len(x[1]) != len(l.B) {
 			errs = append(errs, fmt.Errorf("lora: layer %q has %d and %d numbers, not %d and %d",
-				l.Name, len(l.A), len(l.B), len(data[2*i]), len(data[2*i+1])))
+				l.Name, len(l.A), len(l.B), len(x[0]), len(x[1])))
+		}
+		if each == 3 && len(x[2]) != l.Out {
+			errs = append(errs, fmt.Errorf("lora: layer %q has %d magnitudes, not %d", l.Name, l.Out, len(x[2])))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	for i := range a.layers {
-		l := &a.layers[i]
+		l, x := &a.layers[i], data[each*i:]
 		rank := l.rank()
-		l.A = transpose(data[2*i], l.In, rank)
-		l.B = transpose(data[2*i+1], rank, l.Out)
+		l.A, l.B = transpose(x[0], l.In, rank), transpose(x[1], rank, l.Out)
+		if each == 3 {
+			l.Magnitude = slices.Clone(x[2])
+		}
 	}
 	return nil
 }
@@ -53,15 +72,16 @@ func (a *Adapter) SetParams(data [][]float32) error {
 // Lookup returns the params function of [Config.Hook] over nodes that are in the order of [Adapter.Params]. It panics
 // when their number is wrong.
 func (a *Adapter) Lookup(nodes []*graph.Node) func(name string) (a, b *graph.Node, ok bool) {
-	if len(nodes) != 2*len(a.layers) {
-		panic(fmt.Errorf("lora: %d nodes for %d layers, want two each", len(nodes), len(a.layers)))
+	each := a.each()
+	if len(nodes) != each*len(a.layers) {
+		panic(fmt.Errorf("lora: %d nodes for %d layers, want %d each", len(nodes), len(a.layers), each))
 	}
 	return func(name string) (*graph.Node, *graph.Node, bool) {
 		i, ok := a.find(name)
 		if !ok {
 			return nil, nil, false
 		}
-		return nodes[2*i], nodes[2*i+1], true
+		return nodes[each*i], nodes[each*i+1], true
 	}
 }
 

@@ -116,7 +116,6 @@ func TestLoad_Unsupported(t *testing.T) {
 	for key, value := range map[string]any{
 		"peft_type":               "IA3",
 		"bias":                    "lora_only",
-		"use_dora":                true,
 		"fan_in_fan_out":          true,
 		"lora_bias":               true,
 		"modules_to_save":         []string{"lm_head"},
@@ -136,8 +135,8 @@ func TestLoad_Unsupported(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, configFile), content, 0o600))
 	_, err = Load(dir)
 	require.ErrorContains(t, err, `modules_to_save is ["a"]: not supported`, "in one line")
-	_, err = Load(writeAdapter(t, map[string]any{"use_dora": true, "bias": "all", "modules_to_save": []string{"a"}}))
-	for _, want := range []string{"use_dora", "bias", "modules_to_save"} {
+	_, err = Load(writeAdapter(t, map[string]any{"use_qalora": true, "bias": "all", "modules_to_save": []string{"a"}}))
+	for _, want := range []string{"use_qalora", "bias", "modules_to_save"} {
 		require.ErrorContains(t, err, want, "not everything is listed")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// peftConfig is adapter_config.json as PEFT writes it, in the fields that matter to an adapter of plain LoRA.
+// peftConfig is adapter_config.json as PEFT writes it, in the fields that matter to LoRA and DoRA.
 type peftConfig struct {
 	PeftType      string  `json:"peft_type"`
 	TaskType      string  `json:"task_type"`
@@ -59,6 +59,7 @@ func encodePEFT(cfg Config, chosen *selection, baseModelName string) ([]byte, er
 
 		Bias:            "none",
 		InitLoraWeights: true,
+		UseDora:         cfg.DoRA,
 		UseRSLora:       cfg.RankStabilized,
 		RankPattern:     orEmpty(cfg.Ranks),
 		AlphaPattern:    orEmpty(cfg.Alphas),
@@ -79,7 +80,7 @@ func orEmpty[T any](m map[string]T) map[string]T {
 var unsupported = []string{
 	"alora_invocation_tokens", "arrow_config", "fan_in_fan_out", "kasa_config", "layer_replication",
 	"lora_bias", "modules_to_save", "monteclora_config", "target_parameters", "trainable_token_indices",
-	"use_bdlora", "use_dora", "use_qalora", "velora_config",
+	"use_bdlora", "use_qalora", "velora_config",
 }
 
 // baseChanging are prefixes of the values of init_lora_weights that also change the base model.
@@ -100,6 +101,7 @@ func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 	err = errors.Join(
 		decodeField(fields, "r", &cfg.Rank),
 		decodeField(fields, "lora_alpha", &cfg.Alpha),
+		decodeField(fields, "use_dora", &cfg.DoRA),
 		decodeField(fields, "use_rslora", &cfg.RankStabilized),
 		decodeField(fields, "rank_pattern", &cfg.Ranks),
 		decodeField(fields, "alpha_pattern", &cfg.Alphas),

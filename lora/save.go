@@ -20,6 +20,8 @@ const (
 	suffixB     = ".lora_B.weight"
 	embeddingA  = ".lora_embedding_A"
 	embeddingB  = ".lora_embedding_B"
+
+	magnitudeSuffix = ".lora_magnitude_vector"
 )
 
 // Save writes adapter_model.safetensors and adapter_config.json into dir, which it creates if missing. PEFT, vLLM
@@ -61,10 +63,13 @@ func (a *Adapter) tensors() []safetensors.Tensor {
 	var out []safetensors.Tensor
 	for _, l := range a.layers {
 		rank := l.rank()
-		a, b := suffixes(l.Embedding)
+		endA, endB := suffixes(l.Embedding)
 		out = append(out,
-			safetensors.NewFloat32(keyPrefix+l.Name+a, []int{rank, l.In}, l.A),
-			safetensors.NewFloat32(keyPrefix+l.Name+b, []int{l.Out, rank}, l.B))
+			safetensors.NewFloat32(keyPrefix+l.Name+endA, []int{rank, l.In}, l.A),
+			safetensors.NewFloat32(keyPrefix+l.Name+endB, []int{l.Out, rank}, l.B))
+		if a.config.DoRA {
+			out = append(out, safetensors.NewFloat32(keyPrefix+l.Name+magnitudeSuffix, []int{l.Out}, l.Magnitude))
+		}
 	}
 	return out
 }
@@ -81,7 +86,7 @@ func suffixes(embedding bool) (a, b string) {
 func checkFinite(layers []Layer) error {
 	var errs []error
 	for _, l := range layers {
-		if !allFinite(l.A) || !allFinite(l.B) {
+		if !allFinite(l.A) || !allFinite(l.B) || !allFinite(l.Magnitude) {
 			errs = append(errs, fmt.Errorf("layer %q has a number that is not finite", l.Name))
 		}
 	}

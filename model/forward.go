@@ -186,6 +186,9 @@ func (f *Forward) adapted(x *Node, name string, base func(*Node) *Node) *Node {
 	return f.Linear(x, name, base)
 }
 
+// Bias returns the bias [out] of a linear layer, nil where it has none.
+func (f *Forward) Bias(layer string) *Node { return f.Param(layer + biasSuffix) }
+
 // head is [V, D].
 func (f *Forward) head() *Node {
 	if f.Config.TieEmbeddings {
@@ -227,9 +230,9 @@ func (f *Forward) mlp(d *design, x *Node, p string) *Node {
 func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	base := func(x *Node) *Node {
-		y := matMulTransposed(x, f.Param(name+".weight"))
+		y := matMulTransposed(x, f.Param(name+weightSuffix))
 		if bias {
-			y = Add(y, ExpandLeftToRank(f.Param(name+".bias"), 2))
+			y = Add(y, ExpandLeftToRank(f.Param(name+biasSuffix), 2))
 		}
 		return y
 	}

@@ -20,6 +20,9 @@ const (
 
 	embedLayer = "model.embed_tokens"
 	headLayer  = "lm_head"
+
+	weightSuffix = ".weight"
+	biasSuffix   = ".bias"
 )
 
 // Specs lists the tensors of a checkpoint in a fixed order. c is valid.

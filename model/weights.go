@@ -160,6 +160,20 @@ func (w *Weights) SetParam(name string, data []float32) error {
 	return nil
 }
 
+// Weight returns the weight of a layer that [Config.Adaptable] lists, nil where there is none. That of the head may be
+// the embedding's.
+func (p *Params) Weight(c *Config, layer string) *tensors.Tensor {
+	name := layer + weightSuffix
+	if layer == headLayer && c.TieEmbeddings {
+		name = embedName
+	}
+	i := slices.Index(p.Names, name)
+	if i < 0 {
+		return nil
+	}
+	return p.Tensors[i]
+}
+
 // Lookup returns the Param function of [Forward] over nodes that are in the order of p.
 func (p *Params) Lookup(nodes []*graph.Node) func(name string) *graph.Node {
 	byName := make(map[string]*graph.Node, len(p.Names))

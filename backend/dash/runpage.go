@@ -97,6 +97,9 @@ func facts(r *run) [][2]string {
 	if a.LoRA.Rank > 0 {
 		add("LoRA rank", number(float64(a.LoRA.Rank)))
 	}
+	if a.Full {
+		add("trained", "all weights")
+	}
 	add("seed", number(float64(a.Seed)))
 	add("checkpoints", plural(len(r.steps), "step"))
 	if wall, ok := r.newest("time/wall_clock_sec"); ok {

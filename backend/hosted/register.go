@@ -18,7 +18,7 @@ type entry struct {
 }
 
 // Register opens the run directory of m. ModelOptions.Base is the name of the model at the service, which is not
-// asked before the first call. Options that only make sense for a model in process, Adapter, Fork and ToolFormat,
+// asked before the first call. Options that only make sense for a model in process, Adapter, Fork, Full and ToolFormat,
 // are an [art.ErrUnsupported]; LoRA is not looked at.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if ctx.Err() != nil {
@@ -66,8 +66,8 @@ func (b *Backend) reserveModel(m *art.Model) error {
 		err := fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())
 		return &art.Error{Op: "register", Err: err}
 	}
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" {
-		err := fmt.Errorf("%w: Adapter, Fork or ToolFormat of a model behind an API", art.ErrUnsupported)
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Full {
+		err := fmt.Errorf("%w: Adapter, Fork, Full or ToolFormat of a model behind an API", art.ErrUnsupported)
 		return &art.Error{Op: "register", Err: err, Hint: "leave them out of ModelOptions"}
 	}
 	b.models[m] = nil

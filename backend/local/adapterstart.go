@@ -12,28 +12,29 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// adapterStart is the adapter from which a run starts: of a folder, or of a step of another run. The zero value is
-// none.
+// adapterStart is what a run starts from: the adapter of a folder, or a step of another run. The zero value is none.
 type adapterStart struct {
-	adapter    *lora.Adapter
-	digest     string // see adapterDigest
+	policy     policy
+	digest     string // see policy.digest
 	checkpoint string // of a fork: its folder, which has the optimizer too
 }
 
 // openStart reads the adapter in opts. have is the description of the run, or the zero value for a new one: a run can
 // continue when the folder of its adapter, or the run that it is a fork of, is gone, with the digest that it recorded.
-func (b *Backend) openStart(opts art.ModelOptions, have, want description) (adapterStart, error) {
+func (b *Backend) openStart(
+	opts art.ModelOptions, have, want description, s *base,
+) (adapterStart, error) {
 	switch {
 	case opts.Fork != "" && opts.Fork == have.Fork:
 		return adapterStart{digest: have.AdapterSHA256}, nil
 	case opts.Fork != "":
-		return b.openFork(opts, want)
+		return b.openFork(opts, want, s)
 	case opts.Adapter == "":
 		return adapterStart{}, nil
 	}
 	a, err := lora.Load(opts.Adapter)
 	if err == nil {
-		return adapterStart{adapter: a, digest: adapterDigest(a)}, nil
+		return adapterStart{policy: policy{adapter: a}, digest: adapterDigest(a)}, nil
 	}
 	if opts.Adapter == have.Adapter {
 		return adapterStart{digest: have.AdapterSHA256}, nil
@@ -42,7 +43,7 @@ func (b *Backend) openStart(opts art.ModelOptions, have, want description) (adap
 }
 
 // openFork reads the step of a run that a new one begins with.
-func (b *Backend) openFork(opts art.ModelOptions, want description) (adapterStart, error) {
+func (b *Backend) openFork(opts art.ModelOptions, want description, s *base) (adapterStart, error) {
 	ref, err := runs.ParseReference(opts.Fork, opts.Project)
 	if err != nil {
 		return adapterStart{}, err
@@ -63,11 +64,11 @@ func (b *Backend) openFork(opts art.ModelOptions, want description) (adapterStar
 	if err != nil {
 		return adapterStart{}, err
 	}
-	a, err := lora.Load(dir)
+	p, err := readPolicy(dir, s)
 	if err != nil {
 		return adapterStart{}, checkpointError("register", dir, err)
 	}
-	return adapterStart{a, adapterDigest(a), dir}, nil
+	return adapterStart{p, p.digest(), dir}, nil
 }
 
 // adapterError is the error for an adapter from which a run cannot start.
@@ -78,7 +79,7 @@ func adapterError(err error) error {
 	}
 }
 
-// adapterDigest returns the SHA-256 of the values of an adapter: its rank, its alpha and the matrices of its layers. It
+// adapterDigest returns the SHA-256 of the values of an adapter: its rank, its alpha and the tensors of its layers. It
 // does not depend on the path or the format of its files.
 func adapterDigest(a *lora.Adapter) string {
 	h := sha256.New()
@@ -87,10 +88,14 @@ func adapterDigest(a *lora.Adapter) string {
 	if c.RankStabilized || len(c.Ranks)+len(c.Alphas) > 0 {
 		fmt.Fprintf(h, "stabilized %v ranks %v alphas %v\n", c.RankStabilized, c.Ranks, c.Alphas)
 	}
+	if c.DoRA {
+		fmt.Fprintln(h, "dora")
+	}
 	for _, l := range a.Layers() {
 		fmt.Fprintf(h, "%q %d %d\n", l.Name, l.In, l.Out)
 		hashFloats(h, l.A)
 		hashFloats(h, l.B)
+		hashFloats(h, l.Magnitude)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

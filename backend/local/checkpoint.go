@@ -24,10 +24,10 @@ type trainerState struct {
 	Updates int `json:"updates"` // of the optimizer, over all steps
 }
 
-// writeCheckpoint returns a function that writes adapter and optimizer into the folder of a checkpoint.
+// writeCheckpoint returns a function that writes policy and optimizer into the folder of a checkpoint.
 func (e *entry) writeCheckpoint(baseName string) func(dir string) error {
 	return func(dir string) error {
-		if err := e.adapter.Save(dir, baseName); err != nil {
+		if err := e.policy.save(dir, e.base, baseName); err != nil {
 			return err
 		}
 		return writeTrainer(dir, e.state)
@@ -74,11 +74,11 @@ func (e *entry) load(step int) error {
 	if !ok {
 		return &art.Error{Op: "register", Err: fmt.Errorf("%w: no checkpoint of step %d", art.ErrCorrupt, step)}
 	}
-	a, state, err := readCheckpoint(dir, e.layers())
+	p, state, err := readCheckpoint(dir, e.base)
 	if err != nil {
 		return checkpointError("register", dir, err)
 	}
-	e.adapter, e.state = a, state
+	e.policy, e.state = p, state
 	return nil
 }
 

@@ -56,6 +56,7 @@ func (d description) differences(now description) []string {
 		compare("Base", d.baseText(), now.baseText())
 	}
 	compare("Frozen", d.Frozen, now.Frozen)
+	compare("Full", d.Full, now.Full)
 	switch {
 	case d.AdapterSHA256 != now.AdapterSHA256:
 		compare("Adapter", d.adapterText(), now.adapterText())
@@ -64,6 +65,7 @@ func (d description) differences(now description) []string {
 		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
 		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
 		compare("LoRA.RankStabilized", d.LoRA.RankStabilized, now.LoRA.RankStabilized)
+		compare("LoRA.DoRA", d.LoRA.DoRA, now.LoRA.DoRA)
 		compare("LoRA.Ranks", fmt.Sprint(d.LoRA.Ranks), fmt.Sprint(now.LoRA.Ranks)) // nil is equal to empty
 		compare("LoRA.Alphas", fmt.Sprint(d.LoRA.Alphas), fmt.Sprint(now.LoRA.Alphas))
 	}

@@ -84,7 +84,10 @@ func (e *entry) prefer(
 ) (*trainer.State, *trainer.Report, error) {
 	reference := e.state
 	if cfg.ReferenceBase {
-		reference = withoutAdapter(e.state)
+		var err error
+		if reference, err = e.policy.baseState(t, e.base, e.state); err != nil {
+			return nil, nil, err
+		}
 	}
 	logprobs, err := t.Logprobs(ctx, reference, pairs, 0)
 	if err != nil {

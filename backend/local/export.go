@@ -11,9 +11,9 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Export writes m as a model of its own, the adapter of its newest step merged into the weights, into a new folder that
-// transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be nil; its Edit sees the merged
-// values. A folder that is not empty is an error.
+// Export writes m as a model of its own, the adapter of its newest step merged into the weights, or all weights of
+// that, into a new folder that transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be
+// nil; its Edit sees the merged values. A folder that is not empty is an error.
 func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *model.SaveOptions) error {
 	e, err := b.stored("export", m)
 	if err == nil {
@@ -23,15 +23,19 @@ func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *mo
 		return err
 	}
 	var adapter *lora.Adapter
+	from := e.base.path
 	if step := e.serving.Load().step; !m.Options().Frozen {
-		if folder, ok := e.run.Checkpoint(step); !ok {
+		switch folder, ok := e.run.Checkpoint(step); {
+		case !ok:
 			err = fmt.Errorf("%w: no checkpoint of step %d", art.ErrCorrupt, step)
-		} else {
+		case isFull(folder):
+			from = folder
+		default:
 			adapter, err = lora.Load(folder)
 		}
 	}
 	if err == nil {
-		err = e.base.export(dir, adapter, opts)
+		err = export(from, dir, adapter, opts)
 	}
 	if err != nil {
 		return &art.Error{Op: "export", Err: err}
@@ -39,9 +43,9 @@ func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *mo
 	return nil
 }
 
-// export reads the base model again, tensor by tensor: on the device its weights may be packed.
-func (s *base) export(dir string, a *lora.Adapter, opts *model.SaveOptions) (err error) {
-	open, err := basemodel.Open(s.path)
+// export reads a model again, tensor by tensor: on the device its weights may be packed.
+func export(path, dir string, a *lora.Adapter, opts *model.SaveOptions) (err error) {
+	open, err := basemodel.Open(path)
 	if err != nil {
 		return err
 	}

@@ -189,7 +189,8 @@ func TestRegister_Experts(t *testing.T) {
 		b := open(t, dir)
 		m := art.NewModel("m", &art.ModelOptions{Base: base})
 		require.NoError(t, m.Register(t.Context(), b))
-		require.ElementsMatch(t, []string{"q_proj", "k_proj", "v_proj", "o_proj"}, b.models[m].adapter.Config().Targets)
+		targets := b.models[m].policy.adapter.Config().Targets
+		require.ElementsMatch(t, []string{"q_proj", "k_proj", "v_proj", "o_proj"}, targets)
 		require.NoError(t, b.Close())
 	}
 	b := open(t, dir)

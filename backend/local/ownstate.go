@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
-	"github.com/goart-dev/art/lora"
 )
 
 // ownState is the training state of a model for [art.Trainer].
@@ -59,7 +57,8 @@ func (e *entry) current() (*trainer.State, error) {
 	return e.own.session.State()
 }
 
-// SaveWeights stores the training state below the run directory, in the folder weights/NAME, which PEFT reads.
+// SaveWeights stores the training state below the run directory, in the folder weights/NAME, which PEFT reads, or
+// transformers where all weights are trained.
 func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, optimizer bool) (string, error) {
 	const op = "save weights"
 	if err := ctx.Err(); err != nil {
@@ -74,12 +73,12 @@ func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, op
 	if err != nil {
 		return "", ownError(ctx, op, err)
 	}
-	adapter := e.adapter.Clone()
-	if err := adapter.SetParams(state.Params); err != nil {
+	now, err := e.policy.with(state.Params)
+	if err != nil {
 		return "", &art.Error{Op: op, Err: err}
 	}
 	err = e.run.SaveWeights(name, func(dir string) error {
-		err := adapter.Save(dir, m.Options().Base)
+		err := now.save(dir, e.base, m.Options().Base)
 		if optimizer && err == nil {
 			err = writeTrainer(dir, state)
 		}
@@ -107,11 +106,14 @@ func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, op
 		return &art.Error{Op: op, Err: fmt.Errorf("%w: %s was saved without its optimizer", art.ErrInvalid, path),
 			Hint: "load it with a new one"}
 	}
-	adapter, err := e.loadAdapter(op, dir)
+	loaded, err := e.loadPolicy(op, dir)
 	if err != nil {
 		return err
 	}
-	state := trainer.AdapterState(adapter)
+	_, state, err := loaded.begin()
+	if err != nil {
+		return &art.Error{Op: op, Err: err}
+	}
 	if optimizer {
 		if err := readOptimizer(dir, state); err != nil {
 			return checkpointError(op, dir, err)
@@ -126,31 +128,20 @@ func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, op
 	return nil
 }
 
-// loadAdapter reads an adapter of the shape of the model's.
-func (e *entry) loadAdapter(op, dir string) (*lora.Adapter, error) {
-	a, err := lora.Load(dir)
-	if err == nil {
-		err = a.Check(e.layers())
-	}
+// loadPolicy reads a policy of the shape of the model's.
+func (e *entry) loadPolicy(op, dir string) (policy, error) {
+	p, err := readPolicy(dir, e.base)
 	if err != nil {
-		return nil, checkpointError(op, dir, err)
+		return policy{}, checkpointError(op, dir, err)
 	}
-	if shapeOf(a) != shapeOf(e.adapter) {
-		return nil, &art.Error{
-			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers", art.ErrInvalid, dir),
+	if p.shape() != e.policy.shape() {
+		return policy{}, &art.Error{
+			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers, "+
+				"or only one of the two is DoRA or all weights", art.ErrInvalid, dir),
 			Hint: "register a model with ModelOptions.Fork to begin with it",
 		}
 	}
-	return a, nil
-}
-
-// shapeOf is equal for adapters with the same graphs and parameters of the same shapes.
-func shapeOf(a *lora.Adapter) string {
-	var shape strings.Builder
-	for _, l := range a.Layers() {
-		fmt.Fprintln(&shape, l.LayerShape, a.Config().LayerRank(l.Name), a.Config().Scale(l.Name))
-	}
-	return shape.String()
+	return p, nil
 }
 
 // findWeights returns the folder of a step or of saved weights, and whether it is the newest step of m.
@@ -258,11 +249,11 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 		return err
 	}
 	defer e.training.Unlock()
-	adapter, err := b.snapshot(m, e, path)
+	now, err := b.snapshot(m, e, path)
 	if err != nil {
 		return ownError(ctx, op, err)
 	}
-	onDevice, err := engine.NewAdapter(b.device, adapter)
+	onDevice, err := now.upload(e.base)
 	if err != nil {
 		return &art.Error{Op: op, Err: err}
 	}
@@ -277,21 +268,20 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 	return nil
 }
 
-// snapshot returns the adapter of a path, or of the training state.
-func (b *Backend) snapshot(m *art.Model, e *entry, path string) (*lora.Adapter, error) {
+// snapshot returns the policy of a path, or of the training state.
+func (b *Backend) snapshot(m *art.Model, e *entry, path string) (policy, error) {
 	if path != "" {
 		dir, _, err := b.findWeights(m, e, path)
 		if err != nil {
-			return nil, err
+			return policy{}, err
 		}
-		return e.loadAdapter("snapshot", dir)
+		return e.loadPolicy("snapshot", dir)
 	}
 	state, err := e.current()
 	if err != nil {
-		return nil, err
+		return policy{}, err
 	}
-	adapter := e.adapter.Clone()
-	return adapter, adapter.SetParams(state.Params)
+	return e.policy.with(state.Params)
 }
 
 // Release forgets a model, and closes its run.

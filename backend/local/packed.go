@@ -20,8 +20,7 @@ func (b *Backend) Packed(ctx context.Context, dir string, step int) ([][]*grpo.M
 	opts := b.trainerOptions()
 	opts.MicroTokens = s.record.MicroTokens
 	batch, run := b.recorded(s, step)
-	return trainer.New(trainer.AdapterTarget(s.entry.base.config, s.entry.base.params, s.entry.adapter), opts).
-		Packed(batch, run)
+	return trainer.New(s.entry.policy.target(s.entry.base), opts).Packed(batch, run)
 }
 
 // recorded returns the sequences of an update and how they are trained on.

@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/engine"
-	"github.com/goart-dev/art/lora"
 )
 
 // pinKey is the context key of the step that answers for a model.
@@ -24,7 +22,8 @@ func (b *Backend) Pin(m *art.Model) (pinned func(context.Context) context.Contex
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{e}, now) }, now.step, nil
 }
 
-// keptSteps is how many older steps of a model stay in memory after they were pinned.
+// keptSteps is how many older steps of a model stay in memory after they were pinned: one where all weights are
+// trained.
 const keptSteps = 4
 
 // pinnedSteps are the older steps that were pinned last, the newest use first.
@@ -70,20 +69,21 @@ func (e *entry) older(b *Backend, op string, step int) (*serving, error) {
 		err := fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)
 		return nil, &art.Error{Op: op, Err: err, Hint: "take one of those that Backend.Checkpoints lists"}
 	}
-	a, err := lora.Load(dir)
-	if err == nil {
-		err = a.Check(e.layers())
-	}
+	stored, err := readPolicy(dir, e.base)
 	if err != nil {
 		return nil, checkpointError(op, dir, err)
 	}
-	adapter, err := engine.NewAdapter(b.device, a)
+	adapter, err := stored.upload(e.base)
 	if err != nil {
 		return nil, &art.Error{Op: op, Err: err}
 	}
 	s := &serving{step: step, adapter: adapter}
 	p.list = slices.Insert(p.list, 0, s)
-	p.list = p.list[:min(len(p.list), keptSteps)]
+	kept := keptSteps
+	if stored.full() {
+		kept = 1
+	}
+	p.list = p.list[:min(len(p.list), kept)]
 	return s, nil
 }
 

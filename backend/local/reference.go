@@ -26,7 +26,7 @@ func (u *policyUpdate) addLogprobs(
 	if cfg.KL.Coef == 0 {
 		return seqs, nil
 	}
-	reference, err := u.reference(e)
+	reference, err := u.reference(e, t)
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +54,20 @@ func score(
 }
 
 // reference returns the parameters that a penalty keeps close to.
-func (u *policyUpdate) reference(e *entry) (*trainer.State, error) {
+func (u *policyUpdate) reference(e *entry, t *trainer.Trainer) (*trainer.State, error) {
 	k := u.cfg.KL
 	step := max(u.step-1-k.Lag, 0)
 	switch {
 	case k.Step != nil:
 		step = *k.Step
 	case k.Lag == 0:
-		return withoutAdapter(e.state), nil
+		return e.policy.baseState(t, e.base, e.state)
 	}
 	dir, err := u.checkpoint(step)
 	if err != nil {
 		return nil, err
 	}
-	_, state, err := readCheckpoint(dir, e.layers())
+	_, state, err := readCheckpoint(dir, e.base)
 	if err != nil {
 		return nil, checkpointError("train", dir, err)
 	}
@@ -76,13 +76,4 @@ func (u *policyUpdate) reference(e *entry) (*trainer.State, error) {
 		return nil, &art.Error{Op: "train", Err: err, Hint: "take another step"}
 	}
 	return state, nil
-}
-
-// withoutAdapter returns the state of an adapter that adds nothing: the base model.
-func withoutAdapter(s *trainer.State) *trainer.State {
-	base := &trainer.State{Names: s.Names, Shapes: s.Shapes}
-	for _, values := range s.Params {
-		base.Params = append(base.Params, make([]float32, len(values)))
-	}
-	return base
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gomlx/gomlx/core/tensors"
+
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
@@ -29,7 +31,7 @@ type entry struct {
 	pinned   pinnedSteps
 
 	training sync.Mutex // one training call at a time; guards the fields below
-	adapter  *lora.Adapter
+	policy   policy
 	state    *trainer.State
 	trainer  *trainer.Trainer
 	own      ownState
@@ -132,12 +134,13 @@ func registerError(ctx context.Context, err error) error {
 
 // resume checks that the options match the run, and loads its newest checkpoint.
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
-	if opts.Adapter == "" && opts.Fork == "" && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
+	fresh := opts.Adapter == "" && opts.Fork == "" && !opts.Full
+	if fresh && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
 		opts.LoRA.Targets = lora.TargetsOf(e.layers())
 	}
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
-		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Seed: opts.Seed,
+		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Weights: strings.ToLower(b.matrices.String()),
 	}
@@ -146,7 +149,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 	if err != nil {
 		return 0, err
 	}
-	start, err := b.openStart(opts, have, want)
+	start, err := b.openStart(opts, have, want, e.base)
 	if err != nil {
 		return 0, err
 	}
@@ -170,12 +173,19 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 // start loads the newest checkpoint, or commits the first.
 func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
+	if dir, _ := e.run.Checkpoint(step); opts.Full || from.policy.full() || ok && isFull(dir) {
+		if err := b.checkFull(e.base.config); err != nil { // before the weights are read
+			return 0, err
+		}
+	}
 	if !ok {
-		a, err := e.firstAdapter(b.memory, opts, from)
+		p, err := e.firstPolicy(b, opts, from)
+		if err == nil {
+			e.policy, e.state, err = p.begin()
+		}
 		if err != nil {
 			return 0, err
 		}
-		e.adapter, e.state = a, trainer.AdapterState(a)
 		write := e.writeCheckpoint(opts.Base)
 		if from.checkpoint != "" && hasOptimizer(from.checkpoint) {
 			if err := readOptimizer(from.checkpoint, e.state); err != nil {
@@ -189,7 +199,7 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	} else if err := e.load(step); err != nil {
 		return 0, err
 	}
-	onDevice, err := engine.NewAdapter(b.device, e.adapter)
+	onDevice, err := e.policy.upload(e.base)
 	if err != nil {
 		return 0, err
 	}
@@ -197,12 +207,24 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	return step, nil
 }
 
-// firstAdapter returns the adapter of step 0: a zero-initialised one, or the one of a folder.
-func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
+// firstPolicy returns the policy of step 0: the base model, or that of a folder.
+func (e *entry) firstPolicy(b *Backend, opts art.ModelOptions, from adapterStart) (policy, error) {
+	switch {
+	case opts.Full:
+		return baseWeights(e.base)
+	case from.policy.full():
+		return from.policy, nil
+	}
+	a, err := e.firstAdapter(b, opts, from)
+	return policy{adapter: a}, err
+}
+
+// firstAdapter returns the adapter of step 0: one that changes nothing, or that of a folder.
+func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
 	if opts.Adapter == "" && opts.Fork == "" {
 		n, err := e.numParams(opts.LoRA)
 		if err == nil {
-			err = m.checkAdapter(e.base.config, n)
+			err = b.memory.checkAdapter(e.base.config, n)
 		}
 		if err != nil {
 			return nil, loraError(err)
@@ -212,9 +234,9 @@ func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart
 		if err != nil {
 			return nil, loraError(err)
 		}
-		return a, nil
+		return a, a.InitMagnitudes(b.device, e.weight)
 	}
-	if from.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
+	if from.policy.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
 		if opts.Fork != "" {
 			err := fmt.Errorf("%w: the run has no step yet, and is a fork of %s", art.ErrInvalid, opts.Fork)
 			return nil, &art.Error{Op: "register", Err: err, Hint: "use another model name for a new run"}
@@ -222,10 +244,10 @@ func (e *entry) firstAdapter(m *memory, opts art.ModelOptions, from adapterStart
 		_, err := lora.Load(opts.Adapter)
 		return nil, adapterError(err)
 	}
-	if err := from.adapter.Check(e.layers()); err != nil {
+	if err := from.policy.adapter.Check(e.layers()); err != nil {
 		return nil, adapterError(err)
 	}
-	return from.adapter, nil
+	return from.policy.adapter, nil
 }
 
 // loraError is the error for invalid LoRA options.
@@ -240,6 +262,9 @@ func (e *entry) numParams(l art.LoRA) (float64, error) {
 	n := 0.0
 	for _, s := range layers {
 		n += adapterParams([]model.LinearShape{model.LinearShape(s)}, c.LayerRank(s.Name))
+		if c.DoRA {
+			n += float64(s.Out)
+		}
 	}
 	return n, err
 }
@@ -247,13 +272,20 @@ func (e *entry) numParams(l art.LoRA) (float64, error) {
 // loraConfig translates a configuration.
 func loraConfig(l art.LoRA) lora.Config {
 	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Pattern: l.TargetPattern,
-		RankStabilized: l.RankStabilized, Ranks: l.Ranks, Alphas: l.Alphas}
+		RankStabilized: l.RankStabilized, DoRA: l.DoRA, Ranks: l.Ranks, Alphas: l.Alphas}
+}
+
+// weight returns the weight of a layer of the base.
+func (e *entry) weight(layer string) *tensors.Tensor {
+	return e.base.params.Weight(e.base.config, layer)
 }
 
 // layers are those of the base that an adapter may attach to.
-func (e *entry) layers() []lora.LayerShape {
+func (e *entry) layers() []lora.LayerShape { return layersOf(e.base.config) }
+
+func layersOf(c *model.Config) []lora.LayerShape {
 	var out []lora.LayerShape
-	for _, l := range e.base.config.Adaptable() {
+	for _, l := range c.Adaptable() {
 		out = append(out, lora.LayerShape(l))
 	}
 	return out

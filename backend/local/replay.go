@@ -17,7 +17,7 @@ import (
 // Replayed is the result of [Backend.Replay].
 type Replayed struct {
 	Step int // that was made again
-	// Equal is set when every parameter of the adapter and every moment of the optimizer has the stored bits.
+	// Equal is set when every parameter and every moment of the optimizer has the stored bits.
 	Equal bool
 	// Difference is the largest one between a parameter and the stored one.
 	Difference float64
@@ -41,7 +41,7 @@ func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, 
 	if err != nil {
 		return nil, err
 	}
-	_, want, err := readCheckpoint(s.to, s.entry.layers())
+	_, want, err := readCheckpoint(s.to, s.entry.base)
 	if err != nil {
 		return nil, checkpointError("replay", s.to, err)
 	}
@@ -133,7 +133,7 @@ func (b *Backend) replayEntry(
 		return nil, &art.Error{Op: "replay", Err: fmt.Errorf("%w: %w", art.ErrUnsupported, err)}
 	}
 	e := &entry{base: s, template: template}
-	if e.adapter, e.state, err = readCheckpoint(from, e.layers()); err != nil {
+	if e.policy, e.state, err = readCheckpoint(from, e.base); err != nil {
 		return nil, checkpointError("replay", from, err)
 	}
 	return e, nil
@@ -145,7 +145,7 @@ func (b *Backend) replay(
 ) (*trainer.State, error) {
 	opts := b.trainerOptions()
 	opts.MicroTokens = record.MicroTokens
-	e.trainer = trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter), opts)
+	e.trainer = trainer.New(e.policy.target(e.base), opts)
 	if cfg := record.SFT; cfg != nil {
 		var trajectories []*art.Trajectory
 		for _, g := range groups {

@@ -79,7 +79,7 @@ func TestReplay_Differs(t *testing.T) {
 	require.NoError(t, err)
 	state, err := b.replay(t.Context(), e, record, groups, policyUpdate{step: 1, checkpoint: reader.Checkpoint})
 	require.NoError(t, err)
-	_, want, err := readCheckpoint(to, e.layers())
+	_, want, err := readCheckpoint(to, e.base)
 	require.NoError(t, err)
 	equal, difference := compareStates(state, want)
 	require.False(t, equal)

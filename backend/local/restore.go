@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
-	"github.com/goart-dev/art/lora"
 )
 
 // Restore commits the next step as a copy of a stored one, with its optimizer, and serves it.
@@ -42,11 +40,11 @@ func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, err
 
 // restore commits and serves the checkpoint in a folder as the next step. e.training is held.
 func (e *entry) restore(b *Backend, from string, step int) (next int, err error) {
-	adapter, state, err := readCheckpoint(from, e.layers())
+	restored, state, err := readCheckpoint(from, e.base)
 	if err != nil {
 		return 0, checkpointError("restore", from, err)
 	}
-	onDevice, err := engine.NewAdapter(b.device, adapter)
+	onDevice, err := restored.upload(e.base)
 	if err != nil {
 		return 0, &art.Error{Op: "restore", Err: err}
 	}
@@ -55,23 +53,23 @@ func (e *entry) restore(b *Backend, from string, step int) (next int, err error)
 	if err := e.run.CommitUpdate(next, update, runs.CopyCheckpoint(from)); err != nil {
 		return 0, err
 	}
-	e.adapter, e.state = adapter, state
+	e.policy, e.state = restored, state
 	e.serving.Store(&serving{step: next, adapter: onDevice})
 	e.committed = time.Now()
 	return next, nil
 }
 
-// readCheckpoint reads adapter and optimizer of a checkpoint.
-func readCheckpoint(dir string, layers []lora.LayerShape) (*lora.Adapter, *trainer.State, error) {
-	a, err := lora.Load(dir)
-	if err == nil {
-		err = a.Check(layers)
-	}
+// readCheckpoint reads policy and optimizer of a checkpoint.
+func readCheckpoint(dir string, s *base) (policy, *trainer.State, error) {
+	p, err := readPolicy(dir, s)
 	if err != nil {
-		return nil, nil, err
+		return policy{}, nil, err
 	}
-	state := trainer.AdapterState(a)
-	return a, state, readOptimizer(dir, state)
+	p, state, err := p.begin()
+	if err != nil {
+		return policy{}, nil, err
+	}
+	return p, state, readOptimizer(dir, state)
 }
 
 // checkpointError is the error of a checkpoint that cannot be read.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
@@ -107,7 +107,7 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 // learner returns the trainer of a model. Its graphs are compiled at the first use.
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
-		e.trainer = trainer.New(trainer.AdapterTarget(e.base.config, e.base.params, e.adapter), b.trainerOptions())
+		e.trainer = trainer.New(e.policy.target(e.base), b.trainerOptions())
 	}
 	return e.trainer
 }
@@ -147,12 +147,12 @@ func (b *Backend) publish(
 	m *art.Model, e *entry, state *trainer.State, update runs.Update, record *updateRecord,
 ) error {
 	step := e.serving.Load().step + 1
-	oldAdapter, oldState := e.adapter, e.state
-	adapter := e.adapter.Clone()
-	if err := adapter.SetParams(state.Params); err != nil {
+	oldPolicy, oldState := e.policy, e.state
+	next, err := e.policy.with(state.Params)
+	if err != nil {
 		return &art.Error{Op: "train", Err: err}
 	}
-	onDevice, err := engine.NewAdapter(b.device, adapter)
+	onDevice, err := next.upload(e.base)
 	if err != nil {
 		return &art.Error{Op: "train", Err: err}
 	}
@@ -160,7 +160,7 @@ func (b *Backend) publish(
 	if from, ok := e.run.Checkpoint(step - 1); ok && state == oldState {
 		write = runs.CopyCheckpoint(from)
 	}
-	e.adapter, e.state = adapter, state
+	e.policy, e.state = next, state
 	err = e.run.CommitUpdate(step, update, func(dir string) error {
 		if record == nil {
 			return write(dir)
@@ -168,10 +168,13 @@ func (b *Backend) publish(
 		return errors.Join(write(dir), record.write(dir))
 	})
 	if err != nil {
-		e.adapter, e.state = oldAdapter, oldState
+		e.policy, e.state = oldPolicy, oldState
 		return err
 	}
 	e.serving.Store(&serving{step: step, adapter: onDevice})
+	if next.full() {
+		runtime.GC() // the device's memory of the last step is freed with its tensors
+	}
 	e.committed = time.Now()
 	b.opts.Logger.Info("step committed", "model", m.Name(), "step", step)
 	b.retain(m, e)

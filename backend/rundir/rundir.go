@@ -34,6 +34,8 @@ type Description struct {
 	AdapterSHA256 string `json:"adapter_sha256,omitempty"`
 	// Fork is the step of another run from which the run started, instead of LoRA: as it was given.
 	Fork string `json:"fork,omitempty"`
+	// Full says that all weights are trained, and not an adapter.
+	Full bool   `json:"full,omitempty"`
 	Seed uint64 `json:"seed"`
 	// Device is where the run was started. Results are bit-identical on the same kind of device only.
 	Device string `json:"device"`

@@ -55,9 +55,11 @@ type remote struct {
 // Retention: delete checkpoints at the service.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.Frozen {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.LoRA.DoRA ||
+		opts.Frozen || opts.Full {
 		return 0, &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, ToolFormat, Frozen or targets of LoRA", art.ErrUnsupported),
+			Op:   "register",
+			Err:  fmt.Errorf("%w: Adapter, Fork, Full, ToolFormat, Frozen, DoRA or targets of LoRA", art.ErrUnsupported),
 			Hint: "leave them out of ModelOptions",
 		}
 	}

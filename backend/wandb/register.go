@@ -60,12 +60,14 @@ func (e *entry) write(step int) func(dir string) error {
 
 // Register registers m at the service, or continues at its newest step there. What the service chooses itself, the
 // options of LoRA and the seed of the adapter, is not sent. A frozen model is a base model of the service, which is not
-// asked before the first call. Adapter, Fork, ToolFormat and targets of LoRA are an [art.ErrUnsupported].
+// asked before the first call. Adapter, Fork, Full, ToolFormat, DoRA and targets of LoRA are an
+// [art.ErrUnsupported].
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.LoRA.DoRA ||
+		opts.Full {
 		return 0, &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, ToolFormat or targets of LoRA", art.ErrUnsupported),
+			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, Full, ToolFormat, DoRA or targets of LoRA", art.ErrUnsupported),
 			Hint: "leave them out of ModelOptions",
 		}
 	}

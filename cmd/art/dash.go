@@ -144,7 +144,7 @@ func (s *scorers) model(ctx context.Context, r *rundir.Run, step int) (*art.Mode
 	if m := s.models[name]; m != nil {
 		return m, nil
 	}
-	adapter, err := r.Checkpoint(step)
+	checkpoint, err := r.Checkpoint(step)
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +153,12 @@ func (s *scorers) model(ctx context.Context, r *rundir.Run, step int) (*art.Mode
 			return nil, err
 		}
 	}
-	base, err := find(r.Dir())
+	stored, err := find(checkpoint)
 	if err != nil {
 		return nil, err
 	}
 	m := art.NewModel(fmt.Sprintf("%s-%d-%d", filepath.Base(r.Dir()), step, len(s.models)),
-		&art.ModelOptions{Base: base.path, Adapter: adapter})
+		&art.ModelOptions{Base: stored.path, Adapter: stored.adapter, Frozen: stored.adapter == ""})
 	if err := m.Register(ctx, s.backend); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ Memory is that of the local backend: the weights in float32, and for each length
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
 and the intermediate results of the micro-batches of all workers, when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
-linear layers, embed_tokens and lm_head.
+linear layers, embed_tokens and lm_head. --dora makes it one of DoRA. With --full the copies and
+the work are those of a training of all weights.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
@@ -43,6 +44,8 @@ the rest of the process.`,
 				"`layers` of the adapter by the last part of their names, a comma-separated list")
 			pattern := flags.String("target-pattern", "",
 				"`regexp` of Python for full names of layers, in place of --targets")
+			dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
+			full := flags.Bool("full", false, "training of all weights, in place of an adapter")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 1 {
@@ -56,11 +59,14 @@ the rest of the process.`,
 					return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
 						*slots, *rank, *workers, *tokens)
 				}
-				adapter := lora.Config{Rank: *rank, Pattern: *pattern}
+				adapter := lora.Config{Rank: *rank, Pattern: *pattern, DoRA: *dora}
+				if *full && (*rank != 0 || *targets != "" || *pattern != "" || *dora) {
+					return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern and --dora out")
+				}
 				if *targets != "" {
 					adapter.Targets = strings.Split(*targets, ",")
 				}
-				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, workers: *workers}
+				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers}
 				return inspectModel(args[0], p, *asJSON, stdout)
 			}
 		},

@@ -122,6 +122,21 @@ func TestInspect_Targets(t *testing.T) {
 	if both, more := inspect("--rank", "4", "--targets", "embed_tokens,lm_head"); both != embedding+head || more <= less {
 		t.Errorf("both take %v and work %v, the embedding alone %v and %v", both, more, embedding, less)
 	}
+	dora, _ := inspect("--rank", "4", "--targets", "lm_head", "--dora")
+	if want := head + float64((numbers+2*4)*vocabulary); dora != want { // magnitudes, and two copies of the norms
+		t.Errorf("the head with magnitudes takes %v, want %v", dora, want)
+	}
+	parameters := 0
+	for _, s := range w.Config.Specs() {
+		n := 1
+		for _, d := range s.Shape {
+			n *= d
+		}
+		parameters += n
+	}
+	if full, _ := inspect("--full"); full != float64(14*4*parameters) { // copies of all weights
+		t.Errorf("all weights take %v, want 14 copies of %d numbers", full, parameters)
+	}
 	if alone >= less {
 		t.Errorf("work is %v though no gradient goes below the head, with the embedding %v", alone, less)
 	}

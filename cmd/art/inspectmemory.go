@@ -21,24 +21,26 @@ type memoryPlan struct {
 	slots, workers int
 	tokens         int         // of the cache; 0: the length for each slot
 	adapter        lora.Config // without targets and rank: that of the run
+	full           bool        // all weights are trained
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.
 func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, error) {
 	cfg := p.adapter
 	chosen := cfg.Pattern != "" || cfg.Targets != nil
-	switch {
-	case run != nil && !chosen && cfg.Rank == 0:
-		return run.adapter, nil
-	case run != nil && !chosen:
+	if run != nil {
+		if !chosen && cfg.Rank == 0 && !cfg.DoRA {
+			return run.adapter, nil
+		}
+		cfg.Rank, cfg.DoRA = cmp.Or(cfg.Rank, run.Rank), cfg.DoRA || run.adapter.Config().DoRA
+	}
+	if run != nil && !chosen {
 		var layers []lora.LayerShape
 		for _, l := range run.adapter.Layers() {
 			layers = append(layers, l.LayerShape)
 		}
 		cfg.Targets = run.adapter.Config().Targets
 		return lora.New(cfg, layers, 0)
-	case run != nil:
-		cfg.Rank = cmp.Or(cfg.Rank, run.Rank)
 	}
 	var layers []lora.LayerShape
 	for _, l := range c.Adaptable() {
@@ -72,11 +74,11 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 			return list, err
 		}
 		training := trainer.Options{Device: device, Workers: p.workers}
-		if m.Training, err = trainer.Plan(c, layout, length, training); err != nil {
+		if m.Training, err = p.train(c, layout, length, training); err != nil {
 			return list, err
 		}
 		training.Recompute = true
-		if m.Recomputed, err = trainer.Plan(c, layout, length, training); err != nil {
+		if m.Recomputed, err = p.train(c, layout, length, training); err != nil {
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
@@ -86,6 +88,16 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// train returns the memory of a training.
+func (p memoryPlan) train(
+	c *model.Config, layout *lora.Adapter, length int, opts trainer.Options,
+) (trainer.Memory, error) {
+	if p.full {
+		return trainer.PlanFull(c, length, opts)
+	}
+	return trainer.Plan(c, layout, length, opts)
 }
 
 // of returns the lengths for a model: those of --lengths, or usual ones within its context.

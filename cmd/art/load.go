@@ -42,26 +42,25 @@ func load(name, adapter string) (m *loaded, err error) {
 		return nil, err
 	}
 	m = &loaded{source: s, device: device, config: base.Config, tokenizer: base.Tokenizer}
-	if s.adapter != "" {
-		err = m.adapt(s.adapter)
-	}
-	if err == nil {
-		m.params, err = base.Params(device)
-	}
-	if err != nil {
+	if err := m.upload(base); err != nil {
 		device.Finalize()
 		return nil, err
 	}
 	return m, nil
 }
 
-// adapt uploads an adapter to the device.
-func (m *loaded) adapt(dir string) error {
-	a, err := loadAdapter(dir, m.config)
-	if err != nil {
-		return err
+// upload copies the weights to the device, and the adapter, which is read first: that may fail.
+func (m *loaded) upload(base *basemodel.Base) error {
+	var a *lora.Adapter
+	var err error
+	if m.source.adapter != "" {
+		if a, err = loadAdapter(m.source.adapter, m.config); err != nil {
+			return err
+		}
 	}
-	m.adapter, err = engine.NewAdapter(m.device, a)
+	if m.params, err = base.Params(m.device); err == nil && a != nil {
+		m.adapter, err = engine.NewAdapter(m.device, m.config, m.params, a)
+	}
 	return err
 }
 

@@ -21,7 +21,7 @@ import (
 const models = `MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched. It
 may also be a run, run:[PROJECT/]NAME[@STEP|@best], its name alone, its folder, or a folder in its
 checkpoints: that is the base model of the run with the adapter of the newest checkpoint, or of the
-given one.`
+given one. Where all weights are trained the checkpoint is the model.`
 
 // runNames is what the help of verbs says about RUN.
 const runNames = `RUN is run:[PROJECT/]NAME[@STEP|@best], with run: or without, or the folder of a run. @best is the
@@ -91,6 +91,10 @@ func find(name string) (source, error) {
 			s.run = run
 		}
 	}
+	if s.adapter != "" && !exists(filepath.Join(s.adapter, adapterConfig)) { // a step of which all weights were trained
+		s.path, s.adapter = s.adapter, ""
+		return s, nil
+	}
 	if err == nil && (s.run != "" || s.adapter != "") {
 		s.name, err = s.base()
 	}
@@ -149,6 +153,10 @@ func findAdapter(dir string) (string, error) {
 		newest, err := newestCheckpoint(dir)
 		if err == nil && newest == "" {
 			err = fmt.Errorf("the run %s has no checkpoint yet", dir)
+		}
+		if err == nil && !exists(filepath.Join(newest, adapterConfig)) {
+			err = fmt.Errorf("all weights of the run %s are trained, it has no adapter: name the run in place of its base model",
+				dir)
 		}
 		return newest, err
 	}

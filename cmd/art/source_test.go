@@ -36,6 +36,46 @@ func newRun(t *testing.T) string {
 	return dir
 }
 
+// TestRunFolder_Full: a run of which all weights are trained is the model of its newest checkpoint, and has no adapter.
+func TestRunFolder_Full(t *testing.T) {
+	b, err := local.Open(t.Context(), &local.Options{Dir: t.TempDir(), Progress: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := art.NewModel("m", &art.ModelOptions{Full: true})
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	lesson := art.NewTrajectory(art.User("yes or no"), art.Assistant("12"))
+	if _, err := m.TrainSFT(t.Context(), []*art.Trajectory{lesson}, &art.SFTConfig{LearningRate: 1e-3}); err != nil {
+		t.Fatal(err)
+	}
+	run, err := b.Dir(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	generate := func(model string) generated {
+		return output[generated](t, "generate", "--json", "--chat", "--max-tokens", "4", model, "yes or no")
+	}
+	want, base := generate(filepath.Join(run, "checkpoints", "0001")), generate("tiny")
+	if slices.Equal(want.Logprobs, base.Logprobs) {
+		t.Fatal("the training has no effect")
+	}
+	if got := generate(run); !slices.Equal(got.Logprobs, want.Logprobs) || got.Adapter != "" {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if status, _, stderr := command("generate", "--adapter", run, "tiny", "a"); status != 1 ||
+		!strings.Contains(stderr, "name the run in place of its base model") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	if r := output[inspection](t, "inspect", run, "--json", "--lengths", "64"); r.Run != run || r.Adapter != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestRunFolder: wherever a model or an adapter is named, a run is its base model with the newest checkpoint, and a
 // checkpoint is its base model with itself.
 func TestRunFolder(t *testing.T) {

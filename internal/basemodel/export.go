@@ -41,7 +41,7 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 	if err := newFolder(dir); err != nil {
 		return err
 	}
-	if err := b.exportTokenizer(dir); err != nil {
+	if err := ExportTokenizer(b.path, dir); err != nil {
 		return err
 	}
 	return b.Save(dir, &o)
@@ -86,20 +86,20 @@ var tokenizerFiles = []string{
 	"chat_template.jinja", "additional_chat_templates/*.jinja", "generation_config.json",
 }
 
-// exportTokenizer writes the tokenizer of the model.
-func (b *Base) exportTokenizer(dir string) error {
+// ExportTokenizer writes the tokenizer of a base model into a folder, as files that transformers reads.
+func ExportTokenizer(path, dir string) error {
 	switch {
-	case b.path == tiny.Name:
+	case path == tiny.Name:
 		vocabulary, config := tiny.Tokenizer()
 		return errors.Join(
 			os.WriteFile(filepath.Join(dir, "tokenizer.json"), vocabulary, 0o644),
 			os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), config, 0o644),
 		)
-	case IsFile(b.path):
-		return exportGGUFTokenizer(b.path, dir)
+	case IsFile(path):
+		return exportGGUFTokenizer(path, dir)
 	}
 	for _, pattern := range tokenizerFiles {
-		files, err := filepath.Glob(filepath.Join(b.path, pattern))
+		files, err := filepath.Glob(filepath.Join(path, pattern))
 		if err != nil {
 			return err
 		}

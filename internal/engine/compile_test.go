@@ -22,7 +22,7 @@ func TestComplete_BoundedCompilations(t *testing.T) {
 	defer e.Close()
 	adapters := []*Adapter{nil}
 	for _, rank := range []int{8, 8, 4} {
-		a, err := NewAdapter(device, testAdapter(t, rank))
+		a, err := e.NewAdapter(testAdapter(t, rank))
 		require.NoError(t, err)
 		adapters = append(adapters, a)
 	}

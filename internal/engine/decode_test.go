@@ -155,7 +155,7 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer e.Close()
-	adapter, err := NewAdapter(device, testAdapter(t, 4))
+	adapter, err := e.NewAdapter(testAdapter(t, 4))
 	require.NoError(t, err)
 	ask := func(seed uint64) {
 		rng := rand.New(rand.NewPCG(testSeed, seed))

@@ -64,6 +64,7 @@ type Options struct {
 // Engine serves requests until it is closed. It is safe for concurrent use.
 type Engine struct {
 	opts   Options
+	loader loader
 	runner *runner
 	queue  chan *job
 	inside atomic.Int64 // requests that run or wait
@@ -95,7 +96,10 @@ func New(opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, runner: r, queue: make(chan *job), quit: make(chan struct{}), done: make(chan struct{})}
+	e := &Engine{
+		opts: opts, loader: loader{device: opts.Device, config: c, params: opts.Params}, runner: r,
+		queue: make(chan *job), quit: make(chan struct{}), done: make(chan struct{}),
+	}
 	e.stats.Store(&Stats{Blocks: opts.blocks() - 1})
 	go e.loop()
 	return e, nil

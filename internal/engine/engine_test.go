@@ -74,7 +74,7 @@ func testAdapter(t testing.TB, rank int) *lora.Adapter {
 
 func onDevice(t testing.TB, a *lora.Adapter) *Adapter {
 	device := graphtest.Device(t)
-	ad, err := NewAdapter(device, a)
+	ad, err := NewAdapter(device, nil, nil, a) // without DoRA it needs no weights
 	require.NoError(t, err)
 	return ad
 }

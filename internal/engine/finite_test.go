@@ -25,7 +25,7 @@ func TestComplete_NotFinite(t *testing.T) {
 				data = append(data, p.Data)
 			}
 			require.NoError(t, a.SetParams(data))
-			damaged, err := NewAdapter(e.opts.Device, a)
+			damaged, err := e.NewAdapter(a)
 			require.NoError(t, err)
 			requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 33)), 8, []*Adapter{nil})
 			for i := range requests {

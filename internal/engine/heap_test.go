@@ -28,7 +28,7 @@ func heap() int {
 // answerMany answers n random requests, 6 at once, of which every tenth is cancelled. The base model and an adapter, of
 // which there is a new version each time, answer them.
 func answerMany(t *testing.T, e *Engine, rng *rand.Rand, n int) {
-	adapter, err := NewAdapter(e.opts.Device, testAdapter(t, 8))
+	adapter, err := e.NewAdapter(testAdapter(t, 8))
 	require.NoError(t, err)
 	var mu sync.Mutex
 	count := 0

@@ -88,7 +88,7 @@ func TestComplete_DeviceFails(t *testing.T) {
 		for _, times := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%d tokens a call, %d failures", steps, times), func(t *testing.T) {
 				e, device := interrupted(t, steps, 3)
-				adapter, err := NewAdapter(e.opts.Device, testAdapter(t, 8))
+				adapter, err := e.NewAdapter(testAdapter(t, 8))
 				require.NoError(t, err)
 				requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 31)), 6, []*Adapter{nil, adapter})
 				for i := range requests {

@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/lora"
@@ -30,8 +31,9 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	adapter := &Adapter{layout: layout}
 	for _, p := range layout.Params() {
 		in = append(in, shapeF32(p.Shape...))
-		adapter.inputs = append(adapter.inputs, nil) // only their number counts
 	}
+	in = append(in, layout.NormShapes()...)
+	adapter.inputs = make([]*tensors.Tensor, len(in)-len(params.Names)) // only their number counts
 	k := &cache{device: opts.Device, dims: cacheDims(opts)}
 	layers := slices.Repeat([]shapes.Shape{shapeF32(k.dims[:]...)}, 2*c.NumLayers)
 	m.Cache = size(layers)

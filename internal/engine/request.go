@@ -136,7 +136,7 @@ func newJob(ctx context.Context, r Request, opts Options) *job {
 	j := &job{
 		Request: r,
 		task: schedule.Task{
-			Prompt: r.Prompt, Adapter: r.Adapter, Limit: r.limit(opts.Context), Single: r.onHost(),
+			Prompt: r.Prompt, Adapter: r.Adapter.identity(), Limit: r.limit(opts.Context), Single: r.onHost(),
 		},
 		ctx:   ctx,
 		reply: make(chan outcome, 1),

@@ -100,10 +100,15 @@ func (r *runner) fixed(a *Adapter) ([]any, error) {
 	return append(r.weights(a), layers...), err
 }
 
-// weights returns the first inputs of a graph: the weights of the model, then those of the adapter, if there is one.
+// weights returns the first inputs of a graph: the weights of the model, then the tensors of the adapter, if there is
+// one.
 func (r *runner) weights(a *Adapter) []any {
 	var in []any
-	for _, x := range r.params.Tensors {
+	params := r.params
+	if a != nil && a.weights != nil {
+		params = a.weights
+	}
+	for _, x := range params.Tensors {
 		in = append(in, x)
 	}
 	if a != nil {
@@ -149,10 +154,10 @@ func (r *runner) build(a *Adapter, in []*Node) []*Node {
 func (r *runner) forward(a *Adapter, in []*Node) (f *model.Forward, rest []*Node) {
 	n := len(r.params.Names)
 	f, rest = &model.Forward{Config: r.config, Param: r.params.Lookup(in[:n])}, in[n:]
-	if a != nil {
+	if a != nil && a.layout != nil {
 		n = len(a.inputs)
-		c, matrices := a.layout.Config(), a.layout.Lookup(rest[:n])
-		f.Linear, f.Embedding, rest = c.Hook(matrices), c.EmbeddingHook(matrices), rest[n:]
+		a.hooks(f, rest[:n])
+		rest = rest[n:]
 	}
 	return f, rest
 }

@@ -16,11 +16,23 @@ import "github.com/goart-dev/art/model"
 // gradient of its scores, and the others n·H each:
 //
 //	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 2·n·length·Q + 512·V + params)
+//
+// DoRA, which is not counted here, keeps the outputs of layers before they are scaled: 2H + 3QE + 2I for each token and
+// layer.
 func EstimateMemory(c *model.Config, params float64, s Sizes, length int) (adapter, work float64) {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
-	return adapterCopies * 4 * params, estimate{c, params, true, false}.work(s, length)
+	return adapterCopies * 4 * params, estimate{config: c, params: params, shares: true}.work(s, length)
+}
+
+// EstimateFull is [EstimateMemory] of a training of all weights, copies and work together.
+func EstimateFull(c *model.Config, s Sizes, length int) float64 {
+	if s.MicroTokens <= 0 {
+		s.MicroTokens = microTokens(c)
+	}
+	n := numParams(c)
+	return fullCopies*4*n + estimate{config: c, params: n, shares: true, head: true}.work(s, length)
 }
 
 // estimate computes what [EstimateMemory] documents, for other sizes too.
@@ -29,6 +41,7 @@ type estimate struct {
 	params float64
 	shares bool // what sequences have in common is computed once
 	head   bool // the head is trained or has an adapter: each trained token has its logits and two lists like them
+	dora   bool // the adapter has magnitudes
 }
 
 // work is that of the micro-batches that are computed at once.
@@ -46,6 +59,9 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 	l, q := float64(c.NumLayers), float64(c.NumHeads)
 	inner := float64(max(c.IntermediateSize, c.NumExperts*c.MoEIntermediateSize))
 	token := 8*float64(c.HiddenSize) + 8*q*float64(c.HeadDim) + 4*inner
+	if e.dora {
+		token += 2*float64(c.HiddenSize) + 3*q*float64(c.HeadDim) + 2*inner
+	}
 	scores := 1.5
 	if c.AttentionSoftCap != 0 {
 		scores = 2.5

@@ -35,12 +35,12 @@ func (t *Trainer) Sizes() Sizes { return t.sizes }
 // halved unless the options have them, down to one sequence in a micro-batch: sums of gradients are then added in
 // another order. ok is false when nothing fits; the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
-	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head}
+	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
 	if t.opts.FewShapes {
 		length = powerLength(length)
 	}
 	for s := range t.smaller(length) {
-		t.sizes, takes = s, adapterCopies*4*e.params+e.work(s, length)
+		t.sizes, takes = s, t.target.copies()*4*e.params+e.work(s, length)
 		if takes <= bytes {
 			return takes, true
 		}

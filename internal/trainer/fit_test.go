@@ -77,7 +77,7 @@ func TestEstimate_BoundsRecomputed(t *testing.T) {
 			opts := Options{Device: graphtest.Device(t), Workers: 2, Recompute: true}
 			planned, err := Plan(c, layout, length, opts)
 			require.NoError(t, err)
-			work := estimate{c, float64(layout.NumParams()), true, false}.work(opts.sizes(c), length)
+			work := estimate{c, float64(layout.NumParams()), true, false, false}.work(opts.sizes(c), length)
 			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
 			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work),
 				float64(planned.Work)/1e6)

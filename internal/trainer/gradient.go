@@ -41,7 +41,11 @@ func (t *Trainer) gradient(
 		return nil, err
 	}
 	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
-	shared := t.shared(params)
+	shared, free, err := t.shared(params)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	in := inOrder{add: func(i int, out []*tensors.Tensor) error {
 		defer finalize(out)
 		return errors.Join(addGradients(grads, out), p.collect(batch, pieces[i], out[len(grads):]))
@@ -210,11 +214,9 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
 	if e := t.losses[key]; e != nil {
 		return e, nil
 	}
-	frozen, n := len(t.target.frozen), t.target.trained
 	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
-		trained := in[frozen : frozen+n]
-		forward := t.target.forward(in[:frozen], trained)
-		read, others := grpo.LogprobInputsOf(in[frozen+n:])
+		forward, trained, in := t.target.split(in)
+		read, others := grpo.LogprobInputsOf(in)
 		states, gradient := t.hidden(forward, read, backward)
 		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
 		logprobs := forward.TokenLogProbs(hidden, read.Target)

@@ -2,7 +2,9 @@ package trainer
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 
@@ -23,42 +25,99 @@ type Memory struct {
 // that answers requests (1). On the device: the state, which updates overwrite (3), and the last gradient (1).
 const adapterCopies = 12
 
+// normCopies are those of the norms of DoRA: the sampler's, and the trainer's.
+const normCopies = 2
+
+// Of a training of all weights. On the host: parameters and moments of the old state and of the new one (6), and the
+// last gradient (1). On the device: the state (3), the last gradient (1), what answers requests and what is going to
+// (2), and one that requests in progress may still have (1).
+const (
+	fullCopies = 14
+	// fullMore are those that are not there yet when a training begins.
+	fullMore = 9
+)
+
+// copies are those that a training adds, or more.
+func (t *Target) copies() float64 {
+	if t.full {
+		return fullMore
+	}
+	return adapterCopies
+}
+
 // Plan returns what training an adapter of this layout will take on sequences of that many tokens, all of which are
 // trained on. The graph of a micro-batch is compiled and not run.
 func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memory, error) {
-	t := New(AdapterTarget(c, params(c), layout), opts)
-	exec, err := t.lossGraph(grpo.PolicyLoss{}, true)
+	_, in := c.Outline()
+	var adapter int64
+	for _, p := range layout.Params() {
+		s := shapes.Make(dtypes.Float32, p.Shape...)
+		in, adapter = append(in, s), adapter+s.ByteSize()
+	}
+	in = append(in, layout.NormShapes()...)
+	work, err := New(AdapterTarget(c, params(c), layout), opts).planWork(in, adapter, length)
 	if err != nil {
 		return Memory{}, err
 	}
-	defer exec.Finalize()
-	var adapter int64
-	for _, p := range layout.Params() {
-		adapter += shapes.Make(dtypes.Float32, p.Shape...).ByteSize()
+	norms, normWork, err := planNorms(layout, opts.Device)
+	return Memory{Adapter: adapterCopies*adapter + normCopies*norms, Work: max(work, normWork)}, err
+}
+
+// PlanFull is [Plan] of a training of all weights, whose copies are in place of those of an adapter.
+func PlanFull(c *model.Config, length int, opts Options) (Memory, error) {
+	_, in := c.Outline()
+	var weights int64
+	for _, s := range in {
+		weights += s.ByteSize()
 	}
+	work, err := New(FullTarget(c), opts).planWork(in, weights, length)
+	return Memory{Adapter: fullCopies * weights, Work: work}, err
+}
+
+// planWork returns the bytes of the micro-batches that are computed at once. in are the shapes of the inputs that they
+// have in common, and gradient the bytes of the gradient of one.
+func (t *Trainer) planWork(in []shapes.Shape, gradient int64, length int) (int64, error) {
+	exec, err := t.lossGraph(grpo.PolicyLoss{}, true)
+	if err != nil {
+		return 0, err
+	}
+	defer exec.Finalize()
 	work := func(l grpo.Layout) (int64, error) {
-		_, in := c.Outline()
-		for _, p := range layout.Params() {
-			in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
-		}
-		bytes, err := graphx.WorkBytes(exec, append(in, l.Shapes()...))
+		bytes, err := graphx.WorkBytes(exec, slices.Concat(in, l.Shapes()))
 		if err != nil {
 			return 0, fmt.Errorf("trainer: plan: %w", err)
 		}
-		return bytes + adapter, nil
+		return bytes + gradient, nil
 	}
 	most, err := work(fullLayout(length, t.sizes.MicroTokens))
 	if most *= int64(t.sizes.Workers); err != nil {
-		return Memory{}, err
+		return 0, err
 	}
 	if l, ok := sharedLayout(length, t.sizes.MicroTokens); ok && t.shares() {
 		alone, err := work(l)
 		if err != nil {
-			return Memory{}, err
+			return 0, err
 		}
 		most = max(most, alone)
 	}
-	return Memory{Adapter: adapterCopies * adapter, Work: most}, nil
+	return most, nil
+}
+
+// planNorms returns the bytes of the norms of DoRA, and what computing them takes, before any micro-batch.
+func planNorms(layout *lora.Adapter, device compute.Backend) (norms, work int64, err error) {
+	if layout.NumNorms() == 0 {
+		return 0, 0, nil
+	}
+	for _, s := range layout.NormShapes() {
+		norms += s.ByteSize()
+	}
+	n, err := lora.NewNorms(device)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer n.Finalize()
+	work, err = n.WorkBytes(layout)
+	return norms, work, err
 }
 
 // params are the weights of a model without their values.

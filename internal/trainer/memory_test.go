@@ -53,3 +53,18 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestEstimate_BoundsFullPlan: the same of a training of all weights.
+func TestEstimate_BoundsFullPlan(t *testing.T) {
+	c := smallQwen()
+	for _, s := range []Sizes{{Workers: 1, MicroTokens: 512}, {Workers: 1, MicroTokens: 512, Recompute: true}} {
+		opts := Options{Device: graphtest.Device(t), Workers: s.Workers, MicroTokens: s.MicroTokens, Recompute: s.Recompute}
+		planned, err := PlanFull(c, 256, opts)
+		require.NoError(t, err)
+		require.Equal(t, fullCopies*4*numParams(c), float64(planned.Adapter))
+		takes := EstimateFull(c, s, 256)
+		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work), "%+v", s)
+		work := takes - float64(planned.Adapter)
+		t.Logf("%+v: estimated %.2f of the plan's %.1f MB", s, work/float64(planned.Work), float64(planned.Work)/1e6)
+	}
+}

@@ -20,7 +20,11 @@ func (t *Trainer) score(
 	if err != nil {
 		return err
 	}
-	shared := t.shared(trained)
+	shared, free, err := t.shared(trained)
+	if err != nil {
+		return err
+	}
+	defer free()
 	results := make([]*tensors.Tensor, len(micro))
 	err = t.each(ctx, micro, func(i int) (err error) {
 		if results[i], err = exec.Call1(slices.Concat(shared, micro[i].LogprobTensors())...); err != nil {
@@ -44,10 +48,10 @@ func (t *Trainer) scoreGraph() (*Exec, error) {
 	if t.scores != nil {
 		return t.scores, nil
 	}
-	frozen, n := len(t.target.frozen), t.target.trained
 	e, err := NewExec(t.opts.Device, func(in []*Node) *Node {
-		read, _ := grpo.LogprobInputsOf(in[frozen+n:])
-		return tokenLogprobs(t.target.forward(in[:frozen], in[frozen:frozen+n]), read)
+		forward, _, in := t.target.split(in)
+		read, _ := grpo.LogprobInputsOf(in)
+		return tokenLogprobs(forward, read)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
@@ -57,12 +61,17 @@ func (t *Trainer) scoreGraph() (*Exec, error) {
 	return e, nil
 }
 
-// shared lists the inputs that all micro-batches have in common: the frozen tensors and the trained ones.
-func (t *Trainer) shared(trained []*tensors.Tensor) (in []any) {
-	for _, x := range slices.Concat(t.target.frozen, trained) {
+// shared lists the inputs that all micro-batches have in common: the frozen tensors, the trained ones, and the norms of
+// those, which free releases.
+func (t *Trainer) shared(trained []*tensors.Tensor) (in []any, free func(), err error) {
+	norms, err := t.normsOf(trained)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, x := range slices.Concat(t.target.frozen, trained, norms) {
 		in = append(in, x)
 	}
-	return in
+	return in, func() { finalize(norms) }, nil
 }
 
 // compareLater compares the logprobs of the mini-batches after the first with those of the sampler. The gradient of the

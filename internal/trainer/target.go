@@ -19,8 +19,13 @@ type Target struct {
 	trained int // tensors
 	// numParams is the number of what is trained.
 	numParams float64
+	full      bool // all weights are trained
 	head      bool // the output head is trained, or has an adapter: logits of all trained tokens are kept
-	forward   func(frozen, trained []*Node) *model.Forward
+	forward   func(frozen, trained, norms []*Node) *model.Forward
+	// dora is the layout of an adapter whose norms are inputs of the graph too; nil for none. weight returns the weights
+	// that they are of.
+	dora   *lora.Adapter
+	weight func(layer string) *tensors.Tensor
 }
 
 // check reports a sequence that does not fit the model.
@@ -46,17 +51,19 @@ func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) 
 	layout = layout.Clone()
 	trained := len(layout.Params())
 	_, head := layout.Layer("lm_head")
-	forward := func(frozen, trained []*Node) *model.Forward {
-		matrices := layout.Lookup(trained)
-		return &model.Forward{
-			Config: c, Param: params.Lookup(frozen), Linear: layout.Config().Hook(matrices),
-			Embedding: layout.Config().EmbeddingHook(matrices), Frozen: !head,
-		}
+	forward := func(frozen, trained, norms []*Node) *model.Forward {
+		f := &model.Forward{Config: c, Param: params.Lookup(frozen), Frozen: !head}
+		f.Linear, f.Embedding = layout.Hooks(lora.Nodes{Trained: trained, Norms: norms, Bias: f.Bias})
+		return f
 	}
-	return Target{
+	target := Target{
 		config: c, frozen: params.Tensors, trained: trained, numParams: float64(layout.NumParams()), head: head,
 		forward: forward,
 	}
+	if layout.NumNorms() > 0 {
+		target.dora, target.weight = layout, func(layer string) *tensors.Tensor { return params.Weight(c, layer) }
+	}
+	return target
 }
 
 // AdapterState is the state from which an adapter is trained.
@@ -74,10 +81,10 @@ func FullTarget(c *model.Config) Target {
 	for _, s := range c.Specs() {
 		params.Names = append(params.Names, s.Name)
 	}
-	forward := func(_, trained []*Node) *model.Forward {
+	forward := func(_, trained, _ []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
 	}
-	return Target{config: c, trained: len(params.Names), numParams: numParams(c), head: true, forward: forward}
+	return Target{config: c, trained: len(params.Names), numParams: numParams(c), full: true, head: true, forward: forward}
 }
 
 // numParams is the number of all weights.

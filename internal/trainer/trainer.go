@@ -15,6 +15,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/lora"
 )
 
 // ErrNotFinite is wrapped by the error of a run in which no update had a finite gradient.
@@ -57,6 +58,7 @@ type Trainer struct {
 	losses  map[lossKey]*graph.Exec
 	updates map[grpo.AdamW]*graph.Exec
 	scores  *graph.Exec
+	norms   *lora.Norms // made when they are first needed
 }
 
 // New returns a trainer for target.

@@ -124,7 +124,7 @@ func decode(
 	})
 	require.NoError(b, err)
 	defer e.Close()
-	loaded, err := engine.NewAdapter(on, adapter(b, w.Config))
+	loaded, err := e.NewAdapter(adapter(b, w.Config))
 	require.NoError(b, err)
 	requests := make([]engine.Request, batch)
 	for i := range requests {

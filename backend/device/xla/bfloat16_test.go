@@ -45,7 +45,7 @@ func TestBFloat16(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer e.Close()
-	loaded, err := engine.NewAdapter(on, a)
+	loaded, err := e.NewAdapter(a)
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(seed, 9))
 	var all []grpo.Sequence

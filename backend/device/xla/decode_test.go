@@ -33,7 +33,7 @@ func TestDecode_LikeSteps(t *testing.T) {
 					})
 					require.NoError(t, err)
 					defer e.Close()
-					loaded, err := engine.NewAdapter(on, a)
+					loaded, err := e.NewAdapter(a)
 					require.NoError(t, err)
 					rng := rand.New(rand.NewPCG(seed, 8))
 					results := make([]*engine.Result, 12)
@@ -88,7 +88,7 @@ func TestDecode_Ends(t *testing.T) {
 		defer e.Close()
 		var adapters []*engine.Adapter
 		for _, a := range []*lora.Adapter{adapter(t, w.Config), small} {
-			loaded, err := engine.NewAdapter(on, a)
+			loaded, err := e.NewAdapter(a)
 			require.NoError(t, err)
 			adapters = append(adapters, loaded)
 		}

@@ -128,7 +128,7 @@ func sampler(
 	e, err := engine.New(engine.Options{Device: on, Config: w.Config, Params: params, Slots: slots})
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
-	loaded, err := engine.NewAdapter(on, a)
+	loaded, err := e.NewAdapter(a)
 	require.NoError(t, err)
 	return e, loaded
 }

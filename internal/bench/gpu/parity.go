@@ -185,7 +185,7 @@ func replies(
 		return nil, err
 	}
 	defer e.Close()
-	loaded, err := engine.NewAdapter(on, a)
+	loaded, err := e.NewAdapter(a)
 	if err != nil {
 		return nil, err
 	}

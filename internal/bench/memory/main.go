@@ -135,7 +135,7 @@ func measure(dir string) error {
 		return err
 	}
 	defer e.Close()
-	if err := infer(e, device, adapter, c.Config.VocabSize); err != nil {
+	if err := infer(e, adapter, c.Config.VocabSize); err != nil {
 		return err
 	}
 	if err := report("inference"); err != nil || !*train {
@@ -168,8 +168,8 @@ func plan(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
 }
 
 // infer fills all slots.
-func infer(e *engine.Engine, device *cpu.Device, adapter *lora.Adapter, vocabulary int) error {
-	a, err := engine.NewAdapter(device, adapter)
+func infer(e *engine.Engine, adapter *lora.Adapter, vocabulary int) error {
+	a, err := e.NewAdapter(adapter)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,189 @@
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+)
+
+// policy is what is trained of a model, at one step: an adapter, or all weights. One of the fields is set, and what it
+// points to does not change.
+type policy struct {
+	adapter *lora.Adapter
+	weights *model.Weights
+}
+
+// full reports whether all weights are trained.
+func (p policy) full() bool { return p.weights != nil }
+
+// target is what the trainer is given.
+func (p policy) target(s *base) trainer.Target {
+	if p.full() {
+		return trainer.FullTarget(s.config)
+	}
+	return trainer.AdapterTarget(s.config, s.params, p.adapter)
+}
+
+// begin returns the state from which a policy is trained with a new optimizer, and the policy; all weights then share
+// their memory with the state.
+func (p policy) begin() (policy, *trainer.State, error) {
+	if !p.full() {
+		return p, trainer.AdapterState(p.adapter), nil
+	}
+	state := trainer.FullState(p.weights)
+	p, err := p.with(state.Params)
+	return p, state, err
+}
+
+// with returns a policy of the same shape with the parameters of a state. All weights share their memory.
+func (p policy) with(params [][]float32) (policy, error) {
+	if !p.full() {
+		a := p.adapter.Clone()
+		return policy{adapter: a}, a.SetParams(params)
+	}
+	if len(params) != len(p.weights.Tensors) {
+		return policy{}, fmt.Errorf("%d tensors, want %d", len(params), len(p.weights.Tensors))
+	}
+	w := &model.Weights{Config: p.weights.Config}
+	for i, t := range p.weights.Tensors {
+		w.Tensors = append(w.Tensors, model.Tensor{Name: t.Name, Shape: t.Shape, Data: params[i]})
+	}
+	return policy{weights: w}, nil
+}
+
+// upload returns what samples from a policy.
+func (p policy) upload(s *base) (*engine.Adapter, error) {
+	if p.full() {
+		return s.engine.NewWeights(p.weights)
+	}
+	return s.engine.NewAdapter(p.adapter)
+}
+
+// save writes a policy into a folder: an adapter in the form of PEFT, or a model with its tokenizer, which is a base
+// model for others. name is that of the base.
+func (p policy) save(dir string, s *base, name string) error {
+	if !p.full() {
+		return p.adapter.Save(dir, name)
+	}
+	c := *p.weights.Config
+	c.TorchDType = model.Float32
+	w := model.Weights{Config: &c, Tensors: p.weights.Tensors}
+	return errors.Join(w.Save(dir), basemodel.ExportTokenizer(s.path, dir))
+}
+
+// isFull reports whether a folder has all weights, and not an adapter.
+func isFull(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, model.ConfigFile))
+	return err == nil
+}
+
+// readPolicy reads what save has written, or an adapter of PEFT.
+func readPolicy(dir string, s *base) (policy, error) {
+	if isFull(dir) {
+		return readWeights(dir, s)
+	}
+	a, err := lora.Load(dir)
+	if err == nil {
+		err = a.Check(layersOf(s.config))
+	}
+	return policy{adapter: a}, err
+}
+
+// readWeights reads all weights of a model with the architecture of a base.
+func readWeights(dir string, s *base) (policy, error) {
+	w, err := model.Load(dir)
+	if err != nil {
+		return policy{}, err
+	}
+	if !reflect.DeepEqual(w.Config.Specs(), s.config.Specs()) {
+		return policy{}, fmt.Errorf("%s has weights of other shapes than the base model", dir)
+	}
+	w.Config = s.config
+	return policy{weights: w}, nil
+}
+
+// baseWeights reads all weights of a base model again: the host keeps none.
+func baseWeights(s *base) (p policy, err error) {
+	open, err := basemodel.Open(s.path)
+	if err != nil {
+		return policy{}, err
+	}
+	defer func() { err = errors.Join(err, open.Close()) }()
+	w := open.Weights()
+	w.Config = s.config
+	return policy{weights: w}, nil
+}
+
+// baseState returns the parameters of a policy that is the base model, of the shapes of a state.
+func (p policy) baseState(t *trainer.Trainer, s *base, state *trainer.State) (*trainer.State, error) {
+	if !p.full() {
+		return t.BaseState(state)
+	}
+	first, err := baseWeights(s)
+	if err != nil {
+		return nil, err
+	}
+	return trainer.FullState(first.weights), nil
+}
+
+// shape is equal for policies of the same base whose states can replace one another.
+func (p policy) shape() string {
+	if p.full() {
+		return "all weights"
+	}
+	var shape strings.Builder
+	fmt.Fprintln(&shape, p.adapter.Config().DoRA)
+	for _, l := range p.adapter.Layers() {
+		fmt.Fprintln(&shape, l.LayerShape, p.adapter.Config().LayerRank(l.Name), p.adapter.Config().Scale(l.Name))
+	}
+	return shape.String()
+}
+
+// digest returns the SHA-256 of the values of a policy. It does not depend on the path or the format of its files.
+func (p policy) digest() string {
+	if !p.full() {
+		return adapterDigest(p.adapter)
+	}
+	h := sha256.New()
+	for _, t := range p.weights.Tensors {
+		fmt.Fprintf(h, "%q %v\n", t.Name, t.Shape)
+		hashFloats(h, t.Data)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// checkFull refuses a training of all weights that does not fit into free memory, or whose sampler would round them.
+func (b *Backend) checkFull(c *model.Config) error {
+	refuse := func(err error, hint string) error {
+		return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
+	}
+	if b.matrices != dtypes.Float32 {
+		return refuse(errors.New("all weights are trained in float32, and sampled from as they are"),
+			"set Weights of local.Options to \"float32\"")
+	}
+	free, known := b.memory.available(usable)
+	if !known {
+		free = mostBytes
+	}
+	least := trainer.Sizes{Workers: 1, MicroTokens: leastContext, Recompute: true}
+	if takes := trainer.EstimateFull(c, least, leastContext); takes > free {
+		err := fmt.Errorf("a training of all weights takes at least %s beside the base model; %s are free", gigabytes(takes),
+			gigabytes(free))
+		return refuse(err, "train an adapter: leave Full of ModelOptions out")
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package lora
+
+// Shapes: In and Out sizes of the layer, R rank, n rows of a part of the weight.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	. "github.com/goart-dev/art/internal/graphx"
+)
+
+// Nodes are what the graph of a model has of an adapter.
+type Nodes struct {
+	// Trained are the tensors of the adapter, in the order of [Adapter.Params].
+	Trained []*Node
+	// Norms are those that [Norms.Of] returns, with DoRA; otherwise there are none.
+	Norms []*Node
+	// Bias returns the bias [Out] of a layer of the base model, nil where it has none. Only DoRA calls it.
+	Bias func(layer string) *Node
+}
+
+// Hooks returns the functions that a model calls for its linear layers and its embedding. Without DoRA these are
+// [Config.Hook] and [Config.EmbeddingHook]. With it they build, with y what those would, g the magnitudes divided by
+// the norms, and bias that of the base layer, which is not scaled:
+//
+//	y' = y + (g - 1)·(y - bias)          g [Out]
+//
+// Norms are inputs of the graph, so they have no gradient, as in the paper (section 4.3). It panics when the numbers of
+// nodes are wrong.
+func (a *Adapter) Hooks(n Nodes) (
+	linear func(x *Node, name string, base func(*Node) *Node) *Node,
+	embedding func(ids *Node, name string, x *Node) *Node,
+) {
+	cfg, matrices := a.Config(), a.Lookup(n.Trained)
+	cfg.DoRA = false
+	if len(n.Norms) != a.NumNorms() {
+		panic(fmt.Errorf("lora: %d norms, want %d", len(n.Norms), a.NumNorms()))
+	}
+	plain := hooks{linear: cfg.Hook(matrices), embedding: cfg.EmbeddingHook(matrices)}
+	if !a.config.DoRA {
+		return plain.linear, plain.embedding
+	}
+	d := &dora{adapter: a, nodes: n, plain: plain}
+	return d.linear, d.embedding
+}
+
+// hooks are those of a model.
+type hooks struct {
+	linear    func(x *Node, name string, base func(*Node) *Node) *Node
+	embedding func(ids *Node, name string, x *Node) *Node
+}
+
+// dora scales what the hooks of plain LoRA build.
+type dora struct {
+	adapter *Adapter
+	nodes   Nodes
+	plain   hooks
+}
+
+func (d *dora) linear(x *Node, name string, base func(*Node) *Node) *Node {
+	y := d.plain.linear(x, name, base)
+	i, ok := d.adapter.find(name)
+	if !ok {
+		return y
+	}
+	g, bias := d.nodes.gain(i, y), d.nodes.Bias(name)
+	if bias == nil {
+		return Mul(y, g)
+	}
+	return Add(y, Mul(AddScalar(g, -1), Sub(y, ExpandLeftToRank(bias, y.Rank())))) // exactly y where g is 1
+}
+
+func (d *dora) embedding(ids *Node, name string, x *Node) *Node {
+	y := d.plain.embedding(ids, name, x)
+	i, ok := d.adapter.find(name)
+	if !ok {
+		return y
+	}
+	return Mul(y, d.nodes.gain(i, y))
+}
+
+// gain builds the magnitudes of a layer divided by the norms, to be multiplied with y [..., Out].
+func (n Nodes) gain(layer int, y *Node) *Node {
+	g := Div(n.Trained[3*layer+2], n.Norms[layer])
+	g.AssertDims(y.Shape().Dim(-1))
+	return ExpandLeftToRank(convert(g, y.DType()), y.Rank())
+}
+
+// NumNorms is the number of norms that [Adapter.Hooks] needs: that of the layers, and 0 without DoRA.
+func (a *Adapter) NumNorms() int {
+	if !a.config.DoRA {
+		return 0
+	}
+	return len(a.layers)
+}
+
+// NormShapes returns the shapes of the norms.
+func (a *Adapter) NormShapes() []shapes.Shape {
+	var list []shapes.Shape
+	for _, l := range a.layers[:a.NumNorms()] {
+		list = append(list, shapes.Make(dtypes.Float32, l.Out))
+	}
+	return list
+}
+
+// leastNorm replaces norms that are 0, or nearly: the output of such a row is 0, whatever it is divided by.
+const leastNorm = 1e-30
+
+// normElements is the number of weights whose sums with the adapter are in memory at once.
+const normElements = 1 << 20
+
+// Norms computes what DoRA divides by, on a device: for each output of a layer the Euclidean length of its weights,
+// with the adapter added to them,
+//
+//	norm[o] = ‖W[o] + Scale·(B·A)[o]‖            W [Out, In]; of an embedding Wᵀ
+//
+// It costs about as much as the forward pass of as many tokens as the rank. The sampler and the trainer compute norms
+// apart from the model, with these graphs, so that they divide by the same bits. It is not safe for concurrent use.
+type Norms struct {
+	linear, embedding *Exec
+}
+
+// NewNorms returns an empty Norms, whose graphs are compiled at their first use.
+func NewNorms(device compute.Backend) (*Norms, error) {
+	n := &Norms{}
+	for _, x := range []struct {
+		exec  **Exec
+		build func(w, a, b, scale *Node) *Node
+	}{{&n.linear, rowNorms}, {&n.embedding, columnNorms}} {
+		e, err := NewExec(device, func(in []*Node) *Node { return x.build(in[0], in[1], in[2], in[3]) })
+		if err != nil {
+			return nil, fmt.Errorf("lora: norms: %w", err)
+		}
+		*x.exec = e.SetMaxCache(-1) // bounded by the shapes of the layers
+	}
+	return n, nil
+}
+
+// Finalize releases the compiled graphs.
+func (n *Norms) Finalize() {
+	n.linear.Finalize()
+	n.embedding.Finalize()
+}
+
+// exec returns the graph for a layer.
+func (n *Norms) exec(l Layer) *Exec {
+	if l.Embedding {
+		return n.embedding
+	}
+	return n.linear
+}
+
+// Of returns the norms of the layers of an adapter with DoRA, in their order. trained are its tensors in the order of
+// [Adapter.Params], whatever the values of a are, and weight returns the weight of a layer of the base model: [Out,
+// In], or [In, Out] of an embedding. The caller frees what is returned.
+func (n *Norms) Of(
+	a *Adapter, trained []*tensors.Tensor, weight func(layer string) *tensors.Tensor,
+) (norms []*tensors.Tensor, err error) {
+	for i, l := range a.layers[:a.NumNorms()] {
+		w := weight(l.Name)
+		if w == nil {
+			err = errors.New("the base model does not have its weight")
+		} else {
+			var x *tensors.Tensor
+			x, err = n.exec(l).Call1(w, trained[3*i], trained[3*i+1], float32(a.config.Scale(l.Name)))
+			norms = append(norms, x)
+		}
+		if err != nil {
+			for _, x := range norms[:i] {
+				_ = x.FinalizeAll() // the first error is the one to report
+			}
+			return nil, fmt.Errorf("lora: norms of %q: %w", l.Name, err)
+		}
+	}
+	return norms, nil
+}
+
+// WorkBytes returns how many bytes [Norms.Of] takes besides its inputs and results, for an adapter of this layout on
+// float32 weights. Graphs are compiled, not run.
+func (n *Norms) WorkBytes(a *Adapter) (most int64, err error) {
+	for _, l := range a.layers[:a.NumNorms()] {
+		w := []int{l.Out, l.In}
+		if l.Embedding {
+			w = []int{l.In, l.Out}
+		}
+		f32 := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
+		bytes, err := WorkBytes(n.exec(l), []shapes.Shape{f32(w...), f32(l.In, l.rank()), f32(l.rank(), l.Out), f32()})
+		if err != nil {
+			return 0, fmt.Errorf("lora: norms of %q: %w", l.Name, err)
+		}
+		most = max(most, bytes)
+	}
+	return most, nil
+}
+
+// InitMagnitudes sets the magnitudes of an adapter with DoRA to the norms of its layers, so that it computes what it
+// would without DoRA: a new one leaves the output of the model unchanged. weight is that of [Norms.Of]. An adapter
+// without DoRA is left as it is.
+func (a *Adapter) InitMagnitudes(device compute.Backend, weight func(layer string) *tensors.Tensor) error {
+	if !a.config.DoRA {
+		return nil
+	}
+	n, err := NewNorms(device)
+	if err != nil {
+		return err
+	}
+	defer n.Finalize()
+	var trained []*tensors.Tensor
+	for _, p := range a.Params() {
+		trained = append(trained, tensors.FromFlatDataAndDimensions(p.Data, p.Shape...))
+	}
+	norms, err := n.Of(a, trained, weight)
+	if err != nil {
+		return err
+	}
+	for i, x := range norms {
+		values, bad := tensors.CopyFlatData[float32](x)
+		err = errors.Join(err, bad, x.FinalizeAll())
+		a.layers[i].Magnitude = values
+	}
+	return err
+}
+
+// rowNorms builds the norms of a linear layer: w [Out, In], a [In, R], b [R, Out].
+func rowNorms(w, a, b, scale *Node) *Node {
+	var list []*Node
+	out, in := w.Shape().Dim(0), w.Shape().Dim(1)
+	b.AssertDims(-1, out)
+	for first, n := range parts(out, in) {
+		delta := DotGeneral(Slice(b, AxisRange(), AxisRange(first, first+n)), []int{0}, nil, a, []int{1}, nil) // [n, In]
+		list = append(list, ReduceSum(squares(w, first, n, delta, scale), -1))
+	}
+	return norm(Concatenate(list, 0))
+}
+
+// columnNorms builds the norms of an embedding: w [In, Out], a [In, R], b [R, Out].
+func columnNorms(w, a, b, scale *Node) *Node {
+	var sum *Node
+	in, out := w.Shape().Dim(0), w.Shape().Dim(1)
+	a.AssertDims(in, -1)
+	for first, n := range parts(in, out) {
+		delta := BatchMatMul(Slice(a, AxisRange(first, first+n), AxisRange()), b) // [n, Out]
+		part := ReduceSum(squares(w, first, n, delta, scale), 0)
+		if sum == nil {
+			sum = part
+		} else {
+			sum = Add(sum, part)
+		}
+	}
+	return norm(sum)
+}
+
+// parts yields the first of some rows and their number.
+func parts(rows, columns int) func(yield func(first, n int) bool) {
+	step := max(1, normElements/columns)
+	return func(yield func(first, n int) bool) {
+		for first := 0; first < rows && yield(first, min(step, rows-first)); first += step {
+		}
+	}
+}
+
+// squares builds the squares of n rows of w + scale·delta. Rows are gathered since a packed matrix allows nothing else.
+func squares(w *Node, first, n int, delta, scale *Node) *Node {
+	rows := AddScalar(Iota(w.Graph(), shapes.Make(dtypes.Int32, n, 1), 0), first)
+	x := Add(Gather(convert(w, delta.DType()), rows), Mul(convert(scale, delta.DType()), delta))
+	return Mul(x, x)
+}
+
+// norm builds the root of sums of squares.
+func norm(sum *Node) *Node { return MaxScalar(Sqrt(sum), leastNorm) }
