@@ -77,6 +77,7 @@ var layers = map[string]layer{
 	"backend/publish":           {own: []string{"", "internal/runs"}},
 	"backend/rundir":            {own: []string{"", "internal/runs"}},
 	"backend/server":            {own: []string{"", "internal/wire"}, light: true},
+	"backend/server/child":      {own: []string{""}, light: true},
 	"backend/server/servertest": {own: []string{"", "backend/server"}, light: true},
 	"backend/server/metrics": {
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
