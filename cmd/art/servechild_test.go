@@ -60,7 +60,7 @@ func statusOf(t *testing.T, url, key string) int {
 	return resp.StatusCode
 }
 
-// TestServe_Child: a server in a child process answers with its key, and ends when it is told to or its parent is killed.
+// TestServe_Child: a server in a child process answers with its key, and ends when it is told to.
 func TestServe_Child(t *testing.T) {
 	s, err := child.Start(t.Context(), childOptions(t.TempDir()))
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 //	server, err := child.Start(ctx, &child.Options{Args: []string{"--train", "tiny"}})
 //	defer server.Close()
-//	backend, err := tinker.Open(ctx, &tinker.Options{BaseURL: server.URL, Key: server.Key, Tokenizer: "models/tiny"})
+//	backend, err := tinker.Open(ctx, &tinker.Options{BaseURL: server.URL, Key: server.Key, Tokenizer: folder})
 //
 // The child watches its standard input, a pipe that only the parent can write to: it ends when the pipe does, which the
 // operating system sees to when the parent is killed. That works on every system and, unlike Linux's signal at the death
@@ -179,8 +179,8 @@ func (s *Server) Err() error {
 	}
 }
 
-// Close tells the server to end and waits for that. It kills the process after Options.Grace, which is an error, as is a
-// process that has failed. Further calls do nothing.
+// Close tells the server to end and waits for that. It kills the process after Options.Grace, which is an error, as is
+// a process that has failed. Further calls do nothing.
 func (s *Server) Close() (err error) {
 	s.close.Do(func() { err = s.stop() })
 	return err

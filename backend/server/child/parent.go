@@ -25,8 +25,8 @@ func Parent(ctx context.Context, grace time.Duration) context.Context {
 	return ctx
 }
 
-// Ready is for the child: it tells the parent, through the child's standard output, under which URL it can be called and
-// which models it knows.
+// Ready is for the child: it tells the parent, through the child's standard output, under which URL it can be called
+// and which models it knows.
 func Ready(stdout io.Writer, url string, models []string) error {
 	line, err := json.Marshal(ready{url, models})
 	if err != nil {
