@@ -3,7 +3,7 @@
 //
 //	server, err := child.Start(ctx, &child.Options{Args: []string{"--train", "tiny"}})
 //	defer server.Close()
-//	backend, err := tinker.Open(ctx, &tinker.Options{BaseURL: server.URL, Key: server.Key, Tokenizer: folder})
+//	b, err := tinker.Open(ctx, &tinker.Options{BaseURL: server.URL, Key: server.Key, Tokenizer: "models/tiny"})
 //
 // The child watches its standard input, a pipe that only the parent can write to: it ends when the pipe does, which the
 // operating system sees to when the parent is killed. That works on every system and, unlike Linux's signal at the death
