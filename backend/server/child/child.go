@@ -7,8 +7,8 @@
 //
 // The child watches its standard input, a pipe that only the parent can write to: it ends when the pipe does, which the
 // operating system sees to when the parent is killed. That works on every system and, unlike Linux's signal at the
-// death of a parent, does not depend on which thread has started the child. [Parent] and [Ready] are the child's side, for
-// servers other than art serve.
+// death of a parent, does not depend on which thread has started the child. [Parent] and [Ready] are the child's side,
+// for servers other than art serve.
 package child
 
 import (
