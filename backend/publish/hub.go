@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path"
@@ -124,7 +125,7 @@ type upload struct {
 
 // files lists what is sent of a checkpoint.
 func (h *hub) files(c *Checkpoint) ([]*upload, error) {
-	entries, err := os.ReadDir(c.Dir)
+	infos, err := adapterFiles(c.Dir, h.opts.Optimizer)
 	if err != nil {
 		return nil, err
 	}
@@ -133,17 +134,29 @@ func (h *hub) files(c *Checkpoint) ([]*upload, error) {
 		folder = h.opts.Folder(c)
 	}
 	var list []*upload
+	for _, info := range infos {
+		list = append(list, &upload{
+			local: filepath.Join(c.Dir, info.Name()), path: path.Join(folder, info.Name()), size: info.Size(),
+		})
+	}
+	return list, nil
+}
+
+// adapterFiles lists the files of a checkpoint: those of the adapter, or all.
+func adapterFiles(dir string, all bool) (list []fs.FileInfo, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !h.opts.Optimizer && !strings.HasPrefix(e.Name(), "adapter_") {
+		if !e.Type().IsRegular() || !all && !strings.HasPrefix(e.Name(), "adapter_") {
 			continue
 		}
 		info, err := e.Info()
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &upload{
-			local: filepath.Join(c.Dir, e.Name()), path: path.Join(folder, e.Name()), size: info.Size(),
-		})
+		list = append(list, info)
 	}
 	if len(list) == 0 {
 		return nil, errors.New("the checkpoint has no adapter")
