@@ -57,10 +57,10 @@ func Hub(opts *HubOptions) (Target, error) {
 	}
 	var p []error
 	if owner, name, ok := strings.Cut(o.Repo, "/"); !ok || owner == "" || name == "" || strings.Contains(name, "/") {
-		p = append(p, fmt.Errorf("Repo is %q, want OWNER/NAME", o.Repo))
+		p = append(p, fmt.Errorf("the field Repo is %q, want OWNER/NAME", o.Repo))
 	}
 	if o.Token == "" {
-		p = append(p, errors.New("Token is empty, and so is $HF_TOKEN"))
+		p = append(p, errors.New("the field Token is empty, and so is $HF_TOKEN"))
 	}
 	if len(p) > 0 {
 		return nil, &art.Error{Op: "publish", Err: fmt.Errorf("%w: %w", art.ErrInvalid, errors.Join(p...)),
@@ -169,6 +169,23 @@ const sampleSize = 512
 
 // chooseModes asks the hub how each file is to be sent.
 func (h *hub) chooseModes(ctx context.Context, files []*upload) error {
+	modes, err := h.modes(ctx, files)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.mode = modes[f.path]; f.size == 0 && f.mode == large {
+			f.mode = regular // the store takes no empty files
+		}
+		if f.mode != regular && f.mode != large && f.mode != ignored {
+			return fmt.Errorf("the hub wants %s to be sent in the way %q, which is not known here", f.path, f.mode)
+		}
+	}
+	return nil
+}
+
+// modes are the answer of the hub, by the path of a file.
+func (h *hub) modes(ctx context.Context, files []*upload) (map[string]string, error) {
 	type preupload struct {
 		Path   string `json:"path"`
 		Sample []byte `json:"sample"`
@@ -180,7 +197,7 @@ func (h *hub) chooseModes(ctx context.Context, files []*upload) error {
 	for _, f := range files {
 		sample, err := f.read(sampleSize)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ask.Files = append(ask.Files, preupload{f.path, sample, f.size})
 	}
@@ -191,7 +208,7 @@ func (h *hub) chooseModes(ctx context.Context, files []*upload) error {
 		}
 	}
 	if err := h.post(ctx, h.api("preupload"), mediaJSON, ask, &answer); err != nil {
-		return err
+		return nil, err
 	}
 	modes := map[string]string{}
 	for _, f := range answer.Files {
@@ -199,15 +216,7 @@ func (h *hub) chooseModes(ctx context.Context, files []*upload) error {
 			modes[f.Path] = ignored
 		}
 	}
-	for _, f := range files {
-		if f.mode = modes[f.path]; f.size == 0 && f.mode == large {
-			f.mode = regular // the store takes no empty files
-		}
-		if f.mode != regular && f.mode != large && f.mode != ignored {
-			return fmt.Errorf("the hub wants %s to be sent in the way %q, which is not known here", f.path, f.mode)
-		}
-	}
-	return nil
+	return modes, nil
 }
 
 // The ways in which a file is sent.
@@ -227,35 +236,48 @@ func (f *upload) read(most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
+// line is one of those of a commit.
+type line struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+// line is the file in a commit: its content, or what it is stored as.
+func (f *upload) line() (line, error) {
+	if f.mode == large {
+		return line{"lfsFile", map[string]any{"path": f.path, "algo": "sha256", "oid": f.oid, "size": f.size}}, nil
+	}
+	content, err := f.read(f.size)
+	text := base64.StdEncoding.EncodeToString(content)
+	return line{"file", map[string]string{"content": text, "path": f.path, "encoding": "base64"}}, err
+}
+
 // commit makes a commit of files that are stored already, or are part of it.
 func (h *hub) commit(ctx context.Context, summary string, files []*upload) error {
-	var body bytes.Buffer
-	lines := json.NewEncoder(&body)
-	type line struct {
-		Key   string `json:"key"`
-		Value any    `json:"value"`
-	}
 	all := []line{{"header", map[string]string{"summary": summary, "description": ""}}}
 	for _, f := range files {
-		switch f.mode {
-		case large:
-			all = append(all, line{"lfsFile", map[string]any{"path": f.path, "algo": "sha256", "oid": f.oid, "size": f.size}})
-		case regular:
-			content, err := f.read(f.size)
-			if err != nil {
-				return err
-			}
-			text := base64.StdEncoding.EncodeToString(content)
-			all = append(all, line{"file", map[string]string{"content": text, "path": f.path, "encoding": "base64"}})
+		if f.mode == ignored {
+			continue
 		}
+		l, err := f.line()
+		if err != nil {
+			return err
+		}
+		all = append(all, l)
 	}
+	var body bytes.Buffer
 	for _, l := range all {
-		if err := lines.Encode(l); err != nil {
+		if err := json.NewEncoder(&body).Encode(l); err != nil {
 			return err
 		}
 	}
+	return h.sendCommit(ctx, body.Bytes())
+}
+
+// sendCommit sends a commit.
+func (h *hub) sendCommit(ctx context.Context, body []byte) error {
 	var answer struct{ CommitOid string }
-	if err := h.send(ctx, h.api("commit"), mediaLines, body.Bytes(), &answer); err != nil {
+	if err := h.send(ctx, h.api("commit"), mediaLines, body, &answer); err != nil {
 		return err
 	}
 	if answer.CommitOid == "" {
