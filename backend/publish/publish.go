@@ -1,7 +1,7 @@
 // Package publish sends checkpoints to other places when their step is committed, beside training and without ever
 // holding it up:
 //
-//	to := publish.New(publish.Folder("/mnt/models"), &publish.Options{Best: "val/reward"})
+//	to := publish.New(publish.Folder("/mnt/models"), &publish.Options{Best: "val/reward"}) // or [Hub], [Wandb]
 //	model := art.NewModel("player", &art.ModelOptions{Events: to.Events()})
 //	...
 //	err = to.Close(ctx) // waits for what is not sent yet

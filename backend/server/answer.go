@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -16,6 +17,7 @@ type completion func(ctx context.Context, piece func(art.ChoicePiece) error) ([]
 type answer struct {
 	model  *art.Model
 	n      int // replies
+	each   int // replies to each prompt; 0: all are to one
 	ask    completion
 	stream wire.Stream // nil for one body
 	body   func(replies []*art.ChatResponse) (any, error)
@@ -24,6 +26,7 @@ type answer struct {
 // answer answers a request. After an error nothing has been sent.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) error {
 	a.ask = h.observed(a)
+	a.ask = h.metered(a)
 	if a.stream != nil {
 		return h.sendStream(w, r, a)
 	}
@@ -36,6 +39,21 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) erro
 		return err
 	}
 	return sendJSON(w, http.StatusOK, body)
+}
+
+// metered tells how many tokens the replies took.
+func (h *handler) metered(a *answer) completion {
+	ask := a.ask // what it returns takes its place
+	if h.Used == nil {
+		return ask
+	}
+	return func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
+		replies, err := ask(ctx, piece)
+		if err == nil {
+			h.Used(ctx, wire.AddUsage(replies, cmp.Or(a.each, a.n)))
+		}
+		return replies, err
+	}
 }
 
 // sendStream answers with events. An error before the first of them has an HTTP status, one after it is an event.

@@ -26,7 +26,7 @@ func (h *handler) completions(w http.ResponseWriter, r *http.Request) error {
 	if err := h.checkTokens(m, &shows); err != nil {
 		return err
 	}
-	a, opts := answer{model: m, n: req.Choices() * len(req.Prompts)}, req.Options()
+	a, opts := answer{model: m, n: req.Choices() * len(req.Prompts), each: req.Choices()}, req.Options()
 	if err := h.limit(m, len(req.Prompts), req.Choices(), opts); err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ type Config struct {
 	// Find returns the model that a request names, or a step of it, in place of those that are listed: for names of
 	// another form, and for models of the request's key. A nil model without an error is looked for in the list.
 	Find func(r *http.Request, name string) (*art.Model, *art.Pin, error)
+	// Used is told how many tokens a request took that was answered in full, with its context: those of each prompt once,
+	// and those of all replies. nil: nobody is.
+	Used func(ctx context.Context, u art.Usage)
 	// Samples adds to each choice of a chat completion, unless it is streamed, the field "art_sample": the exact tokens
 	// with all that training needs, as [art.History] stores them. Clients that hand choices back to a trainer keep it.
 	Samples bool

@@ -133,7 +133,28 @@ func (b *Backend) loadStep(ctx context.Context, e *entry, step int) error {
 	if err != nil || at.Path == "" { // step 0 is what a training run begins with
 		return err
 	}
+	if err := b.checkBase(ctx, e, at.Path); err != nil {
+		return err
+	}
 	return b.load(ctx, e, at.Path, true)
+}
+
+// checkBase refuses weights of another base model, which a service may load without a word. One without this route, or
+// without the weights, is asked to load them, and says so itself.
+func (b *Backend) checkBase(ctx context.Context, e *entry, path string) error {
+	var info tinkerwire.WeightsInfo
+	if err := b.optional(b.post(ctx, "weights_info", request{TinkerPath: path}, &info)); err != nil {
+		return err
+	}
+	if info.BaseModel == "" || info.BaseModel == e.base {
+		return nil
+	}
+	return &art.Error{
+		Op: "register", Err: fmt.Errorf(
+			"%w: the service has the checkpoint %s for the base model %q, and the model is one of %q",
+			art.ErrBaseModel, path, info.BaseModel, e.base),
+		Hint: "use the service that the run was made with, or another model name for a new run",
+	}
 }
 
 // beginStep returns the entry of a model for a training call from its newest step, with its lock for trainings taken.

@@ -207,9 +207,11 @@ func (b *Backend) sample(
 	case len(out.Sequences[0].Logprobs) != len(out.Sequences[0].Tokens):
 		err = errors.New("the sample does not have a logprob for each token")
 	case slices.ContainsFunc(out.Sequences[0].Logprobs, func(x float32) bool { return x != x }):
-		err = errors.New("the sample has a logprob that is NaN")
+		err = fmt.Errorf("the sample: %w", errNaN)
 	case req.PromptLogprobs && len(out.PromptLogprobs) != prompt:
 		err = fmt.Errorf("the result has %d logprobs for a prompt of %d tokens", len(out.PromptLogprobs), prompt)
+	case req.PromptLogprobs && slices.ContainsFunc(out.PromptLogprobs[1:], func(x float32) bool { return x != x }):
+		err = fmt.Errorf("the prompt: %w", errNaN) // that of the first token is: there is none
 	}
 	if err != nil {
 		return nil, b.broken(op, err)

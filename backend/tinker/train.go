@@ -209,7 +209,7 @@ func (b *Backend) readPass(op string, a *answer, data []art.Datum, loss art.Loss
 			if data[i].Targets[j] == art.NoTarget {
 				list[j] = 0
 			} else if x != x {
-				return nil, b.broken(op, fmt.Errorf("datum %d has a logprob that is NaN", i))
+				return nil, b.broken(op, fmt.Errorf("datum %d: %w", i, errNaN))
 			}
 		}
 		out.Logprobs = append(out.Logprobs, list)

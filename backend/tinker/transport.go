@@ -46,13 +46,29 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.detail) }
 
+// older reports whether the service has no such route. A router that knows a route answers otherwise.
+func (e *statusError) older() bool {
+	return e.status == http.StatusMethodNotAllowed || e.status == http.StatusNotImplemented ||
+		e.status == http.StatusNotFound && (e.detail == "Not Found" || strings.HasSuffix(e.detail, " is not served"))
+}
+
+// errNaN is the error of a logprob that is no number.
+var errNaN = errors.New("a logprob is NaN")
+
 // broken is the error of a service.
 func (b *Backend) broken(op string, err error) error {
 	hint := "see what the service says"
 	base := ErrService
 	var s *statusError
 	switch {
+	case errors.Is(err, errNaN):
+		hint = "the weights at the service may have diverged: go on from an earlier step with a lower learning rate"
 	case !errors.As(err, &s):
+	case s.older():
+		hint = "the service is older than this client, and has no such route: update it, or do without"
+	case s.status == http.StatusUnsupportedMediaType,
+		s.status == http.StatusUnprocessableEntity && op == "forward_backward" && !b.opts.JSON:
+		hint = "the service may be older than this client, and read no protobuf: set Options.JSON"
 	case s.status == http.StatusUnauthorized, s.status == http.StatusForbidden:
 		hint = "check Options.Key, or $TINKER_API_KEY"
 	case s.status == http.StatusPaymentRequired:

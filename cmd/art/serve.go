@@ -19,10 +19,14 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/child"
 )
 
-// keyVariable is the environment variable of the key. Unlike a flag it is not in the list of processes.
-const keyVariable = "ART_KEY"
+// keyVariable is the environment variable of the key.
+const keyVariable = child.KeyVariable
+
+// closing is the time that a child has beside that of --drain.
+const closing = 5 * time.Second
 
 // maxHeader bounds the headers of a request, in bytes.
 const maxHeader = 64 << 10
@@ -65,7 +69,7 @@ type serveOptions struct {
 	alpha                      float64
 	context, slots             int
 	cacheTokens, queue         int
-	logprobs                   bool
+	logprobs, child            bool
 	drain                      time.Duration
 	headerTimeout, idleTimeout time.Duration // of slow clients
 }
@@ -90,12 +94,18 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.tenants, "tenants", "", "JSON `file` of tenants of --train: [{\"name\", \"keys\", ...}]")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")
 	flags.Float64Var(&o.alpha, "alpha", 32, "alpha of the adapters of --train, as a `number`")
+	flags.BoolVar(&o.child, "child", false,
+		"for a program that starts this one: print a line of JSON when ready, and end with standard input")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "`time` for replies to end when the program is told to")
 }
 
-// run serves until a signal arrives.
+// run serves until a signal arrives, or the parent ends.
 func (o *serveOptions) run(args []string, stdout, stderr io.Writer) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	parent, signals := context.Background(), []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if o.child {
+		parent, signals = child.Parent(parent, o.drain+closing), signals[1:]
+	}
+	ctx, stop := signal.NotifyContext(parent, signals...)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // the next signal has its usual effect
 	return o.serve(ctx, args, stdout, stderr)
@@ -120,6 +130,9 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	}
 	defer listener.Close() // again, if it was served
 	generated := o.chooseKey()
+	if generated && o.child {
+		return badUsage("--child needs the key in $%s: the parent has to know it", keyVariable)
+	}
 	h, err := o.open(stderr)
 	if err != nil {
 		return err
@@ -136,7 +149,7 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	if h.page != nil {
 		s.page = h.page.Link(s.root() + dashPath)
 	}
-	if err := write(stdout, s.text(o.key)); err != nil {
+	if err := o.announce(stdout, &s); err != nil {
 		return errors.Join(err, h.http.Close())
 	}
 	select {
@@ -145,6 +158,14 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	case err = <-ended:
 	}
 	return errors.Join(err, h.drain(o.drain, stderr))
+}
+
+// announce says where the server is.
+func (o *serveOptions) announce(stdout io.Writer, s *start) error {
+	if o.child {
+		return child.Ready(stdout, s.root(), s.models)
+	}
+	return write(stdout, s.text(o.key))
 }
 
 // arguments reads the models; with --train there are none.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
 	"github.com/goart-dev/art/internal/runs"
@@ -112,7 +113,11 @@ func (h *host) openWandb(
 		opts.Bases = append(opts.Bases, wandb.Base{Name: b.Name, Model: b.Model})
 	}
 	for _, t := range tenants {
-		opts.Tenants = append(opts.Tenants, wandb.Tenant{Name: t.Name, Keys: t.Keys})
+		of := wandb.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped}
+		if t.Prices != nil {
+			of.Prices = access.Prices(*t.Prices)
+		}
+		opts.Tenants = append(opts.Tenants, of)
 	}
 	var err error
 	if h.wandb, err = wandb.New(h.backend, opts); err != nil {

@@ -77,12 +77,16 @@ var layers = map[string]layer{
 	"backend/publish":           {own: []string{"", "internal/runs"}},
 	"backend/rundir":            {own: []string{"", "internal/runs"}},
 	"backend/server":            {own: []string{"", "internal/wire"}, light: true},
+	"backend/server/access":     {light: true},
+	"backend/server/child":      {own: []string{""}, light: true},
 	"backend/server/servertest": {own: []string{"", "backend/server"}, light: true},
 	"backend/server/metrics": {
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
 	},
-	"backend/server/wandb":  {own: []string{"", "backend/server", "internal/wandbwire", "internal/wire"}, light: true},
-	"backend/server/tinker": {own: []string{"", "backend/server", "internal/tinkerwire"}},
+	"backend/server/wandb": {own: []string{
+		"", "backend/server", "backend/server/access", "internal/wandbwire", "internal/wire",
+	}, light: true},
+	"backend/server/tinker": {own: []string{"", "backend/server", "backend/server/access", "internal/tinkerwire"}},
 	"backend/tinker": {own: []string{
 		"", "backend/rundir", "backend/server", "grpo/credit", "internal/runs", "internal/tinkerwire", "internal/trainset",
 		"tokenizer", "tokenizer/chat",

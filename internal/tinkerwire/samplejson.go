@@ -1,6 +1,7 @@
 package tinkerwire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -15,9 +16,31 @@ type sampleJSON struct {
 }
 
 type sequenceJSON struct {
-	StopReason string    `json:"stop_reason"`
-	Tokens     []int32   `json:"tokens"`
-	Logprobs   []float32 `json:"logprobs,omitempty"`
+	StopReason string  `json:"stop_reason"`
+	Tokens     []int32 `json:"tokens"`
+	Logprobs   numbers `json:"logprobs,omitempty"`
+}
+
+// numbers are those of which null is NaN, as Python's frameworks write it: 0 would be a probability of 1.
+type numbers []float32
+
+// UnmarshalJSON reads a list of numbers and nulls.
+func (f *numbers) UnmarshalJSON(data []byte) error {
+	*f = nil
+	if !bytes.Contains(data, []byte("null")) { // nearly always, and quicker
+		return json.Unmarshal(data, (*[]float32)(f))
+	}
+	var list []*float32
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	for _, x := range list {
+		if x == nil {
+			x = new(float32(math.NaN()))
+		}
+		*f = append(*f, *x)
+	}
+	return nil
 }
 
 // pair is a token id and its logprob, [id, logprob].

@@ -73,7 +73,7 @@ func (t *Tensor) UnmarshalJSON(data []byte) error {
 	case len(wire.Data) == 0:
 		return errors.New("a tensor has no data")
 	case wire.DType == Float32:
-		return json.Unmarshal(wire.Data, &t.Floats)
+		return json.Unmarshal(wire.Data, (*numbers)(&t.Floats))
 	case wire.DType == Int64:
 		return json.Unmarshal(wire.Data, &t.Ints)
 	}

@@ -52,7 +52,15 @@ type PromptDetails struct {
 // newUsage adds up the token counts of replies to n of which there is each prompt. A prompt counts once, and of it what
 // was found before the first of its replies had computed it.
 func newUsage(replies []*art.ChatResponse, n int) *Usage {
-	u := &Usage{}
+	sum := AddUsage(replies, n)
+	return &Usage{
+		PromptTokens: sum.PromptTokens, CompletionTokens: sum.CompletionTokens,
+		TotalTokens: sum.PromptTokens + sum.CompletionTokens, PromptTokensDetails: PromptDetails{sum.CachedTokens},
+	}
+}
+
+// AddUsage adds up the token counts of replies to n of which there is each prompt, as newUsage does.
+func AddUsage(replies []*art.ChatResponse, n int) (u art.Usage) {
 	for prompt := range slices.Chunk(replies, n) {
 		cached := prompt[0].Usage.CachedTokens
 		for _, r := range prompt {
@@ -60,9 +68,8 @@ func newUsage(replies []*art.ChatResponse, n int) *Usage {
 			u.CompletionTokens += r.Usage.CompletionTokens
 		}
 		u.PromptTokens += prompt[0].Usage.PromptTokens
-		u.PromptTokensDetails.CachedTokens += cached
+		u.CachedTokens += cached
 	}
-	u.TotalTokens = u.PromptTokens + u.CompletionTokens
 	return u
 }
 

@@ -39,7 +39,7 @@ func isWeights(name string) bool {
 }
 
 // newLink makes a link to a checkpoint.
-func (s *Server) newLink(t *tenant, r *http.Request) (token string, l *link, err error) {
+func (s *Server) newLink(t *user, r *http.Request) (token string, l *link, err error) {
 	path := scheme + r.PathValue("id") + "/" + checkpointOf(r)
 	_, saved, err := s.findWeights(t, path)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) newLink(t *tenant, r *http.Request) (token string, l *link, err
 }
 
 // archive serves GET .../archive: the address of a tar file with the adapter in PEFT's format.
-func (s *Server) archive(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) archive(w http.ResponseWriter, r *http.Request, t *user) error {
 	token, l, err := s.newLink(t, r)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, t *tenant) erro
 }
 
 // externalURLs serves GET .../external_weights_urls: an address of each file.
-func (s *Server) externalURLs(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) externalURLs(w http.ResponseWriter, r *http.Request, t *user) error {
 	if r.PathValue("kind") != tinkerwire.ExternalKind {
 		return fail(http.StatusBadRequest, "only weights of save_weights_external have addresses")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -17,6 +18,11 @@ import (
 type future struct {
 	id      string
 	tenant  *tenant
+	key     string // name of the key that pays
+	scope   access.Scope
+	project string // of the run
+	run     string // "" of samples of a base model
+	base    string
 	session string
 	digest  [sha256.Size]byte // of the request
 	answer  *tinkerwire.Result
@@ -87,7 +93,7 @@ func (s *Server) hasFuture(id string) bool {
 }
 
 // retrieve serves POST retrieve_future: it waits for a result, for a while.
-func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -95,8 +101,11 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *tenant) err
 	s.mu.Lock()
 	f := s.futures[req.RequestID]
 	s.mu.Unlock()
-	if f == nil || f.tenant != t {
+	if f == nil || f.tenant != t.tenant {
 		return lost(req.RequestID)
+	}
+	if err := f.visible(t.key); err != nil {
+		return err
 	}
 	s.touch(f.session)
 	timer := time.NewTimer(s.opts.PollTime)
@@ -114,6 +123,17 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *tenant) err
 	return sendJSON(w, http.StatusRequestTimeout, tinkerwire.Result{
 		Type: tinkerwire.TryAgain, RequestID: f.id, QueueState: "active",
 	})
+}
+
+// visible is an error unless a key covers what the result is of.
+func (f *future) visible(key *access.Caller) error {
+	if err := key.Needs("this result", f.scope); err != nil {
+		return err
+	}
+	if f.run == "" {
+		return key.ReachesBase(f.base)
+	}
+	return key.Reaches(f.project, f.run)
 }
 
 // lost is the answer to an unknown request: samples are submitted again when they are gone.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 )
 
 // Options configure a [Server].
@@ -68,6 +69,9 @@ type Tenant struct {
 	Name string
 	// Keys are the secrets that clients send. The SDKs want those that begin with "tml-".
 	Keys []string
+	// Scoped are further ones, with limits: scopes, projects and runs. The project of a run is the project_id of its
+	// session. docs/tinker.md lists the scopes of the routes.
+	Scoped []access.Key
 	// Limits replace those of the server. nil: the same.
 	Limits *Limits
 	// Prices make money of the tenant's usage. nil: none.
@@ -166,6 +170,9 @@ func (o *Options) validate() error {
 		bad := t.Name == "" || strings.HasPrefix(t.Name, ".") || strings.ContainsAny(t.Name, "/\\@:\n")
 		check(!bad && !seen[t.Name], "Tenants[%d] has the name %q, which is no name of a folder or taken", i, t.Name)
 		seen[t.Name] = true
+	}
+	if _, err := registry(o.Tenants); err != nil {
+		p = append(p, err)
 	}
 	if err := errors.Join(p...); err != nil {
 		return &art.Error{Op: "serve tinker", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct the Options"}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -64,12 +65,15 @@ func (r *run) perform(ctx context.Context, t *task) *outcome {
 	var out *outcome
 	var err error
 	seconds, slotErr := r.server.training.do(ctx, r.tenant.name, r.record.ID, func() { out, err = r.execute(ctx, t) })
-	r.tenant.charge(Usage{Seconds: seconds})
+	r.charge(access.Usage{Seconds: seconds})
 	if err = errors.Join(slotErr, err); err != nil {
 		return failed(err)
 	}
 	return out
 }
+
+// charge adds to what the key has used that created the run.
+func (r *run) charge(u access.Usage) { r.server.users.Charge(r.tenant.name, r.record.Key, u) }
 
 // recovered makes the result of an update that was stored just before the server stopped.
 func (r *run) recovered(ctx context.Context) *outcome {
@@ -130,7 +134,7 @@ func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tenant.charge(Usage{TrainedTokens: int64(tokens)})
+	r.charge(access.Usage{TrainedTokens: int64(tokens)})
 	out := output(data, result, c.forward)
 	if c.op == opBackward {
 		r.row["loss/sum"] += result.Loss
@@ -217,7 +221,7 @@ func adamW(req *tinkerwire.Request) (art.AdamW, error) {
 
 // load replaces the training state by saved weights.
 func (r *run) load(ctx context.Context, req *tinkerwire.Request) (*outcome, error) {
-	rec, saved, err := r.server.findWeights(r.tenant, req.Path)
+	rec, saved, err := r.server.findWeights(r.tenant.all(), req.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +256,7 @@ func (r *run) snapshot(ctx context.Context, req *tinkerwire.Request) (*outcome, 
 		return nil, err
 	}
 	id := samplerID(r.record.Session, *req.SamplingSessionSeqID)
-	rec := samplerRecord{ID: id, Base: r.record.Base, Run: r.record.ID, Path: r.at}
+	rec := samplerRecord{ID: id, Base: r.record.Base, Project: r.record.Project, Run: r.record.ID, Path: r.at}
 	if err := r.server.addSampler(r.tenant, r.record.Session, rec, model); err != nil {
 		return nil, errors.Join(err, model.Release(ctx))
 	}

@@ -24,7 +24,7 @@ func page(r *http.Request, n, limit int) (from, to int, c tinkerwire.Cursor) {
 }
 
 // showSampler serves GET samplers/ID.
-func (s *Server) showSampler(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) showSampler(w http.ResponseWriter, r *http.Request, t *user) error {
 	sm, err := s.findSampler(t, r.PathValue("id"))
 	if err != nil {
 		return err
@@ -53,12 +53,14 @@ func trainingRun(rec *runRecord) tinkerwire.TrainingRun {
 }
 
 // records returns the records of a tenant's runs, the newest first.
-func (s *Server) tenantRecords(t *tenant) []*runRecord {
-	return slices.DeleteFunc(s.allRecords(), func(rec *runRecord) bool { return rec.Tenant != t.name })
+func (s *Server) tenantRecords(t *user) []*runRecord {
+	return slices.DeleteFunc(s.allRecords(), func(rec *runRecord) bool {
+		return rec.Tenant != t.name || !t.key.Sees(rec.Project, rec.ID)
+	})
 }
 
 // listRuns serves GET training_runs.
-func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, t *user) error {
 	all := s.tenantRecords(t)
 	from, to, cursor := page(r, len(all), 20)
 	list := []tinkerwire.TrainingRun{}
@@ -69,7 +71,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, t *tenant) err
 }
 
 // showRun serves GET training_runs/ID.
-func (s *Server) showRun(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) showRun(w http.ResponseWriter, r *http.Request, t *user) error {
 	rec, err := s.findRecord(t, r.PathValue("id"))
 	if err != nil {
 		return err
@@ -89,7 +91,7 @@ func (rec *runRecord) checkpoints() []tinkerwire.Checkpoint {
 }
 
 // listCheckpoints serves GET training_runs/ID/checkpoints.
-func (s *Server) listCheckpoints(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) listCheckpoints(w http.ResponseWriter, r *http.Request, t *user) error {
 	rec, err := s.findRecord(t, r.PathValue("id"))
 	if err != nil {
 		return err
@@ -98,7 +100,7 @@ func (s *Server) listCheckpoints(w http.ResponseWriter, r *http.Request, t *tena
 }
 
 // listAllCheckpoints serves GET checkpoints, the newest first.
-func (s *Server) listAllCheckpoints(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) listAllCheckpoints(w http.ResponseWriter, r *http.Request, t *user) error {
 	all := []tinkerwire.Checkpoint{}
 	for _, rec := range s.tenantRecords(t) {
 		all = append(all, rec.checkpoints()...)
@@ -112,7 +114,7 @@ func (s *Server) listAllCheckpoints(w http.ResponseWriter, r *http.Request, t *t
 func checkpointOf(r *http.Request) string { return r.PathValue("kind") + "/" + r.PathValue("name") }
 
 // deleteCheckpoint serves DELETE training_runs/ID/checkpoints/KIND/NAME.
-func (s *Server) deleteCheckpoint(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) deleteCheckpoint(w http.ResponseWriter, r *http.Request, t *user) error {
 	if err := s.deleteWeights(r.Context(), t, r.PathValue("id"), checkpointOf(r)); err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (s *Server) deleteCheckpoint(w http.ResponseWriter, r *http.Request, t *ten
 }
 
 // setTTL serves PUT training_runs/ID/checkpoints/KIND/NAME/ttl.
-func (s *Server) setTTL(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) setTTL(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -141,7 +143,7 @@ func (s *Server) setTTL(w http.ResponseWriter, r *http.Request, t *tenant) error
 }
 
 // weightsInfo serves POST weights_info.
-func (s *Server) weightsInfo(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) weightsInfo(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -157,11 +159,11 @@ func (s *Server) weightsInfo(w http.ResponseWriter, r *http.Request, t *tenant) 
 }
 
 // listSessions serves GET sessions.
-func (s *Server) listSessions(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) listSessions(w http.ResponseWriter, r *http.Request, t *user) error {
 	s.mu.Lock()
 	list := []*sessionRecord{}
 	for _, live := range s.sessions {
-		if live.tenant == t {
+		if live.tenant == t.tenant && live.visible(t.key) == nil {
 			list = append(list, &live.record)
 		}
 	}
@@ -176,7 +178,7 @@ func (s *Server) listSessions(w http.ResponseWriter, r *http.Request, t *tenant)
 }
 
 // showSession serves GET sessions/ID.
-func (s *Server) showSession(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) showSession(w http.ResponseWriter, r *http.Request, t *user) error {
 	live, err := s.findSession(t, r.PathValue("id"))
 	if err != nil {
 		return err

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -23,10 +25,8 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	if opts != nil {
 		o = *opts
 	}
-	s.tenants[0].admit(o.Keys)
-	for i := range s.opts.Tenants {
-		o.Keys = append(o.Keys, s.opts.Tenants[i].Keys...)
-	}
+	s.users.Admit(o.Keys)
+	o.Keys = slices.Concat(o.Keys, s.users.Secrets())
 	o.MaxBody = s.opts.MaxBody
 	return server.Guard(s, &o, &server.GuardConfig{Keyless: isDownload, Logger: s.log})
 }
@@ -37,12 +37,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route serves one route for a tenant.
-type route = func(w http.ResponseWriter, r *http.Request, t *tenant) error
+type route = func(w http.ResponseWriter, r *http.Request, t *user) error
 
 // routes returns the routes.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	s.routeTraining(mux)
 	for pattern, f := range s.table() {
 		s.handle(mux, pattern, f)
 	}
@@ -53,9 +52,9 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// table are the routes beside those of training, by their patterns.
+// table are the routes by their patterns.
 func (s *Server) table() map[string]route {
-	return map[string]route{
+	all := map[string]route{
 		"POST client/config":                 s.config,
 		"POST client/dynamic_config":         s.dynamicConfig,
 		"POST create_session":                s.createSession,
@@ -81,6 +80,37 @@ func (s *Server) table() map[string]route {
 		"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               s.archive,
 		"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": s.externalURLs,
 	}
+	maps.Copy(all, s.operations())
+	return all
+}
+
+// needs are the scopes of which a key must have one. Routes that are not listed are for every key; what they show is
+// what the key has done, and the results of what it may do.
+var needs = map[string][]access.Scope{
+	"POST create_sampling_session":       {access.Sample},
+	"GET samplers/{id}":                  {access.Sample},
+	"POST asample":                       {access.Sample},
+	"POST weights_info":                  {access.Train, access.List},
+	"GET training_runs":                  {access.List},
+	"GET training_runs/{id}":             {access.List},
+	"GET checkpoints":                    {access.List},
+	"GET sessions":                       {access.List},
+	"GET sessions/{id}":                  {access.List},
+	"GET training_runs/{id}/checkpoints": {access.List},
+	"DELETE training_runs/{id}/checkpoints/{kind}/{name}":                    {access.Delete},
+	"PUT training_runs/{id}/checkpoints/{kind}/{name}/ttl":                   {access.Delete},
+	"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               {access.Download},
+	"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": {access.Download},
+	"POST get_info":      {access.Train},
+	"POST unload_model":  {access.Train},
+	"POST " + opCreate:   {access.Train},
+	"POST " + opForward:  {access.Train},
+	"POST " + opBackward: {access.Train},
+	"POST " + opOptim:    {access.Train},
+	"POST " + opSave:     {access.Train},
+	"POST " + opSampler:  {access.Train},
+	"POST " + opExternal: {access.Train},
+	"POST " + opLoad:     {access.Train},
 }
 
 // handle adds a route: "METHOD PATH", where the path is below the prefix.
@@ -88,10 +118,12 @@ func (s *Server) handle(mux *http.ServeMux, pattern string, f route) {
 	var method, path string
 	_, _ = fmt.Sscan(pattern, &method, &path) // patterns are constants
 	mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
-		t := s.tenantOf(r)
+		t := s.callerOf(r)
 		err := fail(http.StatusUnauthorized, "the API key is missing or wrong; send one of the server's keys as X-API-Key")
 		if t != nil {
-			err = f(w, r, t)
+			if err = t.key.Needs(pattern, needs[pattern]...); err == nil {
+				err = f(w, r, t)
+			}
 		}
 		if err != nil {
 			s.refuse(w, r, err)
@@ -99,16 +131,25 @@ func (s *Server) handle(mux *http.ServeMux, pattern string, f route) {
 	})
 }
 
-// refuse sends an error.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusInternalServerError
+// statusOf is the status of an error.
+func statusOf(err error) int {
 	var f *failure
+	var denied *access.DeniedError
 	switch {
 	case errors.As(err, &f):
-		status = f.status
+		return f.status
+	case errors.As(err, &denied):
+		return http.StatusForbidden
 	case errors.Is(err, art.ErrInvalid):
-		status = http.StatusBadRequest
-	default:
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// refuse sends an error.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	if status == http.StatusInternalServerError {
 		s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 	}
 	body, _ := json.Marshal(map[string]string{"detail": err.Error()}) // texts can always be encoded
@@ -152,7 +193,7 @@ func mediaType(r *http.Request) string {
 }
 
 // config serves POST client/config: one process samples, so that fewer requests at once are enough.
-func (s *Server) config(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) config(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -167,21 +208,21 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request, t *tenant) error
 	return sendJSON(w, http.StatusOK, out)
 }
 
-func (s *Server) dynamicConfig(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+func (s *Server) dynamicConfig(w http.ResponseWriter, _ *http.Request, _ *user) error {
 	return sendJSON(w, http.StatusOK, map[string]any{"refresh_interval_sec": 300, "sample_cancel_enabled": false})
 }
 
 // telemetry accepts what clients tell of themselves, and forgets it.
-func telemetry(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+func telemetry(w http.ResponseWriter, _ *http.Request, _ *user) error {
 	return sendJSON(w, http.StatusOK, tinkerwire.Result{Status: "accepted"})
 }
 
-func healthz(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+func healthz(w http.ResponseWriter, _ *http.Request, _ *user) error {
 	return sendJSON(w, http.StatusOK, tinkerwire.Result{Status: "ok"})
 }
 
 // capabilities lists the base models.
-func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *tenant) error {
+func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *user) error {
 	var out tinkerwire.Capabilities
 	for _, b := range s.opts.Bases {
 		out.Models = append(out.Models, tinkerwire.SupportedModel{
@@ -189,9 +230,4 @@ func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *tenant)
 		})
 	}
 	return sendJSON(w, http.StatusOK, out)
-}
-
-// showUsage serves what the tenant has used.
-func (s *Server) showUsage(w http.ResponseWriter, _ *http.Request, t *tenant) error {
-	return sendJSON(w, http.StatusOK, s.Usage()[t.name])
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -56,12 +57,18 @@ type task struct {
 // futureID names the future of an operation.
 func futureID(run string, seq int) string { return run + ":" + strconv.Itoa(seq) }
 
+// newFuture makes a future of an operation.
+func (r *run) newFuture(id string) *future {
+	return &future{
+		id: id, tenant: r.tenant, scope: access.Train, project: r.record.Project, run: r.record.ID, session: r.record.Session,
+		answer: &tinkerwire.Result{RequestID: id, ModelID: r.record.ID},
+	}
+}
+
 // submit queues an operation, once, and returns its future.
 func (r *run) submit(seq int, c *call) (*future, error) {
-	f := &future{
-		id: futureID(r.record.ID, seq), tenant: r.tenant, session: r.record.Session, digest: sha256.Sum256(c.encode()),
-	}
-	f.answer = &tinkerwire.Result{RequestID: f.id, ModelID: r.record.ID}
+	f := r.newFuture(futureID(r.record.ID, seq))
+	f.digest = sha256.Sum256(c.encode())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
@@ -264,8 +271,8 @@ func (r *run) restore(records []record) error {
 
 // requeue restores a future, and the operation if it may have to be executed again.
 func (r *run) requeue(seq int, c *call, stored *storedResult) {
-	f := &future{id: futureID(r.record.ID, seq), tenant: r.tenant, session: r.record.Session, done: make(chan struct{})}
-	f.answer = &tinkerwire.Result{RequestID: f.id, ModelID: r.record.ID}
+	f := r.newFuture(futureID(r.record.ID, seq))
+	f.done = make(chan struct{})
 	if c != nil {
 		f.digest = sha256.Sum256(c.encode())
 		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now()}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -25,7 +26,7 @@ type sampling struct {
 }
 
 // asample serves POST asample.
-func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *user) error {
 	body, err := s.readBody(w, r)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *tenant) erro
 }
 
 // parseSample reads a request and checks it against the limits.
-func (s *Server) parseSample(t *tenant, body []byte) (*sampling, error) {
+func (s *Server) parseSample(t *user, body []byte) (*sampling, error) {
 	req := &tinkerwire.SampleRequest{}
 	if err := json.Unmarshal(body, req); err != nil {
 		return nil, fail(http.StatusBadRequest, "the body of asample cannot be read: "+err.Error())
@@ -71,7 +72,7 @@ func (s *Server) parseSample(t *tenant, body []byte) (*sampling, error) {
 }
 
 // samplerOf returns the sampler that a request names: a sampling session, a path or a base.
-func (s *Server) samplerOf(t *tenant, req *tinkerwire.SampleRequest) (*sampler, error) {
+func (s *Server) samplerOf(t *user, req *tinkerwire.SampleRequest) (*sampler, error) {
 	if req.SessionID != "" {
 		return s.findSampler(t, req.SessionID)
 	}
@@ -83,18 +84,22 @@ func (s *Server) samplerOf(t *tenant, req *tinkerwire.SampleRequest) (*sampler, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.samplers[rec.ID] == nil {
-		s.samplers[rec.ID] = &sampler{tenant: t, record: rec}
+		s.samplers[rec.ID] = &sampler{tenant: t.tenant, record: rec}
 	}
 	return s.samplers[rec.ID], nil
 }
 
 // newSampleFuture names a future. A request without a seq_id is always a new one.
-func newSampleFuture(t *tenant, p *sampling, body []byte) *future {
+func newSampleFuture(t *user, p *sampling, body []byte) *future {
 	id := p.sampler.record.ID + ":" + rand.Text()
 	if p.request.SeqID != nil {
 		id = fmt.Sprintf("%s:%d", p.sampler.record.ID, *p.request.SeqID)
 	}
-	f := &future{id: id, tenant: t, session: p.sampler.session, digest: sha256.Sum256(body)}
+	from := &p.sampler.record
+	f := &future{
+		id: id, tenant: t.tenant, key: t.key.Key(), scope: access.Sample, project: from.Project, run: from.Run,
+		base: from.Base, session: p.sampler.session, digest: sha256.Sum256(body),
+	}
 	f.answer = &tinkerwire.Result{RequestID: id}
 	for i := range p.request.NumSamples {
 		f.answer.SampleSequenceIDs = append(f.answer.SampleSequenceIDs, fmt.Sprintf("%s:%d", id, i))
@@ -153,11 +158,11 @@ func (s *Server) sample(p *sampling) *outcome {
 	if err != nil {
 		return failed(err)
 	}
-	u := Usage{PromptTokens: int64(len(p.prompt))}
+	u := access.Usage{PromptTokens: int64(len(p.prompt))}
 	for i := range out.Sequences {
 		u.SampledTokens += int64(len(out.Sequences[i].Tokens))
 	}
-	p.future.tenant.charge(u)
+	s.users.Charge(p.future.tenant.name, p.future.key, u)
 	return &outcome{Sample: out}
 }
 

@@ -38,7 +38,7 @@ type sampler struct {
 }
 
 // createSampler serves POST create_sampling_session.
-func (s *Server) createSampler(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) createSampler(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -54,19 +54,19 @@ func (s *Server) createSampler(w http.ResponseWriter, r *http.Request, t *tenant
 		return err
 	}
 	rec.ID = samplerID(req.SessionID, *req.SamplingSessionSeqID)
-	if err := s.addSampler(t, req.SessionID, rec, nil); err != nil {
+	if err := s.addSampler(t.tenant, req.SessionID, rec, nil); err != nil {
 		return err
 	}
 	return sendJSON(w, http.StatusOK, tinkerwire.Result{SamplingSessionID: rec.ID, Type: "create_sampling_session"})
 }
 
 // describeSampler says which weights a path, or the name of a base, stands for.
-func (s *Server) describeSampler(t *tenant, base, path string) (rec samplerRecord, err error) {
+func (s *Server) describeSampler(t *user, base, path string) (rec samplerRecord, err error) {
 	if path == "" {
 		if s.base(base).Name == "" {
 			return rec, unknownBase(base, s.opts.Bases)
 		}
-		return samplerRecord{Base: base}, nil
+		return samplerRecord{Base: base}, t.key.ReachesBase(base)
 	}
 	run, saved, err := s.findWeights(t, path)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) describeSampler(t *tenant, base, path string) (rec samplerRecor
 	if base != "" && base != run.Base {
 		return rec, failf(http.StatusBadRequest, "%.200q has base model %q, not %.100q", path, run.Base, base)
 	}
-	return samplerRecord{Base: run.Base, Run: run.ID, Path: saved.Weights, Tinker: path}, nil
+	return samplerRecord{Base: run.Base, Project: run.Project, Run: run.ID, Path: saved.Weights, Tinker: path}, nil
 }
 
 // addSampler adds a sampler to a session, once. model may be nil.
@@ -105,14 +105,17 @@ func (s *Server) addSampler(t *tenant, session string, rec samplerRecord, model 
 }
 
 // findSampler returns a sampler of a tenant.
-func (s *Server) findSampler(t *tenant, id string) (*sampler, error) {
+func (s *Server) findSampler(t *user, id string) (*sampler, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.samplers[id]
-	if found == nil || found.tenant != t {
+	if found == nil || found.tenant != t.tenant {
 		return nil, failf(http.StatusNotFound, "there is no sampling session %.100q", id)
 	}
-	return found, nil
+	if found.record.Run == "" {
+		return found, t.key.ReachesBase(found.record.Base)
+	}
+	return found, t.key.Reaches(found.record.Project, found.record.Run)
 }
 
 // use calls f with the model of a sampler, which is loaded if it is not in memory.
@@ -143,7 +146,7 @@ func (sm *sampler) load(ctx context.Context, s *Server) error {
 		sm.model, sm.owned = model, false
 		return err
 	}
-	rec, err := s.findRecord(sm.tenant, sm.record.Run)
+	rec, err := s.findRecord(sm.tenant.all(), sm.record.Run)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -19,14 +20,20 @@ type session struct {
 }
 
 // createSession serves POST create_session.
-func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
 	}
-	live := &session{tenant: t, seen: time.Now(), record: sessionRecord{
-		ID: s.newID(), Tenant: t.name, Created: time.Now().UTC(), Tags: req.Tags,
-		Metadata: req.UserMetadata, DisplayName: req.DisplayName, Project: req.ProjectID,
+	project := cmp.Or(req.ProjectID, t.key.Project())
+	if project != "" {
+		if err := t.key.ReachesProject(project); err != nil {
+			return err
+		}
+	}
+	live := &session{tenant: t.tenant, seen: time.Now(), record: sessionRecord{
+		ID: s.newID(), Tenant: t.name, Key: t.key.Key(), Created: time.Now().UTC(), Tags: req.Tags,
+		Metadata: req.UserMetadata, DisplayName: req.DisplayName, Project: project,
 	}}
 	if err := s.admitSession(live); err != nil {
 		return err
@@ -55,15 +62,27 @@ func (s *Server) admitSession(live *session) error {
 }
 
 // findSession returns a live session of a tenant.
-func (s *Server) findSession(t *tenant, id string) (*session, error) {
+func (s *Server) findSession(t *user, id string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live := s.sessions[id]
-	if live == nil || live.tenant != t {
+	if live == nil || live.tenant != t.tenant {
 		return nil, failf(http.StatusGone, "session %.100q has ended, or never was; create a new one", id)
+	}
+	if err := live.visible(t.key); err != nil {
+		return nil, err
 	}
 	live.seen = time.Now()
 	return live, nil
+}
+
+// visible is an error for a key with limits that has not created the session.
+func (live *session) visible(key *access.Caller) error {
+	if !key.Limited() || key.Key() == live.record.Key {
+		return nil
+	}
+	return failf(http.StatusForbidden, "the key %q has limits, and session %s is of another key; create one with this key",
+		key.Key(), live.record.ID)
 }
 
 // touch notes that a session is alive.
@@ -76,7 +95,7 @@ func (s *Server) touch(id string) {
 }
 
 // heartbeat serves POST session_heartbeat.
-func (s *Server) heartbeat(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) heartbeat(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -88,9 +107,12 @@ func (s *Server) heartbeat(w http.ResponseWriter, r *http.Request, t *tenant) er
 }
 
 // finish serves POST sessions/ID/finish.
-func (s *Server) finish(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) finish(w http.ResponseWriter, r *http.Request, t *user) error {
 	id := r.PathValue("id")
-	if _, err := s.findSession(t, id); err != nil {
+	switch _, err := s.findSession(t, id); {
+	case statusOf(err) == http.StatusForbidden:
+		return err
+	case err != nil:
 		return sendJSON(w, http.StatusOK, struct{}{}) // the first call has ended it
 	}
 	s.work.Go(func() { s.endSession(id, "the client has ended the session") })
@@ -180,7 +202,7 @@ func (s *Server) clean(now time.Time) {
 		s.endSession(id, "the session has expired, because its client sent no heartbeat")
 	}
 	s.deleteExpired()
-	if err := s.store.write("", "usage", s.Usage()); err != nil {
+	if err := s.store.write("", "usage", s.users.Usage()); err != nil {
 		s.log.Warn("usage could not be stored", "error", err)
 	}
 }
@@ -211,7 +233,7 @@ func (s *Server) deleteExpired() {
 	for _, rec := range s.allRecords() {
 		for i := range rec.Checkpoints {
 			if c := &rec.Checkpoints[i]; c.expired() && c.Weights != "" {
-				if err := s.deleteWeights(s.ctx, s.tenantNamed(rec.Tenant), rec.ID, c.ID); err != nil {
+				if err := s.deleteWeights(s.ctx, s.tenantNamed(rec.Tenant).all(), rec.ID, c.ID); err != nil {
 					s.log.Warn("expired weights could not be deleted", "path", c.Path, "error", err)
 				}
 			}
@@ -226,7 +248,7 @@ func (s *Server) allRecords() (list []*runRecord) {
 	s.mu.Unlock()
 	for _, id := range ids {
 		for _, t := range s.tenants {
-			if rec, err := s.findRecord(t, id); err == nil {
+			if rec, err := s.findRecord(t.all(), id); err == nil {
 				list = append(list, rec)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -22,6 +23,7 @@ type store struct {
 // sessionRecord is what is stored of a session.
 type sessionRecord struct {
 	ID, Tenant           string
+	Key                  string // name of the one that created it; "" for one without limits
 	Created              time.Time
 	Tags                 []string
 	Metadata             map[string]any
@@ -33,6 +35,7 @@ type sessionRecord struct {
 // samplerRecord says which weights a sampler has: those of a base when Run is "".
 type samplerRecord struct {
 	ID, Base string
+	Project  string // of the run
 	Run      string // training run
 	Path     string // of the backend: "@STEP" of the run, or saved weights
 	Tinker   string // the path that a client named, if it did
@@ -41,6 +44,7 @@ type samplerRecord struct {
 // runRecord is what is stored of a training run.
 type runRecord struct {
 	ID, Name, Tenant, Session string
+	Key, Project              string // of the session
 	Base                      string
 	LoRA                      art.LoRA
 	MLP, Attention            bool
@@ -123,8 +127,8 @@ func readAll[T any](s *store, kind string) (list []*T, err error) {
 }
 
 // usage reads what tenants have used.
-func (s *store) usage() (map[string]Usage, error) {
-	all := map[string]Usage{}
+func (s *store) usage() (map[string]access.Report, error) {
+	all := map[string]access.Report{}
 	data, err := os.ReadFile(s.path("", "usage", ".json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return all, nil

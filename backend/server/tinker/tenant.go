@@ -1,11 +1,10 @@
 package tinker
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
-	"strings"
 	"sync"
+
+	"github.com/goart-dev/art/backend/server/access"
 )
 
 // Usage is what a tenant has used.
@@ -20,26 +19,20 @@ type Usage struct {
 // tenant is a user of the server.
 type tenant struct {
 	name   string
-	keys   [][sha256.Size]byte
 	limits Limits
-	prices Prices
 
 	mu      sync.Mutex
-	usage   Usage
 	pending int // futures without a result
 }
 
-// charge adds to the usage.
-func (t *tenant) charge(u Usage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.usage.PromptTokens += u.PromptTokens
-	t.usage.SampledTokens += u.SampledTokens
-	t.usage.TrainedTokens += u.TrainedTokens
-	t.usage.Seconds += u.Seconds
-	t.usage.Cost += (float64(u.PromptTokens)*t.prices.Prompt + float64(u.SampledTokens)*t.prices.Sampled +
-		float64(u.TrainedTokens)*t.prices.Trained) / 1e6
+// user is a tenant by one of its keys.
+type user struct {
+	*tenant
+	key *access.Caller
 }
+
+// all is the tenant without limits: the server itself.
+func (t *tenant) all() *user { return &user{t, access.All(t.name)} }
 
 // begin counts a future that waits, unless there are too many.
 func (t *tenant) begin() bool {
@@ -65,57 +58,51 @@ func (t *tenant) end() {
 	t.pending--
 }
 
-// newTenant hashes the keys. Hashes have equal lengths, so that comparing them takes constant time.
 func newTenant(of *Tenant, limits Limits) *tenant {
 	t := &tenant{name: of.Name}
 	if of.Limits != nil {
 		t.limits = *of.Limits
 	}
 	t.limits.fill(limits)
-	if of.Prices != nil {
-		t.prices = *of.Prices
-	}
-	t.admit(of.Keys)
 	return t
 }
 
-// admit adds keys.
-func (t *tenant) admit(keys []string) {
-	for _, key := range keys {
-		t.keys = append(t.keys, sha256.Sum256([]byte(key)))
+// registry has the keys and the prices of the tenants.
+func registry(tenants []Tenant) (*access.Registry, error) {
+	var list []access.Tenant
+	for _, t := range tenants {
+		of := access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped}
+		if t.Prices != nil {
+			of.Prices = access.Prices(*t.Prices)
+		}
+		list = append(list, of)
 	}
+	return access.NewRegistry(list)
 }
 
-// tenantOf returns the tenant of a request, nil when the key is nobody's. Without any keys there is one tenant.
-func (s *Server) tenantOf(r *http.Request) *tenant {
-	key := r.Header.Get("X-Api-Key")
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); key == "" && ok &&
-		strings.EqualFold(scheme, "Bearer") {
-		key = strings.TrimSpace(token)
+// callerOf returns who sends a request, nil when the key is nobody's.
+func (s *Server) callerOf(r *http.Request) *user {
+	key := s.users.Caller(r)
+	if key == nil {
+		return nil
 	}
-	hash, any := sha256.Sum256([]byte(key)), false
-	var found *tenant
-	for _, t := range s.tenants {
-		for i := range t.keys {
-			any = true
-			if subtle.ConstantTimeCompare(hash[:], t.keys[i][:]) == 1 {
-				found = t
-			}
-		}
-	}
-	if !any && len(s.tenants) == 1 {
-		return s.tenants[0]
-	}
-	return found
+	return &user{s.tenantNamed(key.Tenant), key}
 }
 
 // Usage returns what each tenant has used, by name.
 func (s *Server) Usage() map[string]Usage {
 	all := map[string]Usage{}
-	for _, t := range s.tenants {
-		t.mu.Lock()
-		all[t.name] = t.usage
-		t.mu.Unlock()
+	for name, report := range s.users.Usage() {
+		all[name] = Usage(report.Usage)
 	}
 	return all
+}
+
+// showUsage serves GET usage: of the tenant with all keys, or of a key with limits.
+func (s *Server) showUsage(w http.ResponseWriter, _ *http.Request, t *user) error {
+	report := s.users.Usage()[t.name]
+	if t.key.Limited() {
+		return sendJSON(w, http.StatusOK, report.Keys[t.key.Key()])
+	}
+	return sendJSON(w, http.StatusOK, report)
 }

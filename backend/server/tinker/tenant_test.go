@@ -23,51 +23,8 @@ func newTenants(t *testing.T, limits Limits) (*Server, *caller, *caller) {
 // TestTenants_SeeNothingOfEachOther tries every route with what is another tenant's.
 func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 	_, ann, bob := newTenants(t, Limits{})
-	model := ann.model()
-	session, _, _ := strings.Cut(model, ":")
-	future := ann.ok("forward_backward", backward(model, 1, 1)).RequestID
-	ann.result(future)
-	path := ann.await("save_weights", tinkerwire.Request{ModelID: model, SeqID: 2, Path: "a"}).Path
-	sampler := ann.await("save_weights_for_sampler", tinkerwire.Request{
-		ModelID: model, SeqID: 3, SamplingSessionSeqID: new(0),
-	}).SamplingSessionID
-	one := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), SessionID: sampler}
-	byPath := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), ModelPath: path}
-	bobs := bob.model()
-	bobSession, _, _ := strings.Cut(bobs, ":")
-	tries := []struct {
-		method, path string
-		body         any
-	}{
-		{"POST", "forward_backward", backward(model, 4, 1)},
-		{"POST", "forward", backward(model, 4, 1)},
-		{"POST", "optim_step", step(model, 4)},
-		{"POST", "save_weights", tinkerwire.Request{ModelID: model, SeqID: 4, Path: "b"}},
-		{"POST", "save_weights_for_sampler", tinkerwire.Request{ModelID: model, SeqID: 4, Path: "b"}},
-		{"POST", "save_weights_external", tinkerwire.Request{ModelID: model, SeqID: 4, Path: "b"}},
-		{"POST", "load_weights", tinkerwire.Request{ModelID: model, SeqID: 4, Path: path}},
-		{"POST", "load_weights", tinkerwire.Request{SessionID: bobSession, ModelSeqID: new(1), Path: path}},
-		{"POST", "create_model", tinkerwire.Request{SessionID: session, ModelSeqID: new(1), BaseModel: "org/fake"}},
-		{"POST", "unload_model", tinkerwire.Request{ModelID: model}},
-		{"POST", "get_info", tinkerwire.Request{ModelID: model}},
-		{"POST", "session_heartbeat", tinkerwire.Request{SessionID: session}},
-		{"POST", "create_sampling_session", tinkerwire.Request{
-			SessionID: session, SamplingSessionSeqID: new(9), BaseModel: "org/fake"}},
-		{"POST", "create_sampling_session", tinkerwire.Request{
-			SessionID: bobSession, SamplingSessionSeqID: new(0), ModelPath: path}},
-		{"POST", "asample", one},
-		{"POST", "asample", byPath},
-		{"POST", "retrieve_future", tinkerwire.Request{RequestID: future}},
-		{"POST", "weights_info", tinkerwire.Request{TinkerPath: path}},
-		{"GET", "samplers/" + sampler, nil},
-		{"GET", "sessions/" + session, nil},
-		{"GET", "training_runs/" + model, nil},
-		{"GET", "training_runs/" + model + "/checkpoints", nil},
-		{"GET", "training_runs/" + model + "/checkpoints/weights/a/archive", nil},
-		{"GET", "training_runs/" + model + "/checkpoints/external_weights/a/external_weights_urls", nil},
-		{"PUT", "training_runs/" + model + "/checkpoints/weights/a/ttl", tinkerwire.Request{}},
-		{"DELETE", "training_runs/" + model + "/checkpoints/weights/a", nil},
-	}
+	of := ann.everything()
+	tries := of.tries(bob.session())
 	requireEveryRoute(t, func(yield func(method, path string) bool) {
 		for _, try := range tries {
 			if !yield(try.method, try.path) {
@@ -81,11 +38,11 @@ func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 			t.Errorf("%s %s: status %d: %s", try.method, try.path, status, body)
 		}
 	}
-	if status, _ := bob.call("POST", "sessions/"+session+"/finish", tinkerwire.Request{}); status != http.StatusOK {
+	if status, _ := bob.call("POST", "sessions/"+of.session+"/finish", tinkerwire.Request{}); status != http.StatusOK {
 		t.Errorf("finish of an unknown session: status %d", status)
 	}
 	for _, list := range []string{"training_runs", "checkpoints", "sessions"} {
-		if _, body := bob.call("GET", list, nil); strings.Contains(string(body), session) {
+		if _, body := bob.call("GET", list, nil); strings.Contains(string(body), of.session) {
 			t.Errorf("%s shows another tenant's: %s", list, body)
 		}
 	}
@@ -94,7 +51,72 @@ func TestTenants_SeeNothingOfEachOther(t *testing.T) {
 	if status, _ := stranger.call("GET", "training_runs", nil); status != http.StatusUnauthorized {
 		t.Errorf("an unknown key: status %d", status)
 	}
-	ann.await("optim_step", step(model, 4)) // nothing has happened to it
+	ann.await("optim_step", step(of.model, 4)) // nothing has happened to it
+}
+
+// owned is what a tenant has.
+type owned struct{ session, model, future, path, sampler string }
+
+// session creates one.
+func (c *caller) session() string {
+	c.t.Helper()
+	return c.ok("create_session", tinkerwire.Request{SDKVersion: "test"}).SessionID
+}
+
+// everything creates a run, weights, a sampler and a result. The next seq_id of the run is 4.
+func (c *caller) everything() *owned {
+	c.t.Helper()
+	of := &owned{model: c.model()}
+	of.session, _, _ = strings.Cut(of.model, ":")
+	of.future = c.ok("forward_backward", backward(of.model, 1, 1)).RequestID
+	c.result(of.future)
+	of.path = c.await("save_weights", tinkerwire.Request{ModelID: of.model, SeqID: 2, Path: "a"}).Path
+	of.sampler = c.await("save_weights_for_sampler", tinkerwire.Request{
+		ModelID: of.model, SeqID: 3, SamplingSessionSeqID: new(0),
+	}).SamplingSessionID
+	return of
+}
+
+// try is a request.
+type try struct {
+	method, path string
+	body         any
+}
+
+// tries reach for it by every route that can, from a session of another key.
+func (of *owned) tries(session string) []try {
+	prompt := tinkerwire.NewInput([]int32{1})
+	run := "training_runs/" + of.model
+	return []try{
+		{"POST", "forward_backward", backward(of.model, 4, 1)},
+		{"POST", "forward", backward(of.model, 4, 1)},
+		{"POST", "optim_step", step(of.model, 4)},
+		{"POST", "save_weights", tinkerwire.Request{ModelID: of.model, SeqID: 4, Path: "b"}},
+		{"POST", "save_weights_for_sampler", tinkerwire.Request{ModelID: of.model, SeqID: 4, Path: "b"}},
+		{"POST", "save_weights_external", tinkerwire.Request{ModelID: of.model, SeqID: 4, Path: "b"}},
+		{"POST", "load_weights", tinkerwire.Request{ModelID: of.model, SeqID: 4, Path: of.path}},
+		{"POST", "load_weights", tinkerwire.Request{SessionID: session, ModelSeqID: new(1), Path: of.path}},
+		{"POST", "create_model", tinkerwire.Request{SessionID: of.session, ModelSeqID: new(1), BaseModel: "org/fake"}},
+		{"POST", "unload_model", tinkerwire.Request{ModelID: of.model}},
+		{"POST", "get_info", tinkerwire.Request{ModelID: of.model}},
+		{"POST", "session_heartbeat", tinkerwire.Request{SessionID: of.session}},
+		{"POST", "create_sampling_session", tinkerwire.Request{
+			SessionID: of.session, SamplingSessionSeqID: new(9), BaseModel: "org/fake"}},
+		{"POST", "create_sampling_session", tinkerwire.Request{
+			SessionID: session, SamplingSessionSeqID: new(0), ModelPath: of.path}},
+		{"POST", "asample", tinkerwire.SampleRequest{Prompt: prompt, SessionID: of.sampler}},
+		{"POST", "asample", tinkerwire.SampleRequest{Prompt: prompt, ModelPath: of.path}},
+		{"POST", "retrieve_future", tinkerwire.Request{RequestID: of.future}},
+		{"POST", "weights_info", tinkerwire.Request{TinkerPath: of.path}},
+		{"GET", "samplers/" + of.sampler, nil},
+		{"GET", "sessions/" + of.session, nil},
+		{"GET", run, nil},
+		{"GET", run + "/checkpoints", nil},
+		{"GET", run + "/checkpoints/weights/a/archive", nil},
+		{"GET", run + "/checkpoints/external_weights/a/external_weights_urls", nil},
+		{"PUT", run + "/checkpoints/weights/a/ttl", tinkerwire.Request{}},
+		{"DELETE", run + "/checkpoints/weights/a", nil},
+	}
 }
 
 // shared are the routes that name nothing of a tenant's; lists and finish are tried apart.

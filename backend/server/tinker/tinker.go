@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 )
 
 // Server serves the Tinker API. Make one with [New].
@@ -35,6 +36,7 @@ type Server struct {
 	log     *slog.Logger
 	store   *store
 	tenants []*tenant
+	users   *access.Registry
 
 	ctx                context.Context
 	cancel             context.CancelFunc
@@ -77,6 +79,7 @@ func New(backend Backend, opts *Options) (*Server, error) {
 	for i := range s.opts.Tenants {
 		s.tenants = append(s.tenants, newTenant(&s.opts.Tenants[i], s.opts.Limits))
 	}
+	s.users, _ = registry(s.opts.Tenants) // validated
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.restore(); err != nil {
 		return nil, errors.Join(&art.Error{Op: "serve tinker", Err: err, Hint: "check the folder " + opts.Dir}, s.Close())
@@ -104,9 +107,7 @@ func (s *Server) restore() (err error) {
 	if err != nil {
 		return err
 	}
-	for _, t := range s.tenants {
-		t.usage = used[t.name]
-	}
+	s.users.Restore(used)
 	records, err := readAll[runRecord](s.store, "runs")
 	if err != nil {
 		return err
@@ -241,7 +242,7 @@ func (s *Server) storeUsage() error {
 	if s.store == nil {
 		return nil
 	}
-	return s.store.write("", "usage", s.Usage())
+	return s.store.write("", "usage", s.users.Usage())
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -11,22 +11,17 @@ import (
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
-// routeTraining adds the routes of operations.
-func (s *Server) routeTraining(mux *http.ServeMux) {
-	for _, op := range []string{opForward, opBackward, opOptim, opSave, opSampler, opExternal, opLoad} {
-		s.handle(mux, "POST "+op, func(w http.ResponseWriter, r *http.Request, t *tenant) error {
-			return s.operate(w, r, t, op)
-		})
+// operations are the routes of operations.
+func (s *Server) operations() map[string]route {
+	all := map[string]route{"POST get_info": s.info, "POST unload_model": s.unload}
+	for _, op := range []string{opCreate, opForward, opBackward, opOptim, opSave, opSampler, opExternal, opLoad} {
+		all["POST "+op] = func(w http.ResponseWriter, r *http.Request, t *user) error { return s.operate(w, r, t, op) }
 	}
-	s.handle(mux, "POST "+opCreate, func(w http.ResponseWriter, r *http.Request, t *tenant) error {
-		return s.operate(w, r, t, opCreate)
-	})
-	s.handle(mux, "POST get_info", s.info)
-	s.handle(mux, "POST unload_model", s.unload)
+	return all
 }
 
 // operate queues an operation and answers with its future.
-func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *tenant, op string) error {
+func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op string) error {
 	body, err := s.readBody(w, r)
 	if err != nil {
 		return err
@@ -46,6 +41,9 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *tenant, op s
 	if err != nil {
 		return err
 	}
+	if err := s.mayLoad(t, c); err != nil {
+		return err
+	}
 	f, err := live.submit(seq, c)
 	if err != nil {
 		return err
@@ -54,14 +52,29 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *tenant, op s
 	return sendJSON(w, http.StatusOK, f.answer)
 }
 
+// mayLoad refuses weights that the key does not cover. Others that cannot be loaded fail in their turn.
+func (s *Server) mayLoad(t *user, c *call) error {
+	if c.op != opLoad || !t.key.Limited() {
+		return nil
+	}
+	_, _, err := s.findWeights(t, c.small.Path)
+	if statusOf(err) == http.StatusForbidden {
+		return err
+	}
+	return nil
+}
+
 // findRun returns a run of a tenant that is in memory.
-func (s *Server) findRun(t *tenant, id string) (*run, error) {
+func (s *Server) findRun(t *user, id string) (*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.runs[id]; r != nil && r.tenant == t {
-		return r, nil
+	if r := s.runs[id]; r != nil && r.tenant == t.tenant {
+		return r, t.key.Reaches(r.record.Project, id)
 	}
 	if rec := s.records[id]; rec != nil && rec.Tenant == t.name {
+		if err := t.key.Reaches(rec.Project, id); err != nil {
+			return nil, err
+		}
 		return nil, failf(http.StatusGone,
 			"the session of %s has ended; create a model from its saved weights", id)
 	}
@@ -69,7 +82,7 @@ func (s *Server) findRun(t *tenant, id string) (*run, error) {
 }
 
 // create makes the run of create_model, or of load_weights without a model.
-func (s *Server) create(t *tenant, req *tinkerwire.Request) (*run, error) {
+func (s *Server) create(t *user, req *tinkerwire.Request) (*run, error) {
 	live, err := s.findSession(t, req.SessionID)
 	if err != nil {
 		return nil, err
@@ -81,15 +94,19 @@ func (s *Server) create(t *tenant, req *tinkerwire.Request) (*run, error) {
 	if r, err := s.findRun(t, id); err == nil {
 		return r, nil // the request is repeated
 	}
+	if err := t.key.Reaches(live.record.Project, ""); err != nil {
+		return nil, err
+	}
 	rec, err := s.describeRun(t, req)
 	if err != nil {
 		return nil, err
 	}
 	rec.ID, rec.Name = id, fmt.Sprintf("%s-%d", req.SessionID, *req.ModelSeqID)
 	rec.Tenant, rec.Session, rec.Metadata = t.name, req.SessionID, req.UserMetadata
+	rec.Key, rec.Project = t.key.Key(), live.record.Project
 	rec.Created = time.Now().UTC()
 	rec.LastRequest = rec.Created
-	return s.admitRun(t, live, rec)
+	return s.admitRun(t.tenant, live, rec)
 }
 
 // admitRun stores and starts a run, unless its tenant has too many.
@@ -125,7 +142,7 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 }
 
 // describeRun says which model a request wants.
-func (s *Server) describeRun(t *tenant, req *tinkerwire.Request) (*runRecord, error) {
+func (s *Server) describeRun(t *user, req *tinkerwire.Request) (*runRecord, error) {
 	if req.Optimizer != nil && req.Optimizer.Type != "" && req.Optimizer.Type != tinkerwire.AdamW {
 		return nil, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", req.Optimizer.Type)
 	}
@@ -190,7 +207,7 @@ func unknownBase(name string, bases []Base) error {
 }
 
 // info serves POST get_info.
-func (s *Server) info(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) info(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -211,7 +228,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request, t *tenant) error {
 }
 
 // unload serves POST unload_model.
-func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *tenant) error {
+func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
 		return err
@@ -220,8 +237,7 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *tenant) error
 	if err != nil {
 		return err
 	}
-	f := &future{id: req.ModelID + ":unload", tenant: t, session: live.record.Session}
-	f.answer = &tinkerwire.Result{RequestID: f.id, ModelID: req.ModelID}
+	f := live.newFuture(req.ModelID + ":unload")
 	old, err := s.openFuture(f)
 	if err != nil {
 		return err

@@ -184,12 +184,15 @@ func parsePath(path string) (run, id string, err error) {
 }
 
 // findWeights returns saved weights of a tenant, and the run that has saved them.
-func (s *Server) findWeights(t *tenant, path string) (*runRecord, *checkpoint, error) {
+func (s *Server) findWeights(t *user, path string) (*runRecord, *checkpoint, error) {
 	id, weights, err := parsePath(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	rec, err := s.findRecord(t, id)
+	if statusOf(err) == http.StatusForbidden {
+		return nil, nil, err
+	}
 	if err != nil {
 		return nil, nil, failf(http.StatusNotFound, "there are no weights %.200q", path)
 	}
@@ -204,7 +207,7 @@ func (s *Server) findWeights(t *tenant, path string) (*runRecord, *checkpoint, e
 func (c *checkpoint) expired() bool { return c.ExpiresAt != nil && c.ExpiresAt.Before(time.Now()) }
 
 // findRecord returns a copy of the record of a run, in memory or not.
-func (s *Server) findRecord(t *tenant, id string) (*runRecord, error) {
+func (s *Server) findRecord(t *user, id string) (*runRecord, error) {
 	s.mu.Lock()
 	r, rec := s.runs[id], s.records[id]
 	s.mu.Unlock()
@@ -216,13 +219,16 @@ func (s *Server) findRecord(t *tenant, id string) (*runRecord, error) {
 	if rec == nil || rec.Tenant != t.name {
 		return nil, failf(http.StatusNotFound, "there is no training run %.100q", id)
 	}
+	if err := t.key.Reaches(rec.Project, id); err != nil {
+		return nil, err
+	}
 	copied := *rec
 	copied.Checkpoints = slices.Clone(rec.Checkpoints)
 	return &copied, nil
 }
 
 // change changes an entry of the index of a tenant's run.
-func (s *Server) change(t *tenant, run, id string, f func(*runRecord, int) error) error {
+func (s *Server) change(t *user, run, id string, f func(*runRecord, int) error) error {
 	if _, err := s.findRecord(t, run); err != nil {
 		return err
 	}
@@ -247,7 +253,7 @@ func (s *Server) change(t *tenant, run, id string, f func(*runRecord, int) error
 }
 
 // deleteWeights deletes saved weights.
-func (s *Server) deleteWeights(ctx context.Context, t *tenant, run, id string) error {
+func (s *Server) deleteWeights(ctx context.Context, t *user, run, id string) error {
 	rec, err := s.findRecord(t, run)
 	if err != nil {
 		return err

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
 // jobRecord is what is stored of a training, beside its request.
 type jobRecord struct {
 	ID, Model string
+	Key       string // name of the one that pays; "" for one without limits
 	SFT       bool
 	Created   time.Time
 	From      *int // the step that it began with; nil before it began
@@ -59,7 +61,7 @@ func (s *Server) forget(j *job) error {
 }
 
 // createJob serves POST training-jobs.
-func (s *Server) createJob(r *http.Request, tenant string) (any, error) {
+func (s *Server) createJob(r *http.Request, by *access.Caller) (any, error) {
 	body, err := readAllBody(r)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (s *Server) createJob(r *http.Request, tenant string) (any, error) {
 	if err := decode(body, &req); err != nil {
 		return nil, err
 	}
-	m, err := s.byID(req.ModelID, tenant)
+	m, err := s.byID(req.ModelID, by)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func (s *Server) createJob(r *http.Request, tenant string) (any, error) {
 	if _, _, err := s.training(r.Context(), own, &req); err != nil {
 		return nil, err
 	}
-	return s.enqueue(m, body, false)
+	return s.enqueue(m, body, by, false)
 }
 
 // training converts the request of a training.
@@ -123,14 +125,14 @@ func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConf
 }
 
 // enqueue stores a training, and queues it.
-func (s *Server) enqueue(m *model, body []byte, sft bool) (any, error) {
+func (s *Server) enqueue(m *model, body []byte, by *access.Caller, sft bool) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.unended(m.record.Entity); n >= s.opts.MaxJobs {
 		return nil, failf(http.StatusTooManyRequests, "%d trainings have not ended; wait for one of them", n)
 	}
 	j := &job{model: m, record: jobRecord{
-		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, SFT: sft, Created: time.Now(),
+		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, Key: by.Key(), SFT: sft, Created: time.Now(),
 	}}
 	err := s.store.write(s.store.path("jobs", j.record.ID+".body"), body)
 	if err == nil {
@@ -186,12 +188,15 @@ func (s *Server) emit(j *job, kind string, data map[string]any) {
 }
 
 // listEvents serves GET training-jobs/ID/events.
-func (s *Server) listEvents(r *http.Request, tenant string) (any, error) {
+func (s *Server) listEvents(r *http.Request, by *access.Caller) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[r.PathValue("id")]
-	if j == nil || j.model.record.Entity != tenant {
+	if j == nil || j.model.record.Entity != by.Tenant {
 		return nil, failf(http.StatusNotFound, "there is no training with the id %.80q", r.PathValue("id"))
+	}
+	if err := by.Reaches(j.model.record.Project, j.model.run()); err != nil {
+		return nil, err
 	}
 	return page(r, j.record.Events, func(e wandbwire.Event) string { return e.ID })
 }
@@ -229,7 +234,9 @@ func (s *Server) next() *job {
 
 // run executes a training, unless its step was stored before a restart.
 func (s *Server) run(j *job) {
+	began := time.Now()
 	result, err := s.execute(j)
+	s.charge(j, time.Since(began), result)
 	switch {
 	case s.ctx.Err() != nil && err != nil:
 		return // the next server goes on
@@ -241,6 +248,16 @@ func (s *Server) run(j *job) {
 	}
 	if err := os.Remove(s.store.path("jobs", j.record.ID+".body")); err != nil {
 		s.log.Warn("request of a training could not be deleted", "job", j.record.ID, "error", err)
+	}
+}
+
+// charge adds a training to what its key has used. Metrics are those of a training that has succeeded.
+func (s *Server) charge(j *job, took time.Duration, metrics map[string]float64) {
+	s.users.Charge(j.model.record.Entity, j.record.Key, access.Usage{
+		TrainedTokens: int64(metrics["data/tokens_trained"]), Seconds: took.Seconds(),
+	})
+	if err := s.storeUsage(); err != nil {
+		s.log.Error("usage could not be stored", "job", j.record.ID, "error", err)
 	}
 }
 

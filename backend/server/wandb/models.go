@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -57,6 +58,9 @@ func (m *model) wire() wandbwire.Model {
 	rec := &m.record
 	return wandbwire.Model{ID: rec.ID, Entity: rec.Entity, Project: rec.Project, Name: rec.Name, BaseModel: rec.Base}
 }
+
+// run is what scoped keys call it.
+func (m *model) run() string { return m.record.Project + "/" + m.record.Name }
 
 // artifact is the name under which a model answers.
 func (m *model) artifact() string {
@@ -106,16 +110,20 @@ func (s *Server) baseNames() string {
 }
 
 // createModel serves POST models.
-func (s *Server) createModel(r *http.Request, tenant string) (any, error) {
+func (s *Server) createModel(r *http.Request, by *access.Caller) (any, error) {
 	var req wandbwire.CreateModel
 	if err := readJSON(r, &req); err != nil {
 		return nil, err
 	}
-	entity, project, name := orDefault(req.Entity, tenant), orDefault(req.Project, "default"), orDefault(req.Name, "")
+	entity, name := orDefault(req.Entity, by.Tenant), orDefault(req.Name, "")
+	project := orDefault(req.Project, cmp.Or(by.Project(), "default"))
 	if name == "" {
 		name = "model-" + strings.ToLower(rand.Text()[:8])
 	}
-	if err := checkNames(entity, tenant, project+name); err != nil {
+	if err := checkNames(entity, by.Tenant, project+name); err != nil {
+		return nil, err
+	}
+	if err := by.Reaches(project, project+"/"+name); err != nil {
 		return nil, err
 	}
 	return s.makeModel(r.Context(), &req, entity, project, name)
@@ -210,19 +218,19 @@ func (s *Server) freeRun(entity, project, name string) string {
 	return run
 }
 
-// byID returns a tenant's model by its id.
-func (s *Server) byID(id, tenant string) (*model, error) {
+// byID returns a model by its id, if the key covers it.
+func (s *Server) byID(id string, by *access.Caller) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.models[id]; m != nil && m.record.Entity == tenant && !m.record.Deleted {
-		return m, nil
+	if m := s.models[id]; m != nil && m.record.Entity == by.Tenant && !m.record.Deleted {
+		return m, by.Reaches(m.record.Project, m.run())
 	}
 	return nil, failf(http.StatusNotFound, "there is no model with the id %.80q; register it first", id)
 }
 
 // opened is byID with the registered model.
-func (s *Server) opened(r *http.Request, tenant string) (*model, *art.Model, error) {
-	m, err := s.byID(r.PathValue("id"), tenant)
+func (s *Server) opened(r *http.Request, by *access.Caller) (*model, *art.Model, error) {
+	m, err := s.byID(r.PathValue("id"), by)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -232,8 +240,18 @@ func (s *Server) opened(r *http.Request, tenant string) (*model, *art.Model, err
 
 // find returns the model that an artifact's name means; see [server.Config].
 func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error) {
+	by := s.users.Caller(r)
+	if by == nil {
+		return nil, nil, unknownKey()
+	}
+	if err := by.Needs(r.Method+" "+r.URL.Path, access.Sample); err != nil {
+		return nil, nil, forbidden(err)
+	}
 	for _, b := range s.opts.Bases {
 		if b.Name == name {
+			if err := by.ReachesBase(name); err != nil {
+				return nil, nil, forbidden(err)
+			}
 			m, err := s.frozen(r.Context(), b)
 			return m, nil, err
 		}
@@ -242,10 +260,13 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 	unknown := failf(http.StatusNotFound, "there is no model %.200q; want wandb-artifact:///ENTITY/PROJECT/NAME of a "+
 		"model that is registered, and :stepN for a step that has a checkpoint", name)
 	parts := strings.Split(path, "/")
-	if !ok || len(parts) != 3 || parts[0] != s.tenantOf(r) {
+	if !ok || len(parts) != 3 || parts[0] != by.Tenant {
 		return nil, nil, unknown
 	}
 	last, alias, _ := strings.Cut(parts[2], ":")
+	if err := by.Reaches(parts[1], parts[1]+"/"+last); err != nil {
+		return nil, nil, forbidden(err)
+	}
 	s.mu.Lock()
 	m := s.named(parts[0], parts[1], last)
 	s.mu.Unlock()
@@ -300,8 +321,8 @@ func (s *Server) frozen(ctx context.Context, b Base) (*art.Model, error) {
 func ready(context.Context) error { return nil }
 
 // deleteModel serves DELETE models/ID. The run stays in the run directory.
-func (s *Server) deleteModel(r *http.Request, tenant string) (any, error) {
-	m, err := s.byID(r.PathValue("id"), tenant)
+func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
+	m, err := s.byID(r.PathValue("id"), by)
 	if err != nil {
 		return nil, err
 	}
@@ -320,8 +341,8 @@ func (s *Server) deleteModel(r *http.Request, tenant string) (any, error) {
 }
 
 // logGroups serves POST models/ID/log.
-func (s *Server) logGroups(r *http.Request, tenant string) (any, error) {
-	_, own, err := s.opened(r, tenant)
+func (s *Server) logGroups(r *http.Request, by *access.Caller) (any, error) {
+	_, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
 	}
@@ -342,8 +363,8 @@ func (s *Server) tokenizer(ctx context.Context, m *art.Model) wandbwire.Tokenize
 }
 
 // listCheckpoints serves GET models/ID/checkpoints.
-func (s *Server) listCheckpoints(r *http.Request, tenant string) (any, error) {
-	_, own, err := s.opened(r, tenant)
+func (s *Server) listCheckpoints(r *http.Request, by *access.Caller) (any, error) {
+	_, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
 	}
@@ -395,8 +416,8 @@ func finite(metrics map[string]float64) map[string]float64 {
 }
 
 // deleteCheckpoints serves DELETE models/ID/checkpoints. The newest one stays: it is what the run goes on with.
-func (s *Server) deleteCheckpoints(r *http.Request, tenant string) (any, error) {
-	_, own, err := s.opened(r, tenant)
+func (s *Server) deleteCheckpoints(r *http.Request, by *access.Caller) (any, error) {
+	_, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,19 @@
 package wandb
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/wandbwire"
 	"github.com/goart-dev/art/internal/wire"
 )
@@ -24,16 +27,14 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	if opts != nil {
 		o = *opts
 	}
-	s.admit(s.opts.Tenants[0].Name, o.Keys)
-	for i := range s.opts.Tenants {
-		o.Keys = append(o.Keys, s.opts.Tenants[i].Keys...)
-	}
+	s.users.Admit(o.Keys)
+	o.Keys = slices.Concat(o.Keys, s.users.Secrets())
 	o.MaxBody = s.opts.MaxBody
 	return server.Guard(s.routes(), &o, &server.GuardConfig{Logger: s.log})
 }
 
-// route serves one route for a tenant. It returns what is sent as JSON.
-type route = func(r *http.Request, tenant string) (any, error)
+// route serves one route. It returns what is sent as JSON.
+type route = func(r *http.Request, by *access.Caller) (any, error)
 
 // table are the training routes, by their patterns below the prefix.
 func (s *Server) table() map[string]route {
@@ -47,34 +48,88 @@ func (s *Server) table() map[string]route {
 		"POST sft-training-jobs":             s.createSFTJob,
 		"GET training-jobs/{id}/events":      s.listEvents,
 		"PUT artifacts/{project}/{artifact}": s.putArtifact,
+		"GET usage":                          s.showUsage,
 	}
+}
+
+// needs are the scopes of which a key must have one. GET usage is for every key. Those of the routes of inference are
+// in [Server.find].
+var needs = map[string][]access.Scope{
+	"POST models":                        {access.Train},
+	"DELETE models/{id}":                 {access.Delete},
+	"POST models/{id}/log":               {access.Train},
+	"GET models/{id}/checkpoints":        {access.Train, access.List},
+	"DELETE models/{id}/checkpoints":     {access.Delete},
+	"POST training-jobs":                 {access.Train},
+	"POST sft-training-jobs":             {access.Train},
+	"GET training-jobs/{id}/events":      {access.Train, access.List},
+	"PUT artifacts/{project}/{artifact}": {access.Train},
+}
+
+// showUsage serves GET usage: of the tenant with all keys, or of a key with limits.
+func (s *Server) showUsage(_ *http.Request, by *access.Caller) (any, error) {
+	report := s.users.Usage()[by.Tenant]
+	if by.Limited() {
+		return report.Keys[by.Key()], nil
+	}
+	return report, nil
 }
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, f := range s.table() {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, f) })
+		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, pattern, f) })
 	}
 	none := func() []*art.Model { return nil }
-	mux.Handle("/", server.Routes(none, &server.Config{
-		Find: s.find, Samples: true, MaxBody: s.opts.MaxBody, Logger: s.log, Ready: ready,
-	}))
+	inference := server.Routes(none, &server.Config{
+		Find: s.find, Used: s.used, Samples: true, MaxBody: s.opts.MaxBody, Logger: s.log, Ready: ready,
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		inference.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.users.Caller(r))))
+	})
 	return mux
 }
 
+// callerKey is the context key of the caller of a request for inference.
+type callerKey struct{}
+
+// used adds the tokens of a request to what its key has used.
+func (s *Server) used(ctx context.Context, u art.Usage) {
+	if by, _ := ctx.Value(callerKey{}).(*access.Caller); by != nil {
+		s.users.Charge(by.Tenant, by.Key(), access.Usage{
+			PromptTokens: int64(u.PromptTokens), SampledTokens: int64(u.CompletionTokens),
+		})
+	}
+}
+
+// unknownKey is the error of a key that is nobody's.
+func unknownKey() error {
+	return failf(http.StatusUnauthorized, "the API key is missing or wrong; send one of the server's keys")
+}
+
+// forbidden gives an error of a key its status.
+func forbidden(err error) error {
+	var denied *access.DeniedError
+	if errors.As(err, &denied) {
+		return failf(http.StatusForbidden, "%v", err)
+	}
+	return err
+}
+
 // serve serves a training route.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, f route) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, f route) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
-	tenant := s.tenantOf(r)
 	var out any
-	err := error(failf(http.StatusUnauthorized, "the API key is missing or wrong; send one of the server's keys"))
-	if tenant != "" {
-		out, err = f(r, tenant)
+	err := unknownKey()
+	if by := s.users.Caller(r); by != nil {
+		if err = by.Needs(pattern, needs[pattern]...); err == nil {
+			out, err = f(r, by)
+		}
 	}
 	status := http.StatusOK
 	if err != nil {
-		e := wire.AsError(err)
+		e := wire.AsError(forbidden(err))
 		if status = e.Status; status == http.StatusInternalServerError {
 			s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 		}

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/goart-dev/art/backend/server/access"
 )
 
 // store keeps documents in a folder: models/ID.json, jobs/ID.json with the request in jobs/ID.body, and data sets in
@@ -72,8 +75,46 @@ func readAll[T any](s store, kind string) (list []*T, err error) {
 	return list, nil
 }
 
+// storeUsage writes down what was used.
+func (s *Server) storeUsage() error {
+	return s.store.writeJSON(s.store.path("usage.json"), s.users.Usage())
+}
+
+// keepUsage writes it down again and again, until the server is closed.
+func (s *Server) keepUsage() {
+	ticker := time.NewTicker(30 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := s.storeUsage(); err != nil {
+				s.log.Error("usage could not be stored", "error", err)
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// restoreUsage reads it.
+func (s *Server) restoreUsage() error {
+	data, err := os.ReadFile(s.store.path("usage.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	used := map[string]access.Report{}
+	if err == nil {
+		err = json.Unmarshal(data, &used)
+	}
+	s.users.Restore(used)
+	return err
+}
+
 // restore reads what is stored, and queues trainings that have not ended.
 func (s *Server) restore() error {
+	if err := s.restoreUsage(); err != nil {
+		return err
+	}
 	models, err := readAll[modelRecord](s.store, "models")
 	if err != nil {
 		return err

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
 // createSFTJob serves POST sft-training-jobs.
-func (s *Server) createSFTJob(r *http.Request, tenant string) (any, error) {
+func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
 	body, err := readAllBody(r)
 	if err != nil {
 		return nil, err
@@ -24,12 +25,15 @@ func (s *Server) createSFTJob(r *http.Request, tenant string) (any, error) {
 	if err := decode(body, &req); err != nil {
 		return nil, err
 	}
-	m, err := s.byID(req.ModelID, tenant)
+	m, err := s.byID(req.ModelID, by)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := s.backend.(art.SFTTrainer); !ok {
 		return nil, failf(http.StatusNotImplemented, "%T has no supervised training", s.backend)
+	}
+	if err := s.mayRead(&req, by); err != nil {
+		return nil, err
 	}
 	if _, _, err := s.dataset(&req, m); err != nil {
 		return nil, err
@@ -37,7 +41,16 @@ func (s *Server) createSFTJob(r *http.Request, tenant string) (any, error) {
 	if _, err := s.open(r.Context(), m); err != nil {
 		return nil, err
 	}
-	return s.enqueue(m, body, true)
+	return s.enqueue(m, body, by, true)
+}
+
+// mayRead refuses data sets of projects that the key does not cover. Other names are refused where they are read.
+func (s *Server) mayRead(req *wandbwire.CreateSFTJob, by *access.Caller) error {
+	name := strings.TrimPrefix(req.DataURL, wandbwire.ArtifactScheme)
+	if parts := strings.Split(name, "/"); len(parts) == 3 {
+		return by.ReachesProject(parts[1])
+	}
+	return nil
 }
 
 // supervise executes supervised training.
@@ -72,9 +85,12 @@ func (s *Server) artifactPath(entity, project, name string) (string, error) {
 }
 
 // putArtifact serves PUT artifacts/PROJECT/NAME. It is our own: W&B stores artifacts with another service.
-func (s *Server) putArtifact(r *http.Request, tenant string) (any, error) {
+func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 	project, name := r.PathValue("project"), r.PathValue("artifact")
-	path, err := s.artifactPath(tenant, project, name)
+	if err := by.ReachesProject(project); err != nil {
+		return nil, err
+	}
+	path, err := s.artifactPath(by.Tenant, project, name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +107,7 @@ func (s *Server) putArtifact(r *http.Request, tenant string) (any, error) {
 	if err := s.store.write(path, body); err != nil {
 		return nil, err
 	}
-	return map[string]string{"url": wandbwire.ArtifactScheme + tenant + "/" + project + "/" + name + ":v0"}, nil
+	return map[string]string{"url": wandbwire.ArtifactScheme + by.Tenant + "/" + project + "/" + name + ":v0"}, nil
 }
 
 // dataset reads the data set and the options of a request.

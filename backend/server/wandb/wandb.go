@@ -12,15 +12,14 @@ package wandb
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/access"
 )
 
 // Options configure a [Server].
@@ -55,6 +54,11 @@ type Tenant struct {
 	Name string
 	// Keys are the secrets that clients send. The W&B SDK wants 40 characters.
 	Keys []string
+	// Scoped are further ones, with limits: scopes, projects, and runs PROJECT/NAME. docs/wandb-training.md lists the
+	// scopes of the routes.
+	Scoped []access.Key
+	// Prices make money of what the tenant uses. Zero: none.
+	Prices access.Prices
 }
 
 // Server serves W&B Training. Make one with [New].
@@ -62,7 +66,7 @@ type Server struct {
 	opts    Options
 	backend art.Backend
 	log     *slog.Logger
-	tenants map[[sha256.Size]byte]string // by the hash of the key
+	users   *access.Registry
 	store   store
 
 	ctx    context.Context
@@ -86,7 +90,7 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 		opts = &Options{}
 	}
 	s := &Server{
-		opts: *opts, backend: backend, tenants: map[[sha256.Size]byte]string{}, models: map[string]*model{},
+		opts: *opts, backend: backend, models: map[string]*model{},
 		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger,
 		store: store{opts.Dir},
 	}
@@ -101,14 +105,13 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 		return nil, &art.Error{Op: "serve W&B Training", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err),
 			Hint: "correct the Options"}
 	}
-	for i := range s.opts.Tenants {
-		s.admit(s.opts.Tenants[i].Name, s.opts.Tenants[i].Keys)
-	}
+	s.users, _ = s.opts.registry() // validated
 	if err := s.restore(); err != nil {
 		return nil, &art.Error{Op: "serve W&B Training", Err: err, Hint: "check the folder " + opts.Dir}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.train)
+	s.work.Go(s.keepUsage)
 	return s, nil
 }
 
@@ -133,27 +136,22 @@ func (o *Options) validate() error {
 		check(!bad && !tenants[t.Name], "Tenants[%d] has the name %q, which is no entity or taken", i, t.Name)
 		tenants[t.Name] = true
 	}
-	return errors.Join(p...)
+	_, err := o.registry()
+	return errors.Join(append(p, err)...)
 }
 
-// admit adds keys of a tenant.
-func (s *Server) admit(tenant string, keys []string) {
-	for _, key := range keys {
-		s.tenants[sha256.Sum256([]byte(key))] = tenant
+// registry has the keys and the prices of the tenants.
+func (o *Options) registry() (*access.Registry, error) {
+	var list []access.Tenant
+	for _, t := range o.Tenants {
+		list = append(list, access.Tenant(t))
 	}
+	return access.NewRegistry(list)
 }
 
-// tenantOf returns the tenant of a request, "" when the key is nobody's. Without any keys there is one tenant.
-func (s *Server) tenantOf(r *http.Request) string {
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		key = r.Header.Get("X-Api-Key")
-	}
-	if len(s.tenants) == 0 && len(s.opts.Tenants) == 1 {
-		return s.opts.Tenants[0].Name
-	}
-	return s.tenants[sha256.Sum256([]byte(strings.TrimSpace(key)))]
-}
+// Usage returns what each tenant has used, by name: tokens of prompts and replies, and of trainings the tokens in the
+// loss and the seconds.
+func (s *Server) Usage() map[string]access.Report { return s.users.Usage() }
 
 // project is the project of a run.
 func (s *Server) project(entity, project string) string {
@@ -178,5 +176,5 @@ func (s *Server) Close() error {
 	for _, m := range s.bases {
 		all = append(all, release(m))
 	}
-	return errors.Join(all...)
+	return errors.Join(append(all, s.storeUsage())...)
 }
