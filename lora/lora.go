@@ -2,9 +2,10 @@
 //
 // A layer with weight W [Out, In] computes, instead of x·Wᵀ,
 //
-//	y = x·Wᵀ + Scale·(x·Aᵀ)·Bᵀ      A [Rank, In], B [Out, Rank], Scale = Alpha/Rank; see [Config.Scale]
+//	y = x·Wᵀ + Scale·(x·Aᵀ)·Bᵀ      A [Rank, In], B [Out, Rank], Scale = Alpha/Rank
 //
-// and only A and B are trained. B is initialised to zero, so a new adapter leaves the output of the model unchanged.
+// and only A and B are trained; [Config.Scale] has the scale of each layer. B is initialised to zero, so a new adapter
+// leaves the output of the model unchanged.
 //
 // The package knows nothing of models: it is given the names and sizes of layers ([New]), provides a hook that is
 // called for each of them while a graph is built ([Config.Hook]), reads and writes the files of Hugging Face's PEFT

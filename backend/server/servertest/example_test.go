@@ -11,7 +11,8 @@ import (
 	"github.com/goart-dev/art/backend/server/servertest"
 )
 
-// The test of a client, here [net/http]. It asks again until it has a reply, and is then compared with what was sampled.
+// The test of a client, here [net/http], which asks again until it has a reply. What was sampled, recorded and received
+// must then agree.
 func Example() {
 	_ = testClient // go test calls it, by the name TestClient
 }
