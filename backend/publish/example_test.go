@@ -7,22 +7,21 @@ import (
 	"path/filepath"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/publish"
+	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/runs"
 )
 
-// The checkpoint with the best validation so far is copied to a folder, here that of step 0 before any training.
+// Whenever a validation is the best so far, the checkpoint is copied to a folder.
 func Example() {
 	ctx := context.Background()
 	root, err := os.MkdirTemp("", "art")
 	check(err)
 	defer os.RemoveAll(root)
-	backend, err := local.Open(ctx, &local.Options{Dir: filepath.Join(root, "runs")})
-	check(err)
-	defer backend.Close()
-
 	to := publish.New(publish.Folder(filepath.Join(root, "models")), &publish.Options{Best: "val/reward"})
-	model := art.NewModel("player", &art.ModelOptions{Project: "games", Base: "tiny", Events: to.Events()})
+
+	model := art.NewModel("player", &art.ModelOptions{Project: "games", Events: to.Events()})
+	backend := newBackend(root) // a fake; a program opens backend/local
 	check(model.Register(ctx, backend))
 	check(model.Log(ctx, "val", nil, map[string]float64{"reward": 0.25}))
 
@@ -31,6 +30,27 @@ func Example() {
 	check(err)
 	fmt.Println(to.Sent(), "sent:", filepath.Base(filepath.Dir(files[0])))
 	// Output: 1 sent: step0
+}
+
+// keeper is a fake backend with a run directory.
+type keeper struct {
+	*arttest.Backend
+	dir string
+}
+
+// Dir returns the run directory.
+func (k keeper) Dir(*art.Model) (string, error) { return k.dir, nil }
+
+// newBackend returns a backend with the checkpoint of step 0.
+func newBackend(root string) keeper {
+	run, err := runs.Open(filepath.Join(root, "runs"), "games", "player", nil)
+	check(err)
+	defer run.Close()
+	check(run.WriteModel(map[string]string{"name": "player"}))
+	check(run.Commit(0, func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "adapter_config.json"), []byte("{}"), 0o600)
+	}))
+	return keeper{&arttest.Backend{}, run.Dir()}
 }
 
 func check(err error) {

@@ -1,21 +1,20 @@
 package rundir_test
 
 import (
-	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
-	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/runs"
 )
 
-// All runs in a folder, with the metrics of each step. A program beside the one that trains may do so at any time.
+// All runs in a folder, with the metrics of each step. A program beside the one that trains may read them at any time.
 func Example() {
-	root, err := os.MkdirTemp("", "art") // a program leaves Dir out: .art
+	root, err := os.MkdirTemp("", "art") // that of a program is .art
 	check(err)
 	defer os.RemoveAll(root)
-	evaluate(root)
+	evaluated(root)
 
 	list, err := rundir.List(root)
 	check(err)
@@ -29,15 +28,14 @@ func Example() {
 	// Output: games player val 0 0.25
 }
 
-// evaluate stores a run with an evaluation of step 0.
-func evaluate(root string) {
-	ctx := context.Background()
-	backend, err := local.Open(ctx, &local.Options{Dir: root})
+// evaluated stores a run with an evaluation of step 0, as backend/local does.
+func evaluated(root string) {
+	run, err := runs.Open(root, "games", "player", nil)
 	check(err)
-	defer backend.Close()
-	model := art.NewModel("player", &art.ModelOptions{Project: "games", Base: "tiny"})
-	check(model.Register(ctx, backend))
-	check(model.Log(ctx, "val", nil, map[string]float64{"reward": 0.25}))
+	defer run.Close()
+	check(run.WriteModel(rundir.Description{Name: "player", Project: "games", Base: "tiny"}))
+	check(run.Commit(0, func(dir string) error { return os.WriteFile(filepath.Join(dir, "weights"), nil, 0o600) }))
+	check(run.Log("val", 0, map[string]float64{"val/reward": 0.25}))
 }
 
 func check(err error) {
