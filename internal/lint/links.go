@@ -2,8 +2,10 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,31 +29,34 @@ func checkLinks(files []source) []string {
 		}
 	}
 	var problems []string
-	listed := map[string]bool{}
+	listed := map[string]bool{"docs/README.md": true}
 	for _, file := range files {
 		if anchors[file.path] == nil {
 			continue
 		}
 		for _, link := range relativeLinks(file.data) {
-			name, anchor, _ := strings.Cut(link, "#")
-			target := file.path
-			if name != "" {
-				target = path.Join(path.Dir(file.path), name)
-			}
-			known := anchors[target]
-			if !exists[target] || anchor != "" && known != nil && !known[anchor] {
+			target, anchor := resolve(file.path, link)
+			if known := anchors[target]; !exists[target] || anchor != "" && known != nil && !known[anchor] {
 				problems = append(problems, fmt.Sprintf("%s: the link to %s leads nowhere", file.path, link))
 			}
 			listed[target] = listed[target] || file.path == "docs/README.md"
 		}
 	}
-	for _, file := range files {
-		if path.Dir(file.path) == "docs" && path.Ext(file.path) == ".md" && path.Base(file.path) != "README.md" &&
-			!listed[file.path] {
-			problems = append(problems, file.path+" is not in docs/README.md")
+	for _, name := range slices.Sorted(maps.Keys(anchors)) {
+		if path.Dir(name) == "docs" && !listed[name] {
+			problems = append(problems, name+" is not in docs/README.md")
 		}
 	}
 	return problems
+}
+
+// resolve returns the file and the anchor that a link in a page names.
+func resolve(page, link string) (target, anchor string) {
+	name, anchor, _ := strings.Cut(link, "#")
+	if name == "" {
+		return page, anchor
+	}
+	return path.Join(path.Dir(page), name), anchor
 }
 
 // relativeLinks returns the links to files of this repository.
