@@ -80,8 +80,8 @@ func TestDocs(t *testing.T) {
 
 // TestShownCommands: commands are found in blocks and in text, and what does not exist in them is found.
 func TestShownCommands(t *testing.T) {
-	const page = "Run `art runs compare a b --json` or `art`.\n\n```sh\nart serve tiny \\\n    --addr :80 --nothing 1 # art gone\n" +
-		"FOO=1 art gone\ngo run ./cmd/art sweep --seeds 3 -- go run . -rate 1 | art lost\nart help nothing\n```\n"
+	const page = "Run `art runs compare a b --json` or `art`.\n\n```sh\n" +
+		"art serve tiny \\\n    --addr :80 --nothing 1 # art gone\nFOO=1 art gone\ngo run ./cmd/art sweep --seeds 3 -- go run . -rate 1 | art lost\nart help nothing\n```\n"
 	var got []string
 	for _, u := range shownCommands(page) {
 		got = append(got, strings.Join(append([]string{u.verb}, u.unknown()...), " "))
