@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// Backend runs and trains models. What only some backends support is an optional interface: [Logger],
-// [CheckpointKeeper], [SFTTrainer], [DPOTrainer], [HTTPServer], [Streamer], [Tokenizer], [Sampler], [Trainer].
+// Backend runs and trains models. What only some backends support is an optional interface:
+//
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], and [Trainer] and [WeightsKeeper] for loops of one's own;
+//   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
+//   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
 //
 // A Backend is safe for concurrent use. Requests during Train are answered by the previous step.
 type Backend interface {

@@ -2,9 +2,10 @@
 //
 // A layer with weight W [Out, In] computes, instead of x·Wᵀ,
 //
-//	y = x·Wᵀ + Scale·(x·Aᵀ)·Bᵀ      A [Rank, In], B [Out, Rank], Scale = Alpha/Rank; see [Config.Scale]
+//	y = x·Wᵀ + Scale·(x·Aᵀ)·Bᵀ      A [Rank, In], B [Out, Rank], Scale = Alpha/Rank
 //
-// and only A and B are trained. B is initialised to zero, so a new adapter leaves the output of the model unchanged.
+// and only A and B are trained; [Config.Scale] has the scale of each layer. B is initialised to zero, so a new adapter
+// leaves the output of the model unchanged.
 //
 // With DoRA (Liu et al. 2024, https://arxiv.org/abs/2402.09353) the weight is W' below, in place of V = W + Scale·B·A,
 // and its magnitudes m [Out], which begin as the norms of the rows of W, are trained too:

@@ -4,6 +4,7 @@
 //	all, err := rundir.List(".art")
 //	for _, run := range all {
 //		rows, err := run.History()
+//		steps, err := run.Steps()
 //		step, err := art.BestStep(rows, steps, "val/reward")
 //	}
 //
@@ -49,8 +50,8 @@ type Run struct {
 	about  Description
 }
 
-// Open opens the folder of a run, ROOT/PROJECT/models/NAME. One that is none is an error that wraps [fs.ErrNotExist];
-// one in the layout of another version wraps [art.ErrUnsupported].
+// Open opens the folder of a run, ROOT/PROJECT/models/NAME. One that is none is an error that wraps
+// [io/fs.ErrNotExist]; one in the layout of another version wraps [art.ErrUnsupported].
 func Open(dir string) (*Run, error) {
 	reader, err := runs.NewReader(dir)
 	if err != nil {
@@ -145,7 +146,7 @@ func (r *Run) History() ([]art.HistoryRow, error) { return r.reader.History() }
 func (r *Run) Trajectories() (map[string][]int, error) { return r.reader.Trajectories() }
 
 // ReadTrajectories returns the trajectories of (split, step) as they were, token ids and logprobs included. None stored
-// is an error that wraps [fs.ErrNotExist].
+// is an error that wraps [io/fs.ErrNotExist].
 func (r *Run) ReadTrajectories(split string, step int) ([]*art.TrajectoryGroup, error) {
 	return r.reader.ReadTrajectories(split, step)
 }
@@ -155,7 +156,7 @@ type Entry = runs.Entry
 
 // Index returns an entry for each trajectory of (split, step), in order. Only a few columns are read, without the
 // checksum of the file: 100,000 trajectories take a fraction of a second. None stored is an error that wraps
-// [fs.ErrNotExist].
+// [io/fs.ErrNotExist].
 func (r *Run) Index(split string, step int) ([]Entry, error) { return r.reader.Index(split, step) }
 
 // Texts calls yield with what was said in each trajectory of (split, step), in order, until it returns false: the

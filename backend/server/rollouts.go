@@ -45,7 +45,7 @@ type RolloutOptions struct {
 //	                                        "pin"?} -> status 201, {"id": ID, "base": "/r/ID", "status": "open", ...}
 //	     /r/ID/v1/...                       the routes of the server, recorded: the base URL of an OpenAI client
 //	     /r/ID/inference/v1/generate        the same for token ids
-//	GET  /v1/rollouts/ID                    the trajectory so far, as [art.Trajectory.MarshalJSON] writes it
+//	GET  /v1/rollouts/ID                    the trajectory so far, as art.Trajectory.MarshalJSON writes it
 //	POST /v1/rollouts/ID/close              ends it: {"reward", "metrics"?, "metadata"?, "logs"?} or {"failure": "why"}
 //	POST /v1/rollouts/groups/GROUP/close    completes a group as it is
 //

@@ -1,8 +1,10 @@
-// Command art inspects models and machines, fetches, runs and exports models, and benchmarks the CPU device.
+// Command art fetches, inspects, serves and exports models, trains them on examples or from the description of a task,
+// shows and compares runs, in the terminal and on a web page, and says what a machine can do.
 //
-//	go run ./cmd/art help
+//	go install github.com/goart-dev/art/cmd/art@latest
+//	art help
 //
-// Each verb is a file that registers itself in [verbs].
+// Each verb is a file that registers itself in the variable verbs.
 package main
 
 import (

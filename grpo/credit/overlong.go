@@ -2,9 +2,9 @@ package credit
 
 // OverlongPenalty is the soft penalty of a reply of so many tokens, to be added to its reward:
 //
-//	0                                 up to longest - buffer
+//	0                                        up to longest - buffer
 //	-(tokens - longest + buffer) / buffer    up to longest
-//	-1                                above
+//	-1                                       above
 //
 // It gives a gradient towards shorter replies before they are cut. buffer is a fifth of longest in the paper.
 //

@@ -48,7 +48,7 @@ func (s *Sequence) last() int {
 }
 
 // NumInputs returns the number of leading tokens that the model must read to predict every trained one. What comes
-// from the last trained token on predicts nothing, so [Pack] leaves it out.
+// from the last trained token on predicts nothing, so package grpo leaves it out.
 func (s *Sequence) NumInputs() int { return max(s.last(), 0) }
 
 // NumTrained returns the number of trained tokens of a batch.

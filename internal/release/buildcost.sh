@@ -4,9 +4,19 @@
 #
 #   internal/release/buildcost.sh           the counts alone: a second
 #   internal/release/buildcost.sh --time    also the times: minutes on an idle machine
+#   internal/release/buildcost.sh --check   whether the page has these counts
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED=0 GOFLAGS=-trimpath GOOS=linux GOARCH=amd64
+
+if [ "${1:-}" = --check ]; then
+	table=$("internal/release/${0##*/}")
+	counts=$(cut -d'|' -f2-6 docs/dependencies.md)
+	stale=$(cut -d'|' -f2-6 <<<"$table" | grep -vxF -- "$counts" || true)
+	[ -z "$stale" ] || printf 'docs/dependencies.md lacks these counts; run internal/release/buildcost.sh\n%s\n' "$stale"
+	[ -z "$stale" ]
+	exit
+fi
 
 # count FORMAT PACKAGE prints how many different lines go list prints for what a package needs.
 count() { go list -deps -f "$1" "$2" | sed '/^$/d' | sort -u | wc -l | tr -d ' '; }
