@@ -26,10 +26,10 @@ type Nodes struct {
 }
 
 // Hooks returns the functions that a model calls for its linear layers and its embedding. Without DoRA these are
-// [Config.Hook] and [Config.EmbeddingHook]. With it they build, with y what those would, g the magnitudes divided by
-// the norms, and bias that of the base layer, which is not scaled:
+// [Config.Hook] and [Config.EmbeddingHook]. With it they build, with y what those would, g (Out) the magnitudes divided
+// by the norms, and bias that of the base layer, which is not scaled:
 //
-//	y' = y + (g - 1)·(y - bias)          g [Out]
+//	y' = y + (g - 1)·(y - bias)
 //
 // Norms are inputs of the graph, so they have no gradient, as in the paper (section 4.3). It panics when the numbers of
 // nodes are wrong.

@@ -8,7 +8,7 @@
 // leaves the output of the model unchanged.
 //
 // With DoRA (Liu et al. 2024, https://arxiv.org/abs/2402.09353) the weight is W' below, in place of V = W + Scale·B·A,
-// and its magnitudes m [Out], which begin as the norms of the rows of W, are trained too:
+// and its magnitudes m (Out), which begin as the norms of the rows of W, are trained too:
 //
 //	W'[o] = m[o]·V[o] / ‖V[o]‖
 //

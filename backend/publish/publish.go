@@ -1,13 +1,13 @@
 // Package publish sends checkpoints to other places when their step is committed, beside training and without ever
 // holding it up:
 //
-//	to := publish.New(publish.Folder("/mnt/models"), &publish.Options{Best: "val/reward"}) // or [Hub], [Wandb]
+//	to := publish.New(publish.Folder("/mnt/models"), &publish.Options{Best: "val/reward"})
 //	model := art.NewModel("player", &art.ModelOptions{Events: to.Events()})
 //	...
 //	err = to.Close(ctx) // waits for what is not sent yet
 //
-// The backend must keep run directories, as backend/local does. What is sent is copied when its step is committed, so
-// that retention may delete it meanwhile.
+// [Hub] and [Wandb] are other targets. The backend must keep run directories, as backend/local does. What is sent is
+// copied when its step is committed, so that retention may delete it meanwhile.
 package publish
 
 import (

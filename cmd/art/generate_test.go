@@ -201,7 +201,7 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		{[]string{"generate", "--stop", "x<|im_end|>", "tiny", "a"}, 2, `--stop "x<|im_end|>": <|im_end|> is a special token`},
 		{[]string{"generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
 		{[]string{"generate", "--messages", filepath.Join(dir, "none"), "tiny"}, 1, "no such file"},
-		{[]string{"generate", "--ids", numbers(make([]int32, 2048)), "tiny"}, 1, "too long"},
+		{[]string{"generate", "--ids", numbers(make([]int32, tinyWeights(t).Config.MaxPositions)), "tiny"}, 1, "too long"},
 		{[]string{"generate", "../../internal/gguf/testdata/python.gguf", "a"}, 1, "tokenizer.ggml"},
 	} {
 		status, stdout, stderr := command(c.args...)

@@ -227,8 +227,8 @@ func TestInspect_Unsupported(t *testing.T) {
 		}
 	}
 	status, stdout, stderr := command("inspect", dir)
-	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") || !strings.Contains(stdout, fmt.Sprint(numParams(tinyWeights(t)))) ||
-		!strings.Contains(stderr, "model_type") {
+	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") ||
+		!strings.Contains(stdout, fmt.Sprint(numParams(tinyWeights(t)))) || !strings.Contains(stderr, "model_type") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
 	}
 }
@@ -240,6 +240,7 @@ func TestInspect_Fails(t *testing.T) {
 		file(t, broken, name, string(content))
 	}
 	file(t, broken, "config.json", "{")
+	context := tinyWeights(t).Config.MaxPositions
 	for _, c := range []struct {
 		args   string
 		status int
@@ -251,7 +252,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
 		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
-		{"inspect --lengths 2049 tiny", 1, "context of 2048 tokens"},
+		{fmt.Sprintf("inspect --lengths %d tiny", context+1), 1, fmt.Sprintf("context of %d tokens", context)},
 		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
 		{"inspect .", 1, "model.safetensors"},
 		{"inspect " + broken, 1, "config.json: unexpected end of JSON input (in " + broken + ")"},

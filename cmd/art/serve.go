@@ -95,7 +95,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")
 	flags.Float64Var(&o.alpha, "alpha", 32, "alpha of the adapters of --train, as a `number`")
 	flags.BoolVar(&o.child, "child", false,
-		"for a program that starts this one: print a line of JSON when ready, and end with standard input")
+		"for a parent program: print JSON when ready, end with standard input")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "`time` for replies to end when the program is told to")
 }
 

@@ -80,9 +80,28 @@ func TestServe_Child(t *testing.T) {
 	}
 }
 
+// lastingDir is a folder for a process that nobody waits for: it may still write while it ends.
+func lastingDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "art")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 500 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	return dir
+}
+
 func TestServe_ParentKilled(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), os.Args[0])
-	parent.Env = append(os.Environ(), childVariable+"=parent", dirVariable+"="+t.TempDir())
+	parent.Env = append(os.Environ(), childVariable+"=parent", dirVariable+"="+lastingDir(t))
 	out, err := parent.StdoutPipe()
 	if err == nil {
 		err = parent.Start()

@@ -117,8 +117,9 @@ func run(ctx context.Context, out string, seed uint64) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	return train(ctx, w, template, filepath.Join(out, "training.gob"), stages, seed, func() error {
-		return save(out, w, vocab, tokConfig)
+	return train(ctx, w, training{
+		template: template, file: filepath.Join(out, "training.gob"), stages: stages, seed: seed,
+		save: func() error { return save(out, w, vocab, tokConfig) },
 	})
 }
 

@@ -34,25 +34,32 @@ var stages = []stage{
 	{"all", generate, 1800, 10_000, positions, 2e-3},
 }
 
-// train goes through the stages. The moments of AdamW go on from stage to stage. Every 200 steps it writes to a file how
-// far it is, and has the weights saved; it begins with what such a file has.
-func train(
-	ctx context.Context, w *model.Weights, template *chat.Template, file string, stages []stage, seed uint64,
-	save func() error,
-) error {
+// training is what train needs beside the weights.
+type training struct {
+	template *chat.Template
+	file     string // says how far the training is
+	stages   []stage
+	seed     uint64
+	save     func() error // stores the weights
+}
+
+// train goes through the stages. The moments of AdamW go on from stage to stage. Every 200 steps it writes to a file
+// how far it is, and has the weights saved; it begins with what such a file has.
+func train(ctx context.Context, w *model.Weights, run training) error {
 	device, err := cpu.New(nil)
 	if err != nil {
 		return err
 	}
-	at, err := loadProgress(file, seed, trainer.FullState(w))
+	at, err := loadProgress(run.file, run.seed, trainer.FullState(w))
 	if err != nil {
 		return err
 	}
 	t, start := trainer.New(trainer.FullTarget(w.Config), trainer.Options{Device: device}), time.Now()
-	for ; at.Stage < len(stages); at.Stage, at.Step = at.Stage+1, 0 {
-		s, mean, count := stages[at.Stage], 0.0, 0
+	for ; at.Stage < len(run.stages); at.Stage, at.Step = at.Stage+1, 0 {
+		s, mean, count := run.stages[at.Stage], 0.0, 0
 		for at.Step < s.steps {
-			batch, err := s.sequences(template, rand.New(rand.NewPCG(seed, uint64(at.Stage)<<32|uint64(at.Step))))
+			rng := rand.New(rand.NewPCG(run.seed, uint64(at.Stage)<<32|uint64(at.Step)))
+			batch, err := s.sequences(run.template, rng)
 			if err != nil {
 				return err
 			}
@@ -68,13 +75,13 @@ func train(
 					s.name, at.Step, s.steps, mean, time.Since(start).Round(time.Second))
 			}
 			if at.Step%200 == 0 {
-				if err := errors.Join(at.save(file), at.copyTo(w), save()); err != nil {
+				if err := errors.Join(at.save(run.file), at.copyTo(w), run.save()); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return errors.Join(at.copyTo(w), save(), os.RemoveAll(file))
+	return errors.Join(at.copyTo(w), run.save(), os.RemoveAll(run.file))
 }
 
 // update makes an optimizer step. It returns the new state and the mean negative log-likelihood of a trained token.

@@ -28,7 +28,7 @@ func TestTrain_Resumes(t *testing.T) {
 	run := func(w *model.Weights, file string, steps int) {
 		t.Helper()
 		parts := []stage{{"copies", copyText, 200, 100, 64, 1e-3}, {"talk", talk, steps, 100, 64, 1e-3}}
-		if err := train(context.Background(), w, template, file, parts, 5, saved); err != nil {
+		if err := train(context.Background(), w, training{template, file, parts, 5, saved}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestTrain_Resumes(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(context.Background())
 	parts := []stage{{"copies", copyText, 200, 100, 64, 1e-3}, {"stop", stopping(cancel), 3, 100, 64, 1e-3}}
-	if err := train(stopped, begin(), template, file, parts, 5, saved); err == nil {
+	if err := train(stopped, begin(), training{template, file, parts, 5, saved}); err == nil {
 		t.Fatal("the training was not stopped")
 	}
 	resumed := begin()
