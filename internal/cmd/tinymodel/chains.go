@@ -18,9 +18,9 @@ func (l *lexicon) chain(rng *rand.Rand) example {
 		noun := l.noun(rng)
 		find.words, open.words = append(find.words, noun), append(open.words, noun)
 	}
-	query := param{[]string{pick(rng, []string{"query", "text", "words", l.noun(rng)})}, (*lexicon).words}
+	query := param{words: []string{pick(rng, []string{"query", "text", "words", l.noun(rng)})}, value: (*lexicon).words}
 	key := pick(rng, []string{"id", "id", "id", "key", "number"})
-	id := param{[]string{key}, func(_ *lexicon, rng *rand.Rand) value { return value{text: listedID(rng)} }}
+	id := param{words: []string{key}, value: func(_ *lexicon, rng *rand.Rand) value { return value{text: listedID(rng)} }}
 	find.params, open.params = []param{query}, []param{id}
 	find.define(l, rng)
 	open.define(l, rng)
@@ -33,12 +33,12 @@ func (l *lexicon) chain(rng *rand.Rand) example {
 	rng.Shuffle(len(e.tools), func(i, j int) { e.tools[i], e.tools[j] = e.tools[j], e.tools[i] })
 	if chance(rng, 70) {
 		e.add(art.System(fmt.Sprintf("Call %s with the %s. Then call %s with that %s.",
-			find.name(), query.name(), open.name(), key)))
+			find.name(), query.words[0], open.name(), key)))
 	}
 	what := l.words(rng).text
 	request := pick(rng, []string{"Search for {0}.", "Find {0}.", "{0}", "What about {0}?", "Look for {0}."})
 	e.add(art.User(fill(request, what)))
-	e.call("call_1", find.name(), fmt.Sprintf(`{"%s": "%s"}`, query.name(), what))
+	e.call("call_1", find.name(), fmt.Sprintf(`{"%s": "%s"}`, query.words[0], what))
 	var lines, ids []string
 	field := l.noun(rng)
 	for range between(rng, 1, 4) {

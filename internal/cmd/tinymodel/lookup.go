@@ -3,8 +3,8 @@ package main
 import "math/rand/v2"
 
 // lookup is a chat of calls whose requests do not name the parameter, and whose tools all take values of the same type:
-// which parameter is right stands in the tool's definition only. Among other calls such a request is rare, and most
-// often the value alone tells the parameter; a model that learns from these does not learn to look it up.
+// which parameter is right stands in the tool's definition only. Among other calls the value alone often tells it. Each
+// tool is called once: when it is called again, its parameter can be copied from the call before.
 func lookup(rng *rand.Rand) example {
 	l := &trainingWords
 	var e example
@@ -13,14 +13,14 @@ func lookup(rng *rand.Rand) example {
 		someNumber, someNumber, (*lexicon).word, (*lexicon).word, someID, (*lexicon).city, (*lexicon).person,
 	})
 	var tools []tool
-	for range between(rng, 2, 8) {
+	for range between(rng, 3, 8) {
 		t := tool{words: l.newName(rng, tools)}
-		t.params = []param{{l.paramWords(rng), kind}}
+		t.params = []param{{words: l.paramWords(rng), value: kind}}
 		t.define(l, rng)
 		tools, e.tools = append(tools, t), append(e.tools, t.def)
 	}
-	for i := range between(rng, 3, 10) {
-		t := pick(rng, tools)
+	rng.Shuffle(len(tools), func(i, j int) { tools[i], tools[j] = tools[j], tools[i] })
+	for i, t := range tools {
 		e.addCall(i, l.callOf(rng, t, true), "ok", "Done.")
 	}
 	return e

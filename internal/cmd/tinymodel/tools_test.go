@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,11 @@ import (
 // schema is what the definitions of tools hold.
 type schema struct {
 	Type       string
-	Properties map[string]struct{ Type string }
-	Required   []string
+	Properties map[string]struct {
+		Type string
+		Enum []string
+	}
+	Required []string
 }
 
 // readSchema reads the parameters of a tool and checks them.
@@ -33,8 +38,8 @@ func readSchema(t *testing.T, tool art.Tool) schema {
 	return s
 }
 
-// checkCall checks that the called tool is offered, and that the arguments are all of its parameters with their
-// types.
+// checkCall checks that the called tool is offered, and that the arguments are parameters of it, with their types and
+// among their choices, and have all that are required.
 func checkCall(t *testing.T, tools []art.Tool, c art.ToolCall) map[string]any {
 	t.Helper()
 	at := slices.IndexFunc(tools, func(tool art.Tool) bool { return tool.Name == c.Name })
@@ -43,16 +48,36 @@ func checkCall(t *testing.T, tools []art.Tool, c art.ToolCall) map[string]any {
 	}
 	s := readSchema(t, tools[at])
 	var arguments map[string]any
-	if err := json.Unmarshal([]byte(c.Arguments), &arguments); err != nil || len(arguments) != len(s.Properties) {
-		t.Fatalf("%s %s does not fit %s: %v", c.Name, c.Arguments, tools[at].Parameters, err)
+	if err := json.Unmarshal([]byte(c.Arguments), &arguments); err != nil {
+		t.Fatalf("%s %s: %v", c.Name, c.Arguments, err)
+	}
+	for _, name := range s.Required {
+		if arguments[name] == nil {
+			t.Fatalf("%s %s lacks %s", c.Name, c.Arguments, name)
+		}
 	}
 	for name, v := range arguments {
-		_, number := v.(float64)
-		if want := map[bool]string{true: "integer", false: "string"}[number]; s.Properties[name].Type != want {
-			t.Fatalf("%s: %s is %v, want %s", c.Name, name, v, s.Properties[name].Type)
+		p := s.Properties[name]
+		text, isText := v.(string)
+		if !slices.Contains(typesOf(v), p.Type) || isText && p.Enum != nil && !slices.Contains(p.Enum, text) {
+			t.Fatalf("%s: %s is %v, want %+v", c.Name, name, v, p)
 		}
 	}
 	return arguments
+}
+
+// typesOf are the types in JSON Schema that a value has.
+func typesOf(v any) []string {
+	switch x := v.(type) {
+	case bool:
+		return []string{"boolean"}
+	case float64:
+		if x == math.Trunc(x) {
+			return []string{"integer", "number"}
+		}
+		return []string{"number"}
+	}
+	return []string{"string"}
 }
 
 // TestToolChats_Calls: every call fits its tool, and whatever it needs stands in the conversation before it.
@@ -93,7 +118,7 @@ func TestCallChat_RequestNamesTheTool(t *testing.T) {
 		for i, m := range e.messages {
 			for _, c := range m.ToolCalls {
 				rest := strings.ToLower(e.messages[i-1].Content)
-				for _, word := range strings.Split(c.Name, "_") {
+				for _, word := range wordsOf(c.Name) {
 					_, after, ok := strings.Cut(rest, word)
 					if !ok {
 						t.Fatalf("%q does not ask for %s", e.messages[i-1].Content, c.Name)
@@ -103,6 +128,13 @@ func TestCallChat_RequestNamesTheTool(t *testing.T) {
 			}
 		}
 	}
+}
+
+var capitals = regexp.MustCompile(`[A-Z]`)
+
+// wordsOf are those of a name, getWeather or get_weather.
+func wordsOf(name string) []string {
+	return strings.Split(strings.ToLower(capitals.ReplaceAllString(name, "_$0")), "_")
 }
 
 // TestHeldOut_Unseen: the words that the measurement uses are in no chat of the training and in no text of the
