@@ -44,7 +44,11 @@ func TestMain(m *testing.M) {
 
 // serve is a server that answers with its key. One that is stuck does not end by itself.
 func serve(role string) {
-	ctx := child.Parent(context.Background(), 200*time.Millisecond)
+	grace := 30 * time.Second // the race detector alone takes a second to exit
+	if role == "stuck" {
+		grace = 200 * time.Millisecond
+	}
+	ctx := child.Parent(context.Background(), grace)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
