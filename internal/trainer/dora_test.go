@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"encoding/json"
-	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -56,15 +55,7 @@ func TestDoRA_AsPEFT(t *testing.T) {
 	golden, w, a := readDoRA(t)
 	batch := golden.sequence()
 	check := func(target Target, state *State) {
-		got, err := New(target, Options{Device: graphtest.Device(t)}).Logprobs(t.Context(), state, batch, 0)
-		require.NoError(t, err)
-		for i, logits := range golden.Logits[:len(golden.IDs)-1] {
-			sum := 0.0
-			for _, z := range logits {
-				sum += math.Exp(z)
-			}
-			require.InDelta(t, logits[golden.IDs[i+1]]-math.Log(sum), got[0][i+1], 1e-5, "token %d", i+1)
-		}
+		requireLogprobs(t, golden.Logits, target, state, batch, 1e-5)
 	}
 	params, err := w.Params(graphtest.Device(t))
 	require.NoError(t, err)

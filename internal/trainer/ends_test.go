@@ -102,15 +102,7 @@ func TestEnds_AsPEFT(t *testing.T) {
 		batch[0].Trained[i+1] = true
 	}
 	check := func(target Target, state *State) {
-		got, err := New(target, Options{Device: graphtest.Device(t)}).Logprobs(t.Context(), state, batch, 0)
-		require.NoError(t, err)
-		for i, logits := range golden.Logits[:len(golden.IDs)-1] {
-			sum := 0.0
-			for _, z := range logits {
-				sum += math.Exp(z)
-			}
-			require.InDelta(t, logits[golden.IDs[i+1]]-math.Log(sum), got[0][i+1], 1e-4, "token %d", i+1)
-		}
+		requireLogprobs(t, golden.Logits, target, state, batch, 1e-4)
 	}
 	params, err := w.Params(graphtest.Device(t))
 	require.NoError(t, err)
@@ -141,5 +133,22 @@ func TestEnds_EstimateBoundsPlan(t *testing.T) {
 			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", target, recompute, work/float64(planned.Work),
 				float64(planned.Work)/1e6)
 		}
+	}
+}
+
+// requireLogprobs compares the logprobs of a sequence with logits [tokens, vocabulary] of PEFT.
+func requireLogprobs(
+	t *testing.T, logits [][]float64, target Target, state *State, batch []grpo.Sequence, tolerance float64,
+) {
+	t.Helper()
+	got, err := New(target, Options{Device: graphtest.Device(t)}).Logprobs(t.Context(), state, batch, 0)
+	require.NoError(t, err)
+	ids := batch[0].IDs
+	for i, row := range logits[:len(ids)-1] {
+		sum := 0.0
+		for _, z := range row {
+			sum += math.Exp(z)
+		}
+		require.InDelta(t, row[ids[i+1]]-math.Log(sum), got[0][i+1], tolerance, "token %d", i+1)
 	}
 }
