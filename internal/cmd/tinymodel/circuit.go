@@ -8,21 +8,30 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 // What the circuit begins with.
 const (
 	constant     = 0.5 // first component of all embeddings
 	offsetGain   = 2   // norm of queries and keys of layer 0, where they have the distance
-	matchGain    = 1.8 // and of layer 1, where they have the token
 	offsetPairs  = 5   // pairs of dimensions that have the distance: those that RoPE rotates fastest
-	randomFactor = 0.1 // of other weights of queries and keys in layer 1
+	matchGain    = 1.8 // norm of queries and keys of layer 1, where they have the token
+	lookupGain   = 3.5 // and of layer 2
+	randomFactor = 0.1 // of other weights of queries and keys in layers 1 and 2
+
+	// Pairs that RoPE rotates by less than a half turn over some hundred tokens, so that they prefer the near ones.
+	firstNear, lastNear = 9, 12
+	nearQuery, nearKey  = 0.6, 8
+
+	markPair  = 15 // has whether a token is marked; RoPE hardly rotates it
+	markQuery = 30
 )
 
 // scales are factors of the circuit's weights.
 type scales struct {
-	write  float32 // of what layer 0 writes
-	copy   float32 // of what a head of layer 1 writes
+	write  float32 // of what layer 0 and the heads that gather write
+	copy   float32 // of what heads write that copy
 	branch float32 // of the other matrices that write into the residual stream: what they say at first is noise
 }
 
@@ -30,33 +39,66 @@ type scales struct {
 // at once and learn more slowly afterwards (docs/log, "35 million tokens").
 var learnsBest = scales{2, 1.5, 1}
 
-// induce makes the first two layers copy: when a token has occurred before, attention finds what followed it there.
-// Training finds this circuit by itself (induction heads, Olsson et al. 2022), but late, and only from texts that are
-// little else than copies. With R and S_0, S_1, ... matrices of random orthonormal rows:
+// marks are tokens behind which a definition of a tool has what matters: `"name": "`, `"properties": {"`.
+type marks struct{ name, properties int32 }
+
+func marksOf(tok *tokenizer.Tokenizer) marks {
+	return marks{tok.EncodeOrdinary("name")[0], tok.EncodeOrdinary("properties")[0]}
+}
+
+// offsets are how many tokens before itself a head of layer 0 attends to.
+var offsets = []int{1, 2, 4, 5}
+
+// induce makes the first layers of four heads on two keys copy and look up. Training finds the first by itself, but
+// late (induction heads, Olsson et al. 2022), and did not find the second.
 //
-//   - Layer 0: head h attends to the token h+1 places before, by position alone, and adds S_hᵀ R x of that token.
-//   - Layer 1: the heads of the first keys compare R x of a token with S_0 x of others, which is R x of the token
-//     before them. Those of the second keys compare the token before as well. All add what they find: those of the
-//     first keys in one half of the dimensions, those of the second in the other.
-func induce(w *model.Weights, seed uint64, s scales) {
+//   - Copying: when a token has occurred before, attention finds what followed it there.
+//   - Looking up: behind `"arguments": {"` of a call, attention finds the first parameter in the definition of the tool
+//     whose name was just written.
+//
+// With R and S1, S2, S4, S5, G matrices of random orthonormal rows, R' and S' the first half of their rows:
+//
+//   - Layer 0: heads attend to the token 1, 2, 4 and 5 places before, by position alone, and add S1ᵀRx, S2ᵀRx, S4ᵀR'x
+//     and S5ᵀR'x of it.
+//   - Layer 1: heads 0 and 1 compare R x of a token with S1 x of others, which is R x of the token before them, and add
+//     half of what they find. Heads 2 and 3 attend to the nearest token that is 4 or 5 places behind `name`, which are
+//     the second and the third token of a tool's name, and add Gᵀ S1'x of it: the first and the second token.
+//   - Layer 2: heads 0 and 1 compare two tokens, and add the other half of what they find. Heads 2 and 3 compare G x with
+//     that of tokens 4 places behind `properties`, and add RᵀS1x of it: the token after `"properties": {"`.
+func induce(w *model.Weights, seed uint64, s scales, m marks) {
 	c := &circuit{Weights: w, scales: s, rng: rand.New(rand.NewPCG(seed, 0x1d))}
 	c.quieten()
 	read, written := c.projections(), c.projections()
 	width, rank := w.Config.HeadDim, w.Config.HeadDim/2
-	for head := range w.Config.NumHeads {
-		c.lookBack(head)
-		c.values(0, head, read[:rank], written[head*rank:], s.write)
-		half := read[c.keysOf(head)*width:]
-		c.values(1, head, half[:width], half, s.copy)
+	half := rank / 2
+	s1, s2, s4, s5 := written[:rank], written[rank:2*rank], written[2*rank:2*rank+half], written[2*rank+half:3*rank]
+	gathered := written[3*rank:]
+	for head, to := range [][][]float32{s1, s2, s4, s5} {
+		c.lookBack(head, offsets[head])
+		c.values(0, head, read[:len(to)], to, s.write)
 	}
 	c.gains(0, offsetGain, func(pair int) bool { return pair < offsetPairs })
 	c.gains(1, matchGain, c.slow)
-	pair := slices.Concat(read[:rank/2], written[:rank/2])
-	for head := range w.Config.NumHeads {
-		c.match("q_proj", head, [][][]float32{read[:rank], pair}[c.keysOf(head)])
+	c.gains(2, lookupGain, func(pair int) bool { return pair >= markPair })
+	c.match(1, "k_proj", 0, s1)
+	c.match(1, "k_proj", 1, slices.Concat(s4, s5))
+	c.match(2, "k_proj", 0, slices.Concat(s1[:half], s2[:half]))
+	c.match(2, "k_proj", 1, gathered)
+	c.near("k_proj", 1, nearKey)
+	copy(c.row(c.tensor(2, "k_proj"), 1, markPair), combined(s4, c.image(read[:half], m.properties)))
+	for head := range 2 {
+		c.match(1, "q_proj", head, read[:rank])
+		c.values(1, head, read[:width], read[:width], s.copy)
+		c.match(2, "q_proj", head, slices.Concat(read[:half], s1[:half]))
+		c.values(2, head, read[width:], read[width:], s.copy)
+
+		c.expect(2+head, head*half, c.image(read[:half], m.name))
+		c.near("q_proj", 2+head, nearQuery)
+		c.values(1, 2+head, s1[:half], gathered[head*half:], s.write)
+		c.match(2, "q_proj", 2+head, gathered)
+		c.always(c.row(c.tensor(2, "q_proj"), 2+head, markPair), markQuery)
+		c.values(2, 2+head, s1, read[:rank], s.copy)
 	}
-	c.match("k_proj", 0, written[:rank])
-	c.match("k_proj", 1, slices.Concat(written[:rank/2], written[rank:rank+rank/2]))
 }
 
 // circuit writes weights of heads.
@@ -66,8 +108,8 @@ type circuit struct {
 	rng *rand.Rand
 }
 
-// quieten gives all embeddings one component in common, by which heads know nothing but positions, and makes small what
-// adds noise to the embeddings.
+// quieten gives all embeddings one component in common, which nothing else writes and by which heads know nothing but
+// positions, and makes small what adds noise to the embeddings.
 func (c *circuit) quieten() {
 	for _, t := range c.Tensors {
 		switch {
@@ -79,6 +121,7 @@ func (c *circuit) quieten() {
 			for i := range t.Data {
 				t.Data[i] *= c.branch
 			}
+			clear(t.Data[:t.Shape[1]])
 		}
 	}
 }
@@ -110,13 +153,19 @@ func (c *circuit) row(matrix []float32, head, d int) []float32 {
 	return matrix[at : at+n]
 }
 
+// always makes a row give the same for all tokens.
+func (c *circuit) always(row []float32, value float32) {
+	clear(row)
+	row[0] = value
+}
+
 // keysOf returns which keys and values a head reads: two heads share them.
 func (c *circuit) keysOf(head int) int { return head * c.Config.NumKVHeads / c.Config.NumHeads }
 
-// lookBack lets a head of layer 0 attend to the token head+1 places before. RoPE rotates pair f of dimensions by θ^-f a
+// lookBack lets a head of layer 0 attend to the token so many places before. RoPE rotates pair f of dimensions by θ^-f a
 // position; a query that is rotated back by so many positions is nearest to the key of the token that many places
 // before.
-func (c *circuit) lookBack(head int) {
+func (c *circuit) lookBack(head, offset int) {
 	q, k, keys := c.tensor(0, "q_proj"), c.tensor(0, "k_proj"), c.keysOf(head)
 	half := c.Config.HeadDim / 2
 	for d := range c.Config.HeadDim {
@@ -124,7 +173,7 @@ func (c *circuit) lookBack(head int) {
 		clear(c.row(k, keys, d))
 	}
 	for f := range offsetPairs {
-		angle := float64(head+1) * math.Pow(c.Config.RopeTheta, -float64(f)/float64(half))
+		angle := float64(offset) * math.Pow(c.Config.RopeTheta, -float64(f)/float64(half))
 		c.row(k, keys, f)[0] = 1
 		c.row(q, head, f)[0] = float32(math.Cos(angle))
 		c.row(q, head, f+half)[0] = -float32(math.Sin(angle))
@@ -154,9 +203,9 @@ func (c *circuit) values(layer, head int, from, to [][]float32, scale float32) {
 // slow reports whether RoPE hardly rotates a pair of dimensions, so that it can compare tokens at any distance.
 func (c *circuit) slow(pair int) bool { return pair >= c.Config.HeadDim/4 }
 
-// match lets queries or keys of layer 1 be a projection of the token. What compares no tokens stays random, and small.
-func (c *circuit) match(name string, head int, projection [][]float32) {
-	matrix := c.tensor(1, name)
+// match lets queries or keys be a projection of the token. What compares no tokens stays random, and small.
+func (c *circuit) match(layer int, name string, head int, projection [][]float32) {
+	matrix := c.tensor(layer, name)
 	for d := range c.Config.HeadDim {
 		row := c.row(matrix, head, d)
 		if c.slow(d % (c.Config.HeadDim / 2)) {
@@ -168,6 +217,57 @@ func (c *circuit) match(name string, head int, projection [][]float32) {
 			row[i] *= randomFactor
 		}
 	}
+}
+
+// expect lets the queries of a head in layer 1 be the same for all tokens: v in the dimensions of match from the given
+// one on.
+func (c *circuit) expect(head, from int, v []float32) {
+	matrix, at := c.tensor(1, "q_proj"), 0
+	for d := range c.Config.HeadDim {
+		row := c.row(matrix, head, d)
+		clear(row)
+		if !c.slow(d % (c.Config.HeadDim / 2)) {
+			continue
+		}
+		if at >= from && at < from+len(v) {
+			c.always(row, v[at-from])
+		}
+		at++
+	}
+}
+
+// near lets queries or keys of layer 1 prefer near tokens.
+func (c *circuit) near(name string, head int, value float32) {
+	for pair := firstNear; pair <= lastNear; pair++ {
+		c.always(c.row(c.tensor(1, name), head, pair), value)
+	}
+}
+
+// image is what rows read of a token's embedding, of length 1.
+func (c *circuit) image(rows [][]float32, id int32) []float32 {
+	embedding := c.Tensors[0].Data[int(id)*c.Config.HiddenSize:][:c.Config.HiddenSize]
+	out, sum := make([]float32, len(rows)), 0.0
+	for i, row := range rows {
+		for j := range row {
+			out[i] += row[j] * embedding[j]
+		}
+		sum += float64(out[i] * out[i])
+	}
+	for i := range out {
+		out[i] /= float32(math.Sqrt(sum))
+	}
+	return out
+}
+
+// combined is the sum of rows by weights.
+func combined(rows [][]float32, weights []float32) []float32 {
+	out := make([]float32, len(rows[0]))
+	for i, row := range rows {
+		for j := range row {
+			out[j] += row[j] * weights[i]
+		}
+	}
+	return out
 }
 
 // gains sets the norm of the pairs of dimensions that are chosen, for queries and keys.

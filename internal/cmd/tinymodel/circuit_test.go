@@ -7,10 +7,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 func TestOrthonormal(t *testing.T) {
@@ -44,7 +47,7 @@ func TestInduce_Copies(t *testing.T) {
 		t.Fatal(err)
 	}
 	shareLetters(made, tok, 3)
-	induce(made, 3, scales{0.1, 0.3, 0.1})
+	induce(made, 3, scales{0.1, 0.3, 0.1}, marksOf(tok))
 	rng := rand.New(rand.NewPCG(7, 7))
 	ids := make([]int32, 40)
 	for i, id := range rng.Perm(tok.VocabSize())[:len(ids)] {
@@ -55,6 +58,85 @@ func TestInduce_Copies(t *testing.T) {
 	if after < before+2 {
 		t.Errorf("the circuit does not copy: mean logprob %.2f without it, %.2f with it", before, after)
 	}
+}
+
+// TestInduce_LooksUp: before any training, the parameter of the tool that is called is often more likely than
+// those of three others, though the request does not name it. The same weights without the circuit guess.
+func TestInduce_LooksUp(t *testing.T) {
+	tok, template := trained(t)
+	plain, err := model.Random(config(tok.VocabSize(), 0), 3)
+	require.NoError(t, err)
+	made, err := firstWeights(tok, 3)
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(4, 4))
+	l := &trainingWords
+	var calls [][][]int32 // of each: with the right parameter, then with those of the other tools
+	for len(calls) < 60 {
+		var e example
+		tools := l.offer(&e, rng, 4)
+		for i := range tools {
+			tools[i].params = []param{{words: []string{l.noun(rng)}, value: (*lexicon).word}}
+			tools[i].define(l, rng)
+			e.tools[i] = tools[i].def
+		}
+		called := tools[rng.IntN(len(tools))]
+		c := l.callOf(rng, called, true)
+		e.addCall(0, c, "ok", "Done.")
+		ids, _, err := template.Target(e.messages[:2], e.tools)
+		require.NoError(t, err)
+		calls = append(calls, keys(tok, ids, tools, called))
+	}
+	before, after := found(t, plain, calls), found(t, made, calls)
+	t.Logf("of %d parameters %d found without the circuit, %d with it", len(calls), before, after)
+	require.Less(t, before, len(calls)*4/10)
+	require.Greater(t, after, len(calls)*4/10)
+}
+
+// keys cuts a call behind the first token of its key, and returns it with the keys of all tools, the right one first.
+func keys(tok *tokenizer.Tokenizer, ids []int32, tools []tool, called tool) [][]int32 {
+	end := 0
+	for i := range ids {
+		if tok.Decode(ids[i:min(i+3, len(ids))], false) == `arguments": {"` {
+			end = i + 3
+		}
+	}
+	with := func(t tool) []int32 {
+		return append(slices.Clone(ids[:end]), tok.EncodeOrdinary(t.params[0].words[0])[0])
+	}
+	out := [][]int32{with(called)}
+	for _, other := range tools {
+		if key := with(other); !slices.Equal(key, out[0]) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// found counts the calls whose first way to go on is the likeliest.
+func found(t *testing.T, w *model.Weights, calls [][][]int32) int {
+	device, err := cpu.New(nil)
+	require.NoError(t, err)
+	var batch []grpo.Sequence
+	for _, ids := range slices.Concat(calls...) {
+		trained := make([]bool, len(ids))
+		trained[len(ids)-1] = true
+		batch = append(batch, grpo.Sequence{IDs: ids, Trained: trained, Logprobs: make([]float32, len(ids)), Weight: 1})
+	}
+	run := trainer.New(trainer.FullTarget(w.Config), trainer.Options{Device: device})
+	logprobs, err := run.Logprobs(t.Context(), trainer.FullState(w), batch, 0)
+	require.NoError(t, err)
+	n := 0
+	for _, ways := range calls {
+		var last []float32
+		for range ways {
+			last = append(last, logprobs[0][len(logprobs[0])-1])
+			logprobs = logprobs[1:]
+		}
+		if slices.Max(last) == last[0] {
+			n++
+		}
+	}
+	return n
 }
 
 // repeated is the mean logprob of ids behind themselves.

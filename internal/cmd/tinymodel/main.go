@@ -130,7 +130,7 @@ func firstWeights(tok *tokenizer.Tokenizer, seed uint64) (*model.Weights, error)
 		return nil, err
 	}
 	shareLetters(w, tok, seed)
-	induce(w, seed, learnsBest)
+	induce(w, seed, learnsBest, marksOf(tok))
 	return w, nil
 }
 

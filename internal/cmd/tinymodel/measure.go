@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/goart-dev/art"
@@ -89,6 +91,37 @@ func exact(got []art.ToolCall, want art.ToolCall) bool {
 	return reflect.DeepEqual(arguments(got[0]), arguments(want))
 }
 
+// mistake says what is wrong with a call.
+func mistake(got []art.ToolCall, want art.ToolCall) string {
+	if len(got) != 1 {
+		return fmt.Sprintf("%d calls", len(got))
+	}
+	if got[0].Name != want.Name {
+		return "another tool"
+	}
+	has, ok := arguments(got[0]).(map[string]any)
+	if !ok {
+		return "no JSON object"
+	}
+	wanted := arguments(want).(map[string]any)
+	switch {
+	case len(has) != len(wanted):
+		return "number of arguments"
+	case !sameKeys(has, wanted):
+		return "another parameter"
+	}
+	return "another value"
+}
+
+func sameKeys(a, b map[string]any) bool {
+	for key := range a {
+		if _, ok := b[key]; !ok {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
 // arguments are those of a call as a JSON value; those that are no JSON are text.
 func arguments(c art.ToolCall) any {
 	var v any
@@ -105,14 +138,21 @@ func printMeasured(ctx context.Context, folder string, count, show int) error {
 	if err != nil {
 		return err
 	}
+	kinds := map[string]int{}
 	for i, c := range calls {
-		if right[i] || show == 0 {
+		if right[i] {
 			continue
 		}
-		show--
+		kinds[mistake(replies[i].ToolCalls, c.want)]++
+		if show--; show < 0 {
+			continue
+		}
 		request := c.chat.messages[len(c.chat.messages)-1].Content
 		fmt.Printf("%q\n  want %s %s\n", request, c.want.Name, c.want.Arguments)
 		fmt.Printf("  got  %q %v\n", replies[i].Content, replies[i].ToolCalls)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Printf("%4d  %s\n", kinds[kind], kind)
 	}
 	fmt.Printf("%.1f %% of %d held-out calls exact\n", 100*share(right), count)
 	return nil

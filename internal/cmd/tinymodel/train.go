@@ -29,8 +29,8 @@ type stage struct {
 // stages are in the order of the training. Copies come first: they are short, and all else is made of them.
 var stages = []stage{
 	{"copies", copyText, 80, 8_000, 512, 3e-3},
-	{"calls", calls, 3000, 8_000, 1280, 3e-3},
-	{"all", generate, 2500, 10_000, positions, 2e-3},
+	{"calls", calls, 2000, 8_000, 1280, 3e-3},
+	{"all", generate, 1200, 10_000, positions, 2e-3},
 }
 
 // training is what train needs beside the weights.
