@@ -72,7 +72,7 @@ type langfuse struct {
 func (l *langfuse) send(ctx context.Context, s Score) error {
 	body := map[string]any{
 		"id": s.Trace + "-" + s.Name, "traceId": s.Trace, "observationId": s.Span, "name": s.Name, "value": s.Value,
-		"dataType": "NUMERIC",
+		"dataType": "NUMERIC", "timestamp": s.Time.UTC().Format(time.RFC3339Nano),
 	}
 	if s.Explanation != "" {
 		body["comment"] = s.Explanation
