@@ -96,6 +96,7 @@ var layers = map[string]layer{
 	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
+	"backend/track/openpipe": {own: []string{"", "internal/track"}},
 	"backend/track/otel":     {own: []string{"", "internal/track"}, mods: []string{"go.opentelemetry.io/otel"}},
 	"backend/dash":           {own: []string{"", "backend/rundir", "backend/server", "internal/runs"}},
 	"backend/track/prometheus": {own: []string{""},
