@@ -154,6 +154,10 @@ type TrainResult struct {
 	// NaN where nothing was trained on, which is why they are no part of the result's JSON. nil when the backend does not
 	// tell, and for supervised training.
 	Advantages [][]float64 `json:"-"`
+	// Ratios are the importance ratios of the trained tokens at the beginning of the training, in no promised order: the
+	// probability under the policy that is trained over that under the policy that sampled the token. nil when the backend
+	// does not tell.
+	Ratios []float32 `json:"-"`
 }
 
 // Skip is a group or a trajectory that was left out of training. Supervised training may leave out single histories of

@@ -40,6 +40,7 @@ func (b *Backend) Train(
 	step := current + 1
 	start := time.Now()
 	state := e.state
+	var ratios []float32
 	if len(batch.Sequences) > 0 {
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
@@ -51,7 +52,7 @@ func (b *Backend) Train(
 		if err != nil {
 			return nil, err
 		}
-		state = next
+		state, ratios = next, report.Ratios
 		batch.SkipNotFinite(report.NotFinite, metrics)
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
@@ -64,7 +65,9 @@ func (b *Backend) Train(
 	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{Train: cfg})); err != nil {
 		return nil, err
 	}
-	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped, Advantages: batch.Advantages}, nil
+	return &art.TrainResult{
+		Step: step, Metrics: metrics, Skipped: batch.Skipped, Advantages: batch.Advantages, Ratios: ratios,
+	}, nil
 }
 
 // beginStep returns the entry of a model for a training from its newest step, with its lock for trainings taken.
