@@ -184,3 +184,27 @@ func TestLangfuse_Client(t *testing.T) {
 	require.Len(t, ours.Spans, 4)
 	require.Len(t, ours.Scores, 2)
 }
+
+// The Python client of Weave makes the same calls and the same feedback of the same rollout. It sends calls in a form of
+// its own, which are compared by what they say. internal/conformance/trackers/feedback_weave.py says how to ask it again.
+func TestWeave_Client(t *testing.T) {
+	r := newReceiver(t)
+	judged(t, Weave(r.URL, "team", "games", strings.Repeat("0", 40)))
+	const feedback = "/feedback/create"
+	ours := sent{Traces: map[string]string{"authorization": r.headers["/otel/v1/traces"].Get("Authorization")}}
+	var names map[string]string
+	ours.Spans, names = describeSpans(t, r.spans)
+	for i := range ours.Spans { // which Weave takes from the attributes
+		ours.Spans[i].Type, ours.Spans[i].Model, ours.Spans[i].Usage = "", "", nil
+	}
+	for _, body := range r.posts[feedback] {
+		ref := body["weave_ref"].(string)
+		at := strings.LastIndex(ref, "/") + 1
+		body["weave_ref"] = ref[:at] + names[unhex(t, ref[at:])]
+		ours.Scores = append(ours.Scores, sentScore{feedback, r.headers[feedback].Get("Authorization"), body})
+	}
+	client := asked(t, "ART_WEAVE_PYTHON", "feedback_weave.py", "testdata/weave.json", ours)
+	require.Equal(t, client, ours)
+	require.Len(t, ours.Spans, 4)
+	require.Len(t, ours.Scores, 2)
+}
