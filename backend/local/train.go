@@ -16,7 +16,8 @@ import (
 )
 
 // Train makes the next step. If nothing in the groups can be trained on, it commits a step with the unchanged adapter,
-// so that a loop over steps continues; the result lists what was skipped.
+// so that a loop over steps continues; the result lists what was skipped. When the device fails, the error is
+// [art.ErrDevice], and the model and its run stay at the step before.
 func (b *Backend) Train(
 	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
 ) (*art.TrainResult, error) {
@@ -154,7 +155,7 @@ func (b *Backend) publish(
 	}
 	onDevice, err := next.upload(e.base)
 	if err != nil {
-		return &art.Error{Op: "train", Err: err}
+		return &art.Error{Op: "train", Err: deviceError(err)}
 	}
 	write := e.writeCheckpoint(m.Options().Base)
 	if from, ok := e.run.Checkpoint(step - 1); ok && state == oldState {
