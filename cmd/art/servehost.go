@@ -66,9 +66,8 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 		dir = h.dir
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: dir, Progress: stderr, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens, Queue: o.queue,
-		Rollouts: h.rollouts, Metrics: metrics.New(),
-		Logger: logger,
+		Dir: dir, Device: o.device, Weights: o.weights, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens,
+		Queue: o.queue, Rollouts: h.rollouts, Metrics: metrics.New(), Progress: stderr, Logger: logger,
 	})
 	if err != nil {
 		return h, err
