@@ -69,7 +69,7 @@ func TestDoctor_XLA(t *testing.T) {
 	want := []string{
 		"xla:cuda cannot be used: no GPU (/a.so)", "xla:cuda cannot be used: none was found",
 		"xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1, memory 64.0 GiB, 32.0 GiB free (/b.so)",
-		"xla:cuda, platform cuda cuda 13000 cudnn 91200, PJRT 0.104, devices cuda:0 cuda:1, " +
+		"xla:cuda, platform cuda 13000 cudnn 91200, PJRT 0.104, devices cuda:0 cuda:1, " +
 			"memory 80.0 GiB, 79.0 GiB free; 80.0 GiB, 3.0 GiB free (/c.so)",
 		"xla:/d.so, platform other, PJRT 0.104, devices x:0, memory unknown (/d.so)",
 	}

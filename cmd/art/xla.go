@@ -68,7 +68,10 @@ func (p xlaPlugin) String() string {
 	if p.Problem != "" {
 		return fmt.Sprintf("%s cannot be used: %s (%s)", p.Device, p.Problem, p.Path)
 	}
-	platform := strings.Join(strings.Fields(p.Platform+" "+p.Version), " ") // the version may have several lines
+	platform := strings.Join(strings.Fields(p.Version), " ") // it may have several lines
+	if !strings.HasPrefix(platform, p.Platform) {
+		platform = strings.TrimSpace(p.Platform + " " + platform)
+	}
 	return fmt.Sprintf("%s, platform %s, PJRT %s, devices %s, %s (%s)", p.Device, platform, p.API,
 		strings.Join(p.Devices, " "), p.memoryText(), p.Path)
 }
