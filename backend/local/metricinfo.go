@@ -84,4 +84,7 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "memory/device_work_bytes",
 		Formula: "what the device has for the intermediate results of its runs: as much as " +
 			"the largest so far took; of the CPU device", Unit: "bytes", Healthy: "steady"},
+	{Name: "device/programs", Formula: "programs that the device has compiled since it was opened; of XLA",
+		Healthy: "steady after some steps"},
+	{Name: "device/compile_s", Formula: "what that took, all together", Unit: "s", Healthy: "steady after some steps"},
 }

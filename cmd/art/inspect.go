@@ -30,6 +30,7 @@ and the intermediate results of the micro-batches of all workers, when every tok
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
 linear layers, embed_tokens and lm_head. --dora makes it one of DoRA. With --full the copies and
 the work are those of a training of all weights.
+With --device it lists the programs that serving compiles on that device, and bounds its memory.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
@@ -46,6 +47,8 @@ the rest of the process.`,
 				"`regexp` of Python for full names of layers, in place of --targets")
 			dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
 			full := flags.Bool("full", false, "training of all weights, in place of an adapter")
+			device := flags.String("device", "", "`device` whose programs and memory to list too, such as xla:cuda; it is not opened")
+			weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
 				if len(args) != 1 {
@@ -66,7 +69,13 @@ the rest of the process.`,
 				if *targets != "" {
 					adapter.Targets = strings.Split(*targets, ",")
 				}
-				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers}
+				if *weights != "float32" && *weights != "bfloat16" {
+					return badUsage("--weights %s: want float32 or bfloat16", *weights)
+				}
+				p := memoryPlan{
+					lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers,
+					on: *device, halved: *weights == "bfloat16",
+				}
 				return inspectModel(args[0], p, *asJSON, stdout)
 			}
 		},
@@ -102,6 +111,7 @@ type inspection struct {
 	Shape        *modelShape    `json:"shape,omitempty"`
 	Template     templateReport `json:"template"`
 	Memory       []lengthMemory `json:"memory,omitempty"`
+	Device       []deviceReport `json:"device,omitempty"`
 	Problem      string         `json:"problem,omitempty"` // why it cannot be used
 }
 
@@ -175,6 +185,9 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 	var problem error
 	if config != nil {
 		r.Memory, problem = p.memory(config, r.Adapter)
+		if p.on != "" && problem == nil {
+			r.Device = p.device(config)
+		}
 	} else {
 		problem = errors.New(r.Problem)
 	}
@@ -234,6 +247,12 @@ func (r inspection) table() string {
 			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
 			sizeText(m.Training.Adapter), sizeText(m.Training.Work),
 			sizeText(m.Train), sizeText(m.Least))
+	}
+	for _, d := range r.Device {
+		b.WriteString("\n")
+		for _, text := range d.lines() {
+			b.WriteString(wrap(text, width) + "\n")
+		}
 	}
 	return b.String()
 }

@@ -22,6 +22,8 @@ type memoryPlan struct {
 	tokens         int         // of the cache; 0: the length for each slot
 	adapter        lora.Config // without targets and rank: that of the run
 	full           bool        // all weights are trained
+	on             string      // the device that programs are listed for; "" for none
+	halved         bool        // its matrices are bfloat16
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.

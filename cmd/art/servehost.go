@@ -67,7 +67,7 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
 		Dir: dir, Device: o.device, Weights: o.weights, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens,
-		Queue: o.queue, Rollouts: h.rollouts, Metrics: metrics.New(), Progress: stderr, Logger: logger,
+		Queue: o.queue, WarmUp: o.warmUp, Rollouts: h.rollouts, Metrics: metrics.New(), Progress: stderr, Logger: logger,
 	})
 	if err != nil {
 		return h, err

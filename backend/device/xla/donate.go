@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
@@ -21,6 +23,26 @@ import (
 type device struct {
 	*goxla.Backend
 	name string // that it was opened by: "xla:cuda"
+
+	programs  atomic.Int64 // that were compiled
+	compiling atomic.Int64 // nanoseconds that this took
+}
+
+// Compiled returns how many programs the device has compiled since it was opened, and how long that took, all together.
+func (d *device) Compiled() (programs int, took time.Duration) {
+	return int(d.programs.Load()), time.Duration(d.compiling.Load())
+}
+
+// compile compiles what a builder has built.
+func (d *device) compile(b *goxla.Builder) (compute.Executable, error) {
+	start := time.Now()
+	made, err := b.Compile()
+	d.compiling.Add(int64(time.Since(start)))
+	if err != nil {
+		return nil, d.fault(err, ErrCompile)
+	}
+	d.programs.Add(1)
+	return made, nil
 }
 
 // donor marks a parameter of a StableHLO program whose memory XLA may use for a result of the same size.
@@ -179,9 +201,9 @@ func (e *executable) compiled(marks []bool) (compute.Executable, error) {
 	for i, in := range e.main.Inputs {
 		mark(in, key[i] == 1)
 	}
-	made, err := e.builder.Builder.Compile()
+	made, err := e.builder.on.compile(e.builder.Builder)
 	if err != nil {
-		return nil, e.builder.on.fault(err, ErrCompile)
+		return nil, err
 	}
 	e.made[string(key)] = made
 	return made, nil
