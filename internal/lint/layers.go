@@ -128,7 +128,7 @@ var layers = map[string]layer{
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
 	"internal/graphx":           {mods: gomlx},
-	"internal/graphx/graphtest": {own: []string{"backend/device/cpu", "internal/race"}, mods: gomlx},
+	"internal/graphx/graphtest": {own: []string{"backend/device/cpu", "backend/device/xla", "internal/race"}, mods: gomlx},
 	"internal/jinja":            {light: true},
 	"internal/race":             {light: true},
 	"internal/lint":             {light: true},
