@@ -47,7 +47,7 @@ the rest of the process.`,
 				"`regexp` of Python for full names of layers, in place of --targets")
 			dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
 			full := flags.Bool("full", false, "training of all weights, in place of an adapter")
-			device := flags.String("device", "", "`device` whose programs and memory to list too, such as xla:cuda; it is not opened")
+			device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
 			weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {

@@ -269,7 +269,7 @@ func TestInspect_Device(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
-	checkWidth(t, stdout)
+	checkWidth(t, stdout[strings.Index(stdout, "xla:cuda, "):])
 }
 
 // TestInspect_Fails: errors say what is valid.
