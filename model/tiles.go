@@ -14,7 +14,8 @@ import (
 // them: those of 1,024 tokens.
 const tiledFrom = 1 << 20
 
-// Sizes of tiles: a sequence has at most maxTiles of them, since each makes the graph longer, of minTile tokens or more.
+// Sizes of tiles: a sequence has at most maxTiles of them, since each makes the graph longer, and they have at least
+// minTile tokens.
 const (
 	maxTiles = 8
 	minTile  = 512
@@ -39,8 +40,8 @@ func spans(n, size int) (list []span) {
 // tileSize is the number of tokens of a tile of n.
 func tileSize(n int) int { return max(minTile, (n+maxTiles-1)/maxTiles) }
 
-// tiles is attention that keeps scores of one tile at a time (Milakov and Gimelshein 2018; Dao et al. 2022): of each row
-// of scores it carries the maximum m, and the sums of exp(x - m) and of their products with the values. Its gradient
+// tiles is attention that keeps scores of one tile at a time (Milakov and Gimelshein 2018; Dao et al. 2022): of each
+// row of scores it carries the maximum m, and the sums of exp(x - m) and of their products with the values. Its gradient
 // computes the scores again, from log(sum(exp(x))).
 type tiles struct {
 	part          *part

@@ -73,7 +73,9 @@ func laterPart(like *Node, rows, queries, keys int) *part {
 	}
 	g := like.Graph()
 	query := AddScalar(Iota(g, shapeI32(rows, queries, keys), 1), int32(keys-queries))
-	return &part{rows: rows, length: queries, key: Iota(g, shapeI32(rows, queries, keys), 2), query: query, masks: map[int]*Node{}}
+	return &part{
+		rows: rows, length: queries, key: Iota(g, shapeI32(rows, queries, keys), 2), query: query, masks: map[int]*Node{},
+	}
 }
 
 // normals are random numbers of a shape.

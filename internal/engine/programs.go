@@ -52,8 +52,8 @@ func Programs(opts Options) (list []Program) {
 	return list
 }
 
-// Warm compiles all graphs for an adapter, nil for the base model, and for the adapters that share its layout, so that no
-// request waits for a compilation. Each is run once, with nothing to compute. Requests are answered between them.
+// Warm compiles all graphs for an adapter, nil for the base model, and for the adapters that share its layout, so that
+// no request waits for a compilation. Each is run once, with nothing to compute. Requests are answered between them.
 func (e *Engine) Warm(ctx context.Context, a *Adapter) error {
 	for _, p := range Programs(e.opts) {
 		err := e.do(ctx, func(l *loop) error {

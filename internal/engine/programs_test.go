@@ -52,7 +52,8 @@ func TestWarm_CompilesAll(t *testing.T) {
 	require.LessOrEqual(t, compiled.Load()-before, int64(2*len(list)+1), "one that copies a block of the cache")
 }
 
-// TestPrograms_Decode: a device that decodes many tokens a call has programs for that, with and without top-k and top-p.
+// TestPrograms_Decode: a device that decodes many tokens a call has programs for that, with and without top-k and
+// top-p.
 func TestPrograms_Decode(t *testing.T) {
 	opts := Options{Config: testConfig(), Slots: 3, Context: 160, FewShapes: true}
 	few := Programs(opts)

@@ -41,7 +41,8 @@ func TestPrograms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 13))
 	for n := 1; n < 24; n += 2 {
 		_, err := e.Complete(context.Background(), engine.Request{
-			Prompt: tokens(rng, w.Config, n), MaxTokens: 5, Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[n/2%2]},
+			Prompt: tokens(rng, w.Config, n), MaxTokens: 5,
+			Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[n/2%2]},
 		})
 		require.NoError(t, err)
 	}

@@ -53,7 +53,9 @@ func TestDecode_StopsInLoop(t *testing.T) {
 	var both sync.WaitGroup
 	for _, most := range []int{3, 12} {
 		both.Go(func() {
-			_, err := e.Complete(t.Context(), engine.Request{Prompt: []int32{int32(most)}, MaxTokens: most, Sampling: model.Sampling{TopP: 1}})
+			_, err := e.Complete(t.Context(), engine.Request{
+				Prompt: []int32{int32(most)}, MaxTokens: most, Sampling: model.Sampling{TopP: 1},
+			})
 			require.NoError(t, err)
 		})
 	}

@@ -98,7 +98,8 @@ func (f file) unusable(err error) error {
 		return err
 	}
 	if command = upgrade(command); f.name == "cuda" {
-		return fmt.Errorf("%w; nvidia-smi must list the GPU, and for a new plug-in with NVIDIA's libraries run %q", err, command)
+		return fmt.Errorf("%w; nvidia-smi must list the GPU, and for a new plug-in with NVIDIA's libraries run %q",
+			err, command)
 	}
 	return fmt.Errorf("%w; for a new plug-in run %q", err, command)
 }
