@@ -41,8 +41,8 @@ func spans(n, size int) (list []span) {
 func tileSize(n int) int { return max(minTile, (n+maxTiles-1)/maxTiles) }
 
 // tiles is attention that keeps scores of one tile at a time (Milakov and Gimelshein 2018; Dao et al. 2022): of each
-// row of scores it carries the maximum m, and the sums of exp(x - m) and of their products with the values. Its gradient
-// computes the scores again, from log(sum(exp(x))).
+// row of scores it carries the maximum m, and the sums of exp(x - m) and of their products with the values. Its
+// gradient computes the scores again, from log(sum(exp(x))).
 type tiles struct {
 	part          *part
 	window        int

@@ -34,51 +34,54 @@ With --device it lists the programs that serving compiles on that device, and bo
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
-		define: func(flags *flag.FlagSet) action {
-			asJSON := flags.Bool("json", false, "print one JSON object")
-			lengths := flags.String("lengths", "",
-				"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
-			slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
-			tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
-			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
-			targets := flags.String("targets", "",
-				"`layers` of the adapter by the last part of their names, a comma-separated list")
-			pattern := flags.String("target-pattern", "",
-				"`regexp` of Python for full names of layers, in place of --targets")
-			dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
-			full := flags.Bool("full", false, "training of all weights, in place of an adapter")
-			device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
-			weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
-			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
-			return func(args []string, stdout, _ io.Writer) error {
-				if len(args) != 1 {
-					return badUsage("one model: art inspect [flags] MODEL")
-				}
-				list, err := parseLengths(*lengths)
-				if err != nil {
-					return err
-				}
-				if *slots < 1 || *rank < 0 || *workers < 1 || *tokens < 0 {
-					return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
-						*slots, *rank, *workers, *tokens)
-				}
-				adapter := lora.Config{Rank: *rank, Pattern: *pattern, DoRA: *dora}
-				if *full && (*rank != 0 || *targets != "" || *pattern != "" || *dora) {
-					return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern and --dora out")
-				}
-				if *targets != "" {
-					adapter.Targets = strings.Split(*targets, ",")
-				}
-				if *weights != "float32" && *weights != "bfloat16" {
-					return badUsage("--weights %s: want float32 or bfloat16", *weights)
-				}
-				p := memoryPlan{
-					lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers,
-					on: *device, halved: *weights == "bfloat16",
-				}
-				return inspectModel(args[0], p, *asJSON, stdout)
-			}
-		},
+		define: defineInspect,
+	}
+}
+
+// defineInspect defines the flags of inspect.
+func defineInspect(flags *flag.FlagSet) action {
+	asJSON := flags.Bool("json", false, "print one JSON object")
+	lengths := flags.String("lengths", "",
+		"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
+	slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
+	tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
+	rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
+	targets := flags.String("targets", "",
+		"`layers` of the adapter by the last part of their names, a comma-separated list")
+	pattern := flags.String("target-pattern", "",
+		"`regexp` of Python for full names of layers, in place of --targets")
+	dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
+	full := flags.Bool("full", false, "training of all weights, in place of an adapter")
+	device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
+	weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
+	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
+	return func(args []string, stdout, _ io.Writer) error {
+		if len(args) != 1 {
+			return badUsage("one model: art inspect [flags] MODEL")
+		}
+		list, err := parseLengths(*lengths)
+		if err != nil {
+			return err
+		}
+		if *slots < 1 || *rank < 0 || *workers < 1 || *tokens < 0 {
+			return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
+				*slots, *rank, *workers, *tokens)
+		}
+		adapter := lora.Config{Rank: *rank, Pattern: *pattern, DoRA: *dora}
+		if *full && (*rank != 0 || *targets != "" || *pattern != "" || *dora) {
+			return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern and --dora out")
+		}
+		if *targets != "" {
+			adapter.Targets = strings.Split(*targets, ",")
+		}
+		if *weights != "float32" && *weights != "bfloat16" {
+			return badUsage("--weights %s: want float32 or bfloat16", *weights)
+		}
+		p := memoryPlan{
+			lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers,
+			on: *device, halved: *weights == "bfloat16",
+		}
+		return inspectModel(args[0], p, *asJSON, stdout)
 	}
 }
 
