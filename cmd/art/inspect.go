@@ -28,8 +28,8 @@ Memory is that of the local backend: the weights in float32, and for each length
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
 and the intermediate results of the micro-batches of all workers, when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
-linear layers, embed_tokens and lm_head. --dora makes it one of DoRA. With --full the copies and
-the work are those of a training of all weights.
+linear layers, embed_tokens and lm_head; --rank-of sets the rank of some. --dora makes it one of
+DoRA. With --full the copies and the work are those of a training of all weights.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
@@ -39,12 +39,8 @@ the rest of the process.`,
 				"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
 			slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
 			tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
-			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
-			targets := flags.String("targets", "",
-				"`layers` of the adapter by the last part of their names, a comma-separated list")
-			pattern := flags.String("target-pattern", "",
-				"`regexp` of Python for full names of layers, in place of --targets")
-			dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
+			var adapter loraFlags
+			adapter.define(flags, "that of the run, or 8")
 			full := flags.Bool("full", false, "training of all weights, in place of an adapter")
 			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return func(args []string, stdout, _ io.Writer) error {
@@ -55,18 +51,18 @@ the rest of the process.`,
 				if err != nil {
 					return err
 				}
-				if *slots < 1 || *rank < 0 || *workers < 1 || *tokens < 0 {
+				if *slots < 1 || adapter.lora.Rank < 0 || *workers < 1 || *tokens < 0 {
 					return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
-						*slots, *rank, *workers, *tokens)
+						*slots, adapter.lora.Rank, *workers, *tokens)
 				}
-				adapter := lora.Config{Rank: *rank, Pattern: *pattern, DoRA: *dora}
-				if *full && (*rank != 0 || *targets != "" || *pattern != "" || *dora) {
-					return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern and --dora out")
+				if *full && !adapter.empty() {
+					return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
 				}
-				if *targets != "" {
-					adapter.Targets = strings.Split(*targets, ",")
+				l := adapter.chosen()
+				p := memoryPlan{
+					lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
+					adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
 				}
-				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers}
 				return inspectModel(args[0], p, *asJSON, stdout)
 			}
 		},

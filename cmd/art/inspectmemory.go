@@ -29,7 +29,7 @@ func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, 
 	cfg := p.adapter
 	chosen := cfg.Pattern != "" || cfg.Targets != nil
 	if run != nil {
-		if !chosen && cfg.Rank == 0 && !cfg.DoRA {
+		if !chosen && cfg.Rank == 0 && cfg.Ranks == nil && !cfg.DoRA {
 			return run.adapter, nil
 		}
 		cfg.Rank, cfg.DoRA = cmp.Or(cfg.Rank, run.Rank), cfg.DoRA || run.adapter.Config().DoRA
@@ -40,6 +40,9 @@ func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, 
 			layers = append(layers, l.LayerShape)
 		}
 		cfg.Targets = run.adapter.Config().Targets
+		if cfg.Ranks == nil {
+			cfg.Ranks = run.adapter.Config().Ranks
+		}
 		return lora.New(cfg, layers, 0)
 	}
 	var layers []lora.LayerShape

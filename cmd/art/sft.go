@@ -23,13 +23,16 @@ format of OpenAI's fine-tuning: {"messages": [...], "tools": [...]} on each line
 
 Each step of the run takes --size examples. Stop it at any time: run again, it goes on behind the
 last step. The run is a run like any other: continue it by reinforcement learning with the same
-name.`,
+name.
+` + trainedHelp + ` With --keep only the newest
+steps stay on the disk.`,
 		define: func(flags *flag.FlagSet) action {
 			s := sftVerb{}
 			flags.StringVar(&s.name, "run", "sft", "`name` of the run")
 			flags.StringVar(&s.opts.Project, "project", "default", "`project` of the run")
 			flags.StringVar(&s.opts.Base, "model", "tiny", "base `model`: a folder, a GGUF file, ORG/NAME, or tiny")
-			flags.IntVar(&s.opts.LoRA.Rank, "rank", 8, "rank of the adapter")
+			s.trained.define(flags)
+			flags.IntVar(&s.keep, "keep", 0, "newest `steps` whose weights are kept; 0 is all")
 			flags.Uint64Var(&s.opts.Seed, "seed", 0, "`seed` of the adapter and of the order of examples")
 			flags.IntVar(&s.size, "size", 256, "`examples` of a step")
 			flags.IntVar(&s.shuffle, "shuffle", 10_000, "`examples` that are held in memory to be shuffled; 0: in order")
@@ -46,13 +49,24 @@ name.`,
 type sftVerb struct {
 	name                           string
 	opts                           art.ModelOptions
+	trained                        trainedFlags
 	cfg                            art.SFTConfig
 	size, shuffle, epochs, context int
+	keep                           int
 }
 
 func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 {
 		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle of 0 or more")
+	}
+	if err := s.trained.set(&s.opts); err != nil {
+		return err
+	}
+	switch {
+	case s.keep < 0:
+		return badUsage("--keep %d: want the number of steps to keep, or 0 for all", s.keep)
+	case s.keep > 0:
+		s.opts.Retention = &art.Retention{Newest: s.keep}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
