@@ -150,8 +150,9 @@ type Overlong struct {
 
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
-	// LearningRate of AdamW. Default 5e-6, as in ART. Small models need more: 1e-4 to 1e-3 for the built-in one. A step
-	// that diverges is an error, and the model stays at the step before.
+	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], such as backend/local, which chooses
+	// by the size of the base model; otherwise 5e-6, as in ART, which does nothing to small models. A step that diverges is
+	// an error, and the model stays at the step before.
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
 	Loss Loss
@@ -240,7 +241,7 @@ type TrainConfig struct {
 
 // SFTConfig holds the options of supervised training. Zero values and a nil *SFTConfig are the defaults.
 type SFTConfig struct {
-	// LearningRate of AdamW. Default 5e-5.
+	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], and otherwise 5e-5.
 	LearningRate float64
 	// BatchSize is the greatest number of histories in an optimizer step; an epoch is split evenly. A trajectory has its
 	// main history and the additional ones. Default 8.
