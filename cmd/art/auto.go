@@ -57,7 +57,7 @@ goes on where it was.
 			flags.IntVar(&a.context, "context", 0,
 				"most `tokens` of a conversation; 0 is that of the model, if it fits into memory")
 			a.trained.define(flags)
-			flags.Float64Var(&a.rate, "rate", 1e-4, "learning rate")
+			flags.Float64Var(&a.rate, "rate", 0, "learning rate; 0 is that of the size of the model")
 			flags.Uint64Var(&a.p.Seed, "seed", 0, "`seed` of the run")
 			flags.BoolVar(&a.estimate, "estimate", false, "print what it takes, and stop")
 			return a.run

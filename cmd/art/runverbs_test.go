@@ -345,17 +345,20 @@ func TestSFT_Trained(t *testing.T) {
 	if err != nil || len(steps) != 1 || steps[0].Name() != "0002" {
 		t.Errorf("checkpoints are %v, %v", steps, err)
 	}
+	wantOutput(t, sft("held", "--turns last --validation "+file), ", validation ", "held is at step 2")
 	for flags, want := range map[string]string{
-		"--full --dora":               "--full says what is trained: leave",
-		"--fork a --rank 4":           "--fork says what is trained: leave",
-		"--full --adapter x":          "--adapter and --full: each says what is trained",
-		"--rank-of down_proj":         "want LAYER=NUMBER, such as down_proj=16",
-		"--rank-of down_proj=x":       `"x" is not a number`,
-		"--rank-of a=1 --rank-of a=2": `"a" is given twice`,
-		"--keep -1":                   "--keep -1: want the number of steps",
-		"--rank -1":                   "LoRA rank is -1",
-		"--rank-of z_proj=2":          `pattern "z_proj" of ranks matches no layer`,
-		"--targets z_proj":            `no layer is called "z_proj"`,
+		"--turns first":                   `unknown turns "first"`,
+		"--validation " + scenarioFile(t): "has no examples",
+		"--full --dora":                   "--full says what is trained: leave",
+		"--fork a --rank 4":               "--fork says what is trained: leave",
+		"--full --adapter x":              "--adapter and --full: each says what is trained",
+		"--rank-of down_proj":             "want LAYER=NUMBER, such as down_proj=16",
+		"--rank-of down_proj=x":           `"x" is not a number`,
+		"--rank-of a=1 --rank-of a=2":     `"a" is given twice`,
+		"--keep -1":                       "--keep -1: want the number of steps",
+		"--rank -1":                       "LoRA rank is -1",
+		"--rank-of z_proj=2":              `pattern "z_proj" of ranks matches no layer`,
+		"--targets z_proj":                `no layer is called "z_proj"`,
 	} {
 		wantFailure(t, sft("other", flags), want)
 	}

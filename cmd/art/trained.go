@@ -25,7 +25,7 @@ func (l *loraFlags) define(flags *flag.FlagSet, ranks string) {
 	flags.StringVar(&l.lora.TargetPattern, "target-pattern", "",
 		"`regexp` of Python for full names of layers, in place of --targets")
 	flags.Var(layerNumbers[int]{&l.lora.Ranks, strconv.Atoi}, "rank-of",
-		"`LAYER=RANK`: the rank of layers by the end of their names, or by a regexp; give it again for others")
+		"`LAYER=RANK` by the end of names, or a regexp; may be given again")
 	flags.BoolVar(&l.lora.DoRA, "dora", false, "an adapter with magnitudes: DoRA")
 }
 
@@ -34,7 +34,7 @@ func (l *loraFlags) defineScale(flags *flag.FlagSet) {
 	parse := func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 	flags.Float64Var(&l.lora.Alpha, "alpha", 0, "alpha of the adapter; 0 is twice the rank")
 	flags.Var(layerNumbers[float64]{&l.lora.Alphas, parse}, "alpha-of",
-		"`LAYER=ALPHA`: the alpha of layers, as --rank-of")
+		"`LAYER=ALPHA`, as --rank-of")
 	flags.BoolVar(&l.lora.RankStabilized, "rslora", false, "divide alpha by the root of the rank: rsLoRA")
 }
 
