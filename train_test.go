@@ -85,7 +85,7 @@ func TestModel_LearningRate(t *testing.T) {
 			t.Errorf("rate %v, error %v, want %v", cfg.LearningRate, err, c.want)
 		}
 	}
-	b.fail = art.ErrClosed
+	b.fail = &art.Error{Op: "learning rate", Err: art.ErrClosed, Hint: "open another backend"}
 	_, err := m.Train(t.Context(), groups, nil)
 	wantErr(t, err, art.ErrClosed)
 	if _, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 0.5}); err != nil {
