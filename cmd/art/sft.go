@@ -76,6 +76,9 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 			return err
 		}
 	}
+	if err := s.cfg.Validate(); err != nil { // before a run is made
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	backend, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: s.context})
