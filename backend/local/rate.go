@@ -10,7 +10,7 @@ import (
 //	1e-3 · 128 / hidden_size            of an adapter
 //	1e-4 · 128 / hidden_size            of all weights
 //
-// docs/tuning.md says how it was measured.
+// docs/tuning.md says where the rule comes from.
 func (b *Backend) LearningRate(m *art.Model) (float64, error) {
 	e, err := b.trainable("learning rate", m)
 	if err != nil {
