@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -50,6 +51,9 @@ func randomBase(width, dir string) (path string, c *model.Config, err error) {
 	shape.HiddenSize, shape.IntermediateSize = hidden, 2*hidden
 	shape.NumHeads, shape.NumKVHeads = hidden/shape.HeadDim, hidden/shape.HeadDim/2
 	w, err := model.Random(&shape, 1)
+	if err == nil {
+		err = os.Mkdir(dir, 0o755)
+	}
 	if err != nil {
 		return "", nil, err
 	}
