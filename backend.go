@@ -10,8 +10,8 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [RateChooser], and [Trainer] and [WeightsKeeper] for loops of
-//     one's own;
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [RateChooser], and [Trainer] and [WeightsKeeper] for loops
+//     of one's own;
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
 //   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
 //

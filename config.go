@@ -151,8 +151,8 @@ type Overlong struct {
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
 	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], such as backend/local, which chooses
-	// by the size of the base model; otherwise 5e-6, as in ART, which does nothing to small models. A step that diverges is
-	// an error, and the model stays at the step before.
+	// by the size of the base model; otherwise 5e-6, as in ART, which does nothing to small models. A step that diverges
+	// is an error, and the model stays at the step before.
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
 	Loss Loss

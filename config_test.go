@@ -162,7 +162,8 @@ func TestSFTConfig_Validate(t *testing.T) {
 		LearningRate: nan, BatchSize: -1, Epochs: -2, Warmup: 1.5, Decay: &nan, MaxGradNorm: math.Inf(-1), WeightDecay: -3,
 		Turns: "first", Validation: []*art.Trajectory{nil},
 	}
-	wantErr(t, bad.Validate(), art.ErrInvalid, `unknown turns "first"`, "a trajectory of Validation is nil", "learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5",
+	wantErr(t, bad.Validate(), art.ErrInvalid, `unknown turns "first"`, "a trajectory of Validation is nil",
+		"learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5",
 		"decay is NaN",
 		"max grad norm is -Inf", "weight decay is -3")
 	for _, good := range []*art.SFTConfig{nil, {}, {Warmup: 1, Decay: ptr(0.0)}} {

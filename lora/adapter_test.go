@@ -117,7 +117,8 @@ func TestNew_Errors(t *testing.T) {
 	}
 	_, err = New(Config{Targets: []string{"q_proj"}, Ranks: map[string]int{"q_proj": 2, "down_proj": 3},
 		Alphas: map[string]float64{`layers\.9\..*q_proj`: 1}}, testLayers(), 1)
-	require.ErrorContains(t, err, `pattern "down_proj" of ranks matches no layer of the adapter, whose names end in q_proj`)
+	require.ErrorContains(t, err,
+		`pattern "down_proj" of ranks matches no layer of the adapter, whose names end in q_proj`)
 	require.ErrorContains(t, err, `pattern "layers\\.9\\..*q_proj" of alphas matches no layer`)
 	require.NotContains(t, err.Error(), `pattern "q_proj"`)
 }

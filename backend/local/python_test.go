@@ -47,8 +47,8 @@ func checkpointModels(base string) map[string]art.ModelOptions {
 	return models
 }
 
-// TestCheckpoints_Python: PEFT and transformers load each kind of checkpoint, with nothing missing and nothing unknown, and
-// compute the logprobs that the sampler does; merged adapters too.
+// TestCheckpoints_Python: PEFT and transformers load each kind of checkpoint, with nothing missing and nothing unknown,
+// and compute the logprobs that the sampler does; merged adapters too.
 //
 //	ART_PYTHON=python go test ./backend/local -run TestCheckpoints_Python
 //

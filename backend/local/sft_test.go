@@ -79,8 +79,8 @@ func TestSFT_Validation(t *testing.T) {
 	require.Equal(t, 2, m.Step())
 }
 
-// TestTrain_DefaultRate: a configuration without a rate has that of the size of the base, a tenth of it for all weights,
-// and with one it has that.
+// TestTrain_DefaultRate: a configuration without a rate has that of the size of the base, a tenth of it for all
+// weights, and with one it has that.
 func TestTrain_DefaultRate(t *testing.T) {
 	b := open(t, t.TempDir())
 	for name, opts := range map[string]art.ModelOptions{"adapter": {}, "full": {Full: true}} {

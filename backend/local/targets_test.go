@@ -38,8 +38,8 @@ func TestRegister_Targets(t *testing.T) {
 	}
 }
 
-// TestRegister_TargetsRefused: a pattern that has no effect is an error, and a run goes on with the pattern that it began
-// with.
+// TestRegister_TargetsRefused: a pattern that has no effect is an error, and a run goes on with the pattern that it
+// began with.
 func TestRegister_TargetsRefused(t *testing.T) {
 	b := open(t, t.TempDir())
 	for want, l := range map[string]art.LoRA{

@@ -51,8 +51,8 @@ type remote struct {
 }
 
 // Register creates a training run of the service for m, or continues at the newest step of its run directory, with its
-// optimizer. Options of models in process, Adapter, Fork, Full, ToolFormat and what LoRA has beyond Rank and Alpha, are an
-// [art.ErrUnsupported], and so is Retention: delete checkpoints at the service. The service chooses alpha itself.
+// optimizer. Options of models in process, Adapter, Fork, Full, ToolFormat and what LoRA has beyond Rank and Alpha, are
+// an [art.ErrUnsupported], and so is Retention: delete checkpoints at the service. The service chooses alpha itself.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
 	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Frozen || opts.Full || !plain(opts.LoRA) {

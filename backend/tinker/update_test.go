@@ -88,7 +88,8 @@ func TestTrain_Refusals(t *testing.T) {
 func TestRegister_Refusals(t *testing.T) {
 	b, _ := open(t, client.Options{BaseURL: serve(t, nil), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir()})
 	for name, opts := range map[string]art.ModelOptions{
-		"adapter": {Adapter: "x"}, "fork": {Fork: "x"}, "full": {Full: true}, "format": {ToolFormat: "hermes"}, "frozen": {Frozen: true},
+		"adapter": {Adapter: "x"}, "fork": {Fork: "x"}, "full": {Full: true}, "format": {ToolFormat: "hermes"},
+		"frozen":  {Frozen: true},
 		"targets": {LoRA: art.LoRA{Targets: []string{"q_proj"}}}, "pattern": {LoRA: art.LoRA{TargetPattern: ".*"}},
 		"ranks": {LoRA: art.LoRA{Ranks: map[string]int{"q_proj": 2}}}, "dora": {LoRA: art.LoRA{DoRA: true}},
 		"alphas": {LoRA: art.LoRA{Alphas: map[string]float64{"q_proj": 2}}}, "rslora": {LoRA: art.LoRA{RankStabilized: true}},

@@ -304,8 +304,8 @@ func storedRun(t *testing.T, root, run string) rundir.Description {
 	return d
 }
 
-// TestSFT_Trained: the flags of what is trained reach the run, which goes on with the same ones only; and --keep leaves
-// the newest weights.
+// TestSFT_Trained: the flags of what is trained reach the run, which goes on with the same ones only; and --keep
+// leaves the newest weights.
 func TestSFT_Trained(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("ART_DIR", root)
@@ -314,8 +314,8 @@ func TestSFT_Trained(t *testing.T) {
 	sft := func(run, flags string) string {
 		return "sft --run " + run + " --size 1 --rate 1e-3 --context 64 " + file + " " + flags
 	}
-	flags := `--rank 3 --alpha 5 --target-pattern .*layers\.1\..*(q|down)_proj --rank-of down_proj=2 --alpha-of q_proj=7.5` +
-		` --alpha-of down_proj=1 --rslora --dora`
+	flags := `--rank 3 --alpha 5 --target-pattern .*layers\.1\..*(q|down)_proj --rank-of down_proj=2` +
+		` --alpha-of q_proj=7.5 --alpha-of down_proj=1 --rslora --dora`
 	wantOutput(t, sft("dora", flags), "dora is at step 2")
 	want := art.LoRA{Rank: 3, Alpha: 5, TargetPattern: `.*layers\.1\..*(q|down)_proj`, RankStabilized: true, DoRA: true,
 		Ranks: map[string]int{"down_proj": 2}, Alphas: map[string]float64{"q_proj": 7.5, "down_proj": 1}}

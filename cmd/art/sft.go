@@ -38,7 +38,8 @@ steps stay on the disk.`,
 			flags.IntVar(&s.shuffle, "shuffle", 10_000, "`examples` that are held in memory to be shuffled; 0: in order")
 			flags.IntVar(&s.epochs, "epochs", 1, "times that the data is passed over")
 			flags.Float64Var(&s.cfg.LearningRate, "rate", 0, "learning rate; 0 is that of the size of the model")
-			flags.StringVar((*string)(&s.cfg.Turns), "turns", "all", "replies of an example that are trained on: all, or the last")
+			flags.StringVar((*string)(&s.cfg.Turns), "turns", "all",
+				"replies of an example that are trained on: all, or the last")
 			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
 			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
 			flags.IntVar(&s.context, "context", 0, "most `tokens` of an example; 0 is that of the model, if it fits into memory")

@@ -13,8 +13,9 @@ const (
 //	1e-3 · 128 / hidden                 of an adapter
 //	1e-4 · 128 / hidden                 of all weights
 //
-// with hidden the size of the residual stream. 1/hidden is the rule of μP for hidden matrices under Adam (Yang et al. 2022,
-// https://arxiv.org/abs/2203.03466), and a tenth for all weights that of Schulman et al. 2025 (LoRA Without Regret).
+// with hidden the size of the residual stream. 1/hidden is the rule of μP for hidden matrices under Adam (Yang et al.
+// 2022, https://arxiv.org/abs/2203.03466), and a tenth for all weights that of Schulman et al. 2025 (LoRA Without
+// Regret).
 func DefaultRate(hidden int, full bool) float64 {
 	rate := ruleRate * ruleWidth / float64(hidden)
 	if full {

@@ -8,8 +8,8 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-// FromConversations tokenises conversations with their targets, those of some turns. Those of more than limit tokens are
-// skipped.
+// FromConversations tokenises conversations with their targets, those of some turns. Those of more than limit tokens
+// are skipped.
 func FromConversations(t *chat.Template, trajectories []*art.Trajectory, turns art.Turns, limit int) *Set {
 	out := &Set{limit: limit}
 	for i, one := range trajectories {

@@ -23,7 +23,9 @@ var kinds = map[string]art.ModelOptions{
 
 // start registers a model of a run directory on a device, in float32.
 func start(t *testing.T, dir, device string, opts art.ModelOptions) (m *art.Model, end func()) {
-	b, err := local.Open(t.Context(), &local.Options{Dir: dir, Device: device, Slots: 8, Context: 128, Progress: io.Discard})
+	b, err := local.Open(t.Context(), &local.Options{
+		Dir: dir, Device: device, Slots: 8, Context: 128, Progress: io.Discard,
+	})
 	require.NoError(t, err)
 	opts.Seed, opts.Chat = seed, art.ChatOptions{MaxTokens: new(12), Temperature: new(2.0)}
 	m = art.NewModel("m", &opts)
@@ -39,8 +41,9 @@ func lesson(t *testing.T, m *art.Model, answer string) (loss float64) {
 	return result.Metrics["loss/sft"]
 }
 
-// TestLocal_Trained: adapters with magnitudes and all weights are sampled, trained by rewards and by examples, stored and
-// resumed on XLA as on the CPU device: the sampler has the trainer's logprobs, and the same lessons make the same model.
+// TestLocal_Trained: adapters with magnitudes and all weights are sampled, trained by rewards and by examples, stored
+// and resumed on XLA as on the CPU device: the sampler has the trainer's logprobs, and the same lessons make the same
+// model.
 func TestLocal_Trained(t *testing.T) {
 	for kind, opts := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -80,7 +83,8 @@ func TestLocal_Trained(t *testing.T) {
 
 // rewarded makes a step by rewards, and checks that the trainer has the sampler's logprobs.
 func rewarded(t *testing.T, m *art.Model, device string) {
-	groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, play(m), &art.GatherOptions{GroupSize: 6})
+	groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, play(m),
+		&art.GatherOptions{GroupSize: 6})
 	require.NoError(t, err)
 	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-4, KL: art.KL{Coef: 0.1}})
 	require.NoError(t, err)

@@ -3,10 +3,11 @@
 //	go run ./internal/cmd/rates -seeds 3 -out rates.json               # the built-in model, and random ones
 //	go run ./internal/cmd/rates -bases FOLDER -rates 1e-4,3e-4,1e-3    # a model of one's own
 //
-// Each trial trains one base for a few steps at one rate of a ladder. The built-in model, and a folder, learn to say yes,
-// no or maybe (internal/learning); a random model of some width learns to prefer one half of the vocabulary, which any
-// model can. The table has the mean value over the last third of the steps and over seeds, for each rate, and the range
-// of rates whose value is within a tenth of what can be gained of the best one. Trials that are in -out are not run again.
+// Each trial trains one base for a few steps at one rate of a ladder. The built-in model, and a folder, learn to say
+// yes, no or maybe (internal/learning); a random model of some width learns to prefer one half of the vocabulary, which
+// any model can. The table has the mean value over the last third of the steps and over seeds, for each rate, and the
+// range of rates whose value is within a tenth of what can be gained of the best one. Trials that are in -out are not
+// run again.
 package main
 
 import (
