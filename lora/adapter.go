@@ -46,8 +46,8 @@ type Adapter struct {
 // which is PEFT's initialisation (kaiming_uniform_ with a = sqrt(5)). The values of a layer depend on seed, its name
 // and its sizes alone, not on the other layers. A target that matches no layer is an error, and so is a pattern of
 // Ranks or Alphas that matches none of the chosen ones; without targets, the default ones that the model has are used.
-// A rank above that of any possible B·A is an error too. The magnitudes of DoRA are NaN: they need the weights of the base
-// model, see [Adapter.InitMagnitudes].
+// A rank above that of any possible B·A is an error too. The magnitudes of DoRA are NaN: they need the weights of the
+// base model, see [Adapter.InitMagnitudes].
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	chosen, err := cfg.Select(layers)
 	if err != nil {
